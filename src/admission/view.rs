@@ -1,0 +1,31 @@
+//! What rules may know beyond the review: cross-object facts, from a cache.
+//!
+//! A decision about one object alone never asks the view (it is race-free from `object` and
+//! `oldObject`); what the view tells is eventually consistent and checked again by the
+//! reconciler.
+
+use std::sync::Arc;
+
+use crate::api::object::NamespacedName;
+use crate::plan::package::Package;
+
+/// Cross-object facts.
+pub trait View {
+    /// The OperatorVersion, when the cache shows it.
+    fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>>;
+
+    /// The Instances that refer to an OperatorVersion.
+    fn users_of(&self, operator_version: &NamespacedName) -> Users;
+
+    /// Whether the namespace is being terminated.
+    fn namespace_terminating(&self, namespace: &str) -> bool;
+}
+
+/// Instances that refer to an OperatorVersion.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Users {
+    /// How many there are.
+    pub total: usize,
+    /// Those that are locked: Instance and the plan that holds the lock, in order of name.
+    pub locked: Vec<(NamespacedName, String)>,
+}

@@ -1,0 +1,72 @@
+//! `metav1.Condition`, and setting one without touching what has not changed.
+
+pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+/// Truth value of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It holds.
+    True,
+    /// It does not hold.
+    False,
+    /// Nobody can tell now.
+    Unknown,
+}
+
+impl Status {
+    /// The string on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+/// A condition as a decision wants it; the transition time is filled in by [`set`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Type, one of [`crate::api::meta::condition`].
+    pub type_: &'static str,
+    /// Truth value.
+    pub status: Status,
+    /// CamelCase, never empty.
+    pub reason: String,
+    /// For people, or JSON where the type says so; at most 32,768 bytes.
+    pub message: String,
+}
+
+/// Finds a condition by type.
+pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|c| c.type_ == type_)
+}
+
+/// Whether the condition of that type is `True`.
+pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
+    find(conditions, type_).is_some_and(|c| c.status == "True")
+}
+
+/// Sets a condition; `lastTransitionTime` moves only when the status does.
+pub fn set(conditions: &mut Vec<Condition>, wanted: Wanted, generation: Option<i64>, now: &Time) {
+    let status = wanted.status.as_str();
+    match conditions.iter_mut().find(|c| c.type_ == wanted.type_) {
+        Some(found) => {
+            if found.status != status {
+                found.status = status.to_owned();
+                found.last_transition_time = now.clone();
+            }
+            found.reason = wanted.reason;
+            found.message = wanted.message;
+            found.observed_generation = generation;
+        }
+        None => conditions.push(Condition {
+            type_: wanted.type_.to_owned(),
+            status: status.to_owned(),
+            reason: wanted.reason,
+            message: wanted.message,
+            observed_generation: generation,
+            last_transition_time: now.clone(),
+        }),
+    }
+}

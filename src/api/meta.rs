@@ -1,0 +1,92 @@
+//! Every label, annotation, finalizer and well-known name of the contract, once.
+//!
+//! Sources: KUDO v0.19 (`pkg/util/kudo/labels.go`, `pkg/kudoctl/kudoinit`), KEP-0018, and the
+//! decisions in `docs/architecture.md` for the keys under `interlock.dev`.
+
+/// API group of Operators, OperatorVersions and Instances.
+pub const KUDO_GROUP: &str = "kudo.dev";
+/// The one version of [`KUDO_GROUP`].
+pub const KUDO_VERSION: &str = "v1beta1";
+/// `apiVersion` of the KUDO kinds.
+pub const KUDO_API_VERSION: &str = "kudo.dev/v1beta1";
+
+/// Finalizer on Instances whose OperatorVersion has a `cleanup` plan.
+pub const FINALIZER: &str = "kudo.dev.instance.cleanup";
+
+/// Label on everything a package made; its value is [`HERITAGE_VALUE`].
+pub const HERITAGE: &str = "heritage";
+/// Value of the label [`HERITAGE`].
+pub const HERITAGE_VALUE: &str = "kudo";
+/// Label: name of the Operator.
+pub const OPERATOR: &str = "kudo.dev/operator";
+/// Label: name of the Instance.
+pub const INSTANCE: &str = "kudo.dev/instance";
+/// Label on cluster-scoped children, which can have no owner reference: uid of the Instance.
+pub const INSTANCE_UID: &str = "interlock.dev/instance-uid";
+
+/// Annotation on children: plan that wrote them last.
+pub const PLAN: &str = "kudo.dev/plan";
+/// Annotation on children: phase that wrote them last.
+pub const PHASE: &str = "kudo.dev/phase";
+/// Annotation on children: step that wrote them last.
+pub const STEP: &str = "kudo.dev/step";
+/// Annotation on children: uid of the plan execution that wrote them last.
+pub const PLAN_UID: &str = "kudo.dev/last-plan-execution-uid";
+/// Annotation on children: JSON of what was applied, the "original" of the three-way merge.
+pub const LAST_APPLIED_CONFIGURATION: &str = "kudo.dev/last-applied-configuration";
+/// Annotation on pod templates: `OperatorVersion.spec.version`.
+pub const OPERATOR_VERSION: &str = "kudo.dev/operator-version";
+/// Annotation: the object is never deleted by Interlock.
+pub const KEEP: &str = "interlock.dev/keep";
+
+/// Annotation: the envelope of the spec that is being, or has been, carried out.
+pub const LAST_APPLIED_SPEC: &str = "interlock.dev/last-applied-spec";
+/// Annotation: the last runs of an Instance, newest first.
+pub const HISTORY: &str = "plan.interlock.dev/history";
+/// Type of the Secrets that hold specs too large for the annotation.
+pub const SPEC_SECRET_TYPE: &str = "interlock.dev/spec";
+
+/// Default namespace of the process.
+pub const NAMESPACE: &str = "interlock-system";
+/// Default user of the process.
+pub const CONTROLLER_USER: &str = "system:serviceaccount:interlock-system:interlock";
+/// Default service account that package effects are made as.
+pub const PACKAGES_SERVICE_ACCOUNT: &str = "interlock-packages";
+
+/// Plans with a meaning of their own (KUDO `pkg/apis/kudo/v1beta1/instance_types_helpers.go`).
+pub mod plan {
+    /// Runs at creation.
+    pub const DEPLOY: &str = "deploy";
+    /// Runs for parameters without a trigger.
+    pub const UPDATE: &str = "update";
+    /// Runs when the OperatorVersion changes.
+    pub const UPGRADE: &str = "upgrade";
+    /// Runs at deletion.
+    pub const CLEANUP: &str = "cleanup";
+}
+
+/// Types and reasons of the conditions on Instances.
+pub mod condition {
+    /// Summary: everything that the Instance asks for is there.
+    pub const READY: &str = "Ready";
+    /// A plan runs; its message carries the progress of the run as JSON.
+    pub const PLAN_RUNNING: &str = "PlanRunning";
+    /// What a plan waits for, when an error keeps it from going on.
+    pub const STALLED: &str = "Stalled";
+    /// The spec differs from what was carried out.
+    pub const SPEC_DRIFT: &str = "SpecDrift";
+    /// The durable basis: hash, short hashes and owed plans, as JSON in the message.
+    pub const SPEC_STAMPED: &str = "SpecStamped";
+    /// All of ours: nobody but the bookkeeping user writes them.
+    pub const OURS: [&str; 5] = [READY, PLAN_RUNNING, STALLED, SPEC_DRIFT, SPEC_STAMPED];
+}
+
+/// Reasons of Events on Instances.
+pub mod event {
+    /// A plan was started.
+    pub const PLAN_STARTED: &str = "PlanStarted";
+    /// A plan ended.
+    pub const PLAN_FINISHED: &str = "PlanFinished";
+    /// The OperatorVersion of an Instance is absent or unusable.
+    pub const INVALID_OPERATOR_VERSION: &str = "InvalidOperatorVersion";
+}

@@ -1,0 +1,9 @@
+//! What users write: wire types, one file a group, and every string of the contract once.
+//!
+//! Nothing here decides anything; the rooms above read these types and give them meaning.
+
+pub mod condition;
+pub mod kudo;
+pub mod meta;
+pub mod object;
+pub mod stamp;

@@ -1,0 +1,80 @@
+//! What a decision asks for, as data. Only `cluster::apply` carries effects out.
+
+use serde_json::Value;
+
+use crate::api::object::ObjectKey;
+
+/// A write of one child of a package, made under the effects identity.
+///
+/// Every write is conditional: a first write is a POST, a later one carries the
+/// `resourceVersion` that it was decided on, a delete carries uid and `resourceVersion`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ChildWrite {
+    /// POST; fails when the object is there already.
+    Create {
+        /// What is written, complete.
+        object: Value,
+    },
+    /// JSON merge patch (RFC 7396) with `metadata.resourceVersion` in it.
+    MergePatch {
+        /// What is written to.
+        key: ObjectKey,
+        /// Version that the patch was computed against.
+        resource_version: String,
+        /// The patch, without the version.
+        patch: Value,
+    },
+    /// DELETE with foreground propagation.
+    Delete {
+        /// What is deleted.
+        key: ObjectKey,
+        /// Precondition.
+        uid: String,
+        /// Precondition.
+        resource_version: String,
+    },
+}
+
+impl ChildWrite {
+    /// The object that is written.
+    pub fn key(&self) -> Option<ObjectKey> {
+        match self {
+            Self::Create { object } => ObjectKey::of(object),
+            Self::MergePatch { key, .. } | Self::Delete { key, .. } => Some(key.clone()),
+        }
+    }
+}
+
+/// What the API server answered to a write that failed, as the pure rooms judge it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiFailure {
+    /// HTTP status; 0 when there was no answer.
+    pub code: u16,
+    /// `status.reason`.
+    pub reason: String,
+    /// `status.message`, for people.
+    pub message: String,
+    /// Whether the server says that the namespace is being terminated
+    /// (`details.causes[].reason == NamespaceTerminating`).
+    pub namespace_terminating: bool,
+}
+
+/// Severity of an Event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// `Normal`
+    Normal,
+    /// `Warning`
+    Warning,
+}
+
+/// An Event on an Instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Severity.
+    pub severity: Severity,
+    /// CamelCase reason, one of [`crate::api::meta::event`] or a task error's name.
+    pub reason: String,
+    /// For people, at most 1,024 bytes.
+    pub message: String,
+}

@@ -1,0 +1,3 @@
+//! Arguments, crypto provider and runtime; everything else is in the library.
+
+fn main() {}

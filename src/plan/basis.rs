@@ -1,0 +1,138 @@
+//! The durable basis: what was carried out, kept in `status` where a PUT cannot drop it.
+//!
+//! It is the JSON in the message of the condition `SpecStamped`: the hash of the spec, a short
+//! hash of each parameter and of the reference, and the plans that are owed. Where the short
+//! hashes do not fit, only the bare hash is kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::api::condition::{self, Condition};
+use crate::api::meta;
+use crate::api::stamp::{Applied, SpecHash, VersionRef, hex};
+
+/// The message of a condition is limited to 32,768 bytes; this leaves room for `owed`.
+const MESSAGE_LIMIT: usize = 30 * 1024;
+
+/// How a plan is owed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Owed {
+    /// To be run.
+    Queued,
+    /// Ran and failed; reported until it completes.
+    Failed,
+}
+
+/// First eight hexadecimal digits of the SHA-256 of a value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Short(String);
+
+impl Short {
+    /// Of one value.
+    pub fn of(text: &str) -> Self {
+        Self(hex(&Sha256::digest(text.as_bytes())[..4]))
+    }
+
+    fn of_version(version: &VersionRef<'_>) -> Self {
+        Self::of(&format!("{}/{}", version.namespace, version.name))
+    }
+}
+
+/// What was carried out, as far as it fits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Basis {
+    /// Hash of the spec.
+    pub hash: SpecHash,
+    /// Short hashes; absent where they did not fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Detail>,
+    /// Plans triggered since the last run's start that have not reached COMPLETE.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub owed: BTreeMap<String, Owed>,
+}
+
+/// Short hashes of the parts of a spec.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Detail {
+    /// Of namespace and name of the OperatorVersion.
+    pub operator_version: Short,
+    /// Of each parameter.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, Short>,
+}
+
+/// How a spec differs from a basis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// Not at all.
+    None,
+    /// In these parts.
+    Parts {
+        /// Whether the OperatorVersion differs.
+        operator_version: bool,
+        /// Parameters that were added or whose value changed.
+        changed: BTreeSet<String>,
+        /// Parameters that were removed.
+        removed: BTreeSet<String>,
+    },
+    /// Somewhere: only the bare hash is known.
+    Somewhere,
+}
+
+impl Basis {
+    /// The basis of a spec, with the plans that are owed.
+    pub fn new(spec: &Applied<'_>, owed: BTreeMap<String, Owed>) -> Self {
+        let parameters = spec.parameters.iter().map(|(k, v)| (k.to_string(), Short::of(v))).collect();
+        let detail = Detail { operator_version: Short::of_version(&spec.operator_version), parameters };
+        Self { hash: spec.hash(), detail: Some(detail), owed }
+    }
+
+    /// Reads it from the conditions of an Instance; `None` also where the text is not ours.
+    pub fn read(conditions: &[Condition]) -> Option<Self> {
+        Self::parse(&condition::find(conditions, meta::condition::SPEC_STAMPED)?.message)
+    }
+
+    /// Reads the message of the condition.
+    pub fn parse(message: &str) -> Option<Self> {
+        serde_json::from_str(message).ok()
+    }
+
+    /// The message of the condition; the short hashes are left out where they do not fit.
+    pub fn message(&self) -> String {
+        // Maps with string keys always serialise.
+        let full = serde_json::to_string(self).unwrap_or_default();
+        if full.len() <= MESSAGE_LIMIT {
+            return full;
+        }
+        let bare = Self { hash: self.hash.clone(), detail: None, owed: self.owed.clone() };
+        serde_json::to_string(&bare).unwrap_or_default()
+    }
+
+    /// How a spec differs from what was carried out.
+    pub fn difference(&self, spec: &Applied<'_>) -> Difference {
+        if spec.hash() == self.hash {
+            return Difference::None;
+        }
+        let Some(detail) = &self.detail else { return Difference::Somewhere };
+        let changed = spec
+            .parameters
+            .iter()
+            .filter(|(key, value)| detail.parameters.get(key.as_ref()) != Some(&Short::of(value)))
+            .map(|(key, _)| key.to_string())
+            .collect();
+        let removed = detail
+            .parameters
+            .keys()
+            .filter(|key| !spec.parameters.contains_key(key.as_str()))
+            .cloned()
+            .collect();
+        let operator_version = detail.operator_version != Short::of_version(&spec.operator_version);
+        Difference::Parts { operator_version, changed, removed }
+    }
+}

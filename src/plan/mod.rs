@@ -1,0 +1,9 @@
+//! KUDO's plan engine as a pure room: what a package means, what a change triggers, how a run
+//! goes on, and what an edit that admission never saw leads to. No client, no clock.
+
+pub mod basis;
+pub mod lock;
+pub mod observe;
+pub mod package;
+pub mod trigger;
+pub mod uid;

@@ -1,0 +1,90 @@
+//! What a pass of the engine knows of the cluster, and what it asks for.
+//!
+//! `advance` is called again and again within one pass: it names what it needs to see, the
+//! controller looks that up; it names writes, the controller makes them and puts the answers
+//! here; until it asks for nothing more.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::api::kudo::PlanStatus;
+use crate::api::object::{Gvk, ObjectKey};
+use crate::effect::{ApiFailure, ChildWrite};
+
+/// Whether the API server serves a kind, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// Objects live in namespaces.
+    Namespaced,
+    /// Objects are cluster-scoped.
+    Cluster,
+    /// Not served.
+    No,
+}
+
+/// What was seen of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Seen {
+    /// It is not there.
+    Absent,
+    /// It is there, as the API server gave it, no field dropped.
+    Present(Arc<Value>),
+}
+
+/// What a pass knows.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// Kinds that were looked up.
+    pub kinds: BTreeMap<Gvk, Served>,
+    /// Objects that were looked up, or answered by a write of this pass.
+    pub objects: BTreeMap<ObjectKey, Seen>,
+    /// Writes and look-ups of this pass that failed, by object.
+    pub failures: BTreeMap<ObjectKey, ApiFailure>,
+}
+
+/// Something that must be looked up before the pass can go on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// How a kind is served.
+    Kind(Gvk),
+    /// An object.
+    Object(ObjectKey),
+}
+
+/// A run in progress: its entry in `planStatus`, and the tasks that are done.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlanState {
+    /// The entry of the plan, with name, uid, phases and steps.
+    pub status: PlanStatus,
+    /// Finished tasks of steps that are not finished, by `phase/step`; never redone.
+    pub done: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// What one call of the engine leads to.
+#[must_use]
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Step {
+    /// The run as it now stands.
+    pub state: PlanState,
+    /// Writes to make now; writes of different objects may be made at the same time.
+    pub effects: Vec<ChildWrite>,
+    /// What must be looked up first; empty when nothing is missing.
+    pub needs: BTreeSet<Need>,
+    /// What unfinished tasks wait for, for people, in plan order.
+    pub waiting: Vec<String>,
+    /// The first error of a task that is tried again, for people.
+    pub stalled: Option<String>,
+    /// The task error that ended the run: Event reason and text.
+    pub fatal: Option<Fatal>,
+}
+
+/// An error that ended a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fatal {
+    /// KUDO's event reason, such as `TaskRenderingError`.
+    pub reason: String,
+    /// The whole text.
+    pub message: String,
+}

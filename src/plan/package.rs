@@ -1,0 +1,108 @@
+//! An OperatorVersion as the rooms above use it: looked up by name, hashed, and checked.
+//!
+//! A package that came in unguarded may be wrong; it is kept as it is, with its problems, so
+//! that Instances of it can still be judged and a run fails at the task that is wrong.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use crate::api::kudo::{OperatorVersionSpec, Parameter, Plan, Task};
+use crate::api::object::NamespacedName;
+use crate::api::stamp::hex;
+
+/// SHA-256 of an OperatorVersion's spec; a run records the one it started with.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PackageHash(String);
+
+impl PackageHash {
+    /// From recorded text.
+    pub fn from_text(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    /// `sha256:` and 64 hexadecimal digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// An OperatorVersion, ready to be asked.
+#[derive(Clone, Debug)]
+pub struct Package {
+    /// Namespace and name of the OperatorVersion.
+    pub key: NamespacedName,
+    /// Its spec.
+    pub spec: Arc<OperatorVersionSpec>,
+    /// Hash of the spec.
+    pub hash: PackageHash,
+    parameters: BTreeMap<String, usize>,
+    tasks: BTreeMap<String, usize>,
+}
+
+impl Package {
+    /// From a spec, whatever it holds.
+    pub fn new(key: NamespacedName, spec: OperatorVersionSpec) -> Self {
+        // A struct of strings, maps with string keys and lists always serialises.
+        let text = serde_json::to_vec(&spec).unwrap_or_default();
+        let hash = PackageHash(format!("sha256:{}", hex(&Sha256::digest(&text))));
+        let by_name = |names: Vec<Option<&String>>| {
+            let mut map = BTreeMap::new();
+            for (i, name) in names.into_iter().enumerate() {
+                if let Some(name) = name {
+                    map.entry(name.clone()).or_insert(i);
+                }
+            }
+            map
+        };
+        let parameters = by_name(spec.parameters.iter().flatten().map(|p| p.name.as_ref()).collect());
+        let tasks = by_name(spec.tasks.iter().flatten().map(|t| t.name.as_ref()).collect());
+        Self { key, spec: Arc::new(spec), hash, parameters, tasks }
+    }
+
+    /// A plan by name.
+    pub fn plan(&self, name: &str) -> Option<&Plan> {
+        self.spec.plans.as_ref()?.get(name)
+    }
+
+    /// Names of all plans, in order.
+    pub fn plan_names(&self) -> impl Iterator<Item = &str> {
+        self.spec.plans.iter().flatten().map(|(name, _)| name.as_str())
+    }
+
+    /// A parameter by name.
+    pub fn parameter(&self, name: &str) -> Option<&Parameter> {
+        self.spec.parameters.as_ref()?.get(*self.parameters.get(name)?)
+    }
+
+    /// All parameters as listed.
+    pub fn parameters(&self) -> impl Iterator<Item = &Parameter> {
+        self.spec.parameters.iter().flatten()
+    }
+
+    /// A task by name.
+    pub fn task(&self, name: &str) -> Option<&Task> {
+        self.spec.tasks.as_ref()?.get(*self.tasks.get(name)?)
+    }
+
+    /// A template by file name.
+    pub fn template(&self, name: &str) -> Option<&str> {
+        self.spec.templates.as_ref()?.get(name).map(String::as_str)
+    }
+
+    /// Name of the Operator, empty when the spec names none.
+    pub fn operator(&self) -> &str {
+        self.spec.operator.as_ref().map_or("", |o| o.name())
+    }
+
+    /// `spec.version`, empty when absent.
+    pub fn version(&self) -> &str {
+        self.spec.version.as_deref().unwrap_or_default()
+    }
+
+    /// `spec.appVersion`, empty when absent.
+    pub fn app_version(&self) -> &str {
+        self.spec.app_version.as_deref().unwrap_or_default()
+    }
+}

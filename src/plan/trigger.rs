@@ -1,0 +1,64 @@
+//! Which plans a change of parameters or of the OperatorVersion triggers.
+//!
+//! The webhook and the reconciler ask the same functions: what is admitted is what is executed.
+
+use std::collections::BTreeSet;
+
+use thiserror::Error;
+
+use super::package::Package;
+use crate::api::meta::plan::{DEPLOY, UPDATE, UPGRADE};
+
+/// Why no plan can be named for a change.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TriggerError {
+    /// A parameter names a plan that the package does not have. The text is KUDO's.
+    #[error("param {parameter} defined trigger plan {plan}, but plan not defined in operatorversion")]
+    UndefinedPlan {
+        /// The parameter.
+        parameter: String,
+        /// The plan it names.
+        plan: String,
+    },
+    /// No trigger, and neither `update` nor `deploy` exists. The text is KUDO's.
+    #[error("couldn't find any plans that would be triggered by the update")]
+    NoPlan,
+}
+
+/// Plans that a change of these parameters triggers, in order of name.
+///
+/// Names that the package does not define are skipped: admission refuses them where that
+/// matters. Where a changed parameter has a trigger, parameters without one do not matter;
+/// where none has, it is `update`, else `deploy` (KUDO `instance_admission.go`).
+pub fn plans<'k>(
+    package: &Package,
+    keys: impl IntoIterator<Item = &'k str>,
+) -> Result<BTreeSet<String>, TriggerError> {
+    let mut known = 0_usize;
+    let mut named = BTreeSet::new();
+    for definition in keys.into_iter().filter_map(|key| package.parameter(key)) {
+        known += 1;
+        let Some(plan) = definition.trigger.as_deref().filter(|t| !t.is_empty()) else { continue };
+        if package.plan(plan).is_none() {
+            return Err(TriggerError::UndefinedPlan {
+                parameter: definition.name.clone().unwrap_or_default(),
+                plan: plan.to_owned(),
+            });
+        }
+        named.insert(plan.to_owned());
+    }
+    if known > 0 && named.is_empty() {
+        let fallback = first_of(package, [UPDATE, DEPLOY]).ok_or(TriggerError::NoPlan)?;
+        named.insert(fallback.to_owned());
+    }
+    Ok(named)
+}
+
+/// The plan that a change of the OperatorVersion runs: `upgrade`, else `update`, else `deploy`.
+pub fn upgrade_plan(package: &Package) -> Option<&'static str> {
+    first_of(package, [UPGRADE, UPDATE, DEPLOY])
+}
+
+fn first_of<const N: usize>(package: &Package, names: [&'static str; N]) -> Option<&'static str> {
+    names.into_iter().find(|name| package.plan(name).is_some())
+}
