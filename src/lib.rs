@@ -12,6 +12,7 @@ pub mod cli;
 pub mod cluster;
 pub mod controllers;
 pub mod effect;
+pub mod install;
 pub mod plan;
 pub mod server;
 pub mod telemetry;

@@ -113,7 +113,6 @@ impl JsonSchema for ExecutionStatus {
 pub struct ObjectReference {
     /// Kind of the referent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("nullable" = false))]
     pub kind: Option<String>,
     /// Namespace of the referent; empty means the namespace of the referring object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,8 +165,14 @@ pub struct Maintainer {
     kind = "Operator",
     plural = "operators",
     singular = "operator",
+    shortname = "op",
+    category = "kudo",
+    category = "interlock",
+    doc = "Identity of a package, shared by its versions.",
     namespaced,
-    schema = "derived"
+    schema = "derived",
+    printcolumn = r#"{"name": "URL", "type": "string", "description": "Where to read more.", "jsonPath": ".spec.url", "priority": 1}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct OperatorSpec {
@@ -199,8 +204,16 @@ pub struct OperatorSpec {
     kind = "OperatorVersion",
     plural = "operatorversions",
     singular = "operatorversion",
+    shortname = "opv",
+    category = "kudo",
+    category = "interlock",
+    doc = "One version of an operator: parameters, templates, tasks and plans.",
     namespaced,
-    schema = "derived"
+    schema = "derived",
+    printcolumn = r#"{"name": "Operator", "type": "string", "description": "The operator that this is a version of.", "jsonPath": ".spec.operator.name"}"#,
+    printcolumn = r#"{"name": "Version", "type": "string", "description": "Version of the package.", "jsonPath": ".spec.version"}"#,
+    printcolumn = r#"{"name": "App", "type": "string", "description": "Version of the application that the package runs.", "jsonPath": ".spec.appVersion"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct OperatorVersionSpec {
@@ -286,7 +299,6 @@ pub struct Task {
 pub struct TaskSpec {
     /// Apply, Delete, Toggle: template files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("nullable" = true))]
     pub resources: Option<Vec<String>>,
     /// Toggle: the boolean parameter that decides between Apply and Delete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -305,7 +317,6 @@ pub struct TaskSpec {
     pub pod: Option<String>,
     /// Pipe: files that become Secrets or ConfigMaps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("nullable" = true))]
     pub pipe: Option<Vec<PipeSpec>>,
     /// KudoOperator: operator of the child Instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -350,7 +361,6 @@ pub struct Plan {
     pub strategy: Option<String>,
     /// Phases in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("nullable" = true))]
     pub phases: Option<Vec<Phase>>,
 }
 
@@ -387,9 +397,22 @@ pub struct Step {
     kind = "Instance",
     plural = "instances",
     singular = "instance",
+    shortname = "inst",
+    category = "kudo",
+    category = "interlock",
+    category = "all",
+    doc = "A deployment of an OperatorVersion.",
     namespaced,
     status = "InstanceStatus",
-    schema = "derived"
+    schema = "derived",
+    printcolumn = r#"{"name": "OperatorVersion", "type": "string", "description": "The OperatorVersion to run.", "jsonPath": ".spec.operatorVersion.name"}"#,
+    printcolumn = r#"{"name": "Plan", "type": "string", "description": "The plan that is scheduled or runs now.", "jsonPath": ".spec.planExecution.planName"}"#,
+    printcolumn = r#"{"name": "Status", "type": "string", "description": "Where that plan stands.", "jsonPath": ".status.conditions[?(@.type==\"PlanRunning\")].reason"}"#,
+    printcolumn = r#"{"name": "Ready", "type": "string", "description": "Whether everything that the Instance asks for is there.", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name": "Reason", "type": "string", "description": "Why it is ready or not.", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name": "Drift", "type": "string", "description": "Whether the spec differs from what was carried out.", "jsonPath": ".status.conditions[?(@.type==\"SpecDrift\")].status", "priority": 1}"#,
+    printcolumn = r#"{"name": "Stalled", "type": "string", "description": "Whether an error keeps a plan from going on.", "jsonPath": ".status.conditions[?(@.type==\"Stalled\")].status", "priority": 1}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct InstanceSpec {
@@ -458,7 +481,6 @@ pub struct PlanStatus {
     pub message: Option<String>,
     /// Last change of this entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("nullable" = true))]
     pub last_updated_timestamp: Option<Time>,
     /// Phases in the order of the OperatorVersion.
     #[serde(default, skip_serializing_if = "Option::is_none")]

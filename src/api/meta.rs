@@ -53,6 +53,28 @@ pub const CONTROLLER_USER: &str = "system:serviceaccount:interlock-system:interl
 /// Default service account that package effects are made as.
 pub const PACKAGES_SERVICE_ACCOUNT: &str = "interlock-packages";
 
+/// Names of what an installation consists of; rendering and the process must agree on them.
+pub mod install {
+    /// Deployment, Service, service account, PodDisruptionBudget and NetworkPolicy.
+    pub const NAME: &str = "interlock";
+    /// Service account of the webhook where the roles are split.
+    pub const WEBHOOK_NAME: &str = "interlock-webhook";
+    /// The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration.
+    pub const WEBHOOK_CONFIGURATION: &str = "interlock";
+    /// The Service that the API server calls.
+    pub const SERVICE: &str = "interlock";
+    /// Secret of type `kubernetes.io/tls`, with `ca.crt` beside the pair.
+    pub const CERTIFICATE_SECRET: &str = "interlock-certificate";
+    /// Lease of the replica that reconciles.
+    pub const LEASE: &str = "interlock";
+    /// Port of the webhook in the pod; 443 on the Service.
+    pub const WEBHOOK_PORT: u16 = 9443;
+    /// Path of the mutating webhook.
+    pub const MUTATE_PATH: &str = "/mutate";
+    /// Path of the validating webhooks.
+    pub const VALIDATE_PATH: &str = "/validate";
+}
+
 /// Plans with a meaning of their own (KUDO `pkg/apis/kudo/v1beta1/instance_types_helpers.go`).
 pub mod plan {
     /// Runs at creation.
