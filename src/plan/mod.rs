@@ -5,5 +5,6 @@ pub mod basis;
 pub mod lock;
 pub mod observe;
 pub mod package;
+pub mod run;
 pub mod trigger;
 pub mod uid;

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::api::kudo::PlanStatus;
 use crate::api::object::{Gvk, ObjectKey};
-use crate::effect::{ApiFailure, ChildWrite};
+use crate::effect::{ApiFailure, ChildWrite, Note};
 
 /// Whether the API server serves a kind, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub enum Served {
     Namespaced,
     /// Objects are cluster-scoped.
     Cluster,
+    /// Not yet: a CustomResourceDefinition for it is there and is not served so far.
+    Pending,
     /// Not served.
     No,
 }
@@ -40,7 +42,8 @@ pub struct Observed {
     pub kinds: BTreeMap<Gvk, Served>,
     /// Objects that were looked up, or answered by a write of this pass.
     pub objects: BTreeMap<ObjectKey, Seen>,
-    /// Writes and look-ups of this pass that failed, by object.
+    /// Writes and look-ups of this pass that failed, by object. The look-up that answers a
+    /// [`Need::Object`] takes its entry away, and reads past any cache where there was one.
     pub failures: BTreeMap<ObjectKey, ApiFailure>,
 }
 
@@ -68,8 +71,10 @@ pub struct PlanState {
 pub struct Step {
     /// The run as it now stands.
     pub state: PlanState,
-    /// Writes to make now; writes of different objects may be made at the same time.
-    pub effects: Vec<ChildWrite>,
+    /// Writes to make now, in lanes. Lanes are made at the same time and never touch the same
+    /// object; inside a lane each write is made after the one before it succeeded, and the first
+    /// that fails ends the lane.
+    pub effects: Vec<Vec<ChildWrite>>,
     /// What must be looked up first; empty when nothing is missing.
     pub needs: BTreeSet<Need>,
     /// What unfinished tasks wait for, for people, in plan order.
@@ -78,6 +83,8 @@ pub struct Step {
     pub stalled: Option<String>,
     /// The task error that ended the run: Event reason and text.
     pub fatal: Option<Fatal>,
+    /// What was decided and people should hear of, such as an object that is kept; said once.
+    pub notes: Vec<Note>,
 }
 
 /// An error that ended a run.
