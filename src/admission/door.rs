@@ -1,0 +1,128 @@
+//! What comes in through a door and what goes out, as the server sees it.
+
+use crate::api::object::NamespacedName;
+
+/// The webhook paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Door {
+    /// `/mutate`: schedules and stamps.
+    Mutate,
+    /// `/validate`: decides on the final object.
+    Validate,
+    /// `/admit-kudo-dev-v1beta1-instance`: both at once, as KUDO's one webhook did.
+    Kudo,
+}
+
+impl Door {
+    /// Every door.
+    pub const ALL: [Self; 3] = [Self::Mutate, Self::Validate, Self::Kudo];
+
+    /// Path of the URL.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Mutate => "/mutate",
+            Self::Validate => "/validate",
+            Self::Kudo => "/admit-kudo-dev-v1beta1-instance",
+        }
+    }
+
+    /// Name in metrics and logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mutate => "mutate",
+            Self::Validate => "validate",
+            Self::Kudo => "kudo",
+        }
+    }
+}
+
+/// Whether the caller can still wait for the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// It can: an OperatorVersion that the cache does not show is worth waiting for.
+    Wait,
+    /// It cannot: decide with what is there.
+    Exhausted,
+}
+
+/// What admission says.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// The answer.
+    Done(Reply),
+    /// Ask again when the cache has changed: this OperatorVersion is not in it.
+    Wait(NamespacedName),
+}
+
+/// An answer and what there is to tell about it.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// The AdmissionReview, as JSON.
+    pub body: Vec<u8>,
+    /// For logs and metrics.
+    pub record: Record,
+}
+
+/// What logs and metrics tell about one decision.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// `request.uid`.
+    pub uid: String,
+    /// `request.operation`.
+    pub operation: String,
+    /// Group of the object's kind.
+    pub group: String,
+    /// Kind of the object.
+    pub kind: String,
+    /// Namespace of the object.
+    pub namespace: String,
+    /// Name of the object; with `generateName` it has none yet.
+    pub name: String,
+    /// Who asked.
+    pub user: String,
+    /// Ids of the rules that spoke.
+    pub rules: Vec<&'static str>,
+    /// What was decided.
+    pub verdict: VerdictKind,
+    /// The plan that the decision is about.
+    pub plan: Option<String>,
+    /// Whether nothing will be stored.
+    pub dry_run: bool,
+}
+
+/// A verdict without its reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum VerdictKind {
+    /// Nothing to say.
+    Allowed,
+    /// Allowed, with changes.
+    Patched,
+    /// Refused.
+    Denied,
+    /// Not ours to judge.
+    Skipped,
+}
+
+/// The body is not a review that can be answered: HTTP 400.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct BadReview(pub String);
+
+/// What does not change while the process runs.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The bookkeeping user: the only identity that admission skips.
+    pub controller_user: String,
+    /// What a locked Instance permits.
+    pub freeze: Freeze,
+}
+
+/// What a locked Instance permits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Freeze {
+    /// No change of spec by anyone.
+    #[default]
+    Strict,
+    /// As KUDO: a change that triggers the running plan restarts it.
+    SamePlan,
+}
