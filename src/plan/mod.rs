@@ -2,9 +2,13 @@
 //! goes on, and what an edit that admission never saw leads to. No client, no clock.
 
 pub mod basis;
+pub mod drift;
+pub mod history;
 pub mod lock;
+pub mod next;
 pub mod observe;
 pub mod package;
+pub mod progress;
 pub mod run;
 pub mod trigger;
 pub mod uid;

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::api::kudo::{OperatorVersionSpec, Parameter, Plan, Task};
@@ -13,15 +14,11 @@ use crate::api::object::NamespacedName;
 use crate::api::stamp::hex;
 
 /// SHA-256 of an OperatorVersion's spec; a run records the one it started with.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct PackageHash(String);
 
 impl PackageHash {
-    /// From recorded text.
-    pub fn from_text(text: &str) -> Self {
-        Self(text.to_owned())
-    }
-
     /// `sha256:` and 64 hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0

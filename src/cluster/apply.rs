@@ -1,0 +1,279 @@
+//! The only code that writes to the API server. Every write is conditional, none is retried here.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use http::{Method, Request};
+use kube::Client;
+use serde_json::{Value, json};
+
+use super::kinds::Kinds;
+use crate::api::object::{Gvk, NamespacedName, ObjectKey};
+use crate::effect::{ApiFailure, ChildWrite};
+
+/// Writes of one decision that are under way at the same time.
+const CONCURRENT: usize = 8;
+
+/// Name under which fields are owned; merge patches record it in `managedFields`.
+const FIELD_MANAGER: &str = "interlock-plan";
+
+/// Reads and writes objects of any kind as one user.
+#[derive(Clone)]
+pub struct Objects {
+    client: Client,
+    kinds: Arc<Kinds>,
+}
+
+impl Objects {
+    /// As the user of `client`.
+    pub fn new(client: Client, kinds: Arc<Kinds>) -> Self {
+        Self { client, kinds }
+    }
+
+    /// Reads an object; `Ok(None)` when it is not there, also when its kind is not served.
+    pub async fn get(&self, key: &ObjectKey) -> Result<Option<Arc<Value>>, ApiFailure> {
+        let Some(path) = self.path(key).await? else { return Ok(None) };
+        match self.send(Method::GET, &path, "", None).await {
+            Ok(value) => Ok(Some(Arc::new(value))),
+            Err(failure) if failure.code == 404 => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Makes the writes of one decision: lanes at the same time, inside a lane one after the
+    /// other until one fails. Answers: the object as it now is, or why it was not written.
+    pub async fn run(&self, lanes: Vec<Vec<ChildWrite>>) -> Vec<(ObjectKey, Result<Written, ApiFailure>)> {
+        let answers: Vec<Vec<_>> =
+            futures::stream::iter(lanes).map(|lane| self.lane(lane)).buffered(CONCURRENT).collect().await;
+        answers.into_iter().flatten().collect()
+    }
+
+    async fn lane(&self, writes: Vec<ChildWrite>) -> Vec<(ObjectKey, Result<Written, ApiFailure>)> {
+        let mut answers = Vec::with_capacity(writes.len());
+        for write in writes {
+            let Some(key) = write.key() else { continue };
+            let answer = self.write(write).await;
+            let failed = answer.is_err();
+            answers.push((key, answer));
+            if failed {
+                break;
+            }
+        }
+        answers
+    }
+
+    async fn write(&self, write: ChildWrite) -> Result<Written, ApiFailure> {
+        match write {
+            ChildWrite::Create { object } => self.create(&object).await,
+            ChildWrite::MergePatch { key, resource_version, mut patch } => {
+                let path = self.must_path(&key).await?;
+                set_resource_version(&mut patch, &resource_version);
+                let value = self.send(Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await?;
+                Ok(Written::Now(Arc::new(value)))
+            }
+            ChildWrite::Delete { key, uid, resource_version } => {
+                let path = self.must_path(&key).await?;
+                let options = json!({
+                    "apiVersion": "v1",
+                    "kind": "DeleteOptions",
+                    "propagationPolicy": "Foreground",
+                    "preconditions": { "uid": uid, "resourceVersion": resource_version },
+                });
+                match self.send(Method::DELETE, &path, JSON, Some(&options)).await {
+                    // The object itself while it waits for its dependents, else a Status.
+                    Ok(value) if value.get("kind").and_then(Value::as_str) == Some("Status") => {
+                        Ok(Written::Gone)
+                    }
+                    Ok(value) => Ok(Written::Now(Arc::new(value))),
+                    Err(failure) if failure.code == 404 => Ok(Written::Gone),
+                    Err(failure) => Err(failure),
+                }
+            }
+        }
+    }
+
+    async fn create(&self, object: &Value) -> Result<Written, ApiFailure> {
+        let key =
+            ObjectKey::of(object).ok_or_else(|| local("the object names no kind or no name".to_owned()))?;
+        let path = self.must_path(&key).await?;
+        let collection = path.rsplit_once('/').map_or(path.as_str(), |(collection, _)| collection);
+        let value = self.send(Method::POST, collection, JSON, Some(object)).await?;
+        Ok(Written::Now(Arc::new(value)))
+    }
+
+    async fn must_path(&self, key: &ObjectKey) -> Result<String, ApiFailure> {
+        self.path(key).await?.ok_or_else(|| ApiFailure {
+            code: 404,
+            reason: "NotFound".to_owned(),
+            message: format!("the server does not serve {}", key.gvk),
+            namespace_terminating: false,
+        })
+    }
+
+    async fn path(&self, key: &ObjectKey) -> Result<Option<String>, ApiFailure> {
+        let kind = self.kinds.get(&self.client, &key.gvk).await.map_err(|error| failure(&error))?;
+        Ok(kind.map(|kind| path(&key.gvk, &kind.plural, key.namespace.as_deref(), &key.name)))
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, ApiFailure> {
+        request(&self.client, method, path, content_type, body).await
+    }
+}
+
+/// What became of an object that was written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Written {
+    /// It is there, as answered.
+    Now(Arc<Value>),
+    /// It is gone.
+    Gone,
+}
+
+/// Writes of the bookkeeping user: Instances, their status, and the Secrets of their specs.
+#[derive(Clone)]
+pub struct Bookkeeping {
+    client: Client,
+}
+
+impl Bookkeeping {
+    /// As the user of the process.
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// The Instance as the API server has it now; `None` when it is gone.
+    pub async fn instance(&self, key: &NamespacedName) -> Result<Option<Arc<Value>>, ApiFailure> {
+        match request(&self.client, Method::GET, &instance_path(key), "", None).await {
+            Ok(value) => Ok(Some(Arc::new(value))),
+            Err(failure) if failure.code == 404 => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Merge patch of the status, on exactly this version.
+    pub async fn patch_status(
+        &self,
+        key: &NamespacedName,
+        resource_version: &str,
+        status: Value,
+    ) -> Result<Arc<Value>, ApiFailure> {
+        let mut patch = json!({ "status": status });
+        set_resource_version(&mut patch, resource_version);
+        let path = format!("{}/status", instance_path(key));
+        request(&self.client, Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await.map(Arc::new)
+    }
+
+    /// Merge patch of spec and metadata, on exactly this version.
+    pub async fn patch_instance(
+        &self,
+        key: &NamespacedName,
+        resource_version: &str,
+        mut patch: Value,
+    ) -> Result<Arc<Value>, ApiFailure> {
+        set_resource_version(&mut patch, resource_version);
+        request(&self.client, Method::PATCH, &instance_path(key), MERGE_PATCH, Some(&patch))
+            .await
+            .map(Arc::new)
+    }
+
+    /// JSON patch of the Instance; its `test` operations are its condition.
+    pub async fn json_patch_instance(
+        &self,
+        key: &NamespacedName,
+        patch: &json_patch::Patch,
+    ) -> Result<Arc<Value>, ApiFailure> {
+        let body = serde_json::to_value(patch).map_err(|error| local(error.to_string()))?;
+        request(&self.client, Method::PATCH, &instance_path(key), JSON_PATCH, Some(&body)).await.map(Arc::new)
+    }
+
+    /// Creates a Secret; one that is there already is left as it is, as its name holds its hash.
+    pub async fn create_secret(&self, namespace: &str, secret: &Value) -> Result<(), ApiFailure> {
+        let path = format!("/api/v1/namespaces/{namespace}/secrets");
+        match request(&self.client, Method::POST, &path, JSON, Some(secret)).await {
+            Ok(_) => Ok(()),
+            Err(failure) if failure.reason == "AlreadyExists" => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Reads a Secret by name.
+    pub async fn secret(&self, key: &NamespacedName) -> Result<Option<Value>, ApiFailure> {
+        let path = format!("/api/v1/namespaces/{}/secrets/{}", key.namespace, key.name);
+        match request(&self.client, Method::GET, &path, "", None).await {
+            Ok(value) => Ok(Some(value)),
+            Err(failure) if failure.code == 404 => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+const JSON: &str = "application/json";
+const JSON_PATCH: &str = "application/json-patch+json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+
+fn instance_path(key: &NamespacedName) -> String {
+    format!("/apis/kudo.dev/v1beta1/namespaces/{}/instances/{}", key.namespace, key.name)
+}
+
+fn path(gvk: &Gvk, plural: &str, namespace: Option<&str>, name: &str) -> String {
+    let root = if gvk.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", gvk.group) };
+    let scope = namespace.map(|ns| format!("/namespaces/{ns}")).unwrap_or_default();
+    format!("{root}/{}{scope}/{plural}/{name}", gvk.version)
+}
+
+fn set_resource_version(patch: &mut Value, resource_version: &str) {
+    let Value::Object(patch) = patch else { return };
+    let metadata = patch.entry("metadata").or_insert_with(|| json!({}));
+    if let Value::Object(metadata) = metadata {
+        metadata.insert("resourceVersion".to_owned(), Value::from(resource_version));
+    }
+}
+
+async fn request(
+    client: &Client,
+    method: Method,
+    path: &str,
+    content_type: &str,
+    body: Option<&Value>,
+) -> Result<Value, ApiFailure> {
+    let uri = match method {
+        Method::POST | Method::PATCH => format!("{path}?fieldManager={FIELD_MANAGER}"),
+        _ => path.to_owned(),
+    };
+    let mut request = Request::builder().method(method).uri(uri);
+    if !content_type.is_empty() {
+        request = request.header(http::header::CONTENT_TYPE, content_type);
+    }
+    let bytes = match body {
+        Some(body) => serde_json::to_vec(body).map_err(|error| local(error.to_string()))?,
+        None => Vec::new(),
+    };
+    let request = request.body(bytes).map_err(|error| local(error.to_string()))?;
+    client.request::<Value>(request).await.map_err(|error| failure(&error))
+}
+
+/// A failure that never left the process.
+fn local(message: String) -> ApiFailure {
+    ApiFailure { code: 0, reason: "Local".to_owned(), message, namespace_terminating: false }
+}
+
+/// What the API server said, or that there was no answer.
+pub fn failure(error: &kube::Error) -> ApiFailure {
+    let kube::Error::Api(status) = error else { return local(error.to_string()) };
+    let namespace_terminating = status
+        .details
+        .as_ref()
+        .is_some_and(|details| details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating"));
+    ApiFailure {
+        code: status.code,
+        reason: status.reason.clone(),
+        message: status.message.clone(),
+        namespace_terminating,
+    }
+}

@@ -1,0 +1,92 @@
+//! Drift: how the spec differs from the durable basis, and which plans that owes.
+//!
+//! Drift is the difference between the spec and [`Basis`]; the annotation is only the text.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::basis::{Basis, Difference, Owed};
+use super::package::Package;
+use super::trigger::{self, TriggerError};
+use crate::api::meta::plan::{DEPLOY, UPDATE, UPGRADE};
+use crate::api::stamp::Applied;
+
+/// Plans in the order in which they are run one after another: upgrade, deploy, update, then by
+/// name.
+pub fn in_order(plans: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut sorted: Vec<String> = plans.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+    sorted.sort_by_key(|plan| [UPGRADE, DEPLOY, UPDATE].iter().position(|p| p == plan).unwrap_or(usize::MAX));
+    sorted
+}
+
+/// Plans that the difference between a basis and a spec triggers, in no particular order.
+///
+/// Where the OperatorVersion differs it is `upgrade` or its fallbacks, and `deploy` for the
+/// parameters is discarded, as admission does; where only a bare hash is known it is `deploy`.
+pub fn triggered(
+    basis: &Basis,
+    spec: &Applied<'_>,
+    package: &Package,
+) -> Result<BTreeSet<String>, TriggerError> {
+    match basis.difference(spec) {
+        Difference::None => Ok(BTreeSet::new()),
+        Difference::Somewhere => match package.plan(DEPLOY) {
+            Some(_) => Ok(BTreeSet::from([DEPLOY.to_owned()])),
+            None => Err(TriggerError::NoPlan),
+        },
+        Difference::Parts { operator_version, changed, removed } => {
+            let keys = changed.iter().chain(&removed).map(String::as_str);
+            let mut plans = trigger::plans(package, keys)?;
+            if operator_version {
+                plans.remove(DEPLOY);
+                plans.insert(trigger::upgrade_plan(package).ok_or(TriggerError::NoPlan)?.to_owned());
+            }
+            Ok(plans)
+        }
+    }
+}
+
+/// `owed` once a run of `plan` on `spec` has started.
+///
+/// Adds what the difference triggers, or the plan itself where there is no basis yet; an
+/// accepted change puts failed plans back into the queue. A plan triggered directly changes
+/// nothing, as the spec is that of the basis.
+pub fn owed_at_start(
+    basis: Option<&Basis>,
+    spec: &Applied<'_>,
+    package: &Package,
+    plan: &str,
+) -> BTreeMap<String, Owed> {
+    let Some(basis) = basis else {
+        return BTreeMap::from([(plan.to_owned(), Owed::Queued)]);
+    };
+    let mut owed = basis.owed.clone();
+    if basis.difference(spec) == Difference::None {
+        return owed;
+    }
+    owed.values_mut().for_each(|state| *state = Owed::Queued);
+    // What cannot be named owes at least the plan that runs for it.
+    let plans = triggered(basis, spec, package).unwrap_or_default();
+    owed.extend(plans.into_iter().map(|plan| (plan, Owed::Queued)));
+    owed
+}
+
+/// `owed` once a run of `plan` has ended: removed when complete, else marked failed.
+pub fn owed_at_end(owed: &BTreeMap<String, Owed>, plan: &str, complete: bool) -> BTreeMap<String, Owed> {
+    let mut owed = owed.clone();
+    if complete {
+        owed.remove(plan);
+    } else if let Some(state) = owed.get_mut(plan) {
+        *state = Owed::Failed;
+    }
+    owed
+}
+
+/// The queue: what is owed and has not failed.
+pub fn queue(basis: &Basis) -> Vec<String> {
+    in_order(basis.owed.iter().filter(|(_, state)| **state == Owed::Queued).map(|(plan, _)| plan.clone()))
+}
+
+/// What is owed and has failed.
+pub fn failed(basis: &Basis) -> Vec<String> {
+    in_order(basis.owed.iter().filter(|(_, state)| **state == Owed::Failed).map(|(plan, _)| plan.clone()))
+}
