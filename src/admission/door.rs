@@ -26,6 +26,11 @@ impl Door {
         }
     }
 
+    /// Whether a patch may be answered.
+    pub fn patches(self) -> bool {
+        self != Self::Validate
+    }
+
     /// Name in metrics and logs.
     pub fn name(self) -> &'static str {
         match self {
@@ -101,6 +106,18 @@ pub enum VerdictKind {
     Denied,
     /// Not ours to judge.
     Skipped,
+}
+
+impl VerdictKind {
+    /// The word in metrics, logs and audit annotations.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Patched => "patched",
+            Self::Denied => "denied",
+            Self::Skipped => "skipped",
+        }
+    }
 }
 
 /// The body is not a review that can be answered: HTTP 400.

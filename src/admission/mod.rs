@@ -1,6 +1,80 @@
 //! Admission as a pure room: bytes -> request -> rules -> verdict and patch -> bytes.
+//!
+//! [`answer`] is the way in for the server, [`decide`] for everything else. Mutation and
+//! validation are one function: it computes the object as it must be; a mutating door patches
+//! what differs, a validating door refuses it. Dry run decides alike.
 
 pub mod door;
+pub mod request;
+pub mod review;
+pub mod rules;
+pub mod verdict;
 pub mod view;
 
 pub use door::{Answer, BadReview, Config, Door, Freeze, Patience, Record, Reply, VerdictKind};
+use request::Request;
+use review::Review;
+use verdict::{Outcome, Verdict};
+use view::View;
+
+/// Everything beside the request that a decision rests on.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The webhook that was called.
+    pub door: Door,
+    /// Cross-object facts.
+    pub view: &'a dyn View,
+    /// What the process was started with.
+    pub config: &'a Config,
+    /// Whether to wait for an OperatorVersion.
+    pub patience: Patience,
+}
+
+/// Decides on the body of a call.
+pub fn answer(
+    door: Door,
+    body: &[u8],
+    view: &dyn View,
+    config: &Config,
+    patience: Patience,
+) -> Result<Answer, BadReview> {
+    let (version, review) = review::decode(body)?;
+    let context = Context { door, view, config, patience };
+    let verdict = match Request::read(&review) {
+        Ok(request) => decide(&request, &context),
+        Err(refusal) => refusal.into(),
+    };
+    if let Outcome::Wait(key) = verdict.outcome {
+        return Ok(Answer::Wait(key));
+    }
+    let body = review::encode(version, &review, &verdict)?;
+    Ok(Answer::Done(Reply { body, record: record(&review, verdict) }))
+}
+
+/// Decides on a request.
+pub fn decide(request: &Request<'_>, context: &Context<'_>) -> Verdict {
+    let bookkeeping = &context.config.controller_user;
+    if !bookkeeping.is_empty() && request.user == bookkeeping {
+        return Verdict::of(Outcome::Skip);
+    }
+    rules::judge(request, context)
+}
+
+fn record(review: &Review<'_>, verdict: Verdict) -> Record {
+    let metadata = review.old_object.as_ref().or(review.object.as_ref()).map(|o| &o.metadata);
+    let name = review.name.as_deref().or(metadata.and_then(|m| m.name.as_deref()));
+    let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+    Record {
+        uid: review.uid.as_str().to_owned(),
+        operation: review.operation.as_str().to_owned(),
+        group: review.kind.group.as_str().to_owned(),
+        kind: review.kind.kind.as_str().to_owned(),
+        namespace: text(review.namespace.as_deref()),
+        name: text(name),
+        user: text(review.user_info.username.as_deref()),
+        rules: verdict.rules().collect(),
+        verdict: verdict.kind(),
+        plan: verdict.plan,
+        dry_run: review.dry_run.unwrap_or_default(),
+    }
+}

@@ -6,4 +6,6 @@ pub mod condition;
 pub mod kudo;
 pub mod meta;
 pub mod object;
+pub mod rule;
 pub mod stamp;
+pub mod text;

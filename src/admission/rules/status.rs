@@ -1,0 +1,93 @@
+//! `instances/status`: a forged COMPLETE would unlock, so nobody but the bookkeeping user
+//! changes `planStatus` or our conditions.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::admission::request::Change;
+use crate::admission::verdict::{Field, FieldReason, Refusal, Verdict};
+use crate::api::meta::condition;
+use crate::api::rule::Rule;
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Owned {
+    #[serde(default)]
+    plan_status: Option<BTreeMap<String, Value>>,
+    #[serde(default)]
+    conditions: Option<Vec<Value>>,
+}
+
+impl Owned {
+    fn read(status: Option<&RawValue>) -> Result<Self, serde_json::Error> {
+        let status: Option<Self> = status.map_or(Ok(None), |raw| serde_json::from_str(raw.get()))?;
+        Ok(status.unwrap_or_default())
+    }
+
+    /// Conditions of ours, those of one type in the order they are listed.
+    fn ours(&self, type_: &str) -> Vec<&Value> {
+        let named = |c: &&Value| c.get("type").and_then(Value::as_str) == Some(type_);
+        self.conditions.iter().flatten().filter(named).collect()
+    }
+}
+
+/// Decides on a write of the status by anybody but the bookkeeping user.
+pub(super) fn judge(change: Change<'_>) -> Verdict {
+    let (new, old) = (change.object.status, change.old.status);
+    if new.map(RawValue::get) == old.map(RawValue::get) {
+        return Verdict::allow();
+    }
+    match (Owned::read(new), Owned::read(old)) {
+        (Ok(new), Ok(old)) => {
+            let fields = differences(&new, &old);
+            if fields.is_empty() { Verdict::allow() } else { refusal(fields).into() }
+        }
+        (Err(error), _) | (_, Err(error)) => {
+            let field =
+                Field { path: "status".to_owned(), reason: FieldReason::Invalid, detail: error.to_string() };
+            Refusal::invalid(Rule::StatusOwner, "the status cannot be read", vec![field]).into()
+        }
+    }
+}
+
+fn differences(new: &Owned, old: &Owned) -> Vec<Field> {
+    let forbidden = |path: String, detail: &str| Field {
+        path,
+        reason: FieldReason::Forbidden,
+        detail: detail.to_owned(),
+    };
+    let (before, after) = (old.plan_status.as_ref(), new.plan_status.as_ref());
+    let mut fields: Vec<Field> = before
+        .into_iter()
+        .flatten()
+        .map(|(plan, entry)| (plan, Some(entry)))
+        .chain(
+            after
+                .into_iter()
+                .flatten()
+                .filter(|(plan, _)| !before.is_some_and(|b| b.contains_key(*plan)))
+                .map(|(plan, _)| (plan, None)),
+        )
+        .filter(|(plan, entry)| after.and_then(|a| a.get(*plan)) != *entry)
+        .map(|(plan, _)| forbidden(format!("status.planStatus.{plan}"), "records what the controller did"))
+        .collect();
+    for type_ in condition::OURS {
+        if new.ours(type_) != old.ours(type_) {
+            fields.push(forbidden(format!("status.conditions[{type_}]"), "is Interlock's own"));
+        }
+    }
+    fields
+}
+
+fn refusal(fields: Vec<Field>) -> Refusal {
+    Refusal::invalid(
+        Rule::StatusOwner,
+        "status.planStatus and Interlock's conditions are written by Interlock only",
+        fields,
+    )
+    .why("a forged COMPLETE would unlock the Instance")
+    .next("write conditions of your own type, or leave the status alone")
+}
