@@ -1,0 +1,177 @@
+//! The folder `manifests/`: a kustomize base and overlays, rendered like everything else.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::workload::{self, Role};
+use super::{Certificates, Layout, Options, Part, crds, objects, rbac, webhooks, yaml};
+use crate::api::meta::install;
+
+/// A file that is not made from objects alone says so at its top.
+const HEADER: &str = "# Rendered by `make manifests`; do not edit.\n";
+
+/// Every file of the folder by its path, with the default options.
+pub fn tree() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
+    let options = Options::default();
+    let mut files = BTreeMap::new();
+    let mut put = |path: &str, objects: &[Value]| {
+        let text = format!("{HEADER}{}", yaml(objects)?);
+        files.insert(path.to_owned(), text);
+        Ok::<_, serde_saphyr::ser::Error>(())
+    };
+    let base = [
+        ("workload.yaml", Part::Workload),
+        ("crds.yaml", Part::Crds),
+        ("rbac.yaml", Part::Rbac),
+        ("policies.yaml", Part::Policies),
+        ("webhooks.yaml", Part::Webhooks),
+    ];
+    for (file, part) in base {
+        put(&format!("base/{file}"), &objects(part, &options))?;
+    }
+    put("base/kustomization.yaml", &[kustomization(&base.map(|(file, _)| file), &[])])?;
+
+    let admin = "overlays/packages-cluster-admin";
+    put(&format!("{admin}/binding.yaml"), &[rbac::packages_cluster_admin(&options)])?;
+    put(&format!("{admin}/kustomization.yaml"), &[kustomization(&["../../base", "binding.yaml"], &[])])?;
+
+    let split = Options { layout: Layout::Split, ..options.clone() };
+    put("overlays/split/webhook.yaml", &split_resources(&split))?;
+    put("overlays/split/patches.yaml", &split_patches(&split))?;
+    put(
+        "overlays/split/kustomization.yaml",
+        &[kustomization(&["../../base", "webhook.yaml"], &["patches.yaml"])],
+    )?;
+
+    let managed = Options { certificates: Certificates::CertManager, ..options };
+    put("overlays/cert-manager/certificate.yaml", &workload::cert_manager(&managed))?;
+    put("overlays/cert-manager/patches.yaml", &cert_manager_patches(&managed))?;
+    put(
+        "overlays/cert-manager/kustomization.yaml",
+        &[kustomization(&["../../base", "certificate.yaml"], &["patches.yaml"])],
+    )?;
+    Ok(files)
+}
+
+fn kustomization(resources: &[&str], patches: &[&str]) -> Value {
+    let mut file = json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": resources,
+    });
+    if !patches.is_empty() {
+        file["patches"] = patches.iter().map(|path| json!({ "path": path })).collect();
+    }
+    file
+}
+
+fn split_resources(options: &Options) -> Vec<Value> {
+    let mut all = rbac::webhook(options);
+    all.push(json!(workload::deployment(Role::Webhook, options)));
+    all.push(json!(workload::disruption_budget(Role::Webhook, options)));
+    all
+}
+
+/// The base's Deployment becomes the controller, the Service finds the webhook.
+fn split_patches(options: &Options) -> Vec<Value> {
+    let service = json!(workload::service(Role::Webhook, options));
+    vec![
+        patch(
+            "v1",
+            "Service",
+            options.service(),
+            Some(options),
+            json!({ "spec": { "selector": service["spec"]["selector"] } }),
+        ),
+        patch(
+            "apps/v1",
+            "Deployment",
+            install::NAME,
+            Some(options),
+            pod_patch(json!({ "args": workload::arguments(Role::Controller, options) }), json!({})),
+        ),
+    ]
+}
+
+fn cert_manager_patches(options: &Options) -> Vec<Value> {
+    let deployment = json!(workload::deployment(Role::All, options));
+    let pod = &deployment["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    let mut patches = vec![patch(
+        "apps/v1",
+        "Deployment",
+        install::NAME,
+        Some(options),
+        pod_patch(
+            json!({ "args": container["args"], "volumeMounts": container["volumeMounts"] }),
+            json!({ "volumes": pod["volumes"] }),
+        ),
+    )];
+    patches.extend(webhooks::all(options).iter().map(|configuration| {
+        patch(
+            "admissionregistration.k8s.io/v1",
+            configuration["kind"].as_str().unwrap_or_default(),
+            install::WEBHOOK_CONFIGURATION,
+            None,
+            json!({ "metadata": { "annotations": configuration["metadata"]["annotations"] } }),
+        )
+    }));
+    patches
+}
+
+/// A strategic merge patch; `options` where the object lives in our namespace.
+fn patch(api_version: &str, kind: &str, name: &str, options: Option<&Options>, change: Value) -> Value {
+    let mut patch = change;
+    patch["apiVersion"] = json!(api_version);
+    patch["kind"] = json!(kind);
+    patch["metadata"]["name"] = json!(name);
+    if let Some(options) = options {
+        patch["metadata"]["namespace"] = json!(options.namespace);
+    }
+    patch
+}
+
+fn pod_patch(container: Value, pod: Value) -> Value {
+    let (mut container, mut pod) = (container, pod);
+    container["name"] = json!(install::NAME);
+    pod["containers"] = json!([container]);
+    json!({ "spec": { "template": { "spec": pod } } })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// `INTERLOCK_RENDER=write` writes the folder; otherwise it must be what is rendered.
+    #[test]
+    fn the_committed_manifests_are_what_is_rendered() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests");
+        let write = std::env::var_os("INTERLOCK_RENDER").is_some_and(|v| v == "write");
+        for (path, text) in tree().unwrap() {
+            let file = folder.join(&path);
+            if write {
+                std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+                std::fs::write(&file, &text).unwrap();
+            }
+            let committed = std::fs::read_to_string(&file).unwrap_or_default();
+            assert!(
+                committed == text,
+                "manifests/{path} differs from what is rendered; run `make manifests`"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_rendered_reads_back_the_same() {
+        for layout in [Layout::Together, Layout::Split] {
+            let all = objects(Part::All, &Options { layout, ..Options::default() });
+            let text = yaml(&all).unwrap();
+            let back: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+            assert_eq!(back, all);
+            assert!(!crds::all().is_empty());
+        }
+    }
+}

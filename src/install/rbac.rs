@@ -1,0 +1,278 @@
+//! Who may do what: two identities, and roles for people.
+//!
+//! No rule has a wildcard. Effects of packages are made as another service account, by
+//! impersonation; it is bound to nothing here, so that whoever installs decides what packages
+//! may do.
+
+use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::rbac::v1::{
+    ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
+};
+use serde_json::{Value, json};
+
+use super::{Layout, Options, cluster_wide, namespaced, strings};
+use crate::api::meta::{self, install};
+
+const READ: [&str; 3] = ["get", "list", "watch"];
+const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
+
+/// Service accounts, roles and bindings.
+pub fn all(options: &Options) -> Vec<Value> {
+    let mut all = vec![
+        json!(account(install::NAME, options)),
+        json!(account(&options.packages_service_account, options)),
+        json!(cluster_role("interlock-controller", controller_rules(), None)),
+        json!(bind_cluster("interlock-controller", "interlock-controller", install::NAME, options)),
+        json!(cluster_role("interlock-spec-secrets", spec_secret_rules(), Some(SPEC_SECRETS_WHY))),
+        json!(bind_cluster("interlock-spec-secrets", "interlock-spec-secrets", install::NAME, options)),
+        json!(role(install::NAME, own_namespace_rules(options), options)),
+        json!(bind(install::NAME, install::NAME, options)),
+    ];
+    if options.layout == Layout::Split {
+        all.extend(webhook(options));
+    }
+    all.extend(people());
+    all
+}
+
+/// What the webhook has where it runs apart: it reads three kinds, and nothing else.
+pub fn webhook(options: &Options) -> Vec<Value> {
+    let rules = vec![
+        rule([meta::KUDO_GROUP], ["instances", "operatorversions"], READ),
+        rule([""], ["namespaces"], READ),
+    ];
+    vec![
+        json!(account(install::WEBHOOK_NAME, options)),
+        json!(cluster_role(install::WEBHOOK_NAME, rules, None)),
+        json!(bind_cluster(install::WEBHOOK_NAME, install::WEBHOOK_NAME, install::WEBHOOK_NAME, options)),
+    ]
+}
+
+/// What KUDO gives its packages: everything. An overlay of its own, never part of the base.
+pub fn packages_cluster_admin(options: &Options) -> Value {
+    json!(bind_cluster(
+        "interlock-packages-cluster-admin",
+        "cluster-admin",
+        &options.packages_service_account,
+        options
+    ))
+}
+
+fn controller_rules() -> Vec<PolicyRule> {
+    vec![
+        rule([meta::KUDO_GROUP], ["operators", "operatorversions"], READ),
+        rule([meta::KUDO_GROUP], ["instances"], ["get", "list", "watch", "update", "patch"]),
+        rule([meta::KUDO_GROUP], ["instances/status"], ["get", "update", "patch"]),
+        rule([""], ["namespaces"], READ),
+        // What packages made is watched, so that their plans go on by events. Secrets are not
+        // among it: a right to list them is a right to read them all.
+        rule([""], ["configmaps", "persistentvolumeclaims", "pods", "serviceaccounts", "services"], READ),
+        rule(["apps"], ["daemonsets", "deployments", "replicasets", "statefulsets"], READ),
+        rule(["batch"], ["cronjobs", "jobs"], READ),
+        rule(["apiextensions.k8s.io"], ["customresourcedefinitions"], READ),
+        rule(["events.k8s.io"], ["events"], ["create", "patch"]),
+        rule(
+            ["admissionregistration.k8s.io"],
+            ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+            ["get", "list", "watch", "patch"],
+        )
+        .named([install::WEBHOOK_CONFIGURATION]),
+        rule(["authentication.k8s.io"], ["selfsubjectreviews", "tokenreviews"], ["create"]),
+        rule(["authorization.k8s.io"], ["subjectaccessreviews"], ["create"]),
+    ]
+}
+
+const SPEC_SECRETS_WHY: &str = "A spec of more than 32 KiB does not fit into the annotation and is kept in Secrets of the \
+     Instance's namespace, whose names are not known beforehand. They are made, read by name and deleted; nothing lists or \
+     watches Secrets. Where no spec is that large, this binding can be removed.";
+
+fn spec_secret_rules() -> Vec<PolicyRule> {
+    vec![rule([""], ["secrets"], ["create", "get", "delete"])]
+}
+
+fn own_namespace_rules(options: &Options) -> Vec<PolicyRule> {
+    vec![
+        // The name of what is created cannot be restricted.
+        rule(["coordination.k8s.io"], ["leases"], ["create"]),
+        rule(["coordination.k8s.io"], ["leases"], ["get", "list", "watch", "update", "patch"])
+            .named([install::LEASE]),
+        rule([""], ["secrets"], ["create"]),
+        rule([""], ["secrets"], ["get", "list", "watch", "update", "patch"])
+            .named([install::CERTIFICATE_SECRET]),
+        rule([""], ["serviceaccounts"], ["impersonate"]).named([options.packages_service_account.as_str()]),
+    ]
+}
+
+/// Roles for people, added to the ones that every cluster has. The status of an Instance is
+/// the record of its plans; nobody but the process gets a right to write it.
+fn people() -> Vec<Value> {
+    let kinds = ["instances", "operators", "operatorversions"];
+    let write = ["create", "update", "patch", "delete", "deletecollection"];
+    [
+        (
+            "interlock-viewer",
+            "view",
+            vec![
+                rule([meta::KUDO_GROUP], kinds, READ),
+                rule([meta::KUDO_GROUP], ["instances/status"], ["get"]),
+            ],
+        ),
+        ("interlock-editor", "edit", vec![rule([meta::KUDO_GROUP], kinds, write)]),
+        ("interlock-admin", "admin", vec![rule([meta::KUDO_GROUP], kinds, write)]),
+    ]
+    .into_iter()
+    .map(|(name, into, rules)| {
+        let mut role = cluster_role(name, rules, None);
+        role.metadata
+            .labels
+            .get_or_insert_default()
+            .insert(format!("{RBAC_GROUP}/aggregate-to-{into}"), "true".to_owned());
+        json!(role)
+    })
+    .collect()
+}
+
+fn rule<const G: usize, const R: usize, const V: usize>(
+    groups: [&str; G],
+    resources: [&str; R],
+    verbs: [&str; V],
+) -> PolicyRule {
+    PolicyRule {
+        api_groups: Some(strings(groups)),
+        resources: Some(strings(resources)),
+        verbs: strings(verbs),
+        ..PolicyRule::default()
+    }
+}
+
+/// Restricts a rule to names.
+trait Named {
+    fn named<const N: usize>(self, names: [&str; N]) -> Self;
+}
+
+impl Named for PolicyRule {
+    fn named<const N: usize>(mut self, names: [&str; N]) -> Self {
+        self.resource_names = Some(strings(names));
+        self
+    }
+}
+
+fn account(name: &str, options: &Options) -> ServiceAccount {
+    ServiceAccount { metadata: namespaced(name, options), ..ServiceAccount::default() }
+}
+
+fn cluster_role(name: &str, rules: Vec<PolicyRule>, why: Option<&str>) -> ClusterRole {
+    let mut metadata = cluster_wide(name);
+    metadata.annotations = why.map(|why| [("interlock.dev/why".to_owned(), why.to_owned())].into());
+    ClusterRole { metadata, rules: Some(rules), aggregation_rule: None }
+}
+
+fn role(name: &str, rules: Vec<PolicyRule>, options: &Options) -> Role {
+    Role { metadata: namespaced(name, options), rules: Some(rules) }
+}
+
+fn role_ref(kind: &str, name: &str) -> RoleRef {
+    RoleRef { api_group: Some(RBAC_GROUP.to_owned()), kind: kind.to_owned(), name: name.to_owned() }
+}
+
+fn subjects(account: &str, options: &Options) -> Option<Vec<Subject>> {
+    Some(vec![Subject {
+        kind: "ServiceAccount".to_owned(),
+        name: account.to_owned(),
+        namespace: Some(options.namespace.clone()),
+        api_group: None,
+    }])
+}
+
+fn bind_cluster(name: &str, role: &str, account: &str, options: &Options) -> ClusterRoleBinding {
+    ClusterRoleBinding {
+        metadata: cluster_wide(name),
+        role_ref: role_ref("ClusterRole", role),
+        subjects: subjects(account, options),
+    }
+}
+
+fn bind(name: &str, account: &str, options: &Options) -> RoleBinding {
+    RoleBinding {
+        metadata: namespaced(name, options),
+        role_ref: role_ref("Role", name),
+        subjects: subjects(account, options),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(objects: &[Value]) -> impl Iterator<Item = (&str, &Value)> {
+        objects.iter().flat_map(|o| {
+            o["rules"].as_array().into_iter().flatten().map(|r| (o["metadata"]["name"].as_str().unwrap(), r))
+        })
+    }
+
+    fn has(rule: &Value, list: &str, item: &str) -> bool {
+        rule[list].as_array().is_some_and(|l| l.iter().any(|i| i == item))
+    }
+
+    #[test]
+    fn no_wildcards_and_no_way_to_more_rights() {
+        let all = all(&Options { layout: Layout::Split, ..Options::default() });
+        for (name, rule) in rules(&all) {
+            for list in ["apiGroups", "resources", "verbs"] {
+                assert!(
+                    !rule[list].as_array().unwrap().iter().any(|i| i.as_str().unwrap().contains('*')),
+                    "{name}: {rule}"
+                );
+            }
+            for verb in ["escalate", "bind"] {
+                assert!(!has(rule, "verbs", verb), "{name}: {rule}");
+            }
+            if has(rule, "verbs", "impersonate") {
+                assert_eq!(rule["resources"], json!(["serviceaccounts"]));
+                assert_eq!(rule["resourceNames"], json!(["interlock-packages"]));
+            }
+        }
+    }
+
+    #[test]
+    fn secrets_are_listed_by_name_only() {
+        let all = all(&Options::default());
+        for (name, rule) in rules(&all).filter(|(_, r)| has(r, "resources", "secrets")) {
+            let lists = has(rule, "verbs", "list") || has(rule, "verbs", "watch");
+            assert!(
+                !lists || rule["resourceNames"] == json!([install::CERTIFICATE_SECRET]),
+                "{name}: {rule}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_webhook_apart_writes_nothing_and_reads_three_kinds() {
+        let webhook = webhook(&Options::default());
+        let mut kinds = 0;
+        for (_, rule) in rules(&webhook) {
+            assert_eq!(rule["verbs"], json!(READ));
+            assert!(!has(rule, "resources", "secrets"));
+            kinds += rule["resources"].as_array().unwrap().len();
+        }
+        assert!(kinds <= 3);
+    }
+
+    #[test]
+    fn packages_are_bound_to_nothing() {
+        let all = all(&Options::default());
+        for object in all.iter().filter(|o| o["kind"].as_str().unwrap().ends_with("Binding")) {
+            assert_ne!(object["subjects"][0]["name"], meta::PACKAGES_SERVICE_ACCOUNT, "{object}");
+        }
+        assert_eq!(packages_cluster_admin(&Options::default())["roleRef"]["name"], "cluster-admin");
+    }
+
+    #[test]
+    fn nobody_gets_a_right_to_write_the_record() {
+        for (name, rule) in rules(&people()) {
+            if has(rule, "resources", "instances/status") {
+                assert_eq!(rule["verbs"], json!(["get"]), "{name}");
+            }
+        }
+    }
+}

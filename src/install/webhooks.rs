@@ -1,0 +1,275 @@
+//! The webhook configurations: exactly our kinds and subresources, never `*`.
+//!
+//! Nothing that is needed to start the process is matched, so a dead webhook cannot keep
+//! itself from coming back. Metadata of Instances can be changed while it is dead.
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchCondition, MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
+    ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
+};
+use serde_json::{Value, json};
+
+use super::{Certificates, Endpoint, Options, cluster_wide, strings};
+use crate::api::meta::{self, install};
+
+/// Longest wait of the API server for an answer. Ours takes well below a millisecond, unless an
+/// OperatorVersion is waited for (at most two seconds).
+const TIMEOUT_SECONDS: i32 = 5;
+
+/// Whether an update changes the spec or an annotation. The optional fields are needed: the
+/// plain form fails on an object without a spec, which then could never lose its finalizer.
+const SPEC_OR_ANNOTATIONS_CHANGED: &str = "request.operation != 'UPDATE'\n\
+    || object.?spec.orValue({}) != oldObject.?spec.orValue({})\n\
+    || object.?metadata.?annotations.orValue({}) != oldObject.?metadata.?annotations.orValue({})";
+
+/// Whether an update changes the spec.
+const SPEC_CHANGED: &str = "request.operation != 'UPDATE'\n\
+    || object.?spec.orValue({}) != oldObject.?spec.orValue({})";
+
+/// What happens to a request that cannot be judged.
+#[derive(Clone, Copy)]
+enum OnFailure {
+    Refuse,
+    Admit,
+}
+
+/// One entry of a configuration.
+struct Entry {
+    name: &'static str,
+    resource: &'static str,
+    operations: &'static [&'static str],
+    on_failure: OnFailure,
+    conditions: Vec<MatchCondition>,
+}
+
+/// The mutating and the validating configuration.
+pub fn all(options: &Options) -> Vec<Value> {
+    vec![json!(mutating(options)), json!(validating(options))]
+}
+
+/// A string literal of CEL.
+pub(super) fn cel_string(text: &str) -> String {
+    let mut out = String::from("'");
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '\'' => out.push_str("\\'"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            other => out.push(other),
+        }
+    }
+    out.push('\'');
+    out
+}
+
+/// Skips the user of the process, and nobody else: an exact match of the whole name.
+pub(super) fn not_ourselves(options: &Options) -> MatchCondition {
+    MatchCondition {
+        name: "not-the-controller".to_owned(),
+        expression: format!("request.userInfo.username != {}", cel_string(&options.controller_user())),
+    }
+}
+
+fn condition(name: &str, expression: &str) -> MatchCondition {
+    MatchCondition { name: name.to_owned(), expression: expression.to_owned() }
+}
+
+fn instances(name: &'static str, options: &Options) -> Entry {
+    Entry {
+        name,
+        resource: "instances",
+        operations: &["CREATE", "UPDATE"],
+        on_failure: OnFailure::Refuse,
+        conditions: vec![
+            not_ourselves(options),
+            condition("spec-or-annotations-changed", SPEC_OR_ANNOTATIONS_CHANGED),
+        ],
+    }
+}
+
+fn mutating(options: &Options) -> MutatingWebhookConfiguration {
+    let entry = instances("instances.mutate.interlock.dev", options);
+    let webhook = MutatingWebhook {
+        admission_review_versions: strings(["v1", "v1beta1"]),
+        client_config: client(options, install::MUTATE_PATH),
+        failure_policy: Some(entry.on_failure.as_str()),
+        match_policy: Some("Equivalent".to_owned()),
+        name: entry.name.to_owned(),
+        namespace_selector: options.namespace_selector(),
+        reinvocation_policy: Some("IfNeeded".to_owned()),
+        rules: Some(vec![entry.rule()]),
+        side_effects: "None".to_owned(),
+        timeout_seconds: Some(TIMEOUT_SECONDS),
+        match_conditions: Some(entry.conditions),
+        object_selector: None,
+    };
+    MutatingWebhookConfiguration { metadata: metadata(options), webhooks: Some(vec![webhook]) }
+}
+
+fn validating(options: &Options) -> ValidatingWebhookConfiguration {
+    let entries = vec![
+        instances("instances.interlock.dev", options),
+        Entry {
+            name: "instances-status.interlock.dev",
+            resource: "instances/status",
+            operations: &["UPDATE"],
+            on_failure: OnFailure::Refuse,
+            conditions: vec![not_ourselves(options)],
+        },
+        Entry {
+            name: "operatorversions.interlock.dev",
+            resource: "operatorversions",
+            operations: &["CREATE", "UPDATE"],
+            on_failure: OnFailure::Refuse,
+            conditions: vec![condition("spec-changed", SPEC_CHANGED)],
+        },
+        Entry {
+            name: "operatorversions-delete.interlock.dev",
+            resource: "operatorversions",
+            operations: &["DELETE"],
+            on_failure: OnFailure::Admit,
+            conditions: Vec::new(),
+        },
+    ];
+    let webhook = |entry: Entry| ValidatingWebhook {
+        admission_review_versions: strings(["v1", "v1beta1"]),
+        client_config: client(options, install::VALIDATE_PATH),
+        failure_policy: Some(entry.on_failure.as_str()),
+        match_policy: Some("Equivalent".to_owned()),
+        name: entry.name.to_owned(),
+        namespace_selector: options.namespace_selector(),
+        rules: Some(vec![entry.rule()]),
+        side_effects: "None".to_owned(),
+        timeout_seconds: Some(TIMEOUT_SECONDS),
+        match_conditions: (!entry.conditions.is_empty()).then_some(entry.conditions),
+        object_selector: None,
+    };
+    ValidatingWebhookConfiguration {
+        metadata: metadata(options),
+        webhooks: Some(entries.into_iter().map(webhook).collect()),
+    }
+}
+
+impl OnFailure {
+    fn as_str(self) -> String {
+        match self {
+            Self::Refuse => "Fail",
+            Self::Admit => "Ignore",
+        }
+        .to_owned()
+    }
+}
+
+impl Entry {
+    fn rule(&self) -> RuleWithOperations {
+        RuleWithOperations {
+            api_groups: Some(strings([meta::KUDO_GROUP])),
+            api_versions: Some(strings([meta::KUDO_VERSION])),
+            operations: Some(self.operations.iter().map(|&o| o.to_owned()).collect()),
+            resources: Some(strings([self.resource])),
+            scope: Some("Namespaced".to_owned()),
+        }
+    }
+}
+
+fn metadata(options: &Options) -> k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+    let mut metadata = cluster_wide(install::WEBHOOK_CONFIGURATION);
+    if options.certificates == Certificates::CertManager {
+        let from = format!("{}/{}", options.namespace, install::CERTIFICATE_SECRET);
+        metadata.annotations = Some([("cert-manager.io/inject-ca-from".to_owned(), from)].into());
+    }
+    metadata
+}
+
+fn client(options: &Options, path: &str) -> WebhookClientConfig {
+    match &options.endpoint {
+        Endpoint::Service { name } => WebhookClientConfig {
+            service: Some(ServiceReference {
+                name: name.clone(),
+                namespace: options.namespace.clone(),
+                path: Some(path.to_owned()),
+                port: Some(443),
+            }),
+            ca_bundle: options.ca_bundle(),
+            url: None,
+        },
+        Endpoint::Url { base, .. } => WebhookClientConfig {
+            service: None,
+            ca_bundle: options.ca_bundle(),
+            url: Some(format!("{}{path}", base.trim_end_matches('/'))),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn entries(options: &Options) -> Vec<Value> {
+        all(options).iter().flat_map(|c| c["webhooks"].as_array().cloned().unwrap_or_default()).collect()
+    }
+
+    /// The process needs Pods, Secrets, Leases, Nodes and reviews to start, and none of ours.
+    #[test]
+    fn nothing_that_we_need_to_start_is_matched() {
+        for entry in entries(&Options::default()) {
+            for rule in entry["rules"].as_array().unwrap() {
+                assert_eq!(rule["apiGroups"], json!(["kudo.dev"]), "{entry}");
+                for list in ["apiGroups", "apiVersions", "operations", "resources"] {
+                    for item in rule[list].as_array().unwrap() {
+                        assert!(!item.as_str().unwrap().contains('*'), "{entry}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_entry_is_quick_free_of_side_effects_and_exact() {
+        let all = entries(&Options::default());
+        assert_eq!(all.len(), 5);
+        for entry in all {
+            assert_eq!(entry["timeoutSeconds"], 5);
+            assert_eq!(entry["sideEffects"], "None");
+            assert_eq!(entry["matchPolicy"], "Equivalent");
+            let deletes = entry["rules"][0]["operations"] == json!(["DELETE"]);
+            assert_eq!(entry["failurePolicy"], if deletes { "Ignore" } else { "Fail" });
+            assert!(entry.get("namespaceSelector").is_none() && entry.get("objectSelector").is_none());
+        }
+    }
+
+    #[test]
+    fn watched_namespaces_are_the_only_ones_matched() {
+        let options = Options { watch_namespaces: strings(["a", "b"]), ..Options::default() };
+        for entry in entries(&options) {
+            let only = &entry["namespaceSelector"]["matchExpressions"][0];
+            assert_eq!(only["key"], "kubernetes.io/metadata.name");
+            assert_eq!(only["operator"], "In");
+            assert_eq!(only["values"], json!(["a", "b"]));
+        }
+    }
+
+    #[test]
+    fn a_process_outside_the_cluster_is_found_by_url() {
+        let endpoint =
+            Endpoint::Url { base: "https://127.0.0.1:9443/".to_owned(), ca_bundle: b"pem".to_vec() };
+        for entry in entries(&Options { endpoint, ..Options::default() }) {
+            let url = entry["clientConfig"]["url"].as_str().unwrap();
+            assert!(["https://127.0.0.1:9443/mutate", "https://127.0.0.1:9443/validate"].contains(&url));
+            assert_eq!(entry["clientConfig"]["caBundle"], "cGVt");
+            assert!(entry["clientConfig"].get("service").is_none());
+        }
+    }
+
+    #[rstest]
+    #[case("a'b", r"'a\'b'")]
+    #[case(r"a\b", r"'a\\b'")]
+    #[case("a\nb", r"'a\nb'")]
+    #[case("plain", "'plain'")]
+    fn cel_strings_cannot_be_left(#[case] text: &str, #[case] literal: &str) {
+        assert_eq!(cel_string(text), literal);
+    }
+}

@@ -1,0 +1,404 @@
+//! Namespace, Service, Deployments and what keeps them available.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment};
+use k8s_openapi::api::core::v1::{
+    Capabilities, Container, ContainerPort, EnvVar, EnvVarSource, HTTPGetAction, Namespace,
+    ObjectFieldSelector, PodSecurityContext, PodSpec, PodTemplateSpec, Probe, ResourceRequirements,
+    SeccompProfile, SecretVolumeSource, SecurityContext, Service, ServicePort, ServiceSpec,
+    TopologySpreadConstraint, Volume, VolumeMount,
+};
+use k8s_openapi::api::networking::v1::{
+    NetworkPolicy, NetworkPolicyEgressRule, NetworkPolicyIngressRule, NetworkPolicyPort, NetworkPolicySpec,
+};
+use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use serde_json::{Value, json};
+
+use super::{Certificates, Endpoint, Freeze, Layout, Options, cluster_wide, labels, namespaced, strings};
+use crate::api::meta::install;
+
+/// Where the certificate is mounted when somebody else makes it.
+pub const CERTIFICATE_DIR: &str = "/etc/interlock/certificate";
+/// Readiness goes at once on SIGTERM, calls are answered for at least 15 s more, then drained.
+const GRACE_SECONDS: i64 = 60;
+const COMPONENT: &str = "app.kubernetes.io/component";
+const USER: i64 = 65532;
+
+/// What a Deployment does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    All,
+    Webhook,
+    Controller,
+}
+
+impl Role {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Webhook => "webhook",
+            Self::Controller => "controller",
+        }
+    }
+
+    /// Name of the Deployment, and of the service account that it runs as.
+    fn name(self) -> &'static str {
+        match self {
+            Self::All | Self::Controller => install::NAME,
+            Self::Webhook => install::WEBHOOK_NAME,
+        }
+    }
+
+    fn serves(self) -> bool {
+        !matches!(self, Self::Controller)
+    }
+
+    /// Value of the component label; a Deployment keeps its selector when its role changes.
+    fn component(self) -> &'static str {
+        match self {
+            Self::All | Self::Controller => "controller",
+            Self::Webhook => "webhook",
+        }
+    }
+}
+
+/// The namespace first, then everything in it.
+pub fn all(options: &Options) -> Vec<Value> {
+    let mut all = vec![json!(namespace(options))];
+    if matches!(options.endpoint, Endpoint::Url { .. }) {
+        return all;
+    }
+    let roles: &[Role] = match options.layout {
+        Layout::Together => &[Role::All],
+        Layout::Split => &[Role::Controller, Role::Webhook],
+    };
+    let serving = roles.iter().copied().find(|r| r.serves()).unwrap_or(Role::All);
+    all.push(json!(service(serving, options)));
+    all.extend(roles.iter().map(|&role| json!(deployment(role, options))));
+    all.extend(roles.iter().map(|&role| json!(disruption_budget(role, options))));
+    all.push(json!(network_policy(options)));
+    if options.certificates == Certificates::CertManager {
+        all.extend(cert_manager(options));
+    }
+    all
+}
+
+fn namespace(options: &Options) -> Namespace {
+    let mut metadata = cluster_wide(&options.namespace);
+    for mode in ["enforce", "audit", "warn"] {
+        let key = format!("pod-security.kubernetes.io/{mode}");
+        metadata.labels.get_or_insert_default().insert(key, "restricted".to_owned());
+    }
+    Namespace { metadata, ..Namespace::default() }
+}
+
+fn pod_labels(role: Role) -> BTreeMap<String, String> {
+    let mut labels = labels();
+    labels.insert(COMPONENT.to_owned(), role.component().to_owned());
+    labels
+}
+
+fn selector(role: Role) -> LabelSelector {
+    LabelSelector { match_labels: Some(selected(role)), match_expressions: None }
+}
+
+fn selected(role: Role) -> BTreeMap<String, String> {
+    let mut labels = pod_labels(role);
+    labels.remove("app.kubernetes.io/part-of");
+    labels
+}
+
+pub(super) fn service(serving: Role, options: &Options) -> Service {
+    Service {
+        metadata: namespaced(options.service(), options),
+        spec: Some(ServiceSpec {
+            selector: Some(selected(serving)),
+            ports: Some(vec![ServicePort {
+                name: Some("webhook".to_owned()),
+                port: 443,
+                protocol: Some("TCP".to_owned()),
+                target_port: Some(IntOrString::String("webhook".to_owned())),
+                ..ServicePort::default()
+            }]),
+            ..ServiceSpec::default()
+        }),
+        status: None,
+    }
+}
+
+pub(super) fn deployment(role: Role, options: &Options) -> Deployment {
+    // Two controllers are one too many only for a moment; the Lease decides.
+    Deployment {
+        metadata: namespaced(role.name(), options),
+        spec: Some(DeploymentSpec {
+            replicas: Some(options.replicas),
+            selector: selector(role),
+            strategy: Some(DeploymentStrategy {
+                type_: Some("RollingUpdate".to_owned()),
+                rolling_update: Some(RollingUpdateDeployment {
+                    max_surge: Some(IntOrString::Int(1)),
+                    max_unavailable: Some(IntOrString::Int(0)),
+                }),
+            }),
+            template: PodTemplateSpec {
+                metadata: Some(ObjectMeta { labels: Some(pod_labels(role)), ..ObjectMeta::default() }),
+                spec: Some(pod(role, options)),
+            },
+            ..DeploymentSpec::default()
+        }),
+        status: None,
+    }
+}
+
+fn pod(role: Role, options: &Options) -> PodSpec {
+    let spread = |key: &str| TopologySpreadConstraint {
+        max_skew: 1,
+        topology_key: key.to_owned(),
+        when_unsatisfiable: "ScheduleAnyway".to_owned(),
+        label_selector: Some(selector(role)),
+        ..TopologySpreadConstraint::default()
+    };
+    PodSpec {
+        containers: vec![container(role, options)],
+        security_context: Some(PodSecurityContext {
+            run_as_non_root: Some(true),
+            run_as_user: Some(USER),
+            run_as_group: Some(USER),
+            fs_group: Some(USER),
+            seccomp_profile: Some(SeccompProfile {
+                type_: "RuntimeDefault".to_owned(),
+                localhost_profile: None,
+            }),
+            ..PodSecurityContext::default()
+        }),
+        service_account_name: Some(role.name().to_owned()),
+        termination_grace_period_seconds: Some(GRACE_SECONDS),
+        topology_spread_constraints: Some(vec![
+            spread("kubernetes.io/hostname"),
+            spread("topology.kubernetes.io/zone"),
+        ]),
+        volumes: mounts_certificate(role, options).then(|| {
+            vec![Volume {
+                name: "certificate".to_owned(),
+                secret: Some(SecretVolumeSource {
+                    secret_name: Some(install::CERTIFICATE_SECRET.to_owned()),
+                    ..SecretVolumeSource::default()
+                }),
+                ..Volume::default()
+            }]
+        }),
+        ..PodSpec::default()
+    }
+}
+
+/// Where the process must not read Secrets, or does not make the certificate, it is mounted.
+fn mounts_certificate(role: Role, options: &Options) -> bool {
+    role.serves() && (role == Role::Webhook || options.certificates == Certificates::CertManager)
+}
+
+pub(super) fn arguments(role: Role, options: &Options) -> Vec<String> {
+    let mut arguments = vec!["run".to_owned(), format!("--role={}", role.as_str())];
+    if role == Role::Webhook || options.controller_user.is_some() {
+        arguments.push(format!("--controller-user={}", options.controller_user()));
+    }
+    arguments.push(format!("--packages-service-account={}", options.packages_service_account));
+    if options.freeze == Freeze::SamePlan {
+        arguments.push("--freeze=same-plan".to_owned());
+    }
+    if !options.watch_namespaces.is_empty() {
+        arguments.push(format!("--watch-namespaces={}", options.watch_namespaces.join(",")));
+    }
+    if options.service() != install::SERVICE {
+        arguments.push(format!("--service-name={}", options.service()));
+    }
+    if mounts_certificate(role, options) {
+        arguments.push(format!("--cert-dir={CERTIFICATE_DIR}"));
+    }
+    arguments
+}
+
+fn container(role: Role, options: &Options) -> Container {
+    let port = i32::from(install::WEBHOOK_PORT);
+    let probe = |path: &str, period: i32| Probe {
+        http_get: Some(HTTPGetAction {
+            path: Some(path.to_owned()),
+            port: IntOrString::String("webhook".to_owned()),
+            scheme: Some("HTTPS".to_owned()),
+            ..HTTPGetAction::default()
+        }),
+        period_seconds: Some(period),
+        timeout_seconds: Some(2),
+        failure_threshold: Some(3),
+        ..Probe::default()
+    };
+    let field = |name: &str, path: &str| EnvVar {
+        name: name.to_owned(),
+        value_from: Some(EnvVarSource {
+            field_ref: Some(ObjectFieldSelector { field_path: path.to_owned(), api_version: None }),
+            ..EnvVarSource::default()
+        }),
+        value: None,
+    };
+    let quantities = |pairs: &[(&str, &str)]| {
+        Some(pairs.iter().map(|&(name, amount)| (name.to_owned(), Quantity(amount.to_owned()))).collect())
+    };
+    Container {
+        name: install::NAME.to_owned(),
+        image: Some(options.image.clone()),
+        args: Some(arguments(role, options)),
+        env: Some(vec![
+            field("INTERLOCK_NAMESPACE", "metadata.namespace"),
+            field("INTERLOCK_POD_NAME", "metadata.name"),
+        ]),
+        ports: Some(vec![ContainerPort {
+            name: Some("webhook".to_owned()),
+            container_port: port,
+            protocol: Some("TCP".to_owned()),
+            ..ContainerPort::default()
+        }]),
+        liveness_probe: Some(probe("/livez", 10)),
+        readiness_probe: Some(probe("/readyz", 2)),
+        // A cold start reads all Instances first; liveness must not end it.
+        startup_probe: Some(Probe { failure_threshold: Some(60), ..probe("/livez", 1) }),
+        // A limit on CPU would only make answers late.
+        resources: Some(ResourceRequirements {
+            requests: quantities(&[("cpu", "50m"), ("memory", "64Mi")]),
+            limits: quantities(&[("memory", "512Mi")]),
+            ..ResourceRequirements::default()
+        }),
+        security_context: Some(SecurityContext {
+            allow_privilege_escalation: Some(false),
+            capabilities: Some(Capabilities { drop: Some(strings(["ALL"])), add: None }),
+            read_only_root_filesystem: Some(true),
+            ..SecurityContext::default()
+        }),
+        volume_mounts: mounts_certificate(role, options).then(|| {
+            vec![VolumeMount {
+                name: "certificate".to_owned(),
+                mount_path: CERTIFICATE_DIR.to_owned(),
+                read_only: Some(true),
+                ..VolumeMount::default()
+            }]
+        }),
+        ..Container::default()
+    }
+}
+
+pub(super) fn disruption_budget(role: Role, options: &Options) -> PodDisruptionBudget {
+    PodDisruptionBudget {
+        metadata: namespaced(role.name(), options),
+        spec: Some(PodDisruptionBudgetSpec {
+            max_unavailable: Some(IntOrString::Int(1)),
+            selector: Some(selector(role)),
+            // A pod that is not ready protects nothing.
+            unhealthy_pod_eviction_policy: Some("AlwaysAllow".to_owned()),
+            ..PodDisruptionBudgetSpec::default()
+        }),
+        status: None,
+    }
+}
+
+/// In: the webhook, from anywhere, as an API server has no label. Out: the API server and DNS.
+fn network_policy(options: &Options) -> NetworkPolicy {
+    let port = |protocol: &str, number: i32| NetworkPolicyPort {
+        protocol: Some(protocol.to_owned()),
+        port: Some(IntOrString::Int(number)),
+        end_port: None,
+    };
+    let name = [("app.kubernetes.io/name".to_owned(), "interlock".to_owned())].into();
+    NetworkPolicy {
+        metadata: namespaced(install::NAME, options),
+        spec: Some(NetworkPolicySpec {
+            pod_selector: Some(LabelSelector { match_labels: Some(name), match_expressions: None }),
+            policy_types: Some(strings(["Ingress", "Egress"])),
+            ingress: Some(vec![NetworkPolicyIngressRule {
+                ports: Some(vec![port("TCP", i32::from(install::WEBHOOK_PORT))]),
+                from: None,
+            }]),
+            egress: Some(vec![NetworkPolicyEgressRule {
+                ports: Some(vec![port("TCP", 443), port("TCP", 6443), port("TCP", 53), port("UDP", 53)]),
+                to: None,
+            }]),
+        }),
+    }
+}
+
+/// A self-signed issuer and the certificate of the webhook, as cert-manager wants them.
+pub(super) fn cert_manager(options: &Options) -> Vec<Value> {
+    let object = |kind: &str, name: &str, spec: Value| {
+        json!({
+            "apiVersion": "cert-manager.io/v1",
+            "kind": kind,
+            "metadata": namespaced(name, options),
+            "spec": spec,
+        })
+    };
+    let host = format!("{}.{}.svc", options.service(), options.namespace);
+    vec![
+        object("Issuer", install::NAME, json!({ "selfSigned": {} })),
+        object(
+            "Certificate",
+            install::CERTIFICATE_SECRET,
+            json!({
+                "secretName": install::CERTIFICATE_SECRET,
+                "dnsNames": [host, format!("{host}.cluster.local")],
+                "issuerRef": { "kind": "Issuer", "name": install::NAME },
+                "privateKey": { "algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always" },
+            }),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_are_restricted_and_have_time_to_drain() {
+        for layout in [Layout::Together, Layout::Split] {
+            let all = all(&Options { layout, ..Options::default() });
+            for deployment in all.iter().filter(|o| o["kind"] == "Deployment") {
+                let pod = &deployment["spec"]["template"]["spec"];
+                assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+                assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+                assert_eq!(pod["terminationGracePeriodSeconds"], 60);
+                let container = &pod["containers"][0];
+                assert_eq!(container["securityContext"]["allowPrivilegeEscalation"], false);
+                assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
+                assert_eq!(container["securityContext"]["capabilities"]["drop"], json!(["ALL"]));
+                assert_eq!(deployment["spec"]["replicas"], 2);
+                assert_eq!(deployment["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"], 0);
+            }
+        }
+    }
+
+    #[test]
+    fn the_service_finds_what_serves() {
+        for layout in [Layout::Together, Layout::Split] {
+            let all = all(&Options { layout, ..Options::default() });
+            let service = all.iter().find(|o| o["kind"] == "Service").unwrap();
+            let wanted = service["spec"]["selector"].as_object().unwrap();
+            let found: Vec<_> = all
+                .iter()
+                .filter(|o| o["kind"] == "Deployment")
+                .filter(|d| {
+                    let labels = &d["spec"]["template"]["metadata"]["labels"];
+                    wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
+                })
+                .map(|d| d["spec"]["template"]["spec"]["containers"][0]["args"][1].as_str().unwrap())
+                .collect();
+            assert_eq!(found, [if layout == Layout::Split { "--role=webhook" } else { "--role=all" }]);
+        }
+    }
+
+    #[test]
+    fn a_process_outside_the_cluster_has_no_deployment() {
+        let endpoint = Endpoint::Url { base: "https://127.0.0.1:9443".to_owned(), ca_bundle: Vec::new() };
+        let all = all(&Options { endpoint, ..Options::default() });
+        assert_eq!(all.len(), 1);
+    }
+}
