@@ -192,3 +192,38 @@ pub struct Envelope<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
 }
+
+impl Kept<'_> {
+    /// The same, owning its strings.
+    pub fn into_owned(self) -> Kept<'static> {
+        match self {
+            Self::Inline { spec } => Kept::Inline { spec: spec.into_owned() },
+            Self::Elsewhere { reference } => Kept::Elsewhere { reference: reference.into_owned().into() },
+        }
+    }
+}
+
+impl<'a> Envelope<'a> {
+    /// Reads the annotation; `None` where the text is not an envelope of this version.
+    pub fn parse(text: &'a str) -> Option<Self> {
+        serde_json::from_str::<Self>(text).ok().filter(|envelope| envelope.v == 1)
+    }
+
+    /// The annotation's text.
+    pub fn to_json(&self) -> String {
+        // A struct of strings and maps with string keys always serialises.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// The same, owning its strings.
+    pub fn into_owned(self) -> Envelope<'static> {
+        Envelope {
+            v: self.v,
+            hash: self.hash,
+            kept: self.kept.into_owned(),
+            previous: self.previous.map(|p| Previous { hash: p.hash, kept: p.kept.into_owned() }),
+            uid: self.uid.map(|uid| uid.into_owned().into()),
+            generation: self.generation,
+        }
+    }
+}

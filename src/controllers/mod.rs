@@ -1,1 +1,4 @@
-//! To be filled.
+//! Glue, one folder a capability: event -> facts -> pure decision -> effects.
+
+pub mod instance;
+pub mod observe;

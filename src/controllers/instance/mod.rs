@@ -1,0 +1,2 @@
+//! The Instance controller.
+pub mod subject;

@@ -1,0 +1,170 @@
+//! An Instance as the controller reads it: JSON -> typed, with stamp, basis and progress.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::api::condition::Condition;
+use crate::api::kudo::{Instance, PlanStatus};
+use crate::api::meta;
+use crate::api::object::{NamespacedName, annotation};
+use crate::api::stamp::{Applied, Envelope, Kept, SpecHash, VersionRef};
+use crate::plan::basis::Basis;
+use crate::plan::history;
+use crate::plan::package::Package;
+use crate::plan::progress::Progress;
+
+/// An Instance that the API server gave us and that cannot be read.
+#[derive(Debug, Error)]
+#[error("Instance {key} cannot be read: {source}; mend the object")]
+pub struct Unreadable {
+    key: NamespacedName,
+    source: serde_json::Error,
+}
+
+/// One Instance at one version.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// Namespace and name.
+    pub key: NamespacedName,
+    /// The object as it came.
+    pub object: Arc<Value>,
+    /// The same, typed.
+    pub instance: Instance,
+    /// What of the spec is carried out.
+    pub spec: Applied<'static>,
+    /// Hash of `spec`.
+    pub hash: SpecHash,
+    /// The annotation, when it can be read.
+    pub stamp: Option<Envelope<'static>>,
+    /// The durable basis.
+    pub basis: Option<Basis>,
+    /// The run in progress, as recorded.
+    pub progress: Option<Progress>,
+}
+
+impl Subject {
+    /// Reads an object.
+    pub fn read(key: &NamespacedName, object: Arc<Value>) -> Result<Self, Unreadable> {
+        let instance = Instance::deserialize(object.as_ref())
+            .map_err(|source| Unreadable { key: key.clone(), source })?;
+        let spec = applied(&instance, &key.namespace);
+        let stamp =
+            annotation(&object, meta::LAST_APPLIED_SPEC).and_then(Envelope::parse).map(Envelope::into_owned);
+        let conditions: &[Condition] = instance.status.as_ref().map_or(&[], |s| &s.conditions);
+        let basis = Basis::read(conditions);
+        let progress = Progress::read(conditions);
+        let hash = spec.hash();
+        Ok(Self { key: key.clone(), instance, spec, hash, stamp, basis, progress, object })
+    }
+
+    /// `metadata.uid`.
+    pub fn uid(&self) -> &str {
+        self.instance.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    /// `metadata.resourceVersion`.
+    pub fn resource_version(&self) -> &str {
+        self.instance.metadata.resource_version.as_deref().unwrap_or_default()
+    }
+
+    /// `metadata.generation`.
+    pub fn generation(&self) -> Option<i64> {
+        self.instance.metadata.generation
+    }
+
+    /// `spec.planExecution.planName`, empty when absent.
+    pub fn plan(&self) -> &str {
+        self.instance.spec.plan_execution.as_ref().map_or("", |e| e.plan())
+    }
+
+    /// `spec.planExecution.uid`, empty when absent.
+    pub fn plan_uid(&self) -> &str {
+        self.instance.spec.plan_execution.as_ref().map_or("", |e| e.uid())
+    }
+
+    /// `status.planStatus`.
+    pub fn entries(&self) -> Cow<'_, BTreeMap<String, PlanStatus>> {
+        match &self.instance.status {
+            Some(status) => Cow::Borrowed(&status.plan_status),
+            None => Cow::Owned(BTreeMap::new()),
+        }
+    }
+
+    /// `status.conditions`.
+    pub fn conditions(&self) -> Vec<Condition> {
+        self.instance.status.as_ref().map(|s| s.conditions.clone()).unwrap_or_default()
+    }
+
+    /// Whether our finalizer is on.
+    pub fn has_finalizer(&self) -> bool {
+        self.instance.metadata.finalizers.iter().flatten().any(|f| f == meta::FINALIZER)
+    }
+
+    /// When the deletion was asked for.
+    pub fn deleted_at(&self) -> Option<Timestamp> {
+        self.instance.metadata.deletion_timestamp.as_ref().map(|t| t.0)
+    }
+
+    /// The last runs.
+    pub fn history(&self) -> Vec<history::Run> {
+        history::read(annotation(&self.object, meta::HISTORY))
+    }
+
+    /// The stamp's spec where the annotation or the object itself holds it, and it is what its
+    /// hash says.
+    pub fn stamped_spec(&self) -> Option<Applied<'static>> {
+        let stamp = self.stamp.as_ref()?;
+        if stamp.hash == self.hash {
+            return Some(self.spec.clone());
+        }
+        match &stamp.kept {
+            Kept::Inline { spec } if spec.hash() == stamp.hash => Some(spec.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether all that a creation through admission adds is there.
+    pub fn created_whole(&self, package: &Package) -> bool {
+        let finalizer = package.plan(meta::plan::CLEANUP).is_none() || self.has_finalizer();
+        finalizer && missing_defaults(package, &self.spec).next().is_none()
+    }
+}
+
+/// Immutable parameters with a default and without a value: a creation writes the default in
+/// (KUDO `instance_admission.go`).
+pub fn missing_defaults<'p>(
+    package: &'p Package,
+    spec: &Applied<'_>,
+) -> impl Iterator<Item = (&'p str, &'p str)> {
+    let missing: Vec<_> = package
+        .parameters()
+        .filter(|p| p.immutable == Some(true))
+        .filter_map(|p| Some((p.name.as_deref()?, p.default.as_deref()?)))
+        .filter(|(name, _)| !spec.parameters.contains_key(*name))
+        .collect();
+    missing.into_iter()
+}
+
+/// What of an Instance's spec is carried out.
+fn applied(instance: &Instance, namespace: &str) -> Applied<'static> {
+    let reference = instance.spec.operator_version.clone().unwrap_or_default();
+    Applied {
+        operator_version: VersionRef {
+            name: reference.name().to_owned().into(),
+            namespace: reference.namespace_or(namespace).to_owned().into(),
+        },
+        parameters: instance
+            .spec
+            .parameters
+            .iter()
+            .flatten()
+            .map(|(k, v)| (k.clone().into(), v.clone().into()))
+            .collect(),
+    }
+}

@@ -1,0 +1,6 @@
+//! Watches into one store: what admission and the controllers know of the cluster.
+
+pub mod store;
+pub mod watches;
+
+pub use store::Store;
