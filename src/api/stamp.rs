@@ -7,8 +7,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
+
+use super::text::Text;
 
 /// SHA-256 of the canonical JSON of a spec, as `sha256:` and 64 hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -46,7 +50,7 @@ pub struct Applied<'a> {
     #[serde(borrow)]
     pub operator_version: VersionRef<'a>,
     /// Parameters as given.
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "values")]
     pub parameters: Values<'a>,
 }
 
@@ -59,6 +63,33 @@ pub struct VersionRef<'a> {
     /// Namespace; defaulted to that of the Instance.
     #[serde(borrow)]
     pub namespace: Cow<'a, str>,
+}
+
+/// Reads parameters without copying their strings.
+pub fn values<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Values<'a>, D::Error> {
+    struct Pairs;
+
+    impl<'de> Visitor<'de> for Pairs {
+        type Value = Values<'de>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a map of strings")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(Values::new())
+        }
+
+        fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+            let mut pairs = Vec::new();
+            while let Some((key, value)) = map.next_entry::<Text<'de>, Text<'de>>()? {
+                pairs.push((key.0, value.0));
+            }
+            Ok(pairs.into_iter().collect())
+        }
+    }
+
+    deserializer.deserialize_any(Pairs)
 }
 
 impl Applied<'_> {
@@ -143,8 +174,7 @@ impl Canonical<'_> {
 }
 
 /// Where a stamped spec is kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, bound(deserialize = "'de: 'a"))]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept<'a> {
     /// In the annotation itself.
     Inline {
@@ -153,77 +183,201 @@ pub enum Kept<'a> {
     },
     /// In Secrets of type [`crate::api::meta::SPEC_SECRET_TYPE`] named `NAME-UID8-HASH12-N`;
     /// until the reconciler has written them the locked object itself is the source.
-    Elsewhere {
-        /// Always `Secret`.
-        #[serde(rename = "ref")]
-        reference: Cow<'a, str>,
-    },
-}
-
-/// What last was carried out in full, while it differs from the stamp.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-pub struct Previous<'a> {
-    /// Its hash.
-    pub hash: SpecHash,
-    /// Where it is.
-    #[serde(flatten)]
-    pub kept: Kept<'a>,
-}
-
-/// The annotation's value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-pub struct Envelope<'a> {
-    /// Version of this format: 1.
-    pub v: u8,
-    /// Hash of the spec.
-    pub hash: SpecHash,
-    /// Where the spec is.
-    #[serde(flatten)]
-    pub kept: Kept<'a>,
-    /// What `interlock plan abort --revert` goes back to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub previous: Option<Previous<'a>>,
-    /// Uid of the object; added by the reconciler, as a CREATE does not know it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub uid: Option<Cow<'a, str>>,
-    /// Generation at the reconciler's first write; informs and never decides.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub generation: Option<i64>,
+    Elsewhere,
 }
 
 impl Kept<'_> {
-    /// The same, owning its strings.
-    pub fn into_owned(self) -> Kept<'static> {
+    /// What `ref` says of a spec that is kept elsewhere.
+    pub const REFERENCE: &'static str = "Secret";
+
+    /// The spec, where the annotation itself holds it.
+    pub fn inline(&self) -> Option<&Applied<'_>> {
+        match self {
+            Self::Inline { spec } => Some(spec),
+            Self::Elsewhere => None,
+        }
+    }
+
+    fn into_owned(self) -> Kept<'static> {
         match self {
             Self::Inline { spec } => Kept::Inline { spec: spec.into_owned() },
-            Self::Elsewhere { reference } => Kept::Elsewhere { reference: reference.into_owned().into() },
+            Self::Elsewhere => Kept::Elsewhere,
         }
     }
 }
 
+/// What last was carried out in full, while it differs from the stamp.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Previous<'a> {
+    /// Its hash.
+    pub hash: SpecHash,
+    /// Where it is.
+    pub kept: Kept<'a>,
+}
+
+/// The annotation's value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope<'a> {
+    /// Hash of the spec.
+    pub hash: SpecHash,
+    /// Where the spec is.
+    pub kept: Kept<'a>,
+    /// What an abort can go back to.
+    pub previous: Option<Previous<'a>>,
+    /// Uid of the object; added by the reconciler, as a CREATE does not know it.
+    pub uid: Option<Cow<'a, str>>,
+    /// Generation at the reconciler's first write; informs and never decides.
+    pub generation: Option<i64>,
+}
+
+/// Version of the envelope's format.
+const FORMAT: u8 = 1;
+
+#[derive(Deserialize)]
+struct Wire<'a> {
+    v: u8,
+    hash: SpecHash,
+    #[serde(borrow, default)]
+    spec: Option<Applied<'a>>,
+    #[serde(borrow, default)]
+    previous: Option<WirePrevious<'a>>,
+    #[serde(borrow, default)]
+    uid: Option<Text<'a>>,
+    #[serde(default)]
+    generation: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct WirePrevious<'a> {
+    hash: SpecHash,
+    #[serde(borrow, default)]
+    spec: Option<Applied<'a>>,
+}
+
+fn kept(spec: Option<Applied<'_>>) -> Kept<'_> {
+    spec.map_or(Kept::Elsewhere, |spec| Kept::Inline { spec })
+}
+
 impl<'a> Envelope<'a> {
-    /// Reads the annotation; `None` where the text is not an envelope of this version.
+    /// Reads the annotation's value; `None` where it is not an envelope of a format known here.
     pub fn parse(text: &'a str) -> Option<Self> {
-        serde_json::from_str::<Self>(text).ok().filter(|envelope| envelope.v == 1)
+        let wire: Wire<'a> = serde_json::from_str(text).ok().filter(|wire: &Wire<'a>| wire.v == FORMAT)?;
+        Some(Self {
+            hash: wire.hash,
+            kept: kept(wire.spec),
+            previous: wire.previous.map(|p| Previous { hash: p.hash, kept: kept(p.spec) }),
+            uid: wire.uid.map(|uid| uid.0),
+            generation: wire.generation,
+        })
     }
 
-    /// The annotation's text.
+    /// The annotation's value.
     pub fn to_json(&self) -> String {
-        // A struct of strings and maps with string keys always serialises.
+        // Strings, numbers and maps with string keys always serialise.
         serde_json::to_string(self).unwrap_or_default()
     }
 
     /// The same, owning its strings.
     pub fn into_owned(self) -> Envelope<'static> {
         Envelope {
-            v: self.v,
             hash: self.hash,
             kept: self.kept.into_owned(),
             previous: self.previous.map(|p| Previous { hash: p.hash, kept: p.kept.into_owned() }),
-            uid: self.uid.map(|uid| uid.into_owned().into()),
+            uid: self.uid.map(|uid| Cow::Owned(uid.into_owned())),
             generation: self.generation,
         }
+    }
+}
+
+fn entries<M: SerializeMap>(map: &mut M, hash: &SpecHash, kept: &Kept<'_>) -> Result<(), M::Error> {
+    map.serialize_entry("hash", hash)?;
+    match kept {
+        Kept::Inline { spec } => map.serialize_entry("spec", spec),
+        Kept::Elsewhere => map.serialize_entry("ref", Kept::REFERENCE),
+    }
+}
+
+impl Serialize for Previous<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        entries(&mut map, &self.hash, &self.kept)?;
+        map.end()
+    }
+}
+
+impl Serialize for Envelope<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("v", &FORMAT)?;
+        entries(&mut map, &self.hash, &self.kept)?;
+        if let Some(previous) = &self.previous {
+            map.serialize_entry("previous", previous)?;
+        }
+        if let Some(uid) = &self.uid {
+            map.serialize_entry("uid", uid)?;
+        }
+        if let Some(generation) = self.generation {
+            map.serialize_entry("generation", &generation)?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn applied<'a>(pairs: &[(&'a str, &'a str)]) -> Applied<'a> {
+        Applied {
+            operator_version: VersionRef { name: "kafka-1".into(), namespace: "team".into() },
+            parameters: pairs.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect(),
+        }
+    }
+
+    #[test]
+    fn the_hash_is_that_of_the_canonical_json() {
+        let spec = applied(&[("B", "q\"b\\s\n\u{1}\u{e9}\u{1f600}"), ("A", "")]);
+        let text = r#"{"operatorVersion":{"name":"kafka-1","namespace":"team"},"parameters":{"A":"","B":"q\"b\\s\n\u0001é😀"}}"#;
+        assert_eq!(spec.hash().as_str(), format!("sha256:{}", hex(&Sha256::digest(text.as_bytes()))));
+    }
+
+    #[rstest]
+    #[case::inline(Envelope {
+        hash: applied(&[("A", "1")]).hash(),
+        kept: Kept::Inline { spec: applied(&[("A", "1")]) },
+        previous: Some(Previous { hash: applied(&[]).hash(), kept: Kept::Inline { spec: applied(&[]) } }),
+        uid: Some("u-1".into()),
+        generation: Some(3),
+    })]
+    #[case::elsewhere(Envelope {
+        hash: applied(&[]).hash(),
+        kept: Kept::Elsewhere,
+        previous: Some(Previous { hash: applied(&[("A", "1")]).hash(), kept: Kept::Elsewhere }),
+        uid: None,
+        generation: None,
+    })]
+    fn an_envelope_is_read_as_it_was_written(#[case] envelope: Envelope<'_>) {
+        let text = envelope.to_json();
+        assert_eq!(Envelope::parse(&text), Some(envelope));
+    }
+
+    #[rstest]
+    #[case::other_format(r#"{"v":2,"hash":"sha256:0"}"#)]
+    #[case::no_json("{")]
+    #[case::no_hash(r#"{"v":1}"#)]
+    fn what_is_no_envelope_is_none(#[case] text: &str) {
+        assert_eq!(Envelope::parse(text), None);
+    }
+
+    #[test]
+    fn strings_without_escapes_are_borrowed() {
+        let text = applied(&[("A", "1"), ("B", "x\"y")]);
+        let json = serde_json::to_string(&text).unwrap();
+        let read: Applied<'_> = serde_json::from_str(&json).unwrap();
+        assert!(matches!(read.parameters.get("A"), Some(Cow::Borrowed(_))));
+        assert!(matches!(read.parameters.get("B"), Some(Cow::Owned(_))));
+        assert_eq!(read, text);
     }
 }
