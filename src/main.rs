@@ -1,3 +1,7 @@
-//! Arguments, crypto provider and runtime; everything else is in the library.
+//! Arguments and crypto provider; everything else is in the library.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    interlock::cli::main()
+}

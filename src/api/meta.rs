@@ -69,10 +69,6 @@ pub mod install {
     pub const LEASE: &str = "interlock";
     /// Port of the webhook in the pod; 443 on the Service.
     pub const WEBHOOK_PORT: u16 = 9443;
-    /// Path of the mutating webhook.
-    pub const MUTATE_PATH: &str = "/mutate";
-    /// Path of the validating webhooks.
-    pub const VALIDATE_PATH: &str = "/validate";
 }
 
 /// Plans with a meaning of their own (KUDO `pkg/apis/kudo/v1beta1/instance_types_helpers.go`).

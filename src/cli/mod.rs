@@ -1,1 +1,49 @@
-//! To be filled.
+//! The command line: one file a subcommand.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::api::object::NamespacedName;
+
+pub mod render;
+
+/// Keeps changes to Kubernetes custom resources safe while they are being carried out.
+#[derive(Debug, Parser)]
+#[command(name = "interlock", version, propagate_version = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Prints everything that an installation consists of, as YAML.
+    Render(Box<render::Arguments>),
+}
+
+/// Reads the arguments and does what they ask. Exit codes: 0 done, 1 failed, 2 misused.
+pub fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Render(arguments) => render::main(*arguments),
+    }
+}
+
+fn exit(result: anyhow::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn namespaced_name(text: &str) -> Result<NamespacedName, String> {
+    match text.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
+            Ok(NamespacedName::new(namespace, name))
+        }
+        _ => Err("write it as NAMESPACE/NAME".to_owned()),
+    }
+}

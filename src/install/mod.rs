@@ -9,7 +9,9 @@ use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, ObjectMeta};
 use serde_json::{Value, json};
 
+use crate::admission::Freeze;
 use crate::api::meta;
+use crate::api::object::NamespacedName;
 
 pub mod crds;
 pub mod kustomize;
@@ -17,16 +19,6 @@ pub mod policies;
 pub mod rbac;
 pub mod webhooks;
 pub mod workload;
-
-/// How a locked Instance is guarded; what `--freeze` says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Freeze {
-    /// No change of `operatorVersion` or `parameters`.
-    #[default]
-    Strict,
-    /// As KUDO: the running plan may be restarted.
-    SamePlan,
-}
 
 /// Where the API server finds the webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,8 +66,8 @@ pub struct Options {
     pub endpoint: Endpoint,
     /// User of the process, the only one that admission skips; absent means its service account.
     pub controller_user: Option<String>,
-    /// Service account, in our namespace, that package effects are made as.
-    pub packages_service_account: String,
+    /// Service account that package effects are made as.
+    pub packages: NamespacedName,
     /// How a locked Instance is guarded.
     pub freeze: Freeze,
     /// The only namespaces that are looked at; empty means all.
@@ -96,8 +88,8 @@ impl Default for Options {
             namespace: meta::NAMESPACE.to_owned(),
             endpoint: Endpoint::Service { name: meta::install::SERVICE.to_owned() },
             controller_user: None,
-            packages_service_account: meta::PACKAGES_SERVICE_ACCOUNT.to_owned(),
-            freeze: Freeze::default(),
+            packages: NamespacedName::new(meta::NAMESPACE, meta::PACKAGES_SERVICE_ACCOUNT),
+            freeze: Freeze::Strict,
             watch_namespaces: Vec::new(),
             layout: Layout::default(),
             certificates: Certificates::default(),
@@ -113,11 +105,6 @@ impl Options {
         self.controller_user
             .clone()
             .unwrap_or_else(|| format!("system:serviceaccount:{}:{}", self.namespace, meta::install::NAME))
-    }
-
-    /// User name that package effects are made as.
-    pub fn packages_user(&self) -> String {
-        format!("system:serviceaccount:{}:{}", self.namespace, self.packages_service_account)
     }
 
     /// Name of the Service; a process outside the cluster has none of its own.
@@ -220,6 +207,10 @@ fn cluster_wide(name: &str) -> ObjectMeta {
     ObjectMeta { name: Some(name.to_owned()), labels: Some(labels()), ..ObjectMeta::default() }
 }
 
+fn within(namespace: &str, name: &str) -> ObjectMeta {
+    ObjectMeta { namespace: Some(namespace.to_owned()), ..cluster_wide(name) }
+}
+
 fn namespaced(name: &str, options: &Options) -> ObjectMeta {
-    ObjectMeta { namespace: Some(options.namespace.clone()), ..cluster_wide(name) }
+    within(&options.namespace, name)
 }

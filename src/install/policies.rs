@@ -15,7 +15,8 @@ use k8s_openapi::api::admissionregistration::v1::{
 use serde_json::{Value, json};
 
 use super::webhooks::{cel_string, not_ourselves};
-use super::{Freeze, Options, cluster_wide, strings};
+use super::{Options, cluster_wide, strings};
+use crate::admission::Freeze;
 use crate::api::meta;
 
 /// A locked Instance keeps its spec and our finalizer.

@@ -10,23 +10,28 @@ use k8s_openapi::api::rbac::v1::{
 };
 use serde_json::{Value, json};
 
-use super::{Layout, Options, cluster_wide, namespaced, strings};
+use super::{Layout, Options, cluster_wide, strings, within};
 use crate::api::meta::{self, install};
 
 const READ: [&str; 3] = ["get", "list", "watch"];
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
+/// Role that lets the process act as the service account of packages, and as no other.
+const IMPERSONATOR: &str = "interlock-impersonator";
+
 /// Service accounts, roles and bindings.
 pub fn all(options: &Options) -> Vec<Value> {
     let mut all = vec![
         json!(account(install::NAME, options)),
-        json!(account(&options.packages_service_account, options)),
+        json!(account_in(&options.packages.namespace, &options.packages.name)),
         json!(cluster_role("interlock-controller", controller_rules(), None)),
-        json!(bind_cluster("interlock-controller", "interlock-controller", install::NAME, options)),
+        json!(bind_cluster("interlock-controller", "interlock-controller", own(install::NAME, options))),
         json!(cluster_role("interlock-spec-secrets", spec_secret_rules(), Some(SPEC_SECRETS_WHY))),
-        json!(bind_cluster("interlock-spec-secrets", "interlock-spec-secrets", install::NAME, options)),
-        json!(role(install::NAME, own_namespace_rules(options), options)),
-        json!(bind(install::NAME, install::NAME, options)),
+        json!(bind_cluster("interlock-spec-secrets", "interlock-spec-secrets", own(install::NAME, options))),
+        json!(role(install::NAME, &options.namespace, own_namespace_rules())),
+        json!(bind(install::NAME, &options.namespace, options)),
+        json!(role(IMPERSONATOR, &options.packages.namespace, impersonation_rules(options))),
+        json!(bind(IMPERSONATOR, &options.packages.namespace, options)),
     ];
     if options.layout == Layout::Split {
         all.extend(webhook(options));
@@ -44,7 +49,11 @@ pub fn webhook(options: &Options) -> Vec<Value> {
     vec![
         json!(account(install::WEBHOOK_NAME, options)),
         json!(cluster_role(install::WEBHOOK_NAME, rules, None)),
-        json!(bind_cluster(install::WEBHOOK_NAME, install::WEBHOOK_NAME, install::WEBHOOK_NAME, options)),
+        json!(bind_cluster(
+            install::WEBHOOK_NAME,
+            install::WEBHOOK_NAME,
+            own(install::WEBHOOK_NAME, options)
+        )),
     ]
 }
 
@@ -53,8 +62,7 @@ pub fn packages_cluster_admin(options: &Options) -> Value {
     json!(bind_cluster(
         "interlock-packages-cluster-admin",
         "cluster-admin",
-        &options.packages_service_account,
-        options
+        subject(&options.packages.namespace, &options.packages.name)
     ))
 }
 
@@ -90,7 +98,7 @@ fn spec_secret_rules() -> Vec<PolicyRule> {
     vec![rule([""], ["secrets"], ["create", "get", "delete"])]
 }
 
-fn own_namespace_rules(options: &Options) -> Vec<PolicyRule> {
+fn own_namespace_rules() -> Vec<PolicyRule> {
     vec![
         // The name of what is created cannot be restricted.
         rule(["coordination.k8s.io"], ["leases"], ["create"]),
@@ -99,8 +107,11 @@ fn own_namespace_rules(options: &Options) -> Vec<PolicyRule> {
         rule([""], ["secrets"], ["create"]),
         rule([""], ["secrets"], ["get", "list", "watch", "update", "patch"])
             .named([install::CERTIFICATE_SECRET]),
-        rule([""], ["serviceaccounts"], ["impersonate"]).named([options.packages_service_account.as_str()]),
     ]
+}
+
+fn impersonation_rules(options: &Options) -> Vec<PolicyRule> {
+    vec![rule([""], ["serviceaccounts"], ["impersonate"]).named([options.packages.name.as_str()])]
 }
 
 /// Roles for people, added to the ones that every cluster has. The status of an Instance is
@@ -158,7 +169,11 @@ impl Named for PolicyRule {
 }
 
 fn account(name: &str, options: &Options) -> ServiceAccount {
-    ServiceAccount { metadata: namespaced(name, options), ..ServiceAccount::default() }
+    account_in(&options.namespace, name)
+}
+
+fn account_in(namespace: &str, name: &str) -> ServiceAccount {
+    ServiceAccount { metadata: within(namespace, name), ..ServiceAccount::default() }
 }
 
 fn cluster_role(name: &str, rules: Vec<PolicyRule>, why: Option<&str>) -> ClusterRole {
@@ -167,36 +182,41 @@ fn cluster_role(name: &str, rules: Vec<PolicyRule>, why: Option<&str>) -> Cluste
     ClusterRole { metadata, rules: Some(rules), aggregation_rule: None }
 }
 
-fn role(name: &str, rules: Vec<PolicyRule>, options: &Options) -> Role {
-    Role { metadata: namespaced(name, options), rules: Some(rules) }
+fn role(name: &str, namespace: &str, rules: Vec<PolicyRule>) -> Role {
+    Role { metadata: within(namespace, name), rules: Some(rules) }
 }
 
 fn role_ref(kind: &str, name: &str) -> RoleRef {
     RoleRef { api_group: Some(RBAC_GROUP.to_owned()), kind: kind.to_owned(), name: name.to_owned() }
 }
 
-fn subjects(account: &str, options: &Options) -> Option<Vec<Subject>> {
-    Some(vec![Subject {
+fn subject(namespace: &str, account: &str) -> Subject {
+    Subject {
         kind: "ServiceAccount".to_owned(),
         name: account.to_owned(),
-        namespace: Some(options.namespace.clone()),
+        namespace: Some(namespace.to_owned()),
         api_group: None,
-    }])
-}
-
-fn bind_cluster(name: &str, role: &str, account: &str, options: &Options) -> ClusterRoleBinding {
-    ClusterRoleBinding {
-        metadata: cluster_wide(name),
-        role_ref: role_ref("ClusterRole", role),
-        subjects: subjects(account, options),
     }
 }
 
-fn bind(name: &str, account: &str, options: &Options) -> RoleBinding {
+fn own(account: &str, options: &Options) -> Subject {
+    subject(&options.namespace, account)
+}
+
+fn bind_cluster(name: &str, role: &str, to: Subject) -> ClusterRoleBinding {
+    ClusterRoleBinding {
+        metadata: cluster_wide(name),
+        role_ref: role_ref("ClusterRole", role),
+        subjects: Some(vec![to]),
+    }
+}
+
+/// Binds the process to the Role of that name.
+fn bind(name: &str, namespace: &str, options: &Options) -> RoleBinding {
     RoleBinding {
-        metadata: namespaced(name, options),
+        metadata: within(namespace, name),
         role_ref: role_ref("Role", name),
-        subjects: subjects(account, options),
+        subjects: Some(vec![own(install::NAME, options)]),
     }
 }
 

@@ -10,6 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use serde_json::{Value, json};
 
 use super::{Certificates, Endpoint, Options, cluster_wide, strings};
+use crate::admission::Door;
 use crate::api::meta::{self, install};
 
 /// Longest wait of the API server for an answer. Ours takes well below a millisecond, unless an
@@ -92,7 +93,7 @@ fn mutating(options: &Options) -> MutatingWebhookConfiguration {
     let entry = instances("instances.mutate.interlock.dev", options);
     let webhook = MutatingWebhook {
         admission_review_versions: strings(["v1", "v1beta1"]),
-        client_config: client(options, install::MUTATE_PATH),
+        client_config: client(options, Door::Mutate),
         failure_policy: Some(entry.on_failure.as_str()),
         match_policy: Some("Equivalent".to_owned()),
         name: entry.name.to_owned(),
@@ -134,7 +135,7 @@ fn validating(options: &Options) -> ValidatingWebhookConfiguration {
     ];
     let webhook = |entry: Entry| ValidatingWebhook {
         admission_review_versions: strings(["v1", "v1beta1"]),
-        client_config: client(options, install::VALIDATE_PATH),
+        client_config: client(options, Door::Validate),
         failure_policy: Some(entry.on_failure.as_str()),
         match_policy: Some("Equivalent".to_owned()),
         name: entry.name.to_owned(),
@@ -182,7 +183,8 @@ fn metadata(options: &Options) -> k8s_openapi::apimachinery::pkg::apis::meta::v1
     metadata
 }
 
-fn client(options: &Options, path: &str) -> WebhookClientConfig {
+fn client(options: &Options, door: Door) -> WebhookClientConfig {
+    let path = door.path();
     match &options.endpoint {
         Endpoint::Service { name } => WebhookClientConfig {
             service: Some(ServiceReference {

@@ -18,7 +18,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json};
 
-use super::{Certificates, Endpoint, Freeze, Layout, Options, cluster_wide, labels, namespaced, strings};
+use super::{Certificates, Endpoint, Layout, Options, cluster_wide, labels, namespaced, strings};
+use crate::admission::Freeze;
 use crate::api::meta::install;
 
 /// Where the certificate is mounted when somebody else makes it.
@@ -205,7 +206,9 @@ pub(super) fn arguments(role: Role, options: &Options) -> Vec<String> {
     if role == Role::Webhook || options.controller_user.is_some() {
         arguments.push(format!("--controller-user={}", options.controller_user()));
     }
-    arguments.push(format!("--packages-service-account={}", options.packages_service_account));
+    if role != Role::Webhook {
+        arguments.push(format!("--packages-service-account={}", options.packages));
+    }
     if options.freeze == Freeze::SamePlan {
         arguments.push("--freeze=same-plan".to_owned());
     }
@@ -216,6 +219,7 @@ pub(super) fn arguments(role: Role, options: &Options) -> Vec<String> {
         arguments.push(format!("--service-name={}", options.service()));
     }
     if mounts_certificate(role, options) {
+        arguments.push("--cert-mode=files".to_owned());
         arguments.push(format!("--cert-dir={CERTIFICATE_DIR}"));
     }
     arguments
@@ -250,10 +254,7 @@ fn container(role: Role, options: &Options) -> Container {
         name: install::NAME.to_owned(),
         image: Some(options.image.clone()),
         args: Some(arguments(role, options)),
-        env: Some(vec![
-            field("INTERLOCK_NAMESPACE", "metadata.namespace"),
-            field("INTERLOCK_POD_NAME", "metadata.name"),
-        ]),
+        env: Some(vec![field("INTERLOCK_NAMESPACE", "metadata.namespace")]),
         ports: Some(vec![ContainerPort {
             name: Some("webhook".to_owned()),
             container_port: port,
