@@ -3,12 +3,15 @@
 
 pub mod basis;
 pub mod drift;
+pub mod health;
 pub mod history;
 pub mod lock;
+pub mod merge;
 pub mod next;
 pub mod observe;
 pub mod package;
 pub mod progress;
 pub mod run;
+pub mod state;
 pub mod trigger;
 pub mod uid;

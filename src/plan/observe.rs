@@ -63,6 +63,27 @@ pub struct PlanState {
     pub status: PlanStatus,
     /// Finished tasks of steps that are not finished, by `phase/step`; never redone.
     pub done: BTreeMap<String, BTreeSet<String>>,
+    /// What tasks that finished have dealt with. Not recorded anywhere: whoever writes the state
+    /// down empties it, and a new process begins with none.
+    pub unsaved: BTreeSet<Subject>,
+}
+
+/// An object as tasks name it: group, kind and name, whatever its version and namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Subject {
+    /// API group, empty for core.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Name.
+    pub name: String,
+}
+
+impl Subject {
+    /// Of a kind and a name.
+    pub fn new(gvk: &Gvk, name: &str) -> Self {
+        Self { group: gvk.group.clone(), kind: gvk.kind.clone(), name: name.to_owned() }
+    }
 }
 
 /// What one call of the engine leads to.
@@ -75,6 +96,10 @@ pub struct Step {
     /// object; inside a lane each write is made after the one before it succeeded, and the first
     /// that fails ends the lane.
     pub effects: Vec<Vec<ChildWrite>>,
+    /// Whether the state must be written down before the effects are made: they change what a
+    /// finished task has dealt with, and a process that did not know it to be finished would do
+    /// that task again (create anew what was just deleted, scale back what was just scaled).
+    pub save_first: bool,
     /// What must be looked up first; empty when nothing is missing.
     pub needs: BTreeSet<Need>,
     /// What unfinished tasks wait for, for people, in plan order.

@@ -1,0 +1,311 @@
+//! Whether an applied object is what it should become, by kind; kinds that are not named here
+//! are healthy as soon as they are there (KUDO `pkg/kubernetes/status/health.go`).
+
+use serde_json::Value;
+
+use crate::api::object::{Gvk, meta_str};
+
+/// What an object says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// It is as it should be.
+    Healthy,
+    /// Not yet; why, for people.
+    Waiting(String),
+    /// It never will be; why, for people.
+    Failed(String),
+}
+
+impl Health {
+    fn waiting_unless(healthy: bool, why: impl FnOnce() -> String) -> Self {
+        if healthy { Self::Healthy } else { Self::Waiting(why()) }
+    }
+}
+
+/// The health of one object.
+pub fn of(object: &Value) -> Health {
+    let Some(gvk) = Gvk::of(object) else { return Health::Healthy };
+    match (gvk.group.as_str(), gvk.kind.as_str()) {
+        ("apps", "Deployment") => deployment(object),
+        ("apps", "StatefulSet") => stateful_set(object),
+        ("batch", "Job") => job(object),
+        ("", "Service") => service(object),
+        ("", "Pod") => pod(object),
+        ("", "Namespace") => namespace(object),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => crd(object),
+        (crate::api::meta::KUDO_GROUP, "Instance") => instance(object),
+        _ => Health::Healthy,
+    }
+}
+
+fn name(object: &Value) -> &str {
+    meta_str(object, "name").unwrap_or_default()
+}
+
+fn full_name(object: &Value) -> String {
+    format!("{}/{}", meta_str(object, "namespace").unwrap_or_default(), name(object))
+}
+
+fn number(value: &Value) -> i64 {
+    value.as_i64().unwrap_or_default()
+}
+
+fn condition<'a>(object: &'a Value, type_: &str) -> Option<&'a Value> {
+    object["status"]["conditions"].as_array()?.iter().find(|c| c["type"] == type_)
+}
+
+fn holds(object: &Value, type_: &str) -> bool {
+    condition(object, type_).is_some_and(|c| c["status"] == "True")
+}
+
+/// The rules of `kubectl rollout status`. A passed progress deadline is shown and not fatal: a
+/// Deployment can still recover.
+fn deployment(object: &Value) -> Health {
+    let name = name(object);
+    match deployment_waits(object, name) {
+        Some(why) => Health::Waiting(format!("deployment \"{name}\" is not healthy: {why}")),
+        None => Health::Healthy,
+    }
+}
+
+fn deployment_waits(object: &Value, name: &str) -> Option<String> {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    if number(&object["metadata"]["generation"]) > number(&status["observedGeneration"]) {
+        return Some("Waiting for deployment spec update to be observed...".to_owned());
+    }
+    let progressing = condition(object, "Progressing");
+    if progressing.is_some_and(|c| c["reason"] == "ProgressDeadlineExceeded") {
+        return Some(format!("deployment \"{name}\" exceeded its progress deadline"));
+    }
+    let wanted = spec["replicas"].as_i64().unwrap_or(1);
+    let updated = number(&status["updatedReplicas"]);
+    let replicas = number(&status["replicas"]);
+    let available = number(&status["availableReplicas"]);
+    let rest = if updated < wanted {
+        format!("{updated} out of {wanted} new replicas have been updated...")
+    } else if replicas > updated {
+        format!("{} old replicas are pending termination...", replicas - updated)
+    } else if available < updated {
+        format!("{available} of {updated} updated replicas are available...")
+    } else {
+        return None;
+    };
+    Some(format!("Waiting for deployment \"{name}\" rollout to finish: {rest}"))
+}
+
+fn stateful_set(object: &Value) -> Health {
+    match stateful_set_waits(object) {
+        Some(why) => Health::Waiting(format!("statefulset \"{}\" is not healthy: {why}", name(object))),
+        None => Health::Healthy,
+    }
+}
+
+/// The rules of `kubectl rollout status`, which knows nothing of `OnDelete`: there the pods
+/// follow only when somebody deletes them, so it is enough that all are ready.
+fn stateful_set_waits(object: &Value) -> Option<String> {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let observed = number(&status["observedGeneration"]);
+    if observed == 0 || number(&object["metadata"]["generation"]) > observed {
+        return Some("Waiting for statefulset spec update to be observed...".to_owned());
+    }
+    let wanted = spec["replicas"].as_i64().unwrap_or(1);
+    let ready = number(&status["readyReplicas"]);
+    if ready < wanted {
+        return Some(format!("Waiting for {} pods to be ready...", wanted - ready));
+    }
+    let strategy = &spec["updateStrategy"];
+    if strategy["type"] == "OnDelete" {
+        return None;
+    }
+    let updated = number(&status["updatedReplicas"]);
+    if strategy["rollingUpdate"].is_object() {
+        let goal = wanted - number(&strategy["rollingUpdate"]["partition"]);
+        return (updated < goal).then(|| {
+            format!("Waiting for partitioned roll out to finish: {updated} out of {goal} new pods have been updated...")
+        });
+    }
+    let revision = &status["updateRevision"];
+    (*revision != status["currentRevision"]).then(|| {
+        format!(
+            "waiting for statefulset rolling update to complete {updated} pods at revision {}...",
+            revision.as_str().unwrap_or_default()
+        )
+    })
+}
+
+/// KUDO takes `succeeded == 1` alone, so a Job of several completions never ends there.
+fn job(object: &Value) -> Health {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let name = name(object);
+    let completions = spec["completions"].as_i64();
+    let parallel = spec["parallelism"].as_i64().unwrap_or(1) > 1;
+    let enough = number(&status["succeeded"]) >= completions.unwrap_or(1).max(1);
+    if holds(object, "Complete") || enough && (completions.is_some() || !parallel) {
+        return Health::Healthy;
+    }
+    if holds(object, "Failed") {
+        let why = condition(object, "Failed").and_then(|c| c["message"].as_str()).unwrap_or_default();
+        return Health::Failed(format!("job \"{name}\" has failed terminally: {why}"));
+    }
+    Health::Waiting(format!("job \"{name}\" still running or failed"))
+}
+
+fn service(object: &Value) -> Health {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let name = full_name(object);
+    let type_ = spec["type"].as_str().unwrap_or("ClusterIP");
+    if type_ == "ExternalName" {
+        return Health::Healthy;
+    }
+    if spec["clusterIP"].as_str().unwrap_or_default().is_empty() {
+        return Health::Waiting(format!("service {name} does not have cluster IP address"));
+    }
+    let reachable = spec["externalIPs"].as_array().is_some_and(|ips| !ips.is_empty())
+        || status["loadBalancer"]["ingress"].is_array();
+    Health::waiting_unless(type_ != "LoadBalancer" || reachable, || {
+        format!("service {name} does not have load balancer ingress IP address")
+    })
+}
+
+fn pod(object: &Value) -> Health {
+    let phase = object["status"]["phase"].as_str().unwrap_or_default();
+    Health::waiting_unless(phase == "Running" && holds(object, "Ready"), || {
+        format!("pod {} is not running yet: {phase}", full_name(object))
+    })
+}
+
+fn namespace(object: &Value) -> Health {
+    let phase = object["status"]["phase"].as_str().unwrap_or_default();
+    Health::waiting_unless(phase == "Active", || format!("namespace {} is not active: {phase}", name(object)))
+}
+
+fn crd(object: &Value) -> Health {
+    Health::waiting_unless(holds(object, "Established"), || {
+        format!("CRD {} is not healthy: it is not established", name(object))
+    })
+}
+
+/// KUDO takes an idle Instance for healthy, also one whose plan failed; here the plan that
+/// ended last decides.
+fn instance(object: &Value) -> Health {
+    let execution = &object["spec"]["planExecution"];
+    let plan = execution["planName"].as_str().unwrap_or_default();
+    let name = full_name(object);
+    let runs: Vec<&Value> =
+        object["status"]["planStatus"].as_object().into_iter().flat_map(serde_json::Map::values).collect();
+    let word = |run: &Value| run["status"].as_str().unwrap_or_default().to_owned();
+    let running =
+        runs.iter().map(|run| word(run)).find(|w| matches!(w.as_str(), "PENDING" | "IN_PROGRESS" | "ERROR"));
+    if !plan.is_empty() || running.is_some() {
+        let state = running.or_else(|| execution["status"].as_str().map(str::to_owned)).unwrap_or_default();
+        return Health::Waiting(format!("instance {name} active plan is in state {state}"));
+    }
+    let ended = runs.iter().filter(|run| matches!(word(run).as_str(), "COMPLETE" | "FATAL_ERROR"));
+    match ended.max_by_key(|run| run["lastUpdatedTimestamp"].as_str().unwrap_or_default()) {
+        Some(run) if word(run) == "FATAL_ERROR" => Health::Failed(format!(
+            "instance {name} plan {} ended with FATAL_ERROR",
+            run["name"].as_str().unwrap_or_default()
+        )),
+        Some(_) => Health::Healthy,
+        None => Health::Waiting(format!("instance {name} has not run a plan yet")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn object(api_version: &str, kind: &str, rest: Value) -> Value {
+        let mut object = json!({"apiVersion": api_version, "kind": kind,
+            "metadata": {"name": "x", "namespace": "ns", "generation": 2}});
+        object.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        object
+    }
+
+    fn told(health: Health) -> String {
+        match health {
+            Health::Healthy => "healthy".to_owned(),
+            Health::Waiting(why) => why,
+            Health::Failed(why) => format!("FAILED {why}"),
+        }
+    }
+
+    #[rstest]
+    #[case::not_observed(json!({"replicas": 1}), json!({"observedGeneration": 1}), "deployment \"x\" is not healthy: Waiting for deployment spec update to be observed...")]
+    #[case::updating(json!({"replicas": 3}), json!({"observedGeneration": 2, "updatedReplicas": 1}), "deployment \"x\" is not healthy: Waiting for deployment \"x\" rollout to finish: 1 out of 3 new replicas have been updated...")]
+    #[case::old_ones(json!({"replicas": 1}), json!({"observedGeneration": 2, "updatedReplicas": 1, "replicas": 3}), "deployment \"x\" is not healthy: Waiting for deployment \"x\" rollout to finish: 2 old replicas are pending termination...")]
+    #[case::unavailable(json!({"replicas": 1}), json!({"observedGeneration": 2, "updatedReplicas": 1, "replicas": 1}), "deployment \"x\" is not healthy: Waiting for deployment \"x\" rollout to finish: 0 of 1 updated replicas are available...")]
+    #[case::deadline(json!({"replicas": 1}), json!({"observedGeneration": 2, "conditions": [{"type": "Progressing", "reason": "ProgressDeadlineExceeded"}]}), "deployment \"x\" is not healthy: deployment \"x\" exceeded its progress deadline")]
+    #[case::done(json!({"replicas": 1}), json!({"observedGeneration": 2, "updatedReplicas": 1, "replicas": 1, "availableReplicas": 1}), "healthy")]
+    #[case::none_wanted(json!({"replicas": 0}), json!({"observedGeneration": 2}), "healthy")]
+    fn deployments(#[case] spec: Value, #[case] status: Value, #[case] expected: &str) {
+        let object = object("apps/v1", "Deployment", json!({"spec": spec, "status": status}));
+        assert_eq!(told(of(&object)), expected);
+    }
+
+    #[rstest]
+    #[case::never_observed(json!({}), json!({}), "statefulset \"x\" is not healthy: Waiting for statefulset spec update to be observed...")]
+    #[case::ready(json!({"replicas": 3}), json!({"observedGeneration": 2, "readyReplicas": 1}), "statefulset \"x\" is not healthy: Waiting for 2 pods to be ready...")]
+    #[case::partition(json!({"replicas": 3, "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}}), json!({"observedGeneration": 2, "readyReplicas": 3, "updatedReplicas": 1}), "statefulset \"x\" is not healthy: Waiting for partitioned roll out to finish: 1 out of 2 new pods have been updated...")]
+    #[case::partition_done(json!({"replicas": 3, "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}}), json!({"observedGeneration": 2, "readyReplicas": 3, "updatedReplicas": 2}), "healthy")]
+    #[case::revision(json!({"replicas": 1, "updateStrategy": {"type": "RollingUpdate"}}), json!({"observedGeneration": 2, "readyReplicas": 1, "updateRevision": "b", "currentRevision": "a"}), "statefulset \"x\" is not healthy: waiting for statefulset rolling update to complete 0 pods at revision b...")]
+    #[case::same_revision(json!({"replicas": 1, "updateStrategy": {"type": "RollingUpdate"}}), json!({"observedGeneration": 2, "readyReplicas": 1, "updateRevision": "b", "currentRevision": "b"}), "healthy")]
+    #[case::on_delete(json!({"replicas": 1, "updateStrategy": {"type": "OnDelete"}}), json!({"observedGeneration": 2, "readyReplicas": 1, "updateRevision": "b", "currentRevision": "a"}), "healthy")]
+    fn stateful_sets(#[case] spec: Value, #[case] status: Value, #[case] expected: &str) {
+        let object = object("apps/v1", "StatefulSet", json!({"spec": spec, "status": status}));
+        assert_eq!(told(of(&object)), expected);
+    }
+
+    #[rstest]
+    #[case::running(json!({"completions": 1}), json!({"active": 1}), "job \"x\" still running or failed")]
+    #[case::one_of_one(json!({"completions": 1, "parallelism": 1}), json!({"succeeded": 1}), "healthy")]
+    #[case::one_of_three(json!({"completions": 3}), json!({"succeeded": 1}), "job \"x\" still running or failed")]
+    #[case::three_of_three(json!({"completions": 3}), json!({"succeeded": 3}), "healthy")]
+    #[case::work_queue(json!({"parallelism": 3}), json!({"succeeded": 1}), "job \"x\" still running or failed")]
+    #[case::work_queue_done(json!({"parallelism": 3}), json!({"succeeded": 3, "conditions": [{"type": "Complete", "status": "True"}]}), "healthy")]
+    #[case::failed(json!({"completions": 1}), json!({"conditions": [{"type": "Failed", "status": "True", "message": "Job has reached the specified backoff limit"}]}), "FAILED job \"x\" has failed terminally: Job has reached the specified backoff limit")]
+    fn jobs(#[case] spec: Value, #[case] status: Value, #[case] expected: &str) {
+        assert_eq!(told(of(&object("batch/v1", "Job", json!({"spec": spec, "status": status})))), expected);
+    }
+
+    #[rstest]
+    #[case::external(json!({"type": "ExternalName"}), json!({}), "healthy")]
+    #[case::no_address(json!({"type": "ClusterIP"}), json!({}), "service ns/x does not have cluster IP address")]
+    #[case::headless(json!({"clusterIP": "None"}), json!({}), "healthy")]
+    #[case::balancer(json!({"type": "LoadBalancer", "clusterIP": "10.0.0.1"}), json!({}), "service ns/x does not have load balancer ingress IP address")]
+    #[case::balancer_up(json!({"type": "LoadBalancer", "clusterIP": "10.0.0.1"}), json!({"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}}), "healthy")]
+    #[case::balancer_external(json!({"type": "LoadBalancer", "clusterIP": "10.0.0.1", "externalIPs": ["1.2.3.4"]}), json!({}), "healthy")]
+    fn services(#[case] spec: Value, #[case] status: Value, #[case] expected: &str) {
+        assert_eq!(told(of(&object("v1", "Service", json!({"spec": spec, "status": status})))), expected);
+    }
+
+    #[rstest]
+    #[case("v1", "Pod", json!({"phase": "Pending"}), "pod ns/x is not running yet: Pending")]
+    #[case("v1", "Pod", json!({"phase": "Running"}), "pod ns/x is not running yet: Running")]
+    #[case("v1", "Pod", json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}), "healthy")]
+    #[case("v1", "Pod", json!({"phase": "Succeeded"}), "pod ns/x is not running yet: Succeeded")]
+    #[case("v1", "Namespace", json!({"phase": "Terminating"}), "namespace x is not active: Terminating")]
+    #[case("v1", "Namespace", json!({"phase": "Active"}), "healthy")]
+    #[case("apiextensions.k8s.io/v1", "CustomResourceDefinition", json!({}), "CRD x is not healthy: it is not established")]
+    #[case("apiextensions.k8s.io/v1", "CustomResourceDefinition", json!({"conditions": [{"type": "Established", "status": "True"}]}), "healthy")]
+    #[case("v1", "ConfigMap", json!({}), "healthy")]
+    #[case("apps/v1", "DaemonSet", json!({}), "healthy")]
+    fn others(#[case] version: &str, #[case] kind: &str, #[case] status: Value, #[case] expected: &str) {
+        assert_eq!(told(of(&object(version, kind, json!({"status": status})))), expected);
+    }
+
+    #[rstest]
+    #[case::scheduled(json!({"planName": "deploy", "status": "NEVER_RUN"}), json!({}), "instance ns/x active plan is in state NEVER_RUN")]
+    #[case::running(json!({"planName": "deploy"}), json!({"deploy": {"name": "deploy", "status": "IN_PROGRESS"}}), "instance ns/x active plan is in state IN_PROGRESS")]
+    #[case::not_begun(json!({}), json!({}), "instance ns/x has not run a plan yet")]
+    #[case::complete(json!({}), json!({"deploy": {"name": "deploy", "status": "COMPLETE"}}), "healthy")]
+    #[case::failed(json!({}), json!({"deploy": {"name": "deploy", "status": "FATAL_ERROR"}}), "FAILED instance ns/x plan deploy ended with FATAL_ERROR")]
+    #[case::mended(json!({}), json!({"deploy": {"name": "deploy", "status": "FATAL_ERROR", "lastUpdatedTimestamp": "2026-01-01T00:00:00Z"}, "update": {"name": "update", "status": "COMPLETE", "lastUpdatedTimestamp": "2026-01-02T00:00:00Z"}}), "healthy")]
+    fn child_instances(#[case] execution: Value, #[case] plans: Value, #[case] expected: &str) {
+        let rest = json!({"spec": {"planExecution": execution}, "status": {"planStatus": plans}});
+        assert_eq!(told(of(&object("kudo.dev/v1beta1", "Instance", rest))), expected);
+    }
+}

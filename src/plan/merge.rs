@@ -1,0 +1,216 @@
+//! The three-way merge of an object: what was applied, what is wanted, what is there.
+//!
+//! The result is a JSON merge patch (RFC 7396) for every kind. Fields that were applied before
+//! and are not wanted any more are removed; what others added is left alone, also inside the
+//! elements of a list, as long as nothing of ours in that list changes (KUDO
+//! `task_apply.go: patchResource`, which sends its patch on every pass).
+
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+
+use crate::api::meta;
+use crate::api::object::annotation;
+
+/// Why no patch can be computed. The texts are KUDO's.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum MergeError {
+    /// Somebody else made the object.
+    #[error("failed to get original configuration LastAppliedConfigAnnotation is not set")]
+    NotApplied,
+    /// The annotation was overwritten.
+    #[error("failed to get original configuration LastAppliedConfigAnnotation is invalid JSON")]
+    Invalid,
+}
+
+/// The text of [`meta::LAST_APPLIED_CONFIGURATION`] for a wanted object.
+pub fn configuration(wanted: &Value) -> String {
+    wanted.to_string()
+}
+
+/// The wanted object as it is first written: with its own text as annotation.
+pub fn annotated(wanted: &Value) -> Value {
+    let mut object = wanted.clone();
+    object["metadata"]["annotations"][meta::LAST_APPLIED_CONFIGURATION] =
+        Value::String(configuration(wanted));
+    object
+}
+
+/// The patch that makes the current object the wanted one; `None` when it was applied already.
+///
+/// An object that carries exactly our text was applied: what differs since was changed by the
+/// API server's defaults or by others, and sending the same again would not end.
+pub fn patch(wanted: &Value, current: &Value, owner: &str) -> Result<Option<Value>, MergeError> {
+    let text = configuration(wanted);
+    let applied = annotation(current, meta::LAST_APPLIED_CONFIGURATION);
+    if applied == Some(text.as_str()) {
+        return Ok(None);
+    }
+    let original = original(current, applied)?;
+    let mut modified = wanted.clone();
+    modified["metadata"]["annotations"][meta::LAST_APPLIED_CONFIGURATION] = Value::String(text);
+    let owners = modified["metadata"].as_object_mut().and_then(|metadata| metadata.remove(OWNERS));
+    let mut patch = match (modified.as_object(), current.as_object()) {
+        (Some(modified), Some(current)) => difference(original.as_object(), modified, current),
+        _ => Map::new(),
+    };
+    if let Some(metadata) = patch.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove(OWNERS);
+        if let Some(owners) = owners.and_then(|owners| join_owners(current, owners, owner)) {
+            metadata.insert(OWNERS.to_owned(), owners);
+        }
+    }
+    Ok(Some(Value::Object(patch)))
+}
+
+const OWNERS: &str = "ownerReferences";
+
+/// Owner references are a set by uid: ours is added where it is missing, others are kept.
+fn join_owners(current: &Value, wanted: Value, owner: &str) -> Option<Value> {
+    let uid = |reference: &Value| reference.get("uid").and_then(Value::as_str).map(str::to_owned);
+    let mut references = current["metadata"][OWNERS].as_array().cloned().unwrap_or_default();
+    if references.iter().any(|r| uid(r).as_deref() == Some(owner)) {
+        return None;
+    }
+    let Value::Array(wanted) = wanted else { return None };
+    for reference in wanted {
+        if !references.iter().any(|r| uid(r) == uid(&reference)) {
+            references.push(reference);
+        }
+    }
+    Some(Value::Array(references))
+}
+
+fn original(current: &Value, applied: Option<&str>) -> Result<Value, MergeError> {
+    match applied {
+        Some("") => Ok(json!({})),
+        Some(text) => match serde_json::from_str(text) {
+            Ok(Value::Object(map)) => Ok(Value::Object(map)),
+            _ => Err(MergeError::Invalid),
+        },
+        None if current["metadata"]["annotations"].as_object().is_none_or(Map::is_empty) => Ok(json!({})),
+        None => Err(MergeError::NotApplied),
+    }
+}
+
+type Object = Map<String, Value>;
+
+/// What of an object must change; a field that is null counts as absent, as for the API server.
+fn difference(original: Option<&Object>, modified: &Object, current: &Object) -> Object {
+    let mut patch = Map::new();
+    for (key, wanted) in modified.iter().filter(|(_, v)| !v.is_null()) {
+        let before = original.and_then(|o| o.get(key));
+        match (wanted, current.get(key)) {
+            (Value::Object(wanted), Some(Value::Object(found))) => {
+                let inner = difference(before.and_then(Value::as_object), wanted, found);
+                if !inner.is_empty() {
+                    patch.insert(key.clone(), Value::Object(inner));
+                }
+            }
+            (_, Some(found)) if same(before, wanted, found) => {}
+            _ => {
+                patch.insert(key.clone(), wanted.clone());
+            }
+        }
+    }
+    for (key, _) in original.into_iter().flatten().filter(|(_, v)| !v.is_null()) {
+        if modified.get(key).is_none_or(Value::is_null) && current.get(key).is_some_and(|v| !v.is_null()) {
+            patch.insert(key.clone(), Value::Null);
+        }
+    }
+    patch
+}
+
+/// Whether a value is already what it should be. A list is when each of its elements is: then
+/// what others or defaults added to them stays.
+fn same(original: Option<&Value>, modified: &Value, current: &Value) -> bool {
+    match (modified, current) {
+        (Value::Object(modified), Value::Object(current)) => {
+            difference(original.and_then(Value::as_object), modified, current).is_empty()
+        }
+        (Value::Array(modified), Value::Array(current)) => {
+            let before = |i: usize| original.and_then(Value::as_array).and_then(|list| list.get(i));
+            modified.len() == current.len()
+                && modified.iter().zip(current).enumerate().all(|(i, (m, c))| same(before(i), m, c))
+        }
+        (modified, current) => modified == current,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The object as somebody left it, with what was applied in our annotation.
+    fn live(applied: &Value, mut object: Value) -> Value {
+        object["metadata"]["annotations"][meta::LAST_APPLIED_CONFIGURATION] = applied.to_string().into();
+        object
+    }
+
+    #[rstest]
+    #[case::nothing_but_the_annotation(json!({"a": 1}), json!({"a": 1}), json!({"a": 1, "b": 2}), json!({}))]
+    #[case::changed(json!({"a": 1}), json!({"a": 2}), json!({"a": 1}), json!({"a": 2}))]
+    #[case::drifted_and_wanted(json!({"a": 1}), json!({"a": 1}), json!({"a": 3}), json!({"a": 1}))]
+    #[case::added(json!({}), json!({"a": {"b": 1}}), json!({"a": {"c": 2}}), json!({"a": {"b": 1}}))]
+    #[case::removed(json!({"a": {"b": 1, "c": 2}}), json!({"a": {"c": 2}}), json!({"a": {"b": 1, "c": 2}}), json!({"a": {"b": null}}))]
+    #[case::removed_and_gone(json!({"a": 1}), json!({}), json!({}), json!({}))]
+    #[case::whole_map_removed(json!({"a": {"b": 1}}), json!({}), json!({"a": {"b": 1, "c": 2}}), json!({"a": null}))]
+    #[case::added_by_others_stays(json!({}), json!({}), json!({"x": 1}), json!({}))]
+    #[case::null_is_absent(json!({"a": null}), json!({"a": null}), json!({"a": 5}), json!({}))]
+    #[case::null_removes_what_was_applied(json!({"a": 5}), json!({"a": null}), json!({"a": 5}), json!({"a": null}))]
+    #[case::defaults_in_a_list(json!({"l": [{"n": 1}]}), json!({"l": [{"n": 1}]}), json!({"l": [{"n": 1, "d": 0}]}), json!({}))]
+    #[case::change_in_a_list(json!({"l": [{"n": 1}]}), json!({"l": [{"n": 2}]}), json!({"l": [{"n": 1, "d": 0}]}), json!({"l": [{"n": 2}]}))]
+    #[case::field_removed_in_a_list(json!({"l": [{"n": 1, "m": 2}]}), json!({"l": [{"n": 1}]}), json!({"l": [{"n": 1, "m": 2}]}), json!({"l": [{"n": 1}]}))]
+    #[case::longer_list(json!({"l": [1]}), json!({"l": [1, 2]}), json!({"l": [1]}), json!({"l": [1, 2]}))]
+    #[case::map_over_scalar(json!({"a": 1}), json!({"a": {"b": 1}}), json!({"a": 1}), json!({"a": {"b": 1}}))]
+    fn three_ways(
+        #[case] original: Value,
+        #[case] wanted: Value,
+        #[case] current: Value,
+        #[case] patch: Value,
+    ) {
+        let object = |run: &str, spec: &Value| json!({"metadata": {"name": "x", "annotations": {"run": run}}, "spec": spec});
+        let wanted = object("2", &wanted);
+        let current = live(&object("1", &original), object("1", &current));
+        let mut got = super::patch(&wanted, &current, "uid-1").unwrap().unwrap();
+        assert_eq!(
+            got.as_object_mut().unwrap().remove("metadata").unwrap(),
+            json!({"annotations": {"run": "2", meta::LAST_APPLIED_CONFIGURATION: configuration(&wanted)}})
+        );
+        assert_eq!(got, if patch == json!({}) { json!({}) } else { json!({"spec": patch}) });
+    }
+
+    #[test]
+    fn an_applied_object_is_not_written_again() {
+        let wanted = json!({"metadata": {"name": "x"}, "spec": {"cpu": "1000m"}});
+        let mut current = annotated(&wanted);
+        current["spec"]["cpu"] = "1".into();
+        assert_eq!(patch(&wanted, &current, "uid-1"), Ok(None));
+    }
+
+    #[rstest]
+    #[case::no_annotations(json!({"metadata": {"name": "x"}}), None)]
+    #[case::empty_annotations(json!({"metadata": {"name": "x", "annotations": {}}}), None)]
+    #[case::annotations_of_others(json!({"metadata": {"name": "x", "annotations": {"a": "b"}}}), Some(MergeError::NotApplied))]
+    #[case::not_json(json!({"metadata": {"name": "x", "annotations": {"kudo.dev/last-applied-configuration": "{"}}}), Some(MergeError::Invalid))]
+    #[case::not_a_map(json!({"metadata": {"name": "x", "annotations": {"kudo.dev/last-applied-configuration": "1"}}}), Some(MergeError::Invalid))]
+    #[case::empty(json!({"metadata": {"name": "x", "annotations": {"kudo.dev/last-applied-configuration": ""}}}), None)]
+    #[case::kudo_ends_it_with_a_newline(json!({"metadata": {"name": "x", "annotations": {"kudo.dev/last-applied-configuration": "{}\n"}}}), None)]
+    fn whose_object_it_is(#[case] current: Value, #[case] error: Option<MergeError>) {
+        let wanted = json!({"metadata": {"name": "x"}});
+        assert_eq!(patch(&wanted, &current, "uid-1").err(), error);
+    }
+
+    #[rstest]
+    #[case::none_yet(json!(null), Some(json!([{"uid": "uid-1"}])))]
+    #[case::ours_is_there(json!([{"uid": "uid-1", "controller": true}, {"uid": "other"}]), None)]
+    #[case::others_are_kept(json!([{"uid": "other"}]), Some(json!([{"uid": "other"}, {"uid": "uid-1"}])))]
+    fn owners_are_a_set(#[case] found: Value, #[case] expected: Option<Value>) {
+        let wanted = json!({"metadata": {"name": "x", "ownerReferences": [{"uid": "uid-1"}]}});
+        let current = json!({"metadata": {"name": "x", "ownerReferences": found}});
+        let patch = patch(&wanted, &current, "uid-1").unwrap().unwrap();
+        assert_eq!(patch["metadata"].get("ownerReferences"), expected.as_ref());
+    }
+}
