@@ -1,1 +1,6 @@
-//! To be filled.
+//! What the process tells about itself: log lines, metrics, and what it was built from.
+
+pub mod build;
+pub mod log;
+pub mod metrics;
+pub mod readiness;

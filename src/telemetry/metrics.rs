@@ -1,0 +1,313 @@
+//! Metrics, by explicit registry: whoever counts holds an `Arc<Metrics>`.
+//!
+//! Labels come from closed sets only: never a name, a namespace or a uid, and nothing that an
+//! unauthenticated caller could choose.
+
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+
+use super::build;
+
+/// Content type of [`Metrics::encode`].
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Why a connection or a request was refused before anybody judged it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[expect(missing_docs, reason = "the names say it; they are the values of the label")]
+pub enum Cap {
+    Connections,
+    Handshake,
+    HandshakeDeadline,
+    HeadersDeadline,
+    BodyDeadline,
+    ExchangeDeadline,
+    Idle,
+    BodyBytes,
+    InFlightBytes,
+    NotInSync,
+    Malformed,
+}
+
+/// Labels of a decision; all from closed sets.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Decision {
+    /// `mutate`, `validate` or `kudo`.
+    pub door: &'static str,
+    /// A kind that we guard, or `other`.
+    pub kind: &'static str,
+    /// `CREATE`, `UPDATE`, `DELETE`, `CONNECT` or `other`.
+    pub operation: &'static str,
+    /// The rule that decided, or `none`.
+    pub rule: &'static str,
+    /// `allowed`, `patched`, `denied` or `skipped`.
+    pub verdict: &'static str,
+    /// `true` or `false`.
+    pub dry_run: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CapLabel {
+    cap: Cap,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Webhook {
+    webhook: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WebhookCode {
+    webhook: &'static str,
+    code: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Controller {
+    controller: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ControllerResult {
+    controller: &'static str,
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Name {
+    name: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RestCall {
+    method: &'static str,
+    code: u16,
+}
+
+/// All metrics of the process.
+pub struct Metrics {
+    registry: Registry,
+    decisions: Family<Decision, Counter>,
+    answer_seconds: Family<Webhook, Histogram, fn() -> Histogram>,
+    in_flight: Gauge,
+    in_flight_bytes: Gauge,
+    connections: Gauge,
+    refused: Family<CapLabel, Counter>,
+    panics: Counter,
+    certificate_expiry: Gauge<f64, AtomicU64>,
+    certificate_not_after: AtomicU64,
+    webhook_requests: Family<WebhookCode, Counter>,
+    webhook_latency: Family<Webhook, Histogram, fn() -> Histogram>,
+    reconciles: Family<ControllerResult, Counter>,
+    reconcile_seconds: Family<Controller, Histogram, fn() -> Histogram>,
+    queue_depth: Family<Name, Gauge>,
+    leader: Family<Name, Gauge>,
+    rest_calls: Family<RestCall, Counter>,
+}
+
+/// Decisions take tens of microseconds; the webhook's own timeout is seconds.
+fn from_50_microseconds() -> Histogram {
+    Histogram::new([
+        0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0,
+    ])
+}
+
+/// Reconciling is a few calls to the API server.
+fn from_1_millisecond() -> Histogram {
+    Histogram::new([0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0])
+}
+
+type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// Everything at zero.
+    pub fn new() -> Self {
+        let metrics = Self {
+            registry: Registry::default(),
+            decisions: Family::default(),
+            answer_seconds: Histograms::new_with_constructor(from_50_microseconds),
+            in_flight: Gauge::default(),
+            in_flight_bytes: Gauge::default(),
+            connections: Gauge::default(),
+            refused: Family::default(),
+            panics: Counter::default(),
+            certificate_expiry: Gauge::default(),
+            certificate_not_after: AtomicU64::new(0),
+            webhook_requests: Family::default(),
+            webhook_latency: Histograms::new_with_constructor(from_50_microseconds),
+            reconciles: Family::default(),
+            reconcile_seconds: Histograms::new_with_constructor(from_1_millisecond),
+            queue_depth: Family::default(),
+            leader: Family::default(),
+            rest_calls: Family::default(),
+        };
+        metrics.with_own_names().with_familiar_names()
+    }
+
+    fn with_own_names(mut self) -> Self {
+        let build = Info::new(vec![
+            ("version", build::VERSION),
+            ("commit", build::COMMIT),
+            ("rustc", build::RUSTC),
+            ("kubernetes_types", build::KUBERNETES_TYPES),
+        ]);
+        let r = self.registry.sub_registry_with_prefix("interlock");
+        r.register("build", "What this process was built from", build);
+        r.register("admission_decisions", "Decisions by rule and verdict", self.decisions.clone());
+        r.register("admission_duration_seconds", "Time from body to answer", self.answer_seconds.clone());
+        r.register("admission_in_flight", "Reviews being answered", self.in_flight.clone());
+        r.register("admission_in_flight_bytes", "Bytes of bodies in memory", self.in_flight_bytes.clone());
+        r.register("connections", "Open connections", self.connections.clone());
+        r.register("refused", "Connections and requests refused, by the limit", self.refused.clone());
+        r.register("panics", "Requests that panicked", self.panics.clone());
+        let help = "Seconds until the serving certificate expires";
+        r.register("certificate_expiry_seconds", help, self.certificate_expiry.clone());
+        r.register("reconcile", "Reconciliations by result", self.reconciles.clone());
+        r.register("reconcile_duration_seconds", "Time of one", self.reconcile_seconds.clone());
+        self
+    }
+
+    /// The names that dashboards for controller-runtime and client-go know.
+    fn with_familiar_names(mut self) -> Self {
+        let r = &mut self.registry;
+        let help = "Reviews by webhook and HTTP status";
+        r.register("controller_runtime_webhook_requests", help, self.webhook_requests.clone());
+        let help = "Time from body to answer";
+        r.register("controller_runtime_webhook_latency_seconds", help, self.webhook_latency.clone());
+        r.register("controller_runtime_reconcile", "Reconciliations by result", self.reconciles.clone());
+        let help = "Time of one reconciliation";
+        r.register("controller_runtime_reconcile_time_seconds", help, self.reconcile_seconds.clone());
+        r.register("workqueue_depth", "Objects waiting to be reconciled", self.queue_depth.clone());
+        r.register("leader_election_master_status", "1 while this process leads", self.leader.clone());
+        r.register("rest_client_requests", "Calls to the API server by result", self.rest_calls.clone());
+        self
+    }
+
+    /// The exposition, as of `now` (Unix seconds).
+    pub fn encode(&self, now: u64) -> String {
+        let not_after = self.certificate_not_after.load(std::sync::atomic::Ordering::Relaxed);
+        // Seconds of a lifetime are far below 2^52.
+        #[expect(clippy::cast_precision_loss)]
+        self.certificate_expiry.set(not_after as f64 - now as f64);
+        let mut text = String::new();
+        match text::encode(&mut text, &self.registry) {
+            Ok(()) => text,
+            Err(error) => format!("# {error}\n# EOF\n"),
+        }
+    }
+
+    /// A decision was made.
+    pub fn decided(&self, decision: &Decision) {
+        self.decisions.get_or_create(decision).inc();
+    }
+
+    /// A review was answered, whatever with.
+    pub fn answered(&self, door: &'static str, code: u16, took: Duration) {
+        let webhook = Webhook { webhook: door };
+        self.answer_seconds.get_or_create(&webhook).observe(took.as_secs_f64());
+        self.webhook_latency.get_or_create(&webhook).observe(took.as_secs_f64());
+        self.webhook_requests.get_or_create(&WebhookCode { webhook: door, code }).inc();
+    }
+
+    /// Reviews being answered, by this much more.
+    pub fn in_flight(&self, change: i64) {
+        self.in_flight.inc_by(change);
+    }
+
+    /// Bytes of bodies in memory now.
+    pub fn in_flight_bytes(&self, bytes: usize) {
+        self.in_flight_bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
+    /// Open connections, by this much more.
+    pub fn connections_open(&self, change: i64) {
+        self.connections.inc_by(change);
+    }
+
+    /// A limit was hit.
+    pub fn refused(&self, cap: Cap) {
+        self.refused.get_or_create(&CapLabel { cap }).inc();
+    }
+
+    /// How often a limit was hit.
+    pub fn refusals(&self, cap: Cap) -> u64 {
+        self.refused.get_or_create(&CapLabel { cap }).get()
+    }
+
+    /// A request panicked.
+    pub fn panicked(&self) {
+        self.panics.inc();
+    }
+
+    /// How many requests panicked.
+    pub fn panics(&self) -> u64 {
+        self.panics.get()
+    }
+
+    /// The serving certificate was exchanged for one that ends then (Unix seconds).
+    pub fn certificate(&self, not_after: i64) {
+        let not_after = u64::try_from(not_after).unwrap_or(0);
+        self.certificate_not_after.store(not_after, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// An object was reconciled; `result` is `success`, `error`, `requeue` or `requeue_after`.
+    pub fn reconciled(&self, controller: &'static str, result: &'static str, took: Duration) {
+        self.reconciles.get_or_create(&ControllerResult { controller, result }).inc();
+        self.reconcile_seconds.get_or_create(&Controller { controller }).observe(took.as_secs_f64());
+    }
+
+    /// Objects waiting to be reconciled.
+    pub fn queue_depth(&self, controller: &'static str, depth: usize) {
+        let depth = i64::try_from(depth).unwrap_or(i64::MAX);
+        self.queue_depth.get_or_create(&Name { name: controller }).set(depth);
+    }
+
+    /// Whether this process leads.
+    pub fn leads(&self, lease: &'static str, leads: bool) {
+        self.leader.get_or_create(&Name { name: lease }).set(i64::from(leads));
+    }
+
+    /// A call to the API server was answered, or not at all (code 0).
+    pub fn rest_call(&self, method: &'static str, code: u16) {
+        self.rest_calls.get_or_create(&RestCall { method, code }).inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exposition_has_both_names_and_the_seconds_that_are_left() {
+        let metrics = Metrics::new();
+        metrics.certificate(1_000);
+        metrics.answered("mutate", 200, Duration::from_micros(60));
+        metrics.reconciled("instance", "success", Duration::from_millis(3));
+        metrics.refused(Cap::BodyBytes);
+        let text = metrics.encode(400);
+        for line in [
+            "interlock_certificate_expiry_seconds 600.0",
+            "interlock_admission_duration_seconds_bucket{le=\"0.0001\",webhook=\"mutate\"} 1",
+            "controller_runtime_webhook_requests_total{webhook=\"mutate\",code=\"200\"} 1",
+            "controller_runtime_reconcile_total{controller=\"instance\",result=\"success\"} 1",
+            "interlock_reconcile_total{controller=\"instance\",result=\"success\"} 1",
+            "interlock_refused_total{cap=\"BodyBytes\"} 1",
+            "interlock_build_info{",
+        ] {
+            assert!(text.contains(line), "{line}\nis not in\n{text}");
+        }
+    }
+}
