@@ -1,7 +1,11 @@
 //! Everything that talks to the API server. It knows effects and wire types, and no rule.
 
 pub mod apply;
+pub mod authorize;
+pub mod certificates;
+pub mod client;
 pub mod events;
 pub mod kinds;
+pub mod lease;
 pub mod queue;
 pub mod watch;

@@ -1,0 +1,230 @@
+//! The calls around [`step`](super::step): look, write, tell, and give back at the end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{Api, ObjectMeta, PostParams};
+use kube::{Client, Error};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::Leadership;
+use super::step::{Decision, Peer, Record, Timing, step};
+use crate::telemetry::metrics::Metrics;
+
+/// Which Lease.
+#[derive(Clone, Debug)]
+pub struct LeaseName {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+/// One candidate, running.
+pub struct Election {
+    leases: Api<Lease>,
+    name: String,
+    peer: Peer,
+    start: Instant,
+    current: Option<Record>,
+    version: Option<String>,
+    claim: watch::Sender<Leadership>,
+    metrics: Arc<Metrics>,
+}
+
+impl Election {
+    /// A candidate; `id` is unique among all processes that ever ran.
+    pub fn new(client: Client, lease: LeaseName, id: String, timing: Timing, metrics: Arc<Metrics>) -> Self {
+        metrics.leads("interlock", false);
+        Self {
+            leases: Api::namespaced(client, &lease.namespace),
+            name: lease.name,
+            peer: Peer::new(id, timing),
+            start: Instant::now(),
+            current: None,
+            version: None,
+            claim: watch::channel(Leadership::Standby).0,
+            metrics,
+        }
+    }
+
+    /// Where leadership is told; a change of it notifies, a renewal only moves its end.
+    pub fn leadership(&self) -> watch::Receiver<Leadership> {
+        self.claim.subscribe()
+    }
+
+    /// Takes part until `stop`, then gives the lease back. Losing it is no end: the process goes
+    /// on as a standby.
+    pub async fn run(mut self, stop: CancellationToken) {
+        let mut pause = Duration::ZERO;
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = tokio::time::sleep(pause) => {}
+            }
+            let pass = tokio::time::timeout(self.call_limit(), self.pass());
+            match pass.await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    self.forget();
+                    tracing::debug!(lease = self.name, %error, "no turn at the lease");
+                }
+                Err(_) => {
+                    self.forget();
+                    tracing::warn!(
+                        lease = self.name,
+                        "the API server did not answer in time about the lease"
+                    );
+                }
+            }
+            self.publish();
+            pause = self.pause();
+        }
+        self.release().await;
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// A leader must know of its end when it comes; others can wait.
+    fn call_limit(&self) -> Duration {
+        let timing = self.peer.timing;
+        match self.peer.leads_until(self.now()) {
+            Some(until) => until - self.now(),
+            None => timing.renew_deadline,
+        }
+    }
+
+    /// To the next look, or to the end of leadership where that comes first. Candidates spread
+    /// out a little, so that they do not all find the lease free at the same moment.
+    fn pause(&self) -> Duration {
+        let retry = self.peer.timing.retry_period;
+        match self.peer.leads_until(self.now()) {
+            Some(until) => retry.min(until - self.now()),
+            None => {
+                retry
+                    + retry.mul_f64(
+                        0.2 * f64::from(self.peer.id.as_bytes().last().copied().unwrap_or(0)) / 255.0,
+                    )
+            }
+        }
+    }
+
+    /// What was read may be old: read again.
+    fn forget(&mut self) {
+        self.current = None;
+        self.version = None;
+    }
+
+    async fn pass(&mut self) -> Result<(), Error> {
+        // A leader writes over what it wrote last; only a conflict makes it read.
+        if self.peer.leads_until(self.now()).is_none() || self.current.is_none() {
+            self.read().await?;
+        }
+        let observed = self.current.as_ref().zip(self.version.as_deref());
+        let sent = self.now();
+        let written = match step(sent, Timestamp::now(), observed, &mut self.peer) {
+            Decision::Wait => return Ok(()),
+            Decision::Create(record) => {
+                let lease = self.lease(&record, None);
+                self.leases.create(&PostParams::default(), &lease).await?
+            }
+            Decision::Update(record, version) => {
+                let lease = self.lease(&record, Some(version));
+                self.leases.replace(&self.name, &PostParams::default(), &lease).await?
+            }
+        };
+        let version = written.metadata.resource_version.clone().unwrap_or_default();
+        self.peer.written(sent, self.now(), version);
+        self.remember(&written);
+        Ok(())
+    }
+
+    async fn read(&mut self) -> Result<(), Error> {
+        match self.leases.get_opt(&self.name).await? {
+            Some(lease) => self.remember(&lease),
+            None => self.forget(),
+        }
+        Ok(())
+    }
+
+    fn remember(&mut self, lease: &Lease) {
+        let spec = lease.spec.clone().unwrap_or_default();
+        let seconds = u64::try_from(spec.lease_duration_seconds.unwrap_or(0)).unwrap_or(0);
+        let never = Timestamp::UNIX_EPOCH;
+        self.version = lease.metadata.resource_version.clone();
+        self.current = Some(Record {
+            holder: spec.holder_identity.unwrap_or_default(),
+            duration: Duration::from_secs(seconds),
+            transitions: spec.lease_transitions.unwrap_or(0),
+            acquired: spec.acquire_time.map_or(never, |time| time.0),
+            renewed: spec.renew_time.map_or(never, |time| time.0),
+        });
+    }
+
+    fn lease(&self, record: &Record, version: Option<String>) -> Lease {
+        let seconds = record.duration.as_secs() + u64::from(record.duration.subsec_nanos() > 0);
+        Lease {
+            metadata: ObjectMeta {
+                name: Some(self.name.clone()),
+                resource_version: version,
+                ..ObjectMeta::default()
+            },
+            spec: Some(LeaseSpec {
+                holder_identity: Some(record.holder.clone()),
+                lease_duration_seconds: Some(i32::try_from(seconds).unwrap_or(i32::MAX)),
+                lease_transitions: Some(record.transitions),
+                acquire_time: Some(MicroTime(record.acquired)),
+                renew_time: Some(MicroTime(record.renewed)),
+                ..LeaseSpec::default()
+            }),
+        }
+    }
+
+    fn publish(&self) {
+        let term = self.current.as_ref().map_or(0, |record| record.transitions);
+        let claim = match self.peer.leads_until(self.now()) {
+            Some(until) => Leadership::Leader { term, until: self.start + until },
+            None => Leadership::Standby,
+        };
+        self.claim.send_if_modified(|told| {
+            let changed = match (&*told, &claim) {
+                (Leadership::Leader { term: old, .. }, Leadership::Leader { term: new, .. }) => old != new,
+                (Leadership::Standby, Leadership::Standby) => false,
+                _ => true,
+            };
+            *told = claim;
+            if changed {
+                let leads = claim != Leadership::Standby;
+                self.metrics.leads("interlock", leads);
+                let who = self.current.as_ref().map_or("", |record| record.holder.as_str());
+                tracing::info!(lease = self.name, leads, term, holder = who, "leadership changed");
+            }
+            changed
+        });
+    }
+
+    /// Others need not wait for the lease to run out.
+    async fn release(mut self) {
+        let (now, wall) = (self.now(), Timestamp::now());
+        let given_back = self.current.clone().and_then(|current| self.peer.release(now, wall, &current));
+        self.peer.step_down();
+        self.publish();
+        if let Some(record) = given_back {
+            let lease = self.lease(&record, self.version.clone());
+            let parameters = PostParams::default();
+            let write = self.leases.replace(&self.name, &parameters, &lease);
+            match tokio::time::timeout(Duration::from_secs(2), write).await {
+                Ok(Ok(_)) => tracing::info!(lease = self.name, "lease given back"),
+                Ok(Err(error)) => tracing::warn!(lease = self.name, %error, "the lease was not given back"),
+                Err(_) => tracing::warn!(lease = self.name, "the lease was not given back in time"),
+            }
+        }
+    }
+}

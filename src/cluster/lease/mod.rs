@@ -1,0 +1,48 @@
+//! Who leads: client-go's leader election on a Lease, with the decision apart from the calls.
+//!
+//! No clock of another machine is trusted: a peer leaves a holder alone for the lease's duration
+//! counted from the moment at which *it* saw the record change. A leader stops believing in
+//! itself earlier than that, at [`Timing::renew_deadline`] after it sent its last renewal.
+
+mod election;
+mod step;
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+pub use election::{Election, LeaseName};
+pub use step::{Decision, Peer, Record, Timing, step};
+
+/// What the controllers ask before each write. Nothing rests on it (writes are conditional):
+/// it keeps two processes from doing the same work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leadership {
+    /// Another process leads, or none.
+    Standby,
+    /// This process leads.
+    Leader {
+        /// Number of the change of leader that made it so.
+        term: i32,
+        /// Unless renewed before, it ends then, also for a process that was suspended.
+        until: Instant,
+    },
+}
+
+impl Leadership {
+    /// Whether this process leads now.
+    pub fn holds(&self) -> bool {
+        matches!(self, Self::Leader { until, .. } if Instant::now() < *until)
+    }
+}
+
+impl Default for Timing {
+    /// client-go's own defaults.
+    fn default() -> Self {
+        Self {
+            duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        }
+    }
+}

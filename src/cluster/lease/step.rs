@@ -1,0 +1,299 @@
+//! One look at the lease, as a pure function: what was seen and when -> what to write.
+//!
+//! Semantics of client-go v0.36 (`tools/leaderelection/leaderelection.go`).
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// The three durations; each less than the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// How long peers leave a holder alone after its last renewal.
+    pub duration: Duration,
+    /// How long a leader goes on without renewing.
+    pub renew_deadline: Duration,
+    /// Pause between two looks.
+    pub retry_period: Duration,
+}
+
+/// What stands in the Lease. The times in it are for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Who holds it; empty after a release.
+    pub holder: String,
+    /// How long its holder asks to be left alone.
+    pub duration: Duration,
+    /// Number of changes of holder.
+    pub transitions: i32,
+    /// When the holder took it, by its own clock.
+    pub acquired: Timestamp,
+    /// When the holder renewed it, by its own clock.
+    pub renewed: Timestamp,
+}
+
+/// One candidate and what it remembers; times count from its own start.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// Unique among all processes that ever ran.
+    pub id: String,
+    /// The durations.
+    pub timing: Timing,
+    seen: Option<Seen>,
+    /// End of the belief in leading.
+    leads_until: Option<Duration>,
+}
+
+#[derive(Clone, Debug)]
+struct Seen {
+    version: String,
+    at: Duration,
+}
+
+/// What to do about the lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Decision {
+    /// There is none: POST this one.
+    Create(Record),
+    /// PUT this record over this resource version.
+    Update(Record, String),
+    /// Somebody else holds it.
+    Wait,
+}
+
+impl Peer {
+    /// A candidate that has seen nothing.
+    pub fn new(id: impl Into<String>, timing: Timing) -> Self {
+        Self { id: id.into(), timing, seen: None, leads_until: None }
+    }
+
+    /// The write that a [`Decision`] asked for, sent at `sent`, succeeded.
+    pub fn written(&mut self, sent: Duration, now: Duration, version: String) {
+        self.seen = Some(Seen { version, at: now });
+        self.leads_until = Some(sent + self.timing.renew_deadline);
+    }
+
+    /// Until when this peer leads, if it does at `now`.
+    pub fn leads_until(&self, now: Duration) -> Option<Duration> {
+        self.leads_until.filter(|until| now < *until)
+    }
+
+    /// The lease was given back, or taken by somebody else.
+    pub fn step_down(&mut self) {
+        self.leads_until = None;
+    }
+
+    /// The record that gives the lease back, if this peer holds it: others may take it at once.
+    pub fn release(&mut self, now: Duration, wall: Timestamp, current: &Record) -> Option<Record> {
+        self.leads_until(now)?;
+        self.step_down();
+        let duration = Duration::from_secs(1);
+        (current.holder == self.id).then(|| Record {
+            holder: String::new(),
+            duration,
+            renewed: wall,
+            ..current.clone()
+        })
+    }
+}
+
+/// Looks at the lease (`observed` with its resource version) at `now`. `wall` is only written
+/// down.
+pub fn step(now: Duration, wall: Timestamp, observed: Option<(&Record, &str)>, peer: &mut Peer) -> Decision {
+    let fresh = |transitions, acquired| Record {
+        holder: peer.id.clone(),
+        duration: peer.timing.duration,
+        transitions,
+        acquired,
+        renewed: wall,
+    };
+    let Some((record, version)) = observed else {
+        return Decision::Create(fresh(0, wall));
+    };
+    let mine = record.holder == peer.id;
+    let decision = Decision::Update(
+        if mine { fresh(record.transitions, record.acquired) } else { fresh(record.transitions + 1, wall) },
+        version.to_owned(),
+    );
+    let seen_at = match &peer.seen {
+        Some(seen) if seen.version == version => seen.at,
+        _ => {
+            peer.seen = Some(Seen { version: version.to_owned(), at: now });
+            now
+        }
+    };
+    if mine {
+        return decision;
+    }
+    peer.leads_until = None;
+    let left_alone = !record.holder.is_empty() && now < seen_at + record.duration;
+    if left_alone { Decision::Wait } else { decision }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TIMING: Timing = Timing {
+        duration: Duration::from_secs(15),
+        renew_deadline: Duration::from_secs(10),
+        retry_period: Duration::from_secs(2),
+    };
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn record(holder: &str) -> Record {
+        let duration = TIMING.duration;
+        let (acquired, renewed) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
+        Record { holder: holder.into(), duration, transitions: 4, acquired, renewed }
+    }
+
+    #[test]
+    fn a_holder_is_left_alone_for_the_duration_since_its_record_was_seen_to_change() {
+        let mut peer = Peer::new("b", TIMING);
+        let held = record("a");
+        let look = |peer: &mut Peer, at, version: &str| {
+            step(seconds(at), Timestamp::UNIX_EPOCH, Some((&held, version)), peer)
+        };
+        assert_eq!(look(&mut peer, 100, "1"), Decision::Wait);
+        assert_eq!(look(&mut peer, 114, "1"), Decision::Wait);
+        assert_eq!(look(&mut peer, 114, "2"), Decision::Wait, "it was renewed");
+        assert_eq!(look(&mut peer, 128, "2"), Decision::Wait);
+        let Decision::Update(taken, version) = look(&mut peer, 129, "2") else { panic!("taken over") };
+        assert_eq!((taken.holder.as_str(), taken.transitions, version.as_str()), ("b", 5, "2"));
+    }
+
+    #[test]
+    fn a_released_lease_is_taken_at_once_and_a_renewal_keeps_its_term() {
+        let mut peer = Peer::new("b", TIMING);
+        let decision = step(seconds(1), Timestamp::UNIX_EPOCH, Some((&record(""), "7")), &mut peer);
+        assert!(matches!(&decision, Decision::Update(r, _) if r.transitions == 5));
+        peer.written(seconds(1), seconds(2), "8".into());
+        assert_eq!(peer.leads_until(seconds(10)), Some(seconds(11)));
+        assert_eq!(peer.leads_until(seconds(11)), None, "from sending, not from the answer");
+        let renewal = step(seconds(3), Timestamp::UNIX_EPOCH, Some((&record("b"), "8")), &mut peer);
+        assert!(matches!(&renewal, Decision::Update(r, _) if r.transitions == 4));
+        let released = peer.release(seconds(4), Timestamp::UNIX_EPOCH, &record("b")).expect("held");
+        assert!(released.holder.is_empty());
+        assert_eq!(peer.leads_until(seconds(4)), None);
+    }
+
+    /// The API server: one record, compare and swap.
+    #[derive(Default)]
+    struct Server {
+        lease: Option<(Record, u64)>,
+    }
+
+    impl Server {
+        fn write(&mut self, decision: &Decision) -> Option<String> {
+            let (record, next) = match (decision, &self.lease) {
+                (Decision::Create(record), None) => (record, 1),
+                (Decision::Update(record, version), Some((_, current)))
+                    if *version == current.to_string() =>
+                {
+                    (record, current + 1)
+                }
+                _ => return None,
+            };
+            self.lease = Some((record.clone(), next));
+            Some(next.to_string())
+        }
+    }
+
+    /// A peer's clock starts anywhere, its wall clock tells anything, and it runs a little fast
+    /// or slow.
+    #[derive(Clone, Debug)]
+    struct Skew {
+        offset: u64,
+        wall: i64,
+        rate_per_mille: u64,
+    }
+
+    impl Skew {
+        fn local(&self, millis: u64) -> Duration {
+            Duration::from_millis(self.offset + millis * self.rate_per_mille / 1000)
+        }
+    }
+
+    fn skew() -> impl Strategy<Value = Skew> {
+        (0..10_000_000u64, -1_000_000..1_000_000i64, 900..1100u64)
+            .prop_map(|(offset, wall, rate_per_mille)| Skew { offset, wall, rate_per_mille })
+    }
+
+    /// What happens to a peer in one second: a look, with the answer to its write late by some
+    /// milliseconds or lost, or nothing at all (suspended, cut off).
+    #[derive(Clone, Debug)]
+    enum Turn {
+        Look { answer_after: u64, lost: bool },
+        Nothing,
+    }
+
+    fn turn() -> impl Strategy<Value = Turn> {
+        prop_oneof![
+            4 => (0..4000u64, prop::bool::weighted(0.1))
+                .prop_map(|(answer_after, lost)| Turn::Look { answer_after, lost }),
+            2 => Just(Turn::Nothing),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn never_two_leaders(
+            skews in prop::collection::vec(skew(), 2..5),
+            turns in prop::collection::vec((0..5usize, turn()), 50..400),
+        ) {
+            let mut server = Server::default();
+            let mut peers: Vec<_> =
+                (0..skews.len()).map(|i| Peer::new(format!("peer-{i}"), TIMING)).collect();
+            let mut busy_until = vec![0; peers.len()];
+            let mut millis = 0;
+            for (i, turn) in turns {
+                millis += 700;
+                let i = i % peers.len();
+                if let Turn::Look { answer_after, lost } = turn && busy_until[i] <= millis {
+                    let wall = Timestamp::from_second(skews[i].wall).expect("in range");
+                    let sent = skews[i].local(millis);
+                    let lease = server.lease.clone();
+                    let observed = lease.as_ref().map(|(record, version)| (record, version.to_string()));
+                    let observed = observed.as_ref().map(|(record, version)| (*record, version.as_str()));
+                    let decision = step(sent, wall, observed, &mut peers[i]);
+                    if let Some(version) = server.write(&decision) && !lost {
+                        busy_until[i] = millis + answer_after;
+                        let answered = skews[i].local(millis + answer_after);
+                        peers[i].written(sent, answered, version);
+                    }
+                }
+                let leaders = peers.iter().zip(&skews)
+                    .filter(|(peer, skew)| peer.leads_until(skew.local(millis)).is_some())
+                    .count();
+                prop_assert!(leaders <= 1, "{leaders} leaders at {millis} ms");
+            }
+        }
+
+        #[test]
+        fn somebody_leads_after_the_leader_is_gone(skews in prop::collection::vec(skew(), 2..5)) {
+            let mut server = Server::default();
+            let mut peers: Vec<_> =
+                (0..skews.len()).map(|i| Peer::new(format!("peer-{i}"), TIMING)).collect();
+            let mut look = |i: usize, millis: u64, peers: &mut Vec<Peer>| {
+                let now = skews[i].local(millis);
+                let lease = server.lease.clone();
+                let observed = lease.as_ref().map(|(record, version)| (record, version.to_string()));
+                let observed = observed.as_ref().map(|(record, version)| (*record, version.as_str()));
+                let decision = step(now, Timestamp::UNIX_EPOCH, observed, &mut peers[i]);
+                if let Some(version) = server.write(&decision) {
+                    peers[i].written(now, now, version);
+                }
+                peers[i].leads_until(now).is_some()
+            };
+            prop_assert!(look(0, 0, &mut peers));
+            // Peer 0 dies; the others go on looking every two seconds.
+            let led = (1..12u64).any(|turn| (1..skews.len()).any(|i| look(i, turn * 2000, &mut peers)));
+            prop_assert!(led, "nobody took over within 22 s");
+        }
+    }
+}
