@@ -1,1 +1,20 @@
-//! To be filled.
+//! The webhook server: sockets, deadlines and caps around the pure rooms.
+//!
+//! `accept` takes connections and bounds them; `doors` turns a request into a review and a
+//! verdict into an answer; `health` says when not to send any; `tls` holds the
+//! certificate that is shown. Nothing here knows a rule, and nothing on the way from request to
+//! answer makes a call.
+
+pub mod accept;
+pub mod admission;
+pub mod body;
+pub mod doors;
+mod duration;
+pub mod files;
+pub mod health;
+pub mod in_flight;
+pub mod limits;
+pub mod ops;
+pub mod phase;
+pub mod shutdown;
+pub mod tls;

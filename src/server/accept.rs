@@ -1,0 +1,177 @@
+//! The accept loop: TLS, deadlines, caps and drain around any router.
+
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::{IntoResponse as _, Response};
+use futures::FutureExt as _;
+use http::{HeaderValue, Request, StatusCode, header};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+
+use super::limits::Limits;
+use super::phase::{Clock, Phase, Timed};
+use super::shutdown::Shutdown;
+use crate::telemetry::metrics::{Cap, Metrics};
+
+/// One port and what is behind it.
+#[derive(Clone)]
+pub struct Port {
+    /// The router; made apart, so that it can be tested without a socket.
+    pub app: Router,
+    /// TLS, or plain HTTP.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
+    /// Bounds.
+    pub limits: Limits,
+    /// The way out.
+    pub shutdown: Shutdown,
+    /// Where refusals are counted.
+    pub metrics: Arc<Metrics>,
+}
+
+/// Longest wait for requests in flight once the port is closed.
+pub const DRAIN: Duration = Duration::from_secs(30);
+
+impl Port {
+    /// Accepts until the doors close, then lets the requests in flight finish, at most `drain`.
+    pub async fn serve(self, listener: TcpListener, drain: Duration) {
+        let slots = Arc::new(Semaphore::new(self.limits.connections));
+        let open = Arc::new(AtomicUsize::new(0));
+        let connections = TaskTracker::new();
+        loop {
+            if slots.available_permits() == 0 {
+                self.metrics.refused(Cap::Connections);
+            }
+            let Ok(slot) = slots.clone().acquire_owned().await else { break };
+            let stream = tokio::select! {
+                biased;
+                () = self.shutdown.closing() => break,
+                stream = accept(&listener) => stream,
+            };
+            let connection = Connection { port: self.clone(), open: open.clone(), clock: Clock::start() };
+            connections.spawn(async move {
+                connection.run(stream).await;
+                drop(slot);
+            });
+        }
+        drop(listener);
+        connections.close();
+        if tokio::time::timeout(drain, connections.wait()).await.is_err() {
+            tracing::warn!(open = connections.len(), "connections still open after the drain are cut");
+        }
+    }
+}
+
+/// The next connection; an error of one (reset before accept, no file descriptor) is not ours.
+async fn accept(listener: &TcpListener) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return stream,
+            Err(error) => {
+                tracing::warn!(%error, "accept failed");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+struct Connection {
+    port: Port,
+    open: Arc<AtomicUsize>,
+    clock: Clock,
+}
+
+impl Connection {
+    async fn run(self, stream: TcpStream) {
+        // Answers are small and complete: waiting for more to send costs only time.
+        let _ = stream.set_nodelay(true);
+        self.open.fetch_add(1, Ordering::Relaxed);
+        self.port.metrics.connections_open(1);
+        match self.port.tls.clone() {
+            None => self.serve(stream).await,
+            Some(config) => self.handshake(config, stream).await,
+        }
+        self.port.metrics.connections_open(-1);
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    async fn handshake(&self, config: Arc<rustls::ServerConfig>, stream: TcpStream) {
+        let handshake = TlsAcceptor::from(config).accept(stream);
+        match tokio::time::timeout(self.port.limits.handshake, handshake).await {
+            Ok(Ok(stream)) => self.serve(stream).await,
+            Ok(Err(error)) => {
+                self.port.metrics.refused(Cap::Handshake);
+                tracing::debug!(%error, "TLS handshake failed");
+            }
+            Err(_) => self.port.metrics.refused(Cap::HandshakeDeadline),
+        }
+    }
+
+    async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, stream: S) {
+        let io = TokioIo::new(Timed::new(stream, self.clock.clone()));
+        let service = service_fn(|request| self.exchange(request));
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(None)
+            .serve_connection(io, service);
+        tokio::pin!(connection);
+        let crowded = || self.open.load(Ordering::Relaxed) * 2 > self.port.limits.connections;
+        let expired = self.clock.expired(&self.port.limits, crowded);
+        tokio::pin!(expired);
+        let mut closing = false;
+        loop {
+            tokio::select! {
+                result = &mut connection => {
+                    if let Err(error) = result {
+                        tracing::debug!(%error, "connection ended");
+                    }
+                    return;
+                }
+                phase = &mut expired => {
+                    self.port.metrics.refused(match phase {
+                        Phase::Unused | Phase::Idle => Cap::Idle,
+                        Phase::Headers => Cap::HeadersDeadline,
+                        Phase::Exchange | Phase::Answering => Cap::ExchangeDeadline,
+                    });
+                    return;
+                }
+                () = self.port.shutdown.closing(), if !closing => {
+                    closing = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
+        }
+    }
+
+    /// One request; a panic in it is its own 500 and nobody else's.
+    async fn exchange(&self, request: Request<Incoming>) -> Result<Response, Infallible> {
+        self.clock.enter(Phase::Exchange);
+        let answer = self.port.app.clone().oneshot(request.map(Body::new));
+        let mut response = match AssertUnwindSafe(answer).catch_unwind().await {
+            Ok(Ok(response)) => response,
+            Err(_) => {
+                self.port.metrics.panicked();
+                (StatusCode::INTERNAL_SERVER_ERROR, "internal error: this request made Interlock panic\n")
+                    .into_response()
+            }
+        };
+        if self.port.shutdown.is_lingering() {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        self.clock.enter(Phase::Answering);
+        Ok(response)
+    }
+}

@@ -1,0 +1,139 @@
+//! Reading the body of a review: type, size, time and memory are bounded while it streams.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use http::{HeaderMap, StatusCode, header};
+use http_body_util::BodyExt as _;
+
+use super::in_flight::{InFlight, Share};
+use super::limits::Limits;
+use crate::telemetry::metrics::Cap;
+
+/// A body that was read, and its share of the memory.
+pub struct Bytes {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    _share: Share,
+}
+
+/// Why a body was not read.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the texts say it")]
+pub enum Refused {
+    #[error("Content-Type is {0:?}; a review is application/json")]
+    ContentType(String),
+    #[error("Content-Encoding is {0:?}; send the review as it is")]
+    ContentEncoding(String),
+    #[error("the body is larger than {0} bytes")]
+    TooLarge(usize),
+    #[error("the body did not arrive within {0:?}")]
+    TooSlow(Duration),
+    #[error("too many bytes of reviews are in memory; try again")]
+    NoRoom,
+    #[error("the body broke off: {0}")]
+    Broken(String),
+}
+
+impl Refused {
+    /// The answer's status.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::ContentType(_) | Self::ContentEncoding(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
+            Self::NoRoom => StatusCode::TOO_MANY_REQUESTS,
+            Self::Broken(_) => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    /// The limit that it counts under.
+    pub fn cap(&self) -> Cap {
+        match self {
+            Self::ContentType(_) | Self::ContentEncoding(_) | Self::Broken(_) => Cap::Malformed,
+            Self::TooLarge(_) => Cap::BodyBytes,
+            Self::TooSlow(_) => Cap::BodyDeadline,
+            Self::NoRoom => Cap::InFlightBytes,
+        }
+    }
+}
+
+/// Room made before the first byte comes; most reviews are smaller.
+const FIRST_ROOM: usize = 64 * 1024;
+/// What is still read, and thrown away, of a body that is refused for its size: an answer that
+/// is followed by a reset, because its peer was still sending, may never be read.
+const REST_TO_DISCARD: usize = 16 * 1024 * 1024;
+const TIME_TO_DISCARD: Duration = Duration::from_secs(2);
+
+/// Reads a body whole.
+pub async fn read(
+    headers: &HeaderMap,
+    mut body: Body,
+    limits: &Limits,
+    in_flight: &InFlight,
+) -> Result<Bytes, Refused> {
+    check_headers(headers)?;
+    let declared = declared_length(headers);
+    let read = read_frames(&mut body, declared, limits.body_bytes, in_flight);
+    match tokio::time::timeout(limits.body, read).await {
+        Ok(Err(refused @ (Refused::TooLarge(_) | Refused::NoRoom))) => {
+            let _ = tokio::time::timeout(TIME_TO_DISCARD.min(limits.body), discard(&mut body)).await;
+            Err(refused)
+        }
+        Ok(result) => result,
+        Err(_) => Err(Refused::TooSlow(limits.body)),
+    }
+}
+
+fn check_headers(headers: &HeaderMap) -> Result<(), Refused> {
+    let text = |name| headers.get(name).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned());
+    let kind = text(header::CONTENT_TYPE).unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        return Err(Refused::ContentType(kind));
+    }
+    match text(header::CONTENT_ENCODING) {
+        Some(encoding) if !encoding.eq_ignore_ascii_case("identity") => {
+            Err(Refused::ContentEncoding(encoding))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn declared_length(headers: &HeaderMap) -> Option<usize> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+async fn read_frames(
+    body: &mut Body,
+    declared: Option<usize>,
+    limit: usize,
+    in_flight: &InFlight,
+) -> Result<Bytes, Refused> {
+    if declared.is_some_and(|length| length > limit) {
+        return Err(Refused::TooLarge(limit));
+    }
+    let mut share = in_flight.share();
+    let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(FIRST_ROOM));
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Refused::Broken(error.to_string()))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if bytes.len() + data.len() > limit {
+            return Err(Refused::TooLarge(limit));
+        }
+        // Memory is counted as it comes, so that nobody holds room by announcing a size.
+        if !share.grow(data.len()) {
+            return Err(Refused::NoRoom);
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok(Bytes { bytes, _share: share })
+}
+
+async fn discard(body: &mut Body) {
+    let mut rest = REST_TO_DISCARD;
+    while let Some(Ok(frame)) = body.frame().await {
+        let Some(left) = rest.checked_sub(frame.data_ref().map_or(0, bytes::Bytes::len)) else { return };
+        rest = left;
+    }
+}

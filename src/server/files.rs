@@ -1,0 +1,131 @@
+//! Certificates from files: read again on a timer, exchanged when their content differs.
+//!
+//! A Secret volume is exchanged by swapping the symlink `..data`, which a watch on the files
+//! themselves never sees, so the content is compared instead.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+use tokio::io::AsyncReadExt as _;
+
+use super::tls::{BadPair, MOST_PEM_BYTES, Pair, Shown};
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::readiness::Check;
+
+/// Names in the directory, as in a Secret of type `kubernetes.io/tls`.
+const CHAIN: &str = "tls.crt";
+const KEY: &str = "tls.key";
+
+/// Time between two looks; a kubelet takes up to a minute to deliver a new Secret anyway.
+pub const INTERVAL: Duration = Duration::from_secs(10);
+
+/// Why the files were not taken.
+#[derive(Debug, thiserror::Error)]
+enum BadFiles {
+    #[error("{path:?} cannot be read: {source}")]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("{dir:?}: {source}")]
+    Pair { dir: PathBuf, source: BadPair },
+}
+
+/// A directory with tls.crt and tls.key.
+pub struct Files {
+    dir: PathBuf,
+    taken: Option<[u8; 32]>,
+}
+
+impl Files {
+    /// Nothing read yet.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into(), taken: None }
+    }
+
+    /// Shows what is in the files, for ever. After a bad write the last good pair stays.
+    pub async fn follow(mut self, interval: Duration, shown: Shown, metrics: Arc<Metrics>, check: Check) {
+        loop {
+            match self.read().await {
+                Ok(None) => {}
+                Ok(Some(pair)) => {
+                    shown.show(&pair);
+                    metrics.certificate(pair.not_after());
+                    check.pass();
+                    tracing::info!(dir = ?self.dir, not_after = pair.not_after(), "certificate shown");
+                }
+                Err(error) if self.taken.is_some() => {
+                    tracing::warn!(%error, "the last good certificate stays");
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "no certificate yet");
+                    check.fail(error.to_string());
+                }
+            }
+            tokio::time::sleep(interval).await;
+        }
+    }
+
+    /// The pair, when it differs from the one taken before.
+    async fn read(&mut self) -> Result<Option<Pair>, BadFiles> {
+        let chain = read(&self.dir.join(CHAIN)).await?;
+        let key = read(&self.dir.join(KEY)).await?;
+        let hash: [u8; 32] = Sha256::new().chain_update(&chain).chain_update(&key).finalize().into();
+        if self.taken == Some(hash) {
+            return Ok(None);
+        }
+        let bad = |source| BadFiles::Pair { dir: self.dir.clone(), source };
+        let pair = Pair::from_pem(&chain, &key).map_err(bad)?;
+        self.taken = Some(hash);
+        Ok(Some(pair))
+    }
+}
+
+/// Reads a little more than is accepted, so that what is too large is seen to be.
+async fn read(path: &Path) -> Result<Vec<u8>, BadFiles> {
+    let unreadable = |source| BadFiles::Unreadable { path: path.to_owned(), source };
+    let file = tokio::fs::File::open(path).await.map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    let most = u64::try_from(MOST_PEM_BYTES).unwrap_or(u64::MAX) + 1;
+    file.take(most).read_to_end(&mut bytes).await.map_err(unreadable)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::certificates::authority;
+    use jiff::Timestamp;
+
+    fn write(dir: &Path, days: u64) {
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let lifetime = Duration::from_secs(days * 86400);
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        let ca = authority::authority(now, lifetime).unwrap();
+        let leaf = authority::leaf(&ca, &["a.b.svc".to_owned()], now, lifetime).unwrap();
+        std::fs::write(dir.join(CHAIN), leaf.certificate).unwrap();
+        std::fs::write(dir.join(KEY), leaf.key).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_new_pair_is_taken_and_a_bad_one_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut files = Files::new(dir.path());
+        let error = files.read().await.expect_err("no files").to_string();
+        assert!(error.contains("tls.crt"), "{error}");
+        write(dir.path(), 1);
+        let pair = files.read().await.unwrap().expect("first");
+        assert_eq!(pair.not_after(), 1_800_000_000 + 86400);
+        assert!(files.read().await.unwrap().is_none(), "unchanged");
+        // Half a rotation: the new certificate with the old key.
+        let key = std::fs::read(dir.path().join(KEY)).unwrap();
+        write(dir.path(), 2);
+        std::fs::write(dir.path().join(KEY), key).unwrap();
+        let error = files.read().await.expect_err("no pair").to_string();
+        assert!(error.contains("not a pair"), "{error}");
+        std::fs::write(dir.path().join(KEY), vec![b'a'; MOST_PEM_BYTES + 1]).unwrap();
+        assert!(files.read().await.is_err());
+        write(dir.path(), 3);
+        assert!(files.read().await.unwrap().is_some());
+    }
+}

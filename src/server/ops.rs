@@ -1,0 +1,78 @@
+//! The ops port: health and metrics. Plain on loopback; beyond it TLS, and only those read
+//! metrics whom the API server lets.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use http::{HeaderValue, StatusCode, header};
+use tokio::sync::Semaphore;
+
+use super::health::{self, Health};
+use crate::cluster::authorize::Authorizer;
+use crate::telemetry::metrics::{CONTENT_TYPE, Metrics};
+
+/// Questions to the API server under way at the same time, whoever asks.
+const CONCURRENT_QUESTIONS: usize = 4;
+
+/// Asks the API server before it lets anyone pass.
+#[derive(Clone)]
+pub struct Guard {
+    authorizer: Authorizer,
+    questions: Arc<Semaphore>,
+}
+
+impl Guard {
+    /// As the user of the process.
+    pub fn new(authorizer: Authorizer) -> Self {
+        Self { authorizer, questions: Arc::new(Semaphore::new(CONCURRENT_QUESTIONS)) }
+    }
+
+    async fn check(&self, token: Option<&str>, path: &str) -> Result<(), (StatusCode, String)> {
+        let Some(token) = token else {
+            let text = "send a bearer token of a user who may `get` the path /metrics\n";
+            return Err((StatusCode::UNAUTHORIZED, text.to_owned()));
+        };
+        let Ok(_turn) = self.questions.try_acquire() else {
+            return Err((StatusCode::TOO_MANY_REQUESTS, "too many at the same time; try again\n".to_owned()));
+        };
+        match self.authorizer.may_get(token, path).await {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                Err((StatusCode::FORBIDDEN, "this user may not `get` the path /metrics\n".to_owned()))
+            }
+            Err(error) => {
+                tracing::warn!(%error, "nobody could be asked who may read metrics");
+                Err((StatusCode::SERVICE_UNAVAILABLE, "the API server could not be asked\n".to_owned()))
+            }
+        }
+    }
+}
+
+/// Routes of the ops port; without a guard everybody who reaches it may read.
+pub fn router(health: Health, metrics: Arc<Metrics>, guard: Option<Guard>) -> Router {
+    let mut private = Router::new().route("/metrics", get(exposition)).with_state(metrics);
+    if let Some(guard) = guard {
+        private = private.route_layer(from_fn_with_state(guard, pass));
+    }
+    health::router(health).merge(private)
+}
+
+async fn pass(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    let value = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let token = value.and_then(|value| value.strip_prefix("Bearer ")).map(|token| token.trim().to_owned());
+    let path = request.uri().path().to_owned();
+    match guard.check(token.as_deref(), &path).await {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+async fn exposition(State(metrics): State<Arc<Metrics>>) -> Response {
+    let now = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or(0);
+    let content_type = (header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));
+    ([content_type], metrics.encode(now)).into_response()
+}

@@ -1,0 +1,147 @@
+//! Where a connection stands between two requests, and how long it may stand there.
+//!
+//! hyper's one timer counts from the moment it starts to wait for a request, so a deadline for
+//! slow headers would also be the idle limit. Here the bytes themselves tell: the first byte
+//! read while idle starts the clock of the headers, the flushed answer stops the clock of the
+//! exchange.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
+
+use super::limits::Limits;
+
+/// What the connection waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// For a first request.
+    Unused,
+    /// For a further request.
+    Idle,
+    /// For the rest of the headers.
+    Headers,
+    /// For the body, the decision and the peer's reading of the answer.
+    Exchange,
+    /// For the answer to be flushed.
+    Answering,
+}
+
+impl Phase {
+    const ALL: [Self; 5] = [Self::Unused, Self::Idle, Self::Headers, Self::Exchange, Self::Answering];
+
+    fn deadline(self, limits: &Limits, crowded: bool) -> Duration {
+        match self {
+            Self::Unused if crowded => limits.idle_unused_when_crowded,
+            Self::Unused | Self::Idle => limits.idle,
+            Self::Headers => limits.headers,
+            Self::Exchange | Self::Answering => limits.exchange,
+        }
+    }
+}
+
+/// The phase of one connection, shared by its socket, its requests and its watchdog.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    origin: Instant,
+    /// Milliseconds since `origin` in the upper bits, [`Phase`] in the lowest three.
+    state: Arc<AtomicU64>,
+}
+
+impl Clock {
+    /// A connection that has just been made.
+    pub fn start() -> Self {
+        Self { origin: Instant::now(), state: Arc::new(AtomicU64::new(Phase::Unused as u64)) }
+    }
+
+    /// Enters a phase now.
+    pub fn enter(&self, phase: Phase) {
+        let since = u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX >> 3);
+        self.state.store((since << 3) | phase as u64, Ordering::Relaxed);
+    }
+
+    fn now(&self) -> (Phase, Instant) {
+        let state = self.state.load(Ordering::Relaxed);
+        let index = usize::try_from(state & 7).unwrap_or(0);
+        let phase = Phase::ALL.get(index).copied().unwrap_or(Phase::Unused);
+        (phase, self.origin + Duration::from_millis(state >> 3))
+    }
+
+    /// Returns when the connection has stood in one phase for too long, with that phase.
+    pub async fn expired(&self, limits: &Limits, crowded: impl Fn() -> bool) -> Phase {
+        // Phases change without telling, so the longest sleep is the shortest limit.
+        let glance = limits.headers.min(limits.exchange).min(limits.idle_unused_when_crowded);
+        loop {
+            let (phase, since) = self.now();
+            let deadline = since + phase.deadline(limits, crowded());
+            let now = Instant::now();
+            if now >= deadline {
+                return phase;
+            }
+            tokio::time::sleep_until(deadline.min(now + glance)).await;
+        }
+    }
+}
+
+/// A socket that tells the clock what passes through it.
+pub struct Timed<S> {
+    socket: S,
+    clock: Clock,
+}
+
+impl<S> Timed<S> {
+    /// Wraps a socket.
+    pub fn new(socket: S, clock: Clock) -> Self {
+        Self { socket, clock }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let result = Pin::new(&mut self.socket).poll_read(cx, buf);
+        if buf.filled().len() > before && matches!(self.clock.now().0, Phase::Unused | Phase::Idle) {
+            self.clock.enter(Phase::Headers);
+        }
+        result
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let result = Pin::new(&mut self.socket).poll_flush(cx);
+        if result.is_ready() && self.clock.now().0 == Phase::Answering {
+            self.clock.enter(Phase::Idle);
+        }
+        result
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+}

@@ -1,0 +1,66 @@
+//! The order of a stop: first say it, then wait, then close.
+//!
+//! An endpoint that turns unready keeps its open connections, and the API server goes on using
+//! them: only an answer with `Connection: close` ends one without losing a call. So a replica
+//! lingers, answering, until the callers have gone elsewhere, and only then stops accepting.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+/// Where the process stands on its way out.
+#[derive(Clone, Debug, Default)]
+pub struct Shutdown {
+    lingering: CancellationToken,
+    closing: CancellationToken,
+}
+
+impl Shutdown {
+    /// Not on the way out.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Readiness is false and every answer closes its connection; work goes on.
+    pub fn begin(&self) {
+        self.lingering.cancel();
+    }
+
+    /// Nothing new is accepted.
+    pub fn close(&self) {
+        self.begin();
+        self.closing.cancel();
+    }
+
+    /// Whether [`Self::begin`] was called.
+    pub fn is_lingering(&self) -> bool {
+        self.lingering.is_cancelled()
+    }
+
+    /// Returns after [`Self::begin`].
+    pub async fn lingering(&self) {
+        self.lingering.cancelled().await;
+    }
+
+    /// Returns after [`Self::close`].
+    pub async fn closing(&self) {
+        self.closing.cancelled().await;
+    }
+
+    /// For parts of the process that stop as soon as the stop is announced.
+    pub fn lingering_token(&self) -> CancellationToken {
+        self.lingering.clone()
+    }
+
+    /// For parts of the process that stop when the doors close.
+    pub fn closing_token(&self) -> CancellationToken {
+        self.closing.clone()
+    }
+
+    /// From the first signal to closed doors.
+    pub async fn run(&self, linger: Duration) {
+        self.begin();
+        tokio::time::sleep(linger).await;
+        self.close();
+    }
+}

@@ -1,0 +1,109 @@
+//! The certificate that is shown, exchangeable while connections are open.
+//!
+//! A pair is shown only after it was read whole and its key was found to belong to it; until a
+//! better one comes the last good pair stays. HTTP/1.1 is the only protocol on offer: the API
+//! server speaks HTTP/2 to a webhook only where that is offered.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+/// A chain and its key, checked.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    key: Arc<CertifiedKey>,
+    not_after: i64,
+}
+
+/// Why a pair cannot be shown.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the texts say it")]
+pub enum BadPair {
+    #[error("{0} is larger than {MOST_PEM_BYTES} bytes")]
+    TooLarge(&'static str),
+    #[error("the certificate is not PEM: {0}")]
+    Chain(rustls::pki_types::pem::Error),
+    #[error("there is no certificate in the certificate file")]
+    NoCertificate,
+    #[error("the key is not PEM: {0}")]
+    Key(rustls::pki_types::pem::Error),
+    #[error("certificate and key are not a pair: {0}")]
+    NoPair(rustls::Error),
+    #[error("the certificate is not X.509: {0}")]
+    NotX509(String),
+    #[error("no TLS provider is installed in this process")]
+    NoProvider,
+}
+
+/// Parsing PEM costs; a chain is a few KiB (CVE-2024-12401 in cert-manager).
+pub const MOST_PEM_BYTES: usize = 64 * 1024;
+
+impl Pair {
+    /// Reads and checks a pair.
+    pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, BadPair> {
+        for (name, pem) in [("the certificate", chain), ("the key", key)] {
+            if pem.len() > MOST_PEM_BYTES {
+                return Err(BadPair::TooLarge(name));
+            }
+        }
+        let chain: Vec<_> =
+            CertificateDer::pem_slice_iter(chain).collect::<Result<_, _>>().map_err(BadPair::Chain)?;
+        let leaf = chain.first().ok_or(BadPair::NoCertificate)?;
+        let (_, parsed) =
+            x509_parser::parse_x509_certificate(leaf).map_err(|error| BadPair::NotX509(error.to_string()))?;
+        let not_after = parsed.validity().not_after.timestamp();
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(BadPair::Key)?;
+        let provider = CryptoProvider::get_default().ok_or(BadPair::NoProvider)?;
+        // Checks that they belong together.
+        let key = CertifiedKey::from_der(chain, key, provider).map_err(BadPair::NoPair)?;
+        Ok(Self { key: Arc::new(key), not_after })
+    }
+
+    /// End of the leaf's validity, in Unix seconds.
+    pub fn not_after(&self) -> i64 {
+        self.not_after
+    }
+
+    /// The chain, leaf first.
+    pub fn chain(&self) -> &[CertificateDer<'static>] {
+        &self.key.cert
+    }
+}
+
+/// The place where the shown pair is exchanged.
+#[derive(Clone, Debug, Default)]
+pub struct Shown {
+    pair: Arc<ArcSwapOption<CertifiedKey>>,
+}
+
+impl Shown {
+    /// Nothing yet: handshakes fail.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Shows a pair from the next handshake on.
+    pub fn show(&self, pair: &Pair) {
+        self.pair.store(Some(pair.key.clone()));
+    }
+
+    /// The TLS side of a port that shows it.
+    pub fn server_config(&self) -> Arc<ServerConfig> {
+        let mut config =
+            ServerConfig::builder().with_no_client_auth().with_cert_resolver(Arc::new(self.clone()));
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Arc::new(config)
+    }
+}
+
+impl ResolvesServerCert for Shown {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.pair.load_full()
+    }
+}
