@@ -5,12 +5,15 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::api::object::NamespacedName;
+use crate::telemetry::build;
 
 pub mod render;
+pub mod run;
 
 /// Keeps changes to Kubernetes custom resources safe while they are being carried out.
 #[derive(Debug, Parser)]
-#[command(name = "interlock", version, propagate_version = true)]
+#[command(name = "interlock", version = build::VERSION, long_version = build::LONG_VERSION)]
+#[command(propagate_version = true)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -18,6 +21,8 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Serves the webhook and runs the controllers.
+    Run(Box<run::Arguments>),
     /// Prints everything that an installation consists of, as YAML.
     Render(Box<render::Arguments>),
 }
@@ -25,6 +30,7 @@ enum Command {
 /// Reads the arguments and does what they ask. Exit codes: 0 done, 1 failed, 2 misused.
 pub fn main() -> ExitCode {
     match Cli::parse().command {
+        Command::Run(arguments) => run::main(*arguments),
         Command::Render(arguments) => render::main(*arguments),
     }
 }

@@ -1,0 +1,298 @@
+//! `interlock run`: flags, each also an environment variable.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::admission::Freeze;
+use crate::api::meta;
+use crate::api::object::NamespacedName;
+use crate::cluster::lease::Timing;
+use crate::run::{self, Certificates, LeaseOptions, Options, Roles};
+use crate::telemetry::log;
+
+/// What a process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Role {
+    /// Both.
+    All,
+    /// Answers admission reviews; writes nothing.
+    Webhook,
+    /// Runs the controllers, while it leads.
+    Controller,
+}
+
+/// Where the serving certificate comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CertMode {
+    /// A CA of its own in a Secret, shared by the replicas and renewed in time.
+    Builtin,
+    /// tls.crt and tls.key in --cert-dir, as cert-manager or a person puts them there.
+    Files,
+}
+
+/// How strictly a locked Instance is frozen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FreezeFlag {
+    /// No change of spec while a plan runs.
+    Strict,
+    /// As KUDO: a change that triggers the running plan restarts it.
+    SamePlan,
+}
+
+/// Flags of `interlock run`.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// What this process does.
+    #[arg(long, env = "INTERLOCK_ROLE", value_enum, default_value = "all")]
+    role: Role,
+    /// Address of the webhook.
+    #[arg(long, env = "INTERLOCK_WEBHOOK_BIND_ADDRESS", default_value = "0.0.0.0")]
+    webhook_bind_address: std::net::IpAddr,
+    /// Port of the webhook.
+    #[arg(long, env = "INTERLOCK_WEBHOOK_PORT", default_value_t = meta::install::WEBHOOK_PORT)]
+    webhook_port: u16,
+    /// Address of health and metrics; beyond loopback it speaks TLS, and /metrics asks the API
+    /// server who may read it.
+    #[arg(long, env = "INTERLOCK_OPS_BIND_ADDRESS", default_value = "127.0.0.1:8080")]
+    ops_bind_address: SocketAddr,
+    /// Where the serving certificate comes from; by default files where --cert-dir is given,
+    /// else builtin.
+    #[arg(long, env = "INTERLOCK_CERT_MODE", value_enum)]
+    cert_mode: Option<CertMode>,
+    /// Directory with tls.crt and tls.key.
+    #[arg(long, env = "INTERLOCK_CERT_DIR")]
+    cert_dir: Option<PathBuf>,
+    /// Time between two looks at these files.
+    #[arg(long, env = "INTERLOCK_CERT_INTERVAL", default_value = "10s", value_parser = duration)]
+    cert_interval: Duration,
+    /// Service that the API server reaches the webhook by.
+    #[arg(long, env = "INTERLOCK_SERVICE_NAME", default_value = meta::install::SERVICE)]
+    service_name: String,
+    /// Namespace of this process: its Service, Lease and Secrets.
+    #[arg(long, env = "INTERLOCK_NAMESPACE", default_value = meta::NAMESPACE)]
+    namespace: String,
+    /// Name of the pod, for the lease.
+    #[arg(long, env = "INTERLOCK_POD_NAME")]
+    pod_name: Option<String>,
+    /// URL that the API server reaches the webhook by instead of the Service, for running
+    /// outside the cluster.
+    #[arg(long, env = "INTERLOCK_WEBHOOK_URL")]
+    webhook_url: Option<String>,
+    /// Name of the Mutating- and ValidatingWebhookConfiguration whose caBundle is kept.
+    #[arg(long, env = "INTERLOCK_WEBHOOK_CONFIGURATION", default_value = meta::install::WEBHOOK_CONFIGURATION)]
+    webhook_configuration: String,
+    /// Secret of the built-in certificates.
+    #[arg(long, env = "INTERLOCK_CERT_SECRET", default_value = meta::install::CERTIFICATE_SECRET)]
+    cert_secret: String,
+    /// Life of the built-in serving certificate; renewed at two thirds.
+    #[arg(long, env = "INTERLOCK_CERT_LIFETIME", default_value = "90d", value_parser = duration)]
+    cert_lifetime: Duration,
+    /// Life of the built-in CA; exchanged at two thirds.
+    #[arg(long, env = "INTERLOCK_CA_LIFETIME", default_value = "3650d", value_parser = duration)]
+    ca_lifetime: Duration,
+    /// API user of the controllers, the only one that admission skips. Found by asking the API
+    /// server where controllers run, required with --role=webhook.
+    #[arg(long, env = "INTERLOCK_CONTROLLER_USER")]
+    controller_user: Option<String>,
+    /// Service account that effects of packages are made as: NAMESPACE/NAME, or a NAME in
+    /// --namespace.
+    #[arg(long, env = "INTERLOCK_PACKAGES_SERVICE_ACCOUNT", default_value = meta::PACKAGES_SERVICE_ACCOUNT)]
+    packages_service_account: String,
+    /// How strictly an Instance is frozen while a plan runs.
+    #[arg(long, env = "INTERLOCK_FREEZE", value_enum, default_value = "strict")]
+    freeze: FreezeFlag,
+    /// Namespaces to look after, separated by commas; all by default.
+    #[arg(long, env = "INTERLOCK_WATCH_NAMESPACES", value_delimiter = ',')]
+    watch_namespaces: Vec<String>,
+    /// Name of the Lease that one controller holds.
+    #[arg(long, env = "INTERLOCK_LEADER_ELECTION_ID", default_value = meta::install::LEASE)]
+    leader_election_id: String,
+    /// How long others leave a lease alone that is not renewed.
+    #[arg(long, env = "INTERLOCK_LEASE_DURATION", default_value = "15s", value_parser = duration)]
+    lease_duration: Duration,
+    /// How long a leader goes on without renewing.
+    #[arg(long, env = "INTERLOCK_RENEW_DEADLINE", default_value = "10s", value_parser = duration)]
+    renew_deadline: Duration,
+    /// Pause between two attempts at the lease.
+    #[arg(long, env = "INTERLOCK_RETRY_PERIOD", default_value = "2s", value_parser = duration)]
+    retry_period: Duration,
+    /// How long the webhook goes on answering after a signal to stop, so that callers can go
+    /// elsewhere.
+    #[arg(long, env = "INTERLOCK_SHUTDOWN_DELAY", default_value = "15s", value_parser = duration)]
+    shutdown_delay: Duration,
+    /// Kubeconfig; by default KUBECONFIG, ~/.kube/config, or the service account of the pod.
+    #[arg(long, env = "INTERLOCK_KUBECONFIG")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig.
+    #[arg(long, env = "INTERLOCK_CONTEXT")]
+    context: Option<String>,
+    /// What is logged: error, warn, info, debug, trace or TARGET=LEVEL,...
+    #[arg(long, env = "INTERLOCK_LOG_LEVEL", default_value = "info")]
+    log_level: String,
+    /// How it is logged.
+    #[arg(long, env = "INTERLOCK_LOG_FORMAT", value_enum, default_value = "text")]
+    log_format: log::Format,
+}
+
+/// `1h30m`, `15s`, `500ms`, `90d`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let span: jiff::SignedDuration = match text.strip_suffix('d').map(str::parse::<u32>) {
+        Some(Ok(days)) => jiff::SignedDuration::from_hours(i64::from(days) * 24),
+        _ => text.parse().map_err(|error| format!("{error}; write it as 15s, 500ms or 90d"))?,
+    };
+    Duration::try_from(span).map_err(|_| "a duration cannot be negative".to_owned())
+}
+
+/// `NAMESPACE/NAME`, or `NAME` in a default namespace.
+fn service_account(text: &str, namespace: &str) -> Result<NamespacedName, String> {
+    let (namespace, name) = text.split_once('/').unwrap_or((namespace, text));
+    if namespace.is_empty() || name.is_empty() || name.contains('/') {
+        return Err(format!("--packages-service-account {text:?}: write it as NAMESPACE/NAME or NAME"));
+    }
+    Ok(NamespacedName::new(namespace, name))
+}
+
+/// `--cert-dir` says files, unless `--cert-mode` says something else.
+fn certificates(a: &Arguments) -> Result<Certificates, String> {
+    match (a.cert_mode, &a.cert_dir) {
+        (Some(CertMode::Files), None) => {
+            Err("--cert-mode=files needs --cert-dir, the directory with tls.crt and tls.key".to_owned())
+        }
+        (None | Some(CertMode::Files), Some(dir)) => {
+            Ok(Certificates::Files { dir: dir.clone(), interval: a.cert_interval })
+        }
+        (None | Some(CertMode::Builtin), _) => Ok(Certificates::Builtin {
+            secret: a.cert_secret.clone(),
+            leaf_lifetime: a.cert_lifetime,
+            ca_lifetime: a.ca_lifetime,
+        }),
+    }
+}
+
+/// Runs until it is told to stop.
+pub fn main(arguments: Arguments) -> ExitCode {
+    if let Err(error) = log::start(&arguments.log_level, arguments.log_format) {
+        eprintln!("error: {error}");
+        return ExitCode::from(2);
+    }
+    let options = match options(arguments) {
+        Ok(options) => options,
+        Err(misuse) => {
+            eprintln!("error: {misuse}");
+            return ExitCode::from(2);
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: the threads of the process could not be started: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let result = runtime.block_on(run::run(options));
+    // Whatever is still blocked in a file or a name lookup must not hold up the exit.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(error = format!("{error:#}"), "stopped");
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn options(arguments: Arguments) -> Result<Options, String> {
+    let a = arguments;
+    if a.role == Role::Webhook && a.controller_user.is_none() {
+        return Err("--role=webhook needs --controller-user, the API user of the controllers: this process \
+                    cannot find it out"
+            .to_owned());
+    }
+    if !(a.retry_period < a.renew_deadline && a.renew_deadline < a.lease_duration) {
+        return Err(format!(
+            "--retry-period ({:?}) must be less than --renew-deadline ({:?}), and that less than \
+             --lease-duration ({:?})",
+            a.retry_period, a.renew_deadline, a.lease_duration
+        ));
+    }
+    Ok(Options {
+        roles: match a.role {
+            Role::All => Roles { webhook: true, controllers: true },
+            Role::Webhook => Roles { webhook: true, controllers: false },
+            Role::Controller => Roles { webhook: false, controllers: true },
+        },
+        webhook_address: SocketAddr::new(a.webhook_bind_address, a.webhook_port),
+        ops_address: a.ops_bind_address,
+        certificates: certificates(&a)?,
+        service: a.service_name,
+        webhook_url: a.webhook_url,
+        webhook_configuration: a.webhook_configuration,
+        pod_name: a.pod_name,
+        controller_user: a.controller_user,
+        packages: service_account(&a.packages_service_account, &a.namespace)?,
+        namespace: a.namespace,
+        freeze: match a.freeze {
+            FreezeFlag::Strict => Freeze::Strict,
+            FreezeFlag::SamePlan => Freeze::SamePlan,
+        },
+        watch_namespaces: a.watch_namespaces,
+        lease: LeaseOptions {
+            name: a.leader_election_id,
+            timing: Timing {
+                duration: a.lease_duration,
+                renew_deadline: a.renew_deadline,
+                retry_period: a.retry_period,
+            },
+        },
+        shutdown_delay: a.shutdown_delay,
+        kubeconfig: a.kubeconfig,
+        context: a.context,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+    use rstest::rstest;
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn read(line: &str) -> Result<Options, String> {
+        let words = std::iter::once("run").chain(line.split_whitespace());
+        let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
+        options(line.arguments)
+    }
+
+    #[rstest]
+    #[case::webhook_alone("--role=webhook", "needs --controller-user")]
+    #[case::lease("--lease-duration=5s", "must be less than")]
+    #[case::account("--packages-service-account=a/b/c", "NAMESPACE/NAME")]
+    #[case::files("--cert-mode=files", "needs --cert-dir")]
+    #[case::duration("--cert-lifetime=soon", "write it as 15s")]
+    fn misuse_is_named(#[case] line: &str, #[case] text: &str) {
+        let error = read(line).expect_err("misuse");
+        assert!(error.contains(text), "{error}");
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_manifests() {
+        let options = read("--namespace=here --cert-lifetime=36h").expect("read");
+        assert_eq!(options.packages, NamespacedName::new("here", "interlock-packages"));
+        assert_eq!(options.webhook_address, "0.0.0.0:9443".parse().expect("address"));
+        assert!(options.roles.webhook && options.roles.controllers);
+        let Certificates::Builtin { leaf_lifetime, ca_lifetime, .. } = options.certificates else {
+            panic!("built-in by default");
+        };
+        assert_eq!((leaf_lifetime.as_secs(), ca_lifetime.as_secs()), (36 * 3600, 3650 * 86400));
+    }
+}

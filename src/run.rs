@@ -1,0 +1,269 @@
+//! The wiring of `interlock run`: who is started with what, and in which order everything ends.
+//!
+//! Ports open first, so that probes are answered from the first moment; what is not known yet
+//! keeps the doors shut by a gate. At a signal the controllers stop and give the lease back
+//! while the webhook goes on answering; then the doors close, and what is in flight ends.
+
+mod options;
+mod signals;
+mod webhook;
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use kube::Client;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+pub use options::{Certificates, LeaseOptions, Options, Roles};
+use signals::Signals;
+
+use crate::admission;
+use crate::cluster::client::{self, ClientError, Connection};
+use crate::cluster::lease::{Election, LeaseName};
+use crate::cluster::queue::Queue;
+use crate::controllers::{self, observe};
+use crate::server::accept::DRAIN;
+use crate::server::shutdown::Shutdown;
+use crate::server::tls::Shown;
+use crate::telemetry::build;
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::readiness::{Check, Readiness};
+
+/// Why the process ended.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the texts say it")]
+pub enum RunError {
+    #[error("{address} cannot be listened on: {source}; {flag} chooses another")]
+    Listen { address: std::net::SocketAddr, flag: &'static str, source: std::io::Error },
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error("signals cannot be received: {0}")]
+    Signals(std::io::Error),
+    #[error("a second signal ended the process before it had stopped")]
+    Impatience,
+    #[error(
+        "--controller-user is {given:?}, but the API server knows this process as {found:?}: its own writes would be refused"
+    )]
+    WrongUser { given: String, found: String },
+    #[error("--webhook-url {url:?} cannot be used: {problem}")]
+    WebhookUrl { url: String, problem: String },
+    #[error("a part of the process ended that never should: {0}")]
+    Ended(&'static str),
+}
+
+/// What all parts share.
+struct Process {
+    options: Options,
+    metrics: Arc<Metrics>,
+    readiness: Readiness,
+    shutdown: Shutdown,
+    shown: Shown,
+    store: Arc<observe::Store>,
+    config: Arc<OnceLock<admission::Config>>,
+}
+
+/// Runs until a signal, or until a part fails that the others need.
+pub async fn run(options: Options) -> Result<(), RunError> {
+    let signals = Signals::listen().map_err(RunError::Signals)?;
+    let webhook = listen(options.webhook_address, "--webhook-port").await?;
+    let ops = listen(options.ops_address, "--ops-bind-address").await?;
+    let process = Process {
+        metrics: Arc::new(Metrics::new()),
+        readiness: Readiness::new(),
+        shutdown: Shutdown::new(),
+        shown: Shown::new(),
+        store: observe::Store::new(options.roles.controllers),
+        config: Arc::new(OnceLock::new()),
+        options,
+    };
+    process.run(webhook, ops, signals).await
+}
+
+async fn listen(address: std::net::SocketAddr, flag: &'static str) -> Result<TcpListener, RunError> {
+    TcpListener::bind(address).await.map_err(|source| RunError::Listen { address, flag, source })
+}
+
+/// Parts of the process that end only with it.
+type Parts = JoinSet<Result<&'static str, RunError>>;
+
+impl Process {
+    async fn run(self, webhook: TcpListener, ops: TcpListener, mut signals: Signals) -> Result<(), RunError> {
+        let options = &self.options;
+        let connection =
+            Connection { kubeconfig: options.kubeconfig.clone(), context: options.context.clone() };
+        let cluster = connection.config().await?;
+        let books = client::bookkeeping(&cluster, self.metrics.clone())?;
+        tracing::info!(version = build::VERSION, commit = build::COMMIT, cluster = %cluster.cluster_url, "started");
+        let mut servers = JoinSet::new();
+        self.serve_webhook(webhook, &mut servers);
+        self.serve_ops(ops, &books, &mut servers);
+        let mut parts = Parts::new();
+        self.know_the_user(&books, &mut parts);
+        self.keep_certificates(&books, &mut parts)?;
+        let queue = options.roles.controllers.then(|| Arc::new(Queue::default()));
+        let mut watches = self.watch(&books, queue.clone());
+        let reconciling = match queue {
+            Some(queue) => {
+                let effects = client::effects(&cluster, &options.packages, self.metrics.clone())?;
+                self.reconcile(books, effects, queue)
+            }
+            None => tokio::spawn(async {}),
+        };
+        tokio::select! {
+            () = self.stop(&mut signals, reconciling, servers) => Ok(()),
+            error = first_end(&mut parts) => Err(error),
+            Some(_) = watches.join_next() => Err(RunError::Ended("a watch")),
+        }
+    }
+
+    /// Everything in its order, unless a second signal comes.
+    async fn stop(
+        &self,
+        signals: &mut Signals,
+        reconciling: tokio::task::JoinHandle<()>,
+        mut servers: JoinSet<()>,
+    ) {
+        signals.next().await;
+        tracing::info!("stopping: not ready any more, answering until callers have gone elsewhere");
+        let orderly = async {
+            self.shutdown.begin();
+            let lease_given_back = tokio::time::timeout(DRAIN, reconciling);
+            let _ = tokio::join!(tokio::time::sleep(self.options.shutdown_delay), lease_given_back);
+            self.shutdown.close();
+            while servers.join_next().await.is_some() {}
+        };
+        tokio::select! {
+            () = orderly => tracing::info!("stopped"),
+            () = signals.next() => {
+                tracing::error!("{}", RunError::Impatience);
+                std::process::exit(1);
+            }
+        }
+    }
+
+    /// The name of the process decides whom admission skips, so the doors wait for it.
+    fn know_the_user(&self, books: &Client, parts: &mut Parts) {
+        let gate = self.readiness.gate("user");
+        let (client, config) = (books.clone(), self.config.clone());
+        let given = self.options.controller_user.clone();
+        let (freeze, controllers) = (self.options.freeze, self.options.roles.controllers);
+        parts.spawn(async move {
+            let user = match (given, controllers) {
+                (Some(given), false) => given,
+                (given, _) => {
+                    let found = ask_who_i_am(&client, &gate).await;
+                    match given {
+                        Some(given) if given != found => return Err(RunError::WrongUser { given, found }),
+                        _ => found,
+                    }
+                }
+            };
+            tracing::info!(user, "admission skips the user of the controllers, and nobody else");
+            // Nobody else sets it.
+            let _ = config.set(admission::Config { controller_user: user, freeze });
+            gate.pass();
+            std::future::pending().await
+        });
+    }
+
+    /// Fills the store, and the queue where controllers run.
+    fn watch(
+        &self,
+        books: &Client,
+        queue: Option<Arc<Queue<crate::api::object::NamespacedName>>>,
+    ) -> JoinSet<()> {
+        let mut watches = JoinSet::new();
+        let namespaces = &self.options.watch_namespaces;
+        let mut gate = |plural: &str| -> observe::watches::OnSynced {
+            let gate = self.readiness.gate(plural);
+            gate.fail("not listed yet");
+            Box::new(move || gate.pass())
+        };
+        observe::watches::spawn_answer_path(
+            &mut watches,
+            books,
+            &self.store,
+            queue.clone(),
+            namespaces,
+            &mut gate,
+        );
+        if let Some(queue) = queue {
+            let mut check = |_: &str| -> observe::watches::OnSynced { Box::new(|| {}) };
+            observe::watches::spawn_children(
+                &mut watches,
+                books,
+                &self.store,
+                &queue,
+                namespaces,
+                &mut check,
+            );
+        }
+        watches
+    }
+
+    /// The controllers, under a lease that is given back after their last write.
+    fn reconcile(
+        &self,
+        client: Client,
+        effects: Client,
+        queue: Arc<Queue<crate::api::object::NamespacedName>>,
+    ) -> tokio::task::JoinHandle<()> {
+        let options = &self.options;
+        let name = LeaseName { namespace: options.namespace.clone(), name: options.lease.name.clone() };
+        let id = candidate_id(options.pod_name.as_deref());
+        let metrics = self.metrics.clone();
+        let election = Election::new(client.clone(), name, id, options.lease.timing, metrics.clone());
+        let context = controllers::Context {
+            client,
+            effects,
+            store: self.store.clone(),
+            queue,
+            leadership: election.leadership(),
+            metrics,
+            namespaces: options.watch_namespaces.clone(),
+            own_namespace: options.namespace.clone(),
+        };
+        let stop = self.shutdown.lingering_token();
+        tokio::spawn(async move {
+            let give_back = CancellationToken::new();
+            let election = tokio::spawn(election.run(give_back.clone()));
+            controllers::run(context, stop).await;
+            give_back.cancel();
+            let _ = election.await;
+        })
+    }
+}
+
+/// A part that ends takes the process with it: nothing limps.
+async fn first_end(parts: &mut Parts) -> RunError {
+    match parts.join_next().await {
+        Some(Ok(Err(error))) => error,
+        Some(Ok(Ok(part))) => RunError::Ended(part),
+        Some(Err(_)) => RunError::Ended("a task that panicked"),
+        None => std::future::pending().await,
+    }
+}
+
+/// Asks until the API server answers.
+async fn ask_who_i_am(client: &Client, gate: &Check) -> String {
+    let mut pause = Duration::from_millis(100);
+    loop {
+        match client::who_am_i(client).await {
+            Ok(user) => return user,
+            Err(error) => {
+                tracing::warn!(%error, "trying again");
+                gate.fail(error.to_string());
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(10));
+            }
+        }
+    }
+}
+
+/// Unique among all processes that ever ran, and readable in `kubectl get lease`.
+fn candidate_id(pod: Option<&str>) -> String {
+    let unique = uuid::Uuid::new_v4();
+    pod.map_or_else(|| format!("interlock_{unique}"), |pod| format!("{pod}_{unique}"))
+}

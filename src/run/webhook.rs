@@ -1,0 +1,80 @@
+//! The two ports, and the certificate that they show.
+
+use std::sync::Arc;
+
+use axum::Router;
+use kube::Client;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use super::options::Certificates;
+use super::{Parts, Process, RunError};
+use crate::cluster::authorize::Authorizer;
+use crate::server::accept::{DRAIN, Port};
+use crate::server::admission::Admission;
+use crate::server::doors::{self, Doors};
+use crate::server::files::Files;
+use crate::server::health::{self, Health};
+use crate::server::in_flight::InFlight;
+use crate::server::limits::Limits;
+use crate::server::ops::{self, Guard};
+
+impl Process {
+    fn health(&self) -> Health {
+        Health { readiness: self.readiness.clone(), shutdown: self.shutdown.clone() }
+    }
+
+    fn port(&self, app: Router, encrypted: bool) -> Port {
+        Port {
+            app,
+            tls: encrypted.then(|| self.shown.server_config()),
+            limits: Limits::default(),
+            shutdown: self.shutdown.clone(),
+            metrics: self.metrics.clone(),
+        }
+    }
+
+    /// Health on every role, the doors where the webhook is one of them.
+    pub(super) fn serve_webhook(&self, listener: TcpListener, servers: &mut JoinSet<()>) {
+        let mut app = health::router(self.health());
+        if self.options.roles.webhook {
+            let limits = Limits::default();
+            app = app.merge(doors::router(Doors {
+                judge: Arc::new(Admission { view: self.store.clone(), config: self.config.clone() }),
+                changes: self.store.changes(),
+                readiness: self.readiness.clone(),
+                limits,
+                in_flight: InFlight::new(limits.in_flight_bytes, self.metrics.clone()),
+                metrics: self.metrics.clone(),
+            }));
+        }
+        servers.spawn(self.port(app, true).serve(listener, DRAIN));
+    }
+
+    pub(super) fn serve_ops(&self, listener: TcpListener, books: &Client, servers: &mut JoinSet<()>) {
+        let open = self.options.ops_address.ip().is_loopback();
+        let guard = (!open).then(|| Guard::new(Authorizer::new(books)));
+        let app = ops::router(self.health(), self.metrics.clone(), guard);
+        servers.spawn(self.port(app, !open).serve(listener, DRAIN));
+    }
+
+    pub(super) fn keep_certificates(&self, _books: &Client, parts: &mut Parts) -> Result<(), RunError> {
+        let options = &self.options;
+        let _names = options.names().map_err(|problem| RunError::WebhookUrl {
+            url: options.webhook_url.clone().unwrap_or_default(),
+            problem,
+        })?;
+        let check = self.readiness.check("certificate");
+        let (shown, metrics) = (self.shown.clone(), self.metrics.clone());
+        match options.certificates.clone() {
+            Certificates::Files { dir, interval } => {
+                parts.spawn(async move {
+                    Files::new(dir).follow(interval, shown, metrics, check).await;
+                    Ok("the certificate files")
+                });
+            }
+            Certificates::Builtin { .. } => {}
+        }
+        Ok(())
+    }
+}
