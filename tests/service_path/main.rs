@@ -1,0 +1,9 @@
+//! Suites behind a real Service: several replicas, addresses of their own.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "each test binary uses a part of the harness")]
+mod support;
+
+mod ground;

@@ -1,0 +1,154 @@
+//! Control planes: one for all tests of a binary, others for tests that break theirs.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+use super::testbed::{BIN, Ready, Testbed};
+use super::{Client, Namespace, announce, wait_until};
+
+/// A control plane and its users.
+pub struct Cluster {
+    ground: Ground,
+    dir: PathBuf,
+    users: Mutex<HashMap<(String, String), Client>>,
+}
+
+enum Ground {
+    /// Ours.
+    Testbed(Box<Testbed>),
+    /// Somebody's, by KUBECONFIG and INTERLOCK_TEST_CLUSTER=existing: users are impersonated.
+    Existing { kubeconfig: String, _dir: tempfile::TempDir },
+}
+
+impl Cluster {
+    /// The cluster that all tests of this binary share. Started on first use.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Cluster> = OnceLock::new();
+        SHARED.get_or_init(|| if existing() { Self::existing() } else { Self::own(&[]) })
+    }
+
+    /// A control plane of the test's own, with further flags of `testbed up`.
+    pub fn own(flags: &[&str]) -> Self {
+        let testbed = Testbed::up(flags);
+        let dir = testbed.ready.dir.clone();
+        Self { ground: Ground::Testbed(Box::new(testbed)), dir, users: Mutex::default() }
+    }
+
+    fn existing() -> Self {
+        let view = Command::new(BIN.join("kubectl"))
+            .args(["config", "view", "--raw", "--flatten", "--minify", "-o", "json"])
+            .output()
+            .expect("kubectl runs");
+        let kubeconfig = String::from_utf8_lossy(&view.stdout).into_owned();
+        assert!(
+            view.status.success() && !kubeconfig.is_empty(),
+            "INTERLOCK_TEST_CLUSTER=existing needs KUBECONFIG to name a cluster: {}",
+            String::from_utf8_lossy(&view.stderr)
+        );
+        let temporary = tempfile::tempdir().expect("a directory");
+        let dir = temporary.path().to_owned();
+        std::fs::create_dir_all(dir.join("logs")).expect("a directory");
+        Self { ground: Ground::Existing { kubeconfig, _dir: temporary }, dir, users: Mutex::default() }
+    }
+
+    /// The testbed's supervisor, for tests that stop components. `None` on an existing cluster:
+    /// the test then is skipped, and says so.
+    pub fn testbed(&self) -> Option<&Testbed> {
+        match &self.ground {
+            Ground::Testbed(testbed) => Some(testbed),
+            Ground::Existing { .. } => {
+                announce(
+                    "skipped: this test stops components of the control plane, and an existing cluster is not ours to stop",
+                );
+                None
+            }
+        }
+    }
+
+    /// What the testbed said when it was ready.
+    pub fn ready(&self) -> Option<&Ready> {
+        match &self.ground {
+            Ground::Testbed(testbed) => Some(&testbed.ready),
+            Ground::Existing { .. } => None,
+        }
+    }
+
+    /// Whether pods run here at all; where only etcd and kube-apiserver were given
+    /// (KUBEBUILDER_ASSETS) they do not, and a test that needs them is skipped.
+    pub fn has_workloads(&self) -> bool {
+        let has = self.ready().is_none_or(|ready| ready.workloads);
+        if !has {
+            announce("skipped: this control plane has no controller manager, scheduler and kwok");
+        }
+        has
+    }
+
+    /// Directory for logs and files of this cluster's tests.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// May do everything (system:masters).
+    pub fn admin(&self) -> Client {
+        self.user("admin", &["system:masters"])
+    }
+
+    /// A user of that name and those groups, with no rights but theirs; the fixed users of the
+    /// testbed (`admin`, `newcomer`, `interlock`) keep their own groups.
+    pub fn user(&self, name: &str, groups: &[&str]) -> Client {
+        let key = (name.to_owned(), groups.join(","));
+        let mut users = self.users.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        users.entry(key).or_insert_with(|| Client::new(name, self.kubeconfig(name, groups))).clone()
+    }
+
+    fn kubeconfig(&self, name: &str, groups: &[&str]) -> PathBuf {
+        match &self.ground {
+            Ground::Testbed(testbed) => match testbed.ready.kubeconfigs.get(name) {
+                Some(fixed) => fixed.clone(),
+                None => {
+                    let answer = testbed.command(format!("user {name} {}", groups.join(",")).trim());
+                    PathBuf::from(answer["kubeconfig"].as_str().expect("a kubeconfig"))
+                }
+            },
+            Ground::Existing { kubeconfig, .. } => {
+                let mut file: serde_json::Value = serde_json::from_str(kubeconfig).expect("JSON");
+                let (name, groups) = match name {
+                    "admin" => (None, groups),
+                    "interlock" => (Some("system:serviceaccount:interlock-system:interlock"), groups),
+                    other => (Some(other), groups),
+                };
+                if let Some(name) = name {
+                    let user = &mut file["users"][0]["user"];
+                    user["as"] = name.into();
+                    user["as-groups"] =
+                        groups.iter().chain(["system:authenticated"].iter()).copied().collect();
+                }
+                let path = self.dir.join(format!("user-{}.json", super::suffix()));
+                std::fs::write(&path, file.to_string()).expect("a kubeconfig");
+                path
+            }
+        }
+    }
+
+    /// A fresh namespace, ready for pods; deleted at the end of the test.
+    pub fn namespace(&self, base: &str) -> Namespace<'_> {
+        let name = format!("{base}-{}", super::suffix());
+        let admin = self.admin();
+        admin.kubectl(&["create", "namespace", &name]).ok();
+        if self.ready().is_none_or(|ready| ready.workloads) {
+            let path = format!("/api/v1/namespaces/{name}/serviceaccounts/default");
+            wait_until("the namespace has its service account", Duration::from_secs(30), || {
+                let answer = admin.read(&path);
+                if answer.code == 200 { Ok(()) } else { Err(answer.to_string()) }
+            });
+        }
+        Namespace::new(self, name)
+    }
+}
+
+fn existing() -> bool {
+    std::env::var("INTERLOCK_TEST_CLUSTER").is_ok_and(|v| v == "existing")
+}

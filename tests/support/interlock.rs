@@ -1,0 +1,251 @@
+//! The real binary against a cluster: installed as it would be, started, killed, started again.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+use interlock::install::{self, Endpoint, Options, Part};
+use serde_json::Value;
+
+use super::{Client, Cluster, free_port, process, testbed, wait_until};
+
+/// The binary under test.
+pub const BINARY: &str = env!("CARGO_BIN_EXE_interlock");
+
+/// Flags that every test process gets: short leases, and no long goodbye.
+const TEST_FLAGS: [&str; 4] =
+    ["--lease-duration=3s", "--renew-deadline=2s", "--retry-period=500ms", "--shutdown-delay=500ms"];
+
+/// One process of Interlock; killed when dropped.
+pub struct Interlock {
+    arguments: Vec<String>,
+    webhook_port: u16,
+    ops_port: u16,
+    log: PathBuf,
+    child: Mutex<Option<Child>>,
+}
+
+impl Interlock {
+    /// The one that is installed on the shared cluster, for every namespace, with default
+    /// flags. Started on first use.
+    pub fn shared() -> (&'static Cluster, &'static Self) {
+        static SHARED: OnceLock<Interlock> = OnceLock::new();
+        let cluster = Cluster::shared();
+        (cluster, SHARED.get_or_init(|| Self::install(cluster, &[])))
+    }
+
+    /// Installs everything on a cluster that has nothing of ours yet, starts one process with
+    /// further flags, and waits until it guards.
+    pub fn install(cluster: &Cluster, flags: &[&str]) -> Self {
+        let process = Self::prepare(cluster, flags);
+        apply_installation(cluster, &process.options(flags));
+        process.start();
+        process.await_ready();
+        process.await_guarding(cluster);
+        process
+    }
+
+    /// A further process on the same cluster, for example a second replica; not started yet.
+    pub fn prepare(cluster: &Cluster, flags: &[&str]) -> Self {
+        let (webhook_port, ops_port) = (free_port(), free_port());
+        let log = cluster.dir().join("logs").join(format!("interlock-{webhook_port}.log"));
+        let mut arguments: Vec<String> = vec![
+            "run".to_owned(),
+            format!("--kubeconfig={}", cluster.user("interlock", &[]).kubeconfig().display()),
+            "--webhook-bind-address=127.0.0.1".to_owned(),
+            format!("--webhook-port={webhook_port}"),
+            format!("--webhook-url=https://127.0.0.1:{webhook_port}"),
+            format!("--ops-bind-address=127.0.0.1:{ops_port}"),
+        ];
+        arguments.extend(TEST_FLAGS.iter().chain(flags).map(|flag| (*flag).to_owned()));
+        Self { arguments: once_each(arguments), webhook_port, ops_port, log, child: Mutex::new(None) }
+    }
+
+    /// Options of the rendered installation that fit this process's flags.
+    pub fn options(&self, flags: &[&str]) -> Options {
+        let mut options = Options {
+            endpoint: Endpoint::Url {
+                base: format!("https://127.0.0.1:{}", self.webhook_port),
+                ca_bundle: Vec::new(),
+            },
+            ..Options::default()
+        };
+        if flags.contains(&"--freeze=same-plan") {
+            options.freeze = interlock::admission::Freeze::SamePlan;
+        }
+        options
+    }
+
+    /// Starts the process; it must not run.
+    #[track_caller]
+    pub fn start(&self) {
+        let mut child = self.child();
+        assert!(child.is_none(), "it runs already");
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(&self.log).expect("its log");
+        let mut command = process::tethered(&testbed::BIN.join("testbed"), Path::new(BINARY));
+        command
+            .args(&self.arguments)
+            .env_remove("KUBECONFIG")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("its log"))
+            .stderr(log);
+        *child = Some(process::spawn(command).expect("interlock starts"));
+    }
+
+    /// `kill -9`.
+    pub fn kill(&self) {
+        if let Some(mut child) = self.child().take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// SIGTERM, then waits for the end, and gives the exit code.
+    #[track_caller]
+    pub fn terminate(&self) -> Option<i32> {
+        let mut child = self.child().take().expect("it runs");
+        process::signal(child.id(), "TERM");
+        let status = wait_until("interlock ends after SIGTERM", Duration::from_secs(60), || {
+            child.try_wait().map_err(|e| e.to_string())?.ok_or_else(|| "it still runs".to_owned())
+        });
+        status.code()
+    }
+
+    /// SIGSTOP (`true`) or SIGCONT.
+    pub fn freeze(&self, frozen: bool) {
+        let child = self.child();
+        process::signal(child.as_ref().expect("it runs").id(), if frozen { "STOP" } else { "CONT" });
+    }
+
+    pub fn pid(&self) -> Option<u32> {
+        self.child().as_ref().map(Child::id)
+    }
+
+    pub fn webhook_port(&self) -> u16 {
+        self.webhook_port
+    }
+
+    /// GET on the plain port of health and metrics; `None` = no answer.
+    pub fn ops(&self, path: &str) -> Option<(u16, String)> {
+        http_get(self.ops_port, path)
+    }
+
+    /// Waits until `/readyz` says 200.
+    #[track_caller]
+    pub fn await_ready(&self) {
+        wait_until("interlock is ready", Duration::from_secs(60), || {
+            if let Some(child) = self.child().as_mut()
+                && let Ok(Some(status)) = child.try_wait()
+            {
+                panic!("interlock ended ({status}):\n{}", tail(&self.log, 40));
+            }
+            match self.ops("/readyz?verbose") {
+                Some((200, _)) => Ok(()),
+                Some((code, body)) => Err(format!("/readyz: {code}: {body}")),
+                None => Err(format!("no answer on /readyz; its log ends:\n{}", tail(&self.log, 20))),
+            }
+        });
+    }
+
+    /// Waits until every entry of the webhook configurations has a CA bundle.
+    #[track_caller]
+    pub fn await_guarding(&self, cluster: &Cluster) {
+        let admin = cluster.admin();
+        wait_until("the webhook configurations have their CA bundles", Duration::from_secs(30), || {
+            for kind in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
+                let list = admin.read(&format!("/apis/admissionregistration.k8s.io/v1/{kind}")).ok();
+                for entry in list["items"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .flat_map(|c| c["webhooks"].as_array())
+                    .flatten()
+                {
+                    let bundle = entry["clientConfig"]["caBundle"].as_str().unwrap_or_default();
+                    if bundle.is_empty() {
+                        return Err(format!("{} has none", entry["name"]));
+                    }
+                }
+            }
+            Ok(())
+        });
+    }
+
+    /// Everything that the process has logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Prints the ends of the logs of all processes on a cluster.
+    pub fn print_logs(cluster_dir: &Path) {
+        for entry in std::fs::read_dir(cluster_dir.join("logs")).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with("interlock-") {
+                eprintln!("--- {}\n{}", entry.path().display(), tail(&entry.path(), 40));
+            }
+        }
+    }
+
+    fn child(&self) -> std::sync::MutexGuard<'_, Option<Child>> {
+        self.child.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Drop for Interlock {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Runs the binary to its end as a user, for example `interlock(&user, &["package", ...])`.
+pub fn interlock(user: &Client, arguments: &[&str], input: &str) -> super::Output {
+    user.command(Path::new(BINARY), arguments, input)
+}
+
+/// Applies what `interlock render` prints, for a process outside the cluster, with packages
+/// bound to cluster-admin.
+pub fn apply_installation(cluster: &Cluster, options: &Options) {
+    let admin = cluster.admin();
+    let mut objects = install::objects(Part::All, options);
+    objects.push(install::rbac::packages_cluster_admin(options));
+    apply(&admin, objects);
+    admin.kubectl(&["wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"]).ok();
+}
+
+/// Server-side apply of objects.
+#[track_caller]
+pub fn apply(client: &Client, objects: Vec<Value>) {
+    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    let arguments = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
+    client.kubectl_in(&arguments, &list.to_string()).ok();
+}
+
+/// A flag that is given again replaces the earlier one.
+fn once_each(arguments: Vec<String>) -> Vec<String> {
+    let name = |a: &String| a.split('=').next().unwrap_or_default().to_owned();
+    let mut kept: Vec<String> = Vec::new();
+    for argument in arguments {
+        kept.retain(|k| name(k) != name(&argument));
+        kept.push(argument);
+    }
+    kept
+}
+
+/// A plain HTTP/1.0 GET.
+pub fn http_get(port: u16, path: &str) -> Option<(u16, String)> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    Some((head.split_whitespace().nth(1)?.parse().ok()?, body.to_owned()))
+}
+
+fn tail(path: &Path, lines: usize) -> String {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}

@@ -1,0 +1,85 @@
+//! A test's own namespace.
+
+use serde_json::{Value, json};
+
+use super::{Client, Cluster, Interlock};
+
+/// Deleted at the end of the test; after a failure its contents are printed first.
+pub struct Namespace<'a> {
+    cluster: &'a Cluster,
+    name: String,
+}
+
+impl<'a> Namespace<'a> {
+    pub(super) fn new(cluster: &'a Cluster, name: String) -> Self {
+        Self { cluster, name }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Path of a namespaced resource: `path("kudo.dev/v1beta1", "instances", "x")`; an empty
+    /// name gives the collection, the core group is `v1`.
+    pub fn path(&self, api_version: &str, resource: &str, name: &str) -> String {
+        let root = if api_version.contains('/') { "apis" } else { "api" };
+        let path = format!("/{root}/{api_version}/namespaces/{}/{resource}", self.name);
+        if name.is_empty() { path } else { format!("{path}/{name}") }
+    }
+
+    /// The cluster's admin, at home here.
+    pub fn admin(&self) -> Client {
+        self.cluster.admin().within(&self.name)
+    }
+
+    /// A user who may do everything in this namespace and nothing elsewhere.
+    pub fn user(&self, name: &str) -> Client {
+        self.bind(name, "ClusterRole", "cluster-admin");
+        self.stranger(name)
+    }
+
+    /// A user without any right.
+    pub fn stranger(&self, name: &str) -> Client {
+        self.cluster.user(name, &[]).within(&self.name)
+    }
+
+    /// A user with exactly these rules here, as in a Role:
+    /// `json!([{"apiGroups": ["kudo.dev"], "resources": ["instances"], "verbs": ["get"]}])`.
+    pub fn user_with(&self, name: &str, rules: &Value) -> Client {
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "Role",
+            "metadata": {"name": format!("test-{name}"), "namespace": self.name},
+            "rules": rules,
+        });
+        self.admin().post(&self.path("rbac.authorization.k8s.io/v1", "roles", ""), &role).ok();
+        self.bind(name, "Role", &format!("test-{name}"));
+        self.stranger(name)
+    }
+
+    /// Binds a user to a role here; done twice, the second time changes nothing.
+    pub fn bind(&self, user: &str, kind: &str, role: &str) {
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": format!("test-{user}-{role}"), "namespace": self.name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+        });
+        let answer =
+            self.admin().post(&self.path("rbac.authorization.k8s.io/v1", "rolebindings", ""), &binding);
+        assert!(matches!(answer.code, 201 | 409), "{answer}");
+    }
+}
+
+impl Drop for Namespace<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let all = "instances.kudo.dev,operatorversions.kudo.dev,pods,deployments,statefulsets,jobs,configmaps,events";
+            let seen = self.admin().kubectl(&["get", all, "--ignore-not-found"]);
+            eprintln!("--- what was in namespace {}\n{}{}", self.name, seen.stdout, seen.stderr);
+            Interlock::print_logs(self.cluster.dir());
+        }
+        let _ = self.cluster.admin().delete(&format!("/api/v1/namespaces/{}", self.name));
+    }
+}

@@ -1,0 +1,43 @@
+//! Starting programs that do not outlive the test process.
+
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::{LazyLock, Mutex, mpsc};
+
+type Job = (Command, mpsc::Sender<io::Result<Child>>);
+
+/// The kernel's parent-death signal follows the thread that forked; this one never ends,
+/// while a test's thread does.
+static SPAWNER: LazyLock<Mutex<mpsc::Sender<Job>>> = LazyLock::new(|| {
+    let (jobs, inbox) = mpsc::channel::<Job>();
+    std::thread::Builder::new()
+        .name("spawner".to_owned())
+        .spawn(move || {
+            for (mut command, reply) in inbox {
+                let _ = reply.send(command.spawn());
+            }
+        })
+        .expect("a thread");
+    Mutex::new(jobs)
+});
+
+/// Starts a command from the thread that never ends.
+pub fn spawn(command: Command) -> io::Result<Child> {
+    let (reply, answer) = mpsc::channel();
+    SPAWNER.lock().expect("the spawner").send((command, reply)).expect("the spawner lives");
+    answer.recv().expect("the spawner answers")
+}
+
+/// A command that the kernel kills with the test process; its process id is its own.
+pub fn tethered(testbed: &Path, program: &Path) -> Command {
+    let mut command = Command::new(testbed);
+    command.arg("tether").arg(program);
+    command
+}
+
+/// Sends a signal by name (`TERM`, `KILL`, `STOP`, `CONT`).
+pub fn signal(pid: u32, name: &str) {
+    let sent = Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status();
+    assert!(sent.is_ok_and(|s| s.success()), "kill -{name} {pid} failed: does it run?");
+}

@@ -1,0 +1,169 @@
+//! Suites that need several addresses: two replicas behind a Service, pods that answer.
+//!
+//! Such a test runs again inside a network namespace of its own (no root needed), where
+//! addresses are free to be had and the API server dials the endpoints of a webhook's Service
+//! itself.
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{Client, Cluster, announce, wait_until};
+
+/// Set inside.
+const INSIDE: &str = "INTERLOCK_INSIDE_NETNS";
+/// Address that the API server names as its own.
+pub const API_SERVER: &str = "10.99.0.1";
+/// Addresses for replicas.
+pub const REPLICAS: [&str; 3] = ["10.99.0.11", "10.99.0.12", "10.99.0.13"];
+
+/// Whether the test is to go on: `false` = it has run in a child process inside a network
+/// namespace, and passed, or was skipped where those cannot be made.
+///
+/// ```ignore
+/// #[test]
+/// fn both_replicas_answer() {
+///     if !service_path::inside() { return }
+///     let cluster = service_path::cluster();
+/// ```
+#[track_caller]
+pub fn inside() -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    let possible = Command::new("unshare").args(["-rn", "ip", "link", "set", "lo", "up"]).output();
+    let why = match possible {
+        Ok(out) if out.status.success() => None,
+        Ok(out) => Some(String::from_utf8_lossy(&out.stderr).trim().to_owned()),
+        Err(error) => Some(error.to_string()),
+    };
+    if let Some(why) = why {
+        let said = format!("skipped: no network namespace can be made here (unshare -rn, ip): {why}");
+        assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{said}");
+        announce(&said);
+        return false;
+    }
+    let thread = std::thread::current();
+    let test = thread.name().expect("libtest names its threads");
+    let mut script = String::from("ip link set lo up");
+    for address in std::iter::once(API_SERVER).chain(REPLICAS) {
+        script.push_str(&format!(" && ip addr add {address}/32 dev lo"));
+    }
+    // Every address of the range is local: one server on 0.0.0.0 answers as each fake pod.
+    script.push_str(" && ip addr add 10.244.0.0/16 dev lo && exec \"$@\"");
+    let out = Command::new("unshare")
+        .args(["-rn", "sh", "-c", &script, "sh"])
+        .arg(std::env::current_exe().expect("this binary"))
+        .args(["--exact", test, "--nocapture", "--include-ignored", "--test-threads=1"])
+        .env(INSIDE, "1")
+        .output()
+        .expect("unshare runs");
+    let text = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(out.status.success(), "inside its network namespace the test failed:\n{text}");
+    assert!(text.contains("1 passed"), "inside its network namespace the test did not run:\n{text}");
+    println!("{text}");
+    false
+}
+
+/// A control plane that dials Services by their EndpointSlices.
+pub fn cluster() -> Cluster {
+    Cluster::own(&["--service-path", "--advertise", API_SERVER])
+}
+
+/// Gives a Service endpoints, each with its readiness: what the endpoint controller and the
+/// kubelet's probes do in a cluster. The port carries the Service's port name.
+pub fn write_endpoints(
+    admin: &Client,
+    namespace: &str,
+    service: &str,
+    port_name: &str,
+    endpoints: &[(&str, u16, bool)],
+) {
+    for (i, (address, port, ready)) in endpoints.iter().enumerate() {
+        let slice = json!({
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {
+                "name": format!("{service}-testbed-{i}"),
+                "namespace": namespace,
+                "labels": {
+                    "kubernetes.io/service-name": service,
+                    "endpointslice.kubernetes.io/managed-by": "interlock-testbed",
+                },
+            },
+            "addressType": "IPv4",
+            "ports": [{"name": port_name, "port": port, "protocol": "TCP"}],
+            "endpoints": [{"addresses": [address], "conditions": {"ready": ready}}],
+        });
+        let path = format!(
+            "/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices/{service}-testbed-{i}?fieldManager=testbed&force=true"
+        );
+        admin.server_side_apply(&path, &slice).ok();
+    }
+}
+
+/// Keeps the endpoints of a Service at what each replica's `/readyz` says, as the kubelet's
+/// probes would, until the returned guard is dropped.
+pub fn follow_readiness(
+    admin: &Client,
+    namespace: &str,
+    service: &str,
+    port_name: &str,
+    replicas: Vec<(String, u16, Box<dyn Fn() -> bool + Send>)>,
+) -> Following {
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let (admin, namespace) = (admin.clone(), namespace.to_owned());
+    let (service, port_name) = (service.to_owned(), port_name.to_owned());
+    let thread = std::thread::spawn(move || {
+        let mut known: Vec<Option<bool>> = vec![None; replicas.len()];
+        while let Err(std::sync::mpsc::RecvTimeoutError::Timeout) =
+            stopped.recv_timeout(Duration::from_millis(100))
+        {
+            let seen: Vec<Option<bool>> = replicas.iter().map(|(_, _, ready)| Some(ready())).collect();
+            if seen != known {
+                let endpoints: Vec<(&str, u16, bool)> = replicas
+                    .iter()
+                    .zip(&seen)
+                    .map(|((address, port, _), ready)| (address.as_str(), *port, *ready == Some(true)))
+                    .collect();
+                write_endpoints(&admin, &namespace, &service, &port_name, &endpoints);
+                known = seen;
+            }
+        }
+    });
+    Following { stop: Some(stop), thread: Some(thread) }
+}
+
+/// See [`follow_readiness`].
+pub struct Following {
+    stop: Option<std::sync::mpsc::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Waits until a Service has a ready endpoint of ours.
+pub fn await_endpoints(admin: &Client, namespace: &str, service: &str, count: usize) {
+    let path = format!(
+        "/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices?labelSelector=kubernetes.io/service-name={service}"
+    );
+    wait_until("the Service has its endpoints", Duration::from_secs(60), || {
+        let list = admin.read(&path).ok();
+        let ready = list["items"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .flat_map(|slice| slice["endpoints"].as_array().cloned().unwrap_or_default())
+            .filter(|endpoint| endpoint["conditions"]["ready"] == true)
+            .count();
+        if ready >= count { Ok(()) } else { Err(format!("{ready} of {count} are ready")) }
+    });
+}
