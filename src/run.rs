@@ -4,6 +4,7 @@
 //! keeps the doors shut by a gate. At a signal the controllers stop and give the lease back
 //! while the webhook goes on answering; then the doors close, and what is in flight ends.
 
+mod certificates;
 mod options;
 mod signals;
 mod webhook;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use kube::Client;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +23,7 @@ use signals::Signals;
 
 use crate::admission;
 use crate::cluster::client::{self, ClientError, Connection};
-use crate::cluster::lease::{Election, LeaseName};
+use crate::cluster::lease::{Election, Leadership, LeaseName};
 use crate::cluster::queue::Queue;
 use crate::controllers::{self, observe};
 use crate::server::accept::DRAIN;
@@ -101,16 +103,16 @@ impl Process {
         self.serve_ops(ops, &books, &mut servers);
         let mut parts = Parts::new();
         self.know_the_user(&books, &mut parts);
-        self.keep_certificates(&books, &mut parts)?;
         let queue = options.roles.controllers.then(|| Arc::new(Queue::default()));
         let mut watches = self.watch(&books, queue.clone());
-        let reconciling = match queue {
+        let (reconciling, leadership) = match queue {
             Some(queue) => {
                 let effects = client::effects(&cluster, &options.packages, self.metrics.clone())?;
-                self.reconcile(books, effects, queue)
+                self.reconcile(books.clone(), effects, queue)
             }
-            None => tokio::spawn(async {}),
+            None => (tokio::spawn(async {}), watch::channel(Leadership::Standby).1),
         };
+        self.keep_certificates(&books, leadership, &mut parts)?;
         tokio::select! {
             () = self.stop(&mut signals, reconciling, servers) => Ok(()),
             error = first_end(&mut parts) => Err(error),
@@ -209,7 +211,7 @@ impl Process {
         client: Client,
         effects: Client,
         queue: Arc<Queue<crate::api::object::NamespacedName>>,
-    ) -> tokio::task::JoinHandle<()> {
+    ) -> (tokio::task::JoinHandle<()>, watch::Receiver<Leadership>) {
         let options = &self.options;
         let name = LeaseName { namespace: options.namespace.clone(), name: options.lease.name.clone() };
         let id = candidate_id(options.pod_name.as_deref());
@@ -225,14 +227,16 @@ impl Process {
             namespaces: options.watch_namespaces.clone(),
             own_namespace: options.namespace.clone(),
         };
+        let leadership = context.leadership.clone();
         let stop = self.shutdown.lingering_token();
-        tokio::spawn(async move {
+        let reconciling = tokio::spawn(async move {
             let give_back = CancellationToken::new();
             let election = tokio::spawn(election.run(give_back.clone()));
             controllers::run(context, stop).await;
             give_back.cancel();
             let _ = election.await;
-        })
+        });
+        (reconciling, leadership)
     }
 }
 

@@ -7,13 +7,11 @@ use kube::Client;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use super::options::Certificates;
-use super::{Parts, Process, RunError};
+use super::Process;
 use crate::cluster::authorize::Authorizer;
 use crate::server::accept::{DRAIN, Port};
 use crate::server::admission::Admission;
 use crate::server::doors::{self, Doors};
-use crate::server::files::Files;
 use crate::server::health::{self, Health};
 use crate::server::in_flight::InFlight;
 use crate::server::limits::Limits;
@@ -56,25 +54,5 @@ impl Process {
         let guard = (!open).then(|| Guard::new(Authorizer::new(books)));
         let app = ops::router(self.health(), self.metrics.clone(), guard);
         servers.spawn(self.port(app, !open).serve(listener, DRAIN));
-    }
-
-    pub(super) fn keep_certificates(&self, _books: &Client, parts: &mut Parts) -> Result<(), RunError> {
-        let options = &self.options;
-        let _names = options.names().map_err(|problem| RunError::WebhookUrl {
-            url: options.webhook_url.clone().unwrap_or_default(),
-            problem,
-        })?;
-        let check = self.readiness.check("certificate");
-        let (shown, metrics) = (self.shown.clone(), self.metrics.clone());
-        match options.certificates.clone() {
-            Certificates::Files { dir, interval } => {
-                parts.spawn(async move {
-                    Files::new(dir).follow(interval, shown, metrics, check).await;
-                    Ok("the certificate files")
-                });
-            }
-            Certificates::Builtin { .. } => {}
-        }
-        Ok(())
     }
 }

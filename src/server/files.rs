@@ -5,15 +5,12 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncReadExt as _;
 
 use super::tls::{BadPair, MOST_PEM_BYTES, Pair, Shown};
-use crate::telemetry::metrics::Metrics;
-use crate::telemetry::readiness::Check;
 
 /// Names in the directory, as in a Secret of type `kubernetes.io/tls`.
 const CHAIN: &str = "tls.crt";
@@ -44,23 +41,15 @@ impl Files {
     }
 
     /// Shows what is in the files, for ever. After a bad write the last good pair stays.
-    pub async fn follow(mut self, interval: Duration, shown: Shown, metrics: Arc<Metrics>, check: Check) {
+    pub async fn follow(mut self, interval: Duration, shown: Shown) {
         loop {
             match self.read().await {
                 Ok(None) => {}
-                Ok(Some(pair)) => {
-                    shown.show(&pair);
-                    metrics.certificate(pair.not_after());
-                    check.pass();
-                    tracing::info!(dir = ?self.dir, not_after = pair.not_after(), "certificate shown");
-                }
+                Ok(Some(pair)) => shown.show(pair),
                 Err(error) if self.taken.is_some() => {
                     tracing::warn!(%error, "the last good certificate stays");
                 }
-                Err(error) => {
-                    tracing::warn!(%error, "no certificate yet");
-                    check.fail(error.to_string());
-                }
+                Err(error) => tracing::warn!(%error, "no certificate yet"),
             }
             tokio::time::sleep(interval).await;
         }

@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwapOption;
 use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use tokio::sync::watch;
 
 /// A chain and its key, checked.
 #[derive(Clone, Debug)]
@@ -77,20 +77,31 @@ impl Pair {
 }
 
 /// The place where the shown pair is exchanged.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Shown {
-    pair: Arc<ArcSwapOption<CertifiedKey>>,
+    pair: watch::Sender<Option<Pair>>,
+}
+
+impl Default for Shown {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Shown {
     /// Nothing yet: handshakes fail.
     pub fn new() -> Self {
-        Self::default()
+        Self { pair: watch::Sender::new(None) }
     }
 
     /// Shows a pair from the next handshake on.
-    pub fn show(&self, pair: &Pair) {
-        self.pair.store(Some(pair.key.clone()));
+    pub fn show(&self, pair: Pair) {
+        self.pair.send_replace(Some(pair));
+    }
+
+    /// What is shown, and when it is exchanged.
+    pub fn subscribe(&self) -> watch::Receiver<Option<Pair>> {
+        self.pair.subscribe()
     }
 
     /// The TLS side of a port that shows it.
@@ -104,6 +115,6 @@ impl Shown {
 
 impl ResolvesServerCert for Shown {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        self.pair.load_full()
+        self.pair.borrow().as_ref().map(|pair| pair.key.clone())
     }
 }

@@ -13,7 +13,7 @@ use rcgen::{
 pub const COMMON_NAME: &str = "interlock-ca";
 
 /// A replica or an API server whose clock is behind must not see a certificate of the future.
-const BACKDATED: Duration = Duration::from_secs(3600);
+pub const BACKDATED: Duration = Duration::from_secs(3600);
 
 /// A certificate and its key, as PEM.
 #[derive(Clone, PartialEq, Eq)]

@@ -1,0 +1,258 @@
+//! The Secret of the certificates, as a value: what it holds and what its dates are.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::FromDer as _;
+use x509_parser::prelude::X509Certificate;
+
+use super::authority::{BACKDATED, COMMON_NAME, KeyPem};
+
+/// Keys of the Secret. The first three are those of type `kubernetes.io/tls`, so that the same
+/// Secret can be mounted and read as files.
+mod key {
+    pub const LEAF: &str = "tls.crt";
+    pub const LEAF_KEY: &str = "tls.key";
+    pub const AUTHORITY: &str = "ca.crt";
+    pub const AUTHORITY_KEY: &str = "ca.key";
+    pub const NEXT: &str = "next-ca.crt";
+    pub const NEXT_KEY: &str = "next-ca.key";
+    pub const PREVIOUS: &str = "previous-ca.crt";
+}
+
+/// Parsing PEM costs; a CA bundle of ours has at most a few certificates.
+const MOST_PEM_BYTES: usize = 64 * 1024;
+
+/// Everything in the Secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The CA that signed the leaf.
+    pub authority: KeyPem,
+    /// What is served.
+    pub leaf: KeyPem,
+    /// The CA that will sign the next leaf, once every caBundle holds it.
+    pub next: Option<KeyPem>,
+    /// CAs, as PEM, whose leaves may still be served by somebody.
+    pub previous: String,
+}
+
+/// The Secret does not hold what it should.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the texts say it")]
+pub enum Unusable {
+    #[error("{0} is missing")]
+    Missing(&'static str),
+    #[error("{0} is not text")]
+    NotText(&'static str),
+    #[error("{0} is not a certificate: {1}")]
+    NotCertificate(&'static str, String),
+    #[error("{0} is not a CA of Interlock")]
+    NotOurs(&'static str),
+}
+
+impl Stored {
+    /// From the data of the Secret.
+    pub fn read(data: &BTreeMap<String, ByteString>) -> Result<Self, Unusable> {
+        let text = |key: &'static str| match data.get(key) {
+            None => Ok(None),
+            Some(ByteString(bytes)) if bytes.len() > MOST_PEM_BYTES => Err(Unusable::NotText(key)),
+            Some(ByteString(bytes)) => {
+                String::from_utf8(bytes.clone()).map(Some).map_err(|_| Unusable::NotText(key))
+            }
+        };
+        let needed = |key| text(key)?.filter(|text| !text.is_empty()).ok_or(Unusable::Missing(key));
+        let next = match (text(key::NEXT)?, text(key::NEXT_KEY)?) {
+            (Some(certificate), Some(key)) => Some(KeyPem { certificate, key }),
+            _ => None,
+        };
+        let stored = Self {
+            authority: KeyPem { certificate: needed(key::AUTHORITY)?, key: needed(key::AUTHORITY_KEY)? },
+            leaf: KeyPem { certificate: needed(key::LEAF)?, key: needed(key::LEAF_KEY)? },
+            next,
+            previous: text(key::PREVIOUS)?.unwrap_or_default(),
+        };
+        for (key, pem) in [(key::AUTHORITY, Some(&stored.authority)), (key::NEXT, stored.next.as_ref())] {
+            let Some(pem) = pem else { continue };
+            let facts = Facts::of(&pem.certificate).map_err(|error| Unusable::NotCertificate(key, error))?;
+            if !facts.ours {
+                return Err(Unusable::NotOurs(key));
+            }
+        }
+        Facts::of(&stored.leaf.certificate).map_err(|error| Unusable::NotCertificate(key::LEAF, error))?;
+        Ok(stored)
+    }
+
+    /// The data of the Secret.
+    pub fn write(&self) -> BTreeMap<String, ByteString> {
+        let mut data = BTreeMap::new();
+        let mut put = |key: &str, text: &str| {
+            if !text.is_empty() {
+                data.insert(key.to_owned(), ByteString(text.as_bytes().to_vec()));
+            }
+        };
+        put(key::AUTHORITY, &self.authority.certificate);
+        put(key::AUTHORITY_KEY, &self.authority.key);
+        put(key::LEAF, &self.leaf.certificate);
+        put(key::LEAF_KEY, &self.leaf.key);
+        put(key::PREVIOUS, &self.previous);
+        if let Some(next) = &self.next {
+            put(key::NEXT, &next.certificate);
+            put(key::NEXT_KEY, &next.key);
+        }
+        data
+    }
+
+    /// What every caBundle of ours is to hold: whatever may be served now or soon.
+    pub fn bundle(&self) -> String {
+        let next = self.next.as_ref().map_or("", |next| next.certificate.as_str());
+        let mut bundle = String::new();
+        for pem in [self.authority.certificate.as_str(), next, self.previous.as_str()] {
+            bundle.push_str(pem.trim());
+            bundle.push_str(if pem.is_empty() { "" } else { "\n" });
+        }
+        bundle
+    }
+}
+
+/// What decisions ask about a certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// When it was made; its validity begins earlier.
+    pub made: Timestamp,
+    /// When it ends.
+    pub ends: Timestamp,
+    /// DNS names and addresses.
+    pub names: Vec<String>,
+    /// Whether it is a CA that Interlock made.
+    pub ours: bool,
+}
+
+impl Facts {
+    /// Of the first certificate in a PEM.
+    pub fn of(pem: &str) -> Result<Self, String> {
+        let der = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|error| error.to_string())?;
+        Self::of_der(&der)
+    }
+
+    fn of_der(der: &CertificateDer<'_>) -> Result<Self, String> {
+        let (_, certificate) = X509Certificate::from_der(der).map_err(|error| error.to_string())?;
+        let at = |seconds| Timestamp::from_second(seconds).map_err(|error| error.to_string());
+        let begins = at(certificate.validity().not_before.timestamp())?;
+        let alternatives = certificate.subject_alternative_name().map_err(|error| error.to_string())?;
+        let names = alternatives.iter().flat_map(|names| &names.value.general_names);
+        let mut common_names = certificate.subject().iter_common_name();
+        Ok(Self {
+            made: begins + BACKDATED,
+            ends: at(certificate.validity().not_after.timestamp())?,
+            names: names.filter_map(name).collect(),
+            ours: certificate.is_ca()
+                && common_names.next().and_then(|name| name.as_str().ok()) == Some(COMMON_NAME),
+        })
+    }
+}
+
+fn name(name: &GeneralName<'_>) -> Option<String> {
+    match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(bytes) => {
+            let short = <[u8; 4]>::try_from(*bytes).map(|bytes| Ipv4Addr::from(bytes).to_string());
+            short
+                .or_else(|_| <[u8; 16]>::try_from(*bytes).map(|bytes| Ipv6Addr::from(bytes).to_string()))
+                .ok()
+        }
+        _ => None,
+    }
+}
+
+/// The certificates in a bundle that can be read at all.
+pub fn certificates(bundle: &[u8]) -> Vec<CertificateDer<'static>> {
+    if bundle.len() > MOST_PEM_BYTES {
+        return Vec::new();
+    }
+    CertificateDer::pem_slice_iter(bundle).filter_map(Result::ok).collect()
+}
+
+/// The CAs of ours in a bundle that have not ended, as PEM, each once, without `known`.
+pub fn ours_in(bundles: &[Vec<u8>], known: &str, now: Timestamp) -> String {
+    let known = certificates(known.as_bytes());
+    let mut found: Vec<CertificateDer<'static>> = Vec::new();
+    for certificate in bundles.iter().flat_map(|bundle| certificates(bundle)) {
+        let alive = Facts::of_der(&certificate).is_ok_and(|facts| facts.ours && facts.ends > now);
+        if alive && !known.contains(&certificate) && !found.contains(&certificate) {
+            found.push(certificate);
+        }
+    }
+    found.iter().map(|certificate| pem(certificate)).collect()
+}
+
+fn pem(certificate: &CertificateDer<'_>) -> String {
+    use base64::Engine as _;
+    let text = base64::engine::general_purpose::STANDARD.encode(certificate);
+    let mut pem = String::from("-----BEGIN CERTIFICATE-----\n");
+    let mut rest = text.as_str();
+    while !rest.is_empty() {
+        let (line, tail) = rest.split_at(rest.len().min(64));
+        pem.push_str(line);
+        pem.push('\n');
+        rest = tail;
+    }
+    pem.push_str("-----END CERTIFICATE-----\n");
+    pem
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::authority::{authority, leaf};
+    use super::*;
+    use std::time::Duration;
+
+    fn stored(now: Timestamp) -> Stored {
+        let ca = authority(now, Duration::from_secs(1000)).unwrap();
+        let names = ["a.b.svc".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+        let leaf = leaf(&ca, &names, now, Duration::from_secs(100)).unwrap();
+        Stored { authority: ca, leaf, next: None, previous: String::new() }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        let mut stored = stored(now);
+        assert_eq!(Stored::read(&stored.write()), Ok(stored.clone()));
+        stored.previous = stored.authority.certificate.clone();
+        stored.next = Some(authority(now, Duration::from_secs(9)).unwrap());
+        assert_eq!(Stored::read(&stored.write()), Ok(stored.clone()));
+        assert_eq!(certificates(stored.bundle().as_bytes()).len(), 3);
+        let facts = Facts::of(&stored.leaf.certificate).unwrap();
+        assert_eq!(facts.names, ["a.b.svc", "127.0.0.1", "::1"]);
+        assert_eq!((facts.made, facts.ends), (now, now + Duration::from_secs(100)));
+        assert!(!facts.ours && Facts::of(&stored.authority.certificate).unwrap().ours);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let mut data = stored(Timestamp::from_second(1_800_000_000).unwrap()).write();
+        data.insert("tls.crt".to_owned(), ByteString(b"nonsense".to_vec()));
+        assert!(matches!(Stored::read(&data), Err(Unusable::NotCertificate("tls.crt", _))));
+        data.insert("tls.key".to_owned(), ByteString(vec![0xff]));
+        assert_eq!(Stored::read(&data), Err(Unusable::NotText("tls.key")));
+        data.remove("ca.key");
+        assert_eq!(Stored::read(&data), Err(Unusable::Missing("ca.key")));
+    }
+
+    #[test]
+    fn only_living_authorities_of_ours_are_kept_from_a_bundle() {
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        let (one, dead) = (stored(now), authority(now, Duration::from_secs(1)).unwrap());
+        let bundle =
+            format!("junk\n{}{}{}", one.authority.certificate, dead.certificate, one.leaf.certificate);
+        let later = now + Duration::from_secs(5);
+        let kept = ours_in(&[bundle.clone().into_bytes(), bundle.clone().into_bytes()], "", later);
+        assert_eq!(certificates(kept.as_bytes()), certificates(one.authority.certificate.as_bytes()));
+        assert_eq!(ours_in(&[bundle.into_bytes()], &one.authority.certificate, later), "");
+    }
+}

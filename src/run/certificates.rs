@@ -1,0 +1,119 @@
+//! Where the shown certificate comes from, and whether the API server accepts it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::Client;
+use tokio::sync::watch;
+
+use super::options::Certificates;
+use super::{Parts, Process, RunError};
+use crate::cluster::certificates::{Keeper, KeyPem, Settings, Trust, trust};
+use crate::cluster::lease::Leadership;
+use crate::server::files::Files;
+use crate::server::tls::{Pair, Shown};
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::readiness::Check;
+
+/// A certificate ends by the wall clock, which no event tells.
+const LOOK: Duration = Duration::from_secs(30);
+/// How long a caBundle stands before it is relied on: the time in which every API server of a
+/// cluster has seen it in its own watch.
+const SETTLE: Duration = Duration::from_secs(5);
+
+impl Process {
+    pub(super) fn keep_certificates(
+        &self,
+        books: &Client,
+        leadership: watch::Receiver<Leadership>,
+        parts: &mut Parts,
+    ) -> Result<(), RunError> {
+        let options = &self.options;
+        let names = options.names().map_err(|problem| RunError::WebhookUrl {
+            url: options.webhook_url.clone().unwrap_or_default(),
+            problem,
+        })?;
+        let (trust, seen) = watch::channel(Trust::default());
+        let follow = trust::follow(books.clone(), options.webhook_configuration.clone(), trust);
+        parts.spawn(async {
+            follow.await;
+            Ok("the watch of the webhook configurations")
+        });
+        match options.certificates.clone() {
+            Certificates::Files { dir, interval } => {
+                let follow = Files::new(dir).follow(interval, self.shown.clone());
+                parts.spawn(async {
+                    follow.await;
+                    Ok("the certificate files")
+                });
+            }
+            Certificates::Builtin { secret, leaf_lifetime, ca_lifetime } => {
+                let settings = Settings {
+                    namespace: options.namespace.clone(),
+                    secret,
+                    configuration: options.webhook_configuration.clone(),
+                    names,
+                    leaf_lifetime,
+                    authority_lifetime: ca_lifetime,
+                    settle: SETTLE.min(leaf_lifetime / 10),
+                };
+                let keeper = Keeper::new(books.clone(), settings, seen.clone(), leadership);
+                parts.spawn(show(keeper.serve(), self.shown.clone()));
+                parts.spawn(async {
+                    keeper.run().await;
+                    Ok("the keeper of the certificates")
+                });
+            }
+        }
+        let check = self.readiness.check("certificate");
+        parts.spawn(judge(self.shown.clone(), seen, check, self.metrics.clone()));
+        Ok(())
+    }
+}
+
+/// Shows what the keeper says.
+async fn show(mut serve: watch::Receiver<Option<KeyPem>>, shown: Shown) -> Result<&'static str, RunError> {
+    while serve.changed().await.is_ok() {
+        let Some(pem) = serve.borrow_and_update().clone() else { continue };
+        match Pair::from_pem(pem.certificate.as_bytes(), pem.key.as_bytes()) {
+            Ok(pair) => shown.show(pair),
+            Err(error) => tracing::error!(%error, "the last good certificate stays"),
+        }
+    }
+    Ok("the keeper of the certificates")
+}
+
+/// Ready only while the API server would accept what is shown, as far as that can be seen.
+async fn judge(
+    shown: Shown,
+    mut trust: watch::Receiver<Trust>,
+    check: Check,
+    metrics: Arc<Metrics>,
+) -> Result<&'static str, RunError> {
+    let mut pairs = shown.subscribe();
+    let mut told = None;
+    loop {
+        let pair = pairs.borrow_and_update().clone();
+        match &pair {
+            None => check.fail("there is no certificate yet"),
+            Some(pair) => {
+                if told != Some(pair.not_after()) {
+                    told = Some(pair.not_after());
+                    metrics.certificate(pair.not_after());
+                    let ends = Timestamp::from_second(pair.not_after()).unwrap_or_default();
+                    tracing::info!(%ends, "certificate shown");
+                }
+                match trust.borrow_and_update().refusal(pair.chain(), Timestamp::now()) {
+                    None => check.pass(),
+                    Some(problem) => check.fail(problem),
+                }
+            }
+        }
+        tokio::select! {
+            Ok(()) = pairs.changed() => {}
+            Ok(()) = trust.changed() => {}
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}
