@@ -1,0 +1,265 @@
+//! Values while a template runs: what Go's `reflect.Value` would hold.
+//!
+//! Strings are bytes, and maps are shared and can be changed (sprig's `set`), as in Go. Values
+//! live within one rendering and never leave its thread.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::go::quote::{Keep, quote};
+use super::value::Value;
+
+/// A value with its Go type.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Val {
+    #[default]
+    Nil,
+    Bool(bool),
+    /// `int`: literals, lengths, indices.
+    Int(i64),
+    /// `int64`: results of sprig's arithmetic.
+    Int64(i64),
+    /// `uint8`: an element of a string.
+    Byte(u8),
+    Float(f64),
+    Str(Rc<[u8]>),
+    List(List),
+    Map(Map),
+    /// `*semver.Version`.
+    Version(Rc<super::sprig::semver::Version>),
+}
+
+/// Element type of a list or map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Elem {
+    /// `interface {}`
+    Any,
+    /// `string`
+    Str,
+    /// `int`
+    Int,
+}
+
+impl Elem {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Any => "interface {}",
+            Self::Str => "string",
+            Self::Int => "int",
+        }
+    }
+}
+
+/// A Go slice; never changed in place.
+#[derive(Clone, Debug)]
+pub(super) struct List {
+    pub(super) elem: Elem,
+    items: Rc<Items>,
+}
+
+#[derive(Debug, Default)]
+struct Items(Vec<Val>);
+
+/// A Go map with string keys.
+#[derive(Clone, Debug)]
+pub(super) struct Map {
+    pub(super) elem: Elem,
+    entries: Rc<RefCell<Entries>>,
+}
+
+/// Entries in key order, which is the order in which Go prints and ranges over a map.
+pub(super) type Tree = BTreeMap<Rc<[u8]>, Val>;
+
+#[derive(Debug, Default)]
+struct Entries(Tree);
+
+// A chain of containers can be as long as the work bound allows, so dropping it must not recurse.
+impl Drop for Items {
+    fn drop(&mut self) {
+        release(std::mem::take(&mut self.0));
+    }
+}
+
+impl Drop for Entries {
+    fn drop(&mut self) {
+        release(std::mem::take(&mut self.0).into_values().collect());
+    }
+}
+
+fn release(mut pending: Vec<Val>) {
+    while let Some(value) = pending.pop() {
+        match value {
+            Val::List(list) => {
+                if let Some(mut items) = Rc::into_inner(list.items) {
+                    pending.append(&mut items.0);
+                }
+            }
+            Val::Map(map) => {
+                if let Some(mut entries) = Rc::into_inner(map.entries) {
+                    pending.extend(std::mem::take(&mut entries.get_mut().0).into_values());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl List {
+    /// A slice of the given element type.
+    pub(super) fn new(elem: Elem, items: Vec<Val>) -> Self {
+        Self { elem, items: Rc::new(Items(items)) }
+    }
+
+    pub(super) fn items(&self) -> &[Val] {
+        &self.items.0
+    }
+}
+
+impl Map {
+    /// A map of the given element type.
+    pub(super) fn new(elem: Elem, entries: Tree) -> Self {
+        Self { elem, entries: Rc::new(RefCell::new(Entries(entries))) }
+    }
+
+    pub(super) fn get(&self, key: &[u8]) -> Option<Val> {
+        self.entries.borrow().0.get(key).cloned()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.borrow().0.len()
+    }
+
+    /// What it holds now.
+    pub(super) fn entries(&self) -> Vec<(Rc<[u8]>, Val)> {
+        self.entries.borrow().0.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
+    pub(super) fn insert(&self, key: Rc<[u8]>, value: Val) {
+        // The old value is dropped after the borrow ends.
+        let _old = self.entries.borrow_mut().0.insert(key, value);
+    }
+
+    pub(super) fn remove(&self, key: &[u8]) {
+        let _old = self.entries.borrow_mut().0.remove(key);
+    }
+
+    /// Whether both are the same map, not merely equal.
+    pub(super) fn same(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.entries, &other.entries)
+    }
+}
+
+impl Val {
+    pub(super) fn str(text: impl AsRef<[u8]>) -> Self {
+        Self::Str(text.as_ref().into())
+    }
+
+    pub(super) fn list(items: Vec<Val>) -> Self {
+        Self::List(List::new(Elem::Any, items))
+    }
+
+    pub(super) fn strings<T: AsRef<[u8]>>(items: impl IntoIterator<Item = T>) -> Self {
+        Self::List(List::new(Elem::Str, items.into_iter().map(Self::str).collect()))
+    }
+
+    pub(super) fn map(entries: Tree) -> Self {
+        Self::Map(Map::new(Elem::Any, entries))
+    }
+
+    /// Go's name of its type, as `%T` prints it.
+    pub(super) fn type_name(&self) -> String {
+        match self {
+            Self::Nil => "<nil>".to_owned(),
+            Self::Bool(_) => "bool".to_owned(),
+            Self::Int(_) => "int".to_owned(),
+            Self::Int64(_) => "int64".to_owned(),
+            Self::Byte(_) => "uint8".to_owned(),
+            Self::Float(_) => "float64".to_owned(),
+            Self::Str(_) => "string".to_owned(),
+            Self::List(list) => format!("[]{}", list.elem.name()),
+            Self::Map(map) => format!("map[string]{}", map.elem.name()),
+            Self::Version(_) => "*semver.Version".to_owned(),
+        }
+    }
+
+    /// Go's name of its kind.
+    pub(super) fn kind_name(&self) -> &'static str {
+        match self {
+            Self::Nil => "invalid",
+            Self::Bool(_) => "bool",
+            Self::Int(_) => "int",
+            Self::Int64(_) => "int64",
+            Self::Byte(_) => "uint8",
+            Self::Float(_) => "float64",
+            Self::Str(_) => "string",
+            Self::List(_) => "slice",
+            Self::Map(_) => "map",
+            Self::Version(_) => "ptr",
+        }
+    }
+
+    /// The truth of `if`, `and`, `or`, `not`: not the zero value of its type.
+    pub(super) fn truth(&self) -> bool {
+        match self {
+            Self::Nil => false,
+            Self::Bool(value) => *value,
+            Self::Int(value) | Self::Int64(value) => *value != 0,
+            Self::Byte(value) => *value != 0,
+            Self::Float(value) => *value != 0.0,
+            Self::Str(text) => !text.is_empty(),
+            Self::List(list) => !list.items().is_empty(),
+            Self::Map(map) => map.len() > 0,
+            Self::Version(_) => true,
+        }
+    }
+
+    /// Its number, where it is of one of Go's integer types.
+    pub(super) fn integer(&self) -> Option<i64> {
+        match self {
+            Self::Int(value) | Self::Int64(value) => Some(*value),
+            Self::Byte(value) => Some(i64::from(*value)),
+            _ => None,
+        }
+    }
+}
+
+impl From<&Value> for Val {
+    fn from(value: &Value) -> Self {
+        match value {
+            Value::Nil => Self::Nil,
+            Value::Bool(value) => Self::Bool(*value),
+            Value::Int(value) => Self::Int(*value),
+            Value::Float(value) => Self::Float(*value),
+            Value::String(text) => Self::str(text),
+            Value::List(items) => Self::list(items.iter().map(Self::from).collect()),
+            Value::Map(map) => {
+                Self::map(map.iter().map(|(key, value)| (key.as_bytes().into(), Self::from(value))).collect())
+            }
+        }
+    }
+}
+
+/// A name in double quotes, for error texts.
+pub(super) fn quoted(name: &str) -> String {
+    quote(name.as_bytes(), Keep::Printable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_chain_of_lists_is_dropped_without_recursion() {
+        let mut value = Val::Nil;
+        for _ in 0..500_000 {
+            value = Val::list(vec![value]);
+        }
+        drop(value);
+        let mut value = Val::Nil;
+        for _ in 0..500_000 {
+            value = Val::map(Tree::from([(b"k".as_slice().into(), value)]));
+        }
+        drop(value);
+    }
+}

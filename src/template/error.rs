@@ -1,0 +1,121 @@
+//! What can be wrong with a template, in Go's words and with its place.
+
+use std::fmt;
+
+/// A place in a template's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// Line, from 1.
+    pub line: usize,
+    /// Byte in the line, from 0, as Go counts it.
+    pub column: usize,
+}
+
+impl Place {
+    /// The place of a byte offset.
+    pub(super) fn of(text: &str, pos: usize) -> Self {
+        let before = text.get(..pos).unwrap_or(text);
+        let column = before.rfind('\n').map_or(before.len(), |newline| before.len() - newline - 1);
+        Self { line: 1 + before.matches('\n').count(), column }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// A template that cannot be used, whatever its parameters are.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("template: {name}:{}: {}", place.line, kind)]
+pub struct ParseError {
+    /// Name of the template (its file).
+    pub name: String,
+    /// Where reading stopped; Go's text names the line only.
+    pub place: Place,
+    /// What is wrong.
+    pub kind: ParseErrorKind,
+}
+
+/// What is wrong with a template's text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseErrorKind {
+    /// Not the language.
+    #[error("{0}")]
+    Syntax(String),
+    /// A function that neither Go, sprig 2.22 nor KUDO has.
+    #[error("function \"{0}\" not defined")]
+    UndefinedFunction(String),
+    /// A variable that is not declared where it is used.
+    #[error("undefined variable \"{0}\"")]
+    UndefinedVariable(String),
+    /// A function of sprig 2.22 that Interlock cannot offer yet.
+    #[error("function \"{0}\" of sprig is not supported yet")]
+    UnsupportedFunction(String),
+    /// Actions or parentheses deeper than anyone writes.
+    #[error("nested deeper than {0} levels")]
+    TooDeep(usize),
+}
+
+impl ParseErrorKind {
+    /// The construct that the error is about, for a refusal: `function "now"`.
+    pub fn construct(&self) -> String {
+        match self {
+            Self::Syntax(_) => "syntax".to_owned(),
+            Self::UndefinedFunction(name) | Self::UnsupportedFunction(name) => format!("function \"{name}\""),
+            Self::UndefinedVariable(name) => format!("variable \"{name}\""),
+            Self::TooDeep(_) => "nesting".to_owned(),
+        }
+    }
+}
+
+/// A template that cannot be rendered with what it was given.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RenderError {
+    /// As Go's `template.ExecError`.
+    #[error("template: {name}:{place}: executing {} at <{node}>: {message}", quoted(template))]
+    Execution {
+        /// Name of the file.
+        name: String,
+        /// Name of the template that was executing: the file or one of its definitions.
+        template: String,
+        /// Where.
+        place: Place,
+        /// The action or operand.
+        node: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// The text holds bytes that are not UTF-8, so it cannot be YAML.
+    #[error(
+        "template: {name}: the rendered text is not UTF-8 (byte {offset}): encode binary data, for example with b64enc"
+    )]
+    NotText {
+        /// Name of the file.
+        name: String,
+        /// First offending byte of the output.
+        offset: usize,
+    },
+}
+
+fn quoted(name: &str) -> String {
+    super::go::quote::quote(name.as_bytes(), super::go::quote::Keep::Printable)
+}
+
+/// Why a function could not give its result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Failure {
+    /// The function refuses its arguments; Go prefixes this with the function's name.
+    #[error("{0}")]
+    Refused(String),
+    /// A bound of ours, not of the function.
+    #[error(transparent)]
+    Limit(#[from] super::limits::LimitReached),
+}
+
+impl Failure {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self::Refused(message.into())
+    }
+}

@@ -1,0 +1,305 @@
+//! Walks a parsed template and writes its text, as Go's `text/template/exec.go` does it, with
+//! the option `missingkey=error`.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use super::ast::{Branch, Control, List, Node, Pipe};
+use super::dynamic::{Elem, Val, quoted};
+use super::error::{Failure, Place, RenderError};
+use super::limits::{LimitReached, MAX_DEPTH, MAX_OUTPUT, Meter};
+use super::print;
+
+/// A value as it was reached: Go's errors tell one that lies in an `interface{}` from others.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reached {
+    pub(super) value: Val,
+    /// It is an element of a `[]interface{}` or `map[string]interface{}`.
+    pub(super) boxed: bool,
+}
+
+impl From<Val> for Reached {
+    fn from(value: Val) -> Self {
+        Self { value, boxed: false }
+    }
+}
+
+/// Renders the template `name` of a file whose text is `text`.
+pub(super) fn render(
+    name: &str,
+    text: &str,
+    trees: &BTreeMap<String, List>,
+    root: Val,
+) -> Result<Vec<u8>, RenderError> {
+    let mut state = State {
+        name,
+        text,
+        trees,
+        template: name,
+        out: Vec::new(),
+        variables: vec![Variable { name: "$", value: root.clone().into() }],
+        at: None,
+        depth: 0,
+        meter: Meter::default(),
+    };
+    if let Some(list) = trees.get(name) {
+        state.list(&root.into(), list)?;
+    }
+    Ok(state.out)
+}
+
+pub(super) type Executed<T> = Result<T, RenderError>;
+
+/// Whether a loop goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    On,
+    Break,
+    Continue,
+}
+
+pub(super) struct Variable<'t> {
+    pub(super) name: &'t str,
+    pub(super) value: Reached,
+}
+
+/// What an error points to.
+#[derive(Clone, Copy)]
+struct At<'t> {
+    pos: usize,
+    node: &'t dyn Display,
+}
+
+/// One execution.
+pub(super) struct State<'t> {
+    name: &'t str,
+    text: &'t str,
+    trees: &'t BTreeMap<String, List>,
+    /// Name of the template that is executing.
+    template: &'t str,
+    out: Vec<u8>,
+    pub(super) variables: Vec<Variable<'t>>,
+    at: Option<At<'t>>,
+    depth: usize,
+    pub(super) meter: Meter,
+}
+
+impl<'t> State<'t> {
+    /// From here on errors point to this node.
+    pub(super) fn at(&mut self, pos: usize, node: &'t dyn Display) {
+        self.at = Some(At { pos, node });
+    }
+
+    pub(super) fn error<T>(&self, message: impl Into<String>) -> Executed<T> {
+        let (pos, node) = self.at.map_or((0, String::new()), |at| (at.pos, at.node.to_string()));
+        Err(RenderError::Execution {
+            name: self.name.to_owned(),
+            template: self.template.to_owned(),
+            place: Place::of(self.text, pos),
+            node,
+            message: message.into(),
+        })
+    }
+
+    pub(super) fn limit<T>(&self, result: Result<T, LimitReached>) -> Executed<T> {
+        result.or_else(|limit| self.error(limit.to_string()))
+    }
+
+    pub(super) fn check<T>(&self, result: Result<T, Failure>) -> Executed<T> {
+        result.or_else(|failure| self.error(failure.to_string()))
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Executed<()> {
+        if self.out.len() + bytes.len() > MAX_OUTPUT {
+            return self.error(LimitReached::Output.to_string());
+        }
+        self.out.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Goes one level down for as long as `run` takes.
+    pub(super) fn deeper<T>(&mut self, run: impl FnOnce(&mut Self) -> Executed<T>) -> Executed<T> {
+        if self.depth >= MAX_DEPTH {
+            return self.error(LimitReached::Depth.to_string());
+        }
+        self.depth += 1;
+        let result = run(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn list(&mut self, dot: &Reached, list: &'t List) -> Executed<Flow> {
+        self.deeper(|state| {
+            for node in &list.nodes {
+                let flow = state.node(dot, node)?;
+                if flow != Flow::On {
+                    return Ok(flow);
+                }
+            }
+            Ok(Flow::On)
+        })
+    }
+
+    fn node(&mut self, dot: &Reached, node: &'t Node) -> Executed<Flow> {
+        if let Node::Text(text) = node {
+            self.write(text.as_bytes())?;
+            return Ok(Flow::On);
+        }
+        self.at(node.pos(), node);
+        self.limit(self.meter.step())?;
+        match node {
+            Node::Text(_) => {}
+            Node::Action { pipe, .. } => {
+                let value = self.pipeline(dot, pipe)?;
+                if pipe.variables.is_empty() {
+                    self.at(node.pos(), node);
+                    self.print(&value)?;
+                }
+            }
+            Node::Branch(branch) => {
+                let scope = self.variables.len();
+                let flow = match branch.control {
+                    Control::Range => self.range(dot, branch, node),
+                    Control::If | Control::With => self.condition(dot, branch),
+                };
+                self.variables.truncate(scope);
+                return flow;
+            }
+            Node::Template { name, pipe, .. } => self.template(dot, name, pipe.as_ref())?,
+            Node::Break { .. } => return Ok(Flow::Break),
+            Node::Continue { .. } => return Ok(Flow::Continue),
+        }
+        Ok(Flow::On)
+    }
+
+    fn print(&mut self, value: &Val) -> Executed<()> {
+        match value {
+            Val::Nil => self.write(b"<no value>"),
+            Val::Str(text) => self.write(text),
+            value => {
+                let text = self.check(print::sprintv(&self.meter, value))?;
+                self.write(&text)
+            }
+        }
+    }
+
+    fn condition(&mut self, dot: &Reached, branch: &'t Branch) -> Executed<Flow> {
+        let value = self.pipeline(dot, &branch.pipe)?;
+        if value.truth() {
+            match branch.control {
+                Control::With => self.list(&value.into(), &branch.list),
+                _ => self.list(dot, &branch.list),
+            }
+        } else {
+            self.otherwise(dot, branch)
+        }
+    }
+
+    fn otherwise(&mut self, dot: &Reached, branch: &'t Branch) -> Executed<Flow> {
+        branch.otherwise.as_ref().map_or(Ok(Flow::On), |list| self.list(dot, list))
+    }
+
+    fn range(&mut self, dot: &Reached, branch: &'t Branch, node: &'t Node) -> Executed<Flow> {
+        self.at(node.pos(), node);
+        let value = self.pipeline(dot, &branch.pipe)?;
+        let elements = match &value {
+            Val::Int(_) | Val::Int64(_) | Val::Byte(_) => self.count(&value, branch)?,
+            Val::List(list) => {
+                let boxed = list.elem == Elem::Any;
+                self.limit(self.meter.items(list.items().len()))?;
+                let items = list.items().iter().enumerate();
+                items.map(|(i, item)| (index(i), Reached { value: item.clone(), boxed })).collect()
+            }
+            Val::Map(map) => {
+                let boxed = map.elem == Elem::Any;
+                self.limit(self.meter.items(map.len()))?;
+                let entries = map.entries().into_iter();
+                entries.map(|(key, value)| (Val::Str(key), Reached { value, boxed })).collect()
+            }
+            Val::Nil => Vec::new(),
+            other => {
+                let shown = self.check(print::sprintv(&self.meter, other))?;
+                return self.error(format!("range can't iterate over {}", String::from_utf8_lossy(&shown)));
+            }
+        };
+        if elements.is_empty() {
+            return self.otherwise(dot, branch);
+        }
+        let scope = self.variables.len();
+        for (key, element) in elements {
+            self.limit(self.meter.step())?;
+            self.bind(&branch.pipe, key, &element)?;
+            let flow = self.list(&element, &branch.list)?;
+            self.variables.truncate(scope);
+            if flow == Flow::Break {
+                break;
+            }
+        }
+        Ok(Flow::On)
+    }
+
+    /// The numbers from 0 that a `range` over an integer goes through.
+    fn count(&mut self, value: &Val, branch: &'t Branch) -> Executed<Vec<(Val, Reached)>> {
+        let number = value.integer().unwrap_or(0);
+        if branch.pipe.variables.len() > 1 {
+            return self.error(format!("can't use {number} to iterate over more than one variable"));
+        }
+        self.limit(self.meter.items(usize::try_from(number).unwrap_or(0)))?;
+        let typed = |i: i64| match value {
+            Val::Int64(_) => Val::Int64(i),
+            Val::Byte(_) => Val::Byte(u8::try_from(i).unwrap_or(u8::MAX)),
+            _ => Val::Int(i),
+        };
+        Ok((0..number).map(|i| (Val::Nil, typed(i).into())).collect())
+    }
+
+    /// Gives the variables of a `range` their values for one round.
+    fn bind(&mut self, pipe: &'t Pipe, key: Val, element: &Reached) -> Executed<()> {
+        let values = match pipe.variables.len() {
+            0 => return Ok(()),
+            1 => vec![element.clone()],
+            _ => vec![key.into(), element.clone()],
+        };
+        let top = self.variables.len() - if pipe.assigns { 0 } else { values.len() };
+        for (i, (name, value)) in pipe.variables.iter().zip(values).enumerate() {
+            if pipe.assigns {
+                self.assign(name, value)?;
+            } else {
+                self.variables[top + i].value = value;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn assign(&mut self, name: &str, value: Reached) -> Executed<()> {
+        match self.variables.iter_mut().rev().find(|variable| variable.name == name) {
+            Some(variable) => {
+                variable.value = value;
+                Ok(())
+            }
+            None => self.error(format!("undefined variable: {name}")),
+        }
+    }
+
+    fn template(&mut self, dot: &Reached, name: &'t str, pipe: Option<&'t Pipe>) -> Executed<()> {
+        let Some((name, list)) = self.trees.get_key_value(name) else {
+            return self.error(format!("template {} not defined", quoted(name)));
+        };
+        let dot: Reached = match pipe {
+            Some(pipe) => self.pipeline(dot, pipe)?.into(),
+            None => Val::Nil.into(),
+        };
+        // A template sees none of its caller's variables.
+        let outside =
+            std::mem::replace(&mut self.variables, vec![Variable { name: "$", value: dot.clone() }]);
+        let caller = std::mem::replace(&mut self.template, name);
+        self.list(&dot, list)?;
+        self.variables = outside;
+        self.template = caller;
+        Ok(())
+    }
+}
+
+fn index(i: usize) -> Val {
+    Val::Int(i64::try_from(i).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,138 @@
+//! `strconv.FormatFloat` for 64 bits.
+
+/// Decimal digits without point, and the position of the point: 0.DDDD times ten to `point`.
+struct Digits {
+    text: String,
+    point: i32,
+}
+
+/// Formats as Go does: verb one of `e E f g G`, `None` for the shortest text that reads back.
+pub fn format_float(value: f64, verb: char, precision: Option<usize>) -> String {
+    if value.is_nan() {
+        return "NaN".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    let sign = if value.is_sign_negative() { "-" } else { "" };
+    let magnitude = value.abs();
+    let body = match verb {
+        'e' | 'E' => exponent_form(&digits(magnitude, precision.map(|p| p + 1)), verb, precision),
+        'f' => match precision {
+            Some(precision) => format!("{magnitude:.precision$}"),
+            None => format!("{magnitude}"),
+        },
+        _ => general_form(magnitude, verb, precision),
+    };
+    format!("{sign}{body}")
+}
+
+/// What `%v` prints for a float64.
+pub fn shortest(value: f64) -> String {
+    format_float(value, 'g', None)
+}
+
+fn general_form(magnitude: f64, verb: char, precision: Option<usize>) -> String {
+    let wanted = precision.map(|p| p.max(1));
+    let mut digits = digits(magnitude, wanted);
+    if wanted.is_some() {
+        // Trailing zeros are no digits to Go once it has rounded.
+        let kept = digits.text.trim_end_matches('0').len();
+        digits.text.truncate(kept);
+    }
+    let count = i32::try_from(digits.text.len()).unwrap_or(i32::MAX);
+    let mut limit = wanted.map_or(6, |p| i32::try_from(p).unwrap_or(i32::MAX));
+    if wanted.is_some() && limit > count && count >= digits.point {
+        limit = count;
+    }
+    let exponent = digits.point - 1;
+    if exponent < -4 || exponent >= limit {
+        let verb = if verb == 'G' { 'E' } else { 'e' };
+        return exponent_form(&digits, verb, None);
+    }
+    plain_form(&digits)
+}
+
+/// At most `count` significant digits, or the shortest that read back.
+fn digits(magnitude: f64, count: Option<usize>) -> Digits {
+    if magnitude == 0.0 {
+        return Digits { text: String::new(), point: 0 };
+    }
+    let text = match count {
+        Some(count) => format!("{magnitude:.*e}", count.saturating_sub(1)),
+        None => format!("{magnitude:e}"),
+    };
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    Digits { text: mantissa.replace('.', ""), point: exponent.parse::<i32>().unwrap_or(0) + 1 }
+}
+
+fn exponent_form(digits: &Digits, verb: char, precision: Option<usize>) -> String {
+    let mut text = digits.text.clone();
+    if text.is_empty() {
+        text.push('0');
+    }
+    let exponent = if digits.text.is_empty() { 0 } else { digits.point - 1 };
+    let wanted = precision.map_or(text.len(), |p| p + 1);
+    while text.len() < wanted {
+        text.push('0');
+    }
+    if text.len() > 1 {
+        text.insert(1, '.');
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{text}{verb}{sign}{:02}", exponent.unsigned_abs())
+}
+
+fn plain_form(digits: &Digits) -> String {
+    if digits.text.is_empty() {
+        return "0".to_owned();
+    }
+    let length = digits.text.len();
+    match usize::try_from(digits.point) {
+        Ok(0) | Err(_) => format!("0.{}{}", "0".repeat(digits.point.unsigned_abs() as usize), digits.text),
+        Ok(point) if point >= length => format!("{}{}", digits.text, "0".repeat(point - length)),
+        Ok(point) => format!("{}.{}", &digits.text[..point], &digits.text[point..]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(1e6, "1e+06")]
+    #[case(100_000.0, "100000")]
+    #[case(123_456_789.0, "1.23456789e+08")]
+    #[case(0.0001, "0.0001")]
+    #[case(0.00001, "1e-05")]
+    #[case(0.0, "0")]
+    #[case(-0.0, "-0")]
+    #[case(1.5, "1.5")]
+    #[case(1e21, "1e+21")]
+    #[case(5e-324, "5e-324")]
+    #[case(f64::INFINITY, "+Inf")]
+    #[case(f64::NAN, "NaN")]
+    fn shortest_form(#[case] value: f64, #[case] want: &str) {
+        assert_eq!(shortest(value), want);
+    }
+
+    #[rstest]
+    #[case(3.14159, 'f', Some(2), "3.14")]
+    #[case(2.0, 'f', None, "2")]
+    #[case(1234.5678, 'e', Some(3), "1.235e+03")]
+    #[case(0.0, 'e', Some(2), "0.00e+00")]
+    #[case(1234.5678, 'g', Some(3), "1.23e+03")]
+    #[case(100.0, 'g', Some(3), "100")]
+    #[case(1e-7, 'G', None, "1E-07")]
+    #[case(1234567.0, 'g', Some(10), "1234567")]
+    fn with_precision(
+        #[case] value: f64,
+        #[case] verb: char,
+        #[case] precision: Option<usize>,
+        #[case] want: &str,
+    ) {
+        assert_eq!(format_float(value, verb, precision), want);
+    }
+}

@@ -1,0 +1,278 @@
+//! `semver` and `semverCompare`, as `Masterminds/semver` 1.5 reads versions and constraints.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::rc::Rc;
+
+use crate::template::dynamic::Val;
+use crate::template::error::Failure;
+use crate::template::function::Type::Str;
+use crate::template::function::{Function, arg, fixed};
+use crate::template::limits::Meter;
+
+pub(super) const FUNCTIONS: &[Function] =
+    &[fixed("semver", &[Str], semver), fixed("semverCompare", &[Str, Str], semver_compare)];
+
+/// A version; minor and patch may be left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::template) struct Version {
+    numbers: [i64; 3],
+    prerelease: String,
+    metadata: String,
+    original: String,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [major, minor, patch] = self.numbers;
+        write!(f, "{major}.{minor}.{patch}")?;
+        if !self.prerelease.is_empty() {
+            write!(f, "-{}", self.prerelease)?;
+        }
+        if !self.metadata.is_empty() {
+            write!(f, "+{}", self.metadata)?;
+        }
+        Ok(())
+    }
+}
+
+fn invalid() -> Failure {
+    Failure::new("Invalid Semantic Version")
+}
+
+impl Version {
+    fn parse(text: &str) -> Result<Self, Failure> {
+        let (rest, metadata) = match text.split_once('+') {
+            Some((rest, metadata)) => (rest, Some(metadata)),
+            None => (text, None),
+        };
+        let (rest, prerelease) = match rest.split_once('-') {
+            Some((rest, prerelease)) => (rest, Some(prerelease)),
+            None => (rest, None),
+        };
+        if !prerelease.is_none_or(is_identifier) || !metadata.is_none_or(is_identifier) {
+            return Err(invalid());
+        }
+        let mut numbers = [0; 3];
+        let parts: Vec<&str> = rest.strip_prefix('v').unwrap_or(rest).split('.').collect();
+        if parts.len() > 3 {
+            return Err(invalid());
+        }
+        for (number, part) in numbers.iter_mut().zip(parts) {
+            if part.is_empty() || !part.bytes().all(|byte| byte.is_ascii_digit()) {
+                return Err(invalid());
+            }
+            *number = part.parse().map_err(|_| {
+                Failure::new(format!(
+                    "Error parsing version segment: strconv.ParseInt: parsing \"{part}\": value out of range"
+                ))
+            })?;
+        }
+        Ok(Self {
+            numbers,
+            prerelease: prerelease.unwrap_or_default().to_owned(),
+            metadata: metadata.unwrap_or_default().to_owned(),
+            original: text.to_owned(),
+        })
+    }
+
+    /// What a template can read of it (in Go: methods without arguments).
+    pub(in crate::template) fn field(&self, name: &str) -> Option<Val> {
+        let [major, minor, patch] = self.numbers;
+        Some(match name {
+            "Major" => Val::Int64(major),
+            "Minor" => Val::Int64(minor),
+            "Patch" => Val::Int64(patch),
+            "Prerelease" => Val::str(&self.prerelease),
+            "Metadata" => Val::str(&self.metadata),
+            "Original" => Val::str(&self.original),
+            "String" => Val::str(self.to_string()),
+            _ => return None,
+        })
+    }
+
+    fn compare(&self, other: &Self) -> Ordering {
+        self.numbers.cmp(&other.numbers).then_with(|| {
+            match (self.prerelease.is_empty(), other.prerelease.is_empty()) {
+                (true, true) => Ordering::Equal,
+                (true, false) => Ordering::Greater,
+                (false, true) => Ordering::Less,
+                (false, false) => compare_prerelease(&self.prerelease, &other.prerelease),
+            }
+        })
+    }
+}
+
+fn is_identifier(text: &str) -> bool {
+    text.split('.')
+        .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'))
+}
+
+fn compare_prerelease(a: &str, b: &str) -> Ordering {
+    let (mut a, mut b) = (a.split('.'), b.split('.'));
+    loop {
+        let order = match (a.next(), b.next()) {
+            (None, None) => return Ordering::Equal,
+            (None, Some(_)) => return Ordering::Less,
+            (Some(_), None) => return Ordering::Greater,
+            (Some(a), Some(b)) => match (a.parse::<u64>(), b.parse::<u64>()) {
+                (Ok(a), Ok(b)) => a.cmp(&b),
+                (Ok(_), Err(_)) => Ordering::Less,
+                (Err(_), Ok(_)) => Ordering::Greater,
+                (Err(_), Err(_)) => a.cmp(b),
+            },
+        };
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+}
+
+fn semver(_: &Meter, args: &[Val]) -> Result<Val, Failure> {
+    Ok(Val::Version(Rc::new(Version::parse(&arg::chars(args, 0))?)))
+}
+
+fn semver_compare(_: &Meter, args: &[Val]) -> Result<Val, Failure> {
+    let constraints = constraints(&arg::chars(args, 0))?;
+    let version = Version::parse(&arg::chars(args, 1))?;
+    Ok(Val::Bool(constraints.iter().any(|all| all.iter().all(|constraint| constraint.admits(&version)))))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Equal,
+    NotEqual,
+    Greater,
+    Less,
+    GreaterOrEqual,
+    LessOrEqual,
+    Tilde,
+    Caret,
+}
+
+struct Constraint {
+    operator: Operator,
+    version: Version,
+    /// A part is `x` or, for the minor one, absent.
+    dirty: bool,
+    minor_dirty: bool,
+    patch_dirty: bool,
+}
+
+/// Alternatives joined by `||`, of parts joined by a comma.
+fn constraints(text: &str) -> Result<Vec<Vec<Constraint>>, Failure> {
+    let text = rewrite_ranges(text);
+    text.split("||").map(|all| all.split(',').map(constraint).collect()).collect()
+}
+
+/// `1.2 - 2.3` means `>= 1.2, <= 2.3`.
+fn rewrite_ranges(text: &str) -> String {
+    let rewritten: Vec<String> = text
+        .split("||")
+        .map(|all| {
+            let parts = all.split(',').map(|part| {
+                let words: Vec<&str> = part.split_whitespace().collect();
+                match words.as_slice() {
+                    [from, "-", to] => format!(">= {from}, <= {to}"),
+                    _ => part.to_owned(),
+                }
+            });
+            parts.collect::<Vec<_>>().join(",")
+        })
+        .collect();
+    rewritten.join("||")
+}
+
+fn constraint(text: &str) -> Result<Constraint, Failure> {
+    let improper = || Failure::new(format!("improper constraint: {text}"));
+    let trimmed = text.trim();
+    let end = trimmed.find(|c| !"=!<>~^".contains(c)).unwrap_or(trimmed.len());
+    let operator = match &trimmed[..end] {
+        "" | "=" => Operator::Equal,
+        "!=" => Operator::NotEqual,
+        ">" => Operator::Greater,
+        "<" => Operator::Less,
+        ">=" | "=>" => Operator::GreaterOrEqual,
+        "<=" | "=<" => Operator::LessOrEqual,
+        "~" | "~>" => Operator::Tilde,
+        "^" => Operator::Caret,
+        _ => return Err(improper()),
+    };
+    let written = trimmed[end..].trim_start();
+    let core_end = written.find(['-', '+']).unwrap_or(written.len());
+    let (core, suffix) = written.split_at(core_end);
+    let prerelease = suffix.split('+').next().unwrap_or_default();
+    let parts: Vec<&str> = core.strip_prefix('v').unwrap_or(core).split('.').collect();
+    let is_x = |part: &str| matches!(part, "x" | "X" | "*");
+    let is_part =
+        |part: &&str| is_x(part) || (!part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+    if parts.len() > 3 || !parts.iter().all(|part| is_part(&part)) {
+        return Err(improper());
+    }
+    let mut found = (false, false, false);
+    let plain = match parts.as_slice() {
+        [major, ..] if is_x(major) => {
+            found.0 = true;
+            "0.0.0".to_owned()
+        }
+        [major] => {
+            found = (true, true, false);
+            format!("{major}.0.0{prerelease}")
+        }
+        [major, minor, ..] if is_x(minor) => {
+            found = (true, true, false);
+            format!("{major}.0.0{prerelease}")
+        }
+        [major, minor, patch] if is_x(patch) => {
+            found = (true, false, true);
+            format!("{major}.{minor}.0{prerelease}")
+        }
+        _ => written.to_owned(),
+    };
+    let version = Version::parse(&plain).map_err(|_| improper())?;
+    Ok(Constraint { operator, version, dirty: found.0, minor_dirty: found.1, patch_dirty: found.2 })
+}
+
+impl Constraint {
+    fn admits(&self, version: &Version) -> bool {
+        let order = version.compare(&self.version);
+        let ([major, minor, _], [own_major, own_minor, _]) = (version.numbers, self.version.numbers);
+        // A prerelease is only admitted by who asks for prereleases.
+        let hidden = !version.prerelease.is_empty() && self.version.prerelease.is_empty();
+        if self.operator == Operator::NotEqual {
+            return match (self.dirty, hidden) {
+                (false, _) => order != Ordering::Equal,
+                (true, true) => false,
+                (true, false) => own_major != major || own_minor != minor && !self.minor_dirty,
+            };
+        }
+        if hidden {
+            return false;
+        }
+        let within_dirty = || major <= own_major && (minor <= own_minor || self.minor_dirty);
+        match self.operator {
+            Operator::Equal if self.dirty => self.tilde(version, order),
+            Operator::Equal => order == Ordering::Equal,
+            Operator::NotEqual => order != Ordering::Equal,
+            Operator::Greater => order == Ordering::Greater,
+            Operator::GreaterOrEqual => order != Ordering::Less,
+            Operator::Less if self.dirty => within_dirty(),
+            Operator::Less => order == Ordering::Less,
+            Operator::LessOrEqual if self.dirty => within_dirty(),
+            Operator::LessOrEqual => order != Ordering::Greater,
+            Operator::Tilde => self.tilde(version, order),
+            Operator::Caret => order != Ordering::Less && major == own_major,
+        }
+    }
+
+    fn tilde(&self, version: &Version, order: Ordering) -> bool {
+        if order == Ordering::Less {
+            return false;
+        }
+        if self.version.numbers == [0; 3] && !self.minor_dirty && !self.patch_dirty {
+            return true;
+        }
+        let ([major, minor, _], [own_major, own_minor, _]) = (version.numbers, self.version.numbers);
+        major == own_major && (minor == own_minor || self.minor_dirty)
+    }
+}

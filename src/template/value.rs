@@ -1,0 +1,58 @@
+//! What a template is rendered with.
+
+use std::collections::BTreeMap;
+
+/// A value as Go's `interface{}` holds it after `encoding/json` or `sigs.k8s.io/yaml` decoded it.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub enum Value {
+    /// `nil`.
+    #[default]
+    Nil,
+    /// `bool`.
+    Bool(bool),
+    /// `int`; decoded documents hold none, their numbers are [`Value::Float`].
+    Int(i64),
+    /// `float64`.
+    Float(f64),
+    /// `string`.
+    String(String),
+    /// `[]interface{}`.
+    List(Vec<Value>),
+    /// `map[string]interface{}`; templates see its keys in order.
+    Map(BTreeMap<String, Value>),
+}
+
+impl From<serde_json::Value> for Value {
+    /// Every number becomes a float, as in Go: a parameter `1000000` prints as `1e+06`
+    /// (KUDO v1beta1, parameter conversion).
+    fn from(json: serde_json::Value) -> Self {
+        match json {
+            serde_json::Value::Null => Self::Nil,
+            serde_json::Value::Bool(b) => Self::Bool(b),
+            serde_json::Value::Number(n) => Self::Float(n.as_f64().unwrap_or(f64::NAN)),
+            serde_json::Value::String(s) => Self::String(s),
+            serde_json::Value::Array(items) => Self::List(items.into_iter().map(Self::from).collect()),
+            serde_json::Value::Object(map) => {
+                Self::Map(map.into_iter().map(|(key, value)| (key, Self::from(value))).collect())
+            }
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::String(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::String(text)
+    }
+}
+
+impl<K: Into<String>, V: Into<Value>> FromIterator<(K, V)> for Value {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
+        Self::Map(entries.into_iter().map(|(key, value)| (key.into(), value.into())).collect())
+    }
+}
