@@ -128,7 +128,6 @@ fn freeze(options: &Options) -> ValidatingAdmissionPolicy {
     let validations = vec![
         guard(
             &unless_locked(&format!("variables.sameVersion && ({parameters})")),
-            "Invalid",
             "the spec of an Instance is frozen while a plan is scheduled or runs",
             &about(
                 "the spec is frozen while plan ' + variables.holder + ' is ' + variables.state + '; wait until it has ended",
@@ -136,7 +135,6 @@ fn freeze(options: &Options) -> ValidatingAdmissionPolicy {
         ),
         guard(
             &unless_locked(execution),
-            "Invalid",
             "a plan that is scheduled or runs is neither cancelled nor replaced by an edit",
             &about(
                 "spec.planExecution is frozen while plan ' + variables.holder + ' is ' + variables.state + '; wait until it has ended",
@@ -144,7 +142,6 @@ fn freeze(options: &Options) -> ValidatingAdmissionPolicy {
         ),
         guard(
             &unless_locked(&keeps_finalizer),
-            "Forbidden",
             "our finalizer stays while a plan is scheduled or runs",
             &about(
                 "finalizer kudo.dev.instance.cleanup stays while plan ' + variables.holder + ' is ' + variables.state + '; wait until it has ended",
@@ -161,7 +158,6 @@ fn plan_execution(options: &Options) -> ValidatingAdmissionPolicy {
         guard(
             "variables.sameExecution || (variables.newPlan == '' && variables.newUid == '' && variables.newStatus == '') \
              || (variables.newPlan != '' && variables.newUid != '' && variables.newStatus == 'NEVER_RUN')",
-            "Invalid",
             "spec.planExecution is changed only to nothing, or to a planName with a uid and status NEVER_RUN",
             &about(
                 "spec.planExecution is changed only to nothing, or to a planName with a uid and status NEVER_RUN; it asks for status ' + (variables.newStatus == '' ? 'none' : variables.newStatus)",
@@ -169,7 +165,6 @@ fn plan_execution(options: &Options) -> ValidatingAdmissionPolicy {
         ),
         guard(
             "variables.sameExecution || variables.newUid == '' || !variables.usedUp",
-            "Invalid",
             "spec.planExecution.uid is that of a run that has ended; a new run needs a new uid",
             &about("spec.planExecution.uid is that of a run that has ended; a new run needs a new uid"),
         ),
@@ -178,7 +173,6 @@ fn plan_execution(options: &Options) -> ValidatingAdmissionPolicy {
             "variables.newStamp == variables.oldStamp || variables.newStamp == '' \
              || (variables.newStamp.size() > 96 && variables.newStamp.endsWith('}') && variables.newStamp.substring(0, 96)\
              .matches('^\\\\{\"v\":1,\"hash\":\"sha256:[0-9a-f]{64}\",\"(spec|ref)\":'))",
-            "Invalid",
             "annotation interlock.dev/last-applied-spec is written by Interlock; leave it as it is, or drop it",
             &about(
                 "annotation interlock.dev/last-applied-spec is written by Interlock; leave it as it is, or drop it",
@@ -190,21 +184,19 @@ fn plan_execution(options: &Options) -> ValidatingAdmissionPolicy {
 
 fn status(options: &Options) -> ValidatingAdmissionPolicy {
     let ours = meta::condition::OURS.map(cel_string).join(", ");
-    let conditions = |object: &str| {
-        format!("{object}.?status.?conditions.orValue([]).filter(c, c.?type.orValue('') in [{ours}])")
+    let of_type = |object: &str| {
+        format!("{object}.?status.?conditions.orValue([]).filter(c, c.?type.orValue('') == t)")
     };
     let validations = vec![
         guard(
             "object.?status.?planStatus.orValue({}) == oldObject.?status.?planStatus.orValue({})",
-            "Forbidden",
             "status.planStatus is written by Interlock only",
             &about(
                 "status.planStatus is written by Interlock only, and not by ' + request.userInfo.username",
             ),
         ),
         guard(
-            &format!("{} == {}", conditions("object"), conditions("oldObject")),
-            "Forbidden",
+            &format!("[{ours}].all(t, {} == {})", of_type("object"), of_type("oldObject")),
             "the conditions Ready, PlanRunning, Stalled, SpecDrift and SpecStamped are written by Interlock only",
             &about(
                 "the conditions Ready, PlanRunning, Stalled, SpecDrift and SpecStamped are written by Interlock only, and not by ' + request.userInfo.username",
@@ -225,12 +217,13 @@ fn about(text: &str) -> String {
     format!("'Instance ' + request.namespace + '/' + request.name + ': {text}{end}")
 }
 
-fn guard(expression: &str, reason: &str, message: &str, message_expression: &str) -> Validation {
+/// `Invalid`, as kubectl then prints the text alone, and not the whole patch before it.
+fn guard(expression: &str, message: &str, message_expression: &str) -> Validation {
     Validation {
         expression: expression.to_owned(),
         message: Some(message.to_owned()),
         message_expression: Some(message_expression.to_owned()),
-        reason: Some(reason.to_owned()),
+        reason: Some("Invalid".to_owned()),
     }
 }
 

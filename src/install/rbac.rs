@@ -75,9 +75,10 @@ fn controller_rules() -> Vec<PolicyRule> {
         // What packages made is watched, so that their plans go on by events. Secrets are not
         // among it: a right to list them is a right to read them all.
         rule([""], ["configmaps", "persistentvolumeclaims", "pods", "serviceaccounts", "services"], READ),
-        rule(["apps"], ["daemonsets", "deployments", "replicasets", "statefulsets"], READ),
+        rule(["apps"], ["daemonsets", "deployments", "statefulsets"], READ),
         rule(["batch"], ["cronjobs", "jobs"], READ),
-        rule(["apiextensions.k8s.io"], ["customresourcedefinitions"], READ),
+        rule(["networking.k8s.io"], ["ingresses"], READ),
+        rule(["policy"], ["poddisruptionbudgets"], READ),
         rule(["events.k8s.io"], ["events"], ["create", "patch"]),
         rule(
             ["admissionregistration.k8s.io"],
