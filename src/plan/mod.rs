@@ -1,8 +1,14 @@
 //! KUDO's plan engine as a pure room: what a package means, what a change triggers, how a run
 //! goes on, and what an edit that admission never saw leads to. No client, no clock.
 
+pub mod advance;
+pub mod apply;
 pub mod basis;
+pub mod check;
+pub mod delete;
 pub mod drift;
+pub mod enhance;
+pub mod errors;
 pub mod health;
 pub mod history;
 pub mod lock;
@@ -11,7 +17,10 @@ pub mod next;
 pub mod observe;
 pub mod package;
 pub mod progress;
+pub mod render;
 pub mod run;
 pub mod state;
+pub mod task;
 pub mod trigger;
 pub mod uid;
+pub mod values;

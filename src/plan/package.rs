@@ -4,7 +4,7 @@
 //! that Instances of it can still be judged and a run fails at the task that is wrong.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::api::kudo::{OperatorVersionSpec, Parameter, Plan, Task};
 use crate::api::object::NamespacedName;
 use crate::api::stamp::hex;
+use crate::template::{ParseError, Template};
 
 /// SHA-256 of an OperatorVersion's spec; a run records the one it started with.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -36,6 +37,7 @@ pub struct Package {
     pub hash: PackageHash,
     parameters: BTreeMap<String, usize>,
     tasks: BTreeMap<String, usize>,
+    parsed: Arc<BTreeMap<String, OnceLock<Result<Template, ParseError>>>>,
 }
 
 impl Package {
@@ -55,7 +57,9 @@ impl Package {
         };
         let parameters = by_name(spec.parameters.iter().flatten().map(|p| p.name.as_ref()).collect());
         let tasks = by_name(spec.tasks.iter().flatten().map(|t| t.name.as_ref()).collect());
-        Self { key, spec: Arc::new(spec), hash, parameters, tasks }
+        let files = spec.templates.iter().flatten();
+        let parsed = Arc::new(files.map(|(file, _)| (file.clone(), OnceLock::new())).collect());
+        Self { key, spec: Arc::new(spec), hash, parameters, tasks, parsed }
     }
 
     /// A plan by name.
@@ -86,6 +90,12 @@ impl Package {
     /// A template by file name.
     pub fn template(&self, name: &str) -> Option<&str> {
         self.spec.templates.as_ref()?.get(name).map(String::as_str)
+    }
+
+    /// A template by file name, parsed when it is first asked for.
+    pub fn parsed(&self, name: &str) -> Option<Result<&Template, &ParseError>> {
+        let text = self.template(name)?;
+        Some(self.parsed.get(name)?.get_or_init(|| Template::parse(name, text)).as_ref())
     }
 
     /// Name of the Operator, empty when the spec names none.

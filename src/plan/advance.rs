@@ -1,0 +1,277 @@
+//! One call of the engine: how far a run can go on what was observed.
+//!
+//! Phases of a plan and steps of a phase run one after another where their strategy is `serial`,
+//! else at the same time: the writes of all of them are named at once. The tasks of a step are
+//! taken in order, each whatever became of the others, and those that are done are never taken
+//! again (KUDO `workflow/engine.go: Execute`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::api::kudo::{ExecutionStatus, Phase, PhaseStatus, Step as StepSpec, StepStatus};
+use crate::effect::ChildWrite;
+use crate::plan::errors::{TaskError, reason};
+use crate::plan::observe::{Fatal, Observed, PlanState, Step, Subject};
+use crate::plan::render::Site;
+use crate::plan::run::Run;
+use crate::plan::state::{Event, Level, change};
+use crate::plan::task::{self, BuildError, Claims, Progress, TaskKind};
+use crate::plan::values;
+use crate::template;
+
+/// Carries a run on, as far as what was observed allows. Asked again with what it needed and
+/// with the answers to its writes, until it asks for nothing more. A run that is over stays as
+/// it is.
+pub fn advance(run: &Run<'_>, mut state: PlanState, observed: &Observed) -> Step {
+    if state.status.status.is_terminal() {
+        return Step { state, ..Step::default() };
+    }
+    change(Level::Plan, &mut state.status.status, Event::Reached);
+    state.status.message = None;
+    let mut step = Step::default();
+    if let Err(end) = walk(run, &mut state, observed, &mut step) {
+        change(Level::Plan, &mut state.status.status, Event::Ended);
+        state.status.message = end.on_plan.then(|| end.message.clone());
+        state.done.clear();
+        let fatal = Fatal { reason: end.reason.to_owned(), message: end.event_text() };
+        return Step { state, fatal: Some(fatal), ..Step::default() };
+    }
+    if state.status.status.is_terminal() {
+        state.done.clear();
+    }
+    Step { state, ..step }
+}
+
+/// What ended a run.
+struct End {
+    reason: &'static str,
+    message: String,
+    on_plan: bool,
+}
+
+/// How KUDO's `ExecutionError` begins.
+const PREFIX: &str = "Error during execution: ";
+
+impl End {
+    fn event_text(&self) -> String {
+        if self.message.starts_with(PREFIX) {
+            self.message.clone()
+        } else {
+            format!("{PREFIX}{}", self.message)
+        }
+    }
+
+    fn of_plan(run: &Run<'_>, reason: &'static str, what: &str) -> Self {
+        let message = format!("{}/{} fatal error: {what}", run.instance.namespace, run.instance.name);
+        Self { reason, message, on_plan: true }
+    }
+
+    /// A phase or step that failed for good in a plan that is recorded as running.
+    fn recorded(run: &Run<'_>, name: &str, message: Option<&str>) -> Self {
+        let what = format!("{}.{name} had failed before", run.plan);
+        let end = Self::of_plan(run, reason::FAILED_BEFORE, &what);
+        Self { message: message.map_or(end.message, str::to_owned), on_plan: false, ..end }
+    }
+
+    fn inside(run: &Run<'_>, reason: &'static str, what: &str) -> Self {
+        Self { on_plan: false, ..Self::of_plan(run, reason, what) }
+    }
+}
+
+/// What the walk through a plan carries along.
+struct Walk<'a> {
+    run: &'a Run<'a>,
+    params: &'a BTreeMap<String, template::Value>,
+    observed: &'a Observed,
+    claims: Claims,
+}
+
+fn is_serial(strategy: Option<&str>) -> bool {
+    strategy == Some("serial")
+}
+
+fn walk(run: &Run<'_>, state: &mut PlanState, observed: &Observed, out: &mut Step) -> Result<(), End> {
+    let plan = run.package.plan(run.plan).ok_or_else(|| {
+        End::of_plan(run, reason::INVALID_PLAN, &format!("could not find required plan: {}", run.plan))
+    })?;
+    let params = values::parameters(run.package, run.values)
+        .map_err(|error| End::of_plan(run, reason::INVALID_PARAMS, &error.to_string()))?;
+    let mut walk = Walk { run, params: &params, observed, claims: Claims::default() };
+    let mut complete = true;
+    for phase in plan.phases.iter().flatten() {
+        let done = walk.phase(phase, state, out)?;
+        complete &= done;
+        if !done && is_serial(plan.strategy.as_deref()) {
+            break;
+        }
+    }
+    if complete {
+        change(Level::Plan, &mut state.status.status, Event::Finished);
+    }
+    Ok(())
+}
+
+impl Walk<'_> {
+    /// Goes through a phase; whether it is complete.
+    fn phase(&mut self, phase: &Phase, state: &mut PlanState, out: &mut Step) -> Result<bool, End> {
+        let name = phase.name.as_deref().unwrap_or_default();
+        let PlanState { status, done, unsaved } = state;
+        let mut record = Record { done, unsaved };
+        let found = status.phases.iter_mut().flatten().find(|p| p.name == name);
+        let entry = found.ok_or_else(|| {
+            let what = format!(" missing phase status: {}.{name}", self.run.plan);
+            End::of_plan(self.run, reason::MISSING_PHASE, &what)
+        })?;
+        match entry.status {
+            ExecutionStatus::Complete => return Ok(true),
+            ExecutionStatus::FatalError => {
+                return Err(End::recorded(self.run, name, entry.message.as_deref()));
+            }
+            _ => {}
+        }
+        change(Level::Phase, &mut entry.status, Event::Reached);
+        entry.message = None;
+        let mut complete = true;
+        for step in phase.steps.iter().flatten() {
+            match self.step(name, step, entry, &mut record, out) {
+                Ok(done) => complete &= done,
+                Err(end) => {
+                    change(Level::Phase, &mut entry.status, Event::Ended);
+                    return Err(end);
+                }
+            }
+            if !complete && is_serial(phase.strategy.as_deref()) {
+                break;
+            }
+        }
+        if complete {
+            change(Level::Phase, &mut entry.status, Event::Finished);
+        }
+        Ok(complete)
+    }
+
+    /// Goes through a step; whether it is complete.
+    fn step(
+        &mut self,
+        phase: &str,
+        step: &StepSpec,
+        entry: &mut PhaseStatus,
+        record: &mut Record<'_>,
+        out: &mut Step,
+    ) -> Result<bool, End> {
+        let name = step.name.as_deref().unwrap_or_default();
+        let Some(status) = entry.steps.iter_mut().flatten().find(|s| s.name == name) else {
+            let what = format!(" missing step status: {}.{phase}.{name}", self.run.plan);
+            let end = End::inside(self.run, reason::MISSING_STEP, &what);
+            entry.message = Some(end.message.clone());
+            return Err(end);
+        };
+        match status.status {
+            ExecutionStatus::Complete => return Ok(true),
+            ExecutionStatus::FatalError => {
+                return Err(End::recorded(self.run, name, status.message.as_deref()));
+            }
+            _ => {}
+        }
+        change(Level::Step, &mut status.status, Event::Reached);
+        status.message = None;
+        self.tasks((phase, name), step, status, record, out).inspect_err(|end| {
+            change(Level::Step, &mut status.status, Event::Ended);
+            status.message = Some(end.message.clone());
+        })
+    }
+
+    fn tasks(
+        &mut self,
+        (phase, name): (&str, &str),
+        step: &StepSpec,
+        status: &mut StepStatus,
+        record: &mut Record<'_>,
+        out: &mut Step,
+    ) -> Result<bool, End> {
+        let Record { done, unsaved } = record;
+        let key = format!("{phase}/{name}");
+        let tasks = || step.tasks.iter().flatten();
+        for (i, task) in tasks().enumerate() {
+            let again = tasks().take(i).any(|earlier| earlier == task);
+            if again || done.get(&key).is_some_and(|done| done.contains(task)) {
+                continue;
+            }
+            let site = Site { run: self.run, params: self.params, phase, step: name, task };
+            match self.task(&site) {
+                Ok(progress) => {
+                    if progress.done {
+                        done.entry(key.clone()).or_default().insert(task.clone());
+                    }
+                    gather(progress, unsaved, out);
+                }
+                Err(TaskEnd::Retry(error)) => {
+                    let message =
+                        format!("A transient error when executing task {}. Will retry. {error}", site.path());
+                    change(Level::Step, &mut status.status, Event::Failed);
+                    status.message = Some(message.clone());
+                    out.stalled.get_or_insert(message);
+                }
+                Err(TaskEnd::Over(end)) => return Err(end),
+            }
+        }
+        let complete = tasks().all(|task| done.get(&key).is_some_and(|done| done.contains(task)));
+        if complete {
+            done.remove(&key);
+            change(Level::Step, &mut status.status, Event::Finished);
+        }
+        Ok(complete)
+    }
+
+    fn task(&mut self, site: &Site<'_>) -> Result<Progress, TaskEnd> {
+        let path = site.path();
+        let build = |error: &BuildError| {
+            let what = format!(" failed to build task {path}: {error}");
+            TaskEnd::Over(End::inside(self.run, reason::TASK_BUILD, &what))
+        };
+        let definition = self.run.package.task(site.task).ok_or_else(|| {
+            let what = format!(" missing task {path}");
+            TaskEnd::Over(End::inside(self.run, reason::UNKNOWN_TASK, &what))
+        })?;
+        let kind = TaskKind::build(definition).map_err(|error| build(&error))?;
+        task::advance(site, kind, self.observed, &mut self.claims).map_err(|error| match error {
+            TaskError::Transient(error) => TaskEnd::Retry(error),
+            TaskError::Build(error) => build(&error),
+            TaskError::Fatal { reason, cause } => {
+                let instance = self.run.instance;
+                let (namespace, name) = (&instance.namespace, &instance.name);
+                let message = format!("{PREFIX}fatal error: {namespace}/{name} failed in {path}: {cause}");
+                TaskEnd::Over(End { reason, message, on_plan: false })
+            }
+        })
+    }
+}
+
+/// What a run records beside its status.
+struct Record<'s> {
+    /// Finished tasks by `phase/step`.
+    done: &'s mut BTreeMap<String, BTreeSet<String>>,
+    unsaved: &'s mut BTreeSet<Subject>,
+}
+
+enum TaskEnd {
+    Retry(String),
+    Over(End),
+}
+
+fn gather(progress: Progress, unsaved: &mut BTreeSet<Subject>, out: &mut Step) {
+    let Progress { lane, needs, waiting, notes, dealt_with, done: _ } = progress;
+    let subject = |write: &ChildWrite| write.key().map(|key| Subject::new(&key.gvk, &key.name));
+    out.save_first |= lane.iter().filter_map(subject).any(|subject| unsaved.contains(&subject));
+    unsaved.extend(dealt_with);
+    if !lane.is_empty() {
+        out.effects.push(lane);
+    }
+    out.needs.extend(needs);
+    out.waiting.extend(waiting);
+    out.notes.extend(notes);
+}
+
+#[cfg(test)]
+mod sim;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! The Apply task: each object is made or merged, then all must become healthy.
+
+use serde_json::Value;
+
+use crate::api::meta;
+use crate::api::object::{Gvk, ObjectKey, meta_str};
+use crate::effect::ChildWrite;
+use crate::plan::enhance::{self, Wanted};
+use crate::plan::errors::{Request, TaskError, is_stale, reason};
+use crate::plan::health::{self, Health};
+use crate::plan::merge;
+use crate::plan::observe::{Need, Observed, Seen, Served};
+use crate::plan::render::Site;
+use crate::plan::task::{Claims, Progress};
+
+/// Carries an Apply task on.
+pub fn apply(
+    site: &Site<'_>,
+    objects: Vec<Value>,
+    observed: &Observed,
+    claims: &Claims,
+) -> Result<Progress, TaskError> {
+    let mut progress = Progress::default();
+    let mut wanted = Vec::with_capacity(objects.len());
+    for object in objects {
+        match placed(site, object, observed, claims)? {
+            Place::Known(object) => wanted.push(object),
+            Place::Ask(need) => {
+                progress.needs.insert(need);
+            }
+            Place::Later(why) => progress.waiting.push(why),
+        }
+    }
+    progress.needs.extend(unseen(&wanted, observed));
+    if progress.needs.is_empty() {
+        write(site, &wanted, observed, &mut progress)?;
+    }
+    let settled = progress.needs.is_empty() && progress.lane.is_empty();
+    if settled {
+        judge(&wanted, observed, &mut progress)?;
+    }
+    progress.done = settled && progress.waiting.is_empty();
+    Ok(progress)
+}
+
+enum Place {
+    Known(Wanted),
+    Ask(Need),
+    Later(String),
+}
+
+fn placed(site: &Site<'_>, object: Value, observed: &Observed, claims: &Claims) -> Result<Place, TaskError> {
+    let gvk = Gvk::of(&object)
+        .ok_or_else(|| TaskError::fatal(reason::RENDERING, "the object names no kind".to_owned()))?;
+    let namespaced = match observed.kinds.get(&gvk) {
+        None => return Ok(Place::Ask(Need::Kind(gvk))),
+        Some(Served::Namespaced) => true,
+        Some(Served::Cluster) => false,
+        Some(Served::No) if !claims.promises(&gvk) => return Err(unknown_kind(&gvk)),
+        Some(Served::No | Served::Pending) => {
+            return Ok(Place::Later(format!("the API server does not serve {gvk} yet")));
+        }
+    };
+    enhance::enhance(site, object, namespaced).map(Place::Known)
+}
+
+fn unknown_kind(gvk: &Gvk) -> TaskError {
+    TaskError::fatal(
+        reason::ENHANCEMENT,
+        format!(
+            "fatal error: failed to determine if object {gvk} is namespaced: a resource with GVK {gvk} seems to \
+             be missing in API resource list"
+        ),
+    )
+}
+
+fn unseen<'a>(wanted: &'a [Wanted], observed: &'a Observed) -> impl Iterator<Item = Need> + 'a {
+    let seen = |key: &ObjectKey| observed.objects.contains_key(key) || observed.failures.contains_key(key);
+    wanted.iter().filter(move |w| !seen(&w.key)).map(|w| Need::Object(w.key.clone()))
+}
+
+/// Makes the lane, in order: the first object that failed stops it, as in KUDO.
+fn write(
+    site: &Site<'_>,
+    wanted: &[Wanted],
+    observed: &Observed,
+    progress: &mut Progress,
+) -> Result<(), TaskError> {
+    for Wanted { key, object } in wanted {
+        let seen = observed.objects.get(key);
+        if let Some(failure) = observed.failures.get(key) {
+            let request = match seen {
+                None => Request::Get,
+                Some(Seen::Absent) => Request::Create,
+                Some(Seen::Present(_)) => Request::Patch,
+            };
+            // A POST that finds no path is no conflict: looking again would not end.
+            let again = is_stale(failure) && (request == Request::Patch || failure.code == 409);
+            if request == Request::Get || !again {
+                return Err(TaskError::api(request, key, failure));
+            }
+            progress.needs.insert(Need::Object(key.clone()));
+            return Ok(());
+        }
+        match seen {
+            None => {}
+            Some(Seen::Absent) => progress.lane.push(ChildWrite::Create { object: merge::annotated(object) }),
+            Some(Seen::Present(current)) => match leaving(site, key, current) {
+                Some(why) => progress.waiting.push(why),
+                None => progress.lane.extend(patch(site, key, object, current)?),
+            },
+        }
+    }
+    Ok(())
+}
+
+/// Why an object is not written now: it goes away, and is made anew when it is gone.
+fn leaving(site: &Site<'_>, key: &ObjectKey, current: &Value) -> Option<String> {
+    if meta_str(current, "deletionTimestamp").is_some() {
+        return Some(format!("{key} is being deleted"));
+    }
+    let instance = site.run.instance;
+    let owners = current["metadata"]["ownerReferences"].as_array()?;
+    let former = owners.iter().any(|r| {
+        r["controller"] == true
+            && r["kind"] == "Instance"
+            && r["apiVersion"].as_str().is_some_and(|v| v.starts_with(meta::KUDO_GROUP))
+            && r["name"] == instance.name.as_str()
+            && r["uid"] != instance.uid.as_str()
+    });
+    former.then(|| format!("{key} belongs to a former Instance {} and is about to be removed", instance.name))
+}
+
+fn patch(
+    site: &Site<'_>,
+    key: &ObjectKey,
+    wanted: &Value,
+    current: &Value,
+) -> Result<Option<ChildWrite>, TaskError> {
+    let patch = merge::patch(wanted, current, &site.run.instance.uid).map_err(|error| {
+        let namespace = key.namespace.as_deref().unwrap_or_default();
+        let cause = format!("failed to patch a {} {namespace}/{}: {error}", key.gvk, key.name);
+        TaskError::fatal(reason::RENDERING, cause)
+    })?;
+    let resource_version = meta_str(current, "resourceVersion").unwrap_or_default().to_owned();
+    Ok(patch.map(|patch| ChildWrite::MergePatch { key: key.clone(), resource_version, patch }))
+}
+
+fn judge(wanted: &[Wanted], observed: &Observed, progress: &mut Progress) -> Result<(), TaskError> {
+    for Wanted { key, .. } in wanted {
+        let Some(Seen::Present(current)) = observed.objects.get(key) else { continue };
+        match health::of(current) {
+            Health::Healthy => {}
+            Health::Waiting(why) => progress.waiting.push(why),
+            Health::Failed(why) => {
+                let namespace = key.namespace.as_deref().unwrap_or_default();
+                let cause =
+                    format!("object {namespace}/{} is NOT healthy: fatal error: HealthUtil: {why}", key.name);
+                return Err(TaskError::fatal(reason::TERMINAL_STATE, cause));
+            }
+        }
+    }
+    Ok(())
+}

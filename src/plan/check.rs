@@ -1,0 +1,323 @@
+//! What is wrong with an OperatorVersion, found before anything runs.
+//!
+//! References and values are judged, absence is not: a package without plans, tasks or
+//! templates is a legal object, of which no Instance can be made.
+
+use std::collections::BTreeSet;
+
+use crate::api::kudo::{OperatorVersionSpec, Parameter, Plan, Step, Task};
+use crate::plan::task::{BuildError, TaskKind, parse_bool};
+use crate::template::Template;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Path of the field, such as `spec.plans[deploy].phases[0].name`.
+    pub field: String,
+    /// What is wrong with it.
+    pub what: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// Everything that is wrong with a package, in the order of its fields.
+pub fn problems(spec: &OperatorVersionSpec) -> Vec<Problem> {
+    let mut check = Check { spec, found: Vec::new() };
+    check.templates();
+    check.tasks();
+    check.parameters();
+    for (name, plan) in spec.plans.iter().flatten() {
+        check.plan(name, plan);
+    }
+    check.found
+}
+
+struct Check<'a> {
+    spec: &'a OperatorVersionSpec,
+    found: Vec<Problem>,
+}
+
+impl<'a> Check<'a> {
+    fn problem(&mut self, field: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) {
+        self.found.push(Problem { field: field.into(), what: what.into(), remedy: remedy.into() });
+    }
+
+    /// Names that must be there and differ.
+    fn name(&mut self, field: &str, name: Option<&'a str>, seen: &mut BTreeSet<&'a str>) -> &'a str {
+        let name = name.unwrap_or_default();
+        if name.is_empty() {
+            self.problem(format!("{field}.name"), "has no name", "give it a name");
+        } else if !seen.insert(name) {
+            let what = format!("the name \"{name}\" is used twice");
+            self.problem(format!("{field}.name"), what, "give each its own name");
+        }
+        name
+    }
+
+    /// Templates that a task names must parse; others are never read.
+    fn templates(&mut self) {
+        let named: BTreeSet<&str> =
+            self.spec.tasks.iter().flatten().flat_map(files).map(|(_, f)| f).collect();
+        for (file, text) in self.spec.templates.iter().flatten().filter(|(f, _)| named.contains(f.as_str())) {
+            if let Err(error) = Template::parse(file, text) {
+                let what = format!("line {}, {}: {error}", error.place.line, error.kind.construct());
+                self.problem(format!("spec.templates[{file}]"), what, "correct the template at that line");
+            }
+        }
+    }
+
+    fn tasks(&mut self) {
+        let mut names = BTreeSet::new();
+        for (i, task) in self.spec.tasks.iter().flatten().enumerate() {
+            let field = format!("spec.tasks[{i}]");
+            self.name(&field, task.name.as_deref(), &mut names);
+            self.task(&field, task);
+        }
+    }
+
+    fn task(&mut self, field: &str, task: &'a Task) {
+        match TaskKind::build(task) {
+            Err(error) => {
+                let (at, remedy) = blame(&error);
+                self.problem(format!("{field}.{at}"), error.to_string(), remedy);
+            }
+            Ok(TaskKind::Toggle { parameter, .. }) => self.toggle(field, parameter),
+            Ok(_) => {}
+        }
+        for (at, file) in files(task) {
+            if !self.spec.templates.as_ref().is_some_and(|templates| templates.contains_key(file)) {
+                let what = format!("there is no template \"{file}\"");
+                self.problem(
+                    format!("{field}.spec.{at}"),
+                    what,
+                    "add the template to spec.templates, or name another",
+                );
+            }
+        }
+    }
+
+    fn toggle(&mut self, field: &str, name: &str) {
+        let field = format!("{field}.spec.parameter");
+        let found = self.spec.parameters.iter().flatten().find(|p| p.name.as_deref() == Some(name));
+        let Some(parameter) = found else {
+            let what = format!("there is no parameter \"{name}\"");
+            return self.problem(field, what, "add the parameter to spec.parameters, or name another");
+        };
+        let kind = parameter.value_type.as_deref().unwrap_or("string");
+        let default = parameter.default.as_deref();
+        if matches!(kind, "array" | "map") {
+            let what = format!("the parameter \"{name}\" is of type {kind}");
+            self.problem(field, what, "name a parameter of type boolean");
+        } else if default.is_some_and(|text| parse_bool(text).is_none()) {
+            let what = format!("the default of parameter \"{name}\" is not true or false");
+            self.problem(field, what, "set the default of the parameter to true or false");
+        }
+    }
+
+    fn parameters(&mut self) {
+        let mut names = BTreeSet::new();
+        for (i, parameter) in self.spec.parameters.iter().flatten().enumerate() {
+            let field = format!("spec.parameters[{i}]");
+            self.name(&field, parameter.name.as_deref(), &mut names);
+            self.parameter(&field, parameter);
+        }
+    }
+
+    fn parameter(&mut self, field: &str, parameter: &Parameter) {
+        let trigger = parameter.trigger.as_deref().filter(|trigger| !trigger.is_empty());
+        if let Some(plan) = trigger
+            && !self.spec.plans.as_ref().is_some_and(|plans| plans.contains_key(plan))
+        {
+            let what = format!("there is no plan \"{plan}\"");
+            self.problem(format!("{field}.trigger"), what, "add the plan to spec.plans, or name another");
+        }
+    }
+
+    fn plan(&mut self, name: &str, plan: &'a Plan) {
+        let field = format!("spec.plans[{name}]");
+        if name.is_empty() {
+            self.problem(&field, "a plan has no name", "give the plan a name");
+        }
+        let mut phases = BTreeSet::new();
+        for (i, phase) in plan.phases.iter().flatten().enumerate() {
+            let field = format!("{field}.phases[{i}]");
+            self.name(&field, phase.name.as_deref(), &mut phases);
+            let mut steps = BTreeSet::new();
+            for (i, step) in phase.steps.iter().flatten().enumerate() {
+                let field = format!("{field}.steps[{i}]");
+                self.name(&field, step.name.as_deref(), &mut steps);
+                self.references(&field, step);
+            }
+        }
+        self.pipes(&field, plan);
+    }
+
+    fn references(&mut self, field: &str, step: &Step) {
+        for (i, name) in step.tasks.iter().flatten().enumerate() {
+            if self.find(name).is_none() {
+                let what = format!("there is no task \"{name}\"");
+                self.problem(
+                    format!("{field}.tasks[{i}]"),
+                    what,
+                    "add the task to spec.tasks, or name another",
+                );
+            }
+        }
+    }
+
+    /// Templates find what a Pipe task made by its key, so keys of a plan must differ.
+    fn pipes(&mut self, field: &str, plan: &Plan) {
+        let steps = plan.phases.iter().flatten().flat_map(|phase| phase.steps.iter().flatten());
+        let tasks = steps.flat_map(|step| step.tasks.iter().flatten()).filter_map(|name| self.find(name));
+        let pipes = tasks.filter(|task| task.kind.as_deref() == Some("Pipe"));
+        let keys = pipes.flat_map(|task| task.spec.iter().flat_map(|s| s.pipe.iter().flatten()));
+        let mut seen = BTreeSet::new();
+        let twice: BTreeSet<&str> =
+            keys.filter_map(|pipe| pipe.key.as_deref()).filter(|key| !seen.insert(*key)).collect();
+        for key in twice {
+            let what = format!("the pipe key \"{key}\" is used twice in this plan");
+            self.problem(field, what, "give each file of the plan's Pipe tasks its own key");
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<&'a Task> {
+        self.spec.tasks.iter().flatten().find(|task| task.name.as_deref() == Some(name))
+    }
+}
+
+/// Template files that a task of a known kind names, with the field that does.
+fn files(task: &Task) -> Vec<(String, &str)> {
+    let Some(spec) = &task.spec else { return Vec::new() };
+    match task.kind.as_deref().unwrap_or_default() {
+        "Apply" | "Delete" | "Toggle" => {
+            let files = spec.resources.iter().flatten().enumerate();
+            files.map(|(i, file)| (format!("resources[{i}]"), file.as_str())).collect()
+        }
+        "Pipe" => one("pod", spec.pod.as_deref()),
+        "KudoOperator" => one("parameterFile", spec.parameter_file.as_deref()),
+        _ => Vec::new(),
+    }
+}
+
+fn one<'f>(field: &str, file: Option<&'f str>) -> Vec<(String, &'f str)> {
+    file.filter(|file| !file.is_empty()).map(|file| (field.to_owned(), file)).into_iter().collect()
+}
+
+/// The field of a task that an error is about, and what to do.
+fn blame(error: &BuildError) -> (String, &'static str) {
+    let (field, remedy) = match error {
+        BuildError::UnknownKind(_) | BuildError::NotYet { .. } => {
+            ("kind", "use Apply, Delete, Toggle, Dummy, Pipe or KudoOperator")
+        }
+        BuildError::NoResources { .. } | BuildError::NoToggleResources => {
+            ("spec.resources", "list at least one template file")
+        }
+        BuildError::NoToggleParameter => ("spec.parameter", "name a boolean parameter"),
+        BuildError::NoPod => ("spec.pod", "name the template file of the Pod"),
+        BuildError::NoPipes => ("spec.pipe", "list at least one file"),
+        BuildError::PipeFile(i) => return (format!("spec.pipe[{i}]"), "set either file or envFile"),
+        BuildError::PipeKind(i) => return (format!("spec.pipe[{i}].kind"), "use Secret or ConfigMap"),
+        BuildError::PipeKey(i) => return (format!("spec.pipe[{i}].key"), "use letters, digits, _ and -"),
+        BuildError::NoPackage(_) => ("spec.package", "name the operator of the child"),
+        BuildError::NoOperatorVersion(_) => ("spec.operatorVersion", "name the version of the child"),
+    };
+    (field.to_owned(), remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn found(spec: Value) -> Vec<String> {
+        let spec: OperatorVersionSpec = serde_json::from_value(spec).unwrap();
+        let found = problems(&spec);
+        assert!(found.iter().all(|p| !p.remedy.is_empty()));
+        found.into_iter().map(|p| format!("{}: {}", p.field, p.what)).collect()
+    }
+
+    #[rstest]
+    #[case::nothing(json!({}))]
+    #[case::null_lists(json!({"plans": {"deploy": {"phases": null}}, "tasks": null, "parameters": null}))]
+    #[case::no_tasks(json!({"plans": {"deploy": {"phases": [{"name": "a", "steps": [{"name": "b"}]}]}}}))]
+    #[case::odd_strategy(json!({"plans": {"deploy": {"strategy": "sequential"}}}))]
+    #[case::a_broken_template_that_nobody_names(json!({"templates": {"notes.yaml": "{{ bad"}}))]
+    #[case::same_names_elsewhere(json!({"plans": {
+        "a": {"phases": [{"name": "p", "steps": [{"name": "s"}]}, {"name": "q", "steps": [{"name": "s"}]}]},
+        "b": {"phases": [{"name": "p"}]},
+    }}))]
+    fn what_is_absent_is_not_judged(#[case] spec: Value) {
+        assert_eq!(found(spec), Vec::<String>::new());
+    }
+
+    #[rstest]
+    #[case::phase_without_name(json!({"phases": [{}]}), "spec.plans[deploy].phases[0].name: has no name")]
+    #[case::step_without_name(json!({"phases": [{"name": "p", "steps": [{"name": ""}]}]}), "spec.plans[deploy].phases[0].steps[0].name: has no name")]
+    #[case::phases_of_one_name(json!({"phases": [{"name": "p"}, {"name": "p"}]}), "spec.plans[deploy].phases[1].name: the name \"p\" is used twice")]
+    #[case::steps_of_one_name(json!({"phases": [{"name": "p", "steps": [{"name": "s"}, {"name": "s"}]}]}), "spec.plans[deploy].phases[0].steps[1].name: the name \"s\" is used twice")]
+    #[case::unknown_task(json!({"phases": [{"name": "p", "steps": [{"name": "s", "tasks": ["t"]}]}]}), "spec.plans[deploy].phases[0].steps[0].tasks[0]: there is no task \"t\"")]
+    fn plans(#[case] plan: Value, #[case] expected: &str) {
+        assert_eq!(found(json!({"plans": {"deploy": plan}})), [expected]);
+    }
+
+    #[rstest]
+    #[case::no_name(json!({"kind": "Dummy"}), "spec.tasks[0].name: has no name")]
+    #[case::no_kind(json!({"name": "t"}), "spec.tasks[0].kind: unknown task kind ")]
+    #[case::unknown_kind(json!({"name": "t", "kind": "Exec"}), "spec.tasks[0].kind: unknown task kind Exec")]
+    #[case::apply(json!({"name": "t", "kind": "Apply"}), "spec.tasks[0].spec.resources: task validation error: apply task 't' has an empty resource list. if that's what you need, use a Dummy task instead")]
+    #[case::delete(json!({"name": "t", "kind": "Delete", "spec": {"resources": null}}), "spec.tasks[0].spec.resources: task validation error: delete task 't' has an empty resource list. if that's what you need, use a Dummy task instead")]
+    #[case::toggle(json!({"name": "t", "kind": "Toggle", "spec": {"parameter": "P"}}), "spec.tasks[0].spec.resources: task validation error: toggle task has an empty resource list. if that's what you need, use a Dummy task instead")]
+    #[case::toggle_what(json!({"name": "t", "kind": "Toggle", "spec": {"resources": ["a.yaml"]}}), "spec.tasks[0].spec.parameter: task validation error: Missing parameter to evaluate the Toggle Task")]
+    #[case::toggle_unknown(json!({"name": "t", "kind": "Toggle", "spec": {"resources": ["a.yaml"], "parameter": "X"}}), "spec.tasks[0].spec.parameter: there is no parameter \"X\"")]
+    #[case::toggle_list(json!({"name": "t", "kind": "Toggle", "spec": {"resources": ["a.yaml"], "parameter": "LIST"}}), "spec.tasks[0].spec.parameter: the parameter \"LIST\" is of type array")]
+    #[case::toggle_text(json!({"name": "t", "kind": "Toggle", "spec": {"resources": ["a.yaml"], "parameter": "TEXT"}}), "spec.tasks[0].spec.parameter: the default of parameter \"TEXT\" is not true or false")]
+    #[case::template(json!({"name": "t", "kind": "Apply", "spec": {"resources": ["a.yaml", "b.yaml"]}}), "spec.tasks[0].spec.resources[1]: there is no template \"b.yaml\"")]
+    #[case::pipe_pod(json!({"name": "t", "kind": "Pipe", "spec": {"pod": "b.yaml", "pipe": [{"file": "/f", "kind": "Secret", "key": "k"}]}}), "spec.tasks[0].spec.pod: there is no template \"b.yaml\"")]
+    #[case::pipe_no_pod(json!({"name": "t", "kind": "Pipe", "spec": {"pipe": [{"file": "/f", "kind": "Secret", "key": "k"}]}}), "spec.tasks[0].spec.pod: task validation error: pipe task has no pod template")]
+    #[case::pipe_files(json!({"name": "t", "kind": "Pipe", "spec": {"pod": "a.yaml"}}), "spec.tasks[0].spec.pipe: task validation error: pipe task has an empty pipe files list")]
+    #[case::pipe_both(json!({"name": "t", "kind": "Pipe", "spec": {"pod": "a.yaml", "pipe": [{"file": "/f", "envFile": "/f", "kind": "Secret", "key": "k"}]}}), "spec.tasks[0].spec.pipe[0]: task validation error: pipe file 0 must have either 'file' or 'envFile' field set but not both")]
+    #[case::pipe_kind(json!({"name": "t", "kind": "Pipe", "spec": {"pod": "a.yaml", "pipe": [{"file": "/f", "kind": "Pod", "key": "k"}]}}), "spec.tasks[0].spec.pipe[0].kind: task validation error: invalid pipe kind (must be Secret or ConfigMap): pipe file 0")]
+    #[case::pipe_key(json!({"name": "t", "kind": "Pipe", "spec": {"pod": "a.yaml", "pipe": [{"file": "/f", "kind": "Secret", "key": "a b"}]}}), "spec.tasks[0].spec.pipe[0].key: task validation error: invalid pipe key (only letters, numbers and _ and - are allowed): pipe file 0")]
+    #[case::child(json!({"name": "t", "kind": "KudoOperator", "spec": {"operatorVersion": "1"}}), "spec.tasks[0].spec.package: task validation error: kudo operator task 't' has an empty package name")]
+    #[case::child_version(json!({"name": "t", "kind": "KudoOperator", "spec": {"package": "p"}}), "spec.tasks[0].spec.operatorVersion: task validation error: kudo operator task 't' has an empty operatorVersion")]
+    #[case::child_file(json!({"name": "t", "kind": "KudoOperator", "spec": {"package": "p", "operatorVersion": "1", "parameterFile": "b.yaml"}}), "spec.tasks[0].spec.parameterFile: there is no template \"b.yaml\"")]
+    fn tasks(#[case] task: Value, #[case] expected: &str) {
+        let parameters = [
+            json!({"name": "P", "default": "true"}),
+            json!({"name": "LIST", "value-type": "array"}),
+            json!({"name": "TEXT", "default": "on"}),
+        ];
+        let spec = json!({"tasks": [task], "templates": {"a.yaml": ""}, "parameters": parameters});
+        assert_eq!(found(spec), [expected]);
+    }
+
+    #[rstest]
+    #[case::no_name(json!([{}]), "spec.parameters[0].name: has no name")]
+    #[case::twice(json!([{"name": "A"}, {"name": "A"}]), "spec.parameters[1].name: the name \"A\" is used twice")]
+    #[case::trigger(json!([{"name": "A", "trigger": "lost"}]), "spec.parameters[0].trigger: there is no plan \"lost\"")]
+    fn parameters(#[case] listed: Value, #[case] expected: &str) {
+        assert_eq!(found(json!({"parameters": listed, "plans": {"deploy": {}}})), [expected]);
+    }
+
+    #[test]
+    fn a_template_is_named_with_line_and_construct() {
+        let task = json!({"name": "t", "kind": "Apply", "spec": {"resources": ["a.yaml"]}});
+        let [problem] =
+            found(json!({"tasks": [task], "templates": {"a.yaml": "a: 1\nb: {{ bad"}})).try_into().unwrap();
+        assert!(problem.starts_with("spec.templates[a.yaml]: line "), "{problem}");
+    }
+
+    #[test]
+    fn pipe_keys_of_a_plan_differ() {
+        let pipe = |name: &str| {
+            let pipe = [json!({"file": "/f", "kind": "Secret", "key": "k"})];
+            json!({"name": name, "kind": "Pipe", "spec": {"pod": "a.yaml", "pipe": pipe}})
+        };
+        let steps = [json!({"name": "s", "tasks": ["one", "two"]})];
+        let plans = json!({"deploy": {"phases": [{"name": "p", "steps": steps}]}});
+        let spec = json!({"tasks": [pipe("one"), pipe("two")], "templates": {"a.yaml": ""}, "plans": plans});
+        assert_eq!(found(spec), ["spec.plans[deploy]: the pipe key \"k\" is used twice in this plan"]);
+    }
+}

@@ -1,0 +1,105 @@
+//! The Delete task: objects go, in the foreground, and the task waits until they are gone.
+
+use serde_json::Value;
+
+use crate::api::meta;
+use crate::api::object::{Gvk, ObjectKey, meta_str};
+use crate::effect::{ChildWrite, Note, Severity};
+use crate::plan::enhance::{self, Wanted};
+use crate::plan::errors::{Request, TaskError, is_stale, reason};
+use crate::plan::observe::{Need, Observed, Seen, Served};
+use crate::plan::render::Site;
+use crate::plan::task::Progress;
+
+/// Kinds that hold a user's data: never removed by us, whoever asks (group, kind).
+const KEPT: [(&str, &str); 4] = [
+    ("", "PersistentVolumeClaim"),
+    ("", "PersistentVolume"),
+    ("", "Namespace"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+];
+
+/// Carries a Delete task on. Objects of a kind that is not served are not there, and passed over.
+pub fn delete(site: &Site<'_>, objects: Vec<Value>, observed: &Observed) -> Result<Progress, TaskError> {
+    let mut progress = Progress::default();
+    for object in objects {
+        let Some(gvk) = Gvk::of(&object) else { continue };
+        let namespaced = match observed.kinds.get(&gvk) {
+            None => {
+                progress.needs.insert(Need::Kind(gvk));
+                continue;
+            }
+            Some(Served::Namespaced) => true,
+            Some(Served::Cluster) => false,
+            Some(Served::Pending | Served::No) => continue,
+        };
+        let Wanted { key, object } = enhance::enhance(site, object, namespaced)?;
+        one(&key, &object, observed, &mut progress)?;
+        // As in KUDO, the first request that fails stops the task.
+        if progress.needs.contains(&Need::Object(key.clone())) && observed.failures.contains_key(&key) {
+            break;
+        }
+    }
+    if !progress.needs.is_empty() {
+        progress.lane.clear();
+    }
+    progress.done = progress.needs.is_empty() && progress.lane.is_empty() && progress.waiting.is_empty();
+    if !progress.done {
+        progress.notes.clear();
+    }
+    Ok(progress)
+}
+
+fn one(
+    key: &ObjectKey,
+    wanted: &Value,
+    observed: &Observed,
+    progress: &mut Progress,
+) -> Result<(), TaskError> {
+    let seen = observed.objects.get(key);
+    if let Some(failure) = observed.failures.get(key) {
+        return match seen {
+            Some(Seen::Present(_)) if is_stale(failure) => {
+                progress.needs.insert(Need::Object(key.clone()));
+                Ok(())
+            }
+            Some(_) => Err(TaskError::api(Request::Delete, key, failure)),
+            None => Err(TaskError::api(Request::Get, key, failure)),
+        };
+    }
+    match seen {
+        None => {
+            progress.needs.insert(Need::Object(key.clone()));
+        }
+        Some(Seen::Absent) => {}
+        Some(Seen::Present(current)) => {
+            if let Some(why) = kept(key, wanted, current) {
+                progress.notes.push(why);
+            } else if meta_str(current, "deletionTimestamp").is_some() {
+                progress.waiting.push(format!("{key} is being deleted"));
+            } else {
+                let field = |name| meta_str(current, name).unwrap_or_default().to_owned();
+                progress.lane.push(ChildWrite::Delete {
+                    key: key.clone(),
+                    uid: field("uid"),
+                    resource_version: field("resourceVersion"),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The report of an object that is not removed; the task is done as if it were.
+fn kept(key: &ObjectKey, wanted: &Value, current: &Value) -> Option<Note> {
+    let annotated = |object: &Value| object["metadata"]["annotations"].get(meta::KEEP).is_some();
+    let why = if KEPT.contains(&(key.gvk.group.as_str(), key.gvk.kind.as_str())) {
+        "Interlock removes nothing that holds data".to_owned()
+    } else if annotated(current) || annotated(wanted) {
+        format!("it is annotated {}", meta::KEEP)
+    } else {
+        return None;
+    };
+    let message = format!("{key} is kept: {why}; delete it yourself if it is not needed any more");
+    Some(Note { severity: Severity::Warning, reason: reason::KEPT.to_owned(), message })
+}

@@ -1,0 +1,145 @@
+//! How a task fails: for now or for good, with KUDO's texts and event reasons.
+
+use crate::api::object::ObjectKey;
+use crate::effect::ApiFailure;
+use crate::plan::task::BuildError;
+
+/// Reasons of Events about runs that failed, as KUDO names them unless noted.
+pub mod reason {
+    /// A step names a task that the package does not have.
+    pub const UNKNOWN_TASK: &str = "UnknownTaskName";
+    /// A task cannot be made from its definition.
+    pub const TASK_BUILD: &str = "TaskBuildError";
+    /// The run's record has no such phase.
+    pub const MISSING_PHASE: &str = "MissingPhaseStatus";
+    /// The run's record has no such step.
+    pub const MISSING_STEP: &str = "MissingStepStatus";
+    /// A template does not render, or what it renders is no object.
+    pub const RENDERING: &str = "TaskRenderingError";
+    /// A rendered object cannot be made one of the Instance's.
+    pub const ENHANCEMENT: &str = "TaskEnhancementError";
+    /// A Dummy task that was told to fail.
+    pub const DUMMY: &str = "DummyTaskError";
+    /// A Toggle task whose parameter is no boolean.
+    pub const TOGGLE: &str = "ToggleTaskError";
+    /// An object failed in a way that it never recovers from.
+    pub const TERMINAL_STATE: &str = "FailedTerminalStateError";
+    /// The package does not have the plan (defined by KUDO, never emitted there).
+    pub const INVALID_PLAN: &str = "InvalidPlan";
+    /// A parameter has no usable value (defined by KUDO, never emitted there).
+    pub const INVALID_PARAMS: &str = "InvalidParams";
+    /// The API server refuses an object for good; ours, KUDO tries again for ever.
+    pub const REFUSED: &str = "ObjectRefused";
+    /// The namespace is being terminated; ours.
+    pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
+    /// A phase or step is recorded as failed for good in a plan that runs; ours.
+    pub const FAILED_BEFORE: &str = "FailedBefore";
+    /// An object that a Delete task names is kept; ours.
+    pub const KEPT: &str = "ObjectKept";
+}
+
+/// Why a task did not go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskError {
+    /// It may pass; the task is tried again.
+    Transient(String),
+    /// It is no task that can be carried out.
+    Build(BuildError),
+    /// It ends the run.
+    Fatal {
+        /// Event reason, one of [`reason`].
+        reason: &'static str,
+        /// What went wrong.
+        cause: String,
+    },
+}
+
+impl TaskError {
+    /// An error that ends the run.
+    pub fn fatal(reason: &'static str, cause: impl Into<String>) -> Self {
+        Self::Fatal { reason, cause: cause.into() }
+    }
+
+    /// A look-up or write that the API server did not answer with success.
+    pub fn api(request: Request, key: &ObjectKey, failure: &ApiFailure) -> Self {
+        let cause = request.text(key, failure);
+        match judge(failure) {
+            Judgement::Transient => Self::Transient(cause),
+            Judgement::Permanent => Self::fatal(reason::REFUSED, cause),
+            Judgement::NamespaceGoes => Self::fatal(reason::NAMESPACE_TERMINATING, cause),
+        }
+    }
+}
+
+/// A request whose failure is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// A look-up.
+    Get,
+    /// The first write of an object.
+    Create,
+    /// A later write.
+    Patch,
+    /// A removal.
+    Delete,
+}
+
+impl Request {
+    /// KUDO shows a failed patch with the object, other failures as the server words them.
+    fn text(self, key: &ObjectKey, failure: &ApiFailure) -> String {
+        let said = match failure.message.as_str() {
+            "" => format!("{} {key}: the API server answered {}", self.verb(), answer(failure)),
+            said => said.to_owned(),
+        };
+        match self {
+            Self::Patch => {
+                let namespace = key.namespace.as_deref().unwrap_or_default();
+                format!(
+                    "failed to patch a {} {namespace}/{}: failed to execute patch: {said}",
+                    key.gvk, key.name
+                )
+            }
+            Self::Get | Self::Create | Self::Delete => said,
+        }
+    }
+
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::Create => "create",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+fn answer(failure: &ApiFailure) -> String {
+    match (failure.code, failure.reason.as_str()) {
+        (0, _) => "nothing".to_owned(),
+        (code, "") => code.to_string(),
+        (code, reason) => format!("{code} {reason}"),
+    }
+}
+
+enum Judgement {
+    Transient,
+    Permanent,
+    NamespaceGoes,
+}
+
+/// Repeating a request cannot mend 405 (the kind does not take it), 413 (too large), 415 (no
+/// such patch) and 422 (invalid, or a field that cannot change). Rights (401, 403), a version
+/// skew (400) and load can change under a run.
+fn judge(failure: &ApiFailure) -> Judgement {
+    match failure.code {
+        405 | 413 | 415 | 422 => Judgement::Permanent,
+        403 if failure.namespace_terminating => Judgement::NamespaceGoes,
+        _ => Judgement::Transient,
+    }
+}
+
+/// Whether a write failed because the object is not what it was when the write was decided:
+/// not an error, it is looked at again.
+pub fn is_stale(failure: &ApiFailure) -> bool {
+    matches!(failure.code, 404 | 409)
+}

@@ -1,0 +1,100 @@
+//! From the templates of a task to objects.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::api::object::{Gvk, meta_str};
+use crate::plan::errors::{TaskError, reason};
+use crate::plan::run::Run;
+use crate::template::{self, yaml};
+
+/// Where in a run a task is: what it is told, and what it writes onto its objects.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'a> {
+    /// The run.
+    pub run: &'a Run<'a>,
+    /// Values of parameters for templates.
+    pub params: &'a BTreeMap<String, template::Value>,
+    /// Phase.
+    pub phase: &'a str,
+    /// Step.
+    pub step: &'a str,
+    /// Task.
+    pub task: &'a str,
+}
+
+impl Site<'_> {
+    /// `plan.phase.step.task`, as KUDO's texts name it.
+    pub fn path(&self) -> String {
+        format!("{}.{}.{}.{}", self.run.plan, self.phase, self.step, self.task)
+    }
+
+    /// What templates see (KUDO `task/render.go`).
+    fn root(&self) -> template::Value {
+        let (package, instance) = (self.run.package, self.run.instance);
+        let texts = [
+            ("OperatorName", package.operator()),
+            ("Name", &instance.name),
+            ("Namespace", &instance.namespace),
+            ("AppVersion", package.app_version()),
+            ("OperatorVersion", package.version()),
+            ("PlanName", self.run.plan),
+            ("PhaseName", self.phase),
+            ("StepName", self.step),
+        ];
+        let mut root: BTreeMap<String, template::Value> =
+            texts.into_iter().map(|(name, text)| (name.to_owned(), text.into())).collect();
+        root.insert("Params".to_owned(), template::Value::Map(self.params.clone()));
+        root.insert("Pipes".to_owned(), template::Value::Map(BTreeMap::new()));
+        template::Value::Map(root)
+    }
+}
+
+/// The objects of these template files: files in the order of the list, objects in the order of
+/// the file. An object that appears twice is taken once, as it is written last.
+pub fn objects(site: &Site<'_>, resources: &[String]) -> Result<Vec<Value>, TaskError> {
+    let root = site.root();
+    let mut objects: Vec<Value> = Vec::new();
+    for file in resources {
+        for object in decode(file, &render(site, file, &root)?)? {
+            let same = |other: &Value| Gvk::of(other) == Gvk::of(&object) && name(other) == name(&object);
+            match objects.iter_mut().find(|other| same(other)) {
+                Some(earlier) => *earlier = object,
+                None => objects.push(object),
+            }
+        }
+    }
+    Ok(objects)
+}
+
+fn name(object: &Value) -> Option<&str> {
+    meta_str(object, "name")
+}
+
+fn render(site: &Site<'_>, file: &str, root: &template::Value) -> Result<String, TaskError> {
+    let fatal = |cause: String| TaskError::fatal(reason::RENDERING, cause);
+    let template =
+        site.run.package.parsed(file).ok_or_else(|| fatal(format!("error finding resource named {file}")))?;
+    let template = template
+        .map_err(|e| fatal(format!("error expanding template {file}: error parsing template: {e}")))?;
+    template
+        .render(root)
+        .map_err(|e| fatal(format!("error expanding template {file}: error rendering template: {e}")))
+}
+
+fn decode(file: &str, text: &str) -> Result<Vec<Value>, TaskError> {
+    let fatal = |cause: String| {
+        TaskError::fatal(reason::RENDERING, format!("parsing YAML from {file} failed: {cause}"))
+    };
+    let documents = yaml::documents(text).map_err(|e| fatal(e.to_string()))?;
+    for (i, document) in documents.iter().enumerate() {
+        let lacks = |what: &str| fatal(format!("object {} has no {what}", i + 1));
+        if !document.is_object() {
+            return Err(fatal(format!("document {} is not an object", i + 1)));
+        }
+        Gvk::of(document).ok_or_else(|| lacks("apiVersion or no kind"))?;
+        name(document).filter(|n| !n.is_empty()).ok_or_else(|| lacks("metadata.name"))?;
+    }
+    Ok(documents)
+}
