@@ -75,9 +75,10 @@ impl<'a> Namespace<'a> {
 impl Drop for Namespace<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let all = "instances.kudo.dev,operatorversions.kudo.dev,pods,deployments,statefulsets,jobs,configmaps,events";
-            let seen = self.admin().kubectl(&["get", all, "--ignore-not-found"]);
-            eprintln!("--- what was in namespace {}\n{}{}", self.name, seen.stdout, seen.stderr);
+            for kinds in ["instances.kudo.dev,operatorversions.kudo.dev", "all,configmaps,events"] {
+                let seen = self.admin().kubectl(&["get", kinds, "--ignore-not-found"]);
+                eprintln!("--- {kinds} in namespace {}\n{}{}", self.name, seen.stdout, seen.stderr);
+            }
             Interlock::print_logs(self.cluster.dir());
         }
         let _ = self.cluster.admin().delete(&format!("/api/v1/namespaces/{}", self.name));

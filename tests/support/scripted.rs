@@ -37,6 +37,8 @@ pub enum Reaction {
     Respond(Value),
     /// Exactly this body, with this HTTP status.
     Raw(u16, String),
+    /// This status with `Retry-After: 1`.
+    Later(u16),
     /// No answer at all.
     Silence,
 }
@@ -163,6 +165,7 @@ async fn answer(
     let reaction = script.lock().expect("the script")(&call);
     let uid = call.at("/uid").clone();
     calls.lock().expect("the calls").push(call);
+    let mut response = Response::builder().header("Content-Type", "application/json");
     let (code, body) = match reaction {
         Reaction::Respond(mut response) => {
             for (field, default) in [("uid", uid), ("allowed", json!(true))] {
@@ -175,15 +178,14 @@ async fn answer(
             (200, review.to_string())
         }
         Reaction::Raw(code, body) => (code, body),
+        Reaction::Later(code) => {
+            response = response.header("Retry-After", "1");
+            (code, "later".to_owned())
+        }
         Reaction::Silence => {
             tokio::time::sleep(Duration::from_secs(30)).await;
             (500, String::new())
         }
     };
-    let response = Response::builder()
-        .status(code)
-        .header("Content-Type", "application/json")
-        .body(Full::new(Bytes::from(body)))
-        .expect("a response");
-    Ok(response)
+    Ok(response.status(code).body(Full::new(Bytes::from(body))).expect("a response"))
 }
