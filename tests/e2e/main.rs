@@ -7,4 +7,5 @@
 mod support;
 
 mod ground;
+mod installed;
 mod wire;

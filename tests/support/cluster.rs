@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
 use super::testbed::{BIN, Ready, Testbed};
@@ -26,8 +26,10 @@ enum Ground {
 impl Cluster {
     /// The cluster that all tests of this binary share. Started on first use.
     pub fn shared() -> &'static Self {
-        static SHARED: OnceLock<Cluster> = OnceLock::new();
-        SHARED.get_or_init(|| if existing() { Self::existing() } else { Self::own(&[]) })
+        // Lazy, not once: where it cannot be had, every test fails at once.
+        static SHARED: LazyLock<Cluster> =
+            LazyLock::new(|| if existing() { Cluster::existing() } else { Cluster::own(&[]) });
+        &SHARED
     }
 
     /// A control plane of the test's own, with further flags of `testbed up`.

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
 use interlock::install::{self, Endpoint, Options, Part};
@@ -32,9 +32,8 @@ impl Interlock {
     /// The one that is installed on the shared cluster, for every namespace, with default
     /// flags. Started on first use.
     pub fn shared() -> (&'static Cluster, &'static Self) {
-        static SHARED: OnceLock<Interlock> = OnceLock::new();
-        let cluster = Cluster::shared();
-        (cluster, SHARED.get_or_init(|| Self::install(cluster, &[])))
+        static SHARED: LazyLock<Interlock> = LazyLock::new(|| Interlock::install(Cluster::shared(), &[]));
+        (Cluster::shared(), &SHARED)
     }
 
     /// Installs everything on a cluster that has nothing of ours yet, starts one process with
@@ -144,8 +143,7 @@ impl Interlock {
             }
             match self.ops("/readyz?verbose") {
                 Some((200, _)) => Ok(()),
-                Some((code, body)) => Err(format!("/readyz: {code}: {body}")),
-                None => Err(format!("no answer on /readyz; its log ends:\n{}", tail(&self.log, 20))),
+                answer => Err(format!("/readyz: {answer:?}; its log ends:\n{}", tail(&self.log, 20))),
             }
         });
     }
