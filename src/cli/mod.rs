@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use crate::api::object::NamespacedName;
 use crate::telemetry::build;
 
+pub mod package;
 pub mod render;
 pub mod run;
 
@@ -25,6 +26,8 @@ enum Command {
     Run(Box<run::Arguments>),
     /// Prints everything that an installation consists of, as YAML.
     Render(Box<render::Arguments>),
+    /// Installs, upgrades and uninstalls packages.
+    Package(Box<package::Arguments>),
 }
 
 /// Reads the arguments and does what they ask. Exit codes: 0 done, 1 failed, 2 misused.
@@ -32,6 +35,7 @@ pub fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(arguments) => run::main(*arguments),
         Command::Render(arguments) => render::main(*arguments),
+        Command::Package(arguments) => package::main(*arguments),
     }
 }
 

@@ -139,7 +139,7 @@ pub struct Arguments {
 }
 
 /// `1h30m`, `15s`, `500ms`, `90d`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let span: jiff::SignedDuration = match text.strip_suffix('d').map(str::parse::<u32>) {
         Some(Ok(days)) => jiff::SignedDuration::from_hours(i64::from(days) * 24),
         _ => text.parse().map_err(|error| format!("{error}; write it as 15s, 500ms or 90d"))?,

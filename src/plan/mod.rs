@@ -16,6 +16,7 @@ pub mod merge;
 pub mod next;
 pub mod observe;
 pub mod package;
+pub mod packaged;
 pub mod progress;
 pub mod render;
 pub mod run;

@@ -1,0 +1,261 @@
+//! What is asked of the cluster.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use futures::{StreamExt as _, pin_mut};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::runtime::watcher;
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+use super::TargetFlags;
+use super::versions;
+use super::wait::{Follower, Over};
+use crate::api::kudo::{Instance, Operator, OperatorVersion, OperatorVersionSpec};
+use crate::cluster::client::Connection;
+use crate::plan::packaged::Packaged;
+
+/// A namespace of a cluster.
+pub(super) struct Target {
+    client: Client,
+    namespace: String,
+}
+
+/// The server's own words, without the ones around them.
+fn said(error: kube::Error) -> anyhow::Error {
+    match error {
+        kube::Error::Api(status) => anyhow!("{}", status.message),
+        other => anyhow!(other),
+    }
+}
+
+impl Target {
+    pub(super) async fn connect(flags: &TargetFlags) -> anyhow::Result<Self> {
+        let connection = Connection { kubeconfig: flags.kubeconfig.clone(), context: flags.context.clone() };
+        let config = connection.config().await?;
+        let namespace = flags.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        let client = Client::try_from(config).context("the client cannot be made")?;
+        Ok(Self { client, namespace })
+    }
+
+    /// Whether the cluster is new enough; only major and minor count, as for KUDO.
+    pub(super) async fn check_version(&self, package: &Packaged) -> anyhow::Result<()> {
+        let Some(wanted) = &package.kubernetes_version else { return Ok(()) };
+        let Some(needed) = versions::parse(wanted) else {
+            bail!("operator.yaml: kubernetesVersion {wanted} is no version; write it as 1.30.0");
+        };
+        let found = self.client.apiserver_version().await.map_err(said)?.git_version;
+        let Some(server) = versions::parse(&found) else {
+            bail!(
+                "the API server calls its version {found}, which cannot be compared with kubernetesVersion {wanted}"
+            );
+        };
+        if (server.major, server.minor) < (needed.major, needed.minor) {
+            bail!("the package needs Kubernetes {wanted}, but the cluster is {found}");
+        }
+        Ok(())
+    }
+
+    pub(super) async fn install(
+        &self,
+        package: &Packaged,
+        name: &str,
+        parameters: &BTreeMap<String, String>,
+        limit: Option<Duration>,
+    ) -> anyhow::Result<()> {
+        if self.instances().get_opt(name).await.map_err(said)?.is_some() {
+            bail!(
+                "cannot install instance '{name}' because an instance of that name already exists in namespace {}; \
+                 choose another name with --instance, or upgrade it",
+                self.namespace
+            );
+        }
+        self.ensure_version(package).await?;
+        let instance = self.create::<Instance>(package.instance(name, parameters)).await?;
+        println!("instance {}/{name} created", self.namespace);
+        self.wait_for_plan(name, &read(instance)?, limit).await
+    }
+
+    pub(super) async fn upgrade(
+        &self,
+        package: &Packaged,
+        name: &str,
+        parameters: &BTreeMap<String, String>,
+        limit: Option<Duration>,
+    ) -> anyhow::Result<()> {
+        let Some(instance) = self.instances().get_opt(name).await.map_err(said)? else {
+            bail!(
+                "instance {}/{name} does not exist in the cluster; install the package first",
+                self.namespace
+            );
+        };
+        let old = instance.spec.operator_version.as_ref().map_or("", |v| v.name());
+        let versions: Api<OperatorVersion> = Api::namespaced(self.client.clone(), &self.namespace);
+        let Some(old) = versions.get_opt(old).await.map_err(said)? else {
+            bail!("operatorversion {}/{old} does not exist in the cluster", self.namespace);
+        };
+        compare(&old.spec, package)?;
+        self.ensure_version(package).await?;
+        let mut spec = json!({ "operatorVersion": { "name": package.operator_version_name } });
+        if !parameters.is_empty() {
+            spec["parameters"] = json!(parameters);
+        }
+        let patch = Patch::Merge(json!({ "spec": spec }));
+        let instance = self.instances().patch(name, &PatchParams::default(), &patch).await.map_err(said)?;
+        println!("instance {}/{name} updated", self.namespace);
+        self.wait_for_plan(name, &instance, limit).await
+    }
+
+    pub(super) async fn uninstall(&self, name: &str, limit: Option<Duration>) -> anyhow::Result<()> {
+        let instances = self.instances();
+        if instances.get_opt(name).await.map_err(said)?.is_none() {
+            bail!("instance {name} in namespace {} does not exist in the cluster", self.namespace);
+        }
+        let deleted = instances.delete(name, &DeleteParams::background()).await.map_err(said)?;
+        let Some(limit) = limit.filter(|_| deleted.is_left()) else {
+            println!("instance {}/{name} deleted", self.namespace);
+            return Ok(());
+        };
+        let events = watcher::watch_object(instances, name);
+        pin_mut!(events);
+        let mut follower = Follower::default();
+        let gone = async {
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(Some(instance)) => {
+                        for line in follower.see(&instance).0 {
+                            println!("{line}");
+                        }
+                    }
+                    Ok(None) => return,
+                    Err(error) => tracing::debug!(%error, "the watch starts again"),
+                }
+            }
+        };
+        if tokio::time::timeout(limit, gone).await.is_err() {
+            bail!("instance {}/{name} still exists after {limit:?}: {}", self.namespace, follower.standing());
+        }
+        println!("instance {}/{name} deleted", self.namespace);
+        Ok(())
+    }
+
+    /// Operator and OperatorVersion, where they are not there yet.
+    pub(super) async fn ensure_version(&self, package: &Packaged) -> anyhow::Result<()> {
+        let operators: Api<Operator> = Api::namespaced(self.client.clone(), &self.namespace);
+        if operators.get_opt(&package.operator_name).await.map_err(said)?.is_none() {
+            self.create::<Operator>(package.operator.clone()).await?;
+            println!("operator {}/{} created", self.namespace, package.operator_name);
+        }
+        let versions: Api<OperatorVersion> = Api::namespaced(self.client.clone(), &self.namespace);
+        let name = &package.operator_version_name;
+        let Some(found) = versions.get_opt(name).await.map_err(said)? else {
+            self.create::<OperatorVersion>(package.operator_version.clone()).await?;
+            println!("operatorversion {}/{name} created", self.namespace);
+            return Ok(());
+        };
+        println!("operatorversion {}/{name} already installed", self.namespace);
+        let ours: OperatorVersionSpec = serde_json::from_value(package.operator_version["spec"].clone())?;
+        if found.spec != ours {
+            eprintln!(
+                "warning: operatorversion {}/{name} differs from this package and is used as it is; \
+                 raise operatorVersion in operator.yaml to install what is here",
+                self.namespace
+            );
+        }
+        Ok(())
+    }
+
+    fn instances(&self) -> Api<Instance> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// POSTs an object as it was converted: null and empty fields stay as KUDO writes them.
+    async fn create<K>(&self, mut object: Value) -> anyhow::Result<DynamicObject>
+    where
+        K: kube::Resource<DynamicType = ()>,
+    {
+        object["metadata"]["namespace"] = json!(self.namespace);
+        let what = format!(
+            "{} {}/{}",
+            K::kind(&()).to_lowercase(),
+            self.namespace,
+            object["metadata"]["name"].as_str().unwrap_or_default()
+        );
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), &self.namespace, &ApiResource::erase::<K>(&()));
+        let object: DynamicObject = serde_json::from_value(object)?;
+        api.create(&PostParams::default(), &object)
+            .await
+            .map_err(said)
+            .with_context(|| format!("failed to install {what}"))
+    }
+
+    /// Waits by events for the plan that a write has scheduled.
+    async fn wait_for_plan(
+        &self,
+        name: &str,
+        written: &Instance,
+        limit: Option<Duration>,
+    ) -> anyhow::Result<()> {
+        let Some(limit) = limit else { return Ok(()) };
+        let mut follower = Follower::default();
+        follower.see(written);
+        if !follower.follows() && written.status.is_some() {
+            println!("instance {}/{name}: nothing has to be done", self.namespace);
+            return Ok(());
+        }
+        let events = watcher::watch_object(self.instances(), name);
+        pin_mut!(events);
+        let end = async {
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(Some(instance)) => {
+                        let (lines, over) = follower.see(&instance);
+                        for line in lines {
+                            println!("{line}");
+                        }
+                        if over != Over::No {
+                            return over;
+                        }
+                    }
+                    Ok(None) => return Over::Failed("it was deleted meanwhile".to_owned()),
+                    Err(error) => tracing::debug!(%error, "the watch starts again"),
+                }
+            }
+            Over::Failed("the watch ended".to_owned())
+        };
+        match tokio::time::timeout(limit, end).await {
+            Ok(Over::Complete(plan)) => {
+                println!("instance {}/{name} ready: plan {plan} is COMPLETE", self.namespace);
+                Ok(())
+            }
+            Ok(Over::Failed(why)) => bail!("instance {}/{name}: {why}", self.namespace),
+            Ok(Over::No) | Err(_) => {
+                bail!(
+                    "instance {}/{name} is not done after {limit:?}: {}",
+                    self.namespace,
+                    follower.standing()
+                )
+            }
+        }
+    }
+}
+
+fn read(object: DynamicObject) -> anyhow::Result<Instance> {
+    Ok(serde_json::from_value(serde_json::to_value(object)?)?)
+}
+
+/// KUDO's client upgrades to a higher version only.
+fn compare(old: &OperatorVersionSpec, package: &Packaged) -> anyhow::Result<()> {
+    let old = old.version.as_deref().unwrap_or_default();
+    let new = &package.version;
+    let parse = |text: &str| {
+        versions::parse(text).with_context(|| format!("{text} is no version; write it as 1.2.3"))
+    };
+    if parse(old)? >= parse(new)? {
+        bail!("upgraded version {new} is the same or smaller as current version {old} -> not upgrading");
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! `interlock package`: installs, upgrades and uninstalls packages, as `kubectl kudo` does.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use self::cluster::Target;
+
+mod cluster;
+mod source;
+mod values;
+mod versions;
+mod wait;
+
+/// Flags of `interlock package`.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+    #[command(flatten)]
+    target: TargetFlags,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Installs a package: Operator, OperatorVersion and an Instance.
+    Install(InstallFlags),
+    /// Upgrades an Instance to a newer version of its package.
+    Upgrade(UpgradeFlags),
+    /// Deletes an Instance; its cleanup plan runs first.
+    Uninstall(UninstallFlags),
+}
+
+#[derive(Args, Debug)]
+struct TargetFlags {
+    /// Namespace; by default that of the kubeconfig's context.
+    #[arg(long, short, global = true)]
+    namespace: Option<String>,
+    /// Kubeconfig; by default KUBECONFIG or ~/.kube/config.
+    #[arg(long, global = true)]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig.
+    #[arg(long, global = true)]
+    context: Option<String>,
+}
+
+#[derive(Args, Debug)]
+struct ParameterFlags {
+    /// NAME=VALUE of a parameter; can be repeated, and comes before values of files.
+    #[arg(long = "parameter", short = 'p', value_name = "NAME=VALUE")]
+    given: Vec<String>,
+    /// YAML file of parameters by name; can be repeated, later ones come first.
+    #[arg(long = "parameter-file", short = 'P', value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+struct WaitFlags {
+    /// Wait until it is done; a plan that fails ends the wait.
+    #[arg(long)]
+    wait: bool,
+    /// Longest wait.
+    #[arg(long, default_value = "5m", value_parser = super::run::duration)]
+    timeout: Duration,
+}
+
+impl WaitFlags {
+    fn limit(&self) -> Option<Duration> {
+        self.wait.then_some(self.timeout)
+    }
+}
+
+#[derive(Args, Debug)]
+struct InstallFlags {
+    /// Folder with operator.yaml, params.yaml and templates/.
+    dir: PathBuf,
+    /// Name of the Instance; by default that of the operator with -instance behind it.
+    #[arg(long)]
+    instance: Option<String>,
+    /// Install Operator and OperatorVersion only.
+    #[arg(long, conflicts_with_all = ["instance", "wait"])]
+    skip_instance: bool,
+    #[command(flatten)]
+    parameters: ParameterFlags,
+    #[command(flatten)]
+    wait: WaitFlags,
+}
+
+#[derive(Args, Debug)]
+struct UpgradeFlags {
+    /// Folder with operator.yaml, params.yaml and templates/.
+    dir: PathBuf,
+    /// Name of the Instance; by default that of the operator with -instance behind it.
+    #[arg(long)]
+    instance: Option<String>,
+    #[command(flatten)]
+    parameters: ParameterFlags,
+    #[command(flatten)]
+    wait: WaitFlags,
+}
+
+#[derive(Args, Debug)]
+struct UninstallFlags {
+    /// Name of the Instance.
+    #[arg(long)]
+    instance: String,
+    #[command(flatten)]
+    wait: WaitFlags,
+}
+
+/// Does what was asked for.
+pub fn main(arguments: Arguments) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: the process could not be started: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    super::exit(runtime.block_on(run(arguments)))
+}
+
+async fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let flags = arguments.target;
+    match arguments.verb {
+        Verb::Install(install) => {
+            let package = source::read(&install.dir)?;
+            let parameters = values::read(&install.parameters.given, &install.parameters.files)?;
+            if !install.skip_instance {
+                values::complete(&package, &parameters)?;
+            }
+            let target = Target::connect(&flags).await?;
+            target.check_version(&package).await?;
+            let name = install.instance.unwrap_or_else(|| package.default_instance_name());
+            if install.skip_instance {
+                return target.ensure_version(&package).await;
+            }
+            let limit = install.wait.limit();
+            target.install(&package, &name, &parameters, limit).await
+        }
+        Verb::Upgrade(upgrade) => {
+            let package = source::read(&upgrade.dir)?;
+            let parameters = values::read(&upgrade.parameters.given, &upgrade.parameters.files)?;
+            let target = Target::connect(&flags).await?;
+            target.check_version(&package).await?;
+            let name = upgrade.instance.unwrap_or_else(|| package.default_instance_name());
+            target.upgrade(&package, &name, &parameters, upgrade.wait.limit()).await
+        }
+        Verb::Uninstall(uninstall) => {
+            let target = Target::connect(&flags).await?;
+            target.uninstall(&uninstall.instance, uninstall.wait.limit()).await
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Reading a package directory; what it means is decided by [`crate::plan::packaged`].
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+
+use crate::plan::packaged::{Packaged, Source};
+
+/// Reads a package.
+pub(super) fn read(dir: &Path) -> anyhow::Result<Packaged> {
+    let packaged = Packaged::read(&source(dir)?).with_context(|| dir.display().to_string())?;
+    let tasks = packaged.operator_version.pointer("/spec/tasks").and_then(|tasks| tasks.as_array());
+    if let Some(task) = tasks.into_iter().flatten().find(|task| task["kind"] == "KudoOperator") {
+        bail!(
+            "{}: task {} is of kind KudoOperator: packages that install other packages are not supported",
+            dir.display(),
+            task["name"].as_str().unwrap_or_default()
+        );
+    }
+    Ok(packaged)
+}
+
+fn source(dir: &Path) -> anyhow::Result<Source> {
+    if !dir.is_dir() {
+        bail!(
+            "{} is not a folder; a package is one with operator.yaml, params.yaml and templates/",
+            dir.display()
+        );
+    }
+    let mut templates = BTreeMap::new();
+    let base = dir.join("templates");
+    if base.is_dir() {
+        collect(&base, "", &mut templates)?;
+    }
+    Ok(Source {
+        operator: text(&dir.join("operator.yaml"))?,
+        params: text(&dir.join("params.yaml"))?,
+        templates,
+    })
+}
+
+/// Templates are the files with `.yaml` in their name (KUDO `reader/parser.go`), by their path.
+fn collect(dir: &Path, below: &str, templates: &mut BTreeMap<String, String>) -> anyhow::Result<()> {
+    let entries = fs::read_dir(dir).with_context(|| dir.display().to_string())?;
+    for entry in entries {
+        let entry = entry.with_context(|| dir.display().to_string())?;
+        let path = entry.path();
+        let Ok(name) = entry.file_name().into_string() else {
+            bail!("{}: the name of a template must be UTF-8", path.display());
+        };
+        if entry.file_type().with_context(|| path.display().to_string())?.is_dir() {
+            collect(&path, &format!("{below}{name}/"), templates)?;
+        } else if name.contains(".yaml") {
+            templates.insert(format!("{below}{name}"), text(&path)?);
+        }
+    }
+    Ok(())
+}
+
+fn text(file: &Path) -> anyhow::Result<String> {
+    let bytes = fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("{} is not UTF-8 text", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let file = dir.path().join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        dir
+    }
+
+    #[test]
+    fn templates_are_found_by_kudos_rule() {
+        let dir = package(&[
+            ("operator.yaml", "name: a"),
+            ("params.yaml", ""),
+            ("README.md", "x"),
+            ("docs/a.yaml", "x"),
+            ("templates/params.yaml", "x"),
+            ("templates/s/operator.yaml", "x"),
+            ("templates/x.yaml.bak", "x"),
+            ("templates/ayaml", "x"),
+            ("templates/x.txt", "x"),
+        ]);
+        let source = source(dir.path()).unwrap();
+        let names: Vec<_> = source.templates.keys().map(String::as_str).collect();
+        assert_eq!(names, ["params.yaml", "s/operator.yaml", "x.yaml.bak"]);
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let dir = package(&[("operator.yaml", "name: a")]);
+        let error = format!("{:#}", source(dir.path()).unwrap_err());
+        assert!(error.contains("params.yaml cannot be read"), "{error}");
+        let error = format!("{:#}", source(Path::new("no/such")).unwrap_err());
+        assert!(error.contains("no/such is not a folder"), "{error}");
+    }
+
+    #[test]
+    fn a_package_that_installs_others_is_refused() {
+        let operator = "name: a\noperatorVersion: 1.0.0\ntasks: [{name: dep, kind: KudoOperator, spec: {package: ../b}}]";
+        let dir = package(&[("operator.yaml", operator), ("params.yaml", "{}")]);
+        let error = format!("{:#}", read(dir.path()).unwrap_err());
+        assert!(error.contains("task dep is of kind KudoOperator"), "{error}");
+    }
+}
