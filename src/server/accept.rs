@@ -159,6 +159,9 @@ impl Connection {
     /// One request; a panic in it is its own 500 and nobody else's.
     async fn exchange(&self, request: Request<Incoming>) -> Result<Response, Infallible> {
         self.clock.enter(Phase::Exchange);
+        // Where a length and chunks are both given, others may end this request elsewhere: what
+        // follows it is never read as another. The API server always gives a length.
+        let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
         let answer = self.port.app.clone().oneshot(request.map(Body::new));
         let mut response = match AssertUnwindSafe(answer).catch_unwind().await {
             Ok(Ok(response)) => response,
@@ -168,7 +171,7 @@ impl Connection {
                     .into_response()
             }
         };
-        if self.port.shutdown.is_lingering() {
+        if chunked || self.port.shutdown.is_lingering() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         self.clock.enter(Phase::Answering);

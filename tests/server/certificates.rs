@@ -1,0 +1,112 @@
+//! The certificate is exchanged under load, from memory and from files.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use interlock::cluster::certificates::authority::leaf;
+use interlock::server::files::Files;
+use jiff::Timestamp;
+
+use crate::peer::{connect, connect_with, trusting};
+use crate::world::{CAP, World, quick, world};
+
+/// Rotations in the short form; `make soak` sets more.
+fn rotations() -> usize {
+    std::env::var("INTERLOCK_SOAK_ROTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(20)
+}
+
+/// Half of the callers keep their connection, half make a new one for each call.
+async fn under_load(world: Arc<World>, rotate: impl AsyncFn(&World)) -> usize {
+    let (stop, calls) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let callers: Vec<_> = (0..6)
+        .map(|i| {
+            let (world, stop, calls) = (world.clone(), stop.clone(), calls.clone());
+            tokio::spawn(async move {
+                let mut peer = connect(&world).await;
+                while !stop.load(Ordering::SeqCst) {
+                    if i % 2 == 0 {
+                        peer = connect(&world).await;
+                    }
+                    let answer = peer.post("/mutate", "{}").await.expect("an answer");
+                    assert_eq!(answer.status, 200);
+                    calls.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    for _ in 0..rotations() {
+        let before = calls.load(Ordering::Relaxed);
+        rotate(&world).await;
+        let some = async {
+            while calls.load(Ordering::Relaxed) < before + 20 {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(CAP, some).await.expect("callers call");
+    }
+    stop.store(true, Ordering::SeqCst);
+    for caller in callers {
+        caller.await.expect("no call fails");
+    }
+    calls.load(Ordering::Relaxed)
+}
+
+async fn shown_certificate(world: &World) -> Vec<u8> {
+    let stream = connect_with(world, trusting(world, &["http/1.1"])).await.unwrap();
+    stream.get_ref().1.peer_certificates().unwrap()[0].to_vec()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rotation_under_load_fails_no_call() {
+    let world = Arc::new(world(quick()).await);
+    let before = shown_certificate(&world).await;
+    let calls = under_load(world.clone(), async |world: &World| world.rotate()).await;
+    eprintln!("{} rotations, {calls} calls, 0 failed", rotations());
+    assert_ne!(before, shown_certificate(&world).await);
+}
+
+/// A kubelet's way of writing a Secret volume: a new folder, then the link `..data` is swapped.
+fn deliver(world: &World, dir: &Path, n: usize) {
+    let pem =
+        leaf(&world.authority, &["hook.here.svc".to_owned()], Timestamp::now(), Duration::from_secs(600));
+    let pem = pem.unwrap();
+    let version = dir.join(format!("..version-{n}"));
+    std::fs::create_dir(&version).unwrap();
+    std::fs::write(version.join("tls.crt"), pem.certificate).unwrap();
+    std::fs::write(version.join("tls.key"), pem.key).unwrap();
+    let fresh = dir.join("..data_tmp");
+    std::os::unix::fs::symlink(&version, &fresh).unwrap();
+    std::fs::rename(fresh, dir.join("..data")).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_swapped_secret_volume_is_followed_and_a_broken_one_is_not() {
+    let world = Arc::new(world(quick()).await);
+    let dir = tempfile::tempdir().unwrap();
+    deliver(&world, dir.path(), 0);
+    for file in ["tls.crt", "tls.key"] {
+        std::os::unix::fs::symlink(Path::new("..data").join(file), dir.path().join(file)).unwrap();
+    }
+    let interval = Duration::from_millis(10);
+    tokio::spawn(Files::new(dir.path()).follow(interval, world.shown.clone()));
+    let n = AtomicUsize::new(0);
+    let swap = async |world: &World| {
+        let before = shown_certificate(world).await;
+        deliver(world, dir.path(), n.fetch_add(1, Ordering::Relaxed) + 1);
+        let seen = async {
+            while shown_certificate(world).await == before {
+                tokio::time::sleep(interval).await;
+            }
+        };
+        tokio::time::timeout(CAP, seen).await.expect("the new certificate is shown");
+    };
+    let calls = under_load(world.clone(), swap).await;
+    eprintln!("{} swaps, {calls} calls, 0 failed", rotations());
+
+    let before = shown_certificate(&world).await;
+    std::fs::write(dir.path().join("..data/tls.crt"), "half a certif").unwrap();
+    tokio::time::sleep(interval * 10).await;
+    assert_eq!(before, shown_certificate(&world).await, "the last good pair stays");
+}

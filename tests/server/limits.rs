@@ -1,0 +1,126 @@
+//! Caps: what is refused, with which answer, and that the rest goes on.
+
+use interlock::server::limits::Limits;
+use interlock::telemetry::metrics::Cap;
+use rstest::rstest;
+use tokio::net::TcpStream;
+
+use crate::peer::{Peer, connect, request};
+use crate::world::{CAP, quick, world};
+
+#[tokio::test]
+async fn a_body_that_announces_too_much_is_answered_413() {
+    let world = world(Limits { body_bytes: 1000, ..quick() }).await;
+    let mut peer = connect(&world).await;
+    let answer = peer.post("/mutate", &"a".repeat(1001)).await.unwrap();
+    assert_eq!((answer.status, answer.closes()), (413, true));
+    assert!(answer.body.contains("1000 bytes"), "{answer:?}");
+    assert_eq!(connect(&world).await.post("/mutate", &"a".repeat(1000)).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_body_without_end_is_answered_413_while_it_streams() {
+    let world = world(Limits { body_bytes: 100_000, ..quick() }).await;
+    let mut peer = connect(&world).await;
+    let head = "POST /mutate HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+    peer.send(head).await.unwrap();
+    let chunk = format!("2000\r\n{}\r\n", "a".repeat(0x2000));
+    for _ in 0..20 {
+        peer.send(&chunk).await.unwrap();
+    }
+    // Not ended, and answered.
+    assert_eq!(peer.answer().await.unwrap().status, 413);
+    assert_eq!(world.metrics.refusals(Cap::BodyBytes), 1);
+}
+
+#[tokio::test]
+async fn too_many_bytes_in_memory_are_answered_429() {
+    let world = world(Limits { in_flight_bytes: 1000, ..quick() }).await;
+    let mut holder = connect(&world).await;
+    let body = format!("wait{}", " ".repeat(800));
+    holder.send(request("/mutate", "", &body)).await.unwrap();
+    let refused = tokio::time::timeout(CAP, async {
+        loop {
+            let answer = connect(&world).await.post("/mutate", &"a".repeat(300)).await.unwrap();
+            if answer.status != 200 {
+                return answer;
+            }
+        }
+    });
+    let refused = refused.await.expect("the first body is in memory at some time");
+    assert_eq!((refused.status, refused.closes()), (429, true));
+    assert!(refused.head.to_ascii_lowercase().contains("retry-after: 1"), "{refused:?}");
+    world.arrive();
+    assert_eq!(holder.answer().await.unwrap().status, 200);
+    assert_eq!(connect(&world).await.post("/mutate", &"a".repeat(900)).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn one_connection_more_than_there_may_be_waits_for_its_turn() {
+    let world = world(Limits { connections: 2, ..quick() }).await;
+    let mut one = connect(&world).await;
+    let mut two = connect(&world).await;
+    assert_eq!(one.post("/mutate", "{}").await.unwrap().status, 200);
+    assert_eq!(two.post("/mutate", "{}").await.unwrap().status, 200);
+    let third = tokio::time::timeout(std::time::Duration::from_millis(200), connect(&world)).await;
+    assert!(third.is_err(), "it is not served");
+    drop(one);
+    let mut third = tokio::time::timeout(CAP, connect(&world)).await.expect("a turn");
+    assert_eq!(third.post("/mutate", "{}").await.unwrap().status, 200);
+    assert!(world.metrics.refusals(Cap::Connections) > 0);
+}
+
+#[rstest]
+#[case::encoding("Content-Encoding: gzip\r\n", "application/json", 415, "Content-Encoding")]
+#[case::identity("Content-Encoding: identity\r\n", "application/json; charset=utf-8", 200, "allowed")]
+#[case::type_("", "text/plain", 415, "application/json")]
+#[case::no_type("", "", 415, "application/json")]
+#[tokio::test]
+async fn types_and_encodings(
+    #[case] headers: &str,
+    #[case] content_type: &str,
+    #[case] status: u16,
+    #[case] text: &str,
+) {
+    let world = world(quick()).await;
+    let mut peer = connect(&world).await;
+    let request = format!(
+        "POST /mutate HTTP/1.1\r\nHost: h\r\nContent-Type: {content_type}\r\n{headers}Content-Length: 2\r\n\r\n{{}}"
+    );
+    peer.send(request).await.unwrap();
+    let answer = peer.answer().await.unwrap();
+    assert_eq!(answer.status, status, "{answer:?}");
+    assert!(answer.body.contains(text), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_panic_is_its_own_500_and_nobody_elses() {
+    let world = world(quick()).await;
+    let mut other = connect(&world).await;
+    other.send(request("/mutate", "", "wait")).await.unwrap();
+    let mut peer = connect(&world).await;
+    assert_eq!(peer.post("/mutate", "panic").await.unwrap().status, 500);
+    assert_eq!(peer.post("/mutate", "{}").await.unwrap().status, 200, "even the same connection goes on");
+    world.arrive();
+    assert_eq!(other.answer().await.unwrap().status, 200);
+    assert_eq!(world.metrics.panics(), 1);
+}
+
+#[tokio::test]
+async fn what_is_no_review_is_answered_400_and_other_paths_404() {
+    let world = world(quick()).await;
+    let answer = connect(&world).await.post("/mutate", "bad").await.unwrap();
+    assert_eq!((answer.status, answer.body.as_str()), (400, "this is no review\n"));
+    assert_eq!(connect(&world).await.post("/elsewhere", "{}").await.unwrap().status, 404);
+    let mut peer = connect(&world).await;
+    peer.send("GET /mutate HTTP/1.1\r\nHost: h\r\n\r\n").await.unwrap();
+    assert_eq!(peer.answer().await.unwrap().status, 405);
+}
+
+#[tokio::test]
+async fn without_tls_there_is_nothing_to_talk_to() {
+    let world = world(quick()).await;
+    let mut plain = Peer::over(TcpStream::connect(world.address).await.unwrap());
+    plain.send("GET /livez HTTP/1.1\r\nHost: h\r\n\r\n").await.unwrap();
+    assert!(!plain.closed().await.contains("HTTP/1.1 200"));
+}
