@@ -36,7 +36,7 @@ pub fn delete(site: &Site<'_>, objects: Vec<Value>, observed: &Observed) -> Resu
         let Wanted { key, object } = enhance::enhance(site, object, namespaced)?;
         one(&key, &object, observed, &mut progress)?;
         // As in KUDO, the first request that fails stops the task.
-        if progress.needs.contains(&Need::Object(key.clone())) && observed.failures.contains_key(&key) {
+        if progress.needs.contains(&Need::Certainly(key.clone())) && observed.failures.contains_key(&key) {
             break;
         }
     }
@@ -60,7 +60,7 @@ fn one(
     if let Some(failure) = observed.failures.get(key) {
         return match seen {
             Some(Seen::Present(_)) if is_stale(failure) => {
-                progress.needs.insert(Need::Object(key.clone()));
+                progress.needs.insert(Need::Certainly(key.clone()));
                 Ok(())
             }
             Some(_) => Err(TaskError::api(Request::Delete, key, failure)),
@@ -69,7 +69,7 @@ fn one(
     }
     match seen {
         None => {
-            progress.needs.insert(Need::Object(key.clone()));
+            progress.needs.insert(Need::Certainly(key.clone()));
         }
         Some(Seen::Absent) => {}
         Some(Seen::Present(current)) => {

@@ -43,7 +43,7 @@ pub struct Observed {
     /// Objects that were looked up, or answered by a write of this pass.
     pub objects: BTreeMap<ObjectKey, Seen>,
     /// Writes and look-ups of this pass that failed, by object. The look-up that answers a
-    /// [`Need::Object`] takes its entry away, and reads past any cache where there was one.
+    /// [`Need`] takes its entry away, and reads past any cache where there was one.
     pub failures: BTreeMap<ObjectKey, ApiFailure>,
 }
 
@@ -54,6 +54,9 @@ pub enum Need {
     Kind(Gvk),
     /// An object.
     Object(ObjectKey),
+    /// An object whose absence ends a task: where a cache does not have it, the API server is
+    /// asked, as a cache that lags would let it live on.
+    Certainly(ObjectKey),
 }
 
 /// A run in progress: its entry in `planStatus`, and the tasks that are done.

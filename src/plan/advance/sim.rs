@@ -226,7 +226,7 @@ impl<'a> Process<'a> {
                 for need in &step.needs {
                     match need {
                         Need::Kind(gvk) => drop(observed.kinds.insert(gvk.clone(), server.kind(gvk))),
-                        Need::Object(key) => {
+                        Need::Object(key) | Need::Certainly(key) => {
                             observed.failures.remove(key);
                             observed.objects.insert(key.clone(), server.look(key));
                         }
