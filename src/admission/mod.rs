@@ -5,11 +5,18 @@
 //! what differs, a validating door refuses it. Dry run decides alike.
 
 pub mod door;
+pub mod facts;
+pub mod patch;
 pub mod request;
 pub mod review;
 pub mod rules;
+pub mod snapshot;
+pub mod stamp;
 pub mod verdict;
 pub mod view;
+
+#[cfg(test)]
+mod tests;
 
 pub use door::{Answer, BadReview, Config, Door, Freeze, Patience, Record, Reply, VerdictKind};
 use request::Request;

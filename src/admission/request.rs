@@ -15,6 +15,8 @@ pub struct Request<'a> {
     pub name: &'a str,
     /// User who asks.
     pub user: &'a str,
+    /// Bytes of the object as JSON, or more.
+    pub size: usize,
     /// What is asked.
     pub subject: Subject<'a>,
 }
@@ -69,6 +71,7 @@ impl<'a> Request<'a> {
         Ok(Self {
             namespace: namespace.unwrap_or_default(),
             name: name.unwrap_or_default(),
+            size: review.object_size,
             user: review.user_info.username.as_deref().unwrap_or_default(),
             subject,
         })

@@ -115,6 +115,9 @@ pub struct Review<'a> {
     /// Whether nothing will be stored.
     #[serde(default)]
     pub dry_run: Option<bool>,
+    /// Bytes of `object` as JSON, or of the whole body where that is small.
+    #[serde(skip)]
+    pub object_size: usize,
 }
 
 /// Kind of the object of a review.
@@ -188,6 +191,8 @@ pub struct Metadata<'a> {
 pub struct Annotations<'a> {
     /// Whether the object has the map at all.
     pub present: bool,
+    /// Whether the map has the key of the stamp, with whatever value.
+    pub has_stamp: bool,
     /// `interlock.dev/last-applied-spec`.
     pub stamp: Option<Text<'a>>,
     /// Bytes of the keys and of the JSON of the values of all others: no less than what the API
@@ -214,10 +219,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Annotations<'a> {
                 let mut annotations = Annotations { present: true, ..Annotations::default() };
                 while let Some(key) = map.next_key::<Text<'de>>()? {
                     if key.as_str() == meta::LAST_APPLIED_SPEC {
+                        annotations.has_stamp = true;
                         annotations.stamp = map.next_value::<Option<Text<'de>>>()?;
                     } else {
                         let value: &RawValue = map.next_value()?;
-                        annotations.others += key.len() + value.get().len();
+                        annotations.others += key.len() + decoded_length(value);
                     }
                 }
                 Ok(annotations)
@@ -226,6 +232,44 @@ impl<'de: 'a, 'a> Deserialize<'de> for Annotations<'a> {
 
         deserializer.deserialize_any(Seen)
     }
+}
+
+/// A body up to this size holds no object that is near a limit.
+const OBJECT_SMALL: usize = 512 * 1024;
+
+/// From here on the length of a string is counted without its escapes: a large annotation is
+/// often JSON itself, with an escape at each quote.
+const COUNTED_EXACTLY: usize = 16 * 1024;
+
+/// Length of a string of a document: never less than what it decodes to, and exact where it
+/// matters.
+fn decoded_length(value: &RawValue) -> usize {
+    let raw = value.get();
+    if raw.len() < COUNTED_EXACTLY {
+        return raw.len();
+    }
+    serde_json::from_str::<Text<'_>>(raw).map_or(raw.len(), |text| text.len())
+}
+
+#[derive(Deserialize)]
+struct Sizes<'a> {
+    #[serde(borrow)]
+    request: SizesOf<'a>,
+}
+
+#[derive(Deserialize)]
+struct SizesOf<'a> {
+    #[serde(borrow, default)]
+    object: Option<&'a RawValue>,
+}
+
+/// Bytes of the object as JSON, or of the whole body where that is small anyway.
+fn object_size(text: &str, small: usize) -> usize {
+    if text.len() <= small {
+        return text.len();
+    }
+    let sizes: Result<Sizes<'_>, _> = serde_json::from_str(text);
+    sizes.ok().and_then(|sizes| sizes.request.object).map_or(text.len(), |raw| raw.get().len())
 }
 
 /// Reads a body.
@@ -239,7 +283,9 @@ pub fn decode(body: &[u8]) -> Result<(Version, Review<'_>), Malformed> {
             return Err(Malformed::Version { api_version: shown(api_version), kind: shown(kind) });
         }
     };
-    Ok((version, envelope.request.ok_or(Malformed::NoRequest)?))
+    let mut review = envelope.request.ok_or(Malformed::NoRequest)?;
+    review.object_size = object_size(text, OBJECT_SMALL);
+    Ok((version, review))
 }
 
 /// The start of a string that anybody may have sent.

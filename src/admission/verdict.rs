@@ -6,6 +6,7 @@ use super::door::VerdictKind;
 use super::review::Cause;
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
+pub use crate::plan::objection::{Field, FieldReason};
 
 /// How many lines of one refusal name fields; more are counted.
 const FIELDS_SHOWN: usize = 4;
@@ -120,42 +121,6 @@ impl Code {
             Self::Invalid => "Invalid",
         }
     }
-}
-
-/// Why a field is refused, in metav1's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FieldReason {
-    /// The change is not allowed now.
-    Forbidden,
-    /// The value is wrong.
-    Invalid,
-    /// A value is missing.
-    Required,
-    /// What it names does not exist.
-    NotFound,
-}
-
-impl FieldReason {
-    /// The word on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Forbidden => "FieldValueForbidden",
-            Self::Invalid => "FieldValueInvalid",
-            Self::Required => "FieldValueRequired",
-            Self::NotFound => "FieldValueNotFound",
-        }
-    }
-}
-
-/// A field that a refusal is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
-    /// Path such as `spec.parameters.NODES`.
-    pub path: String,
-    /// Why.
-    pub reason: FieldReason,
-    /// `old -> new`, or what is wrong; one line.
-    pub detail: String,
 }
 
 /// A refusal, for people.

@@ -4,12 +4,16 @@ use super::Context;
 use super::request::{Request, Subject};
 use super::verdict::Verdict;
 
+mod instance;
+mod operator_version;
 mod status;
 
 /// Decides on a request of anybody but the bookkeeping user.
-pub(super) fn judge(request: &Request<'_>, _context: &Context<'_>) -> Verdict {
+pub(super) fn judge(request: &Request<'_>, context: &Context<'_>) -> Verdict {
     match &request.subject {
+        Subject::Instance(operation) => instance::judge(request, operation, context),
         Subject::InstanceStatus(change) => status::judge(*change),
-        _ => Verdict::allow(),
+        Subject::OperatorVersion(operation) => operator_version::judge(request, operation, context),
+        Subject::Free => Verdict::allow(),
     }
 }

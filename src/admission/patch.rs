@@ -1,0 +1,89 @@
+//! The patch of a mutation: only the stamp, the finalizer, planExecution and parameters.
+
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation};
+use serde_json::{Value, json};
+
+use super::review::Metadata;
+use crate::api::meta;
+
+/// Operations, in order.
+#[derive(Debug, Default)]
+pub struct Operations(Vec<PatchOperation>);
+
+impl Operations {
+    /// The patch.
+    pub fn finish(self) -> Patch {
+        Patch(self.0)
+    }
+
+    /// Whether nothing is to be changed.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn add(&mut self, path: &[&str], value: Value) {
+        let path = PointerBuf::from_tokens(path.iter().copied());
+        self.0.push(PatchOperation::Add(AddOperation { path, value }));
+    }
+
+    fn remove(&mut self, path: &[&str]) {
+        let path = PointerBuf::from_tokens(path.iter().copied());
+        self.0.push(PatchOperation::Remove(RemoveOperation { path }));
+    }
+
+    /// Sets the stamp, or takes it away.
+    pub fn stamp(&mut self, metadata: &Metadata<'_>, stamp: Option<String>) {
+        match stamp {
+            Some(text) if metadata.annotations.present => {
+                self.add(&["metadata", "annotations", meta::LAST_APPLIED_SPEC], Value::String(text));
+            }
+            Some(text) => self.add(&["metadata", "annotations"], json!({ meta::LAST_APPLIED_SPEC: text })),
+            None if metadata.annotations.has_stamp => {
+                self.remove(&["metadata", "annotations", meta::LAST_APPLIED_SPEC]);
+            }
+            None => {}
+        }
+    }
+
+    /// Appends our finalizer.
+    pub fn finalizer(&mut self, metadata: &Metadata<'_>) {
+        match metadata.finalizers {
+            Some(_) => self.add(&["metadata", "finalizers", "-"], Value::String(meta::FINALIZER.to_owned())),
+            None => self.add(&["metadata", "finalizers"], json!([meta::FINALIZER])),
+        }
+    }
+
+    /// Sets planExecution; an empty one is taken away.
+    pub fn execution(&mut self, plan: &str, uid: &str, status: &str) {
+        let mut execution = serde_json::Map::new();
+        for (key, text) in [("planName", plan), ("uid", uid), ("status", status)] {
+            if !text.is_empty() {
+                execution.insert(key.to_owned(), Value::String(text.to_owned()));
+            }
+        }
+        self.add(&["spec", "planExecution"], Value::Object(execution));
+    }
+
+    /// Gives parameters their values; `has_map` tells whether the spec has a map of them.
+    pub fn parameters<'p>(&mut self, values: impl IntoIterator<Item = (&'p str, &'p str)>, has_map: bool) {
+        if has_map {
+            for (name, value) in values {
+                self.add(&["spec", "parameters", name], Value::String(value.to_owned()));
+            }
+            return;
+        }
+        let map: serde_json::Map<String, Value> = values
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), Value::String(value.to_owned())))
+            .collect();
+        if !map.is_empty() {
+            self.add(&["spec", "parameters"], Value::Object(map));
+        }
+    }
+
+    /// Takes a parameter out.
+    pub fn drop_parameter(&mut self, name: &str) {
+        self.remove(&["spec", "parameters", name]);
+    }
+}

@@ -1,0 +1,141 @@
+//! What a write of an Instance asks of `planExecution`.
+
+use crate::admission::facts::{Execution, Spec};
+use crate::plan::uid::{Subject, is_version_5, plan_uid};
+
+const NEVER_RUN: &str = "NEVER_RUN";
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked<'a> {
+    /// Nothing: absent, null or `{}`. What was there is put back.
+    Nothing,
+    /// What is there already.
+    Same,
+    /// Our own earlier pass, over an edit that another webhook has changed since.
+    Stale,
+    /// A written-out empty name.
+    Clear,
+    /// A plan.
+    Trigger(&'a str),
+    /// A status, which only the bookkeeping user writes.
+    Status,
+    /// An id without a plan.
+    Stray,
+}
+
+/// Reads what is asked.
+///
+/// A uid of ours is U(plan, spec): that over the old spec is our pass over a direct trigger,
+/// which still counts as the user's; any other version-5 uid is our pass over an edit. A uid
+/// that is carried along from what was there is the user's.
+pub fn asked<'a>(new: &'a Execution<'_>, old: &Spec<'_>, subject: Subject<'_>) -> Asked<'a> {
+    let before = &old.execution;
+    if !new.said {
+        return if before.is_empty() { Asked::Same } else { Asked::Nothing };
+    }
+    if new.same(before) {
+        return Asked::Same;
+    }
+    if new.plan.is_empty() {
+        let stray = before.plan.is_empty() || !(new.uid.is_empty() || new.uid == before.uid);
+        return if stray { Asked::Stray } else { Asked::Clear };
+    }
+    if new.plan == before.plan && new.uid == before.uid {
+        return Asked::Status;
+    }
+    if new.status == NEVER_RUN && new.uid != before.uid && is_version_5(&new.uid) {
+        let ours = plan_uid(subject, &new.plan, old.hash()).to_string();
+        return if new.uid == ours { Asked::Trigger(&new.plan) } else { Asked::Stale };
+    }
+    let carried = new.status.is_empty() || new.status == NEVER_RUN || new.status == before.status;
+    if carried { Asked::Trigger(&new.plan) } else { Asked::Status }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use uuid::Uuid;
+
+    use super::*;
+
+    const SUBJECT: Subject<'static> = Subject { namespace: "team", name: "kafka", version: "7" };
+
+    fn execution(plan: &'static str, uid: &str, status: &'static str) -> Execution<'static> {
+        Execution { said: true, plan: plan.into(), uid: uid.to_owned().into(), status: status.into() }
+    }
+
+    fn idle() -> Execution<'static> {
+        Execution::default()
+    }
+
+    fn random() -> String {
+        Uuid::from_u128(0x1111_2222_3333_4444_8555_6666_7777_8888).to_string()
+    }
+
+    fn of(plan: &str, spec: &Spec<'_>) -> String {
+        plan_uid(SUBJECT, plan, spec.hash()).to_string()
+    }
+
+    fn other_spec() -> Spec<'static> {
+        let mut spec = Spec::default();
+        spec.set("NODES", "3");
+        spec
+    }
+
+    #[rstest]
+    #[case::absent_on_idle(idle(), idle(), Asked::Same)]
+    #[case::absent_on_running(idle(), execution("deploy", "u", "IN_PROGRESS"), Asked::Nothing)]
+    #[case::same(execution("deploy", "u", ""), execution("deploy", "u", ""), Asked::Same)]
+    #[case::empty_on_idle(execution("", "", ""), idle(), Asked::Same)]
+    #[case::clear(execution("", "", ""), execution("deploy", "u", ""), Asked::Clear)]
+    #[case::name_removed(
+        execution("", "u", "NEVER_RUN"),
+        execution("deploy", "u", "NEVER_RUN"),
+        Asked::Clear
+    )]
+    #[case::uid_alone(execution("", "u", ""), idle(), Asked::Stray)]
+    #[case::trigger_as_kudo_does(execution("backup", &random(), ""), idle(), Asked::Trigger("backup"))]
+    #[case::trigger_never_run(execution("backup", &random(), "NEVER_RUN"), idle(), Asked::Trigger("backup"))]
+    #[case::trigger_without_uid(execution("backup", "", ""), idle(), Asked::Trigger("backup"))]
+    #[case::status_smuggled(execution("backup", &random(), "COMPLETE"), idle(), Asked::Status)]
+    #[case::status_only(
+        execution("deploy", "u", "FATAL_ERROR"),
+        execution("deploy", "u", "IN_PROGRESS"),
+        Asked::Status
+    )]
+    #[case::status_carried_along(
+        execution("backup", &random(), "COMPLETE"),
+        execution("deploy", "u", "COMPLETE"),
+        Asked::Trigger("backup")
+    )]
+    #[case::our_pass_over_a_trigger(
+        execution("backup", &of("backup", &Spec::default()), "NEVER_RUN"),
+        idle(),
+        Asked::Trigger("backup")
+    )]
+    #[case::our_pass_over_an_edit(
+        execution("deploy", &of("deploy", &other_spec()), "NEVER_RUN"),
+        idle(),
+        Asked::Stale
+    )]
+    #[case::uid_carried_along(
+        execution("backup", &of("deploy", &other_spec()), "NEVER_RUN"),
+        execution("deploy", &of("deploy", &other_spec()), "NEVER_RUN"),
+        Asked::Trigger("backup")
+    )]
+    #[case::emptied_uid(
+        execution("deploy", "", "NEVER_RUN"),
+        execution("deploy", "u", "NEVER_RUN"),
+        Asked::Trigger("deploy")
+    )]
+    fn what_is_asked(
+        #[case] new: Execution<'_>,
+        #[case] before: Execution<'static>,
+        #[case] want: Asked<'_>,
+    ) {
+        let mut old = Spec::default();
+        old.execution = before;
+        assert_eq!(asked(&new, &old, SUBJECT), want);
+    }
+}

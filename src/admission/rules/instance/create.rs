@@ -1,0 +1,111 @@
+//! CREATE: finalizer, `deploy`, defaults of immutable parameters, stamp.
+
+use std::borrow::Cow;
+
+use super::desired::{Desired, Execution, Stamp};
+use super::{Ask, Stop, refusals};
+use crate::admission::facts::Spec;
+use crate::admission::review::Object;
+use crate::admission::stamp::{self, Making, Room};
+use crate::admission::verdict::{Field, FieldReason, Verdict};
+use crate::api::meta::plan::{CLEANUP, DEPLOY};
+use crate::api::rule::Rule;
+use crate::plan::objection::{Objection, Prelude};
+use crate::plan::package::Package;
+use crate::plan::uid::plan_uid;
+use crate::plan::{judge, params};
+
+impl<'a> Ask<'a> {
+    /// Decides on a CREATE.
+    pub(super) fn create(&self, object: &Object<'a>) -> Result<Verdict, Stop> {
+        let instance = self.instance(object);
+        let given = self.spec(object)?;
+        let version = given.version();
+        if !version.name.is_empty() && version.namespace != self.request.namespace {
+            return Err(refusals::version_namespace(&instance, &version, self.request.namespace).into());
+        }
+        let package = self.package(&given, &instance)?;
+        let object_to = |objection: Objection| {
+            Stop::from(refusals::from_objection(objection.prelude(Prelude::Create), &instance))
+        };
+        if package.plan(DEPLOY).is_none() {
+            return Err(object_to(no_deploy(&package)));
+        }
+        judge::defined(&package, &given.applied.parameters).map_err(object_to)?;
+        let mut spec = given.clone();
+        let defaults: Vec<(String, String)> = params::immutable_defaults(&package, &given.applied.parameters)
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        defaults.iter().for_each(|(name, value)| spec.set(name, value));
+        judge::valid(&package, &spec.applied.parameters).map_err(|mut objection| {
+            objection.sentence = format!("parameters are not valid: {}", objection.sentence);
+            object_to(objection)
+        })?;
+        let uid = plan_uid(self.subject(None, object), DEPLOY, spec.hash()).to_string();
+        let made = stamp::make(
+            Making { hash: spec.hash(), spec: &spec.applied, previous: None, uid: None },
+            Room { annotations: object.metadata.annotations.others, object: self.request.size },
+        );
+        let warnings = self.undone(&given, object, &uid, made.as_deref());
+        let desired = Desired {
+            execution: Some(Execution {
+                plan: Cow::Borrowed(DEPLOY),
+                uid: Cow::Owned(uid),
+                status: Cow::Borrowed("NEVER_RUN"),
+            }),
+            // A status that a client sends along is dropped by the API server, so no cleanup was run.
+            finalizer: package.plan(CLEANUP).is_some(),
+            stamp: Stamp::Made(made),
+            defaults,
+            dropped: Vec::new(),
+        };
+        let mut verdict = desired.settle(self, object, &given)?;
+        verdict.plan = Some(DEPLOY.to_owned());
+        warnings.into_iter().for_each(|(rule, text)| verdict.warn(rule, text));
+        Ok(verdict)
+    }
+
+    /// What a copied manifest carries along and is replaced.
+    fn undone(
+        &self,
+        given: &Spec<'_>,
+        object: &Object<'_>,
+        uid: &str,
+        stamp: Option<&str>,
+    ) -> Vec<(Rule, String)> {
+        let mut warnings = Vec::new();
+        // A uid of ours is our own earlier pass, over what another webhook has changed since.
+        let ours =
+            crate::plan::uid::is_version_5(&given.execution.uid) && given.execution.status == "NEVER_RUN";
+        if !self.context.door.patches() || ours {
+            return warnings;
+        }
+        if !given.execution.plan.is_empty() && given.execution.uid != uid {
+            warnings.push((
+                Rule::PlanUid,
+                "spec.planExecution is replaced: a new Instance runs plan 'deploy'".to_owned(),
+            ));
+        }
+        let written = object.metadata.annotations.stamp.as_deref();
+        if written.is_some() && written != stamp {
+            warnings.push((
+                Rule::StampMismatch,
+                "annotation interlock.dev/last-applied-spec is Interlock's own and is replaced".to_owned(),
+            ));
+        }
+        warnings
+    }
+}
+
+fn no_deploy(package: &Package) -> Objection {
+    Objection::new(
+        Rule::PlanUnknown,
+        "couldn't find 'deploy' plan in the operatorVersion",
+        vec![Field::new(
+            "spec.operatorVersion.name",
+            FieldReason::Invalid,
+            format!("OperatorVersion {} has no plan 'deploy'", package.key.name),
+        )],
+    )
+    .next("use an OperatorVersion with a plan 'deploy'")
+}

@@ -1,0 +1,96 @@
+//! Instances: KUDO's rules (`pkg/webhook/instance_admission.go`) with the holes closed, the
+//! freeze, and the stamp.
+
+mod asked;
+mod create;
+mod desired;
+mod refusals;
+mod update;
+
+use std::sync::Arc;
+
+use super::super::request::{Change, Operation, Request};
+use super::super::verdict::{Outcome, Refusal, Verdict};
+use super::super::{Context, Patience};
+use crate::admission::facts::Spec;
+use crate::admission::review::Object;
+use crate::api::object::NamespacedName;
+use crate::plan::package::Package;
+use crate::plan::uid::Subject;
+
+/// A request about an Instance, with everything that its rules ask.
+pub(super) struct Ask<'a> {
+    /// The request.
+    request: &'a Request<'a>,
+    /// Everything beside it.
+    context: &'a Context<'a>,
+}
+
+/// Why a decision ends here.
+enum Stop {
+    /// It is refused.
+    Refused(Box<Refusal>),
+    /// An OperatorVersion decides that the view does not show yet.
+    Wait(NamespacedName),
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(Box::new(refusal))
+    }
+}
+
+/// Decides on an Instance.
+pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &Context<'_>) -> Verdict {
+    let ask = Ask { request, context };
+    let decided = match operation {
+        Operation::Create(object) => ask.create(object),
+        Operation::Update(change) => ask.update(*change),
+        Operation::Delete(_) => Ok(Verdict::allow()),
+    };
+    match decided {
+        Ok(verdict) => verdict,
+        Err(Stop::Refused(refusal)) => Verdict::of(Outcome::Refuse(refusal)),
+        Err(Stop::Wait(key)) => Verdict::of(Outcome::Wait(key)),
+    }
+}
+
+impl<'a> Ask<'a> {
+    /// `namespace/name`, with the prefix where the name is yet to be generated.
+    fn instance(&self, object: &Object<'_>) -> String {
+        let generated = object.metadata.generate_name.as_deref().unwrap_or_default();
+        let name = if self.request.name.is_empty() { generated } else { self.request.name };
+        format!("{}/{name}", self.request.namespace)
+    }
+
+    /// What an execution is scheduled on: the prefix where the name was generated, as the
+    /// mutating call does not know the name yet.
+    fn subject<'s>(&'s self, change: Option<Change<'s>>, object: &'s Object<'_>) -> Subject<'s> {
+        let metadata = change.map_or(&object.metadata, |c| &c.old.metadata);
+        let generated = metadata.generate_name.as_deref().filter(|prefix| !prefix.is_empty());
+        Subject {
+            namespace: self.request.namespace,
+            name: generated.unwrap_or(self.request.name),
+            version: change.and_then(|c| c.old.metadata.resource_version.as_deref()).unwrap_or("create"),
+        }
+    }
+
+    /// The spec of an object.
+    fn spec(&self, object: &Object<'a>) -> Result<Spec<'a>, Stop> {
+        Spec::read(object, self.request.namespace)
+            .map_err(|error| refusals::unreadable("spec", &error).into())
+    }
+
+    /// The OperatorVersion of a spec; waits for one that the view does not show yet.
+    fn package(&self, spec: &Spec<'_>, instance: &str) -> Result<Arc<Package>, Stop> {
+        let key = spec.version();
+        if key.name.is_empty() {
+            return Err(refusals::version_required(instance).into());
+        }
+        match (self.context.view.operator_version(&key), self.context.patience) {
+            (Some(package), _) => Ok(package),
+            (None, Patience::Wait) => Err(Stop::Wait(key)),
+            (None, Patience::Exhausted) => Err(refusals::version_missing(instance, &key).into()),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Refusals of Instances, for people: what, why now, what next.
+
+use crate::admission::facts::Status;
+use crate::admission::verdict::{Field, FieldReason, Refusal};
+use crate::api::kudo::{ExecutionStatus, PlanStatus};
+use crate::api::object::NamespacedName;
+use crate::api::rule::Rule;
+use crate::plan::lock::Lock;
+use crate::plan::objection::Objection;
+
+/// An objection as the refusal of a request about an Instance.
+pub fn from_objection(objection: Objection, instance: &str) -> Refusal {
+    let sentence = objection.full(instance);
+    let refusal = Refusal::invalid(objection.rule, sentence, objection.fields);
+    match objection.next {
+        Some(next) => refusal.next(next),
+        None => refusal,
+    }
+}
+
+/// What cannot be read.
+pub fn unreadable(part: &str, error: &serde_json::Error) -> Refusal {
+    Refusal::invalid(
+        Rule::RequestUnknown,
+        format!("the {part} of the Instance cannot be read"),
+        vec![Field::new(part, FieldReason::Invalid, error.to_string())],
+    )
+    .next("write it as the schema of instances.kudo.dev says (`kubectl explain instances.kudo.dev.spec`)")
+}
+
+/// No OperatorVersion is named.
+pub fn version_required(instance: &str) -> Refusal {
+    Refusal::invalid(
+        Rule::VersionMissing,
+        format!("Instance {instance} names no OperatorVersion"),
+        vec![Field::new("spec.operatorVersion.name", FieldReason::Required, "a name is required")],
+    )
+    .next("set spec.operatorVersion.name to an OperatorVersion of the same namespace")
+}
+
+/// The OperatorVersion is not there.
+pub fn version_missing(instance: &str, key: &NamespacedName) -> Refusal {
+    Refusal::invalid(
+        Rule::VersionMissing,
+        format!("OperatorVersion {key} of Instance {instance} is not found"),
+        vec![Field::new(
+            "spec.operatorVersion.name",
+            FieldReason::NotFound,
+            format!("{:?} does not exist in namespace {:?}, or is not known yet", key.name, key.namespace),
+        )],
+    )
+    .why("what the Instance may be is decided by its OperatorVersion")
+    .next(format!(
+        "create it first, or correct the name; `kubectl get operatorversions -n {}` lists them",
+        key.namespace
+    ))
+}
+
+/// The OperatorVersion lives elsewhere.
+pub fn version_namespace(instance: &str, key: &NamespacedName, own: &str) -> Refusal {
+    Refusal::invalid(
+        Rule::VersionNamespace,
+        format!("Instance {instance} refers to an OperatorVersion of namespace {:?}", key.namespace),
+        vec![Field::new(
+            "spec.operatorVersion.namespace",
+            FieldReason::Forbidden,
+            format!("{:?}, but the Instance is in {own:?}", key.namespace),
+        )],
+    )
+    .next(format!("leave the namespace out, and create the OperatorVersion in {own:?}"))
+}
+
+/// Why now: the plan, its phase and step, and since when.
+pub fn why_locked(lock: &Lock<'_>, status: &Status<'_>) -> String {
+    let whole = status.whole();
+    let entry = whole.as_ref().and_then(|w| w.plan_status.get(lock.plan));
+    match (lock.status, entry) {
+        (Some(state), Some(entry)) => format!("plan {} is {state}{}", lock.plan, place(entry)),
+        (Some(state), None) => format!("plan {} is {state}", lock.plan),
+        (None, _) => format!("plan {} is scheduled and has not begun", lock.plan),
+    }
+}
+
+fn place(entry: &PlanStatus) -> String {
+    let unfinished = |status: &ExecutionStatus| !status.is_terminal();
+    let phase = entry.phases.iter().flatten().find(|phase| unfinished(&phase.status));
+    let step = phase.and_then(|phase| phase.steps.iter().flatten().find(|step| unfinished(&step.status)));
+    let since = entry.last_updated_timestamp.as_ref();
+    [
+        phase.map(|phase| format!(" at phase {}", phase.name)),
+        step.map(|step| format!(", step {}", step.name)),
+        since.map(|time| format!(", last change {}", time.0)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// What to do while a plan runs.
+pub fn next_locked(instance: &str) -> String {
+    let (namespace, name) = instance.split_once('/').unwrap_or_default();
+    format!(
+        "wait until the plan has ended (`kubectl get instance {name} -n {namespace} -w` shows it), then send \
+         the change again"
+    )
+}
+
+/// A refusal because of the lock.
+pub fn locked(refusal: Refusal, lock: &Lock<'_>, status: &Status<'_>, instance: &str) -> Refusal {
+    refusal.why(why_locked(lock, status)).next(next_locked(instance))
+}
+
+/// A field of planExecution.
+pub fn execution_field(name: &str, before: &str, after: &str) -> Field {
+    Field::new(
+        format!("spec.planExecution.{name}"),
+        FieldReason::Forbidden,
+        format!("'{before}' -> '{}'", after.chars().take(64).collect::<String>()),
+    )
+}
+
+/// What mutation would still have to change.
+pub fn not_mutated(rule: Rule, instance: &str, field: &str, detail: &str) -> Refusal {
+    Refusal::invalid(
+        rule,
+        format!("Instance {instance} is not as Interlock's mutating webhook makes it"),
+        vec![Field::new(field, FieldReason::Invalid, detail)],
+    )
+    .why("another webhook changed it since, or the mutating webhook was not called")
+    .next("send the request again; if it is refused again, compare `kubectl get mutatingwebhookconfigurations` with `interlock render webhooks`")
+}

@@ -1,0 +1,106 @@
+//! OperatorVersions: frozen while an Instance that refers to them is locked, not deleted while
+//! one refers to them, and right in themselves.
+
+use crate::admission::Context;
+use crate::admission::door::{Door, Freeze};
+use crate::admission::request::{Change, Operation, Request};
+use crate::admission::review::Object;
+use crate::admission::verdict::{Field, FieldReason, Refusal, Verdict};
+use crate::admission::view::Users;
+use crate::api::kudo::OperatorVersionSpec;
+use crate::api::object::NamespacedName;
+use crate::api::rule::Rule;
+
+/// How many locked Instances a refusal names.
+const NAMED: usize = 3;
+
+/// Decides on an OperatorVersion.
+pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &Context<'_>) -> Verdict {
+    let key = NamespacedName::new(request.namespace, request.name);
+    let decided = match operation {
+        Operation::Create(object) => read(object).map(|_| Verdict::allow()),
+        Operation::Update(change) => update(*change, &key, context),
+        Operation::Delete(_) => delete(&key, context),
+    };
+    decided.unwrap_or_else(|refusal| (*refusal).into())
+}
+
+fn read(object: &Object<'_>) -> Result<OperatorVersionSpec, Box<Refusal>> {
+    let Some(raw) = object.spec else { return Ok(OperatorVersionSpec::default()) };
+    serde_json::from_str(raw.get()).map_err(|error| {
+        let field = Field::new("spec", FieldReason::Invalid, error.to_string());
+        Box::new(Refusal::invalid(
+            Rule::RequestUnknown,
+            "the spec of the OperatorVersion cannot be read",
+            vec![field],
+        ))
+    })
+}
+
+fn update(change: Change<'_>, key: &NamespacedName, context: &Context<'_>) -> Result<Verdict, Box<Refusal>> {
+    if change.object.spec.map(|s| s.get()) == change.old.spec.map(|s| s.get()) {
+        return Ok(Verdict::allow());
+    }
+    let (new, old) = (read(change.object)?, read(change.old)?);
+    let mut verdict = Verdict::allow();
+    if new == old {
+        return Ok(verdict);
+    }
+    let users = context.view.users_of(key);
+    if !users.locked.is_empty() {
+        if context.config.freeze == Freeze::Strict {
+            return Err(Box::new(frozen(key, &users)));
+        }
+        verdict.warn(
+            Rule::VersionFrozen,
+            format!("{} Instances of this OperatorVersion run a plan now", users.locked.len()),
+        );
+    } else if users.total > 0 && context.door != Door::Mutate {
+        verdict.warn(
+            Rule::VersionFrozen,
+            format!("{} Instances refer to this OperatorVersion; the change runs no plan", users.total),
+        );
+    }
+    Ok(verdict)
+}
+
+fn delete(key: &NamespacedName, context: &Context<'_>) -> Result<Verdict, Box<Refusal>> {
+    let users = context.view.users_of(key);
+    if users.total == 0 || context.view.namespace_terminating(&key.namespace) {
+        return Ok(Verdict::allow());
+    }
+    Err(Box::new(
+        Refusal::forbidden(
+            Rule::VersionInUse,
+            format!("OperatorVersion {key} is used by {} and cannot be deleted", instances(users.total)),
+        )
+        .why("their plans, also `cleanup`, are read from it")
+        .next(format!(
+            "delete or upgrade these Instances first (`kubectl get instances -n {}`)",
+            key.namespace
+        )),
+    ))
+}
+
+fn instances(count: usize) -> String {
+    if count == 1 { "1 Instance".to_owned() } else { format!("{count} Instances") }
+}
+
+/// Only Instances of the same namespace are named: whoever may write the OperatorVersion need
+/// not see others.
+fn frozen(key: &NamespacedName, users: &Users) -> Refusal {
+    let own = users.locked.iter().filter(|(instance, _)| instance.namespace == key.namespace);
+    let named: Vec<String> =
+        own.take(NAMED).map(|(instance, plan)| format!("{} (plan {plan})", instance.name)).collect();
+    let others = users.locked.len() - named.len();
+    let mut why = named.join(", ");
+    if others > 0 {
+        why.push_str(&format!("{}{others} more", if named.is_empty() { "" } else { " and " }));
+    }
+    Refusal::forbidden(
+        Rule::VersionFrozen,
+        format!("OperatorVersion {key} is frozen while a plan of {} runs", instances(users.locked.len())),
+    )
+    .why(format!("running: {why}"))
+    .next("wait until these plans have ended, then send the change again; or publish it as a new OperatorVersion")
+}

@@ -1,0 +1,82 @@
+//! A view made from a list of objects: for `interlock check`, for tests and benchmarks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+use thiserror::Error;
+
+use super::view::{Users, View};
+use crate::api::kudo::{Instance, OperatorVersion};
+use crate::api::meta;
+use crate::api::object::{Gvk, NamespacedName, ObjectKey};
+use crate::plan::lock;
+use crate::plan::package::Package;
+
+/// An object that is of a known kind and cannot be read.
+#[derive(Debug, Error)]
+#[error("{key} cannot be read: {source}; correct the field that it names")]
+pub struct Unreadable {
+    /// The object.
+    pub key: String,
+    /// Why.
+    #[source]
+    pub source: serde_json::Error,
+}
+
+/// The view that some objects give, fixed.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    versions: BTreeMap<NamespacedName, Arc<Package>>,
+    users: BTreeMap<NamespacedName, Users>,
+    terminating: BTreeSet<String>,
+}
+
+impl Snapshot {
+    /// Adds an object; kinds that no rule asks about are left out. `namespace` stands for a
+    /// namespace that is absent.
+    pub fn add(&mut self, object: &Value, namespace: &str) -> Result<(), Unreadable> {
+        let Some(key) = ObjectKey::of(object) else { return Ok(()) };
+        let unreadable = |source| Unreadable { key: key.to_string(), source };
+        let own = key.namespace.clone().unwrap_or_else(|| namespace.to_owned());
+        let name = NamespacedName::new(own.clone(), key.name.clone());
+        if key.gvk == Gvk::new(meta::KUDO_API_VERSION, "OperatorVersion") {
+            let version = OperatorVersion::deserialize(object).map_err(unreadable)?;
+            self.versions.insert(name.clone(), Arc::new(Package::new(name, version.spec)));
+        } else if key.gvk == Gvk::new(meta::KUDO_API_VERSION, "Instance") {
+            let instance = Instance::deserialize(object).map_err(unreadable)?;
+            self.instance(&own, name, &instance);
+        } else if key.gvk == Gvk::new("v1", "Namespace")
+            && object.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null())
+        {
+            self.terminating.insert(key.name.clone());
+        }
+        Ok(())
+    }
+
+    fn instance(&mut self, namespace: &str, name: NamespacedName, instance: &Instance) {
+        let Some(version) = &instance.spec.operator_version else { return };
+        let version = NamespacedName::new(version.namespace_or(namespace), version.name());
+        let users = self.users.entry(version).or_default();
+        users.total += 1;
+        if let Some(lock) = lock::of(instance) {
+            users.locked.push((name, lock.plan.to_owned()));
+            users.locked.sort();
+        }
+    }
+}
+
+impl View for Snapshot {
+    fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>> {
+        self.versions.get(key).cloned()
+    }
+
+    fn users_of(&self, operator_version: &NamespacedName) -> Users {
+        self.users.get(operator_version).cloned().unwrap_or_default()
+    }
+
+    fn namespace_terminating(&self, namespace: &str) -> bool {
+        self.terminating.contains(namespace)
+    }
+}

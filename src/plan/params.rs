@@ -1,0 +1,225 @@
+//! Values of parameters: KUDO's checks with KUDO's texts (`pkg/apis/kudo/v1beta1/parameter.go`).
+//!
+//! Values are shown only for integers, numbers, booleans and enumerations; any other may be a
+//! password, and is `***`.
+
+use std::borrow::Cow;
+
+use super::number::{parse_bool, parse_float, parse_int};
+use super::objection::{Field, FieldReason};
+use super::package::Package;
+use crate::api::kudo::Parameter;
+use crate::api::stamp::Values;
+
+/// What stands for a value that is not shown.
+pub const MASK: &str = "***";
+
+/// Whether the values of a parameter may be shown.
+pub fn shown(parameter: &Parameter) -> bool {
+    let typed = matches!(parameter.value_type.as_deref(), Some("integer" | "number" | "boolean"));
+    typed || parameter.enum_.as_ref().is_some_and(|values| !values.is_empty())
+}
+
+/// A value as texts may carry it: itself, cut to 64 characters, or `***`.
+pub fn display<'v>(parameter: Option<&Parameter>, value: &'v str) -> Cow<'v, str> {
+    if !parameter.is_some_and(shown) {
+        return Cow::Borrowed(MASK);
+    }
+    match value.char_indices().nth(64) {
+        Some((end, _)) => Cow::Owned(format!("{}...", &value[..end])),
+        None => Cow::Borrowed(value),
+    }
+}
+
+/// A value that is not what its parameter says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The parameter.
+    pub parameter: String,
+    /// Whether a value is missing, or wrong.
+    pub reason: FieldReason,
+    /// KUDO's sentence.
+    pub sentence: String,
+    /// What is wrong, in one line, for the cause of the field.
+    pub detail: String,
+}
+
+impl Problem {
+    /// As the field of an objection.
+    pub fn field(&self) -> Field {
+        Field::parameter(&self.parameter, self.reason, self.detail.clone())
+    }
+}
+
+/// Checks one value. An empty value is none: it is refused only where one is required and there
+/// is no default, and accepted otherwise, whatever the default is.
+pub fn check(parameter: &Parameter, value: Option<&str>) -> Option<Problem> {
+    let name = parameter.name.as_deref().unwrap_or_default();
+    let Some(value) = value.filter(|v| !v.is_empty()) else {
+        let missing = parameter.required == Some(true) && parameter.default.is_none();
+        return missing.then(|| Problem {
+            parameter: name.to_owned(),
+            reason: FieldReason::Required,
+            sentence: format!("parameter {name:?} is required but has no value set"),
+            detail: "a value is required, and there is no default".to_owned(),
+        });
+    };
+    let why = wrong_type(parameter, value).or_else(|| not_listed(parameter, value))?;
+    let value = display(Some(parameter), value);
+    Some(Problem {
+        parameter: name.to_owned(),
+        reason: FieldReason::Invalid,
+        sentence: format!("parameter {name:?} has an invalid value {value:?}: {why}"),
+        detail: format!("{value:?}: {why}"),
+    })
+}
+
+fn wrong_type(parameter: &Parameter, value: &str) -> Option<String> {
+    let type_ = parameter.value_type.as_deref()?;
+    let shown = display(Some(parameter), value);
+    let number = |error: String| {
+        // The error repeats the value, which may be long.
+        let error = error.replace(&format!("{value:?}"), &format!("{shown:?}"));
+        format!("type is {type_:?} but format of {shown:?} is invalid: {error}")
+    };
+    let decoded =
+        |fits: bool| (!fits).then(|| format!("type is {type_:?}, but format of {shown} is invalid"));
+    match type_ {
+        "integer" => parse_int(value).err().map(|e| number(e.to_string())),
+        "number" => parse_float(value).err().map(|e| number(e.to_string())),
+        "boolean" => parse_bool(value).err().map(|e| number(e.to_string())),
+        "array" => decoded(yaml(value).is_some_and(|v| v.is_array() || v.is_null())),
+        "map" => decoded(yaml(value).is_some_and(|v| v.is_object() || v.is_null())),
+        _ => None,
+    }
+}
+
+fn yaml(text: &str) -> Option<serde_json::Value> {
+    serde_saphyr::from_str(text).ok()
+}
+
+fn not_listed(parameter: &Parameter, value: &str) -> Option<String> {
+    let allowed = parameter.enum_.as_ref().filter(|values| !values.is_empty())?;
+    let listed = allowed.iter().any(|v| v == value);
+    let shown = display(Some(parameter), value);
+    (!listed).then(|| format!("value is {shown:?}, but only allowed values are [{}]", allowed.join(" ")))
+}
+
+/// Checks the values of all parameters that a package defines, in the order it lists them.
+pub fn check_all(package: &Package, values: &Values<'_>) -> Vec<Problem> {
+    package
+        .parameters()
+        .filter_map(|p| check(p, p.name.as_deref().and_then(|n| values.get(n)).map(AsRef::as_ref)))
+        .collect()
+}
+
+/// Immutable parameters with a default and without a value: a creation writes the default in
+/// (KUDO `instance_admission.go`).
+pub fn immutable_defaults<'p>(
+    package: &'p Package,
+    values: &Values<'_>,
+) -> impl Iterator<Item = (&'p str, &'p str)> {
+    package
+        .parameters()
+        .filter(|p| p.immutable == Some(true))
+        .filter_map(|p| Some((p.name.as_deref()?, p.default.as_deref()?)))
+        .filter(|(name, _)| !values.contains_key(*name))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn parameter(type_: &str) -> Parameter {
+        Parameter { name: Some("P".to_owned()), value_type: Some(type_.to_owned()), ..Parameter::default() }
+    }
+
+    /// Rows of "Parameter value rules": (type, value, KUDO's sentence or nothing).
+    #[rstest]
+    #[case("integer", "42", "")]
+    #[case("integer", "-42", "")]
+    #[case(
+        "integer",
+        "4.2",
+        r#"parameter "P" has an invalid value "4.2": type is "integer" but format of "4.2" is invalid: strconv.ParseInt: parsing "4.2": invalid syntax"#
+    )]
+    #[case("number", "0x1p-2", "")]
+    #[case("number", "Inf", "")]
+    #[case(
+        "number",
+        "one",
+        r#"parameter "P" has an invalid value "one": type is "number" but format of "one" is invalid: strconv.ParseFloat: parsing "one": invalid syntax"#
+    )]
+    #[case("boolean", "T", "")]
+    #[case(
+        "boolean",
+        "yes",
+        r#"parameter "P" has an invalid value "yes": type is "boolean" but format of "yes" is invalid: strconv.ParseBool: parsing "yes": invalid syntax"#
+    )]
+    #[case("array", "[1, 2]", "")]
+    #[case("array", "- a\n- b", "")]
+    #[case("array", "null", "")]
+    #[case(
+        "array",
+        "a: b",
+        r#"parameter "P" has an invalid value "***": type is "array", but format of *** is invalid"#
+    )]
+    #[case("map", "a: b", "")]
+    #[case("map", "{}", "")]
+    #[case("map", "null", "")]
+    #[case(
+        "map",
+        "- secret",
+        r#"parameter "P" has an invalid value "***": type is "map", but format of *** is invalid"#
+    )]
+    #[case("string", "anything at all", "")]
+    #[case("nonsense", "anything at all", "")]
+    #[case("integer", "", "")]
+    fn values_by_type(#[case] type_: &str, #[case] value: &str, #[case] sentence: &str) {
+        let problem = check(&parameter(type_), Some(value));
+        assert_eq!(problem.map(|p| p.sentence).unwrap_or_default(), sentence);
+    }
+
+    #[rstest]
+    #[case::missing(true, None, None, true)]
+    #[case::empty_is_missing(true, None, Some(""), true)]
+    #[case::defaulted(true, Some("d"), None, false)]
+    #[case::empty_default_is_a_default(true, Some(""), None, false)]
+    #[case::optional(false, None, None, false)]
+    #[case::given(true, None, Some("v"), false)]
+    fn values_required(
+        #[case] required: bool,
+        #[case] default: Option<&str>,
+        #[case] value: Option<&str>,
+        #[case] refused: bool,
+    ) {
+        let parameter = Parameter {
+            required: Some(required),
+            default: default.map(str::to_owned),
+            ..parameter("string")
+        };
+        let sentence = check(&parameter, value).map(|p| p.sentence);
+        assert_eq!(
+            sentence.as_deref(),
+            refused.then_some("parameter \"P\" is required but has no value set")
+        );
+    }
+
+    #[test]
+    fn enumerations_are_checked_after_the_type_and_shown() {
+        let listed = Parameter { enum_: Some(vec!["a".to_owned(), "b".to_owned()]), ..parameter("string") };
+        assert_eq!(check(&listed, Some("b")), None);
+        assert_eq!(
+            check(&listed, Some("c")).unwrap().sentence,
+            r#"parameter "P" has an invalid value "c": value is "c", but only allowed values are [a b]"#
+        );
+    }
+
+    #[test]
+    fn a_wrong_default_is_not_looked_at() {
+        let parameter = Parameter { default: Some("not a number".to_owned()), ..parameter("integer") };
+        assert_eq!(check(&parameter, None), None);
+    }
+}
