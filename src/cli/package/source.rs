@@ -96,6 +96,22 @@ mod tests {
         assert_eq!(names, ["params.yaml", "s/operator.yaml", "x.yaml.bak"]);
     }
 
+    /// The examples can be installed, and every template of theirs can be parsed.
+    #[test]
+    fn the_examples_are_packages() {
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+        for (dir, name) in
+            [("first/operator", "first-0.1.0"), ("ledger/v1", "ledger-4.1-1.0.0"), ("ledger/v2", "ledger-4.2-1.1.0")]
+        {
+            let package = read(&examples.join(dir)).unwrap();
+            assert_eq!(package.operator_version_name, name);
+            for (file, text) in package.operator_version["spec"]["templates"].as_object().unwrap() {
+                let parsed = crate::template::Template::parse(file, text.as_str().unwrap());
+                assert!(parsed.is_ok(), "{dir}: {file}: {:?}", parsed.err());
+            }
+        }
+    }
+
     #[test]
     fn what_is_missing_is_named() {
         let dir = package(&[("operator.yaml", "name: a")]);
