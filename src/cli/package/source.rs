@@ -100,9 +100,11 @@ mod tests {
     #[test]
     fn the_examples_are_packages() {
         let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
-        for (dir, name) in
-            [("first/operator", "first-0.1.0"), ("ledger/v1", "ledger-4.1-1.0.0"), ("ledger/v2", "ledger-4.2-1.1.0")]
-        {
+        for (dir, name) in [
+            ("first/operator", "first-0.1.0"),
+            ("ledger/v1", "ledger-4.1-1.0.0"),
+            ("ledger/v2", "ledger-4.2-1.1.0"),
+        ] {
             let package = read(&examples.join(dir)).unwrap();
             assert_eq!(package.operator_version_name, name);
             for (file, text) in package.operator_version["spec"]["templates"].as_object().unwrap() {
