@@ -137,3 +137,148 @@ fn own(site: &Site<'_>, object: &mut Value) -> Result<(), String> {
     }));
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::object::NamespacedName;
+    use crate::api::stamp::Values;
+    use crate::plan::package::Package;
+    use crate::plan::run::{InstanceId, Run};
+
+    fn enhanced(object: Value, namespaced: bool) -> Result<Wanted, TaskError> {
+        let spec = json!({"operator": {"name": "op"}, "version": "1.2.3"});
+        let package = Package::new(NamespacedName::new("ns", "ov"), serde_json::from_value(spec).unwrap());
+        let instance =
+            InstanceId { namespace: "ns".to_owned(), name: "inst".to_owned(), uid: "uid-1".to_owned() };
+        let values = Values::new();
+        let run =
+            Run { package: &package, instance: &instance, plan: "deploy", uid: "run-1", values: &values };
+        let site = Site { run: &run, params: &BTreeMap::new(), phase: "main", step: "first", task: "app" };
+        enhance(&site, object, namespaced)
+    }
+
+    fn object(api_version: &str, kind: &str, rest: Value) -> Value {
+        let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}});
+        object.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        object
+    }
+
+    /// Every place in an object that says whose it is.
+    fn marked(value: &Value, path: &str, found: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => {
+                if map.get("kudo.dev/instance").is_some_and(|v| v == "inst") {
+                    found.push(path.to_owned());
+                }
+                if map.get("kudo.dev/operator-version").is_some_and(|v| v == "1.2.3") {
+                    found.push(path.to_owned());
+                }
+                map.iter().for_each(|(key, value)| marked(value, &format!("{path}/{key}"), found));
+            }
+            Value::Array(list) => {
+                list.iter().enumerate().for_each(|(i, value)| marked(value, &format!("{path}/{i}"), found));
+            }
+            _ => {}
+        }
+    }
+
+    const TEMPLATE: [&str; 2] = ["/spec/template/metadata/annotations", "/spec/template/metadata/labels"];
+
+    #[rstest]
+    #[case::deployment("apps/v1", "Deployment", &TEMPLATE)]
+    #[case::stateful_set("apps/v1", "StatefulSet", &["/spec/template/metadata/annotations", "/spec/template/metadata/labels", "/spec/volumeClaimTemplates/0/metadata/labels"])]
+    #[case::replica_set("apps/v1", "ReplicaSet", &TEMPLATE)]
+    #[case::daemon_set("extensions/v1beta1", "DaemonSet", &TEMPLATE)]
+    #[case::replication_controller("v1", "ReplicationController", &TEMPLATE)]
+    #[case::job("batch/v1", "Job", &TEMPLATE)]
+    #[case::cron_job("batch/v1", "CronJob", &["/spec/jobTemplate/spec/template/metadata/annotations", "/spec/jobTemplate/spec/template/metadata/labels"])]
+    #[case::deployment_of_another_group("example.com/v1", "Deployment", &[])]
+    #[case::config_map("v1", "ConfigMap", &[])]
+    #[case::pod("v1", "Pod", &[])]
+    fn places(#[case] api_version: &str, #[case] kind: &str, #[case] templates: &[&str]) {
+        let claims = json!({"spec": {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}});
+        let rest = if kind == "StatefulSet" { claims } else { json!({}) };
+        let wanted = enhanced(object(api_version, kind, rest), true).unwrap();
+        let mut found = Vec::new();
+        marked(&wanted.object, "", &mut found);
+        found.sort();
+        let mut expected: Vec<&str> = templates.to_vec();
+        expected.push("/metadata/labels");
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn labels_of_the_template_are_kept_and_ours_win() {
+        let labels = json!({"app": "db", "heritage": "Helm"});
+        let wanted = enhanced(
+            json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "x", "namespace": "elsewhere", "labels": labels}}),
+            true,
+        );
+        let metadata = &wanted.unwrap().object["metadata"];
+        assert_eq!(
+            (&metadata["labels"]["app"], &metadata["labels"]["heritage"]),
+            (&json!("db"), &json!("kudo"))
+        );
+        assert_eq!(metadata["namespace"], "ns");
+    }
+
+    #[test]
+    fn plan_phase_and_step_are_on_the_object_alone() {
+        let wanted = enhanced(object("apps/v1", "Deployment", json!({})), true).unwrap().object;
+        assert_eq!(
+            wanted["spec"]["template"]["metadata"]["annotations"],
+            json!({"kudo.dev/operator-version": "1.2.3"})
+        );
+        assert_eq!(
+            wanted["metadata"]["annotations"],
+            json!({
+                "kudo.dev/plan": "deploy", "kudo.dev/phase": "main", "kudo.dev/step": "first",
+                "kudo.dev/last-plan-execution-uid": "run-1",
+            })
+        );
+    }
+
+    #[test]
+    fn cluster_scoped_objects_have_no_namespace_and_no_owner() {
+        let mut role = object("rbac.authorization.k8s.io/v1", "ClusterRole", json!({}));
+        role["metadata"]["namespace"] = "elsewhere".into();
+        let wanted = enhanced(role, false).unwrap();
+        assert_eq!(wanted.key.namespace, None);
+        let metadata = &wanted.object["metadata"];
+        assert_eq!((metadata.get("namespace"), metadata.get("ownerReferences")), (None, None));
+        assert_eq!(metadata["labels"]["interlock.dev/instance-uid"], "uid-1");
+    }
+
+    #[rstest]
+    #[case::none(json!(null), 1)]
+    #[case::of_others(json!([{"uid": "other"}]), 2)]
+    #[case::ours(json!([{"uid": "uid-1"}]), 1)]
+    fn the_instance_is_the_controller(#[case] found: Value, #[case] count: usize) {
+        let mut config = object("v1", "ConfigMap", json!({}));
+        config["metadata"]["ownerReferences"] = found;
+        let owners = enhanced(config, true).unwrap().object["metadata"]["ownerReferences"].clone();
+        let owners = owners.as_array().unwrap();
+        assert_eq!(owners.len(), count);
+        assert_eq!(
+            (&owners[count - 1]["uid"], &owners[count - 1]["controller"]),
+            (&json!("uid-1"), &json!(true))
+        );
+    }
+
+    #[rstest]
+    #[case::controller(json!({"metadata": {"name": "x", "ownerReferences": [{"uid": "o", "kind": "A", "name": "b", "controller": true}]}}), "setting controller reference on parsed object apps/v1, Kind=Deployment: the template names another controller, \"A\" \"b\"")]
+    #[case::template(json!({"spec": {"template": "x"}}), "adding labels on parsed object: value at .spec.template is not an object")]
+    #[case::spec(json!({"spec": []}), "adding labels on parsed object: value at .spec is not an object")]
+    fn objects_that_cannot_be_ours(#[case] rest: Value, #[case] cause: &str) {
+        let error = enhanced(object("apps/v1", "Deployment", rest), true).unwrap_err();
+        assert_eq!(error, TaskError::fatal(reason::ENHANCEMENT, format!("fatal error: {cause}")));
+    }
+}

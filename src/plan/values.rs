@@ -53,3 +53,49 @@ fn value(parameter: &Parameter, name: &str, text: &str) -> Result<template::Valu
     }
     Ok(decoded.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::object::NamespacedName;
+    use crate::template::Value;
+
+    fn given(parameter: serde_json::Value, value: Option<&'static str>) -> Result<Value, ValueError> {
+        let spec = serde_json::from_value(json!({"parameters": [parameter]})).unwrap();
+        let package = Package::new(NamespacedName::new("ns", "ov"), spec);
+        let values: Values<'_> = value.into_iter().map(|v| ("P".into(), v.into())).collect();
+        parameters(&package, &values).map(|mut all| all.remove("P").unwrap())
+    }
+
+    #[rstest]
+    #[case::given(json!({"name": "P", "default": "d"}), Some("v"), "v".into())]
+    #[case::given_empty(json!({"name": "P", "default": "d"}), Some(""), "".into())]
+    #[case::default(json!({"name": "P", "default": "d"}), None, "d".into())]
+    #[case::nothing(json!({"name": "P"}), None, "".into())]
+    #[case::integers_are_text(json!({"name": "P", "value-type": "integer"}), Some("3"), "3".into())]
+    #[case::booleans_are_text(json!({"name": "P", "value-type": "boolean"}), Some("true"), "true".into())]
+    #[case::array(json!({"name": "P", "value-type": "array"}), Some("- a\n- 1000000"), Value::List(vec!["a".into(), Value::Float(1e6)]))]
+    #[case::null_array(json!({"name": "P", "value-type": "array", "default": "null\n"}), None, Value::Nil)]
+    #[case::empty_array(json!({"name": "P", "value-type": "array"}), None, Value::Nil)]
+    #[case::map(json!({"name": "P", "value-type": "map"}), Some("{a: true}"), [("a", Value::Bool(true))].into_iter().collect())]
+    #[case::a_map_may_be_a_scalar(json!({"name": "P", "value-type": "map"}), Some("x"), "x".into())]
+    fn values(
+        #[case] parameter: serde_json::Value,
+        #[case] value: Option<&'static str>,
+        #[case] expected: Value,
+    ) {
+        assert_eq!(given(parameter, value), Ok(expected));
+    }
+
+    #[rstest]
+    #[case::not_a_list("array", "a: 1")]
+    #[case::not_yaml("map", "{a")]
+    fn bad_values_are_named_and_not_shown(#[case] value_type: &'static str, #[case] value: &'static str) {
+        let error = given(json!({"name": "P", "value-type": value_type}), Some(value)).unwrap_err();
+        assert_eq!(error, ValueError { parameter: "P".to_owned(), value_type });
+        assert!(!error.to_string().contains(value));
+    }
+}
