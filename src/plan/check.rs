@@ -6,7 +6,9 @@
 use std::collections::BTreeSet;
 
 use crate::api::kudo::{OperatorVersionSpec, Parameter, Plan, Step, Task};
-use crate::plan::task::{BuildError, TaskKind, parse_bool};
+use crate::plan::number::parse_bool;
+use crate::plan::params;
+use crate::plan::task::{BuildError, TaskKind};
 use crate::template::Template;
 
 /// One thing that is wrong.
@@ -108,7 +110,7 @@ impl<'a> Check<'a> {
         if matches!(kind, "array" | "map") {
             let what = format!("the parameter \"{name}\" is of type {kind}");
             self.problem(field, what, "name a parameter of type boolean");
-        } else if default.is_some_and(|text| parse_bool(text).is_none()) {
+        } else if default.is_some_and(|text| parse_bool(text).is_err()) {
             let what = format!("the default of parameter \"{name}\" is not true or false");
             self.problem(field, what, "set the default of the parameter to true or false");
         }
@@ -130,6 +132,14 @@ impl<'a> Check<'a> {
         {
             let what = format!("there is no plan \"{plan}\"");
             self.problem(format!("{field}.trigger"), what, "add the plan to spec.plans, or name another");
+        }
+        let default = parameter.default.as_deref().filter(|default| !default.is_empty());
+        if let Some(problem) = default.and_then(|default| params::check(parameter, Some(default))) {
+            self.problem(
+                format!("{field}.default"),
+                problem.detail,
+                "set a default of the parameter's type and enum",
+            );
         }
     }
 
@@ -296,6 +306,8 @@ mod tests {
     #[rstest]
     #[case::no_name(json!([{}]), "spec.parameters[0].name: has no name")]
     #[case::twice(json!([{"name": "A"}, {"name": "A"}]), "spec.parameters[1].name: the name \"A\" is used twice")]
+    #[case::default(json!([{"name": "A", "value-type": "integer", "default": "x"}]), "spec.parameters[0].default: \"x\": type is \"integer\" but format of \"x\" is invalid: strconv.ParseInt: parsing \"x\": invalid syntax")]
+    #[case::enumeration(json!([{"name": "A", "enum": ["a", "b"], "default": "c"}]), "spec.parameters[0].default: \"c\": value is \"c\", but only allowed values are [a b]")]
     #[case::trigger(json!([{"name": "A", "trigger": "lost"}]), "spec.parameters[0].trigger: there is no plan \"lost\"")]
     fn parameters(#[case] listed: Value, #[case] expected: &str) {
         assert_eq!(found(json!({"parameters": listed, "plans": {"deploy": {}}})), [expected]);

@@ -11,7 +11,9 @@ use crate::effect::{ChildWrite, Note};
 use crate::plan::apply::apply;
 use crate::plan::delete::delete;
 use crate::plan::errors::{TaskError, reason};
+use crate::plan::number::parse_bool;
 use crate::plan::observe::{Need, Observed, Subject};
+use crate::plan::params;
 use crate::plan::render::{self, Site};
 use crate::template;
 
@@ -285,24 +287,15 @@ fn not_yet(site: &Site<'_>, kind: &'static str) -> TaskError {
 }
 
 /// The boolean that decides a Toggle task, as Go's `strconv.ParseBool` reads it.
-fn toggle(site: &Site<'_>, parameter: &str) -> Result<bool, TaskError> {
+fn toggle(site: &Site<'_>, name: &str) -> Result<bool, TaskError> {
     let fatal = |cause: String| TaskError::fatal(reason::TOGGLE, cause);
-    match site.params.get(parameter) {
-        None => Err(fatal(format!("no value for parameter {parameter} found"))),
-        Some(template::Value::String(text)) => parse_bool(text).ok_or_else(|| {
-            fatal(format!(
-                "could not parse value of parameter {parameter}: strconv.ParseBool: parsing {text:?}: invalid syntax"
-            ))
+    match site.params.get(name) {
+        None => Err(fatal(format!("no value for parameter {name} found"))),
+        Some(template::Value::String(text)) => parse_bool(text).map_err(|error| {
+            let shown = params::display(site.run.package.parameter(name), text);
+            let error = error.to_string().replace(&format!("{text:?}"), &format!("{shown:?}"));
+            fatal(format!("could not parse value of parameter {name}: {error}"))
         }),
-        Some(_) => Err(fatal(format!("value of parameter {parameter} isn't a string"))),
-    }
-}
-
-/// Go's `strconv.ParseBool`.
-pub fn parse_bool(text: &str) -> Option<bool> {
-    match text {
-        "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),
-        "0" | "f" | "F" | "FALSE" | "false" | "False" => Some(false),
-        _ => None,
+        Some(_) => Err(fatal(format!("value of parameter {name} isn't a string"))),
     }
 }

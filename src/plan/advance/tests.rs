@@ -282,12 +282,12 @@ fn a_template_that_does_not_render_is_fatal() {
 #[case::toggle(
     "yes",
     "ToggleTaskError",
-    "could not parse value of parameter ON: strconv.ParseBool: parsing \"yes\": invalid syntax"
+    "could not parse value of parameter ON: strconv.ParseBool: parsing \"***\": invalid syntax"
 )]
 #[case::empty(
     "",
     "ToggleTaskError",
-    "could not parse value of parameter ON: strconv.ParseBool: parsing \"\": invalid syntax"
+    "could not parse value of parameter ON: strconv.ParseBool: parsing \"***\": invalid syntax"
 )]
 fn toggles_need_a_boolean(#[case] value: &'static str, #[case] reason: &str, #[case] cause: &str) {
     let fixture = one("toggle").with("ON", value);
