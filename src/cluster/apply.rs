@@ -202,6 +202,19 @@ impl Bookkeeping {
         }
     }
 
+    /// Deletes a Secret of a spec that nothing refers to any more; one that is gone is fine.
+    pub async fn delete_secret(&self, key: &NamespacedName, uid: &str) -> Result<(), ApiFailure> {
+        let path = format!("/api/v1/namespaces/{}/secrets/{}", key.namespace, key.name);
+        let options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": { "uid": uid },
+        });
+        match request(&self.client, Method::DELETE, &path, JSON, Some(&options)).await {
+            Ok(_) => Ok(()),
+            Err(failure) if failure.code == 404 => Ok(()),
+            Err(failure) => Err(failure),
+        }
+    }
+
     /// Reads a Secret by name.
     pub async fn secret(&self, key: &NamespacedName) -> Result<Option<Value>, ApiFailure> {
         let path = format!("/api/v1/namespaces/{}/secrets/{}", key.namespace, key.name);

@@ -12,6 +12,7 @@ pub mod errors;
 pub mod health;
 pub mod history;
 pub mod judge;
+pub mod keep;
 pub mod lock;
 pub mod merge;
 pub mod next;

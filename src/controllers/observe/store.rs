@@ -32,7 +32,12 @@ struct Inner {
     terminating: HashSet<String>,
     children: HashMap<ObjectKey, Arc<Value>>,
     by_instance: HashMap<NamespacedName, BTreeSet<ObjectKey>>,
+    /// Versions at which objects went, so that a late answer does not bring them back.
+    gone: HashMap<ObjectKey, u64>,
 }
+
+/// Tombstones kept; a late answer is late by seconds, not by thousands of deletions.
+const TOMBSTONES: usize = 4096;
 
 /// What rules read of an Instance.
 struct Row {
@@ -88,11 +93,15 @@ impl Store {
         Some(key)
     }
 
-    /// Takes in a change of an Instance; answers its key.
+    /// Takes in a change of an Instance; answers its key, or `None` where it tells nothing new.
     pub fn instance(&self, change: &Change) -> Option<NamespacedName> {
         let (Change::Applied(object) | Change::Deleted(object)) = change else { return None };
         let key = key_of(object)?;
         let mut inner = self.write();
+        let known = inner.instances.get(&key).map(version);
+        if !inner.is_news(change, known) {
+            return None;
+        }
         if let Some(old) = inner.rows.remove(&key)
             && let Some(users) = inner.users.get_mut(&old.operator_version)
         {
@@ -138,6 +147,10 @@ impl Store {
         let key = ObjectKey::of(object)?;
         let owner = owner_of(object);
         let mut inner = self.write();
+        let known = inner.children.get(&key).map(version);
+        if !inner.is_news(change, known) {
+            return None;
+        }
         if let Change::Deleted(_) = change {
             inner.children.remove(&key);
         } else {
@@ -185,12 +198,42 @@ impl Store {
         self.read().children.get(key).cloned()
     }
 
+    /// Drops an Instance that a read did not find.
+    pub fn forget_instance(&self, key: &NamespacedName) {
+        let object = self.read().instances.get(key).cloned();
+        if let Some(object) = object {
+            self.instance(&Change::Deleted(object));
+        }
+    }
+
     /// The objects that belong to an Instance, in order.
     pub fn children_of(&self, instance: &NamespacedName) -> Vec<(ObjectKey, Arc<Value>)> {
         let inner = self.read();
         let keys = inner.by_instance.get(instance).into_iter().flatten();
         keys.filter_map(|key| Some((key.clone(), inner.children.get(key)?.clone()))).collect()
     }
+}
+
+impl Inner {
+    /// Whether a change is newer than what is known. The answers to our own writes come in here
+    /// as well as the watch, in any order; versions of one kind are ordered numbers.
+    fn is_news(&mut self, change: &Change, known: Option<u64>) -> bool {
+        let (Change::Applied(object) | Change::Deleted(object)) = change else { return false };
+        let (Some(key), at) = (ObjectKey::of(object), version(object)) else { return true };
+        if let Change::Deleted(_) = change {
+            if self.gone.len() >= TOMBSTONES {
+                self.gone.clear();
+            }
+            self.gone.insert(key, at);
+            return true;
+        }
+        known.is_none_or(|known| at > known || at == 0) && self.gone.get(&key).is_none_or(|gone| at > *gone)
+    }
+}
+
+/// `metadata.resourceVersion` as a number; 0 where it is none.
+fn version(object: &Arc<Value>) -> u64 {
+    meta_str(object, "resourceVersion").and_then(|v| v.parse().ok()).unwrap_or(0)
 }
 
 impl View for Store {
