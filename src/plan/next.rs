@@ -235,6 +235,19 @@ fn scheduled(facts: &Facts<'_>) -> Next {
     }
     match facts.basis {
         None if !has_run(facts) => created(facts),
+        Some(basis) if facts.uid.is_empty() => match facts.stamp {
+            // Triggered past admission: an execution without a uid could never be told to end.
+            Some(Stamp { spec: Some(_), .. }) => {
+                Next::Schedule { plan: facts.plan.to_owned(), source: Source::Stamp }
+            }
+            _ if facts.spec.hash() == basis.hash => {
+                Next::Schedule { plan: facts.plan.to_owned(), source: Source::Spec }
+            }
+            _ => Next::Drop,
+        },
+        None if facts.uid.is_empty() => {
+            Next::Schedule { plan: facts.plan.to_owned(), source: start_source(facts) }
+        }
         None => match facts.stamp {
             Some(Stamp { spec: Some(_), .. }) => start(facts, Source::Stamp),
             _ => Next::Schedule { plan: facts.plan.to_owned(), source: Source::Spec },

@@ -1,2 +1,5 @@
 //! The Instance controller.
+pub mod context;
+pub mod spec_secret;
 pub mod subject;
+pub mod writes;

@@ -71,7 +71,7 @@ impl Store {
     }
 
     /// Takes in a change of an OperatorVersion; answers its key.
-    pub fn operator_version(&self, change: &Change) -> Option<NamespacedName> {
+    pub fn see_operator_version(&self, change: &Change) -> Option<NamespacedName> {
         let (Change::Applied(object) | Change::Deleted(object)) = change else { return None };
         let key = key_of(object)?;
         if let Change::Deleted(_) = change {
@@ -94,7 +94,7 @@ impl Store {
     }
 
     /// Takes in a change of an Instance; answers its key, or `None` where it tells nothing new.
-    pub fn instance(&self, change: &Change) -> Option<NamespacedName> {
+    pub fn see_instance(&self, change: &Change) -> Option<NamespacedName> {
         let (Change::Applied(object) | Change::Deleted(object)) = change else { return None };
         let key = key_of(object)?;
         let mut inner = self.write();
@@ -127,7 +127,7 @@ impl Store {
     }
 
     /// Takes in a change of a Namespace; answers its name.
-    pub fn namespace(&self, change: &Change) -> Option<String> {
+    pub fn see_namespace(&self, change: &Change) -> Option<String> {
         let (Change::Applied(object) | Change::Deleted(object)) = change else { return None };
         let name = meta_str(object, "name")?.to_owned();
         let going = matches!(change, Change::Applied(_)) && meta_str(object, "deletionTimestamp").is_some();
@@ -142,7 +142,7 @@ impl Store {
     }
 
     /// Takes in a change of an object that a package made; answers the Instance it belongs to.
-    pub fn child(&self, change: &Change) -> Option<NamespacedName> {
+    pub fn see_child(&self, change: &Change) -> Option<NamespacedName> {
         let (Change::Applied(object) | Change::Deleted(object)) = change else { return None };
         let key = ObjectKey::of(object)?;
         let owner = owner_of(object);
@@ -202,7 +202,7 @@ impl Store {
     pub fn forget_instance(&self, key: &NamespacedName) {
         let object = self.read().instances.get(key).cloned();
         if let Some(object) = object {
-            self.instance(&Change::Deleted(object));
+            self.see_instance(&Change::Deleted(object));
         }
     }
 

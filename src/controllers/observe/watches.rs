@@ -52,7 +52,7 @@ pub fn spawn_answer_path(
     for scope in scopes(&kudo("OperatorVersion", "operatorversions"), None, namespaces) {
         let (store, queue, synced) = (store.clone(), queue.clone(), handle("operatorversions"));
         tasks.spawn(watch::run(client.clone(), scope, move |change| {
-            let key = store.operator_version(&change);
+            let key = store.see_operator_version(&change);
             match (key, &queue) {
                 (Some(key), Some(queue)) => store.instances_of(&key).into_iter().for_each(|i| queue.add(i)),
                 _ => on_synced(&change, &synced),
@@ -62,7 +62,7 @@ pub fn spawn_answer_path(
     for scope in scopes(&kudo("Instance", "instances"), None, namespaces) {
         let (store, queue, synced) = (store.clone(), queue.clone(), handle("instances"));
         tasks.spawn(watch::run(client.clone(), scope, move |change| {
-            match (store.instance(&change), &queue) {
+            match (store.see_instance(&change), &queue) {
                 (Some(key), Some(queue)) => queue.add(key),
                 _ => on_synced(&change, &synced),
             }
@@ -70,9 +70,11 @@ pub fn spawn_answer_path(
     }
     let scope = Scope { resource: resource("v1", "Namespace", "namespaces"), labels: None, namespace: None };
     let (store, synced) = (store.clone(), handle("namespaces"));
-    tasks.spawn(watch::run(client.clone(), scope, move |change| match (store.namespace(&change), &queue) {
-        (Some(name), Some(queue)) => store.instances_in(&name).into_iter().for_each(|i| queue.add(i)),
-        _ => on_synced(&change, &synced),
+    tasks.spawn(watch::run(client.clone(), scope, move |change| {
+        match (store.see_namespace(&change), &queue) {
+            (Some(name), Some(queue)) => store.instances_in(&name).into_iter().for_each(|i| queue.add(i)),
+            _ => on_synced(&change, &synced),
+        }
     }));
 }
 
@@ -89,7 +91,7 @@ pub fn spawn_children(
         let labels = format!("{}={}", meta::HERITAGE, meta::HERITAGE_VALUE);
         for scope in scopes(&resource(api_version, kind, plural), Some(labels), namespaces) {
             let (store, queue, synced) = (store.clone(), queue.clone(), handle(plural));
-            tasks.spawn(watch::run(client.clone(), scope, move |change| match store.child(&change) {
+            tasks.spawn(watch::run(client.clone(), scope, move |change| match store.see_child(&change) {
                 Some(owner) => queue.add(owner),
                 None => on_synced(&change, &synced),
             }));

@@ -1,0 +1,60 @@
+//! What the Instance controller works with.
+
+use std::sync::Arc;
+
+use kube::Client;
+use tokio::sync::watch;
+
+use crate::admission::view::View;
+use crate::api::object::NamespacedName;
+use crate::api::stamp::VersionRef;
+use crate::cluster::apply::{Bookkeeping, Objects};
+use crate::cluster::events::Events;
+use crate::cluster::kinds::Kinds;
+use crate::cluster::queue::Queue;
+use crate::controllers::observe::Store;
+use crate::plan::package::Package;
+
+/// Collaborators of the controller, shared by its workers.
+pub struct Context {
+    /// What is watched.
+    pub store: Arc<Store>,
+    /// Instances that have something to do.
+    pub queue: Arc<Queue<NamespacedName>>,
+    /// Writes of the bookkeeping user.
+    pub bookkeeping: Bookkeeping,
+    /// Reads and writes under the effects identity.
+    pub objects: Objects,
+    /// Which kinds are served.
+    pub kinds: Arc<Kinds>,
+    /// For look-ups of kinds.
+    pub client: Client,
+    /// Events on Instances.
+    pub events: Events,
+    /// Whether a locked Instance's own plan may be restarted (`--freeze=same-plan`).
+    pub same_plan: bool,
+    /// Whether this process leads.
+    pub leading: watch::Receiver<bool>,
+    /// Counts of reconciles.
+    pub observer: Arc<dyn Observer>,
+}
+
+/// Who counts what the controller does.
+pub trait Observer: Send + Sync {
+    /// One reconcile has ended.
+    fn reconciled(&self, result: &'static str, seconds: f64);
+    /// One plan has ended.
+    fn plan_ended(&self, plan: &str, result: &str);
+}
+
+impl Context {
+    /// A package, as last seen.
+    pub fn package(&self, version: &VersionRef<'_>) -> Option<Arc<Package>> {
+        self.store.operator_version(&NamespacedName::new(version.namespace.as_ref(), version.name.as_ref()))
+    }
+
+    /// Whether this process leads now.
+    pub fn leads(&self) -> bool {
+        *self.leading.borrow()
+    }
+}

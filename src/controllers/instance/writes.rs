@@ -1,0 +1,253 @@
+//! The patches of an Instance, built from a subject; pure, and empty where nothing changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, Patch, PatchOperation, ReplaceOperation, TestOperation};
+use serde_json::{Map, Value, json};
+
+use super::subject::{Subject, missing_defaults};
+use crate::api::condition::{self, Time, Wanted};
+use crate::api::kudo::PlanStatus;
+use crate::api::meta;
+use crate::api::stamp::{Applied, Envelope, Kept, Previous};
+use crate::plan::history;
+use crate::plan::keep::{self, Room};
+use crate::plan::package::Package;
+
+/// Changes of a status.
+#[derive(Clone, Debug, Default)]
+pub struct StatusChange {
+    /// Entries of `planStatus` as they shall be.
+    pub entries: BTreeMap<String, PlanStatus>,
+    /// Conditions as they shall be; others stay.
+    pub conditions: Vec<Wanted>,
+}
+
+/// The merge patch of a status; `None` when it would change nothing.
+pub fn status(subject: &Subject, change: StatusChange, now: Timestamp) -> Option<Value> {
+    let now = Time(now);
+    let mut patch = Map::new();
+    let before = subject.conditions();
+    let mut conditions = before.clone();
+    for wanted in change.conditions {
+        condition::set(&mut conditions, wanted, subject.generation(), &now);
+    }
+    if !alike(&before, &conditions) {
+        patch.insert("conditions".to_owned(), json!(conditions));
+    }
+    let found = subject.entries();
+    let mut entries = Map::new();
+    for (plan, mut entry) in change.entries {
+        let old = found.get(&plan);
+        entry.last_updated_timestamp = old.and_then(|o| o.last_updated_timestamp.clone());
+        if old == Some(&entry) {
+            continue;
+        }
+        if entry.status != crate::api::kudo::ExecutionStatus::NeverRun {
+            entry.last_updated_timestamp = Some(now.clone());
+        }
+        let mut value = json!(entry);
+        if let (Value::Object(map), None) = (&mut value, &entry.message) {
+            // A merge patch keeps what it does not name.
+            map.insert("message".to_owned(), Value::Null);
+        }
+        entries.insert(plan, value);
+    }
+    if !entries.is_empty() {
+        patch.insert("planStatus".to_owned(), Value::Object(entries));
+    }
+    (!patch.is_empty()).then_some(Value::Object(patch))
+}
+
+/// Whether conditions say the same; `observedGeneration` alone is no reason to write.
+fn alike(before: &[condition::Condition], after: &[condition::Condition]) -> bool {
+    before.len() == after.len()
+        && before.iter().zip(after).all(|(a, b)| {
+            (&a.type_, &a.status, &a.reason, &a.message) == (&b.type_, &b.status, &b.reason, &b.message)
+        })
+}
+
+/// The envelope for a spec that is carried out from now on.
+///
+/// `previous` is what last was carried out in full: the old stamp, unless it is the same or
+/// something was still owed on it.
+pub fn envelope(subject: &Subject, spec: &Applied<'static>) -> Envelope<'static> {
+    let hash = spec.hash();
+    let owing = subject.basis.as_ref().is_some_and(|b| !b.owed.is_empty());
+    let previous = match &subject.stamp {
+        Some(old) if old.hash == hash || owing => old.previous.clone(),
+        Some(old) if subject.basis.as_ref().is_some_and(|b| b.hash == old.hash) => {
+            Some(Previous { hash: old.hash.clone(), kept: old.kept.clone() })
+        }
+        Some(old) => old.previous.clone(),
+        None => None,
+    };
+    let room = room(&subject.object);
+    let previous = previous.filter(|p| p.hash != hash).map(|p| match p.kept {
+        // Two specs inline must not crowd the annotations either.
+        Kept::Inline { spec } => Previous { hash: p.hash, kept: keep::keep(spec, room) },
+        elsewhere @ Kept::Elsewhere { .. } => Previous { hash: p.hash, kept: elsewhere },
+    });
+    let taken = previous.as_ref().map_or(0, |p| json!(p).to_string().len());
+    let room = Room { annotations: room.annotations + taken, object: room.object + taken };
+    Envelope {
+        v: 1,
+        hash,
+        kept: keep::keep(spec.clone(), room),
+        previous,
+        uid: Some(subject.uid().to_owned().into()),
+        generation: subject.generation(),
+    }
+}
+
+fn room(object: &Value) -> Room {
+    let annotations = object.pointer("/metadata/annotations").and_then(Value::as_object);
+    let annotations = annotations.into_iter().flatten();
+    let (ours, others): (Vec<_>, Vec<_>) = annotations.partition(|(key, _)| *key == meta::LAST_APPLIED_SPEC);
+    let size = |pairs: &[(&String, &Value)]| -> usize {
+        pairs.iter().map(|(k, v)| k.len() + v.as_str().map_or(0, str::len)).sum()
+    };
+    let whole = serde_json::to_string(object).map_or(0, |text| text.len());
+    Room { annotations: size(&others), object: whole.saturating_sub(size(&ours)) }
+}
+
+/// What a merge patch of an Instance sets.
+#[derive(Clone, Debug, Default)]
+pub struct InstanceChange<'a> {
+    /// `planExecution`: plan and fresh uid, scheduled.
+    pub schedule: Option<(&'a str, &'a str)>,
+    /// `planExecution`: a running execution that is put back.
+    pub put_back: Option<(&'a str, &'a str)>,
+    /// The stamp.
+    pub stamp: Option<Envelope<'static>>,
+    /// A run for the history.
+    pub ended: Option<history::Run>,
+    /// Finalizer and defaults of immutable parameters that this package asks for.
+    pub create: Option<&'a Package>,
+    /// Takes our finalizer off.
+    pub release: bool,
+}
+
+/// The merge patch of an Instance.
+pub fn instance(subject: &Subject, change: InstanceChange<'_>) -> Value {
+    let mut annotations = Map::new();
+    if let Some(stamp) = &change.stamp {
+        annotations.insert(meta::LAST_APPLIED_SPEC.to_owned(), Value::from(stamp.to_json()));
+    }
+    if let Some(run) = &change.ended {
+        let runs = history::with(subject.history(), run.clone());
+        annotations.insert(meta::HISTORY.to_owned(), Value::from(runs));
+    }
+    let mut metadata = Map::new();
+    if !annotations.is_empty() {
+        metadata.insert("annotations".to_owned(), Value::Object(annotations));
+    }
+    let mut spec = Map::new();
+    if let Some((plan, uid)) = change.schedule {
+        spec.insert("planExecution".to_owned(), json!({"planName": plan, "uid": uid, "status": "NEVER_RUN"}));
+    }
+    if let Some((plan, uid)) = change.put_back {
+        spec.insert("planExecution".to_owned(), json!({"planName": plan, "uid": uid}));
+    }
+    if let Some(finalizers) = finalizers(subject, &change) {
+        metadata.insert("finalizers".to_owned(), json!(finalizers));
+    }
+    if let Some(package) = change.create {
+        let defaults: Map<String, Value> =
+            missing_defaults(package, &subject.spec).map(|(k, v)| (k.to_owned(), Value::from(v))).collect();
+        if !defaults.is_empty() {
+            spec.insert("parameters".to_owned(), Value::Object(defaults));
+        }
+    }
+    let mut patch = Map::new();
+    if !metadata.is_empty() {
+        patch.insert("metadata".to_owned(), Value::Object(metadata));
+    }
+    if !spec.is_empty() {
+        patch.insert("spec".to_owned(), Value::Object(spec));
+    }
+    Value::Object(patch)
+}
+
+/// The whole list, as a merge patch replaces it; `None` when it stays.
+fn finalizers(subject: &Subject, change: &InstanceChange<'_>) -> Option<Vec<String>> {
+    let found = subject.instance.metadata.finalizers.clone().unwrap_or_default();
+    let wanted = change.create.is_some_and(|package| package.plan(meta::plan::CLEANUP).is_some());
+    if change.release {
+        return Some(found.into_iter().filter(|f| f != meta::FINALIZER).collect());
+    }
+    (wanted && !subject.has_finalizer()).then(|| {
+        let mut finalizers = found;
+        finalizers.push(meta::FINALIZER.to_owned());
+        finalizers
+    })
+}
+
+/// The JSON patch that takes a finished execution, or a dropped trigger, out of
+/// `planExecution`, only while that execution is named.
+pub fn clear(subject: &Subject, ended: Option<history::Run>) -> Patch {
+    let (field, value) = match subject.plan_uid() {
+        "" => ("planName", subject.plan()),
+        uid => ("uid", uid),
+    };
+    let mut operations = vec![
+        PatchOperation::Test(TestOperation {
+            path: pointer(&["spec", "planExecution", field]),
+            value: Value::from(value),
+        }),
+        PatchOperation::Replace(ReplaceOperation {
+            path: pointer(&["spec", "planExecution"]),
+            value: json!({}),
+        }),
+    ];
+    let mut annotations = BTreeMap::new();
+    if let Some(run) = ended {
+        annotations.insert(meta::HISTORY, history::with(subject.history(), run));
+    }
+    if let Some(stamp) = settled_stamp(subject) {
+        annotations.insert(meta::LAST_APPLIED_SPEC, stamp.to_json());
+    }
+    if !annotations.is_empty() && subject.object.pointer("/metadata/annotations").is_none() {
+        operations.push(add(&["metadata", "annotations"], json!({})));
+    }
+    for (key, value) in annotations {
+        operations.push(add(&["metadata", "annotations", key], Value::from(value)));
+    }
+    Patch(operations)
+}
+
+/// The stamp with uid and generation added, and without `previous` once nothing is owed; `None`
+/// when it stays as it is.
+fn settled_stamp(subject: &Subject) -> Option<Envelope<'static>> {
+    let found = subject.stamp.as_ref()?;
+    let mut stamp = found.clone();
+    if stamp.uid.is_none() {
+        stamp.uid = Some(subject.uid().to_owned().into());
+        stamp.generation = subject.generation();
+    }
+    if subject.basis.as_ref().is_some_and(|b| b.owed.is_empty() && b.hash == stamp.hash) {
+        stamp.previous = None;
+    }
+    (stamp != *found).then_some(stamp)
+}
+
+/// Hashes of specs that the stamp keeps in Secrets.
+pub fn kept_elsewhere(stamp: Option<&Envelope<'_>>) -> BTreeSet<String> {
+    let of = |hash: &crate::api::stamp::SpecHash, kept: &Kept<'_>| match kept {
+        Kept::Elsewhere { .. } => Some(hash.as_str().to_owned()),
+        Kept::Inline { .. } => None,
+    };
+    let Some(stamp) = stamp else { return BTreeSet::new() };
+    let previous = stamp.previous.as_ref().and_then(|p| of(&p.hash, &p.kept));
+    of(&stamp.hash, &stamp.kept).into_iter().chain(previous).collect()
+}
+
+fn pointer(tokens: &[&str]) -> PointerBuf {
+    PointerBuf::from_tokens(tokens.iter().copied())
+}
+
+fn add(path: &[&str], value: Value) -> PatchOperation {
+    PatchOperation::Add(AddOperation { path: pointer(path), value })
+}
