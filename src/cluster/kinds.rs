@@ -5,6 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ListParams};
 use kube::Client;
 
 use crate::api::object::Gvk;
@@ -54,6 +56,17 @@ impl Kinds {
             lock(&self.absent).insert(gvk.clone(), Instant::now());
         }
         Ok(kind)
+    }
+
+    /// Whether a CustomResourceDefinition for the kind is there that does not serve it yet.
+    pub async fn is_coming(&self, client: &Client, gvk: &Gvk) -> Result<bool, kube::Error> {
+        let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+        let found = api.list(&ListParams::default()).await?;
+        Ok(found.items.iter().any(|crd| {
+            let serves = crd.spec.versions.iter().any(|v| v.name == gvk.version && v.served);
+            let going = crd.metadata.deletion_timestamp.is_some();
+            crd.spec.group == gvk.group && crd.spec.names.kind == gvk.kind && serves && !going
+        }))
     }
 
     /// Forgets a kind, after a request for it found nothing at its path.

@@ -1,0 +1,418 @@
+//! One pass of a run: look up, decide, prove that the run is current, write, until the engine
+//! asks for nothing more.
+//!
+//! A child is written only on what was seen no later than the last proof: a conditional write of
+//! the Instance's status by this process, or a read of the Instance. So neither a leader that was
+//! suspended nor a cache that lags can put an old state back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use tracing::{debug, warn};
+
+use super::context::Context;
+use super::record::{self, Phase};
+use super::subject::Subject;
+use super::writes;
+use crate::api::object::{Gvk, ObjectKey};
+use crate::api::stamp::Applied;
+use crate::cluster::apply::Written;
+use crate::cluster::watch::Change;
+use crate::controllers::observe::watches::is_watched;
+use crate::effect::{ApiFailure, ChildWrite};
+use crate::plan::advance::advance;
+use crate::plan::observe::{Need, Observed, PlanState, Seen, Served, Step};
+use crate::plan::package::Package;
+use crate::plan::run::{InstanceId, Run};
+
+/// Rounds of one pass; a plan needs a few for each of its steps.
+const ROUNDS: usize = 2_000;
+/// Conflicts on the Instance itself before the pass gives way to the next.
+const CONFLICTS: usize = 5;
+
+/// How a pass ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// The run waits for objects; a watch will tell.
+    Waiting,
+    /// The run waits for something that no watch tells, or for a retry.
+    Retry,
+    /// The run is over; its end is recorded.
+    Finished,
+    /// The run is not current any more; ask again what is.
+    Superseded,
+    /// The Instance is gone.
+    Gone,
+    /// The API server could not be asked.
+    Failed(ApiFailure),
+}
+
+/// A run to carry on.
+pub struct Pass<'a> {
+    ctx: &'a Context,
+    subject: Subject,
+    spec: &'a Applied<'static>,
+    package: &'a Package,
+    instance: InstanceId,
+    plan: String,
+    uid: String,
+    state: PlanState,
+    /// Whether the run's start is recorded in status.
+    started: bool,
+    observed: Observed,
+    seen: BTreeMap<ObjectKey, u64>,
+    clock: u64,
+    proof: u64,
+    /// Whether the run waits for objects whose events nobody delivers.
+    unwatched: bool,
+}
+
+enum Stop {
+    Superseded,
+    Gone,
+    Failed(ApiFailure),
+}
+
+impl From<ApiFailure> for Stop {
+    fn from(failure: ApiFailure) -> Self {
+        if failure.code == 404 { Self::Gone } else { Self::Failed(failure) }
+    }
+}
+
+impl<'a> Pass<'a> {
+    /// A pass of the execution that `planExecution` names, on this spec and package.
+    pub fn new(ctx: &'a Context, subject: Subject, spec: &'a Applied<'static>, package: &'a Package) -> Self {
+        let (plan, uid) = (subject.plan().to_owned(), subject.plan_uid().to_owned());
+        let recorded = subject.entries().get(&plan).filter(|e| e.uid == uid).cloned();
+        let started = recorded.is_some();
+        let state = match recorded {
+            Some(status) => {
+                let progress = subject.progress.as_ref().filter(|p| p.uid == uid);
+                PlanState { status, done: progress.map(|p| p.done.clone()).unwrap_or_default() }
+            }
+            None => PlanState::start(package, &plan, &uid),
+        };
+        let instance = InstanceId {
+            namespace: subject.key.namespace.clone(),
+            name: subject.key.name.clone(),
+            uid: subject.uid().to_owned(),
+        };
+        Self {
+            ctx,
+            subject,
+            spec,
+            package,
+            instance,
+            plan,
+            uid,
+            state,
+            started,
+            observed: Observed::default(),
+            seen: BTreeMap::new(),
+            clock: 0,
+            proof: 0,
+            unwatched: false,
+        }
+    }
+
+    /// Carries the run on as far as it goes.
+    pub async fn run(mut self) -> Ended {
+        match self.rounds().await {
+            Ok(ended) => ended,
+            Err(Stop::Superseded) => Ended::Superseded,
+            Err(Stop::Gone) => {
+                self.ctx.store.forget_instance(&self.subject.key);
+                Ended::Gone
+            }
+            Err(Stop::Failed(failure)) => Ended::Failed(failure),
+        }
+    }
+
+    async fn rounds(&mut self) -> Result<Ended, Stop> {
+        for _ in 0..ROUNDS {
+            let step = self.advance(self.state.clone());
+            if !step.needs.is_empty() {
+                self.look_up(&step.needs).await;
+                continue;
+            }
+            for note in step.notes {
+                self.ctx.events.publish(&self.subject.key, self.subject.uid(), note).await;
+            }
+            self.state = step.state;
+            if step.effects.is_empty() || self.state.status.status.is_terminal() {
+                let phase = match (self.state.status.status.is_terminal(), step.stalled) {
+                    (true, _) => Phase::Over { fatal: step.fatal },
+                    (false, stalled) => Phase::Waiting { stalled },
+                };
+                return self.settle(phase).await;
+            }
+            if !self.covers(&step.effects) {
+                self.survey().await;
+                self.prove().await?;
+            }
+            self.write(step.effects).await;
+        }
+        warn!(instance = %self.subject.key, plan = %self.plan, "a pass took too many rounds and gives way");
+        Ok(Ended::Retry)
+    }
+
+    fn advance(&self, state: PlanState) -> Step {
+        advance(&self.engine_run(), state, &self.observed)
+    }
+
+    fn engine_run(&self) -> Run<'_> {
+        Run {
+            package: self.package,
+            instance: &self.instance,
+            plan: &self.plan,
+            uid: &self.uid,
+            values: &self.spec.parameters,
+        }
+    }
+
+    /// Records where the run stands, when that has changed, and says how the pass ended.
+    async fn settle(&mut self, phase: Phase) -> Result<Ended, Stop> {
+        let ended = match &phase {
+            Phase::Over { .. } => Ended::Finished,
+            Phase::Waiting { stalled: None } if !self.unwatched => Ended::Waiting,
+            _ => Ended::Retry,
+        };
+        self.record(phase).await?;
+        Ok(ended)
+    }
+
+    async fn look_up(&mut self, needs: &std::collections::BTreeSet<Need>) {
+        for need in needs {
+            match need {
+                Need::Kind(gvk) => {
+                    let served = self.served(gvk).await;
+                    self.observed.kinds.insert(gvk.clone(), served);
+                }
+                Need::Object(key) => self.look_at(key).await,
+            }
+        }
+    }
+
+    async fn served(&mut self, gvk: &Gvk) -> Served {
+        match self.ctx.kinds.get(&self.ctx.client, gvk).await {
+            Ok(Some(kind)) if kind.namespaced => Served::Namespaced,
+            Ok(Some(_)) => Served::Cluster,
+            Ok(None) => match self.ctx.kinds.is_coming(&self.ctx.client, gvk).await {
+                Ok(false) => Served::No,
+                // A failed look-up never reads as "none": it is asked again.
+                Ok(true) | Err(_) => {
+                    self.unwatched = true;
+                    Served::Pending
+                }
+            },
+            Err(error) => {
+                debug!(%gvk, %error, "a kind could not be looked up");
+                self.unwatched = true;
+                Served::Pending
+            }
+        }
+    }
+
+    async fn look_at(&mut self, key: &ObjectKey) {
+        let again = self.observed.failures.remove(key).is_some();
+        self.clock += 1;
+        if !is_watched(&key.gvk) {
+            self.unwatched = true;
+        }
+        if is_watched(&key.gvk) && !again {
+            let seen = self.ctx.store.get_child(key).map_or(Seen::Absent, Seen::Present);
+            self.saw(key.clone(), seen);
+            return;
+        }
+        match self.ctx.objects.get(key).await {
+            Ok(Some(object)) => {
+                self.ctx.store.see_child(&Change::Applied(object.clone()));
+                self.saw(key.clone(), Seen::Present(object));
+            }
+            Ok(None) => self.saw(key.clone(), Seen::Absent),
+            Err(failure) => {
+                self.observed.failures.insert(key.clone(), failure);
+                self.saw(key.clone(), Seen::Absent);
+            }
+        }
+    }
+
+    fn saw(&mut self, key: ObjectKey, seen: Seen) {
+        self.seen.insert(key.clone(), self.clock);
+        self.observed.objects.insert(key, seen);
+    }
+
+    /// Whether every write was decided on what was seen before the last proof.
+    fn covers(&self, lanes: &[Vec<ChildWrite>]) -> bool {
+        self.started
+            && self.proof > 0
+            && lanes
+                .iter()
+                .flatten()
+                .filter_map(ChildWrite::key)
+                .all(|key| self.seen.get(&key).is_some_and(|at| *at <= self.proof))
+    }
+
+    /// Looks at whatever the run can reach if all goes well, so that one proof covers it.
+    async fn survey(&mut self) {
+        let mut state = self.state.clone();
+        let mut imagined = self.observed.clone();
+        for _ in 0..ROUNDS {
+            let step = advance(&self.engine_run(), state.clone(), &imagined);
+            if !step.needs.is_empty() {
+                self.look_up(&step.needs).await;
+                for need in &step.needs {
+                    match need {
+                        Need::Kind(gvk) => {
+                            let served = self.observed.kinds.get(gvk).copied().unwrap_or(Served::Pending);
+                            imagined.kinds.insert(gvk.clone(), served);
+                        }
+                        Need::Object(key) => {
+                            imagined.failures.remove(key);
+                            if let Some(seen) = self.observed.objects.get(key) {
+                                imagined.objects.insert(key.clone(), seen.clone());
+                            }
+                            if let Some(failure) = self.observed.failures.get(key) {
+                                imagined.failures.insert(key.clone(), failure.clone());
+                            }
+                        }
+                    }
+                }
+                continue;
+            }
+            if step.effects.is_empty() || step.state.status.status.is_terminal() {
+                return;
+            }
+            state = step.state;
+            step.effects.into_iter().flatten().for_each(|write| imagine(&mut imagined, write));
+        }
+    }
+
+    /// Proves that the run is current: by recording how it stands where that has changed, else
+    /// by reading the Instance.
+    async fn prove(&mut self) -> Result<(), Stop> {
+        if self.record(Phase::Running).await? {
+            return Ok(());
+        }
+        let found = self.ctx.bookkeeping.instance(&self.subject.key).await?.ok_or(Stop::Gone)?;
+        self.adopt(found)?;
+        self.proved();
+        Ok(())
+    }
+
+    fn proved(&mut self) {
+        self.clock += 1;
+        self.proof = self.clock;
+    }
+
+    /// Takes the Instance as it now is, if it still names this run.
+    fn adopt(&mut self, object: Arc<Value>) -> Result<(), Stop> {
+        self.ctx.store.see_instance(&Change::Applied(object.clone()));
+        let subject = Subject::read(&self.subject.key, object).map_err(|error| {
+            warn!(%error, "an Instance could not be read");
+            Stop::Superseded
+        })?;
+        let named = subject.plan() == self.plan && subject.plan_uid() == self.uid;
+        let same = subject.uid() == self.subject.uid();
+        let entries = subject.entries();
+        let entry = entries.get(&self.plan);
+        let recorded = entry.is_some_and(|e| e.uid == self.uid && !e.status.is_terminal());
+        let deleted = subject.deleted_at().is_some() && self.plan != crate::api::meta::plan::CLEANUP;
+        if !named || !same || deleted || (self.started && !recorded) {
+            return Err(Stop::Superseded);
+        }
+        drop(entries);
+        self.subject = subject;
+        Ok(())
+    }
+
+    /// Writes the status when it differs; whether it was written, which is a proof.
+    async fn record(&mut self, phase: Phase) -> Result<bool, Stop> {
+        for _ in 0..CONFLICTS {
+            let view = record::View {
+                subject: &self.subject,
+                package: self.package,
+                spec: self.spec,
+                state: &self.state,
+                started: self.started,
+            };
+            let now = Timestamp::now();
+            let Some(status) = writes::status(&self.subject, record::change(&view, &phase, now), now) else {
+                return Ok(false);
+            };
+            let version = self.subject.resource_version();
+            match self.ctx.bookkeeping.patch_status(&self.subject.key, version, status).await {
+                Ok(object) => {
+                    self.recorded(object, &phase).await;
+                    return Ok(true);
+                }
+                Err(failure) if failure.code == 409 => {
+                    let key = &self.subject.key;
+                    let found = self.ctx.bookkeeping.instance(key).await?.ok_or(Stop::Gone)?;
+                    self.adopt(found)?;
+                }
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Err(Stop::Superseded)
+    }
+
+    async fn recorded(&mut self, object: Arc<Value>, phase: &Phase) {
+        self.ctx.store.see_instance(&Change::Applied(object.clone()));
+        if let Ok(subject) = Subject::read(&self.subject.key, object) {
+            self.subject = subject;
+        }
+        let first = !self.started;
+        self.started = true;
+        self.proved();
+        for note in record::notes(&self.state, first, phase) {
+            self.ctx.events.publish(&self.subject.key, self.subject.uid(), note).await;
+        }
+        if let Phase::Over { .. } = phase {
+            self.ctx.observer.plan_ended(&self.plan, self.state.status.status.as_str());
+        }
+    }
+
+    async fn write(&mut self, lanes: Vec<Vec<ChildWrite>>) {
+        for (key, answer) in self.ctx.objects.run(lanes).await {
+            match answer {
+                Ok(Written::Now(object)) => {
+                    self.ctx.store.see_child(&Change::Applied(object.clone()));
+                    self.observed.failures.remove(&key);
+                    self.observed.objects.insert(key, Seen::Present(object));
+                }
+                Ok(Written::Gone) => {
+                    if let Some(Seen::Present(object)) = self.observed.objects.get(&key) {
+                        self.ctx.store.see_child(&Change::Deleted(object.clone()));
+                    }
+                    self.observed.failures.remove(&key);
+                    self.observed.objects.insert(key, Seen::Absent);
+                }
+                Err(failure) => {
+                    debug!(object = %key, code = failure.code, message = %failure.message, "a write was refused");
+                    self.observed.failures.insert(key, failure);
+                }
+            }
+        }
+    }
+}
+
+/// The answer that a write would have if all goes well.
+fn imagine(observed: &mut Observed, write: ChildWrite) {
+    let Some(key) = write.key() else { return };
+    let seen = match write {
+        ChildWrite::Create { object } => Seen::Present(Arc::new(object)),
+        ChildWrite::MergePatch { patch, .. } => match observed.objects.get(&key) {
+            Some(Seen::Present(current)) => {
+                let mut object = Value::clone(current);
+                json_patch::merge(&mut object, &patch);
+                Seen::Present(Arc::new(object))
+            }
+            _ => Seen::Absent,
+        },
+        ChildWrite::Delete { .. } => Seen::Absent,
+    };
+    observed.objects.insert(key, seen);
+}

@@ -1,0 +1,170 @@
+//! What a run writes into status as it goes: entries, conditions, and the Events that go with
+//! them. Pure.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::subject::Subject;
+use super::writes::StatusChange;
+use crate::api::condition::{Status, Wanted};
+use crate::api::kudo::ExecutionStatus;
+use crate::api::meta::{condition as types, event, plan as plans};
+use crate::api::stamp::Applied;
+use crate::effect::{Note, Severity};
+use crate::plan::basis::{Basis, Owed};
+use crate::plan::observe::{Fatal, PlanState};
+use crate::plan::package::Package;
+use crate::plan::progress::Progress;
+use crate::plan::{drift, state};
+
+/// Where a run stands when it is recorded.
+#[derive(Clone, Debug)]
+pub enum Phase {
+    /// It is about to write.
+    Running,
+    /// It waits, and perhaps for a retry after this error.
+    Waiting {
+        /// The first error that is tried again.
+        stalled: Option<String>,
+    },
+    /// It is over.
+    Over {
+        /// The error that ended it, if one did.
+        fatal: Option<Fatal>,
+    },
+}
+
+/// What a record is made from.
+pub struct View<'a> {
+    /// The Instance as last read.
+    pub subject: &'a Subject,
+    /// The package of the run.
+    pub package: &'a Package,
+    /// The spec of the run.
+    pub spec: &'a Applied<'static>,
+    /// The run.
+    pub state: &'a PlanState,
+    /// Whether its start is recorded.
+    pub started: bool,
+}
+
+/// The status of a run.
+pub fn change(view: &View<'_>, phase: &Phase, now: Timestamp) -> StatusChange {
+    let plan = &view.state.status.name;
+    let mut entries = BTreeMap::new();
+    if !view.started {
+        entries = state::all_plans(&view.subject.entries(), view.package);
+    }
+    entries.insert(plan.clone(), view.state.status.clone());
+    let mut conditions = vec![running(view, phase, now)];
+    conditions.extend(stalled(view, phase));
+    if let Some(basis) = basis(view, phase) {
+        if let Phase::Over { fatal } = phase {
+            conditions.push(ready_at_end(view, &basis, fatal.is_none()));
+            conditions.extend(owed(view, &basis));
+        } else if !view.started && [plans::DEPLOY, plans::UPDATE, plans::UPGRADE].contains(&plan.as_str()) {
+            conditions.push(wanted(types::READY, Status::Unknown, "PlanInProgress", format!("plan {plan} runs")));
+        }
+        conditions.push(wanted(types::SPEC_STAMPED, Status::True, "Stamped", basis.message()));
+    }
+    StatusChange { entries, conditions }
+}
+
+/// The basis as it shall be; `None` while the run only goes on.
+fn basis(view: &View<'_>, phase: &Phase) -> Option<Basis> {
+    let plan = &view.state.status.name;
+    let found = view.subject.basis.as_ref();
+    let complete = view.state.status.status == ExecutionStatus::Complete;
+    let at_start = || drift::owed_at_start(found, view.spec, view.package, plan);
+    let owed: BTreeMap<String, Owed> = match (phase, view.started) {
+        (Phase::Over { .. }, true) => drift::owed_at_end(&found?.owed, plan, complete),
+        (Phase::Over { .. }, false) => drift::owed_at_end(&at_start(), plan, complete),
+        (_, false) => at_start(),
+        (_, true) => return None,
+    };
+    Some(Basis::new(view.spec, owed))
+}
+
+fn wanted(type_: &'static str, status: Status, reason: &str, message: String) -> Wanted {
+    Wanted { type_, status, reason: reason.to_owned(), message }
+}
+
+fn running(view: &View<'_>, phase: &Phase, now: Timestamp) -> Wanted {
+    let PlanState { status, done } = view.state;
+    if let Phase::Over { .. } = phase {
+        let message = format!("plan {} finished with status {}", status.name, status.status);
+        return wanted(types::PLAN_RUNNING, Status::False, "PlanFinished", message);
+    }
+    let recorded = view.subject.progress.as_ref().filter(|p| p.uid == status.uid);
+    let progress = Progress {
+        plan: status.name.clone(),
+        uid: status.uid.clone(),
+        package: recorded.map_or_else(|| view.package.hash.clone(), |p| p.package.clone()),
+        started: recorded.map_or(now, |p| p.started),
+        done: done.clone(),
+    };
+    wanted(types::PLAN_RUNNING, Status::True, "PlanStarted", progress.message())
+}
+
+/// `Stalled` appears with the first error and goes when the run goes on.
+fn stalled(view: &View<'_>, phase: &Phase) -> Option<Wanted> {
+    if let Phase::Waiting { stalled: Some(error) } = phase {
+        let mut text = error.clone();
+        text.truncate((0..=16_384.min(text.len())).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0));
+        return Some(wanted(types::STALLED, Status::True, "TransientError", text));
+    }
+    let conditions = view.subject.conditions();
+    let was = crate::api::condition::find(&conditions, types::STALLED).is_some_and(|c| c.status == "True");
+    was.then(|| wanted(types::STALLED, Status::False, "GoingOn", String::new()))
+}
+
+fn ready_at_end(view: &View<'_>, basis: &Basis, complete: bool) -> Wanted {
+    let plan = &view.state.status.name;
+    let failed = drift::failed(basis);
+    match (complete, failed.as_slice()) {
+        (false, _) => {
+            wanted(types::READY, Status::Unknown, "PlanInFatalError", format!("plan {plan} ended in FATAL_ERROR"))
+        }
+        (true, []) => wanted(types::READY, Status::True, "ResourcesReady", String::new()),
+        (true, owed) => wanted(types::READY, Status::False, "PlanOwed", owed_text(owed)),
+    }
+}
+
+/// `SpecDrift` names failed plans that are owed; it is cleared where nothing is.
+fn owed(view: &View<'_>, basis: &Basis) -> Option<Wanted> {
+    let failed = drift::failed(basis);
+    if !failed.is_empty() {
+        return Some(wanted(types::SPEC_DRIFT, Status::True, "PlanOwed", owed_text(&failed)));
+    }
+    let conditions = view.subject.conditions();
+    let was = crate::api::condition::is_true(&conditions, types::SPEC_DRIFT);
+    (was && view.subject.hash == basis.hash)
+        .then(|| wanted(types::SPEC_DRIFT, Status::False, "CarriedOut", String::new()))
+}
+
+fn owed_text(plans: &[String]) -> String {
+    format!("these plans failed and have not completed since: {}; mend the cause and trigger them again", plans.join(", "))
+}
+
+/// The Events that go with a record.
+pub fn notes(state: &PlanState, first: bool, phase: &Phase) -> Vec<Note> {
+    let plan = &state.status.name;
+    let mut notes = Vec::new();
+    let normal = |reason: &str, message: String| Note {
+        severity: Severity::Normal,
+        reason: reason.to_owned(),
+        message,
+    };
+    if first {
+        notes.push(normal(event::PLAN_STARTED, format!("Execution of plan {plan} started")));
+    }
+    if let Phase::Over { fatal } = phase {
+        if let Some(Fatal { reason, message }) = fatal {
+            notes.push(Note { severity: Severity::Warning, reason: reason.clone(), message: message.clone() });
+        }
+        let text = format!("Execution of plan {plan} finished with status {}", state.status.status);
+        notes.push(normal(event::PLAN_FINISHED, text));
+    }
+    notes
+}
