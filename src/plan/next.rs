@@ -403,3 +403,6 @@ fn cleanup(facts: &Facts<'_>, deletion: &Deletion, source: Source) -> Next {
         _ => schedule,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,80 @@
-//! The Instance controller.
+//! The Instance controller: runs the plans of Instances and mends what admission never saw.
+//!
+//! Event -> queue -> [`subject`] -> [`crate::plan::next`] -> patches ([`writes`]) or a pass of
+//! the engine ([`pass`]).
+
 pub mod context;
 pub mod pass;
+pub mod ready;
+pub mod reconcile;
 pub mod record;
 pub mod spec_secret;
 pub mod subject;
 pub mod writes;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, info_span};
+
+pub use context::{Context, Observer};
+use reconcile::Outcome;
+
+/// Reconciles at most this many Instances at once.
+pub const WORKERS: usize = 16;
+
+/// Works on the queue until it is told to stop; only while this process leads.
+///
+/// When leadership comes, every Instance is looked at once; what was begun when it goes is
+/// finished, as every write is conditional.
+pub async fn run(ctx: Arc<Context>, stop: CancellationToken) {
+    let mut leading = ctx.leading.clone();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            changed = leading.wait_for(|leads| *leads) => if changed.is_err() { return },
+        }
+        ctx.store.instance_keys().into_iter().for_each(|key| ctx.queue.add(key));
+        let term = stop.child_token();
+        let workers: Vec<_> = (0..WORKERS).map(|_| worker(ctx.clone(), term.clone())).collect();
+        let lost = async {
+            // An error means that the elector is gone, which is a loss as well.
+            let _ = leading.wait_for(|leads| !*leads).await;
+            term.cancel();
+        };
+        tokio::select! {
+            () = async { tokio::join!(futures::future::join_all(workers), lost); } => {}
+            () = stop.cancelled() => {}
+        }
+    }
+}
+
+async fn worker(ctx: Arc<Context>, stop: CancellationToken) {
+    loop {
+        let key = tokio::select! {
+            () = stop.cancelled() => return,
+            key = ctx.queue.next() => key,
+        };
+        let span =
+            info_span!("reconcile", controller = "instance", namespace = %key.namespace, name = %key.name);
+        let start = Instant::now();
+        let outcome = reconcile::reconcile(&ctx, &key).instrument(span).await;
+        let result = match outcome {
+            Outcome::Settled => {
+                ctx.queue.forget(&key);
+                "success"
+            }
+            Outcome::Retry => {
+                ctx.queue.retry(key.clone());
+                "error"
+            }
+            Outcome::After(delay) => {
+                ctx.queue.add_after(key.clone(), delay);
+                "requeue_after"
+            }
+        };
+        ctx.observer.reconciled(result, start.elapsed().as_secs_f64());
+        ctx.queue.done(&key);
+    }
+}

@@ -64,7 +64,12 @@ pub fn change(view: &View<'_>, phase: &Phase, now: Timestamp) -> StatusChange {
             conditions.push(ready_at_end(view, &basis, fatal.is_none()));
             conditions.extend(owed(view, &basis));
         } else if !view.started && [plans::DEPLOY, plans::UPDATE, plans::UPGRADE].contains(&plan.as_str()) {
-            conditions.push(wanted(types::READY, Status::Unknown, "PlanInProgress", format!("plan {plan} runs")));
+            conditions.push(wanted(
+                types::READY,
+                Status::Unknown,
+                "PlanInProgress",
+                format!("plan {plan} runs"),
+            ));
         }
         conditions.push(wanted(types::SPEC_STAMPED, Status::True, "Stamped", basis.message()));
     }
@@ -123,9 +128,12 @@ fn ready_at_end(view: &View<'_>, basis: &Basis, complete: bool) -> Wanted {
     let plan = &view.state.status.name;
     let failed = drift::failed(basis);
     match (complete, failed.as_slice()) {
-        (false, _) => {
-            wanted(types::READY, Status::Unknown, "PlanInFatalError", format!("plan {plan} ended in FATAL_ERROR"))
-        }
+        (false, _) => wanted(
+            types::READY,
+            Status::Unknown,
+            "PlanInFatalError",
+            format!("plan {plan} ended in FATAL_ERROR"),
+        ),
         (true, []) => wanted(types::READY, Status::True, "ResourcesReady", String::new()),
         (true, owed) => wanted(types::READY, Status::False, "PlanOwed", owed_text(owed)),
     }
@@ -144,7 +152,10 @@ fn owed(view: &View<'_>, basis: &Basis) -> Option<Wanted> {
 }
 
 fn owed_text(plans: &[String]) -> String {
-    format!("these plans failed and have not completed since: {}; mend the cause and trigger them again", plans.join(", "))
+    format!(
+        "these plans failed and have not completed since: {}; mend the cause and trigger them again",
+        plans.join(", ")
+    )
 }
 
 /// The Events that go with a record.
@@ -161,7 +172,11 @@ pub fn notes(state: &PlanState, first: bool, phase: &Phase) -> Vec<Note> {
     }
     if let Phase::Over { fatal } = phase {
         if let Some(Fatal { reason, message }) = fatal {
-            notes.push(Note { severity: Severity::Warning, reason: reason.clone(), message: message.clone() });
+            notes.push(Note {
+                severity: Severity::Warning,
+                reason: reason.clone(),
+                message: message.clone(),
+            });
         }
         let text = format!("Execution of plan {plan} finished with status {}", state.status.status);
         notes.push(normal(event::PLAN_FINISHED, text));

@@ -1,0 +1,45 @@
+//! The condition `Ready` of an idle Instance: whether what its package made is healthy.
+
+use super::context::Context;
+use super::subject::Subject;
+use crate::api::condition::{self, Status, Wanted};
+use crate::api::meta::condition as types;
+use crate::api::object::ObjectKey;
+use crate::plan::drift;
+use crate::plan::health::{self, Health};
+
+/// Kinds whose health makes an Instance ready; Pods of Deployments and finished Pods of Jobs
+/// are not asked (KUDO counted the latter as unhealthy for ever).
+const KINDS: [&str; 2] = ["Deployment", "StatefulSet"];
+
+/// The condition as it should be; `None` where it stays: a failed plan is said until one
+/// completes, and an Instance that never ran says nothing.
+pub fn condition(ctx: &Context, subject: &Subject) -> Option<Wanted> {
+    let conditions = subject.conditions();
+    let found = condition::find(&conditions, types::READY);
+    if found.is_some_and(|c| c.reason == "PlanInFatalError") {
+        return None;
+    }
+    let basis = subject.basis.as_ref()?;
+    let wanted = |status, reason: &str, message: String| {
+        Some(Wanted { type_: types::READY, status, reason: reason.to_owned(), message })
+    };
+    let failed = drift::failed(basis);
+    if !failed.is_empty() {
+        return wanted(Status::False, "PlanOwed", format!("these plans failed: {}", failed.join(", ")));
+    }
+    let unhealthy: Vec<String> = ctx
+        .store
+        .children_of(&subject.key)
+        .iter()
+        .filter(|(ObjectKey { gvk, .. }, _)| KINDS.contains(&gvk.kind.as_str()))
+        .filter_map(|(_, object)| match health::of(object) {
+            Health::Healthy => None,
+            Health::Waiting(why) | Health::Failed(why) => Some(why),
+        })
+        .collect();
+    match unhealthy.as_slice() {
+        [] => wanted(Status::True, "ResourcesReady", String::new()),
+        why => wanted(Status::False, "ResourceNotReady", why.join(", ")),
+    }
+}

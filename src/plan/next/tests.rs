@@ -1,0 +1,385 @@
+//! The drift table, one case a row and a sentence of `docs/architecture.md`, "Drift".
+
+use rstest::rstest;
+
+use super::*;
+use crate::api::condition::Time;
+use crate::api::kudo::OperatorVersionSpec;
+use crate::api::object::NamespacedName;
+use crate::plan::basis::Owed;
+
+/// An Instance in the making; every method adds one fact and reads as a sentence.
+#[derive(Clone)]
+struct World {
+    spec: Applied<'static>,
+    stamp: Option<(SpecHash, Option<Applied<'static>>)>,
+    basis: Option<Basis>,
+    plan: String,
+    uid: String,
+    entries: BTreeMap<String, PlanStatus>,
+    whole: bool,
+    finalizer: bool,
+    deletion: Option<Deletion>,
+    same_plan: bool,
+    refusal: Option<Refusal>,
+    packages: BTreeMap<String, Arc<Package>>,
+}
+
+const V5: &str = "74738ff5-5367-5958-9aee-98fffdcd1876";
+const V4: &str = "9b2c2d3e-8c1f-4b5e-9d6a-0123456789ab";
+
+fn spec(version: &str, parameters: &[(&str, &str)]) -> Applied<'static> {
+    Applied {
+        operator_version: VersionRef { name: version.to_owned().into(), namespace: "ns".into() },
+        parameters: parameters
+            .iter()
+            .map(|(k, v)| ((*k).to_owned().into(), (*v).to_owned().into()))
+            .collect(),
+    }
+}
+
+fn package(name: &str, plans: &[&str]) -> Arc<Package> {
+    let parameter =
+        |name: &str, trigger: Option<&str>| serde_json::json!({ "name": name, "trigger": trigger });
+    let spec: OperatorVersionSpec = serde_json::from_value(serde_json::json!({
+        "plans": plans.iter().map(|p| ((*p).to_owned(), serde_json::json!({}))).collect::<serde_json::Map<_, _>>(),
+        "parameters": [
+            parameter("A", Some("backup")), parameter("B", Some("audit")), parameter("D", Some("deploy")),
+            parameter("PLAIN", None),
+        ],
+    }))
+    .unwrap();
+    Arc::new(Package::new(NamespacedName::new("ns", name), spec))
+}
+
+const PLANS: [&str; 6] = ["audit", "backup", "cleanup", "deploy", "update", "upgrade"];
+
+impl World {
+    /// Idle, stamped, carried out: nothing to do.
+    fn settled() -> Self {
+        let spec = spec("v1", &[("A", "1"), ("B", "1")]);
+        Self {
+            stamp: Some((spec.hash(), Some(spec.clone()))),
+            basis: Some(Basis::new(&spec, BTreeMap::new())),
+            spec,
+            plan: String::new(),
+            uid: String::new(),
+            entries: BTreeMap::new(),
+            whole: true,
+            finalizer: true,
+            deletion: None,
+            same_plan: false,
+            refusal: None,
+            packages: [package("v1", &PLANS), package("v2", &PLANS)]
+                .into_iter()
+                .map(|p| (p.key.name.clone(), p))
+                .collect(),
+        }
+        .ran("deploy", "d0", ExecutionStatus::Complete)
+    }
+
+    fn fresh() -> Self {
+        let mut world = Self::settled().no_basis();
+        world.entries.clear();
+        world
+    }
+
+    fn entry(mut self, plan: &str, uid: &str, status: ExecutionStatus, at: i64) -> Self {
+        let time = Some(Time(Timestamp::from_second(at).unwrap()));
+        let entry = PlanStatus {
+            name: plan.to_owned(),
+            uid: uid.to_owned(),
+            status,
+            last_updated_timestamp: time,
+            ..PlanStatus::default()
+        };
+        self.entries.insert(plan.to_owned(), entry);
+        self
+    }
+
+    fn ran(self, plan: &str, uid: &str, status: ExecutionStatus) -> Self {
+        self.entry(plan, uid, status, 1000)
+    }
+
+    fn running(self, plan: &str, uid: &str) -> Self {
+        self.entry(plan, uid, ExecutionStatus::InProgress, 1000)
+    }
+
+    fn scheduled(mut self, plan: &str, uid: &str) -> Self {
+        (self.plan, self.uid) = (plan.to_owned(), uid.to_owned());
+        self
+    }
+
+    fn edited(mut self, parameters: &[(&str, &str)]) -> Self {
+        self.spec = spec(&self.spec.operator_version.name.clone(), parameters);
+        self
+    }
+
+    fn on_version(mut self, version: &str) -> Self {
+        self.spec.operator_version.name = version.to_owned().into();
+        self
+    }
+
+    fn stamped_as_spec(mut self) -> Self {
+        self.stamp = Some((self.spec.hash(), Some(self.spec.clone())));
+        self
+    }
+
+    fn stamp_lost(mut self) -> Self {
+        self.stamp = None;
+        self
+    }
+
+    fn stamp_text_only(mut self) -> Self {
+        self.stamp = self.stamp.map(|(hash, _)| (hash, None));
+        self
+    }
+
+    fn no_basis(mut self) -> Self {
+        self.basis = None;
+        self
+    }
+
+    fn bare_hash(mut self) -> Self {
+        self.basis = self.basis.map(|b| Basis { detail: None, ..b });
+        self
+    }
+
+    fn owes(mut self, owed: &[(&str, Owed)]) -> Self {
+        let owed = owed.iter().map(|(plan, state)| ((*plan).to_owned(), *state)).collect();
+        self.basis = self.basis.map(|b| Basis { owed, ..b });
+        self
+    }
+
+    fn refused(mut self) -> Self {
+        self.refusal = Some(Refusal { rule: "some-rule".to_owned(), message: "no".to_owned() });
+        self
+    }
+
+    fn half_created(mut self) -> Self {
+        self.whole = false;
+        self
+    }
+
+    fn same_plan(mut self) -> Self {
+        self.same_plan = true;
+        self
+    }
+
+    fn without_package(mut self) -> Self {
+        self.packages.clear();
+        self
+    }
+
+    fn packages_without(mut self, plan: &str) -> Self {
+        let plans: Vec<_> = PLANS.into_iter().filter(|p| *p != plan).collect();
+        self.packages = ["v1", "v2"].into_iter().map(|v| (v.to_owned(), package(v, &plans))).collect();
+        self
+    }
+
+    fn deleted(mut self, terminating: bool, failures: usize) -> Self {
+        let since = Timestamp::from_second(2000).unwrap();
+        self.deletion = Some(Deletion { since, namespace_terminating: terminating, failures });
+        self
+    }
+
+    fn without_finalizer(mut self) -> Self {
+        self.finalizer = false;
+        self
+    }
+
+    fn next(&self) -> Next {
+        next(&Facts {
+            spec: &self.spec,
+            plan: &self.plan,
+            uid: &self.uid,
+            entries: &self.entries,
+            basis: self.basis.as_ref(),
+            stamp: self.stamp.as_ref().map(|(hash, spec)| Stamp { hash, spec: spec.as_ref() }),
+            finalizer: self.finalizer,
+            created_whole: self.whole,
+            deletion: self.deletion,
+            same_plan: self.same_plan,
+            package: &|version| self.packages.get(version.name.as_ref()).cloned(),
+            refusal: &|| self.refusal.clone(),
+        })
+    }
+}
+
+fn schedule(plan: &str, source: Source) -> Next {
+    Next::Schedule { plan: plan.to_owned(), source }
+}
+
+fn report() -> Next {
+    Next::Report(Refusal { rule: "some-rule".to_owned(), message: "no".to_owned() })
+}
+
+use ExecutionStatus::{Complete, FatalError, InProgress};
+use Source::{Spec, Stamp as Stamped};
+
+#[rstest]
+#[case::nothing_to_do(World::settled(), Next::Idle)]
+// The rows of the table.
+#[case::no_basis_but_a_finished_run_is_adopted(World::settled().no_basis().stamp_lost(), Next::Adopt)]
+#[case::no_basis_but_a_failed_run_is_adopted(
+    World::fresh().stamp_lost().ran("deploy", "d", FatalError), Next::Adopt)]
+#[case::created_unseen(World::fresh().stamp_lost().half_created(), Next::Create)]
+#[case::copied_with_stamp_and_plan_name(World::fresh().half_created().scheduled("backup", V4), Next::Create)]
+#[case::copied_with_the_stamp_of_another(
+    World::fresh().edited(&[("A", "9")]).half_created().scheduled("deploy", V4), Next::Create)]
+#[case::created_through_admission(World::fresh().scheduled("deploy", V5), Next::Start { source: Spec })]
+#[case::created_unseen_and_refused(World::fresh().stamp_lost().half_created().refused(), report())]
+#[case::stamp_missing(World::settled().stamp_lost(), Next::Restamp)]
+#[case::stamp_of_something_else(
+    World::settled().edited(&[("A", "2")]).stamped_as_spec().edited(&[("A", "1"), ("B", "1")]), Next::Restamp)]
+#[case::one_trigger(World::settled().edited(&[("A", "2"), ("B", "1")]), schedule("backup", Spec))]
+#[case::one_trigger_by_removal(World::settled().edited(&[("A", "1")]), schedule("audit", Spec))]
+#[case::one_trigger_of_a_put_that_dropped_the_stamp(
+    World::settled().edited(&[("A", "2"), ("B", "1")]).stamp_lost(), schedule("backup", Spec))]
+#[case::several_triggers_by_name(World::settled().edited(&[("A", "2"), ("B", "2")]), schedule("audit", Spec))]
+#[case::deploy_before_others(
+    World::settled().edited(&[("A", "2"), ("B", "1"), ("D", "1")]), schedule("deploy", Spec))]
+#[case::a_parameter_without_trigger(
+    World::settled().edited(&[("A", "1"), ("B", "1"), ("PLAIN", "1")]), schedule("update", Spec))]
+#[case::the_queue_goes_on(World::settled().owes(&[("backup", Owed::Queued)]), schedule("backup", Spec))]
+#[case::failed_plans_are_not_in_the_queue(World::settled().owes(&[("backup", Owed::Failed)]), Next::Idle)]
+#[case::the_queue_in_order(
+    World::settled().owes(&[("audit", Owed::Queued), ("update", Owed::Queued), ("deploy", Owed::Failed)]),
+    schedule("update", Spec))]
+#[case::drift_and_queue_together(
+    World::settled().owes(&[("audit", Owed::Queued)]).edited(&[("A", "2"), ("B", "1")]), schedule("audit", Spec))]
+#[case::only_a_bare_hash(World::settled().bare_hash().edited(&[("A", "2")]), schedule("deploy", Spec))]
+#[case::another_version(World::settled().on_version("v2"), schedule("upgrade", Spec))]
+#[case::another_version_without_upgrade(
+    World::settled().packages_without("upgrade").on_version("v2"), schedule("update", Spec))]
+#[case::another_version_before_parameters(
+    World::settled().edited(&[("A", "2"), ("B", "1")]).on_version("v2"), schedule("upgrade", Spec))]
+#[case::refused_is_neither_carried_out_nor_reverted(
+    World::settled().edited(&[("A", "2")]).refused(), report())]
+#[case::refused_while_something_is_owed_runs_that_on_the_stamp(
+    World::settled().owes(&[("backup", Owed::Queued)]).edited(&[("A", "2")]).refused(),
+    schedule("backup", Stamped))]
+#[case::mended_again(World::settled().refused(), Next::Idle)]
+#[case::unknown_parameter_needs_no_plan(
+    World::settled().edited(&[("A", "1"), ("B", "1"), ("NOBODY", "1")]), Next::Adopt)]
+#[case::a_version_that_is_not_there(
+    World::settled().on_version("v3"), Next::Await("ns/v3".to_owned()))]
+// Scheduled and not begun.
+#[case::an_accepted_edit(
+    World::settled().edited(&[("A", "2"), ("B", "1")]).stamped_as_spec().scheduled("backup", V5),
+    Next::Start { source: Stamped })]
+#[case::a_direct_trigger(World::settled().scheduled("backup", V5), Next::Start { source: Stamped })]
+#[case::a_trigger_without_stamp_on_the_basis(
+    World::settled().stamp_lost().scheduled("backup", V5), Next::Start { source: Spec })]
+#[case::a_trigger_on_an_unstamped_drifted_spec_is_dropped(
+    World::settled().edited(&[("A", "2")]).stamp_lost().scheduled("backup", V4), Next::Drop)]
+#[case::a_trigger_on_a_drifted_spec_with_a_stamp_runs_on_the_stamp(
+    World::settled().edited(&[("A", "2")]).scheduled("backup", V4), Next::Start { source: Stamped })]
+#[case::a_trigger_whose_stamp_is_text_only_is_dropped(
+    World::settled().stamp_text_only().edited(&[("A", "2")]).scheduled("backup", V4), Next::Drop)]
+#[case::a_trigger_without_a_uid_gets_one(World::settled().scheduled("backup", ""), schedule("backup", Stamped))]
+#[case::a_trigger_without_its_package_waits(
+    World::settled().without_package().scheduled("backup", V5), Next::Await("ns/v1".to_owned()))]
+#[case::a_trigger_on_an_adopted_old_instance_is_stamped_first(
+    World::settled().no_basis().stamp_lost().scheduled("backup", V4), schedule("backup", Spec))]
+#[case::an_accepted_edit_of_an_old_instance(
+    World::settled().no_basis().scheduled("backup", V5), Next::Start { source: Stamped })]
+#[case::finished(World::settled().scheduled("deploy", "d0"), Next::Clear)]
+#[case::failed(World::settled().ran("deploy", "d1", FatalError).scheduled("deploy", "d1"), Next::Clear)]
+#[case::finished_with_another_uid_is_a_new_run(
+    World::settled().scheduled("deploy", "d1"), Next::Start { source: Stamped })]
+// Running.
+#[case::goes_on(
+    World::settled().running("backup", V5).scheduled("backup", V5), Next::Continue { source: Stamped })]
+#[case::goes_on_though_the_stamp_is_lost_while_the_spec_is_the_same(
+    World::settled().stamp_lost().running("backup", V5).scheduled("backup", V5), Next::Continue { source: Spec })]
+#[case::edited_while_it_runs_goes_on_with_what_it_started_with(
+    World::settled().edited(&[("A", "2")]).running("backup", V5).scheduled("backup", V5),
+    Next::Continue { source: Stamped })]
+#[case::edited_and_stamp_dropped_starts_anew(
+    World::settled().edited(&[("A", "2")]).stamp_lost().running("backup", V5).scheduled("backup", V5),
+    schedule("backup", Spec))]
+#[case::put_back(World::settled().running("backup", V5), Next::PutBack { plan: "backup".to_owned(), uid: V5.to_owned() })]
+#[case::put_back_over_another_plan(
+    World::settled().running("backup", V5).scheduled("audit", V4),
+    Next::PutBack { plan: "backup".to_owned(), uid: V5.to_owned() })]
+#[case::put_back_over_another_uid_in_strict_mode(
+    World::settled().running("backup", "r").scheduled("backup", V5),
+    Next::PutBack { plan: "backup".to_owned(), uid: "r".to_owned() })]
+#[case::restarted_in_same_plan_mode(
+    World::settled().same_plan().running("backup", "r").scheduled("backup", V5), Next::Start { source: Stamped })]
+#[case::not_put_back_when_the_stamp_is_lost(
+    World::settled().stamp_lost().running("backup", V5), schedule("backup", Spec))]
+#[case::a_run_of_an_older_kudo_is_taken_from_its_first_step(
+    World::fresh().stamp_lost().running("deploy", V4).scheduled("deploy", V4), schedule("deploy", Spec))]
+#[case::a_run_of_an_older_kudo_that_nothing_names(
+    World::fresh().stamp_lost().running("deploy", V4), schedule("deploy", Spec))]
+// Deletion.
+#[case::deletion_without_finalizer(World::settled().without_finalizer().deleted(false, 0), Next::Idle)]
+#[case::deletion_runs_cleanup(World::settled().deleted(false, 0), schedule("cleanup", Stamped))]
+#[case::deletion_starts_cleanup(
+    World::settled().scheduled("cleanup", V5).deleted(false, 0), Next::Start { source: Stamped })]
+#[case::cleanup_goes_on(
+    World::settled().entry("cleanup", V5, InProgress, 2001).scheduled("cleanup", V5).deleted(false, 0),
+    Next::Continue { source: Stamped })]
+#[case::cleanup_is_put_back(
+    World::settled().entry("cleanup", V5, InProgress, 2001).deleted(false, 0),
+    Next::PutBack { plan: "cleanup".to_owned(), uid: V5.to_owned() })]
+#[case::cleanup_before_the_deletion_does_not_count(
+    World::settled().entry("cleanup", "c", Complete, 1999).deleted(false, 0), schedule("cleanup", Stamped))]
+#[case::cleanup_done(
+    World::settled().entry("cleanup", V5, Complete, 2001).scheduled("cleanup", V5).deleted(false, 0),
+    Next::Release { warning: None })]
+#[case::cleanup_failed(
+    World::settled().entry("cleanup", V5, FatalError, 2001).scheduled("cleanup", V5).deleted(false, 1),
+    Next::RetryCleanup { failures: 1 })]
+fn table(#[case] world: World, #[case] expected: Next) {
+    assert_eq!(world.next(), expected);
+}
+
+#[rstest]
+#[case::refused("ended: the spec it started with is lost", World::settled().edited(&[("A", "2")]).stamp_lost()
+    .refused().running("backup", V5))]
+#[case::deleted("ended: the Instance is being deleted", World::settled().running("backup", V5)
+    .scheduled("backup", V5).deleted(false, 0))]
+#[case::two_at_once("ended: plan deploy is the one", World::settled().running("backup", V5).running("deploy", V4)
+    .scheduled("deploy", V4))]
+#[case::two_at_once_and_neither_named("ended: plan deploy is the one", World::settled().running("backup", V5)
+    .entry("deploy", V4, InProgress, 1001))]
+fn a_run_ends(#[case] text: &str, #[case] world: World) {
+    let Next::End(ended) = world.next() else { panic!("{:?}", world.next()) };
+    assert_eq!(ended.keys().collect::<Vec<_>>(), ["backup"]);
+    assert!(ended["backup"].starts_with(text), "{ended:?}");
+}
+
+#[rstest]
+#[case::namespace("namespace is being terminated", World::settled().deleted(true, 0))]
+#[case::package_gone("OperatorVersion ns/v1 is gone", World::settled().without_package().deleted(false, 0))]
+#[case::no_such_plan("has no such plan", World::settled().packages_without("cleanup").deleted(false, 0))]
+#[case::given_up("cleanup failed 3 times", World::settled().entry("cleanup", V5, FatalError, 2001).deleted(false, 3))]
+fn the_finalizer_comes_off_with_a_warning(#[case] text: &str, #[case] world: World) {
+    let Next::Release { warning: Some(warning) } = world.next() else { panic!("{:?}", world.next()) };
+    assert!(warning.contains(text), "{warning}");
+}
+
+/// Whatever the facts are, a spec that was refused is never what a run starts on.
+#[test]
+fn a_refused_spec_is_never_scheduled() {
+    let base = World::settled().edited(&[("A", "2")]).refused();
+    let worlds = [
+        base.clone(),
+        base.clone().stamp_lost(),
+        base.clone().bare_hash(),
+        base.clone().on_version("v2"),
+        base.clone().owes(&[("backup", Owed::Queued)]),
+        base.clone().owes(&[("backup", Owed::Queued)]).stamp_lost(),
+        base.running("backup", V5).stamp_lost(),
+    ];
+    for world in worlds {
+        let next = world.next();
+        assert!(
+            !matches!(next, Next::Schedule { source: Spec, .. } | Next::Create | Next::Adopt),
+            "{next:?}"
+        );
+    }
+}
