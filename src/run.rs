@@ -63,6 +63,7 @@ struct Process {
     shutdown: Shutdown,
     shown: Shown,
     store: Arc<observe::Store>,
+    synced: observe::Synced,
     config: Arc<OnceLock<admission::Config>>,
 }
 
@@ -77,6 +78,7 @@ pub async fn run(options: Options) -> Result<(), RunError> {
         shutdown: Shutdown::new(),
         shown: Shown::new(),
         store: observe::Store::new(options.roles.controllers),
+        synced: observe::Synced::default(),
         config: Arc::new(OnceLock::new()),
         options,
     };
@@ -181,7 +183,11 @@ impl Process {
         let mut gate = |plural: &str| -> observe::watches::OnSynced {
             let gate = self.readiness.gate(plural);
             gate.fail("not listed yet");
-            Box::new(move || gate.pass())
+            let listed = self.synced.expect();
+            Box::new(move || {
+                gate.pass();
+                listed();
+            })
         };
         observe::watches::spawn_answer_path(
             &mut watches,
@@ -192,7 +198,7 @@ impl Process {
             &mut gate,
         );
         if let Some(queue) = queue {
-            let mut check = |_: &str| -> observe::watches::OnSynced { Box::new(|| {}) };
+            let mut check = |_: &str| self.synced.expect();
             observe::watches::spawn_children(
                 &mut watches,
                 books,
@@ -224,8 +230,8 @@ impl Process {
             queue,
             leadership: election.leadership(),
             metrics,
-            namespaces: options.watch_namespaces.clone(),
-            own_namespace: options.namespace.clone(),
+            synced: self.synced.clone(),
+            same_plan: options.freeze == admission::Freeze::SamePlan,
         };
         let leadership = context.leadership.clone();
         let stop = self.shutdown.lingering_token();

@@ -7,10 +7,13 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::object::NamespacedName;
+use crate::cluster::apply::{Bookkeeping, Objects};
+use crate::cluster::events::Events;
+use crate::cluster::kinds::Kinds;
 use crate::cluster::lease::Leadership;
 use crate::cluster::queue::Queue;
 use crate::telemetry::metrics::Metrics;
-use observe::Store;
+use observe::{Store, Synced};
 
 pub mod instance;
 pub mod observe;
@@ -24,19 +27,36 @@ pub struct Context {
     pub effects: Client,
     /// What the process knows of the cluster; the watches fill it.
     pub store: Arc<Store>,
+    /// Whether the store is complete.
+    pub synced: Synced,
     /// Instances that something happened to; the watches fill it.
     pub queue: Arc<Queue<NamespacedName>>,
-    /// Whether this process may act; asked before each write.
+    /// Whether this process may act; asked before each reconcile.
     pub leadership: watch::Receiver<Leadership>,
     /// Counts.
     pub metrics: Arc<Metrics>,
-    /// The only namespaces that are looked at; empty means all.
-    pub namespaces: Vec<String>,
-    /// Namespace of the process.
-    pub own_namespace: String,
+    /// Whether a locked Instance's own plan may be restarted (`--freeze=same-plan`).
+    pub same_plan: bool,
 }
 
 /// Runs the controllers until `stop`; returns when nothing is being written any more.
-pub async fn run(_context: Context, stop: CancellationToken) {
-    stop.cancelled().await;
+pub async fn run(context: Context, stop: CancellationToken) {
+    tokio::select! {
+        () = context.synced.wait() => {}
+        () = stop.cancelled() => return,
+    }
+    let kinds = Arc::new(Kinds::default());
+    let instance = instance::Context {
+        bookkeeping: Bookkeeping::new(context.client.clone()),
+        objects: Objects::new(context.effects, kinds.clone()),
+        events: Events::new(context.client.clone()),
+        client: context.client,
+        kinds,
+        store: context.store,
+        queue: context.queue,
+        same_plan: context.same_plan,
+        leadership: context.leadership,
+        metrics: context.metrics,
+    };
+    instance::run(Arc::new(instance), stop).await;
 }

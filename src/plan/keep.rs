@@ -2,7 +2,6 @@
 //!
 //! A stamp must never make a legal write fail.
 
-use std::borrow::Cow;
 use std::io::{Read, Write};
 
 use flate2::Compression;
@@ -43,7 +42,7 @@ pub fn keep<'a>(spec: Applied<'a>, room: Room) -> Kept<'a> {
         && room.object + text.escaped + AROUND <= WHOLE_OBJECT;
     match fits {
         true => Kept::Inline { spec },
-        false => Kept::Elsewhere { reference: Cow::Borrowed("Secret") },
+        false => Kept::Elsewhere,
     }
 }
 
@@ -100,11 +99,11 @@ mod tests {
     fn small_specs_are_inline_and_large_ones_elsewhere() {
         let room = Room { annotations: 0, object: 0 };
         assert!(matches!(keep(spec(20_000), room), Kept::Inline { .. }));
-        assert!(matches!(keep(spec(40_000), room), Kept::Elsewhere { .. }));
+        assert!(matches!(keep(spec(40_000), room), Kept::Elsewhere));
         let crowded = Room { annotations: ALL_ANNOTATIONS - 1000, object: 0 };
-        assert!(matches!(keep(spec(2_000), crowded), Kept::Elsewhere { .. }));
+        assert!(matches!(keep(spec(2_000), crowded), Kept::Elsewhere));
         let huge = Room { annotations: 0, object: WHOLE_OBJECT };
-        assert!(matches!(keep(spec(10), huge), Kept::Elsewhere { .. }));
+        assert!(matches!(keep(spec(10), huge), Kept::Elsewhere));
     }
 
     #[test]

@@ -81,6 +81,11 @@ struct ControllerResult {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PlanResult {
+    result: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Name {
     name: &'static str,
 }
@@ -106,6 +111,7 @@ pub struct Metrics {
     webhook_requests: Family<WebhookCode, Counter>,
     webhook_latency: Family<Webhook, Histogram, fn() -> Histogram>,
     reconciles: Family<ControllerResult, Counter>,
+    plans: Family<PlanResult, Counter>,
     reconcile_seconds: Family<Controller, Histogram, fn() -> Histogram>,
     queue_depth: Family<Name, Gauge>,
     leader: Family<Name, Gauge>,
@@ -149,6 +155,7 @@ impl Metrics {
             webhook_requests: Family::default(),
             webhook_latency: Histograms::new_with_constructor(from_50_microseconds),
             reconciles: Family::default(),
+            plans: Family::default(),
             reconcile_seconds: Histograms::new_with_constructor(from_1_millisecond),
             queue_depth: Family::default(),
             leader: Family::default(),
@@ -176,6 +183,7 @@ impl Metrics {
         let help = "Seconds until the serving certificate expires";
         r.register("certificate_expiry_seconds", help, self.certificate_expiry.clone());
         r.register("reconcile", "Reconciliations by result", self.reconciles.clone());
+        r.register("plans_ended", "Runs of plans by result", self.plans.clone());
         r.register("reconcile_duration_seconds", "Time of one", self.reconcile_seconds.clone());
         self
     }
@@ -267,6 +275,11 @@ impl Metrics {
     pub fn reconciled(&self, controller: &'static str, result: &'static str, took: Duration) {
         self.reconciles.get_or_create(&ControllerResult { controller, result }).inc();
         self.reconcile_seconds.get_or_create(&Controller { controller }).observe(took.as_secs_f64());
+    }
+
+    /// A run of a plan has ended; `result` is `COMPLETE` or `FATAL_ERROR`.
+    pub fn plan_ended(&self, result: &str) {
+        self.plans.get_or_create(&PlanResult { result: result.to_owned() }).inc();
     }
 
     /// Objects waiting to be reconciled.

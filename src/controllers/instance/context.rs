@@ -11,9 +11,11 @@ use crate::api::stamp::VersionRef;
 use crate::cluster::apply::{Bookkeeping, Objects};
 use crate::cluster::events::Events;
 use crate::cluster::kinds::Kinds;
+use crate::cluster::lease::Leadership;
 use crate::cluster::queue::Queue;
 use crate::controllers::observe::Store;
 use crate::plan::package::Package;
+use crate::telemetry::metrics::Metrics;
 
 /// Collaborators of the controller, shared by its workers.
 pub struct Context {
@@ -34,17 +36,9 @@ pub struct Context {
     /// Whether a locked Instance's own plan may be restarted (`--freeze=same-plan`).
     pub same_plan: bool,
     /// Whether this process leads.
-    pub leading: watch::Receiver<bool>,
-    /// Counts of reconciles.
-    pub observer: Arc<dyn Observer>,
-}
-
-/// Who counts what the controller does.
-pub trait Observer: Send + Sync {
-    /// One reconcile has ended.
-    fn reconciled(&self, result: &'static str, seconds: f64);
-    /// One plan has ended.
-    fn plan_ended(&self, plan: &str, result: &str);
+    pub leadership: watch::Receiver<Leadership>,
+    /// Counts.
+    pub metrics: Arc<Metrics>,
 }
 
 impl Context {
@@ -55,6 +49,6 @@ impl Context {
 
     /// Whether this process leads now.
     pub fn leads(&self) -> bool {
-        *self.leading.borrow()
+        self.leadership.borrow().holds()
     }
 }

@@ -18,7 +18,8 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info_span};
 
-pub use context::{Context, Observer};
+pub use context::Context;
+use crate::cluster::lease::Leadership;
 use reconcile::Outcome;
 
 /// Reconciles at most this many Instances at once.
@@ -29,18 +30,18 @@ pub const WORKERS: usize = 16;
 /// When leadership comes, every Instance is looked at once; what was begun when it goes is
 /// finished, as every write is conditional.
 pub async fn run(ctx: Arc<Context>, stop: CancellationToken) {
-    let mut leading = ctx.leading.clone();
+    let mut leadership = ctx.leadership.clone();
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            changed = leading.wait_for(|leads| *leads) => if changed.is_err() { return },
+            changed = leadership.wait_for(Leadership::holds) => if changed.is_err() { return },
         }
         ctx.store.instance_keys().into_iter().for_each(|key| ctx.queue.add(key));
         let term = stop.child_token();
         let workers: Vec<_> = (0..WORKERS).map(|_| worker(ctx.clone(), term.clone())).collect();
         let lost = async {
             // An error means that the elector is gone, which is a loss as well.
-            let _ = leading.wait_for(|leads| !*leads).await;
+            let _ = leadership.wait_for(|leadership| !leadership.holds()).await;
             term.cancel();
         };
         tokio::select! {
@@ -56,6 +57,11 @@ async fn worker(ctx: Arc<Context>, stop: CancellationToken) {
             () = stop.cancelled() => return,
             key = ctx.queue.next() => key,
         };
+        if !ctx.leads() {
+            // Whoever leads next looks at every Instance.
+            ctx.queue.done(&key);
+            continue;
+        }
         let span =
             info_span!("reconcile", controller = "instance", namespace = %key.namespace, name = %key.name);
         let start = Instant::now();
@@ -74,7 +80,8 @@ async fn worker(ctx: Arc<Context>, stop: CancellationToken) {
                 "requeue_after"
             }
         };
-        ctx.observer.reconciled(result, start.elapsed().as_secs_f64());
+        ctx.metrics.reconciled("instance", result, start.elapsed());
+        ctx.metrics.queue_depth("instance", ctx.queue.depth());
         ctx.queue.done(&key);
     }
 }

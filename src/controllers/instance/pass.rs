@@ -90,7 +90,11 @@ impl<'a> Pass<'a> {
         let state = match recorded {
             Some(status) => {
                 let progress = subject.progress.as_ref().filter(|p| p.uid == uid);
-                PlanState { status, done: progress.map(|p| p.done.clone()).unwrap_or_default() }
+                PlanState {
+                    status,
+                    done: progress.map(|p| p.done.clone()).unwrap_or_default(),
+                    ..PlanState::default()
+                }
             }
             None => PlanState::start(package, &plan, &uid),
         };
@@ -371,7 +375,7 @@ impl<'a> Pass<'a> {
             self.ctx.events.publish(&self.subject.key, self.subject.uid(), note).await;
         }
         if let Phase::Over { .. } = phase {
-            self.ctx.observer.plan_ended(&self.plan, self.state.status.status.as_str());
+            self.ctx.metrics.plan_ended(self.state.status.status.as_str());
         }
     }
 

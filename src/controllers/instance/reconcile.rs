@@ -1,7 +1,6 @@
 //! One Instance: ask what is next, do it, ask again, until it waits or is settled.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -24,7 +23,6 @@ use crate::plan::basis::Basis;
 use crate::plan::history;
 use crate::plan::next::{self, Deletion, Facts, Next, Refusal, Source, Stamp};
 use crate::plan::observe::PlanState;
-use crate::plan::package::Package;
 use crate::plan::uid::{self, Subject as UidSubject};
 
 /// Steps of one reconcile; each ends in a write or in the end.
@@ -278,10 +276,10 @@ async fn end(ctx: &Context, subject: &Subject, ended: BTreeMap<String, String>) 
     let mut owed = subject.basis.as_ref().map(|b| b.owed.clone()).unwrap_or_default();
     for (plan, message) in &ended {
         let Some(entry) = found.get(plan) else { continue };
-        let state = PlanState { status: entry.clone(), done: BTreeMap::new() }.end(message);
+        let state = PlanState { status: entry.clone(), ..PlanState::default() }.end(message);
         change.entries.insert(plan.clone(), state.status);
         owed = crate::plan::drift::owed_at_end(&owed, plan, false);
-        ctx.observer.plan_ended(plan, ExecutionStatus::FatalError.as_str());
+        ctx.metrics.plan_ended(ExecutionStatus::FatalError.as_str());
     }
     if let Some(basis) = &subject.basis {
         let basis = Basis { owed, ..basis.clone() };

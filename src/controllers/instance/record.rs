@@ -96,7 +96,7 @@ fn wanted(type_: &'static str, status: Status, reason: &str, message: String) ->
 }
 
 fn running(view: &View<'_>, phase: &Phase, now: Timestamp) -> Wanted {
-    let PlanState { status, done } = view.state;
+    let PlanState { status, done, unsaved: _ } = view.state;
     if let Phase::Over { .. } = phase {
         let message = format!("plan {} finished with status {}", status.name, status.status);
         return wanted(types::PLAN_RUNNING, Status::False, "PlanFinished", message);

@@ -88,12 +88,11 @@ pub fn envelope(subject: &Subject, spec: &Applied<'static>) -> Envelope<'static>
     let previous = previous.filter(|p| p.hash != hash).map(|p| match p.kept {
         // Two specs inline must not crowd the annotations either.
         Kept::Inline { spec } => Previous { hash: p.hash, kept: keep::keep(spec, room) },
-        elsewhere @ Kept::Elsewhere { .. } => Previous { hash: p.hash, kept: elsewhere },
+        elsewhere @ Kept::Elsewhere => Previous { hash: p.hash, kept: elsewhere },
     });
     let taken = previous.as_ref().map_or(0, |p| json!(p).to_string().len());
     let room = Room { annotations: room.annotations + taken, object: room.object + taken };
     Envelope {
-        v: 1,
         hash,
         kept: keep::keep(spec.clone(), room),
         previous,
@@ -236,7 +235,7 @@ fn settled_stamp(subject: &Subject) -> Option<Envelope<'static>> {
 /// Hashes of specs that the stamp keeps in Secrets.
 pub fn kept_elsewhere(stamp: Option<&Envelope<'_>>) -> BTreeSet<String> {
     let of = |hash: &crate::api::stamp::SpecHash, kept: &Kept<'_>| match kept {
-        Kept::Elsewhere { .. } => Some(hash.as_str().to_owned()),
+        Kept::Elsewhere => Some(hash.as_str().to_owned()),
         Kept::Inline { .. } => None,
     };
     let Some(stamp) = stamp else { return BTreeSet::new() };
