@@ -9,3 +9,4 @@ mod support;
 mod ground;
 mod installed;
 mod wire;
+mod plans;

@@ -8,6 +8,7 @@ pub mod pass;
 pub mod ready;
 pub mod reconcile;
 pub mod record;
+pub mod refusal;
 pub mod spec_secret;
 pub mod subject;
 pub mod writes;

@@ -194,7 +194,8 @@ impl<'a> Pass<'a> {
                     let served = self.served(gvk).await;
                     self.observed.kinds.insert(gvk.clone(), served);
                 }
-                Need::Object(key) => self.look_at(key).await,
+                Need::Object(key) => self.look_at(key, false).await,
+                Need::Certainly(key) => self.look_at(key, true).await,
             }
         }
     }
@@ -219,16 +220,20 @@ impl<'a> Pass<'a> {
         }
     }
 
-    async fn look_at(&mut self, key: &ObjectKey) {
+    /// Looks at an object: in the store where its kind is watched, unless a write of it failed
+    /// or its absence must be certain.
+    async fn look_at(&mut self, key: &ObjectKey, certainly: bool) {
         let again = self.observed.failures.remove(key).is_some();
         self.clock += 1;
         if !is_watched(&key.gvk) {
             self.unwatched = true;
         }
         if is_watched(&key.gvk) && !again {
-            let seen = self.ctx.store.get_child(key).map_or(Seen::Absent, Seen::Present);
-            self.saw(key.clone(), seen);
-            return;
+            let found = self.ctx.store.get_child(key);
+            if found.is_some() || !certainly {
+                self.saw(key.clone(), found.map_or(Seen::Absent, Seen::Present));
+                return;
+            }
         }
         match self.ctx.objects.get(key).await {
             Ok(Some(object)) => {
@@ -273,7 +278,7 @@ impl<'a> Pass<'a> {
                             let served = self.observed.kinds.get(gvk).copied().unwrap_or(Served::Pending);
                             imagined.kinds.insert(gvk.clone(), served);
                         }
-                        Need::Object(key) => {
+                        Need::Object(key) | Need::Certainly(key) => {
                             imagined.failures.remove(key);
                             if let Some(seen) = self.observed.objects.get(key) {
                                 imagined.objects.insert(key.clone(), seen.clone());

@@ -10,7 +10,7 @@ use super::context::Context;
 use super::pass::{Ended, Pass};
 use super::subject::Subject;
 use super::writes::{self, InstanceChange, StatusChange};
-use super::{ready, spec_secret};
+use super::{ready, refusal, spec_secret};
 use crate::admission::view::View;
 use crate::api::condition::{Status, Wanted};
 use crate::api::kudo::ExecutionStatus;
@@ -126,20 +126,8 @@ fn decide(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'static>>) 
         deletion,
         same_plan: ctx.same_plan,
         package: &|version| ctx.package(version),
-        refusal: &|| refusal(ctx, subject, stamped),
+        refusal: &|| refusal::refusal(ctx, subject, stamped),
     })
-}
-
-/// What admission would have said to the spec that is there.
-fn refusal(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'static>>) -> Option<Refusal> {
-    crate::admission::unseen::refusal(
-        &subject.key,
-        subject.basis.as_ref(),
-        stamped,
-        &subject.spec,
-        ctx.store.as_ref(),
-    )
-    .map(|refusal| Refusal { rule: refusal.rule, message: refusal.message })
 }
 
 /// Cleanup runs that failed since the deletion, the one that is still named among them.

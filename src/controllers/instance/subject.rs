@@ -54,8 +54,12 @@ impl Subject {
         let instance = Instance::deserialize(object.as_ref())
             .map_err(|source| Unreadable { key: key.clone(), source })?;
         let spec = applied(&instance, &key.namespace);
-        let stamp =
-            annotation(&object, meta::LAST_APPLIED_SPEC).and_then(Envelope::parse).map(Envelope::into_owned);
+        let own = instance.metadata.uid.as_deref();
+        // The uid of another object: the manifest of that one was copied, its stamp says nothing.
+        let stamp = annotation(&object, meta::LAST_APPLIED_SPEC)
+            .and_then(Envelope::parse)
+            .filter(|stamp| stamp.uid.as_deref().is_none_or(|uid| Some(uid) == own))
+            .map(Envelope::into_owned);
         let conditions: &[Condition] = instance.status.as_ref().map_or(&[], |s| &s.conditions);
         let basis = Basis::read(conditions);
         let progress = Progress::read(conditions);

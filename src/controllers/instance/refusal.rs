@@ -1,0 +1,46 @@
+//! What admission would have said to a spec that it never saw: the same pure rules.
+
+use super::context::Context;
+use super::subject::{Subject, missing_defaults};
+use crate::api::meta::plan::DEPLOY;
+use crate::api::rule::Rule;
+use crate::api::stamp::Applied;
+use crate::plan::judge::{self, Packages};
+use crate::plan::next::Refusal;
+use crate::plan::objection::Objection;
+use crate::plan::package::Package;
+
+/// The refusal of the spec that is there; `None` where it would have been accepted, and where
+/// its OperatorVersion is not there to judge it.
+pub fn refusal(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'static>>) -> Option<Refusal> {
+    let version = &subject.spec.operator_version;
+    let known = stamped.is_some_and(|spec| spec.operator_version == *version);
+    if version.namespace != subject.key.namespace && !known {
+        return Some(Refusal {
+            rule: Rule::VersionNamespace.id().to_owned(),
+            message: format!("OperatorVersion {}/{} is in another namespace", version.namespace, version.name),
+        });
+    }
+    let new = ctx.package(version)?;
+    let judged = match &subject.basis {
+        Some(basis) => {
+            let old = stamped.and_then(|spec| ctx.package(&spec.operator_version));
+            judge::unseen(basis, stamped, &subject.spec, Packages { new: &new, old: old.as_deref() })
+        }
+        None => creation(&new, &subject.spec),
+    };
+    judged.err().map(|objection| Refusal { rule: objection.rule.id().to_owned(), message: objection.sentence })
+}
+
+fn creation(package: &Package, spec: &Applied<'static>) -> Result<(), Objection> {
+    if package.plan(DEPLOY).is_none() {
+        let sentence = "couldn't find 'deploy' plan in the operatorVersion";
+        return Err(Objection::new(Rule::PlanUnknown, sentence, Vec::new()));
+    }
+    judge::defined(package, &spec.parameters)?;
+    let mut values = spec.parameters.clone();
+    for (name, default) in missing_defaults(package, spec) {
+        values.insert(name.to_owned().into(), default.to_owned().into());
+    }
+    judge::valid(package, &values)
+}
