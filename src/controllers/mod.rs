@@ -56,6 +56,7 @@ pub async fn run(context: Context, stop: CancellationToken) {
         queue: context.queue,
         same_plan: context.same_plan,
         leadership: context.leadership,
+        books: instance::books::Books::default(),
         metrics: context.metrics,
     };
     instance::run(Arc::new(instance), stop).await;

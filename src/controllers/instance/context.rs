@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kube::Client;
 use tokio::sync::watch;
 
+use super::books::Books;
 use crate::admission::view::View;
 use crate::api::object::NamespacedName;
 use crate::api::stamp::VersionRef;
@@ -37,6 +38,8 @@ pub struct Context {
     pub same_plan: bool,
     /// Whether this process leads.
     pub leadership: watch::Receiver<Leadership>,
+    /// What status was last known to say.
+    pub books: Books,
     /// Counts.
     pub metrics: Arc<Metrics>,
 }

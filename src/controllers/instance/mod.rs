@@ -3,6 +3,7 @@
 //! Event -> queue -> [`subject`] -> [`crate::plan::next`] -> patches ([`writes`]) or a pass of
 //! the engine ([`pass`]).
 
+pub mod books;
 pub mod context;
 pub mod pass;
 pub mod ready;
@@ -37,6 +38,7 @@ pub async fn run(ctx: Arc<Context>, stop: CancellationToken) {
             () = stop.cancelled() => return,
             changed = leadership.wait_for(Leadership::holds) => if changed.is_err() { return },
         }
+        ctx.books.clear();
         ctx.store.instance_keys().into_iter().for_each(|key| ctx.queue.add(key));
         let term = stop.child_token();
         let workers: Vec<_> = (0..WORKERS).map(|_| worker(ctx.clone(), term.clone())).collect();

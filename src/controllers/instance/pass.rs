@@ -155,6 +155,8 @@ impl<'a> Pass<'a> {
             if !self.covers(&step.effects) {
                 self.survey().await;
                 self.prove().await?;
+            } else if step.save_first {
+                self.prove().await?;
             }
             self.write(step.effects).await;
         }
@@ -371,10 +373,12 @@ impl<'a> Pass<'a> {
     async fn recorded(&mut self, object: Arc<Value>, phase: &Phase) {
         self.ctx.store.see_instance(&Change::Applied(object.clone()));
         if let Ok(subject) = Subject::read(&self.subject.key, object) {
+            self.ctx.books.note(&subject);
             self.subject = subject;
         }
         let first = !self.started;
         self.started = true;
+        self.state.unsaved.clear();
         self.proved();
         for note in record::notes(&self.state, first, phase) {
             self.ctx.events.publish(&self.subject.key, self.subject.uid(), note).await;

@@ -50,7 +50,10 @@ enum Flow {
 /// Reconciles one Instance.
 pub async fn reconcile(ctx: &Context, key: &NamespacedName) -> Outcome {
     for _ in 0..STEPS {
-        let Some(object) = ctx.store.get_instance(key) else { return Outcome::Settled };
+        let Some(object) = ctx.store.get_instance(key) else {
+            ctx.books.forget(key);
+            return Outcome::Settled;
+        };
         let subject = match Subject::read(key, object) {
             Ok(subject) => subject,
             Err(error) => {
@@ -92,6 +95,11 @@ async fn recover(ctx: &Context, key: &NamespacedName, failure: &ApiFailure) -> F
 }
 
 async fn step(ctx: &Context, subject: Subject) -> Result<Flow, ApiFailure> {
+    if let Some(status) = ctx.books.restoration(&subject) {
+        warn!(instance = %subject.key, "status was written by somebody else and is restored");
+        write_status(ctx, &subject, status).await?;
+        return Ok(Flow::Again);
+    }
     let stamped = stamped_spec(ctx, &subject).await?;
     let next = decide(ctx, &subject, stamped.as_ref());
     debug!(instance = %subject.key, ?next, "next");
@@ -197,9 +205,17 @@ async fn json_patch(ctx: &Context, subject: &Subject, patch: json_patch::Patch) 
 /// Writes the status; `true` when there was something to write.
 async fn patch_status(ctx: &Context, subject: &Subject, change: StatusChange) -> Result<bool, ApiFailure> {
     let Some(status) = writes::status(subject, change, Timestamp::now()) else { return Ok(false) };
-    let object = ctx.bookkeeping.patch_status(&subject.key, subject.resource_version(), status).await?;
-    ctx.store.see_instance(&Change::Applied(object));
+    write_status(ctx, subject, status).await?;
     Ok(true)
+}
+
+async fn write_status(ctx: &Context, subject: &Subject, status: serde_json::Value) -> Result<(), ApiFailure> {
+    let object = ctx.bookkeeping.patch_status(&subject.key, subject.resource_version(), status).await?;
+    ctx.store.see_instance(&Change::Applied(object.clone()));
+    if let Ok(written) = Subject::read(&subject.key, object) {
+        ctx.books.note(&written);
+    }
+    Ok(())
 }
 
 /// The uid of a run that the reconciler schedules: the same when it is decided again on the

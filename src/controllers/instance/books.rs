@@ -1,0 +1,85 @@
+//! What this process last knew status to say: a write of somebody else's is found and undone.
+//!
+//! The guards refuse such writes; this is for those that came while the guards were absent. What
+//! was written before this process first looked cannot be told from its own.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Map, Value, json};
+
+use super::subject::Subject;
+use crate::api::condition::Condition;
+use crate::api::kudo::PlanStatus;
+use crate::api::meta::condition::{PLAN_RUNNING, SPEC_STAMPED};
+use crate::api::object::NamespacedName;
+
+/// Conditions that decisions are made from.
+const DECISIVE: [&str; 2] = [PLAN_RUNNING, SPEC_STAMPED];
+
+/// The books of all Instances.
+#[derive(Default)]
+pub struct Books {
+    known: Mutex<HashMap<NamespacedName, Known>>,
+}
+
+struct Known {
+    uid: String,
+    entries: BTreeMap<String, PlanStatus>,
+    decisive: Vec<Condition>,
+}
+
+impl Known {
+    fn of(subject: &Subject) -> Self {
+        let decisive = subject.conditions().into_iter().filter(|c| DECISIVE.contains(&c.type_.as_str())).collect();
+        Self { uid: subject.uid().to_owned(), entries: subject.entries().into_owned(), decisive }
+    }
+}
+
+impl Books {
+    /// Takes down what status says, after a write of our own.
+    pub fn note(&self, subject: &Subject) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(subject.key.clone(), Known::of(subject));
+    }
+
+    /// Forgets an Instance.
+    pub fn forget(&self, key: &NamespacedName) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+
+    /// Forgets everything, when another process may have written.
+    pub fn clear(&self) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// The merge patch of the status that undoes what others wrote; `None` where nothing was.
+    pub fn restoration(&self, subject: &Subject) -> Option<Value> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = Known::of(subject);
+        let Some(known) = known.get(&subject.key).filter(|known| known.uid == found.uid) else {
+            known.insert(subject.key.clone(), found);
+            return None;
+        };
+        let mut patch = Map::new();
+        if known.entries != found.entries {
+            let mut entries: Map<String, Value> =
+                found.entries.keys().map(|plan| (plan.clone(), Value::Null)).collect();
+            for (plan, entry) in &known.entries {
+                let mut value = json!(entry);
+                if let (Value::Object(map), None) = (&mut value, &entry.message) {
+                    map.insert("message".to_owned(), Value::Null);
+                }
+                entries.insert(plan.clone(), value);
+            }
+            patch.insert("planStatus".to_owned(), Value::Object(entries));
+        }
+        if known.decisive != found.decisive {
+            let mut conditions = subject.conditions();
+            conditions.retain(|c| !DECISIVE.contains(&c.type_.as_str()));
+            conditions.extend(known.decisive.iter().cloned());
+            patch.insert("conditions".to_owned(), json!(conditions));
+        }
+        (!patch.is_empty()).then_some(Value::Object(patch))
+    }
+}
