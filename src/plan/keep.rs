@@ -1,6 +1,4 @@
-//! Where a stamped spec is kept: in the annotation while it is small, else in Secrets.
-//!
-//! A stamp must never make a legal write fail.
+//! A stamped spec that does not fit into the annotation: gzipped, in parts for Secrets.
 
 use std::io::{Read, Write};
 
@@ -8,55 +6,12 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
-use crate::api::stamp::{Applied, Kept, SpecHash};
+use crate::api::stamp::{Applied, SpecHash};
 
-/// Largest spec that is kept inline, in bytes of JSON.
-pub const INLINE_SPEC: usize = 32 * 1024;
-/// Largest sum of all annotations with the stamp in them: the API server's limit is 256 KiB, and
-/// client-side apply keeps a copy of the object there.
-pub const ALL_ANNOTATIONS: usize = 192 * 1024;
-/// Largest object with the stamp in it: etcd's limit is 1.5 MiB for the whole write, and what
-/// fits only without `managedFields` silently loses them.
-pub const WHOLE_OBJECT: usize = 1024 * 1024;
 /// Bytes of one Secret: a Secret is limited to 1 MiB.
 pub const SECRET_PART: usize = 900 * 1024;
 /// Largest spec that is unpacked; larger than any object that etcd takes.
 const UNPACKED: u64 = 8 * 1024 * 1024;
-
-/// Room that an object has for the stamp.
-#[derive(Clone, Copy, Debug)]
-pub struct Room {
-    /// Bytes of all its other annotations, keys and values.
-    pub annotations: usize,
-    /// Bytes of the whole object without the stamp.
-    pub object: usize,
-}
-
-/// Keeps a spec inline where there is room for it, else elsewhere.
-pub fn keep<'a>(spec: Applied<'a>, room: Room) -> Kept<'a> {
-    // The envelope around the spec is a few hundred bytes; JSON in JSON escapes every quote.
-    const AROUND: usize = 512;
-    let text = json_size(&spec);
-    let fits = text.plain <= INLINE_SPEC
-        && room.annotations + text.plain + AROUND <= ALL_ANNOTATIONS
-        && room.object + text.escaped + AROUND <= WHOLE_OBJECT;
-    match fits {
-        true => Kept::Inline { spec },
-        false => Kept::Elsewhere,
-    }
-}
-
-struct Size {
-    plain: usize,
-    escaped: usize,
-}
-
-fn json_size(spec: &Applied<'_>) -> Size {
-    // A struct of strings and maps with string keys always serialises.
-    let text = serde_json::to_string(spec).unwrap_or_default();
-    let escapes = text.bytes().filter(|b| matches!(b, b'"' | b'\\')).count();
-    Size { plain: text.len(), escaped: text.len() + escapes }
-}
 
 /// The name of a part: `NAME-UID8-HASH12-N`, with NAME shortened to what a name may be long.
 pub fn secret_name(name: &str, uid: &str, hash: &SpecHash, part: usize) -> String {
@@ -93,17 +48,6 @@ mod tests {
             operator_version: VersionRef { name: "a".into(), namespace: "b".into() },
             parameters: [("P".into(), noise.into())].into(),
         }
-    }
-
-    #[test]
-    fn small_specs_are_inline_and_large_ones_elsewhere() {
-        let room = Room { annotations: 0, object: 0 };
-        assert!(matches!(keep(spec(20_000), room), Kept::Inline { .. }));
-        assert!(matches!(keep(spec(40_000), room), Kept::Elsewhere));
-        let crowded = Room { annotations: ALL_ANNOTATIONS - 1000, object: 0 };
-        assert!(matches!(keep(spec(2_000), crowded), Kept::Elsewhere));
-        let huge = Room { annotations: 0, object: WHOLE_OBJECT };
-        assert!(matches!(keep(spec(10), huge), Kept::Elsewhere));
     }
 
     #[test]

@@ -63,6 +63,8 @@ pub struct Facts<'a> {
     pub basis: Option<&'a Basis>,
     /// The stamp.
     pub stamp: Option<Stamp<'a>>,
+    /// Whether the object has room for a stamp; where it has none, the spec itself is run.
+    pub stampable: bool,
     /// Whether our finalizer is on.
     pub finalizer: bool,
     /// Whether all that a creation through admission adds is there: `deploy` scheduled, the
@@ -254,7 +256,7 @@ fn scheduled(facts: &Facts<'_>) -> Next {
         },
         Some(basis) => match facts.stamp {
             Some(Stamp { spec: Some(_), .. }) => start(facts, Source::Stamp),
-            _ if facts.spec.hash() == basis.hash => start(facts, Source::Spec),
+            _ if facts.spec.hash() == basis.hash || !facts.stampable => start(facts, Source::Spec),
             _ => Next::Drop,
         },
     }
@@ -280,7 +282,7 @@ fn created(facts: &Facts<'_>) -> Next {
     if (facts.package)(&facts.spec.operator_version).is_none() {
         return absent(&facts.spec.operator_version);
     }
-    let stamped = facts.stamp.is_some_and(|s| *s.hash == facts.spec.hash());
+    let stamped = facts.stamp.map_or(!facts.stampable, |s| *s.hash == facts.spec.hash());
     if facts.plan == DEPLOY && !facts.uid.is_empty() && stamped && facts.created_whole {
         return Next::Start { source: Source::Spec };
     }
@@ -303,6 +305,7 @@ fn settled(facts: &Facts<'_>) -> Next {
     if basis.difference(facts.spec) == Difference::None {
         return match (facts.stamp, queue.into_iter().next()) {
             (Some(stamp), None) if *stamp.hash == basis.hash => Next::Idle,
+            (None, None) if !facts.stampable => Next::Idle,
             (_, None) => Next::Restamp,
             (_, Some(plan)) => Next::Schedule { plan, source: Source::Spec },
         };

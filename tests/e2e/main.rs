@@ -8,5 +8,5 @@ mod support;
 
 mod ground;
 mod installed;
-mod wire;
 mod plans;
+mod wire;

@@ -55,7 +55,10 @@ fn a_package_is_deployed_updated_triggered_and_cleaned_up() {
     assert_eq!(meta["labels"]["kudo.dev/operator"], "web");
     assert_eq!(meta["annotations"]["kudo.dev/plan"], "deploy");
     assert_eq!(meta["annotations"]["kudo.dev/phase"], "config");
-    assert_eq!(meta["annotations"]["kudo.dev/last-plan-execution-uid"], found["status"]["planStatus"]["deploy"]["uid"]);
+    assert_eq!(
+        meta["annotations"]["kudo.dev/last-plan-execution-uid"],
+        found["status"]["planStatus"]["deploy"]["uid"]
+    );
     assert_eq!(meta["ownerReferences"][0]["uid"], found["metadata"]["uid"]);
     assert_eq!(meta["ownerReferences"][0]["controller"], true);
     assert!(user.get("configmap", "demo-extra").is_none(), "the toggle is off");
@@ -73,8 +76,15 @@ fn a_package_is_deployed_updated_triggered_and_cleaned_up() {
     assert_eq!(history[0]["plan"], "update");
     assert_eq!(history[1]["plan"], "deploy");
 
-    user.kubectl(&["patch", "instance", "demo", "--type=merge", "-p", r#"{"spec":{"planExecution":{"planName":"backup"}}}"#])
-        .ok();
+    user.kubectl(&[
+        "patch",
+        "instance",
+        "demo",
+        "--type=merge",
+        "-p",
+        r#"{"spec":{"planExecution":{"planName":"backup"}}}"#,
+    ])
+    .ok();
     await_plan(&user, "backup", "COMPLETE");
     assert!(user.get("job", "demo-backup").is_none(), "the Job was deleted by its own plan");
 

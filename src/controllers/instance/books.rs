@@ -31,7 +31,8 @@ struct Known {
 
 impl Known {
     fn of(subject: &Subject) -> Self {
-        let decisive = subject.conditions().into_iter().filter(|c| DECISIVE.contains(&c.type_.as_str())).collect();
+        let decisive =
+            subject.conditions().into_iter().filter(|c| DECISIVE.contains(&c.type_.as_str())).collect();
         Self { uid: subject.uid().to_owned(), entries: subject.entries().into_owned(), decisive }
     }
 }

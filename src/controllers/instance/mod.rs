@@ -20,8 +20,8 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info_span};
 
-pub use context::Context;
 use crate::cluster::lease::Leadership;
+pub use context::Context;
 use reconcile::Outcome;
 
 /// Reconciles at most this many Instances at once.

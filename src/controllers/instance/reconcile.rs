@@ -129,6 +129,7 @@ fn decide(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'static>>) 
         entries: &entries,
         basis: subject.basis.as_ref(),
         stamp: subject.stamp.as_ref().map(|stamp| Stamp { hash: &stamp.hash, spec: stamped }),
+        stampable: subject.stamp.is_some() || writes::stamp(subject, &subject.spec).is_some(),
         finalizer: subject.has_finalizer(),
         created_whole: package.as_ref().is_some_and(|p| subject.created_whole(p)),
         deletion,
@@ -179,7 +180,9 @@ async fn act(
         }
         Next::Adopt => adopt(ctx, &subject).await,
         Next::Restamp => {
-            let stamp = writes::envelope(&subject, &subject.spec);
+            let Some(stamp) = writes::stamp(&subject, &subject.spec) else {
+                return idle(ctx, &subject).await;
+            };
             patch(ctx, &subject, InstanceChange { stamp: Some(stamp), ..InstanceChange::default() }).await
         }
         Next::Report(refusal) => report(ctx, &subject, refusal).await,
@@ -240,7 +243,7 @@ async fn schedule(
         (Source::Stamp, Some(spec)) => (spec, None),
         _ => {
             let differs = subject.stamp.as_ref().is_none_or(|s| s.hash != subject.hash);
-            (subject.spec.clone(), differs.then(|| writes::envelope(subject, &subject.spec)))
+            (subject.spec.clone(), differs.then(|| writes::stamp(subject, &subject.spec)).flatten())
         }
     };
     let uid = fresh_uid(subject, plan, &spec);
@@ -266,7 +269,7 @@ async fn create(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
     info!(instance = %subject.key, "an Instance that admission never saw is created");
     let change = InstanceChange {
         schedule: Some((meta::plan::DEPLOY, &uid)),
-        stamp: Some(writes::envelope(subject, &spec)),
+        stamp: writes::stamp(subject, &spec),
         create: Some(&package),
         ..InstanceChange::default()
     };

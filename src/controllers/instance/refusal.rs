@@ -18,7 +18,10 @@ pub fn refusal(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'stati
     if version.namespace != subject.key.namespace && !known {
         return Some(Refusal {
             rule: Rule::VersionNamespace.id().to_owned(),
-            message: format!("OperatorVersion {}/{} is in another namespace", version.namespace, version.name),
+            message: format!(
+                "OperatorVersion {}/{} is in another namespace",
+                version.namespace, version.name
+            ),
         });
     }
     let new = ctx.package(version)?;
@@ -29,7 +32,9 @@ pub fn refusal(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'stati
         }
         None => creation(&new, &subject.spec),
     };
-    judged.err().map(|objection| Refusal { rule: objection.rule.id().to_owned(), message: objection.sentence })
+    judged
+        .err()
+        .map(|objection| Refusal { rule: objection.rule.id().to_owned(), message: objection.sentence })
 }
 
 fn creation(package: &Package, spec: &Applied<'static>) -> Result<(), Objection> {

@@ -8,12 +8,13 @@ use json_patch::{AddOperation, Patch, PatchOperation, ReplaceOperation, TestOper
 use serde_json::{Map, Value, json};
 
 use super::subject::{Subject, missing_defaults};
+use crate::admission::facts::Head;
+use crate::admission::stamp::{self, Making, Room};
 use crate::api::condition::{self, Time, Wanted};
 use crate::api::kudo::PlanStatus;
 use crate::api::meta;
-use crate::api::stamp::{Applied, Envelope, Kept, Previous};
+use crate::api::stamp::{Applied, Envelope, Kept};
 use crate::plan::history;
-use crate::plan::keep::{self, Room};
 use crate::plan::package::Package;
 
 /// Changes of a status.
@@ -69,36 +70,18 @@ fn alike(before: &[condition::Condition], after: &[condition::Condition]) -> boo
         })
 }
 
-/// The envelope for a spec that is carried out from now on.
-///
-/// `previous` is what last was carried out in full: the old stamp, unless it is the same or
-/// something was still owed on it.
-pub fn envelope(subject: &Subject, spec: &Applied<'static>) -> Envelope<'static> {
+/// The stamp of a spec that is carried out from now on, as admission would have made it; `None`
+/// where the object has no room for it.
+pub fn stamp(subject: &Subject, spec: &Applied<'static>) -> Option<String> {
     let hash = spec.hash();
-    let owing = subject.basis.as_ref().is_some_and(|b| !b.owed.is_empty());
-    let previous = match &subject.stamp {
-        Some(old) if old.hash == hash || owing => old.previous.clone(),
-        Some(old) if subject.basis.as_ref().is_some_and(|b| b.hash == old.hash) => {
-            Some(Previous { hash: old.hash.clone(), kept: old.kept.clone() })
-        }
-        Some(old) => old.previous.clone(),
-        None => None,
+    let basis = subject.basis.as_ref();
+    let head = basis.map(|b| Head { hash: b.hash.as_str().to_owned(), owes: !b.owed.is_empty() });
+    let previous = match subject.stamp.clone() {
+        Some(old) if old.hash == hash => old.previous,
+        old => stamp::previous(old, head.as_ref(), &hash),
     };
-    let room = room(&subject.object);
-    let previous = previous.filter(|p| p.hash != hash).map(|p| match p.kept {
-        // Two specs inline must not crowd the annotations either.
-        Kept::Inline { spec } => Previous { hash: p.hash, kept: keep::keep(spec, room) },
-        elsewhere @ Kept::Elsewhere => Previous { hash: p.hash, kept: elsewhere },
-    });
-    let taken = previous.as_ref().map_or(0, |p| json!(p).to_string().len());
-    let room = Room { annotations: room.annotations + taken, object: room.object + taken };
-    Envelope {
-        hash,
-        kept: keep::keep(spec.clone(), room),
-        previous,
-        uid: Some(subject.uid().to_owned().into()),
-        generation: subject.generation(),
-    }
+    let making = Making { hash: &hash, spec, previous, uid: Some(subject.uid()) };
+    stamp::make(making, room(&subject.object))
 }
 
 fn room(object: &Value) -> Room {
@@ -120,7 +103,7 @@ pub struct InstanceChange<'a> {
     /// `planExecution`: a running execution that is put back.
     pub put_back: Option<(&'a str, &'a str)>,
     /// The stamp.
-    pub stamp: Option<Envelope<'static>>,
+    pub stamp: Option<String>,
     /// A run for the history.
     pub ended: Option<history::Run>,
     /// Finalizer and defaults of immutable parameters that this package asks for.
@@ -133,7 +116,7 @@ pub struct InstanceChange<'a> {
 pub fn instance(subject: &Subject, change: InstanceChange<'_>) -> Value {
     let mut annotations = Map::new();
     if let Some(stamp) = &change.stamp {
-        annotations.insert(meta::LAST_APPLIED_SPEC.to_owned(), Value::from(stamp.to_json()));
+        annotations.insert(meta::LAST_APPLIED_SPEC.to_owned(), Value::from(stamp.as_str()));
     }
     if let Some(run) = &change.ended {
         let runs = history::with(subject.history(), run.clone());

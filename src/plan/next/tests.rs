@@ -19,6 +19,7 @@ struct World {
     entries: BTreeMap<String, PlanStatus>,
     whole: bool,
     finalizer: bool,
+    stampable: bool,
     deletion: Option<Deletion>,
     same_plan: bool,
     refusal: Option<Refusal>,
@@ -67,6 +68,7 @@ impl World {
             entries: BTreeMap::new(),
             whole: true,
             finalizer: true,
+            stampable: true,
             deletion: None,
             same_plan: false,
             refusal: None,
@@ -183,6 +185,11 @@ impl World {
         self
     }
 
+    fn without_room(mut self) -> Self {
+        self.stampable = false;
+        self.stamp_lost()
+    }
+
     fn without_finalizer(mut self) -> Self {
         self.finalizer = false;
         self
@@ -197,6 +204,7 @@ impl World {
             basis: self.basis.as_ref(),
             stamp: self.stamp.as_ref().map(|(hash, spec)| Stamp { hash, spec: spec.as_ref() }),
             finalizer: self.finalizer,
+            stampable: self.stampable,
             created_whole: self.whole,
             deletion: self.deletion,
             same_plan: self.same_plan,
@@ -288,6 +296,11 @@ use Source::{Spec, Stamp as Stamped};
 #[case::failed(World::settled().ran("deploy", "d1", FatalError).scheduled("deploy", "d1"), Next::Clear)]
 #[case::finished_with_another_uid_is_a_new_run(
     World::settled().scheduled("deploy", "d1"), Next::Start { source: Stamped })]
+// Too large for a stamp.
+#[case::no_room_and_nothing_to_do(World::settled().without_room(), Next::Idle)]
+#[case::no_room_created(World::fresh().without_room().scheduled("deploy", V5), Next::Start { source: Spec })]
+#[case::no_room_and_an_accepted_edit(
+    World::settled().edited(&[("A", "2")]).without_room().scheduled("backup", V5), Next::Start { source: Spec })]
 // Running.
 #[case::goes_on(
     World::settled().running("backup", V5).scheduled("backup", V5), Next::Continue { source: Stamped })]
