@@ -103,6 +103,14 @@ pub fn write_endpoints(
     }
 }
 
+/// One endpoint of a Service.
+pub struct Replica {
+    pub address: String,
+    pub port: u16,
+    /// What its `/readyz` says.
+    pub ready: Box<dyn Fn() -> bool + Send>,
+}
+
 /// Keeps the endpoints of a Service at what each replica's `/readyz` says, as the kubelet's
 /// probes would, until the returned guard is dropped.
 pub fn follow_readiness(
@@ -110,7 +118,7 @@ pub fn follow_readiness(
     namespace: &str,
     service: &str,
     port_name: &str,
-    replicas: Vec<(String, u16, Box<dyn Fn() -> bool + Send>)>,
+    replicas: Vec<Replica>,
 ) -> Following {
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let (admin, namespace) = (admin.clone(), namespace.to_owned());
@@ -120,12 +128,12 @@ pub fn follow_readiness(
         while let Err(std::sync::mpsc::RecvTimeoutError::Timeout) =
             stopped.recv_timeout(Duration::from_millis(100))
         {
-            let seen: Vec<Option<bool>> = replicas.iter().map(|(_, _, ready)| Some(ready())).collect();
+            let seen: Vec<Option<bool>> = replicas.iter().map(|r| Some((r.ready)())).collect();
             if seen != known {
                 let endpoints: Vec<(&str, u16, bool)> = replicas
                     .iter()
                     .zip(&seen)
-                    .map(|((address, port, _), ready)| (address.as_str(), *port, *ready == Some(true)))
+                    .map(|(r, ready)| (r.address.as_str(), r.port, *ready == Some(true)))
                     .collect();
                 write_endpoints(&admin, &namespace, &service, &port_name, &endpoints);
                 known = seen;

@@ -30,6 +30,8 @@ type ready struct {
 func up(ctx context.Context, o *options) error {
 	ctx, stopSignals := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stopSignals()
+	// An answer to a client that is gone must not end us before everything is taken down.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	if !o.detached {
