@@ -7,6 +7,7 @@ use std::process::{Child, Stdio};
 use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
+use interlock::api::meta;
 use interlock::install::{self, Endpoint, Options, Part};
 use serde_json::Value;
 
@@ -47,16 +48,27 @@ impl Interlock {
         process
     }
 
-    /// A further process on the same cluster, for example a second replica; not started yet.
+    /// A further process on the same cluster, not started yet; registered by URL.
     pub fn prepare(cluster: &Cluster, flags: &[&str]) -> Self {
-        let (webhook_port, ops_port) = (free_port(), free_port());
-        let log = cluster.dir().join("logs").join(format!("interlock-{webhook_port}.log"));
+        let port = free_port();
+        let url = format!("--webhook-url=https://127.0.0.1:{port}");
+        let place = ["--webhook-bind-address=127.0.0.1", &url];
+        Self::place(cluster, port, &[&place, flags].concat())
+    }
+
+    /// A replica behind the rendered Service, at an address of its own; not started yet.
+    pub fn replica(cluster: &Cluster, address: &str, flags: &[&str]) -> Self {
+        let bind = format!("--webhook-bind-address={address}");
+        Self::place(cluster, meta::install::WEBHOOK_PORT, &[&[bind.as_str()], flags].concat())
+    }
+
+    fn place(cluster: &Cluster, webhook_port: u16, flags: &[&str]) -> Self {
+        let ops_port = free_port();
+        let log = cluster.dir().join("logs").join(format!("interlock-{ops_port}.log"));
         let mut arguments: Vec<String> = vec![
             "run".to_owned(),
             format!("--kubeconfig={}", cluster.user("interlock", &[]).kubeconfig().display()),
-            "--webhook-bind-address=127.0.0.1".to_owned(),
             format!("--webhook-port={webhook_port}"),
-            format!("--webhook-url=https://127.0.0.1:{webhook_port}"),
             format!("--ops-bind-address=127.0.0.1:{ops_port}"),
         ];
         arguments.extend(TEST_FLAGS.iter().chain(flags).map(|flag| (*flag).to_owned()));
@@ -207,6 +219,8 @@ pub fn interlock(user: &Client, arguments: &[&str], input: &str) -> super::Outpu
 pub fn apply_installation(cluster: &Cluster, options: &Options) {
     let admin = cluster.admin();
     let mut objects = install::objects(Part::All, options);
+    // Its pods would be fake ones: what the Deployment would run is started by the test.
+    objects.retain(|object| object["kind"] != "Deployment");
     objects.push(install::rbac::packages_cluster_admin(options));
     apply(&admin, objects);
     admin.kubectl(&["wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"]).ok();

@@ -86,3 +86,8 @@ pub fn suffix() -> String {
 pub fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
 }
+
+/// How often a test does what it counts: `make soak` asks for the long count.
+pub fn count(short: usize, long: usize) -> usize {
+    if std::env::var_os("INTERLOCK_SOAK").is_some() { long } else { short }
+}

@@ -5,11 +5,15 @@
 //! itself.
 
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Client, Cluster, announce, wait_until};
+use ::interlock::api::meta;
+use ::interlock::install::Options;
+
+use super::{Client, Cluster, Interlock, announce, interlock, wait_until};
 
 /// Set inside.
 const INSIDE: &str = "INTERLOCK_INSIDE_NETNS";
@@ -69,6 +73,38 @@ pub fn inside() -> bool {
 /// A control plane that dials Services by their EndpointSlices.
 pub fn cluster() -> Cluster {
     Cluster::own(&["--service-path", "--advertise", API_SERVER])
+}
+
+/// Interlock installed as rendered, Service and all, with a process at each of the first
+/// `replicas` addresses; the endpoints follow their readiness.
+pub struct Installation {
+    pub replicas: Vec<Arc<Interlock>>,
+    _following: Following,
+}
+
+/// Installs and waits until every replica is ready and is an endpoint.
+pub fn install(cluster: &Cluster, replicas: usize, flags: &[&str]) -> Installation {
+    interlock::apply_installation(cluster, &Options::default());
+    let admin = cluster.admin();
+    let addresses = &REPLICAS[..replicas];
+    let started: Vec<Arc<Interlock>> =
+        addresses.iter().map(|address| Arc::new(Interlock::replica(cluster, address, flags))).collect();
+    for replica in &started {
+        replica.start();
+    }
+    let probes = started.iter().zip(addresses).map(|(replica, address)| {
+        let replica = replica.clone();
+        let ready = Box::new(move || matches!(replica.ops("/readyz"), Some((200, _))));
+        Replica { address: (*address).to_owned(), port: meta::install::WEBHOOK_PORT, ready }
+    });
+    let (namespace, service) = (meta::NAMESPACE, meta::install::SERVICE);
+    let following = follow_readiness(&admin, namespace, service, "webhook", probes.collect());
+    for replica in &started {
+        replica.await_ready();
+        replica.await_guarding(cluster);
+    }
+    await_endpoints(&admin, namespace, service, replicas);
+    Installation { replicas: started, _following: following }
 }
 
 /// Gives a Service endpoints, each with its readiness: what the endpoint controller and the
