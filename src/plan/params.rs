@@ -10,6 +10,7 @@ use super::objection::{Field, FieldReason};
 use super::package::Package;
 use crate::api::kudo::Parameter;
 use crate::api::stamp::Values;
+use crate::template::yaml;
 
 /// What stands for a value that is not shown.
 pub const MASK: &str = "***";
@@ -88,14 +89,14 @@ fn wrong_type(parameter: &Parameter, value: &str) -> Option<String> {
         "integer" => parse_int(value).err().map(|e| number(e.to_string())),
         "number" => parse_float(value).err().map(|e| number(e.to_string())),
         "boolean" => parse_bool(value).err().map(|e| number(e.to_string())),
-        "array" => decoded(yaml(value).is_some_and(|v| v.is_array() || v.is_null())),
-        "map" => decoded(yaml(value).is_some_and(|v| v.is_object() || v.is_null())),
+        "array" => decoded(decode(value).is_some_and(|v| v.is_array() || v.is_null())),
+        "map" => decoded(decode(value).is_some_and(|v| v.is_object() || v.is_null())),
         _ => None,
     }
 }
 
-fn yaml(text: &str) -> Option<serde_json::Value> {
-    serde_saphyr::from_str(text).ok()
+fn decode(text: &str) -> Option<serde_json::Value> {
+    yaml::read(text).ok()
 }
 
 fn not_listed(parameter: &Parameter, value: &str) -> Option<String> {

@@ -1,6 +1,8 @@
 //! OperatorVersions: frozen while an Instance that refers to them is locked, not deleted while
 //! one refers to them, and right in themselves.
 
+use std::collections::BTreeSet;
+
 use crate::admission::Context;
 use crate::admission::door::{Door, Freeze};
 use crate::admission::request::{Change, Operation, Request};
@@ -10,6 +12,7 @@ use crate::admission::view::Users;
 use crate::api::kudo::OperatorVersionSpec;
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
+use crate::plan::check::{self, Problem};
 
 /// How many locked Instances a refusal names.
 const NAMED: usize = 3;
@@ -18,7 +21,7 @@ const NAMED: usize = 3;
 pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &Context<'_>) -> Verdict {
     let key = NamespacedName::new(request.namespace, request.name);
     let decided = match operation {
-        Operation::Create(object) => read(object).map(|_| Verdict::allow()),
+        Operation::Create(object) => create(object, &key),
         Operation::Update(change) => update(*change, &key, context),
         Operation::Delete(_) => delete(&key, context),
     };
@@ -35,6 +38,47 @@ fn read(object: &Object<'_>) -> Result<OperatorVersionSpec, Box<Refusal>> {
             vec![field],
         ))
     })
+}
+
+/// References and values of the spec are judged, absence is not.
+fn create(object: &Object<'_>, key: &NamespacedName) -> Result<Verdict, Box<Refusal>> {
+    let found = check::problems(&read(object)?);
+    if found.is_empty() { Ok(Verdict::allow()) } else { Err(Box::new(invalid(key, &found))) }
+}
+
+/// A problem without the numbers in its path, which move when a list grows.
+fn kernel(problem: &Problem) -> (String, &str) {
+    let mut path = String::new();
+    for part in problem.field.split_inclusive('[') {
+        path.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    (path, &problem.what)
+}
+
+/// What is wrong already may stay, so that an OperatorVersion from before can be mended in steps.
+fn new_problems(new: &OperatorVersionSpec, old: &OperatorVersionSpec) -> (Vec<Problem>, usize) {
+    let before = check::problems(old);
+    let known: BTreeSet<(String, &str)> = before.iter().map(kernel).collect();
+    let (old, new): (Vec<Problem>, Vec<Problem>) =
+        check::problems(new).into_iter().partition(|problem| known.contains(&kernel(problem)));
+    (new, old.len())
+}
+
+fn invalid(key: &NamespacedName, problems: &[Problem]) -> Refusal {
+    let fields = problems
+        .iter()
+        .map(|problem| Field::new(&problem.field, FieldReason::Invalid, &problem.what))
+        .collect();
+    let refusal = Refusal::invalid(
+        Rule::VersionInvalid,
+        format!("OperatorVersion {key} refers to what it does not hold, or holds what cannot be read"),
+        fields,
+    )
+    .why("a plan that meets this would fail half-way");
+    match problems {
+        [problem] => refusal.next(&problem.remedy),
+        several => refusal.next(several.first().map_or("", |p| p.remedy.as_str()).to_owned() + ", and so on"),
+    }
 }
 
 fn update(change: Change<'_>, key: &NamespacedName, context: &Context<'_>) -> Result<Verdict, Box<Refusal>> {
@@ -59,6 +103,18 @@ fn update(change: Change<'_>, key: &NamespacedName, context: &Context<'_>) -> Re
         verdict.warn(
             Rule::VersionFrozen,
             format!("{} Instances refer to this OperatorVersion; the change runs no plan", users.total),
+        );
+    }
+    let (found, known) = new_problems(&new, &old);
+    if !found.is_empty() {
+        return Err(Box::new(invalid(key, &found)));
+    }
+    if known > 0 && context.door != Door::Mutate {
+        verdict.warn(
+            Rule::VersionInvalid,
+            format!(
+                "{known} problems of before remain in this OperatorVersion; `interlock check` names them"
+            ),
         );
     }
     Ok(verdict)

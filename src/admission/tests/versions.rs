@@ -3,15 +3,51 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{Said, World, idle, kafka, review, running};
+use super::{Said, World, idle, review, running};
 use crate::admission::Door;
 
 fn ask(world: &World, operation: &str, object: Value, old: Value) -> Said {
     world.ask(Door::Validate, &review(operation, "OperatorVersion", object, old))
 }
 
+/// Without the parameter that names a plan which is not there.
+fn kafka(name: &str, version: &str) -> Value {
+    let mut object = super::kafka(name, version);
+    object["spec"]["parameters"].as_array_mut().unwrap().retain(|p| p["name"] != "GHOST");
+    object
+}
+
 fn changed() -> Value {
     super::kafka_with("kafka-1", "1.0.0", json!({"spec": {"plans": {"backup": null}, "parameters": []}}))
+}
+
+#[test]
+fn a_creation_is_validated_reference_by_reference() {
+    ask(&World::strict(), "CREATE", kafka("kafka-3", "3.0.0"), Value::Null).assert_allowed();
+    let mut object = kafka("kafka-3", "3.0.0");
+    object["spec"]["tasks"][0]["spec"]["resources"] = json!(["lost.yaml"]);
+    object["spec"]["plans"]["deploy"]["phases"][0]["steps"][0]["tasks"] = json!(["lost"]);
+    let said = ask(&World::strict(), "CREATE", object, Value::Null);
+    said.assert_refused("version-invalid", "OperatorVersion team/kafka-3 refers to what it does not hold");
+    let causes = &said.response["status"]["details"]["causes"];
+    assert_eq!(causes[0]["field"], "spec.tasks[0].spec.resources[0]");
+    assert_eq!(causes[1]["field"], "spec.plans[deploy].phases[0].steps[0].tasks[0]");
+}
+
+/// What was wrong before does not hold up an update, what is new does.
+#[test]
+fn an_update_is_refused_for_new_problems_only() {
+    let world = World::strict();
+    let mut old = kafka("kafka-1", "1.0.0");
+    old["spec"]["plans"]["deploy"]["phases"][0]["steps"][0]["tasks"] = json!(["lost"]);
+    let mut object = old.clone();
+    let more = json!({"name": "before", "steps": [{"name": "x", "tasks": ["apply"]}]});
+    object["spec"]["plans"]["deploy"]["phases"].as_array_mut().unwrap().insert(0, more);
+    let said = ask(&world, "UPDATE", object.clone(), old.clone());
+    said.assert_allowed();
+    assert_eq!(said.warnings().len(), 1);
+    object["spec"]["tasks"] = json!([]);
+    ask(&world, "UPDATE", object, old).assert_refused("version-invalid", "");
 }
 
 #[test]
@@ -58,7 +94,8 @@ fn a_warning_with_the_number_of_instances_when_nothing_runs() {
 #[case::nothing(json!({}))]
 fn metadata_is_free(#[case] patch: Value) {
     let world = World::strict().with(running("deploy"));
-    let said = ask(&world, "UPDATE", super::kafka_with("kafka-1", "1.0.0", patch), kafka("kafka-1", "1.0.0"));
+    let said =
+        ask(&world, "UPDATE", super::kafka_with("kafka-1", "1.0.0", patch), super::kafka("kafka-1", "1.0.0"));
     said.assert_allowed();
     assert!(said.warnings().is_empty());
 }
