@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use crate::api::object::NamespacedName;
 use crate::telemetry::build;
 
+pub mod check;
 pub mod package;
 pub mod render;
 pub mod run;
@@ -28,6 +29,8 @@ enum Command {
     Render(Box<render::Arguments>),
     /// Installs, upgrades and uninstalls packages.
     Package(Box<package::Arguments>),
+    /// Decides as the webhook does, without a cluster: 0 allowed, 1 refused, 2 error.
+    Check(Box<check::Arguments>),
 }
 
 /// Reads the arguments and does what they ask. Exit codes: 0 done, 1 failed, 2 misused.
@@ -36,6 +39,7 @@ pub fn main() -> ExitCode {
         Command::Run(arguments) => run::main(*arguments),
         Command::Render(arguments) => render::main(*arguments),
         Command::Package(arguments) => package::main(*arguments),
+        Command::Check(arguments) => check::main(*arguments),
     }
 }
 
