@@ -9,4 +9,5 @@ mod support;
 mod ground;
 mod installed;
 mod plans;
+mod process;
 mod wire;
