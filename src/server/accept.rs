@@ -19,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
@@ -51,6 +52,7 @@ impl Port {
         let slots = Arc::new(Semaphore::new(self.limits.connections));
         let open = Arc::new(AtomicUsize::new(0));
         let connections = TaskTracker::new();
+        let cut = CancellationToken::new();
         loop {
             if slots.available_permits() == 0 {
                 self.metrics.refused(Cap::Connections);
@@ -62,8 +64,9 @@ impl Port {
                 stream = accept(&listener) => stream,
             };
             let connection = Connection { port: self.clone(), open: open.clone(), clock: Clock::start() };
+            let cut = cut.clone();
             connections.spawn(async move {
-                connection.run(stream).await;
+                let _ended = cut.run_until_cancelled(connection.run(stream)).await;
                 drop(slot);
             });
         }
@@ -71,6 +74,8 @@ impl Port {
         connections.close();
         if tokio::time::timeout(drain, connections.wait()).await.is_err() {
             tracing::warn!(open = connections.len(), "connections still open after the drain are cut");
+            cut.cancel();
+            connections.wait().await;
         }
     }
 }
@@ -98,14 +103,11 @@ impl Connection {
     async fn run(self, stream: TcpStream) {
         // Answers are small and complete: waiting for more to send costs only time.
         let _ = stream.set_nodelay(true);
-        self.open.fetch_add(1, Ordering::Relaxed);
-        self.port.metrics.connections_open(1);
+        let _open = Open::new(&self);
         match self.port.tls.clone() {
             None => self.serve(stream).await,
             Some(config) => self.handshake(config, stream).await,
         }
-        self.port.metrics.connections_open(-1);
-        self.open.fetch_sub(1, Ordering::Relaxed);
     }
 
     async fn handshake(&self, config: Arc<rustls::ServerConfig>, stream: TcpStream) {
@@ -176,5 +178,23 @@ impl Connection {
         }
         self.clock.enter(Phase::Answering);
         Ok(response)
+    }
+}
+
+/// Counts a connection for as long as it is open.
+struct Open<'a>(&'a Connection);
+
+impl<'a> Open<'a> {
+    fn new(connection: &'a Connection) -> Self {
+        connection.open.fetch_add(1, Ordering::Relaxed);
+        connection.port.metrics.connections_open(1);
+        Self(connection)
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.port.metrics.connections_open(-1);
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -62,7 +62,8 @@ pub fn router(doors: Doors) -> Router {
 async fn enter(doors: Doors, door: Door, request: Request) -> Response {
     let start = Instant::now();
     let _counted = Counted::new(&doors.metrics);
-    let response = match doors.answer(door, request, start).await {
+    let span = tracing::info_span!("review", door = door.name(), uid = tracing::field::Empty);
+    let response = match doors.answer(door, request, start).instrument(span).await {
         Ok(reply) => json(reply),
         Err(refusal) => {
             if let Some(cap) = refusal.cap {
@@ -139,15 +140,13 @@ impl Doors {
             decision.rule = rule;
             self.metrics.decided(&decision);
         }
-        let Record { uid, operation, group, kind, namespace, name, user, rules, plan, dry_run, .. } = record;
+        tracing::Span::current().record("uid", record.uid.as_str());
+        let Record { operation, group, kind, namespace, name, user, rules, plan, dry_run, .. } = record;
         let plan = plan.as_deref().unwrap_or_default();
         let micros = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let door = door.name();
         // Who was refused, and what was changed for whom, is worth a line; the rest is not.
         if matches!(record.verdict, VerdictKind::Denied | VerdictKind::Patched) {
             tracing::info!(
-                uid,
-                door,
                 operation,
                 group,
                 kind,
@@ -163,8 +162,6 @@ impl Doors {
             );
         } else {
             tracing::debug!(
-                uid,
-                door,
                 operation,
                 group,
                 kind,

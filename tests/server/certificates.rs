@@ -6,15 +6,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use interlock::cluster::certificates::authority::leaf;
+use interlock::cluster::certificates::stored::certificates;
 use interlock::server::files::Files;
 use jiff::Timestamp;
+use rustls::{ClientConfig, RootCertStore};
 
 use crate::peer::{connect, connect_with, trusting};
 use crate::world::{CAP, World, quick, world};
 
-/// Rotations in the short form; `make soak` sets more.
+/// Rotations: the short form, and that of `make soak`.
 fn rotations() -> usize {
-    std::env::var("INTERLOCK_SOAK_ROTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(20)
+    if std::env::var_os("INTERLOCK_SOAK").is_some() { 100 } else { 20 }
 }
 
 /// Half of the callers keep their connection, half make a new one for each call.
@@ -109,4 +111,42 @@ async fn a_swapped_secret_volume_is_followed_and_a_broken_one_is_not() {
     std::fs::write(dir.path().join("..data/tls.crt"), "half a certif").unwrap();
     tokio::time::sleep(interval * 10).await;
     assert_eq!(before, shown_certificate(&world).await, "the last good pair stays");
+}
+
+/// What `certs/make` writes is what file mode reads, also when it is made anew.
+#[tokio::test]
+async fn certificates_made_by_hand_are_served() {
+    let world = world(quick()).await;
+    let dir = tempfile::tempdir().unwrap();
+    let make = || {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("certs/make");
+        let made =
+            std::process::Command::new(script).arg(dir.path()).args(["hook.here.svc", "127.0.0.1"]).output();
+        let made = made.expect("certs/make runs");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    };
+    make();
+    tokio::spawn(Files::new(dir.path()).follow(Duration::from_millis(10), world.shown.clone()));
+    let ca = std::fs::read(dir.path().join("ca.crt")).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(certificates(&ca));
+    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let config = Arc::new(config);
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        let shown = async {
+            loop {
+                if let Ok(stream) = connect_with(&world, config.clone()).await {
+                    let certificate = stream.get_ref().1.peer_certificates().unwrap()[0].to_vec();
+                    if !seen.contains(&certificate) {
+                        return certificate;
+                    }
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let certificate = tokio::time::timeout(CAP, shown).await.expect("it is served, by a CA that stays");
+        seen.push(certificate);
+        make();
+    }
 }
