@@ -33,6 +33,7 @@ test: testbed
 .PHONY: soak
 soak: testbed
 	INTERLOCK_SOAK=1 cargo test --locked --release -- --include-ignored
+	@hack/image-check
 
 .PHONY: bench
 bench: tools
