@@ -18,6 +18,7 @@ use super::webhooks::{cel_string, not_ourselves};
 use super::{Options, cluster_wide, strings};
 use crate::admission::Freeze;
 use crate::api::meta;
+use crate::api::rule::Rule;
 
 /// A locked Instance keeps its spec and our finalizer.
 pub const FREEZE: &str = "interlock-freeze";
@@ -26,34 +27,31 @@ pub const PLAN_EXECUTION: &str = "interlock-plan-execution";
 /// `planStatus` and our conditions are written by the process only.
 pub const STATUS: &str = "interlock-status";
 
-/// What is bookkept of the old object: `locked` is the predicate of [`crate::plan::lock`].
-const LOCK: [(&str, &str); 7] = [
-    ("plan", "oldObject.?spec.?planExecution.?planName.orValue('')"),
-    ("uid", "oldObject.?spec.?planExecution.?uid.orValue('')"),
-    ("entries", "oldObject.?status.?planStatus.orValue({})"),
-    ("entry", "oldObject.?status.?planStatus[?variables.plan].orValue({})"),
+/// The lock: the predicate of [`crate::plan::lock`], on the old object.
+const LOCK: [(&str, &str); 3] = [
+    ("entry", "variables.past[?variables.oldPlan].orValue({})"),
     (
         "scheduled",
-        "variables.plan != '' && !(variables.uid != '' && variables.entry.?uid.orValue('') == variables.uid \
+        "variables.oldPlan != '' && !(variables.oldUid != '' && variables.entry.?uid.orValue('') == variables.oldUid \
          && variables.entry.?status.orValue('') in ['COMPLETE', 'FATAL_ERROR'])",
     ),
     (
         "running",
-        "variables.entries.filter(p, variables.entries[p].?status.orValue('') in ['PENDING', 'IN_PROGRESS', 'ERROR'])",
+        "variables.past.filter(p, variables.past[p].?status.orValue('') in ['PENDING', 'IN_PROGRESS', 'ERROR'])",
     ),
-    ("locked", "variables.scheduled || variables.running.size() > 0"),
 ];
 
 /// Who holds the lock, for people.
-const HOLDER: [(&str, &str); 2] = [
+const HOLDER: [(&str, &str); 3] = [
+    ("locked", "variables.scheduled || variables.running.size() > 0"),
     (
         "holder",
-        "variables.scheduled ? variables.plan : (variables.running.size() > 0 ? variables.running[0] : '')",
+        "variables.scheduled ? variables.oldPlan : (variables.running.size() > 0 ? variables.running[0] : '')",
     ),
     (
         "state",
-        "variables.scheduled && variables.entry.?uid.orValue('') != variables.uid ? 'scheduled' \
-         : variables.entries[?variables.holder].?status.orValue('scheduled')",
+        "variables.scheduled && variables.entry.?uid.orValue('') != variables.oldUid ? 'scheduled' \
+         : variables.past[?variables.holder].?status.orValue('scheduled')",
     ),
 ];
 
@@ -72,15 +70,18 @@ const SPEC: [(&str, &str); 4] = [
 ];
 
 /// `planExecution` before and after; there is no old object on CREATE.
-const EXECUTION: [(&str, &str); 7] = [
+const EXECUTION: [(&str, &str); 11] = [
     ("old", "oldObject == null ? {} : oldObject.?spec.?planExecution.orValue({})"),
+    ("oldPlan", "variables.old.?planName.orValue('')"),
+    ("oldUid", "variables.old.?uid.orValue('')"),
+    ("oldStatus", "variables.old.?status.orValue('')"),
     ("newPlan", "object.?spec.?planExecution.?planName.orValue('')"),
     ("newUid", "object.?spec.?planExecution.?uid.orValue('')"),
     ("newStatus", "object.?spec.?planExecution.?status.orValue('')"),
     (
         "sameExecution",
-        "variables.newPlan == variables.old.?planName.orValue('') && variables.newUid == variables.old.?uid.orValue('') \
-         && variables.newStatus == variables.old.?status.orValue('')",
+        "variables.newPlan == variables.oldPlan && variables.newUid == variables.oldUid \
+         && variables.newStatus == variables.oldStatus",
     ),
     ("past", "oldObject == null ? {} : oldObject.?status.?planStatus.orValue({})"),
     (
@@ -88,6 +89,7 @@ const EXECUTION: [(&str, &str); 7] = [
         "variables.past.exists(p, variables.past[p].?uid.orValue('') == variables.newUid \
          && variables.past[p].?status.orValue('') in ['COMPLETE', 'FATAL_ERROR'])",
     ),
+    ("deleting", "has(object.metadata.deletionTimestamp)"),
 ];
 
 const STAMP: [(&str, &str); 2] = [
@@ -106,46 +108,57 @@ pub fn all(options: &Options) -> Vec<Value> {
         .collect()
 }
 
+/// Whether `planExecution` is written as the webhook writes a run that it schedules.
+const SCHEDULES: &str =
+    "variables.newUid != '' && variables.newUid != variables.oldUid && variables.newStatus == 'NEVER_RUN'";
+
 fn freeze(options: &Options) -> ValidatingAdmissionPolicy {
-    let mut variables = LOCK.to_vec();
+    let mut variables = EXECUTION.to_vec();
+    variables.extend(LOCK);
     variables.extend(HOLDER);
     variables.extend(SPEC);
-    variables.extend(EXECUTION);
+    let restart = format!("variables.newPlan == variables.holder && {SCHEDULES}");
     let (parameters, execution) = match options.freeze {
-        Freeze::Strict => ("variables.sameParameters", "variables.sameExecution"),
+        Freeze::Strict => ("variables.sameParameters".to_owned(), "variables.sameExecution".to_owned()),
         // A restart of the running plan, as the webhook writes it; `cleanup` while deleting.
         Freeze::SamePlan => (
-            "variables.sameParameters || (variables.newPlan == variables.plan && variables.newUid != variables.uid \
-             && variables.newStatus == 'NEVER_RUN')",
-            "variables.newPlan == variables.plan \
-             || (variables.newPlan == 'cleanup' && object.?metadata.?deletionTimestamp.hasValue())",
+            format!("variables.sameParameters || ({restart})"),
+            format!(
+                "variables.sameExecution || ({restart}) || (variables.newPlan == 'cleanup' && variables.deleting)"
+            ),
         ),
     };
-    let keeps_finalizer = format!(
-        "!({0} in oldObject.?metadata.?finalizers.orValue([])) || {0} in object.?metadata.?finalizers.orValue([])",
-        cel_string(meta::FINALIZER)
+    let finalizer = cel_string(meta::FINALIZER);
+    let kept = format!(
+        "!({finalizer} in oldObject.?metadata.?finalizers.orValue([])) \
+         || {finalizer} in object.?metadata.?finalizers.orValue([])"
     );
+    let while_it_runs =
+        "while plan ' + variables.holder + ' is ' + variables.state + '; wait until it has ended";
     let validations = vec![
         guard(
-            &unless_locked(&format!("variables.sameVersion && ({parameters})")),
-            "the spec of an Instance is frozen while a plan is scheduled or runs",
-            &about(
-                "the spec is frozen while plan ' + variables.holder + ' is ' + variables.state + '; wait until it has ended",
-            ),
+            Rule::PlanRunning,
+            &format!("!variables.locked || (variables.sameVersion && ({parameters}))"),
+            "the spec is frozen while a plan is scheduled or runs",
+            &format!("the spec is frozen {while_it_runs}"),
         ),
         guard(
-            &unless_locked(execution),
-            "a plan that is scheduled or runs is neither cancelled nor replaced by an edit",
-            &about(
-                "spec.planExecution is frozen while plan ' + variables.holder + ' is ' + variables.state + '; wait until it has ended",
-            ),
+            Rule::PlanOverride,
+            &format!("!variables.locked || {execution}"),
+            "spec.planExecution is frozen while a plan is scheduled or runs",
+            &format!("spec.planExecution is frozen {while_it_runs}"),
         ),
         guard(
-            &unless_locked(&keeps_finalizer),
+            Rule::FinalizerKept,
+            &format!("!variables.locked || {kept}"),
             "our finalizer stays while a plan is scheduled or runs",
-            &about(
-                "finalizer kudo.dev.instance.cleanup stays while plan ' + variables.holder + ' is ' + variables.state + '; wait until it has ended",
-            ),
+            &format!("finalizer {} stays {while_it_runs}", meta::FINALIZER),
+        ),
+        guard(
+            Rule::InstanceDeleting,
+            "!variables.deleting || (variables.sameVersion && variables.sameParameters)",
+            "the spec does not change while the Instance is being deleted",
+            "the spec does not change while the Instance is being deleted; let the deletion end",
         ),
     ];
     policy(FREEZE, ("instances", &["UPDATE"]), &variables, validations, options)
@@ -154,29 +167,41 @@ fn freeze(options: &Options) -> ValidatingAdmissionPolicy {
 fn plan_execution(options: &Options) -> ValidatingAdmissionPolicy {
     let mut variables = EXECUTION.to_vec();
     variables.extend(STAMP);
+    let cleanup = match options.freeze {
+        Freeze::Strict => "variables.newPlan != 'cleanup'",
+        Freeze::SamePlan => "variables.newPlan != 'cleanup' || variables.deleting",
+    };
     let validations = vec![
         guard(
-            "variables.sameExecution || (variables.newPlan == '' && variables.newUid == '' && variables.newStatus == '') \
-             || (variables.newPlan != '' && variables.newUid != '' && variables.newStatus == 'NEVER_RUN')",
-            "spec.planExecution is changed only to nothing, or to a planName with a uid and status NEVER_RUN",
-            &about(
-                "spec.planExecution is changed only to nothing, or to a planName with a uid and status NEVER_RUN; it asks for status ' + (variables.newStatus == '' ? 'none' : variables.newStatus)",
+            Rule::PlanStatus,
+            &format!(
+                "variables.sameExecution \
+                 || (variables.newPlan == '' && (variables.newUid == '' || variables.newUid == variables.oldUid) && (variables.newStatus == '' || variables.newStatus == variables.oldStatus)) \
+                 || (variables.newPlan != '' && {SCHEDULES})"
             ),
+            "spec.planExecution is changed only to nothing, or to a planName with a new uid and status NEVER_RUN",
+            "spec.planExecution is changed only to nothing, or to a planName with a new uid and status NEVER_RUN",
         ),
         guard(
-            "variables.sameExecution || variables.newUid == '' || !variables.usedUp",
+            Rule::PlanUid,
+            "variables.sameExecution || variables.newPlan == '' || !variables.usedUp",
             "spec.planExecution.uid is that of a run that has ended; a new run needs a new uid",
-            &about("spec.planExecution.uid is that of a run that has ended; a new run needs a new uid"),
+            "spec.planExecution.uid is that of a run that has ended; a new run needs a new uid",
         ),
         guard(
+            Rule::PlanCleanup,
+            &format!("variables.sameExecution || {cleanup}"),
+            "only Interlock schedules plan cleanup, when the Instance is deleted",
+            "only Interlock schedules plan cleanup, when the Instance is deleted",
+        ),
+        guard(
+            Rule::StampMismatch,
             // Only the head is matched: the cost of a regular expression grows with the text.
             "variables.newStamp == variables.oldStamp || variables.newStamp == '' \
              || (variables.newStamp.size() > 96 && variables.newStamp.endsWith('}') && variables.newStamp.substring(0, 96)\
              .matches('^\\\\{\"v\":1,\"hash\":\"sha256:[0-9a-f]{64}\",\"(spec|ref)\":'))",
             "annotation interlock.dev/last-applied-spec is written by Interlock; leave it as it is, or drop it",
-            &about(
-                "annotation interlock.dev/last-applied-spec is written by Interlock; leave it as it is, or drop it",
-            ),
+            "annotation interlock.dev/last-applied-spec is written by Interlock; leave it as it is, or drop it",
         ),
     ];
     policy(PLAN_EXECUTION, ("instances", &["CREATE", "UPDATE"]), &variables, validations, options)
@@ -187,42 +212,37 @@ fn status(options: &Options) -> ValidatingAdmissionPolicy {
     let of_type = |object: &str| {
         format!("{object}.?status.?conditions.orValue([]).filter(c, c.?type.orValue('') == t)")
     };
+    let alone = "written by Interlock only";
+    let conditions = format!("the conditions {}", meta::condition::OURS.join(", "));
     let validations = vec![
         guard(
+            Rule::StatusOwner,
             "object.?status.?planStatus.orValue({}) == oldObject.?status.?planStatus.orValue({})",
-            "status.planStatus is written by Interlock only",
-            &about(
-                "status.planStatus is written by Interlock only, and not by ' + request.userInfo.username",
-            ),
+            &format!("status.planStatus is {alone}"),
+            &format!("status.planStatus is {alone}, and not by ' + request.userInfo.username + '"),
         ),
         guard(
+            Rule::StatusOwner,
             &format!("[{ours}].all(t, {} == {})", of_type("object"), of_type("oldObject")),
-            "the conditions Ready, PlanRunning, Stalled, SpecDrift and SpecStamped are written by Interlock only",
-            &about(
-                "the conditions Ready, PlanRunning, Stalled, SpecDrift and SpecStamped are written by Interlock only, and not by ' + request.userInfo.username",
-            ),
+            &format!("{conditions} are {alone}"),
+            &format!("{conditions} are {alone}, and not by ' + request.userInfo.username + '"),
         ),
     ];
     policy(STATUS, ("instances/status", &["UPDATE"]), &[], validations, options)
 }
 
-fn unless_locked(expression: &str) -> String {
-    format!("!variables.locked || ({expression})")
-}
-
-/// A CEL expression of one line that names the Instance first. `text` goes on inside of the
-/// quotes, which it closes where it ends in an expression.
-fn about(text: &str) -> String {
-    let end = if text.matches('\'').count() % 2 == 0 { "'" } else { "" };
-    format!("'Instance ' + request.namespace + '/' + request.name + ': {text}{end}")
-}
-
+/// What must hold, and what is said where it does not: `plain`, where `text` cannot be made.
+/// `text` stands inside of a CEL string, which it may close and open again.
+///
 /// `Invalid`, as kubectl then prints the text alone, and not the whole patch before it.
-fn guard(expression: &str, message: &str, message_expression: &str) -> Validation {
+fn guard(rule: Rule, expression: &str, plain: &str, text: &str) -> Validation {
+    let id = rule.id();
     Validation {
         expression: expression.to_owned(),
-        message: Some(message.to_owned()),
-        message_expression: Some(message_expression.to_owned()),
+        message: Some(format!("{plain} [{id}]")),
+        message_expression: Some(format!(
+            "'Instance ' + request.namespace + '/' + request.name + ': {text} [{id}]'"
+        )),
         reason: Some("Invalid".to_owned()),
     }
 }
@@ -307,19 +327,16 @@ mod tests {
             }
             for variable in policy["spec"]["variables"].as_array().into_iter().flatten() {
                 let expression = variable["expression"].as_str().unwrap();
-                assert_eq!(
-                    expression.contains(".?"),
-                    expression.contains("orValue"),
-                    "{expression} keeps an optional value"
-                );
+                let optional = expression.contains(".?") || expression.contains("[?");
+                assert!(!optional || expression.contains("orValue"), "{expression} keeps an optional value");
             }
         }
     }
 
     #[test]
-    fn only_the_freeze_depends_on_the_mode() {
+    fn the_status_does_not_depend_on_the_mode() {
         let (strict, same) = (policies(Freeze::Strict), policies(Freeze::SamePlan));
-        assert_ne!(strict[0], same[0]);
-        assert_eq!(strict[1..], same[1..]);
+        assert_ne!(strict[..2], same[..2]);
+        assert_eq!(strict[2], same[2]);
     }
 }
