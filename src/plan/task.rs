@@ -185,12 +185,6 @@ pub struct Progress {
     pub dealt_with: BTreeSet<Subject>,
 }
 
-impl Progress {
-    fn done_if(done: bool) -> Self {
-        Self { done, ..Self::default() }
-    }
-}
-
 /// What the tasks of one call share: who writes which object, and which kinds are on their way.
 ///
 /// An object that several unfinished tasks name belongs to the first of them, in plan order,
@@ -266,7 +260,11 @@ pub fn advance(
             return Err(TaskError::fatal(reason::DUMMY, "dummy error"));
         }
         TaskKind::Dummy { want_err: true, .. } => return Err(TaskError::Transient("dummy error".to_owned())),
-        TaskKind::Dummy { done, .. } => return Ok(Progress::done_if(done)),
+        TaskKind::Dummy { done: true, .. } => return Ok(Progress { done: true, ..Progress::default() }),
+        TaskKind::Dummy { .. } => {
+            let never = format!("task {} is a Dummy that is never done", site.path());
+            return Ok(Progress { waiting: vec![never], ..Progress::default() });
+        }
         TaskKind::Pipe(_) => return Err(not_yet(site, "Pipe")),
         TaskKind::KudoOperator => return Err(not_yet(site, "KudoOperator")),
     };
