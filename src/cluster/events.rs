@@ -1,9 +1,15 @@
 //! Events on Instances; the only writes that are made freely. A lost Event changes nothing.
+//!
+//! Each transition is an Event of its own: kube's recorder folds Events of one reason into a
+//! series and keeps the first text, so "plan cleanup finished" would read "plan deploy finished".
 
 use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
 use kube::Client;
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
-use tracing::debug;
+use kube::api::{Api, ObjectMeta, PostParams};
+use tracing::warn;
 
 use crate::api::meta;
 use crate::api::object::NamespacedName;
@@ -11,48 +17,71 @@ use crate::effect::{Note, Severity};
 
 /// A note is at most 1 KiB.
 const NOTE_LIMIT: usize = 1024;
+/// KUDO's component.
+const CONTROLLER: &str = "instance-controller";
 
 /// Publishes notes.
 #[derive(Clone)]
 pub struct Events {
-    recorder: Recorder,
+    client: Client,
+    /// This process, among all that report as the same controller.
+    instance: String,
 }
 
 impl Events {
-    /// Reports as `instance-controller`, KUDO's component.
+    /// Reports as KUDO's `instance-controller`.
     pub fn new(client: Client) -> Self {
-        let reporter = Reporter { controller: "instance-controller".to_owned(), instance: None };
-        Self { recorder: Recorder::new(client, reporter) }
+        Self { client, instance: format!("interlock-{}", std::process::id()) }
     }
 
     /// Publishes one note on an Instance.
     pub async fn publish(&self, instance: &NamespacedName, uid: &str, note: Note) {
-        let reference = ObjectReference {
-            api_version: Some(meta::KUDO_API_VERSION.to_owned()),
-            kind: Some("Instance".to_owned()),
-            namespace: Some(instance.namespace.clone()),
-            name: Some(instance.name.clone()),
-            uid: Some(uid.to_owned()),
-            ..ObjectReference::default()
-        };
-        let mut text = note.message;
-        if text.len() > NOTE_LIMIT {
-            let end = (0..=NOTE_LIMIT - 3).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0);
-            text.truncate(end);
-            text.push_str("...");
-        }
-        let event = Event {
-            type_: match note.severity {
-                Severity::Normal => EventType::Normal,
-                Severity::Warning => EventType::Warning,
-            },
-            reason: note.reason,
-            note: Some(text),
-            action: "Reconcile".to_owned(),
-            secondary: None,
-        };
-        if let Err(error) = self.recorder.publish(&event, &reference).await {
-            debug!(%instance, %error, "an Event was not written");
+        let event = self.event(instance, uid, note);
+        let api: Api<Event> = Api::namespaced(self.client.clone(), &instance.namespace);
+        if let Err(error) = api.create(&PostParams::default(), &event).await {
+            warn!(%instance, %error, "an Event was not written");
         }
     }
+
+    fn event(&self, instance: &NamespacedName, uid: &str, note: Note) -> Event {
+        let name = instance.name.get(..200).unwrap_or(&instance.name);
+        Event {
+            metadata: ObjectMeta {
+                name: Some(format!("{name}.{}", uuid::Uuid::new_v4().simple())),
+                namespace: Some(instance.namespace.clone()),
+                ..ObjectMeta::default()
+            },
+            action: Some("Reconcile".to_owned()),
+            event_time: Some(MicroTime(Timestamp::now())),
+            note: Some(shortened(note.message)),
+            reason: Some(note.reason),
+            regarding: Some(ObjectReference {
+                api_version: Some(meta::KUDO_API_VERSION.to_owned()),
+                kind: Some("Instance".to_owned()),
+                namespace: Some(instance.namespace.clone()),
+                name: Some(instance.name.clone()),
+                uid: Some(uid.to_owned()),
+                ..ObjectReference::default()
+            }),
+            reporting_controller: Some(CONTROLLER.to_owned()),
+            reporting_instance: Some(self.instance.clone()),
+            type_: Some(
+                match note.severity {
+                    Severity::Normal => "Normal",
+                    Severity::Warning => "Warning",
+                }
+                .to_owned(),
+            ),
+            ..Event::default()
+        }
+    }
+}
+
+fn shortened(mut text: String) -> String {
+    if text.len() > NOTE_LIMIT {
+        let end = (0..=NOTE_LIMIT - 3).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0);
+        text.truncate(end);
+        text.push_str("...");
+    }
+    text
 }
