@@ -3,17 +3,21 @@
 //! Where Go's maps have no order (`keys`, `values`), the order here is that of the keys, so
 //! that a template renders the same text every time.
 
+mod cases;
 mod coerce;
+mod dates;
 mod dicts;
 mod encoding;
 mod json;
 mod kudo;
 mod lists;
 mod math;
+mod regex;
 pub(super) mod semver;
 mod strings;
 mod text;
 mod types;
+mod urls;
 
 use super::function::Function;
 
@@ -21,6 +25,10 @@ use super::function::Function;
 pub(super) const FAMILIES: &[&[Function]] = &[
     strings::FUNCTIONS,
     text::FUNCTIONS,
+    cases::FUNCTIONS,
+    regex::FUNCTIONS,
+    dates::FUNCTIONS,
+    urls::FUNCTIONS,
     math::FUNCTIONS,
     lists::FUNCTIONS,
     dicts::FUNCTIONS,
@@ -39,11 +47,7 @@ pub(super) const FAMILIES: &[&[Function]] = &[
 pub(super) const UNSUPPORTED: &[&str] = &[
     "ago",
     "buildCustomCert",
-    "camelcase",
-    "date",
-    "dateInZone",
     "dateModify",
-    "date_in_zone",
     "date_modify",
     "decryptAES",
     "derivePassword",
@@ -53,25 +57,13 @@ pub(super) const UNSUPPORTED: &[&str] = &[
     "genSelfSignedCert",
     "genSignedCert",
     "getHostByName",
-    "htmlDate",
-    "htmlDateInZone",
-    "kebabcase",
     "now",
     "randAlpha",
     "randAlphaNum",
     "randAscii",
     "randNumeric",
-    "regexFind",
-    "regexFindAll",
-    "regexMatch",
-    "regexReplaceAll",
-    "regexReplaceAllLiteral",
-    "regexSplit",
     "shuffle",
-    "snakecase",
     "toDate",
     "unixEpoch",
-    "urlJoin",
-    "urlParse",
     "uuidv4",
 ];

@@ -1,6 +1,8 @@
 //! The language as a whole; the families of functions are compared with Go in
 //! `tests/data/template`.
 
+mod go_cases;
+
 use rstest::rstest;
 
 use super::{Template, Value};

@@ -10,7 +10,13 @@ use crate::template::print;
 fn text(meter: &Meter, args: &[Val]) -> Result<Vec<u8>, Failure> {
     match args {
         [Val::Str(text)] => Ok(text.to_vec()),
-        args => print::sprint(meter, args),
+        args => {
+            let shown = args.iter().map(|arg| match arg {
+                Val::Nil => Val::str("<no value>"),
+                arg => arg.clone(),
+            });
+            print::sprint(meter, &shown.collect::<Vec<_>>())
+        }
     }
 }
 

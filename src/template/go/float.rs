@@ -6,7 +6,7 @@ struct Digits {
     point: i32,
 }
 
-/// Formats as Go does: verb one of `e E f g G`, `None` for the shortest text that reads back.
+/// Formats as Go does: verb one of `b e E f g G x X`, `None` for the shortest text that reads back.
 pub fn format_float(value: f64, verb: char, precision: Option<usize>) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -17,6 +17,8 @@ pub fn format_float(value: f64, verb: char, precision: Option<usize>) -> String 
     let sign = if value.is_sign_negative() { "-" } else { "" };
     let magnitude = value.abs();
     let body = match verb {
+        'b' => binary_form(magnitude),
+        'x' | 'X' => hex_form(magnitude, verb, precision),
         'e' | 'E' => exponent_form(&digits(magnitude, precision.map(|p| p + 1)), verb, precision),
         'f' => match precision {
             Some(precision) => format!("{magnitude:.precision$}"),
@@ -25,6 +27,60 @@ pub fn format_float(value: f64, verb: char, precision: Option<usize>) -> String 
         _ => general_form(magnitude, verb, precision),
     };
     format!("{sign}{body}")
+}
+
+/// Mantissa and exponent of two: the value is mantissa times two to the exponent.
+fn binary_parts(magnitude: f64) -> (u64, i32) {
+    const FRACTION: u32 = 52;
+    let bits = magnitude.to_bits();
+    let fraction = bits & ((1 << FRACTION) - 1);
+    // Eleven bits always fit.
+    let biased = i32::try_from(bits >> FRACTION & 0x7ff).unwrap_or(0);
+    if biased == 0 { (fraction, -1074) } else { (fraction | 1 << FRACTION, biased - 1075) }
+}
+
+fn binary_form(magnitude: f64) -> String {
+    let (mantissa, exponent) = binary_parts(magnitude);
+    format!("{mantissa}p{exponent:+}")
+}
+
+/// `0x1.8p+00`: the first digit is one, or zero for zero.
+fn hex_form(magnitude: f64, verb: char, precision: Option<usize>) -> String {
+    let (mut mantissa, mut exponent) = binary_parts(magnitude);
+    if mantissa == 0 {
+        exponent = 0;
+    } else {
+        // One digit before the point, and 15 behind it.
+        let shift = mantissa.leading_zeros() - 3;
+        mantissa <<= shift;
+        exponent += 60 - i32::try_from(shift).unwrap_or(0);
+    }
+    if let Some(digits) = precision.filter(|&digits| digits < 15) {
+        let dropped = 60 - 4 * digits;
+        let half = 1u64 << (dropped - 1);
+        let rest = mantissa & ((1 << dropped) - 1);
+        mantissa >>= dropped;
+        if rest > half || rest == half && mantissa & 1 == 1 {
+            mantissa += 1;
+        }
+        mantissa <<= dropped;
+        if mantissa >> 61 != 0 {
+            mantissa >>= 1;
+            exponent += 1;
+        }
+    }
+    let mut fraction = format!("{:015x}", mantissa & ((1 << 60) - 1));
+    match precision {
+        None => fraction.truncate(fraction.trim_end_matches('0').len()),
+        Some(precision) => {
+            fraction.truncate(precision);
+            fraction.push_str(&"0".repeat(precision.saturating_sub(15)));
+        }
+    }
+    let point = if fraction.is_empty() { "" } else { "." };
+    let sign = if exponent < 0 { '-' } else { '+' };
+    let text = format!("0x{}{point}{fraction}p{sign}{:02}", mantissa >> 60, exponent.unsigned_abs());
+    if verb == 'X' { text.to_uppercase() } else { text }
 }
 
 /// What `%v` prints for a float64.

@@ -295,7 +295,7 @@ impl Printer<'_> {
     fn float(&mut self, value: &Val, number: f64, verb: char) -> Printed {
         match verb {
             'v' => self.float_text(number, 'g', None),
-            'g' | 'G' => self.float_text(number, verb, None),
+            'b' | 'g' | 'G' | 'x' | 'X' => self.float_text(number, verb, None),
             'f' | 'e' | 'E' => self.float_text(number, verb, Some(6)),
             'F' => self.float_text(number, 'f', Some(6)),
             _ => self.bad_verb(value, verb),
@@ -320,7 +320,7 @@ impl Printer<'_> {
             let shown = if bare { body } else { format!("{sign}{body}") };
             return self.pad_without_zeros(shown.as_bytes());
         }
-        if flags.sharp {
+        if flags.sharp && !matches!(verb, 'b' | 'x' | 'X') {
             body = with_point(&body, verb, precision);
         }
         if flags.plus || sign != '+' {

@@ -1,7 +1,7 @@
 //! Maps. `set`, `unset`, `merge` and `mergeOverwrite` change the map they are given.
 
 use super::coerce;
-use crate::template::dynamic::{Map, Tree, Val};
+use crate::template::dynamic::{Elem, Map, Tree, Val};
 use crate::template::error::Failure;
 use crate::template::function::Type::{Any, Dict, Str};
 use crate::template::function::{Function, arg, fixed, variadic};
@@ -68,9 +68,8 @@ fn insert(meter: &Meter, map: &Map, key: std::rc::Rc<[u8]>, value: &Val) -> Resu
 }
 
 fn unset(_: &Meter, args: &[Val]) -> Result<Val, Failure> {
-    if let Some(map) = arg::map(args, 0) {
-        map.remove(arg::text(args, 1));
-    }
+    let Some(map) = arg::map(args, 0) else { return Ok(Val::map(Tree::new())) };
+    map.remove(arg::text(args, 1));
     Ok(args[0].clone())
 }
 
@@ -107,19 +106,17 @@ fn chosen(meter: &Meter, args: &[Val], listed: bool) -> Result<Val, Failure> {
 }
 
 fn merged(meter: &Meter, args: &[Val], overwrite: bool) -> Result<Val, Failure> {
-    let Some(target) = arg::map(args, 0) else {
-        return Ok(args[0].clone());
-    };
+    let target = arg::map(args, 0).cloned().unwrap_or_else(|| Map::new(Elem::Any, Tree::new()));
     for i in 1..args.len() {
         if let Some(source) = arg::map(args, i) {
-            merge_into(meter, target, source, overwrite, 0)?;
+            merge_into(meter, &target, source, overwrite, 0)?;
         }
     }
-    Ok(args[0].clone())
+    Ok(Val::Map(target))
 }
 
-/// `mergo.Merge`: what is empty in the target is filled; with `overwrite`, what is not empty in
-/// the source wins. Maps are merged key by key.
+/// `mergo.Merge` 0.3.16: what is empty in the target is filled, but not with nil; with `overwrite`
+/// the source wins, also with what is empty. Maps are merged key by key.
 fn merge_into(
     meter: &Meter,
     target: &Map,
@@ -139,13 +136,9 @@ fn merge_into(
             (Some(Val::Map(inner)), Val::Map(value)) => {
                 merge_into(meter, &inner, value, overwrite, depth + 1)?
             }
-            (Some(present), value) => {
-                let wins = if overwrite { !coerce::is_empty(value) } else { coerce::is_empty(&present) };
-                if wins {
-                    insert(meter, target, key, value)?;
-                }
-            }
-            (None, value) => insert(meter, target, key, value)?,
+            (_, Val::Nil) if !overwrite => {}
+            (Some(present), _) if !overwrite && !coerce::is_empty(&present) => {}
+            (_, value) => insert(meter, target, key, value)?,
         }
     }
     Ok(())

@@ -85,62 +85,85 @@ fn decode(meter: &Meter, base: &Base, text: &[u8]) -> Result<Val, Failure> {
     })
 }
 
-/// The bytes, or the position that Go's decoder names. Line breaks are skipped.
+/// The bytes, or the position that Go's decoder names.
 fn decoded(base: &Base, text: &[u8]) -> Result<Vec<u8>, usize> {
-    let digits: Vec<(usize, u8)> =
-        text.iter().copied().enumerate().filter(|(_, byte)| !matches!(byte, b'\r' | b'\n')).collect();
-    let mut out = Vec::new();
-    let mut groups = digits.chunks(base.group).peekable();
-    while let Some(group) = groups.next() {
-        let (mut buffer, mut count) = (0u64, 0usize);
-        for &(at, byte) in group {
-            if byte == b'=' {
-                break;
-            }
-            let digit = base.alphabet.iter().position(|&c| c == byte).ok_or(at)?;
-            buffer = buffer << base.bits | digit as u64;
-            count += 1;
-        }
-        let bits = count as u32 * base.bits;
-        let start = group.first().map_or(0, |&(at, _)| at);
-        check_padding(base, group, count, start, text.len())?;
-        let whole = bits / 8;
-        buffer >>= bits % 8;
-        out.extend((0..whole).rev().map(|i| (buffer >> (8 * i) & 0xff) as u8));
-        if count < base.group {
-            if let Some(next) = groups.peek() {
-                return Err(next.first().map_or(text.len(), |&(at, _)| at));
-            }
-        }
+    match base.bits {
+        6 => decode_base64(base, text),
+        _ => decode_base32(base, text),
     }
-    Ok(out)
 }
 
-/// Padding fills the last group, and only as many digits may stand before it as make bytes.
-fn check_padding(
-    base: &Base,
-    group: &[(usize, u8)],
-    count: usize,
-    start: usize,
-    length: usize,
-) -> Result<(), usize> {
-    if count == base.group {
-        return Ok(());
+fn digit(base: &Base, byte: u8) -> Option<u64> {
+    base.alphabet.iter().position(|&c| c == byte).map(|digit| digit as u64)
+}
+
+/// The bytes of a group of digits; bits that make no byte are dropped.
+fn push_group(out: &mut Vec<u8>, base: &Base, digits: &[u64]) {
+    let bits = digits.len() as u32 * base.bits;
+    let value = digits.iter().fold(0, |value, digit| value << base.bits | digit) >> (bits % 8);
+    out.extend((0..bits / 8).rev().map(|i| (value >> (8 * i) & 0xff) as u8));
+}
+
+/// `encoding/base64`: line breaks are skipped wherever they are.
+fn decode_base64(base: &Base, text: &[u8]) -> Result<Vec<u8>, usize> {
+    let mut bytes =
+        text.iter().copied().enumerate().filter(|(_, byte)| !matches!(byte, b'\r' | b'\n')).peekable();
+    let mut out = Vec::new();
+    let mut group = Vec::new();
+    while let Some((at, byte)) = bytes.next() {
+        if let Some(digit) = digit(base, byte) {
+            group.push(digit);
+            if group.len() == base.group {
+                push_group(&mut out, base, &std::mem::take(&mut group));
+            }
+            continue;
+        }
+        if byte != b'=' || group.len() < 2 {
+            return Err(at);
+        }
+        if group.len() == 2 {
+            match bytes.next() {
+                None => return Err(text.len()),
+                Some((_, b'=')) => {}
+                // Go names the byte before.
+                Some((next, _)) => return Err(next - 1),
+            }
+        }
+        if let Some((next, _)) = bytes.next() {
+            return Err(next);
+        }
+        push_group(&mut out, base, &group);
+        return Ok(out);
     }
-    if group.len() < base.group && count == group.len() {
-        // The text ends within a group: Go names the start of what is incomplete.
-        return Err(if base.bits == 6 { length - count.min(length) } else { start }.max(start));
+    // Go counts back from the end.
+    if group.is_empty() { Ok(out) } else { Err(text.len() - group.len()) }
+}
+
+/// `encoding/base32`: line breaks are taken out first, and positions count what is left.
+fn decode_base32(base: &Base, text: &[u8]) -> Result<Vec<u8>, usize> {
+    let text: Vec<u8> = text.iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
+    let mut out = Vec::new();
+    let mut group = Vec::new();
+    for (at, &byte) in text.iter().enumerate() {
+        let rest = &text[at + 1..];
+        if byte == b'=' && group.len() >= 2 && rest.len() < base.group {
+            let missing = base.group - 1 - group.len();
+            if rest.len() < missing {
+                return Err(text.len());
+            }
+            if let Some(k) = rest[..missing].iter().position(|&byte| byte != b'=') {
+                return Err(at + k);
+            }
+            if matches!(group.len(), 3 | 6) {
+                return Err(at);
+            }
+            push_group(&mut out, base, &group);
+            return Ok(out);
+        }
+        group.push(digit(base, byte).ok_or(at)?);
+        if group.len() == base.group {
+            push_group(&mut out, base, &std::mem::take(&mut group));
+        }
     }
-    let valid = match base.bits {
-        6 => count >= 2,
-        _ => matches!(count, 2 | 4 | 5 | 7),
-    };
-    if !valid {
-        return Err(group.get(count).map_or(length, |&(at, _)| at));
-    }
-    match group[count..].iter().find(|(_, byte)| *byte != b'=') {
-        Some(&(at, _)) => Err(at),
-        None if group.len() < base.group => Err(length),
-        None => Ok(()),
-    }
+    if group.is_empty() { Ok(out) } else { Err(text.len() - group.len()) }
 }

@@ -111,7 +111,14 @@ impl Writer<'_> {
 
     fn text(&mut self, text: &[u8]) -> Result<(), Stop> {
         self.push(b"\"")?;
-        for c in utf8::chars(text) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (c, width) = utf8::decode(rest);
+            rest = &rest[width..];
+            let Some(c) = c else {
+                self.push(b"\\ufffd")?;
+                continue;
+            };
             match c {
                 '"' => self.push(b"\\\"")?,
                 '\\' => self.push(b"\\\\")?,

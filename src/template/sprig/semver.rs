@@ -116,7 +116,9 @@ fn compare_prerelease(a: &str, b: &str) -> Ordering {
             (None, Some(_)) => return Ordering::Less,
             (Some(_), None) => return Ordering::Greater,
             (Some(a), Some(b)) => match (a.parse::<u64>(), b.parse::<u64>()) {
-                (Ok(a), Ok(b)) => a.cmp(&b),
+                // The library takes 1 and 01 for different, the first for the lesser.
+                (Ok(x), Ok(y)) if x == y && a != b => Ordering::Less,
+                (Ok(x), Ok(y)) => x.cmp(&y),
                 (Ok(_), Err(_)) => Ordering::Less,
                 (Err(_), Ok(_)) => Ordering::Greater,
                 (Err(_), Err(_)) => a.cmp(b),

@@ -63,7 +63,8 @@ pub enum YamlProblem {
 pub fn read(text: &str) -> Result<Value, YamlError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let parser = Parser::new_from_str_with_options(text, options! { emit_comments: false });
-    let mut composer = Composer { parser, anchors: HashMap::new(), nodes: 0, depth: 0, last: (1, 0) };
+    let mut composer =
+        Composer { text, parser, anchors: HashMap::new(), nodes: 0, depth: 0, last: (1, 0), end: 0 };
     composer.document()
 }
 
@@ -89,12 +90,15 @@ pub fn documents(text: &str) -> Result<Vec<Value>, YamlError> {
 type Composed<T> = Result<T, YamlError>;
 
 struct Composer<'t> {
+    text: &'t str,
     parser: Parser<'t, StrInput<'t>>,
     anchors: HashMap<usize, (Value, usize)>,
     nodes: usize,
     depth: usize,
     /// Line and column of the last event.
     last: (usize, usize),
+    /// Byte where the last event ends.
+    end: usize,
 }
 
 /// A key as it stands in the text.
@@ -123,6 +127,7 @@ impl<'t> Composer<'t> {
 
     fn mark(&mut self, span: &Span) {
         self.last = (span.start.line(), span.start.col());
+        self.end = span.end.byte_offset().unwrap_or(0);
     }
 
     fn syntax<T>(&mut self, error: &ScanError) -> Composed<T> {
@@ -136,7 +141,12 @@ impl<'t> Composer<'t> {
             match self.next()? {
                 Event::StreamStart | Event::DocumentStart(..) => {}
                 Event::StreamEnd | Event::DocumentEnd => return Ok(Value::Null),
-                event => return self.node(event),
+                event => {
+                    let value = self.node(event)?;
+                    // What follows belongs to the next document, unless it is a mistake.
+                    self.next()?;
+                    return Ok(value);
+                }
             }
         }
     }
@@ -151,8 +161,9 @@ impl<'t> Composer<'t> {
         self.count(1)?;
         let (value, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
-                let scalar = self.scalar(&text, style, tag.as_deref())?;
-                (self.json(scalar, &text)?, anchor)
+                let text = self.without_unwritten_break(&text, style);
+                let scalar = self.scalar(text, style, tag.as_deref())?;
+                (self.json(scalar, text)?, anchor)
             }
             Event::SequenceStart(_, anchor, _) => (self.deeper(Self::sequence)?, anchor),
             Event::MappingStart(_, anchor, _) => (self.deeper(Self::mapping)?, anchor),
@@ -163,6 +174,23 @@ impl<'t> Composer<'t> {
             self.anchors.insert(anchor, (value.clone(), self.nodes - before));
         }
         Ok(value)
+    }
+
+    /// A block scalar that the end of the text cuts off has no final line break in Go, and one in
+    /// YAML 1.2. Chunks of a rendered template end so: the mark between two documents takes the
+    /// line break before it.
+    fn without_unwritten_break<'s>(&self, value: &'s str, style: ScalarStyle) -> &'s str {
+        let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+        if !is_block || self.end < self.text.len() {
+            return value;
+        }
+        let last_line = self.text.rsplit('\n').next().unwrap_or_default();
+        let body = value.strip_suffix('\n').unwrap_or(value);
+        let last_value_line = body.rsplit('\n').next().unwrap_or_default();
+        // A line of spaces is content only where it is indented further than the scalar.
+        let is_blank = |line: &str| line.bytes().all(|byte| byte == b' ');
+        let is_content = !is_blank(last_line) || !last_value_line.is_empty() && is_blank(last_value_line);
+        if is_content && !last_line.is_empty() { body } else { value }
     }
 
     fn alias(&mut self, id: usize) -> Composed<Value> {
@@ -255,7 +283,6 @@ impl<'t> Composer<'t> {
 
     fn key_name(&self, scalar: Resolved<'_>, text: &str) -> Composed<Key> {
         Ok(Key::Name(match scalar {
-            Resolved::Plain(Scalar::Merge) => return Ok(Key::Merge),
             Resolved::Plain(Scalar::Null) => return self.error(YamlProblem::Key("null")),
             Resolved::Plain(Scalar::Uint(_)) => return self.error(YamlProblem::Key("uint64")),
             Resolved::Plain(Scalar::Bool(value)) => value.to_string(),
@@ -267,13 +294,14 @@ impl<'t> Composer<'t> {
                 // Go formats float keys with 32 bits.
                 value => shortest(f64_of_shortest_f32(value)),
             },
+            Resolved::Plain(Scalar::Text) if text == "<<" => return Ok(Key::Merge),
             Resolved::Plain(Scalar::Text) => text.to_owned(),
             Resolved::Text(text) => text.into_owned(),
         }))
     }
 
     fn scalar<'s>(&self, text: &'s str, style: ScalarStyle, tag: Option<&Tag>) -> Composed<Resolved<'s>> {
-        let Some(suffix) = tag.and_then(Tag::core_suffix) else {
+        let Some(suffix) = tag.and_then(|tag| tag.suffix_in_namespace("tag:yaml.org,2002:")) else {
             let plain = style == ScalarStyle::Plain && tag.is_none();
             return Ok(if plain { Resolved::Plain(resolve(text)) } else { Resolved::Text(text.into()) });
         };
@@ -286,14 +314,13 @@ impl<'t> Composer<'t> {
             };
         }
         let resolved = resolve(text);
-        let fits = match (suffix, &resolved) {
+        let fits = match (suffix.as_ref(), &resolved) {
             ("str", _) => return Ok(Resolved::Text(text.into())),
             ("float", Scalar::Int(value)) => return Ok(Resolved::Plain(Scalar::Float(*value as f64))),
             ("int", Scalar::Int(_) | Scalar::Uint(_))
             | ("float", Scalar::Float(_))
             | ("bool", Scalar::Bool(_))
             | ("null", Scalar::Null)
-            | ("merge", Scalar::Merge)
             | ("timestamp", Scalar::Text) => true,
             ("int" | "float" | "bool" | "null" | "timestamp", _) => false,
             _ => return Ok(Resolved::Text(text.into())),
@@ -315,7 +342,7 @@ impl<'t> Composer<'t> {
                 Some(number) => Value::Number(number),
                 None => return self.error(YamlProblem::NotFinite(text.to_owned())),
             },
-            Resolved::Plain(Scalar::Text | Scalar::Merge) => Value::String(text.to_owned()),
+            Resolved::Plain(Scalar::Text) => Value::String(text.to_owned()),
         })
     }
 }

@@ -12,8 +12,6 @@ pub(super) enum Scalar {
     Uint(u64),
     Float(f64),
     Text,
-    /// `<<`
-    Merge,
 }
 
 /// The meaning of an unquoted scalar without a tag.
@@ -29,7 +27,6 @@ pub(super) fn resolve(text: &str) -> Scalar {
         ".nan" | ".NaN" | ".NAN" => return Scalar::Float(f64::NAN),
         ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => return Scalar::Float(f64::INFINITY),
         "-.inf" | "-.Inf" | "-.INF" => return Scalar::Float(f64::NEG_INFINITY),
-        "<<" => return Scalar::Merge,
         _ => {}
     }
     match text.as_bytes().first() {
@@ -159,7 +156,7 @@ mod tests {
     #[case("-", Scalar::Text)]
     #[case(".5", Scalar::Float(0.5))]
     #[case(".", Scalar::Text)]
-    #[case("<<", Scalar::Merge)]
+    #[case("<<", Scalar::Text)]
     fn resolves(#[case] text: &str, #[case] want: Scalar) {
         assert_eq!(resolve(text), want);
     }

@@ -79,9 +79,7 @@ impl Emitter {
     }
 
     fn map(&mut self, entries: &[(Vec<u8>, Doc)], indent: usize, mut at_start: bool) {
-        let mut sorted: Vec<&(Vec<u8>, Doc)> = entries.iter().collect();
-        sorted.sort_by(|(a, _), (b, _)| key_order(&String::from_utf8_lossy(a), &String::from_utf8_lossy(b)));
-        for (key, value) in sorted {
+        for (key, value) in sorted(entries.iter().collect()) {
             if !std::mem::take(&mut at_start) {
                 self.indent(indent);
             }
@@ -382,6 +380,25 @@ fn base64_lines(bytes: &[u8]) -> String {
     }
     out.push('\n');
     out
+}
+
+/// Entries in the order of their keys. Yaml.v2's order is not transitive for some keys with
+/// leading zeros, about which the standard library's sort may panic; merging does not.
+fn sorted(mut entries: Vec<&(Vec<u8>, Doc)>) -> Vec<&(Vec<u8>, Doc)> {
+    if entries.len() < 2 {
+        return entries;
+    }
+    let right = sorted(entries.split_off(entries.len() / 2));
+    let mut left = sorted(entries).into_iter().peekable();
+    let mut right = right.into_iter().peekable();
+    let mut merged = Vec::with_capacity(left.len() + right.len());
+    while let (Some((a, _)), Some((b, _))) = (left.peek(), right.peek()) {
+        let order = key_order(&String::from_utf8_lossy(a), &String::from_utf8_lossy(b));
+        merged.extend(if order == Ordering::Greater { right.next() } else { left.next() });
+    }
+    merged.extend(left);
+    merged.extend(right);
+    merged
 }
 
 /// `keyList.Less`: letters after everything else, numbers within texts by their value.

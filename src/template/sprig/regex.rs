@@ -1,0 +1,206 @@
+//! Regular expressions with the meaning that Go's `regexp` gives them.
+//!
+//! Both engines are RE2's children. The pattern is rewritten where they differ: `\d \w \s \b` are
+//! ASCII in Go, a bracket within brackets is an ordinary character, and `\Q…\E` quotes.
+
+use regex::bytes::{NoExpand, Regex, RegexBuilder};
+
+use super::coerce;
+use crate::template::dynamic::Val;
+use crate::template::error::Failure;
+use crate::template::function::Type::{Int, Str};
+use crate::template::function::{Function, arg, fixed};
+use crate::template::limits::Meter;
+
+/// Bytes that a compiled pattern may take.
+const MAX_COMPILED: usize = 1 << 20;
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    fixed("regexMatch", &[Str, Str], |meter, args| {
+        // sprig drops the error of a pattern that is none.
+        Ok(Val::Bool(compile(meter, args).is_ok_and(|regex| regex.is_match(arg::text(args, 1)))))
+    }),
+    fixed("regexFind", &[Str, Str], |meter, args| {
+        let found = compile(meter, args)?.find(arg::text(args, 1)).map(|found| found.as_bytes().to_vec());
+        Ok(Val::str(found.unwrap_or_default()))
+    }),
+    fixed("regexFindAll", &[Str, Str, Int], find_all),
+    fixed("regexReplaceAll", &[Str, Str, Str], replace_all),
+    fixed("regexReplaceAllLiteral", &[Str, Str, Str], replace_all_literal),
+    fixed("regexSplit", &[Str, Str, Int], split),
+];
+
+fn compile(meter: &Meter, args: &[Val]) -> Result<Regex, Failure> {
+    let pattern = arg::chars(args, 0);
+    // Compiling and matching cost more than reading.
+    meter.bytes(pattern.len().saturating_mul(64).saturating_add(arg::text(args, 1).len()))?;
+    RegexBuilder::new(&translate(&pattern))
+        .size_limit(MAX_COMPILED)
+        .dfa_size_limit(MAX_COMPILED)
+        .build()
+        .map_err(|error| {
+            let reason = error.to_string();
+            let reason = reason.lines().last().unwrap_or_default();
+            let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+            Failure::new(format!("regexp: Compile(`{pattern}`): error parsing regexp: {reason}"))
+        })
+}
+
+/// A Go pattern as the `regex` crate reads it.
+fn translate(pattern: &str) -> String {
+    let mut out = String::with_capacity(pattern.len());
+    let mut chars = pattern.chars().peekable();
+    let mut in_class = false;
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some('Q') => quote_until_end(&mut chars, &mut out),
+                Some(escape) => out.push_str(&escaped(escape, in_class)),
+                None => out.push('\\'),
+            },
+            '[' if !in_class => {
+                in_class = true;
+                out.push('[');
+                if chars.next_if_eq(&'^').is_some() {
+                    out.push('^');
+                }
+                if chars.next_if_eq(&']').is_some() {
+                    out.push_str("\\]");
+                }
+            }
+            '[' if chars.peek() == Some(&':') => {
+                out.push('[');
+                // The name up to its bracket.
+                for c in chars.by_ref() {
+                    out.push(c);
+                    if c == ']' {
+                        break;
+                    }
+                }
+            }
+            ']' if in_class => {
+                in_class = false;
+                out.push(']');
+            }
+            '[' | '&' | '~' if in_class => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn quote_until_end(chars: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String) {
+    let mut literal = String::new();
+    while let Some(c) = chars.next() {
+        if c == '\\' && chars.next_if_eq(&'E').is_some() {
+            break;
+        }
+        literal.push(c);
+    }
+    out.push_str(&regex::escape(&literal));
+}
+
+fn escaped(escape: char, in_class: bool) -> String {
+    let class = match escape {
+        'd' => "[:digit:]",
+        'D' => "[:^digit:]",
+        'w' => "[:word:]",
+        'W' => "[:^word:]",
+        's' if in_class => return "\\t\\n\\f\\r ".to_owned(),
+        's' => return "[\\t\\n\\f\\r ]".to_owned(),
+        'S' => return "[^\\t\\n\\f\\r ]".to_owned(),
+        'b' | 'B' if !in_class => return format!("(?-u:\\{escape})"),
+        'z' => return "\\z".to_owned(),
+        escape => return format!("\\{escape}"),
+    };
+    if in_class { class.to_owned() } else { format!("[{class}]") }
+}
+
+/// At most this many, all where it is below 0.
+fn limit(args: &[Val], at: usize) -> usize {
+    usize::try_from(arg::int(args, at)).unwrap_or(usize::MAX)
+}
+
+fn find_all(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
+    let regex = compile(meter, args)?;
+    let mut found = Vec::new();
+    for part in regex.find_iter(arg::text(args, 1)).take(limit(args, 2)) {
+        meter.items(1)?;
+        found.push(part.as_bytes().to_vec());
+    }
+    Ok(coerce::string_list(found))
+}
+
+/// Room for a replacement at each match, before anything is replaced.
+fn reserve(meter: &Meter, regex: &Regex, args: &[Val]) -> Result<(), Failure> {
+    let (text, replacement) = (arg::text(args, 1), arg::text(args, 2));
+    for found in regex.find_iter(text) {
+        // A reference gives at most the match.
+        let references = replacement.iter().filter(|&&byte| byte == b'$').count();
+        meter.bytes(replacement.len().saturating_add(references.saturating_mul(found.len())))?;
+    }
+    meter.bytes(text.len())?;
+    Ok(())
+}
+
+fn replace_all(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
+    let regex = compile(meter, args)?;
+    reserve(meter, &regex, args)?;
+    Ok(Val::str(regex.replace_all(arg::text(args, 1), arg::text(args, 2))))
+}
+
+fn replace_all_literal(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
+    let regex = compile(meter, args)?;
+    reserve(meter, &regex, args)?;
+    Ok(Val::str(regex.replace_all(arg::text(args, 1), NoExpand(arg::text(args, 2)))))
+}
+
+/// `Regexp.Split`: an empty match at the start or the end splits nothing.
+fn split(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
+    let regex = compile(meter, args)?;
+    let (text, limit) = (arg::text(args, 1), limit(args, 2));
+    if limit == 0 {
+        return Ok(coerce::string_list(Vec::new()));
+    }
+    if !arg::text(args, 0).is_empty() && text.is_empty() {
+        return Ok(coerce::string_list(vec![Vec::new()]));
+    }
+    let mut parts = Vec::new();
+    let (mut start, mut end) = (0, 0);
+    for found in regex.find_iter(text) {
+        meter.items(1)?;
+        if parts.len() + 1 == limit {
+            break;
+        }
+        end = found.start();
+        if found.end() != 0 {
+            parts.push(text[start..end].to_vec());
+        }
+        start = found.end();
+    }
+    if end != text.len() {
+        parts.push(text[start..].to_vec());
+    }
+    Ok(coerce::string_list(parts))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(r"\d+[\w.]", "[[:digit:]]+[[:word:].]")]
+    #[case(r"[]a]", r"[\]a]")]
+    #[case(r"[a&&b[]", r"[a\&\&b\[]")]
+    #[case(r"\Qa.b\Ec", r"a\.bc")]
+    #[case(r"\bx", r"(?-u:\b)x")]
+    #[case(r"[[:alpha:]x]", "[[:alpha:]x]")]
+    fn translates(#[case] go: &str, #[case] rust: &str) {
+        assert_eq!(translate(go), rust);
+    }
+}
