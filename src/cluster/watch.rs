@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
 use kube::api::{Api, ApiResource, DynamicObject, TypeMeta};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Error};
 use serde_json::Value;
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 /// Namespace (empty for cluster-scoped objects) and name, the order of deliveries.
@@ -48,7 +52,7 @@ pub async fn run(client: Client, scope: Scope, mut sink: impl FnMut(Change) + Se
     if let Some(labels) = &scope.labels {
         config = config.labels(labels);
     }
-    let mut stream = std::pin::pin!(kube::runtime::WatchStreamExt::default_backoff(watcher(api, config)));
+    let mut stream = std::pin::pin!(watcher(api, config).backoff(Pace::new()));
     let mut known: BTreeMap<Id, Arc<Value>> = BTreeMap::new();
     let mut listing: Option<BTreeMap<Id, Arc<Value>>> = None;
     while let Some(event) = stream.next().await {
@@ -79,6 +83,47 @@ pub async fn run(client: Client, scope: Scope, mut sink: impl FnMut(Change) + Se
             Err(error) => report(&scope, &error),
         }
     }
+}
+
+/// Pause before a broken watch is taken up again: 50 ms, doubled at each failure up to 30 s,
+/// short again after 30 s without one.
+///
+/// A watch is refused two or three times in the second after its CRD was created ("storage is
+/// (re)initializing", then "too old resource version"), and an Instance that follows its
+/// OperatorVersion back to back is waited for no longer than 2 s; kube's default starts at 0.8 s.
+struct Pace {
+    pause: Duration,
+    last: Option<Instant>,
+}
+
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+impl Pace {
+    fn new() -> Self {
+        Self { pause: FIRST_PAUSE, last: None }
+    }
+}
+
+impl Iterator for Pace {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        if self.last.is_some_and(|last| now - last > self.pause + LONGEST_PAUSE) {
+            self.pause = FIRST_PAUSE;
+        }
+        self.last = Some(now);
+        let pause = self.pause;
+        self.pause = (pause * 2).min(LONGEST_PAUSE);
+        Some(pause)
+    }
+}
+
+impl Backoff for Pace {
+    /// Called at every success. Nothing: where each list succeeds and each watch is refused, the
+    /// server would be asked for lists at full speed.
+    fn reset(&mut self) {}
 }
 
 fn relist(
@@ -119,5 +164,21 @@ fn to_value(mut object: DynamicObject, resource: &ApiResource) -> Option<(Id, Ar
             warn!(kind = %resource.kind, %error, "an object could not be read");
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_broken_watch_is_taken_up_again_five_times_within_the_wait_for_a_version() {
+        let mut pace = Pace::new();
+        assert!(pace.by_ref().take(5).sum::<Duration>() < Duration::from_secs(2));
+        pace.reset();
+        assert_eq!(pace.next(), Some(FIRST_PAUSE * 32), "a success in between is no reason to hurry");
+        assert_eq!(pace.nth(20), Some(LONGEST_PAUSE));
+        tokio::time::advance(LONGEST_PAUSE * 3).await;
+        assert_eq!(pace.next(), Some(FIRST_PAUSE));
     }
 }

@@ -7,3 +7,4 @@
 mod support;
 
 mod ground;
+mod replicas;
