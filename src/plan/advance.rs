@@ -272,6 +272,10 @@ fn gather(progress: Progress, unsaved: &mut BTreeSet<Subject>, out: &mut Step) {
 }
 
 #[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod sim;
 #[cfg(test)]
 mod tests;

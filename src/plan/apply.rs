@@ -94,9 +94,7 @@ fn write(
                 Some(Seen::Absent) => Request::Create,
                 Some(Seen::Present(_)) => Request::Patch,
             };
-            // A POST that finds no path is no conflict: looking again would not end.
-            let again = is_stale(failure) && (request == Request::Patch || failure.code == 409);
-            if request == Request::Get || !again {
+            if !is_stale(request, failure) {
                 return Err(TaskError::api(request, key, failure));
             }
             progress.needs.insert(Need::Object(key.clone()));

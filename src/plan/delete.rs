@@ -58,14 +58,12 @@ fn one(
 ) -> Result<(), TaskError> {
     let seen = observed.objects.get(key);
     if let Some(failure) = observed.failures.get(key) {
-        return match seen {
-            Some(Seen::Present(_)) if is_stale(failure) => {
-                progress.needs.insert(Need::Certainly(key.clone()));
-                Ok(())
-            }
-            Some(_) => Err(TaskError::api(Request::Delete, key, failure)),
-            None => Err(TaskError::api(Request::Get, key, failure)),
-        };
+        let request = if seen.is_some() { Request::Delete } else { Request::Get };
+        if !is_stale(request, failure) {
+            return Err(TaskError::api(request, key, failure));
+        }
+        progress.needs.insert(Need::Certainly(key.clone()));
+        return Ok(());
     }
     match seen {
         None => {

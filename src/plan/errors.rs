@@ -140,6 +140,44 @@ fn judge(failure: &ApiFailure) -> Judgement {
 
 /// Whether a write failed because the object is not what it was when the write was decided:
 /// not an error, it is looked at again.
-pub fn is_stale(failure: &ApiFailure) -> bool {
-    matches!(failure.code, 404 | 409)
+///
+/// Only where looking again can help: a POST answered 404 has no place to go to, one answered
+/// 409 without `AlreadyExists` met a conflict elsewhere (a quota), and a webhook may deny with
+/// any code.
+pub fn is_stale(request: Request, failure: &ApiFailure) -> bool {
+    let denied = failure.message.starts_with("admission webhook");
+    match request {
+        Request::Get => false,
+        Request::Create => failure.code == 409 && failure.reason == "AlreadyExists",
+        Request::Patch | Request::Delete => matches!(failure.code, 404 | 409) && !denied,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(Request::Get, 409, "Conflict", "", false)]
+    #[case(Request::Create, 409, "AlreadyExists", "", true)]
+    #[case(Request::Create, 409, "Conflict", "Operation cannot be fulfilled on resourcequotas", false)]
+    #[case(Request::Create, 404, "NotFound", "namespaces \"ns\" not found", false)]
+    #[case(Request::Patch, 409, "Conflict", "the object has been modified", true)]
+    #[case(Request::Patch, 404, "NotFound", "", true)]
+    #[case(Request::Patch, 409, "Conflict", "admission webhook \"x\" denied the request: later", false)]
+    #[case(Request::Patch, 500, "", "", false)]
+    #[case(Request::Delete, 409, "Conflict", "Precondition failed", true)]
+    fn stale(
+        #[case] request: Request,
+        #[case] code: u16,
+        #[case] reason: &str,
+        #[case] message: &str,
+        #[case] expected: bool,
+    ) {
+        let (reason, message) = (reason.to_owned(), message.to_owned());
+        let failure = ApiFailure { code, reason, message, namespace_terminating: false };
+        assert_eq!(is_stale(request, &failure), expected);
+    }
 }

@@ -84,11 +84,32 @@ fn original(current: &Value, applied: Option<&str>) -> Result<Value, MergeError>
     match applied {
         Some("") => Ok(json!({})),
         Some(text) => match serde_json::from_str(text) {
-            Ok(Value::Object(map)) => Ok(Value::Object(map)),
+            Ok(Value::Object(map)) => Ok(untyped(Value::Object(map))),
             _ => Err(MergeError::Invalid),
         },
         None if current["metadata"]["annotations"].as_object().is_none_or(Map::is_empty) => Ok(json!({})),
         None => Err(MergeError::NotApplied),
+    }
+}
+
+/// KUDO wrote built-in kinds as Go's structs marshal them: with an empty map for each struct
+/// that the template did not name, `status` among them. Those were never asked for, and are not
+/// removed. Such a text is known by its `creationTimestamp: null`.
+fn untyped(mut original: Value) -> Value {
+    if original["metadata"].get("creationTimestamp").is_some_and(Value::is_null) {
+        drop_empty(&mut original);
+    }
+    original
+}
+
+fn drop_empty(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.values_mut().for_each(drop_empty);
+            map.retain(|_, value| value.as_object().is_none_or(|inner| !inner.is_empty()));
+        }
+        Value::Array(list) => list.iter_mut().for_each(drop_empty),
+        _ => {}
     }
 }
 
@@ -188,6 +209,17 @@ mod tests {
         let mut current = annotated(&wanted);
         current["spec"]["cpu"] = "1".into();
         assert_eq!(patch(&wanted, &current, "uid-1"), Ok(None));
+    }
+
+    #[rstest]
+    #[case::as_a_struct(json!({"metadata": {"name": "x", "creationTimestamp": null}, "spec": {"strategy": {}}, "status": {}}), json!({}))]
+    #[case::as_it_was_rendered(json!({"metadata": {"name": "x"}, "spec": {"strategy": {}}}), json!({"spec": {"strategy": null}}))]
+    fn what_only_a_struct_named_is_not_removed(#[case] original: Value, #[case] expected: Value) {
+        let current = json!({"metadata": {"name": "x"}, "spec": {"strategy": {"type": "Recreate"}}, "status": {"a": 1}});
+        let wanted = json!({"metadata": {"name": "x"}, "spec": {}});
+        let mut got = super::patch(&wanted, &live(&original, current), "uid-1").unwrap().unwrap();
+        got.as_object_mut().unwrap().remove("metadata");
+        assert_eq!(got, expected);
     }
 
     #[rstest]

@@ -119,7 +119,10 @@ impl Server {
             ChildWrite::Create { object } => {
                 let key = ObjectKey::of(&object).unwrap();
                 if self.objects.contains_key(&key) {
-                    return Err(failure(409, "already exists"));
+                    return Err(ApiFailure {
+                        reason: "AlreadyExists".to_owned(),
+                        ..failure(409, "already exists")
+                    });
                 }
                 self.put(object);
                 self.ledger.push(Did::Create(key.clone()));
