@@ -1,0 +1,172 @@
+//! Two replicas behind the rendered Service, under load: restarts and rotations cost no call.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use http::Request;
+use interlock::api::meta;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::support::{Cluster, Namespace, block_on, service_path, wait_for, wait_until};
+
+const CAP: Duration = Duration::from_secs(60);
+const CALLERS: usize = 8;
+const SECRET: &str = "/api/v1/namespaces/interlock-system/secrets/interlock-certificate";
+
+/// Repetitions: the short form, and that of `make soak`.
+fn repetitions(short: usize, long: usize) -> usize {
+    if std::env::var_os("INTERLOCK_SOAK").is_some() { long } else { short }
+}
+
+/// An Instance that can be changed.
+fn instance(ns: &Namespace<'_>) {
+    let version = json!({
+        "apiVersion": "kudo.dev/v1beta1", "kind": "OperatorVersion", "metadata": {"name": "quiet-1.0"},
+        "spec": {
+            "operator": {"name": "quiet", "kind": "Operator"}, "version": "1.0.0",
+            "parameters": [{"name": "A", "default": "a"}],
+            "templates": {},
+            "tasks": [{"name": "nothing", "kind": "Dummy", "spec": {"wantErr": false, "done": true}}],
+            "plans": {"deploy": {"strategy": "serial", "phases": [
+                {"name": "p", "strategy": "serial", "steps": [{"name": "s", "tasks": ["nothing"]}]},
+            ]}},
+        },
+    });
+    let instance = json!({
+        "apiVersion": "kudo.dev/v1beta1", "kind": "Instance", "metadata": {"name": "quiet"},
+        "spec": {"operatorVersion": {"name": "quiet-1.0"}},
+    });
+    let admin = ns.admin();
+    admin.post(&ns.path("kudo.dev/v1beta1", "operatorversions", ""), &version).ok();
+    admin.post(&ns.path("kudo.dev/v1beta1", "instances", ""), &instance).ok();
+}
+
+/// Callers that change an annotation of the Instance, dry-run: both webhooks answer each call.
+struct Load {
+    stop: Arc<AtomicBool>,
+    calls: Arc<AtomicUsize>,
+    failures: Arc<Mutex<Vec<String>>>,
+    callers: JoinSet<()>,
+}
+
+impl Load {
+    /// Starts; `pace` = time between two calls of one caller, zero for as fast as it goes.
+    fn start(ns: &Namespace<'_>, pace: Duration) -> Self {
+        let (stop, calls) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let failures = Arc::new(Mutex::new(Vec::new()));
+        let mut callers = JoinSet::new();
+        let client = ns.admin().kube();
+        let path = format!("{}?dryRun=All", ns.path("kudo.dev/v1beta1", "instances", "quiet"));
+        let load = |i: usize| {
+            let (stop, calls, failures) = (stop.clone(), calls.clone(), failures.clone());
+            let (client, path) = (client.clone(), path.clone());
+            async move {
+                let mut clock = tokio::time::interval(pace.max(Duration::from_micros(1)));
+                for n in 0.. {
+                    if stop.load(Ordering::SeqCst) {
+                        return;
+                    }
+                    clock.tick().await;
+                    let patch =
+                        json!({"metadata": {"annotations": {"load": format!("{i}-{n}")}}}).to_string();
+                    let request = Request::patch(&path)
+                        .header("Content-Type", "application/merge-patch+json")
+                        .body(patch.into_bytes())
+                        .unwrap();
+                    if let Err(error) = client.request::<Value>(request).await {
+                        failures.lock().unwrap().push(error.to_string());
+                    }
+                    calls.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        };
+        block_on(async {
+            for i in 0..CALLERS {
+                callers.spawn(load(i));
+            }
+        });
+        Self { stop, calls, failures, callers }
+    }
+
+    fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// Stops; how many calls there were, none of which may have failed.
+    #[track_caller]
+    fn end(mut self) -> usize {
+        self.stop.store(true, Ordering::SeqCst);
+        block_on(async { while self.callers.join_next().await.is_some() {} });
+        let failures = self.failures.lock().unwrap();
+        let shown = &failures[..failures.len().min(5)];
+        assert!(failures.is_empty(), "{} of {} calls failed: {shown:#?}", failures.len(), self.calls());
+        self.calls()
+    }
+}
+
+/// Half of the highest rate that this machine holds.
+fn half_load(ns: &Namespace<'_>) -> (Load, f64) {
+    let full = Load::start(ns, Duration::ZERO);
+    wait_for("callers are warm", CAP, || full.calls() > 50);
+    let (before, began) = (full.calls(), Instant::now());
+    std::thread::sleep(Duration::from_secs(3));
+    let count = u32::try_from(full.calls() - before).unwrap();
+    let rate = f64::from(count) / began.elapsed().as_secs_f64();
+    full.end();
+    let callers = u32::try_from(CALLERS).unwrap();
+    (Load::start(ns, Duration::from_secs_f64(f64::from(callers) / (rate / 2.0))), rate)
+}
+
+fn ready(cluster: &Cluster) -> Namespace<'_> {
+    let ns = cluster.namespace("load");
+    instance(&ns);
+    ns
+}
+
+#[test]
+fn graceful_restarts_cost_no_call() {
+    if !service_path::inside() {
+        return;
+    }
+    let cluster = service_path::cluster();
+    let installation = service_path::install(&cluster, 2, &["--shutdown-delay=2s"]);
+    let ns = ready(&cluster);
+    let (load, rate) = half_load(&ns);
+    let restarts = repetitions(5, 20);
+    for i in 0..restarts {
+        let replica = &installation.replicas[i % 2];
+        assert_eq!(replica.terminate(), Some(0), "a clean stop");
+        replica.start();
+        replica.await_ready();
+        // Before the other goes.
+        service_path::await_endpoints(&cluster.admin(), meta::NAMESPACE, meta::install::SERVICE, 2);
+    }
+    let calls = load.end();
+    println!("{restarts} restarts at half of {rate:.0} dry-run updates/s: {calls} calls, 0 failed");
+}
+
+#[test]
+fn rotations_cost_no_call() {
+    if !service_path::inside() {
+        return;
+    }
+    let cluster = service_path::cluster();
+    let _installation = service_path::install(&cluster, 2, &["--cert-lifetime=3s", "--ca-lifetime=6s"]);
+    let ns = ready(&cluster);
+    let (load, rate) = half_load(&ns);
+    let rotations = repetitions(3, 100);
+    for _ in 0..rotations {
+        let authority = || cluster.admin().read(SECRET).ok()["data"]["ca.crt"].clone();
+        let before = authority();
+        wait_until("the CA is exchanged", CAP, || {
+            (authority() != before).then_some(()).ok_or_else(|| "not yet".to_owned())
+        });
+    }
+    let calls = load.end();
+    println!(
+        "{rotations} rotations of the CA at half of {rate:.0} dry-run updates/s: {calls} calls, 0 failed"
+    );
+}
