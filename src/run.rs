@@ -15,7 +15,7 @@ use std::time::Duration;
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 pub use options::{Certificates, LeaseOptions, Options, Roles};
@@ -112,39 +112,44 @@ impl Process {
                 let effects = client::effects(&cluster, &options.packages, self.metrics.clone())?;
                 self.reconcile(books.clone(), effects, queue)
             }
-            None => (tokio::spawn(async {}), watch::channel(Leadership::Standby).1),
+            None => {
+                let nothing = self.shutdown.lingering_token().cancelled_owned();
+                (tokio::spawn(nothing), watch::channel(Leadership::Standby).1)
+            }
         };
         self.keep_certificates(&books, leadership, &mut parts)?;
         tokio::select! {
-            () = self.stop(&mut signals, reconciling, servers) => Ok(()),
+            ended = self.until_stopped(&mut signals, reconciling, servers) => ended,
             error = first_end(&mut parts) => Err(error),
             Some(_) = watches.join_next() => Err(RunError::Ended("a watch")),
         }
     }
 
-    /// Everything in its order, unless a second signal comes.
-    async fn stop(
+    /// Waits for a signal; then everything ends in its order, unless a second one comes.
+    async fn until_stopped(
         &self,
         signals: &mut Signals,
-        reconciling: tokio::task::JoinHandle<()>,
-        mut servers: JoinSet<()>,
-    ) {
-        signals.next().await;
-        tracing::info!("stopping: not ready any more, answering until callers have gone elsewhere");
-        let orderly = async {
-            self.shutdown.begin();
-            let lease_given_back = tokio::time::timeout(DRAIN, reconciling);
-            let _ = tokio::join!(tokio::time::sleep(self.options.shutdown_delay), lease_given_back);
-            self.shutdown.close();
-            while servers.join_next().await.is_some() {}
-        };
+        mut reconciling: JoinHandle<()>,
+        servers: JoinSet<()>,
+    ) -> Result<(), RunError> {
         tokio::select! {
-            () = orderly => tracing::info!("stopped"),
-            () = signals.next() => {
-                tracing::error!("{}", RunError::Impatience);
-                std::process::exit(1);
-            }
+            () = signals.next() => {}
+            _ = &mut reconciling => return Err(RunError::Ended("the controllers")),
         }
+        tokio::select! {
+            () = self.stop(reconciling, servers) => Ok(()),
+            () = signals.next() => Err(RunError::Impatience),
+        }
+    }
+
+    async fn stop(&self, reconciling: JoinHandle<()>, mut servers: JoinSet<()>) {
+        tracing::info!("stopping: not ready any more, answering until callers have gone elsewhere");
+        self.shutdown.begin();
+        let lease_given_back = tokio::time::timeout(DRAIN, reconciling);
+        let _ = tokio::join!(tokio::time::sleep(self.options.shutdown_delay), lease_given_back);
+        self.shutdown.close();
+        while servers.join_next().await.is_some() {}
+        tracing::info!("stopped");
     }
 
     /// The name of the process decides whom admission skips, so the doors wait for it.
@@ -217,7 +222,7 @@ impl Process {
         client: Client,
         effects: Client,
         queue: Arc<Queue<crate::api::object::NamespacedName>>,
-    ) -> (tokio::task::JoinHandle<()>, watch::Receiver<Leadership>) {
+    ) -> (JoinHandle<()>, watch::Receiver<Leadership>) {
         let options = &self.options;
         let name = LeaseName { namespace: options.namespace.clone(), name: options.lease.name.clone() };
         let id = candidate_id(options.pod_name.as_deref());

@@ -6,7 +6,7 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, text};
+use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -20,7 +20,7 @@ use super::build;
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Why a connection or a request was refused before anybody judged it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names say it; they are the values of the label")]
 pub enum Cap {
     Connections,
@@ -34,6 +34,24 @@ pub enum Cap {
     InFlightBytes,
     NotInSync,
     Malformed,
+}
+
+impl Cap {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Connections => "connections",
+            Self::Handshake => "handshake",
+            Self::HandshakeDeadline => "handshake_deadline",
+            Self::HeadersDeadline => "headers_deadline",
+            Self::BodyDeadline => "body_deadline",
+            Self::ExchangeDeadline => "exchange_deadline",
+            Self::Idle => "idle",
+            Self::BodyBytes => "body_bytes",
+            Self::InFlightBytes => "in_flight_bytes",
+            Self::NotInSync => "not_in_sync",
+            Self::Malformed => "malformed",
+        }
+    }
 }
 
 /// Labels of a decision; all from closed sets.
@@ -55,7 +73,7 @@ pub struct Decision {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CapLabel {
-    cap: Cap,
+    cap: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -247,12 +265,12 @@ impl Metrics {
 
     /// A limit was hit.
     pub fn refused(&self, cap: Cap) {
-        self.refused.get_or_create(&CapLabel { cap }).inc();
+        self.refused.get_or_create(&CapLabel { cap: cap.as_str() }).inc();
     }
 
     /// How often a limit was hit.
     pub fn refusals(&self, cap: Cap) -> u64 {
-        self.refused.get_or_create(&CapLabel { cap }).get()
+        self.refused.get_or_create(&CapLabel { cap: cap.as_str() }).get()
     }
 
     /// A request panicked.
@@ -317,7 +335,7 @@ mod tests {
             "controller_runtime_webhook_requests_total{webhook=\"mutate\",code=\"200\"} 1",
             "controller_runtime_reconcile_total{controller=\"instance\",result=\"success\"} 1",
             "interlock_reconcile_total{controller=\"instance\",result=\"success\"} 1",
-            "interlock_refused_total{cap=\"BodyBytes\"} 1",
+            "interlock_refused_total{cap=\"body_bytes\"} 1",
             "interlock_build_info{",
         ] {
             assert!(text.contains(line), "{line}\nis not in\n{text}");

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use interlock::install::{Layout, Options};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::support::{Cluster, Interlock, interlock::apply_installation, wait_for, wait_until};
+use crate::support::{
+    Cluster, Interlock, block_on, free_port, interlock::apply_installation, wait_for, wait_until,
+};
 
 const CAP: Duration = Duration::from_secs(30);
 const SECRET: &str = "/api/v1/namespaces/interlock-system/secrets/interlock-certificate";
@@ -20,16 +24,17 @@ fn cluster() -> MutexGuard<'static, Cluster> {
     OWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A write that the webhook has to answer; why it was not, when it was not.
+/// A write that the webhook refuses, without waiting for anything; why it did not, if it did not.
 fn call(cluster: &Cluster) -> Result<(), String> {
     let instance = json!({
         "apiVersion": "kudo.dev/v1beta1", "kind": "Instance",
-        "metadata": {"name": "probe"}, "spec": {"operatorVersion": {"name": "no-such-version"}},
+        "metadata": {"name": "probe"}, "spec": {},
     });
     let path = "/apis/kudo.dev/v1beta1/namespaces/default/instances?dryRun=All";
     let answer = cluster.admin().post(path, &instance);
     let message = answer.message();
-    if message.contains("failed calling webhook") { Err(message.to_owned()) } else { Ok(()) }
+    let refused = message.contains("denied the request");
+    if refused { Ok(()) } else { Err(format!("{}: {message}", answer.code)) }
 }
 
 fn secret(cluster: &Cluster) -> Value {
@@ -44,6 +49,7 @@ fn bundle(cluster: &Cluster) -> String {
 /// Calls without a pause until told to stop; the failures and how many calls there were.
 fn calls_while(cluster: &Cluster, work: impl FnOnce()) -> (Vec<String>, usize) {
     let stop = AtomicBool::new(false);
+    wait_until("the webhook answers", CAP, || call(cluster));
     std::thread::scope(|scope| {
         let caller = scope.spawn(|| {
             let (mut failures, mut calls) = (Vec::new(), 0);
@@ -89,7 +95,6 @@ fn without_its_secret_and_lease_a_start_heals_by_itself() {
 fn a_secret_deleted_or_spoiled_under_it_costs_no_call() {
     let cluster = cluster();
     let process = Interlock::install(&cluster, &["--cert-lifetime=10m"]);
-    wait_until("the webhook answers", CAP, || call(&cluster));
     let before = secret(&cluster)["data"]["ca.crt"].clone();
     let (failures, calls) = calls_while(&cluster, || {
         cluster.admin().delete(SECRET).ok();
@@ -128,7 +133,6 @@ fn authorities_that_come_and_go_cost_no_call() {
     // The CA of another test would live for years.
     let _ = cluster.admin().delete(SECRET);
     let process = Interlock::install(&cluster, &["--cert-lifetime=3s", "--ca-lifetime=6s"]);
-    wait_until("the webhook answers", CAP, || call(&cluster));
     let (mut authorities, mut leaves) = (BTreeSet::new(), BTreeSet::new());
     let (failures, calls) = calls_while(&cluster, || {
         let cap = CAP * u32::try_from(rotations()).unwrap();
@@ -205,7 +209,6 @@ fn a_stop_is_told_at_once_and_answers_go_on() {
     process.start();
     process.await_ready();
     process.await_guarding(&cluster);
-    wait_until("the webhook answers", CAP, || call(&cluster));
     std::thread::scope(|scope| {
         let ending = scope.spawn(|| process.terminate());
         let (failures, _) = calls_while(&cluster, || {
@@ -217,4 +220,109 @@ fn a_stop_is_told_at_once_and_answers_go_on() {
         assert!(failures.is_empty(), "{failures:?}");
         assert_eq!(ending.join().unwrap(), Some(0));
     });
+}
+
+/// The webhook apart, as the overlay `split` has it: it may write nothing and read no Secret,
+/// and finds its certificate in files that the kubelet delivers.
+#[test]
+fn a_webhook_without_rights_is_served_by_a_controller_elsewhere() {
+    let cluster = cluster();
+    let dir = tempfile::tempdir().unwrap();
+    let webhook_user = cluster.user("system:serviceaccount:interlock-system:interlock-webhook", &[]);
+    let flags = [
+        "--role=webhook",
+        "--controller-user=system:serviceaccount:interlock-system:interlock",
+        "--cert-interval=100ms",
+        &format!("--cert-dir={}", dir.path().display()),
+        &format!("--kubeconfig={}", webhook_user.kubeconfig().display()),
+    ];
+    let webhook = Interlock::prepare(&cluster, &flags);
+    apply_installation(&cluster, &Options { layout: Layout::Split, ..webhook.options(&[]) });
+    let controller = Interlock::prepare(&cluster, &["--role=controller"]);
+    controller.start();
+    webhook.start();
+    let deliver = || {
+        let answer = cluster.admin().read(SECRET);
+        let Some(data) = (answer.code == 200).then(|| answer.ok()["data"].clone()) else { return };
+        for file in ["tls.crt", "tls.key"] {
+            let text = data[file].as_str().unwrap_or_default();
+            std::fs::write(dir.path().join(file), base64_decode(text)).unwrap();
+        }
+    };
+    wait_until("the webhook answers", CAP, || {
+        deliver();
+        call(&cluster)
+    });
+    webhook.await_ready();
+    let old = bundle(&cluster);
+    let (failures, calls) = calls_while(&cluster, || {
+        cluster.admin().delete(SECRET).ok();
+        wait_for("another CA serves", CAP, || {
+            deliver();
+            let new = bundle(&cluster);
+            new != old && webhook.ops("/readyz").is_some_and(|(code, _)| code == 200) && {
+                let answer = cluster.admin().read(SECRET);
+                answer.code == 200 && answer.ok()["data"]["next-ca.crt"].is_null()
+            }
+        });
+    });
+    assert!(failures.is_empty(), "{failures:?}");
+    println!("{calls} calls while the CA was exchanged, 0 failed");
+    assert!(!webhook.log().contains("wrote") && controller.ops("/readyz").is_some());
+}
+
+fn base64_decode(text: &str) -> Vec<u8> {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.decode(text).unwrap()
+}
+
+/// Beyond loopback the ops port speaks TLS, and tells metrics only to those who may read them.
+#[test]
+fn metrics_beyond_loopback_are_for_those_who_may_read_them() {
+    let cluster = cluster();
+    let Some(testbed) = cluster.testbed() else { return };
+    let port = free_port();
+    let process = Interlock::prepare(&cluster, &[&format!("--ops-bind-address=0.0.0.0:{port}")]);
+    apply_installation(&cluster, &process.options(&[]));
+    process.start();
+    let ask = |path: &str, token: Option<&str>| -> Result<(u16, String), String> {
+        let answer = cluster.admin().read(SECRET);
+        let data = if answer.code == 200 { answer.ok()["data"].clone() } else { Value::Null };
+        let ca = base64_decode(data["ca.crt"].as_str().ok_or("there is no CA yet")?);
+        block_on(https_get(port, &ca, path, token)).map_err(|error| error.to_string())
+    };
+    wait_until("health needs no token", CAP, || match ask("/readyz", None)? {
+        (200, _) => Ok(()),
+        (code, text) => Err(format!("{code}: {text}")),
+    });
+    let token =
+        |user: &str| testbed.command(format!("token {user}").as_str())["token"].as_str().unwrap().to_owned();
+    for (token, code) in [
+        (None, 401),
+        (Some("nonsense".to_owned()), 403),
+        (Some(token("interlock")), 403),
+        (Some(token("admin")), 200),
+    ] {
+        let answer = ask("/metrics", token.as_deref()).unwrap();
+        if answer.0 != code {
+            panic!("{code} was expected, not {answer:?}");
+        }
+    }
+}
+
+async fn https_get(port: u16, ca: &[u8], path: &str, token: Option<&str>) -> std::io::Result<(u16, String)> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add_parsable_certificates(interlock::cluster::certificates::stored::certificates(ca));
+    let config = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let socket = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
+    let name = rustls::pki_types::ServerName::from(std::net::IpAddr::from([127, 0, 0, 1]));
+    let mut stream = tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, socket).await?;
+    let authorization = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\n{authorization}Connection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await?;
+    let (head, body) = text.split_once("\r\n\r\n").ok_or(std::io::ErrorKind::InvalidData)?;
+    let code = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+    Ok((code.ok_or(std::io::ErrorKind::InvalidData)?, body.to_owned()))
 }

@@ -15,7 +15,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::watch_object;
+use kube::runtime::watcher::{self, watch_object};
 use kube::{Client, Error};
 use serde_json::json;
 use tokio::sync::watch;
@@ -90,6 +90,11 @@ enum Failure {
     Written(#[from] Error),
 }
 
+fn pause_after(failure: Failure) -> Duration {
+    tracing::warn!(error = %failure, "certificates could not be kept; trying again");
+    PAUSE_AFTER_FAILURE
+}
+
 impl Keeper {
     /// A keeper that has seen nothing.
     pub fn new(
@@ -124,18 +129,9 @@ impl Keeper {
         let mut stream = std::pin::pin!(stream);
         let (mut trust, mut leadership) = (self.trust.clone(), self.leadership.clone());
         loop {
-            let pause = match self.pass().await {
-                Ok(()) => self.tick(),
-                Err(failure) => {
-                    tracing::warn!(error = %failure, "certificates could not be kept; trying again");
-                    PAUSE_AFTER_FAILURE
-                }
-            };
+            let pause = self.pass().await.map_or_else(pause_after, |()| self.tick());
             tokio::select! {
-                Some(event) = stream.next() => match event {
-                    Ok(seen) => self.see(seen),
-                    Err(error) => tracing::warn!(%error, secret = self.settings.secret, "the Secret of the certificates cannot be watched; trying again"),
-                },
+                Some(event) = stream.next() => self.hear(event),
                 Ok(()) = trust.changed() => {}
                 Ok(()) = leadership.changed() => {}
                 () = tokio::time::sleep(pause) => {}
@@ -147,6 +143,16 @@ impl Keeper {
         LONGEST_TICK
             .min(self.settings.leaf_lifetime / 10)
             .min(self.settings.settle.max(Duration::from_millis(50)))
+    }
+
+    fn hear(&mut self, event: Result<Option<Secret>, watcher::Error>) {
+        match event {
+            Ok(seen) => self.see(seen),
+            Err(error) => {
+                let secret = &self.settings.secret;
+                tracing::warn!(%error, secret, "the certificates cannot be watched; trying again");
+            }
+        }
     }
 
     fn see(&mut self, secret: Option<Secret>) {

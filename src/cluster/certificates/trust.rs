@@ -197,18 +197,18 @@ where
     while let Some(event) = stream.next().await {
         match event {
             Ok(seen) => see(seen),
-            Err(error) => {
-                let kind = K::kind(&());
-                // A webhook that runs apart has no right to look.
-                let level_debug =
-                    matches!(&error, watcher::Error::InitialListFailed(kube::Error::Api(s)) if s.code == 403);
-                if level_debug {
-                    tracing::debug!(%kind, %error, "the webhook configuration cannot be seen");
-                } else {
-                    tracing::warn!(%kind, %error, "the webhook configuration cannot be watched; trying again");
-                }
-            }
+            Err(error) => report(&K::kind(&()), &error),
         }
+    }
+}
+
+fn report(kind: &str, error: &watcher::Error) {
+    match error {
+        // A webhook that runs apart has no right to look.
+        watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 403 => {
+            tracing::debug!(kind, %error, "the webhook configuration cannot be seen");
+        }
+        _ => tracing::warn!(kind, %error, "the webhook configuration cannot be watched; trying again"),
     }
 }
 

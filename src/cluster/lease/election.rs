@@ -67,20 +67,10 @@ impl Election {
                 () = stop.cancelled() => break,
                 () = tokio::time::sleep(pause) => {}
             }
-            let pass = tokio::time::timeout(self.call_limit(), self.pass());
-            match pass.await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => {
-                    self.forget();
-                    tracing::debug!(lease = self.name, %error, "no turn at the lease");
-                }
-                Err(_) => {
-                    self.forget();
-                    tracing::warn!(
-                        lease = self.name,
-                        "the API server did not answer in time about the lease"
-                    );
-                }
+            let limit = self.call_limit();
+            if let Err(problem) = in_time(limit, self.pass()).await {
+                self.forget();
+                tracing::debug!(lease = self.name, problem, "no turn at the lease");
             }
             self.publish();
             pause = self.pause();
@@ -220,11 +210,18 @@ impl Election {
             let lease = self.lease(&record, self.version.clone());
             let parameters = PostParams::default();
             let write = self.leases.replace(&self.name, &parameters, &lease);
-            match tokio::time::timeout(Duration::from_secs(2), write).await {
-                Ok(Ok(_)) => tracing::info!(lease = self.name, "lease given back"),
-                Ok(Err(error)) => tracing::warn!(lease = self.name, %error, "the lease was not given back"),
-                Err(_) => tracing::warn!(lease = self.name, "the lease was not given back in time"),
+            match in_time(Duration::from_secs(2), write).await {
+                Ok(_) => tracing::info!(lease = self.name, "lease given back"),
+                Err(problem) => tracing::warn!(lease = self.name, problem, "the lease was not given back"),
             }
         }
+    }
+}
+
+/// A call that is not waited for longer than it matters.
+async fn in_time<T>(limit: Duration, call: impl Future<Output = Result<T, Error>>) -> Result<T, String> {
+    match tokio::time::timeout(limit, call).await {
+        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("the API server did not answer within {limit:?}")),
     }
 }
