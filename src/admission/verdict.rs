@@ -13,6 +13,9 @@ const FIELDS_SHOWN: usize = 4;
 /// Longest text of a refusal.
 const TEXT_LIMIT: usize = 1024;
 
+/// Longest warning.
+const WARNING_LIMIT: usize = 120;
+
 /// What a request comes to.
 #[derive(Clone, Debug)]
 pub struct Verdict {
@@ -50,12 +53,21 @@ impl Verdict {
 
     /// A decision with nothing beside it.
     pub fn of(outcome: Outcome) -> Self {
-        Self { outcome, warnings: Vec::new(), noted: Vec::new(), plan: None }
+        let plan = match &outcome {
+            Outcome::Refuse(refusal) => refusal.plan.clone(),
+            _ => None,
+        };
+        Self { outcome, warnings: Vec::new(), noted: Vec::new(), plan }
     }
 
-    /// Adds a warning that a rule leads to.
+    /// Adds a warning that a rule leads to: one line, as the API server drops others, and short.
     pub fn warn(&mut self, rule: Rule, text: impl Into<String>) {
-        self.warnings.push(text.into());
+        let mut text = one_line(&text.into());
+        if text.len() > WARNING_LIMIT {
+            text.truncate(text.floor_char_boundary(WARNING_LIMIT - 4));
+            text.push_str(" ...");
+        }
+        self.warnings.push(text);
         if !self.noted.contains(&rule) {
             self.noted.push(rule);
         }
@@ -138,6 +150,8 @@ pub struct Refusal {
     pub why: Option<String>,
     /// What to do.
     pub next: Option<String>,
+    /// The plan that holds the lock, where that is why.
+    pub plan: Option<String>,
 }
 
 /// A refusal as it goes over the wire.
@@ -160,6 +174,7 @@ impl Refusal {
             fields: Vec::new(),
             why: None,
             next: None,
+            plan: None,
         }
     }
 

@@ -46,7 +46,7 @@ fn strict_freeze(#[case] spec: Value, #[case] sentence: &str) {
         let said = world().merge(&old, json!({"spec": spec}));
         said.assert_refused("plan-running", sentence);
         assert!(said.message().starts_with("failed to update Instance team/prod: "));
-        assert_eq!(said.record.plan, None);
+        assert_eq!(said.record.plan.as_deref(), Some("deploy"));
     }
 }
 

@@ -3,6 +3,10 @@
 mod create;
 mod deleting;
 mod locked;
+mod properties;
+mod refusals;
+mod review;
+mod stamp;
 mod status;
 mod update;
 mod upgrade;

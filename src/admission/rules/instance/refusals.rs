@@ -107,7 +107,8 @@ pub fn next_locked(instance: &str) -> String {
 
 /// A refusal because of the lock.
 pub fn locked(refusal: Refusal, lock: &Lock<'_>, status: &Status<'_>, instance: &str) -> Refusal {
-    refusal.why(why_locked(lock, status)).next(next_locked(instance))
+    let plan = Some(lock.plan.to_owned());
+    Refusal { plan, ..refusal.why(why_locked(lock, status)).next(next_locked(instance)) }
 }
 
 /// A field of planExecution.

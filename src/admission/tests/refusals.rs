@@ -1,0 +1,101 @@
+//! Refusals are for people: what, the rule, the fields, why now, what next.
+
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::{Said, World, idle, kafka, manifest, review, running, scheduled};
+use crate::admission::Door;
+
+fn refusals() -> Vec<Said> {
+    let world = World::strict().with(kafka("kafka-2", "2.0.0")).with(running("deploy"));
+    let many: serde_json::Map<String, Value> =
+        (0..40).map(|i| (format!("UNKNOWN_{i}_{}", "N".repeat(60)), json!("v"))).collect();
+    let long = "9".repeat(5000);
+    let idle = idle(json!({"NODES": "3", "ID": "7"}));
+    vec![
+        world.create(manifest(Value::Object(many))),
+        world.create(manifest(json!({"NODES": long}))),
+        world.create(manifest(json!({"NODES": "a\nb\nc"}))),
+        world.create(json!({"metadata": {"name": "x".repeat(253)}, "spec": {"operatorVersion": {"name": "y".repeat(253)}}})),
+        world.merge(&running("deploy"), json!({"spec": {"parameters": {"NODES": "5", "PASSWORD": "n3w"}}})),
+        world.merge(&scheduled("deploy"), json!({"spec": {"operatorVersion": {"name": "kafka-2"}}})),
+        world.merge(&running("deploy"), json!({"spec": {"planExecution": {"planName": long}}})),
+        world.merge(&idle, json!({"spec": {"parameters": {"ID": "8"}}})),
+        world.merge(&idle, json!({"spec": {"planExecution": {"planName": "ghost"}}})),
+        world.ask(Door::Validate, &review("DELETE", "OperatorVersion", Value::Null, kafka("kafka-1", "1.0.0"))),
+        world.ask(Door::Validate, &review("CREATE", "Widget", idle.clone(), Value::Null)),
+    ]
+}
+
+#[test]
+fn every_refusal_fits_names_its_rule_and_page_and_never_makes_clients_retry() {
+    for said in refusals() {
+        assert!(!said.allowed());
+        let status = &said.response["status"];
+        let text = said.message();
+        assert!(text.len() <= 1024, "{} bytes:\n{text}", text.len());
+        assert!(text.lines().count() <= 10, "{text}");
+        assert!(text.contains(&format!("docs/denials/{}.md", said.rule())), "{text}");
+        assert_eq!(status["status"], "Failure");
+        assert!(matches!(said.code(), 400 | 403 | 422));
+        let details = &status["details"];
+        assert_eq!(details["group"], "kudo.dev");
+        assert!(details["kind"].is_string() && details["name"].is_string());
+        if said.code() == 422 {
+            // kubectl prints the causes and nothing else.
+            let causes = details["causes"].as_array().unwrap();
+            assert_eq!(causes[0]["message"], text);
+            assert!(causes.iter().all(|c| c["field"].as_str().is_some_and(|f| !f.is_empty())));
+            assert!(causes.iter().skip(1).all(|c| !c["message"].as_str().unwrap().contains('\n')));
+        }
+        assert!(said.warnings().iter().all(|w| !w.contains('\n')));
+        assert_eq!(said.response.get("patch"), None);
+    }
+}
+
+#[test]
+fn a_frozen_edit_reads_like_this() {
+    let said = World::strict()
+        .merge(&running("deploy"), json!({"spec": {"parameters": {"NODES": "5", "PASSWORD": "n3w"}}}));
+    assert_eq!(
+        said.message(),
+        "failed to update Instance team/prod: the spec is frozen while plan 'deploy' is scheduled (or running) [plan-running]\n  \
+         spec.parameters.NODES: '3' -> '5'\n  \
+         spec.parameters.PASSWORD: '***' -> '***'\n\
+         Why now: plan deploy is IN_PROGRESS at phase brokers, step roll, last change 2026-01-02T04:00:00Z\n\
+         Next: wait until the plan has ended (`kubectl get instance prod -n team -w` shows it), then send the change again\n\
+         See docs/denials/plan-running.md"
+    );
+    let causes = &said.response["status"]["details"]["causes"];
+    assert_eq!(causes[0]["field"], "spec.parameters.NODES");
+    assert_eq!(causes[0]["reason"], "FieldValueForbidden");
+    assert_eq!(
+        causes[1],
+        json!({"field": "spec.parameters.PASSWORD", "reason": "FieldValueForbidden", "message": "'***' -> '***'"})
+    );
+    assert_eq!(said.response["status"]["details"]["name"], "prod");
+    assert_eq!(
+        said.response["auditAnnotations"],
+        json!({"verdict": "denied", "rule": "plan-running", "plan": "deploy"})
+    );
+    assert_eq!(said.record.plan.as_deref(), Some("deploy"));
+}
+
+/// Values are shown only where they cannot be secret.
+#[rstest]
+#[case::string(json!({"PASSWORD": "n3w-s3cret"}), "n3w-s3cret")]
+#[case::removed(json!({"PASSWORD": null}), "s3cret")]
+#[case::untyped(json!({"MEMORY": "n3w-s3cret"}), "n3w-s3cret")]
+#[case::unknown(json!({"NODS": "n3w-s3cret"}), "n3w-s3cret")]
+fn secrets_are_masked(#[case] parameters: Value, #[case] secret: &str) {
+    for old in [running("deploy"), idle(json!({"NODES": "3", "PASSWORD": "s3cret", "ZONE": "z"}))] {
+        for extra in [json!({}), json!({"ZONE": "n3w-s3cret"}), json!({"NODES": "many"})] {
+            let mut all = parameters.clone();
+            json_patch::merge(&mut all, &extra);
+            let said = World::strict().merge(&old, json!({"spec": {"parameters": all}}));
+            if !said.allowed() {
+                assert!(!said.response.to_string().contains(secret), "{}", said.message());
+            }
+        }
+    }
+}
