@@ -39,7 +39,12 @@ pub fn asked<'a>(new: &'a Execution<'_>, old: &Spec<'_>, subject: Subject<'_>) -
     }
     if new.plan.is_empty() {
         let stray = before.plan.is_empty() || !(new.uid.is_empty() || new.uid == before.uid);
-        return if stray { Asked::Stray } else { Asked::Clear };
+        let carried = new.status.is_empty() || new.status == before.status;
+        return match (stray, carried) {
+            (true, _) => Asked::Stray,
+            (false, true) => Asked::Clear,
+            (false, false) => Asked::Status,
+        };
     }
     if new.plan == before.plan && new.uid == before.uid {
         return Asked::Status;
@@ -93,6 +98,11 @@ mod tests {
         execution("", "u", "NEVER_RUN"),
         execution("deploy", "u", "NEVER_RUN"),
         Asked::Clear
+    )]
+    #[case::name_removed_with_a_status(
+        execution("", "", "NEVER_RUN"),
+        execution("deploy", "u", "COMPLETE"),
+        Asked::Status
     )]
     #[case::uid_alone(execution("", "u", ""), idle(), Asked::Stray)]
     #[case::trigger_as_kudo_does(execution("backup", &random(), ""), idle(), Asked::Trigger("backup"))]
