@@ -195,6 +195,12 @@ fn plan_execution(options: &Options) -> ValidatingAdmissionPolicy {
             "only Interlock schedules plan cleanup, when the Instance is deleted",
         ),
         guard(
+            Rule::InstanceDeleting,
+            "variables.sameExecution || !variables.deleting || variables.newPlan == '' || variables.newPlan == 'cleanup'",
+            "no plan but cleanup is scheduled while the Instance is being deleted",
+            "no plan but cleanup is scheduled while the Instance is being deleted; let the deletion end",
+        ),
+        guard(
             Rule::StampMismatch,
             // Only the head is matched: the cost of a regular expression grows with the text.
             "variables.newStamp == variables.oldStamp || variables.newStamp == '' \
