@@ -8,6 +8,9 @@ mod support;
 
 mod ground;
 mod installed;
+mod layers;
+mod manifests;
+mod packages;
 mod plans;
 mod process;
 mod wire;

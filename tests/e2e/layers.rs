@@ -1,0 +1,315 @@
+//! The two layers decide alike: the webhook's rules, in process, beside the policies, on a real
+//! API server that has no webhook. Both judge the object as it is stored.
+//!
+//! The policies see one object and no package, so they decide less: a refusal of theirs is one
+//! of the webhook's too, and a refusal of the webhook's by a rule of theirs is theirs too.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base64::Engine as _;
+use interlock::admission::snapshot::Snapshot;
+use interlock::admission::{self, Answer, Config, Door, Freeze, Patience};
+use interlock::api::meta;
+use interlock::install::{self, Options, Part};
+use serde_json::{Value, json};
+
+use crate::support::interlock::apply;
+use crate::support::{Client, Cluster, Namespace, wait_for};
+
+const FINISHED: &str = "11111111-1111-4111-8111-111111111111";
+const RUNNING: &str = "22222222-2222-4222-8222-222222222222";
+const FRESH: &str = "33333333-3333-4333-8333-333333333333";
+
+/// Rules that both layers have, as far as they follow from one object.
+const BOTH: [&str; 7] = [
+    "plan-running",
+    "plan-cancel",
+    "plan-override",
+    "plan-status",
+    "finalizer-kept",
+    "instance-deleting",
+    "status-owner",
+];
+
+fn package() -> Value {
+    let plan = json!({"phases": [{"name": "p", "steps": [{"name": "s", "tasks": ["t"]}]}]});
+    json!({
+        "apiVersion": "kudo.dev/v1beta1", "kind": "OperatorVersion", "metadata": {"name": "ov"},
+        "spec": {
+            "operator": {"name": "op"}, "version": "1.0.0",
+            "tasks": [{"name": "t", "kind": "Dummy", "spec": {"done": true}}],
+            "parameters": [{"name": "A", "trigger": "deploy"}, {"name": "B"}],
+            "plans": {"deploy": plan, "update": plan, "backup": plan, "cleanup": plan},
+        },
+    })
+}
+
+/// Old objects: planExecution, planStatus, and whether the Instance is being deleted.
+fn states() -> Vec<(&'static str, Value, Value, bool)> {
+    let run = |plan: &str, uid: &str, status: &str| json!({"planName": plan, "uid": uid, "status": status});
+    let entry = |uid: &str, status: &str| json!({"uid": uid, "status": status});
+    let idle = json!({"deploy": entry(FINISHED, "COMPLETE")});
+    vec![
+        ("new", json!({}), json!({}), false),
+        ("idle", json!({}), idle.clone(), false),
+        ("failed", json!({}), json!({"deploy": entry(FINISHED, "FATAL_ERROR")}), false),
+        ("scheduled", run("deploy", RUNNING, "NEVER_RUN"), idle.clone(), false),
+        (
+            "running",
+            run("deploy", RUNNING, "IN_PROGRESS"),
+            json!({"deploy": entry(RUNNING, "IN_PROGRESS")}),
+            false,
+        ),
+        ("in-error", run("backup", RUNNING, "ERROR"), json!({"backup": entry(RUNNING, "ERROR")}), false),
+        ("ended", run("deploy", FINISHED, "COMPLETE"), idle.clone(), false),
+        ("no-uid", json!({"planName": "deploy"}), json!({"deploy": {"status": "COMPLETE"}}), false),
+        ("unnamed", json!({}), json!({"backup": entry(RUNNING, "PENDING")}), false),
+        (
+            "other-word",
+            run("deploy", RUNNING, "IN_PROGRESS"),
+            json!({"deploy": entry(RUNNING, "WHATEVER")}),
+            false,
+        ),
+        ("deleting-idle", json!({}), idle.clone(), true),
+        (
+            "deleting-running",
+            run("deploy", RUNNING, "IN_PROGRESS"),
+            json!({"deploy": entry(RUNNING, "IN_PROGRESS")}),
+            true,
+        ),
+        (
+            "cleaning",
+            run("cleanup", RUNNING, "IN_PROGRESS"),
+            json!({"cleanup": entry(RUNNING, "IN_PROGRESS")}),
+            true,
+        ),
+    ]
+}
+
+/// Edits of the object, as merge patches.
+fn edits() -> Vec<Value> {
+    let execution = |value: Value| json!({"spec": {"planExecution": value}});
+    let mut edits = vec![
+        json!({}),
+        json!({"metadata": {"labels": {"x": "y"}}}),
+        json!({"metadata": {"annotations": {"x": "y"}}}),
+        json!({"metadata": {"finalizers": null}}),
+        json!({"metadata": {"finalizers": ["example.com/other"]}}),
+        json!({"spec": {"parameters": {"A": "2"}}}),
+        json!({"spec": {"parameters": {"B": "2"}}}),
+        json!({"spec": {"parameters": {"A": null}}}),
+        json!({"spec": {"parameters": null}}),
+        json!({"spec": {"operatorVersion": {"name": "other"}}}),
+        json!({"spec": {"operatorVersion": {"kind": "OperatorVersion"}}}),
+        json!({"spec": {"operatorVersion": {"namespace": "NAMESPACE"}}}),
+        json!({"spec": null}),
+        execution(json!(null)),
+    ];
+    for plan in ["deploy", "backup", "cleanup", ""] {
+        for uid in [FRESH, FINISHED, RUNNING, ""] {
+            for status in [json!("NEVER_RUN"), json!("COMPLETE"), json!("IN_PROGRESS"), json!(null)] {
+                edits.push(execution(json!({"planName": plan, "uid": uid, "status": status})));
+            }
+        }
+    }
+    edits.extend(["FATAL_ERROR", "NEVER_RUN", ""].map(|status| execution(json!({"status": status}))));
+    edits.extend([FRESH, ""].map(|uid| execution(json!({"uid": uid}))));
+    edits.push(json!({"spec": {"parameters": {"A": "2"}, "planExecution": {"planName": "deploy", "uid": FRESH, "status": "NEVER_RUN"}}}));
+    edits
+}
+
+/// Edits of the status.
+fn status_edits() -> Vec<Value> {
+    let condition = |type_: &str, status: &str| json!({"type": type_, "status": status, "reason": "Because", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    vec![
+        json!({"planStatus": {"deploy": {"status": "COMPLETE"}}}),
+        json!({"planStatus": {"mine": {"status": "COMPLETE"}}}),
+        json!({"planStatus": null}),
+        json!({"conditions": [condition("Mine", "True")]}),
+        json!({"conditions": [condition("Mine", "True"), condition("Ready", "True")]}),
+        json!({"conditions": [condition("SpecStamped", "True")]}),
+        json!({"conditions": null}),
+        json!({}),
+    ]
+}
+
+/// One namespace with an Instance in each state, and the layers beside each other.
+struct Ground<'a> {
+    ns: Namespace<'a>,
+    user: Client,
+    view: Snapshot,
+    freeze: Freeze,
+    instances: BTreeMap<&'static str, Value>,
+}
+
+impl<'a> Ground<'a> {
+    fn new(cluster: &'a Cluster, freeze: Freeze) -> Self {
+        let admin = cluster.admin();
+        let options = Options { freeze, ..Options::default() };
+        let mut objects = install::objects(Part::All, &options);
+        objects.retain(|o| {
+            !["Deployment", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
+                .iter()
+                .any(|k| o["kind"] == *k)
+        });
+        apply(&admin, objects);
+        admin.kubectl(&["wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"]).ok();
+        let ns = cluster.namespace("layers");
+        let user = ns.user("alice");
+        let mut view = Snapshot::default();
+        view.add(&package(), ns.name()).unwrap();
+        let mut ground = Self { ns, user, view, freeze, instances: BTreeMap::new() };
+        for (name, execution, plans, deleting) in states() {
+            let instance = ground.make(&cluster.user("interlock", &[]), name, &execution, &plans, deleting);
+            ground.instances.insert(name, instance);
+        }
+        ground.await_policies();
+        ground
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.ns.path("kudo.dev/v1beta1", "instances", name)
+    }
+
+    fn make(&self, books: &Client, name: &str, execution: &Value, plans: &Value, deleting: bool) -> Value {
+        let instance = json!({
+            "apiVersion": "kudo.dev/v1beta1", "kind": "Instance",
+            "metadata": {"name": name, "finalizers": ["example.com/other", meta::FINALIZER]},
+            "spec": {"operatorVersion": {"name": "ov"}, "parameters": {"A": "1"}},
+        });
+        let path = self.path(name);
+        self.user.post(&self.path(""), &instance).ok();
+        books.merge_patch(&path, &json!({"spec": {"planExecution": execution}})).ok();
+        let ready = json!({"type": "Ready", "status": "False", "reason": "Because", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        let status = json!({"status": {"planStatus": plans, "conditions": [ready]}});
+        books.merge_patch(&format!("{path}/status"), &status).ok();
+        if deleting {
+            self.user.delete(&path).ok();
+        }
+        self.user.read(&path).ok()
+    }
+
+    /// Policies take effect about a second after they were made; those of another mode may be
+    /// replaced by these.
+    fn await_policies(&self) {
+        let forged = json!({"status": {"planStatus": {"x": {"status": "COMPLETE"}}}});
+        let restart = json!({"spec": {"planExecution": {"uid": FRESH, "status": "NEVER_RUN"}}});
+        wait_for("the policies decide", Duration::from_secs(30), || {
+            let status = self.user.merge_patch(&format!("{}/status?dryRun=All", self.path("idle")), &forged);
+            let running = self.user.merge_patch(&format!("{}?dryRun=All", self.path("running")), &restart);
+            let restarts = running.code == 200;
+            status.code == 422 && restarts == (self.freeze == Freeze::SamePlan)
+        });
+    }
+
+    /// The rule that the webhook refuses by, in process.
+    fn webhook(
+        &self,
+        door: Door,
+        new: &Value,
+        old: &Value,
+        subresource: Option<&str>,
+    ) -> (Option<&'static str>, Value) {
+        let kind = json!({"group": "kudo.dev", "version": "v1beta1", "kind": "Instance"});
+        let review = json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": FRESH, "kind": kind, "requestKind": kind,
+                "resource": {"group": "kudo.dev", "version": "v1beta1", "resource": "instances"},
+                "subResource": subresource, "requestSubResource": subresource,
+                "name": old["metadata"]["name"], "namespace": self.ns.name(), "operation": "UPDATE",
+                "userInfo": {"username": "alice", "groups": ["system:authenticated"]},
+                "object": new, "oldObject": old, "dryRun": true,
+            },
+        });
+        let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: self.freeze };
+        let body = serde_json::to_vec(&review).unwrap();
+        let answer = admission::answer(door, &body, &self.view, &config, Patience::Exhausted).unwrap();
+        let Answer::Done(reply) = answer else { panic!("it waits") };
+        let response: Value = serde_json::from_slice::<Value>(&reply.body).unwrap()["response"].clone();
+        if response["allowed"] != true {
+            return (Some(reply.record.rules.first().copied().unwrap_or("none")), new.clone());
+        }
+        let mut object = new.clone();
+        if let Some(patch) = response["patch"].as_str() {
+            let patch = base64::engine::general_purpose::STANDARD.decode(patch).unwrap();
+            let patch: json_patch::Patch = serde_json::from_slice(&patch).unwrap();
+            json_patch::patch(&mut object, &patch.0).unwrap();
+        }
+        (None, object)
+    }
+
+    /// What the policies say.
+    fn policies(&self, new: &Value, subresource: &str) -> Option<String> {
+        let name = new["metadata"]["name"].as_str().unwrap();
+        let answer = self.user.put(&format!("{}{subresource}?dryRun=All", self.path(name)), new);
+        match answer.code {
+            200 => None,
+            422 if answer.message().contains("ValidatingAdmissionPolicy") => {
+                Some(answer.message().to_owned())
+            }
+            _ => panic!("neither allowed nor refused by a policy: {answer}"),
+        }
+    }
+}
+
+fn agree(freeze: Freeze) {
+    let cluster = Cluster::own(&[]);
+    let ground = Ground::new(&cluster, freeze);
+    let (mut allowed, mut refused_by_both, mut wrong) = (0_usize, 0_usize, Vec::new());
+    let mut count = |rule: Option<&str>, policy: Option<&str>| match (rule, policy) {
+        (None, None) => allowed += 1,
+        (Some(_), Some(_)) => refused_by_both += 1,
+        _ => {}
+    };
+    for (state, old) in &ground.instances {
+        for edit in edits() {
+            let edit: Value =
+                serde_json::from_str(&edit.to_string().replace("NAMESPACE", ground.ns.name())).unwrap();
+            let mut bare = old.clone();
+            json_patch::merge(&mut bare, &edit);
+            let (refused, mutated) = ground.webhook(Door::Mutate, &bare, old, None);
+            // As the API server has it: mutated, unless the webhook is not there.
+            for (how, object) in [("bare", &bare), ("mutated", &mutated)] {
+                if how == "mutated" && refused.is_some() {
+                    continue;
+                }
+                let (rule, _) = ground.webhook(Door::Validate, object, old, None);
+                let policy = ground.policies(object, "");
+                count(rule, policy.as_deref());
+                let stricter = policy.is_some() && rule.is_none();
+                let laxer = policy.is_none() && rule.is_some_and(|rule| BOTH.contains(&rule));
+                if stricter || laxer {
+                    wrong.push(format!("{state} {how} {edit}: webhook {rule:?}, policies {policy:?}"));
+                }
+            }
+        }
+        for edit in status_edits() {
+            let mut object = old.clone();
+            json_patch::merge(&mut object, &json!({"status": edit}));
+            let (rule, _) = ground.webhook(Door::Validate, &object, old, Some("status"));
+            let policy = ground.policies(&object, "/status");
+            count(rule, policy.as_deref());
+            if rule.is_some() != policy.is_some() {
+                wrong.push(format!("{state} status {edit}: webhook {rule:?}, policies {policy:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+    println!("{freeze:?}: {allowed} allowed by both, {refused_by_both} refused by both");
+    assert!(
+        allowed > 100 && refused_by_both > 500,
+        "{allowed} allowed and {refused_by_both} refused is too little to tell"
+    );
+}
+
+#[test]
+fn the_layers_agree_when_strict() {
+    agree(Freeze::Strict);
+}
+
+#[test]
+fn the_layers_agree_with_same_plan() {
+    agree(Freeze::SamePlan);
+}

@@ -1,0 +1,95 @@
+//! What is rendered and committed, as an API server takes it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use interlock::install::{self, Certificates, Layout, Options, Part};
+use serde_json::Value;
+
+use crate::support::{Client, Interlock, wait_until};
+
+fn kustomize(client: &Client, folder: &str) -> Vec<Value> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests").join(folder);
+    let text = client.kubectl(&["kustomize", &folder.display().to_string()]).ok();
+    serde_saphyr::from_multiple(&text).unwrap()
+}
+
+/// By kind, namespace and name, as kustomize has an order of its own.
+fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
+    let key = |object: &Value| {
+        let text = |at: &str| object.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
+        [text("/kind"), text("/metadata/namespace"), text("/metadata/name")].join("/")
+    };
+    objects.into_iter().map(|object| (key(&object), object)).collect()
+}
+
+/// The overlays come to what `interlock render` prints with the flags of the same meaning.
+#[test]
+fn overlays_are_what_is_rendered() {
+    let (cluster, _) = Interlock::shared();
+    let admin = cluster.admin();
+    let plain = Options::default();
+    let split = Options { layout: Layout::Split, ..plain.clone() };
+    let managed = Options { certificates: Certificates::CertManager, ..plain.clone() };
+    for (folder, options) in
+        [("base", &plain), ("overlays/split", &split), ("overlays/cert-manager", &managed)]
+    {
+        let built = by_name(kustomize(&admin, folder));
+        let rendered = by_name(install::objects(Part::All, options));
+        for (key, object) in &rendered {
+            similar_asserts::assert_eq!(built.get(key), Some(object), "{}: {}", folder, key);
+        }
+        assert_eq!(built.len(), rendered.len(), "{folder}");
+    }
+    let mut admins = install::objects(Part::All, &plain);
+    admins.push(install::rbac::packages_cluster_admin(&plain));
+    assert_eq!(by_name(kustomize(&admin, "overlays/packages-cluster-admin")), by_name(admins));
+}
+
+/// No field is unknown and every CEL expression compiles.
+#[test]
+fn the_api_server_takes_everything_strictly() {
+    let (cluster, _) = Interlock::shared();
+    let admin = cluster.admin();
+    let arguments =
+        ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", "-"];
+    for folder in ["base", "overlays/split", "overlays/packages-cluster-admin", "overlays/cert-manager"] {
+        let served: Vec<_> = kustomize(&admin, folder)
+            .into_iter()
+            .filter(|object| {
+                !object["apiVersion"].as_str().unwrap_or_default().starts_with("cert-manager.io/")
+            })
+            .collect();
+        let text = install::yaml(&served).unwrap();
+        let out = admin.kubectl_in(&arguments, &text).ok();
+        assert_eq!(out.lines().count(), served.len(), "{out}");
+    }
+    for flags in [&["--freeze=same-plan"][..], &["--watch-namespaces=a,b"]] {
+        for part in ["policies", "webhooks"] {
+            let text =
+                crate::support::interlock::interlock(&admin, &[&["render", part], flags].concat(), "").ok();
+            admin.kubectl_in(&arguments, &text).ok();
+        }
+    }
+}
+
+/// The API server's own type check of the policies finds nothing.
+#[test]
+fn policies_have_no_type_warnings() {
+    let (cluster, _) = Interlock::shared();
+    if !cluster.has_workloads() {
+        return;
+    }
+    let admin = cluster.admin();
+    for name in [install::policies::FREEZE, install::policies::PLAN_EXECUTION, install::policies::STATUS] {
+        let path = format!("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{name}");
+        let checked = wait_until("the policy is type-checked", Duration::from_secs(30), || {
+            let policy = admin.read(&path).ok();
+            let status = policy["status"].clone();
+            let done = status["observedGeneration"] == policy["metadata"]["generation"];
+            if done && status.get("typeChecking").is_some() { Ok(status) } else { Err(status.to_string()) }
+        });
+        assert!(checked["typeChecking"].get("expressionWarnings").is_none(), "{name}: {checked:#}");
+    }
+}
