@@ -236,7 +236,6 @@ impl Process {
             leadership: election.leadership(),
             metrics,
             synced: self.synced.clone(),
-            same_plan: options.freeze == admission::Freeze::SamePlan,
         };
         let leadership = context.leadership.clone();
         let stop = self.shutdown.lingering_token();

@@ -35,8 +35,6 @@ pub struct Context {
     pub leadership: watch::Receiver<Leadership>,
     /// Counts.
     pub metrics: Arc<Metrics>,
-    /// Whether a locked Instance's own plan may be restarted (`--freeze=same-plan`).
-    pub same_plan: bool,
 }
 
 /// Runs the controllers until `stop`; returns when nothing is being written any more.
@@ -54,7 +52,6 @@ pub async fn run(context: Context, stop: CancellationToken) {
         kinds,
         store: context.store,
         queue: context.queue,
-        same_plan: context.same_plan,
         leadership: context.leadership,
         books: instance::books::Books::default(),
         metrics: context.metrics,

@@ -72,8 +72,6 @@ pub struct Facts<'a> {
     pub created_whole: bool,
     /// The deletion, when there is one.
     pub deletion: Option<Deletion>,
-    /// Whether the freeze lets the same plan be restarted (`--freeze=same-plan`).
-    pub same_plan: bool,
     /// Looks a package up.
     pub package: &'a dyn Fn(&VersionRef<'_>) -> Option<Arc<Package>>,
     /// What admission would say to the spec that is there, compared with the basis.
@@ -181,6 +179,10 @@ fn names(facts: &Facts<'_>, plan: &str, entry: &PlanStatus) -> bool {
 }
 
 fn running_one(facts: &Facts<'_>, plan: &str, entry: &PlanStatus) -> Next {
+    if facts.plan == plan && facts.uid != entry.uid && uid::is_version_5(facts.uid) {
+        // The same plan, scheduled anew: by us below, or by admission with `--freeze=same-plan`.
+        return Next::Start { source: start_source(facts) };
+    }
     let anew = || Next::Schedule { plan: plan.to_owned(), source: Source::Spec };
     let Some(basis) = facts.basis else {
         // A run of KUDO's in progress: stamped and taken from its first step.
@@ -194,14 +196,8 @@ fn running_one(facts: &Facts<'_>, plan: &str, entry: &PlanStatus) -> Next {
         if facts.spec.hash() == basis.hash {
             return Next::Continue { source: Source::Spec };
         }
-    } else {
-        let restarted = facts.same_plan && facts.plan == plan && uid::is_version_5(facts.uid);
-        if restarted {
-            return Next::Start { source: start_source(facts) };
-        }
-        if stamp_holds {
-            return Next::PutBack { plan: plan.to_owned(), uid: entry.uid.clone() };
-        }
+    } else if stamp_holds {
+        return Next::PutBack { plan: plan.to_owned(), uid: entry.uid.clone() };
     }
     // The spec that the run started with is lost.
     match (facts.refusal)() {

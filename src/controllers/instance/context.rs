@@ -34,8 +34,6 @@ pub struct Context {
     pub client: Client,
     /// Events on Instances.
     pub events: Events,
-    /// Whether a locked Instance's own plan may be restarted (`--freeze=same-plan`).
-    pub same_plan: bool,
     /// Whether this process leads.
     pub leadership: watch::Receiver<Leadership>,
     /// What status was last known to say.

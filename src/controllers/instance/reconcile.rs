@@ -133,7 +133,6 @@ fn decide(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'static>>) 
         finalizer: subject.has_finalizer(),
         created_whole: package.as_ref().is_some_and(|p| subject.created_whole(p)),
         deletion,
-        same_plan: ctx.same_plan,
         package: &|version| ctx.package(version),
         refusal: &|| refusal::refusal(ctx, subject, stamped),
     })

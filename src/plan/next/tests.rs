@@ -21,7 +21,6 @@ struct World {
     finalizer: bool,
     stampable: bool,
     deletion: Option<Deletion>,
-    same_plan: bool,
     refusal: Option<Refusal>,
     packages: BTreeMap<String, Arc<Package>>,
 }
@@ -70,7 +69,6 @@ impl World {
             finalizer: true,
             stampable: true,
             deletion: None,
-            same_plan: false,
             refusal: None,
             packages: [package("v1", &PLANS), package("v2", &PLANS)]
                 .into_iter()
@@ -163,11 +161,6 @@ impl World {
         self
     }
 
-    fn same_plan(mut self) -> Self {
-        self.same_plan = true;
-        self
-    }
-
     fn without_package(mut self) -> Self {
         self.packages.clear();
         self
@@ -207,7 +200,6 @@ impl World {
             stampable: self.stampable,
             created_whole: self.whole,
             deletion: self.deletion,
-            same_plan: self.same_plan,
             package: &|version| self.packages.get(version.name.as_ref()).cloned(),
             refusal: &|| self.refusal.clone(),
         })
@@ -316,11 +308,13 @@ use Source::{Spec, Stamp as Stamped};
 #[case::put_back_over_another_plan(
     World::settled().running("backup", V5).scheduled("audit", V4),
     Next::PutBack { plan: "backup".to_owned(), uid: V5.to_owned() })]
-#[case::put_back_over_another_uid_in_strict_mode(
-    World::settled().running("backup", "r").scheduled("backup", V5),
-    Next::PutBack { plan: "backup".to_owned(), uid: "r".to_owned() })]
-#[case::restarted_in_same_plan_mode(
-    World::settled().same_plan().running("backup", "r").scheduled("backup", V5), Next::Start { source: Stamped })]
+#[case::put_back_over_another_uid(
+    World::settled().running("backup", V5).scheduled("backup", V4),
+    Next::PutBack { plan: "backup".to_owned(), uid: V5.to_owned() })]
+#[case::scheduled_anew(
+    World::settled().running("backup", "r").scheduled("backup", V5), Next::Start { source: Stamped })]
+#[case::scheduled_anew_on_a_run_of_an_older_kudo(
+    World::settled().no_basis().running("deploy", V4).scheduled("deploy", V5), Next::Start { source: Stamped })]
 #[case::not_put_back_when_the_stamp_is_lost(
     World::settled().stamp_lost().running("backup", V5), schedule("backup", Spec))]
 #[case::a_run_of_an_older_kudo_is_taken_from_its_first_step(
@@ -394,5 +388,46 @@ fn a_refused_spec_is_never_scheduled() {
             !matches!(next, Next::Schedule { source: Spec, .. } | Next::Create | Next::Adopt),
             "{next:?}"
         );
+    }
+}
+
+/// Every step that only writes the Instance must lead somewhere: doing what is said never leads
+/// back to the same saying.
+#[rstest]
+#[case::older_kudo(World::fresh().stamp_lost().running("deploy", V4).scheduled("deploy", V4))]
+#[case::older_kudo_unnamed(World::fresh().stamp_lost().running("deploy", V4))]
+#[case::stamp_lost(World::settled().stamp_lost().running("backup", V4))]
+#[case::stamp_lost_and_edited(World::settled().edited(&[("A", "2")]).stamp_lost().running("backup", V4))]
+#[case::put_back(World::settled().running("backup", V4).scheduled("audit", V5))]
+#[case::drift(World::settled().edited(&[("A", "2")]))]
+#[case::drift_without_room(World::settled().edited(&[("A", "2")]).without_room())]
+#[case::created(World::fresh().stamp_lost().half_created())]
+#[case::created_without_room(World::fresh().without_room().half_created())]
+#[case::no_uid(World::settled().scheduled("backup", ""))]
+#[case::deleted(World::settled().deleted(false, 0))]
+fn a_written_step_is_not_asked_for_again(#[case] mut world: World) {
+    let mut said = Vec::new();
+    loop {
+        let next = world.next();
+        assert!(!said.contains(&next), "{next:?} again");
+        match &next {
+            Next::Schedule { plan, source } => {
+                if *source == Spec && world.stampable {
+                    world = world.stamped_as_spec();
+                }
+                world = world.scheduled(&plan.clone(), "0b0a2e0c-1111-5222-8333-444455556666");
+            }
+            Next::Create => {
+                world.whole = true;
+                if world.stampable {
+                    world = world.stamped_as_spec();
+                }
+                world = world.scheduled("deploy", V5);
+            }
+            Next::PutBack { plan, uid } => world = world.scheduled(&plan.clone(), &uid.clone()),
+            Next::Start { .. } | Next::Continue { .. } => return,
+            other => panic!("{other:?}"),
+        }
+        said.push(next);
     }
 }
