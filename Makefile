@@ -1,4 +1,4 @@
-# The commands of this project; each says what it lacks. See CONTRIBUTING in README.md.
+# The commands of this project; each says which tool it lacks.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
