@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::support::{
-    Cluster, Interlock, block_on, free_port, interlock::apply_installation, wait_for, wait_until,
+    Cluster, Interlock, announce, block_on, count, free_port, interlock::apply_installation, wait_for,
+    wait_until,
 };
 
 const CAP: Duration = Duration::from_secs(30);
@@ -122,29 +123,29 @@ fn a_secret_deleted_or_spoiled_under_it_costs_no_call() {
     assert_eq!(process.ops("/readyz").map(|(code, _)| code), Some(200));
 }
 
-/// Exchanges of the CA: the short form, and that of `make soak`.
-fn rotations() -> usize {
-    if std::env::var_os("INTERLOCK_SOAK").is_some() { 100 } else { 3 }
-}
-
 #[test]
 fn authorities_that_come_and_go_cost_no_call() {
     let cluster = cluster();
     // The CA of another test would live for years.
     let _ = cluster.admin().delete(SECRET);
     let process = Interlock::install(&cluster, &["--cert-lifetime=3s", "--ca-lifetime=6s"]);
+    let rotations = count(3, 100);
     let (mut authorities, mut leaves) = (BTreeSet::new(), BTreeSet::new());
     let (failures, calls) = calls_while(&cluster, || {
-        let cap = CAP * u32::try_from(rotations()).unwrap();
+        let cap = CAP * u32::try_from(rotations).unwrap();
         wait_for("CAs and leaves have been exchanged", cap, || {
             let data = secret(&cluster)["data"].clone();
             authorities.insert(data["ca.crt"].to_string());
             leaves.insert(data["tls.crt"].to_string());
-            authorities.len() > rotations()
+            authorities.len() > rotations
         });
     });
     assert!(failures.is_empty(), "{failures:?}");
-    eprintln!("{} CAs, {} leaves, {calls} calls, 0 failed", authorities.len(), leaves.len());
+    announce(&format!(
+        "counted: {} CAs, {} leaves, {calls} calls, 0 failed",
+        authorities.len(),
+        leaves.len()
+    ));
     assert!(leaves.len() > authorities.len());
     drop(process);
 }

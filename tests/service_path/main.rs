@@ -6,6 +6,6 @@
 #[allow(dead_code, unused_imports, reason = "each test binary uses a part of the harness")]
 mod support;
 
-mod availability;
 mod ground;
 mod replicas;
+mod rotation;

@@ -1,4 +1,4 @@
-//! Two replicas behind the rendered Service, under load: restarts and rotations cost no call.
+//! Two replicas behind the rendered Service, under load: exchanges of the CA cost no call.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -6,20 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use http::Request;
-use interlock::api::meta;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::support::{Cluster, Namespace, block_on, service_path, wait_for, wait_until};
+use crate::support::{Cluster, Namespace, announce, block_on, count, service_path, wait_for, wait_until};
 
 const CAP: Duration = Duration::from_secs(60);
 const CALLERS: usize = 8;
 const SECRET: &str = "/api/v1/namespaces/interlock-system/secrets/interlock-certificate";
-
-/// Repetitions: the short form, and that of `make soak`.
-fn repetitions(short: usize, long: usize) -> usize {
-    if std::env::var_os("INTERLOCK_SOAK").is_some() { long } else { short }
-}
 
 /// An Instance that can be changed.
 fn instance(ns: &Namespace<'_>) {
@@ -127,28 +121,6 @@ fn ready(cluster: &Cluster) -> Namespace<'_> {
 }
 
 #[test]
-fn graceful_restarts_cost_no_call() {
-    if !service_path::inside() {
-        return;
-    }
-    let cluster = service_path::cluster();
-    let installation = service_path::install(&cluster, 2, &["--shutdown-delay=2s"]);
-    let ns = ready(&cluster);
-    let (load, rate) = half_load(&ns);
-    let restarts = repetitions(5, 20);
-    for i in 0..restarts {
-        let replica = &installation.replicas[i % 2];
-        assert_eq!(replica.terminate(), Some(0), "a clean stop");
-        replica.start();
-        replica.await_ready();
-        // Before the other goes.
-        service_path::await_endpoints(&cluster.admin(), meta::NAMESPACE, meta::install::SERVICE, 2);
-    }
-    let calls = load.end();
-    println!("{restarts} restarts at half of {rate:.0} dry-run updates/s: {calls} calls, 0 failed");
-}
-
-#[test]
 fn rotations_cost_no_call() {
     if !service_path::inside() {
         return;
@@ -157,7 +129,7 @@ fn rotations_cost_no_call() {
     let _installation = service_path::install(&cluster, 2, &["--cert-lifetime=3s", "--ca-lifetime=6s"]);
     let ns = ready(&cluster);
     let (load, rate) = half_load(&ns);
-    let rotations = repetitions(3, 100);
+    let rotations = count(3, 100);
     for _ in 0..rotations {
         let authority = || cluster.admin().read(SECRET).ok()["data"]["ca.crt"].clone();
         let before = authority();
@@ -166,7 +138,7 @@ fn rotations_cost_no_call() {
         });
     }
     let calls = load.end();
-    println!(
-        "{rotations} rotations of the CA at half of {rate:.0} dry-run updates/s: {calls} calls, 0 failed"
-    );
+    announce(&format!(
+        "counted: {rotations} exchanges of the CA, {calls} dry-run updates at half of {rate:.0}/s, 0 failed"
+    ));
 }
