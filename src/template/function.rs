@@ -109,6 +109,18 @@ pub(super) fn find(name: &str) -> Lookup {
     if sprig::UNSUPPORTED.contains(&name) { Lookup::Unsupported } else { Lookup::Unknown }
 }
 
+/// Names of all functions.
+#[cfg(test)]
+pub(super) fn names() -> Vec<&'static str> {
+    sprig::FAMILIES
+        .iter()
+        .copied()
+        .chain([builtins::FUNCTIONS])
+        .flatten()
+        .map(|function| function.name)
+        .collect()
+}
+
 /// Arguments of declared types, read without a second check.
 pub(super) mod arg {
     use std::rc::Rc;

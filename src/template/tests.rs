@@ -1,7 +1,9 @@
 //! The language as a whole; the families of functions are compared with Go in
 //! `tests/data/template`.
 
+mod bounds;
 mod go_cases;
+mod packages;
 
 use rstest::rstest;
 
@@ -57,4 +59,33 @@ fn renders(#[case] text: &str, #[case] want: &str) {
 )]
 fn refuses(#[case] text: &str, #[case] want: &str) {
     assert_eq!(render(text), Err(want.to_owned()));
+}
+
+#[test]
+fn what_a_template_reads_is_known_from_its_text() {
+    let text = "{{ .Name }}{{ if .Params.A }}\n{{ range .Params.L }}{{ .Params.NOT }}{{ $.Params.B | quote }}{{ end }}{{ end }}{{ (index .Pipes.pod 0) }}{{ .Params.A }}";
+    let reads = Template::parse("f", text).expect("it parses").reads();
+    let names = |map: &std::collections::BTreeMap<String, super::Place>| {
+        map.iter().map(|(name, place)| format!("{name}@{place}")).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&reads.params), ["A@1:24", "B@2:42", "L@2:16"]);
+    assert_eq!(names(&reads.pipes), ["pod@2:96"]);
+    assert_eq!(names(&reads.roots), ["Name@1:3"]);
+}
+
+#[rstest]
+#[case("a: 1\n---\nb: 2\n", r#"[{"a":1},{"b":2}]"#)]
+#[case("---\na: 1\n---\n# nothing\n---\n\n---\nb: 2", r#"[{"a":1},{"b":2}]"#)]
+#[case("a: |\n  x\n---\nb: |\n  y\n", r#"[{"a":"x"},{"b":"y\n"}]"#)]
+#[case("", "[]")]
+#[case("\n  \n", "[]")]
+fn documents(#[case] text: &str, #[case] want: &str) {
+    let values = super::yaml::documents(text).expect("it is YAML");
+    assert_eq!(serde_json::Value::from(values).to_string(), want);
+}
+
+#[test]
+fn an_error_in_a_document_has_its_line_in_the_whole_text() {
+    let error = super::yaml::documents("a: 1\n---\nb: 2\nc: [\n").expect_err("it is not YAML");
+    assert!(error.line >= 4, "{error}");
 }

@@ -5,6 +5,6 @@ mod read;
 mod scalar;
 mod write;
 
-pub use read::{YamlError, documents, read};
+pub use read::{YamlError, YamlProblem, documents, read};
 pub(super) use write::Doc;
 pub use write::write;

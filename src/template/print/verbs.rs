@@ -282,12 +282,11 @@ impl Printer<'_> {
     fn unicode(&mut self, number: i64) -> Printed {
         let width = self.flags.precision.unwrap_or(4).max(4);
         let mut text = format!("U+{number:0width$X}");
-        if self.flags.sharp {
-            if let Some(c) =
+        if self.flags.sharp
+            && let Some(c) =
                 u32::try_from(number).ok().and_then(char::from_u32).filter(|&c| utf8::is_print(c))
-            {
-                text.push_str(&format!(" '{c}'"));
-            }
+        {
+            text.push_str(&format!(" '{c}'"));
         }
         self.pad_without_zeros(text.as_bytes())
     }
@@ -324,11 +323,11 @@ impl Printer<'_> {
             body = with_point(&body, verb, precision);
         }
         if flags.plus || sign != '+' {
-            if let (true, false, Some(width)) = (flags.zero, flags.minus, flags.width) {
-                if width > body.len() + 1 {
-                    let zeros = "0".repeat(width - body.len() - 1);
-                    return self.push(format!("{sign}{zeros}{body}").as_bytes());
-                }
+            if let (true, false, Some(width)) = (flags.zero, flags.minus, flags.width)
+                && width > body.len() + 1
+            {
+                let zeros = "0".repeat(width - body.len() - 1);
+                return self.push(format!("{sign}{zeros}{body}").as_bytes());
             }
             return self.pad(format!("{sign}{body}").as_bytes());
         }

@@ -208,7 +208,7 @@ fn constraint(text: &str) -> Result<Constraint, Failure> {
     let is_x = |part: &str| matches!(part, "x" | "X" | "*");
     let is_part =
         |part: &&str| is_x(part) || (!part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
-    if parts.len() > 3 || !parts.iter().all(|part| is_part(&part)) {
+    if parts.len() > 3 || !parts.iter().all(is_part) {
         return Err(improper());
     }
     let mut found = (false, false, false);

@@ -357,10 +357,11 @@ enum Resolved<'s> {
 
 /// A float on its way through JSON text, where Go's reader makes an integer of an integral one.
 fn float(value: f64) -> Option<Number> {
-    if value.fract() == 0.0 && value.abs() < 1e21 {
-        if let Ok(integer) = format!("{value}").parse::<i64>() {
-            return Some(integer.into());
-        }
+    if value.fract() == 0.0
+        && value.abs() < 1e21
+        && let Ok(integer) = format!("{value}").parse::<i64>()
+    {
+        return Some(integer.into());
     }
     Number::from_f64(value)
 }

@@ -44,10 +44,10 @@ fn number(text: &str) -> Scalar {
     if let Ok(value) = parse_uint(&plain, 0) {
         return Scalar::Uint(value);
     }
-    if is_yaml_float(&plain) {
-        if let Ok(value) = parse_float(&plain) {
-            return Scalar::Float(value);
-        }
+    if is_yaml_float(&plain)
+        && let Ok(value) = parse_float(&plain)
+    {
+        return Scalar::Float(value);
     }
     Scalar::Text
 }
@@ -77,7 +77,7 @@ pub(super) fn is_timestamp(text: &str) -> bool {
     }
     let date_end = text.find(['T', 't', ' ']).unwrap_or(text.len());
     let (date, time) = text.split_at(date_end);
-    let parts: Vec<Option<u32>> = date.split('-').map(|part| small(part)).collect();
+    let parts: Vec<Option<u32>> = date.split('-').map(small).collect();
     let date_fits = match parts.as_slice() {
         [Some(year), Some(month), Some(day)] => {
             (1..=12).contains(month) && (1..=days_in_month(*year, *month)).contains(day)
@@ -94,7 +94,7 @@ fn small(text: &str) -> Option<u32> {
 
 fn days_in_month(year: u32, month: u32) -> u32 {
     match month {
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
         2 => 28,
         4 | 6 | 9 | 11 => 30,
         _ => 31,

@@ -294,7 +294,7 @@ fn is_base60(text: &str) -> bool {
         [tens, ones] => (b'0'..=b'5').contains(tens) && ones.is_ascii_digit(),
         _ => false,
     };
-    first && !rest.is_empty() && rest.iter().all(|part| in_range(&part)) && digits(fraction)
+    first && !rest.is_empty() && rest.iter().all(in_range) && digits(fraction)
 }
 
 /// What the emitter may do with a scalar: `analyze_scalar`.
