@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::admission::snapshot::Snapshot;
 use crate::admission::view::View;
-use crate::admission::{Answer, Config, Door, Freeze, Patience, Record, answer};
+use crate::admission::{Answer, Config, Door, Patience, Record, answer};
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
 use crate::template::yaml;
@@ -36,14 +36,6 @@ impl Operation {
             Self::Delete => "DELETE",
         }
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FreezeFlag {
-    /// No change of a locked Instance.
-    Strict,
-    /// As KUDO: the running plan may be restarted.
-    SamePlan,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -75,7 +67,7 @@ pub struct Arguments {
     user: String,
     /// What is frozen while a plan runs.
     #[arg(long, value_enum, default_value = "strict")]
-    freeze: FreezeFlag,
+    freeze: super::FreezeFlag,
     /// The bookkeeping user, the only one that admission skips.
     #[arg(long, value_name = "NAME", default_value = meta::CONTROLLER_USER)]
     controller_user: String,
@@ -144,13 +136,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<Verdict> {
     for object in &objects {
         view.add(object, &namespace)?;
     }
-    let config = Config {
-        controller_user: arguments.controller_user.clone(),
-        freeze: match arguments.freeze {
-            FreezeFlag::Strict => Freeze::Strict,
-            FreezeFlag::SamePlan => Freeze::SamePlan,
-        },
-    };
+    let config =
+        Config { controller_user: arguments.controller_user.clone(), freeze: arguments.freeze.into() };
     let review = review(operation, &arguments.user, object, old)?;
     both_doors(review, &view, &config)
 }

@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::admission::Freeze;
 use crate::api::object::NamespacedName;
 use crate::telemetry::build;
 
@@ -40,6 +41,24 @@ pub fn main() -> ExitCode {
         Command::Render(arguments) => render::main(*arguments),
         Command::Package(arguments) => package::main(*arguments),
         Command::Check(arguments) => check::main(*arguments),
+    }
+}
+
+/// How strictly a locked Instance is frozen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FreezeFlag {
+    /// No change of the spec while a plan is scheduled or runs.
+    Strict,
+    /// As KUDO: a change that triggers the running plan restarts it.
+    SamePlan,
+}
+
+impl From<FreezeFlag> for Freeze {
+    fn from(flag: FreezeFlag) -> Self {
+        match flag {
+            FreezeFlag::Strict => Self::Strict,
+            FreezeFlag::SamePlan => Self::SamePlan,
+        }
     }
 }
 

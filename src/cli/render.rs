@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 
-use crate::admission::Freeze;
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::install::{self, Certificates, Endpoint, Layout, Options, Part};
@@ -29,14 +28,6 @@ enum What {
     All,
     /// The kustomize base and overlays, into the folder --into.
     Kustomize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FreezeFlag {
-    /// No change of a locked Instance.
-    Strict,
-    /// As KUDO: the running plan may be restarted.
-    SamePlan,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -82,7 +73,7 @@ pub struct Arguments {
     ca_bundle: Option<PathBuf>,
     /// How strictly an Instance is frozen while a plan runs.
     #[arg(long, value_enum, default_value = "strict")]
-    freeze: FreezeFlag,
+    freeze: super::FreezeFlag,
     /// Namespaces to look after, separated by commas; all by default.
     #[arg(long, value_delimiter = ',')]
     watch_namespaces: Vec<String>,
@@ -149,10 +140,7 @@ fn options(arguments: Arguments) -> anyhow::Result<Options> {
             .packages_service_account
             .unwrap_or_else(|| NamespacedName::new(&*a.namespace, meta::PACKAGES_SERVICE_ACCOUNT)),
         namespace: a.namespace,
-        freeze: match a.freeze {
-            FreezeFlag::Strict => Freeze::Strict,
-            FreezeFlag::SamePlan => Freeze::SamePlan,
-        },
+        freeze: a.freeze.into(),
         watch_namespaces: a.watch_namespaces,
         layout: match a.layout {
             LayoutFlag::Together => Layout::Together,

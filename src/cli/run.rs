@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::admission::Freeze;
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::cluster::lease::Timing;
@@ -32,15 +31,6 @@ pub enum CertMode {
     Builtin,
     /// tls.crt and tls.key in --cert-dir, as cert-manager or a person puts them there.
     Files,
-}
-
-/// How strictly a locked Instance is frozen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FreezeFlag {
-    /// No change of spec while a plan runs.
-    Strict,
-    /// As KUDO: a change that triggers the running plan restarts it.
-    SamePlan,
 }
 
 /// Flags of `interlock run`.
@@ -104,7 +94,7 @@ pub struct Arguments {
     packages_service_account: String,
     /// How strictly an Instance is frozen while a plan runs.
     #[arg(long, env = "INTERLOCK_FREEZE", value_enum, default_value = "strict")]
-    freeze: FreezeFlag,
+    freeze: super::FreezeFlag,
     /// Namespaces to look after, separated by commas; all by default.
     #[arg(long, env = "INTERLOCK_WATCH_NAMESPACES", value_delimiter = ',')]
     watch_namespaces: Vec<String>,
@@ -236,10 +226,7 @@ fn options(arguments: Arguments) -> Result<Options, String> {
         controller_user: a.controller_user,
         packages: service_account(&a.packages_service_account, &a.namespace)?,
         namespace: a.namespace,
-        freeze: match a.freeze {
-            FreezeFlag::Strict => Freeze::Strict,
-            FreezeFlag::SamePlan => Freeze::SamePlan,
-        },
+        freeze: a.freeze.into(),
         watch_namespaces: a.watch_namespaces,
         lease: LeaseOptions {
             name: a.leader_election_id,
