@@ -407,9 +407,9 @@ pub struct Step {
     schema = "derived",
     printcolumn = r#"{"name": "OperatorVersion", "type": "string", "description": "The OperatorVersion to run.", "jsonPath": ".spec.operatorVersion.name"}"#,
     printcolumn = r#"{"name": "Plan", "type": "string", "description": "The plan that is scheduled or runs now.", "jsonPath": ".spec.planExecution.planName"}"#,
-    printcolumn = r#"{"name": "Status", "type": "string", "description": "Where that plan stands.", "jsonPath": ".status.conditions[?(@.type==\"PlanRunning\")].reason"}"#,
+    printcolumn = r#"{"name": "Status", "type": "string", "description": "Why it is ready or not, among it how its plan stands.", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].reason"}"#,
     printcolumn = r#"{"name": "Ready", "type": "string", "description": "Whether everything that the Instance asks for is there.", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"}"#,
-    printcolumn = r#"{"name": "Reason", "type": "string", "description": "Why it is ready or not.", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name": "Running", "type": "string", "description": "Whether a plan runs.", "jsonPath": ".status.conditions[?(@.type==\"PlanRunning\")].status", "priority": 1}"#,
     printcolumn = r#"{"name": "Drift", "type": "string", "description": "Whether the spec differs from what was carried out.", "jsonPath": ".status.conditions[?(@.type==\"SpecDrift\")].status", "priority": 1}"#,
     printcolumn = r#"{"name": "Stalled", "type": "string", "description": "Whether an error keeps a plan from going on.", "jsonPath": ".status.conditions[?(@.type==\"Stalled\")].status", "priority": 1}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
