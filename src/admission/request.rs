@@ -84,7 +84,7 @@ fn subject<'a>(review: &'a Review<'a>) -> Result<Subject<'a>, Refusal> {
         return Err(unknown(format!(
             "this webhook decides on {} only, not on {:?}",
             meta::KUDO_API_VERSION,
-            format!("{}/{}", kind.group, kind.version)
+            format!("{}/{}, Kind={}", kind.group, kind.version, kind.kind)
         )));
     }
     match (kind.kind.as_str(), review.sub_resource.as_deref().unwrap_or_default()) {

@@ -25,6 +25,25 @@ macro_rules! rules {
     };
 }
 
+impl Rule {
+    /// Whether what it refuses now may be allowed later, though the request stays as it is: it
+    /// waits for a plan or a deletion to end, or for what is not there yet.
+    pub fn passes(self) -> bool {
+        matches!(
+            self,
+            Self::PlanRunning
+                | Self::PlanCancel
+                | Self::PlanOverride
+                | Self::FinalizerKept
+                | Self::InstanceDeleting
+                | Self::SpecDrift
+                | Self::VersionMissing
+                | Self::VersionFrozen
+                | Self::VersionInUse
+        )
+    }
+}
+
 rules! {
     /// The spec is frozen while a plan is scheduled or runs.
     PlanRunning = "plan-running",

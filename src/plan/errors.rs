@@ -1,6 +1,7 @@
 //! How a task fails: for now or for good, with KUDO's texts and event reasons.
 
 use crate::api::object::ObjectKey;
+use crate::api::rule::Rule;
 use crate::effect::ApiFailure;
 use crate::plan::task::BuildError;
 
@@ -129,13 +130,21 @@ enum Judgement {
 
 /// Repeating a request cannot mend 405 (the kind does not take it), 413 (too large), 415 (no
 /// such patch) and 422 (invalid, or a field that cannot change). Rights (401, 403), a version
-/// skew (400) and load can change under a run.
+/// skew (400) and load can change under a run, and so can what our own rules refuse for now: a
+/// template that touches a locked Instance is refused like everybody, and its step waits.
 fn judge(failure: &ApiFailure) -> Judgement {
     match failure.code {
+        422 if Rule::ALL.iter().any(|rule| rule.passes() && names(failure, *rule)) => Judgement::Transient,
         405 | 413 | 415 | 422 => Judgement::Permanent,
         403 if failure.namespace_terminating => Judgement::NamespaceGoes,
         _ => Judgement::Transient,
     }
+}
+
+/// Whether a refusal is by this rule: webhook and policies name it in brackets.
+fn names(failure: &ApiFailure, rule: Rule) -> bool {
+    let mut parts = failure.message.split('[').skip(1);
+    parts.any(|part| part.strip_prefix(rule.id()).is_some_and(|rest| rest.starts_with(']')))
 }
 
 /// Whether a write failed because the object is not what it was when the write was decided:
@@ -158,6 +167,25 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    /// 422 ends a run, unless one of our own rules says that it is for now.
+    #[rstest]
+    #[case(422, "Deployment.apps \"x\" is invalid: spec.selector: field is immutable", true)]
+    #[case(
+        422,
+        "admission webhook \"w\" denied the request: the spec is frozen [plan-running]\n  a: b",
+        false
+    )]
+    #[case(422, "ValidatingAdmissionPolicy 'p' denied request: Instance a/b: frozen [plan-override]", false)]
+    #[case(422, "denied the request: OperatorVersion a/b is not found [version-missing]", false)]
+    #[case(422, "denied the request: unknown parameter [parameter-unknown]", true)]
+    #[case(422, "spec.x[0] [plan-runningx] [plan-running", true)]
+    #[case(403, "denied the request: it is used [version-in-use]", false)]
+    fn what_ends_a_run(#[case] code: u16, #[case] message: &str, #[case] ends: bool) {
+        let (reason, message) = ("Invalid".to_owned(), message.to_owned());
+        let failure = ApiFailure { code, reason, message, namespace_terminating: false };
+        assert_eq!(matches!(judge(&failure), Judgement::Permanent), ends);
+    }
 
     #[rstest]
     #[case(Request::Get, 409, "Conflict", "", false)]
