@@ -6,6 +6,7 @@
 #[allow(dead_code, unused_imports, reason = "each test binary uses a part of the harness")]
 mod support;
 
+mod bypass;
 mod drift;
 mod ground;
 mod installed;
@@ -14,4 +15,5 @@ mod manifests;
 mod packages;
 mod plans;
 mod process;
+mod stamps;
 mod wire;

@@ -1,0 +1,249 @@
+//! Stamps of every size: none makes a write fail that the API server alone would take, and a run
+//! goes on from them.
+//!
+//! What the API server alone says is asked with the bookkeeping user, which admission skips.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use base64::Engine as _;
+use interlock::api::meta;
+use interlock::api::stamp::{Envelope, Kept, SpecHash};
+use interlock::plan::keep;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::support::{Client, Cluster, Interlock, Namespace, announce, wait_until};
+
+const CAP: Duration = Duration::from_secs(120);
+const PACKAGE: &str = include_str!("stamps/operatorversion.yaml");
+const KB: usize = 1024;
+
+/// Kilobytes of the specs: the short list, and that of `make soak`.
+fn sizes() -> &'static [usize] {
+    match std::env::var_os("INTERLOCK_SOAK") {
+        None => &[1, 31, 33, 200],
+        Some(_) => &[1, 8, 31, 33, 64, 100, 128, 200, 250, 400, 700, 1000, 1400],
+    }
+}
+
+/// Printable text that does not shrink much; another one for each seed.
+fn noise(length: usize, seed: u64) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    (0..length)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            char::from(LETTERS[usize::try_from(state >> 58).unwrap()])
+        })
+        .collect()
+}
+
+fn sha256(text: &str) -> String {
+    use sha2::Digest as _;
+    sha2::Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A namespace with the package.
+struct Ground<'a> {
+    ns: Namespace<'a>,
+    user: Client,
+    /// The API server alone.
+    bare: Client,
+}
+
+/// The ways that a manifest takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Apply,
+    ServerSideApply,
+    CreateAndMergePatch,
+    CreateAndPut,
+}
+
+impl<'a> Ground<'a> {
+    fn new(cluster: &'a Cluster) -> Self {
+        let ns = cluster.namespace("stamps");
+        let user = ns.user("alice");
+        user.apply(PACKAGE);
+        ns.bind(meta::CONTROLLER_USER, "ClusterRole", "cluster-admin");
+        let bare = cluster.user("interlock", &[]).within(ns.name());
+        Self { ns, user, bare }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.ns.path(meta::KUDO_API_VERSION, "instances", name)
+    }
+
+    fn manifest(&self, name: &str, blob: &str, gated: bool) -> Value {
+        json!({
+            "apiVersion": meta::KUDO_API_VERSION, "kind": "Instance",
+            "metadata": {"name": name, "namespace": self.ns.name()},
+            "spec": {"operatorVersion": {"name": "large-0.1.0"},
+                "parameters": {"BLOB": blob, "GATED": gated.to_string()}},
+        })
+    }
+
+    /// Sends a manifest; what was said where it was refused. On the way of a new object, or of
+    /// one that is there; `dry` changes nothing.
+    fn send(
+        &self,
+        client: &Client,
+        way: Way,
+        object: &Value,
+        found: Option<&Value>,
+        dry: bool,
+    ) -> Result<(), String> {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let (path, suffix) = (self.path(name), if dry { "?dryRun=All" } else { "" });
+        let kubectl = |arguments: &[&str]| {
+            let dry = if dry { &["--dry-run=server"][..] } else { &[] };
+            let out = client.kubectl_in(&[arguments, dry].concat(), &object.to_string());
+            if out.code == 0 { Ok(()) } else { Err(out.stderr) }
+        };
+        let answer = match (way, found) {
+            (Way::Apply, _) => return kubectl(&["apply", "-f", "-"]),
+            (Way::ServerSideApply, _) => return kubectl(&["apply", "--server-side", "-f", "-"]),
+            (_, None) => client.post(&format!("{}{suffix}", self.path("")), object),
+            (Way::CreateAndMergePatch, _) => {
+                client.merge_patch(&format!("{path}{suffix}"), &json!({"spec": object["spec"]}))
+            }
+            (Way::CreateAndPut, Some(found)) => {
+                let mut object = object.clone();
+                object["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"].clone();
+                client.put(&format!("{path}{suffix}"), &object)
+            }
+        };
+        if (200..300).contains(&answer.code) { Ok(()) } else { Err(answer.to_string()) }
+    }
+
+    #[track_caller]
+    fn await_carried_out(&self, name: &str, plan: &str, blob: &str) -> Value {
+        let digest = sha256(blob);
+        wait_until(&format!("{name}: plan {plan} is COMPLETE and its stamp settled"), CAP, || {
+            let found = self.user.read(&self.path(name)).ok();
+            let idle = found["spec"]["planExecution"]["planName"].as_str().unwrap_or("").is_empty();
+            let complete = found["status"]["planStatus"][plan]["status"] == "COMPLETE";
+            let child = self.user.read(&self.ns.path("v1", "configmaps", &format!("{name}-after")));
+            let carried_out = child.body["data"]["digest"] == digest;
+            if idle && complete && carried_out { Ok(found) } else { Err(summary(&found)) }
+        })
+    }
+
+    /// The Secrets that keep specs of an Instance.
+    fn secrets(&self, found: &Value) -> Vec<Value> {
+        let list = self.ns.path("v1", "secrets", "");
+        let all = self.user.read(&format!("{list}?fieldSelector=type%3Dinterlock.dev/spec")).ok();
+        let own =
+            |secret: &&Value| secret["metadata"]["ownerReferences"][0]["uid"] == found["metadata"]["uid"];
+        all["items"].as_array().into_iter().flatten().filter(own).cloned().collect()
+    }
+
+    /// The stamp is where it belongs, and says what the spec says; whether it is inline.
+    #[track_caller]
+    fn assert_stamped(&self, found: &Value, size: usize) -> bool {
+        let annotations = found["metadata"]["annotations"].as_object().expect("annotations");
+        let text = annotations[meta::LAST_APPLIED_SPEC].as_str().expect("a stamp");
+        let envelope = Envelope::parse(text).expect("a stamp that can be read");
+        let total: usize = annotations.iter().map(|(k, v)| k.len() + v.as_str().unwrap().len()).sum();
+        let blob = found["spec"]["parameters"]["BLOB"].as_str().unwrap();
+        assert_eq!(envelope.uid.as_deref(), found["metadata"]["uid"].as_str());
+        assert!(envelope.previous.is_none(), "nothing is owed: {}", summary(found));
+        // What no stamp refers to any more goes after the write that says so.
+        let secrets = wait_until("one spec at most is kept in Secrets", CAP, || {
+            let secrets = self.secrets(found);
+            let specs: BTreeSet<_> = secrets.iter().filter_map(of_spec).collect();
+            let wanted = usize::from(envelope.kept.inline().is_none());
+            if specs.len() == wanted { Ok(secrets) } else { Err(format!("{specs:?}")) }
+        });
+        match &envelope.kept {
+            Kept::Inline { spec } => {
+                assert!(size <= 32 * KB && total <= 192 * KB, "{size} bytes inline, {total} in all");
+                assert_eq!(spec.hash(), envelope.hash);
+                assert_eq!(spec.parameters.get("BLOB").map(AsRef::as_ref), Some(blob));
+                assert!(secrets.is_empty(), "{} Secrets beside an inline stamp", secrets.len());
+            }
+            Kept::Elsewhere => {
+                let room = total + size > 192 * KB;
+                assert!(size > 32 * KB || room, "{size} bytes not inline, {total} in all");
+                self.assert_kept(found, &envelope.hash, blob, secrets);
+            }
+        }
+        matches!(envelope.kept, Kept::Inline { .. })
+    }
+
+    #[track_caller]
+    fn assert_kept(&self, found: &Value, hash: &SpecHash, blob: &str, mut secrets: Vec<Value>) {
+        secrets.sort_by_key(|secret| secret["metadata"]["name"].to_string());
+        let (name, uid) = (&found["metadata"]["name"], &found["metadata"]["uid"]);
+        let parts: Vec<Vec<u8>> = secrets
+            .iter()
+            .enumerate()
+            .map(|(i, secret)| {
+                let named = keep::secret_name(name.as_str().unwrap(), uid.as_str().unwrap(), hash, i);
+                assert_eq!(secret["metadata"]["name"], named, "no Secret of another spec is left");
+                let data = secret["data"]["spec.json.gz"].as_str().expect("its data");
+                base64::engine::general_purpose::STANDARD.decode(data).expect("base64")
+            })
+            .collect();
+        let spec = keep::unpack(&parts, hash).expect("the spec of that hash");
+        assert_eq!(spec.parameters.get("BLOB").map(AsRef::as_ref), Some(blob));
+    }
+}
+
+/// Name of a Secret without the number of its part.
+fn of_spec(secret: &Value) -> Option<String> {
+    let name = secret["metadata"]["name"].as_str()?;
+    name.rsplit_once('-').map(|(spec, _)| spec.to_owned())
+}
+
+/// An Instance without its large texts.
+fn summary(found: &Value) -> String {
+    let mut found = found.clone();
+    found["metadata"]["managedFields"] = Value::Null;
+    for pointer in ["/spec/parameters", "/metadata/annotations"] {
+        for (_, value) in found.pointer_mut(pointer).and_then(Value::as_object_mut).into_iter().flatten() {
+            if value.as_str().is_some_and(|text| text.len() > 300) {
+                *value = json!(format!("{} bytes", value.as_str().unwrap().len()));
+            }
+        }
+    }
+    format!("{found:#}")
+}
+
+/// Every size is created and updated; where the API server alone takes a write, so do we.
+#[rstest]
+#[case::by_apply(Way::Apply)]
+#[case::by_server_side_apply(Way::ServerSideApply)]
+#[case::by_create_and_merge_patch(Way::CreateAndMergePatch)]
+#[case::by_create_and_put(Way::CreateAndPut)]
+fn no_size_is_refused_because_of_us_and_each_ends_complete(#[case] way: Way) {
+    let (cluster, _) = Interlock::shared();
+    let ground = Ground::new(cluster);
+    let (mut taken, mut inline, mut refused_alone) = (0, 0, 0);
+    for &kb in sizes() {
+        let name = format!("s{kb}");
+        let mut found: Option<Value> = None;
+        for (seed, plan) in [(1, "deploy"), (2, "update")] {
+            let blob = noise(kb * KB - 100, seed + kb as u64);
+            let object = ground.manifest(&name, &blob, false);
+            if let Err(alone) = ground.send(&ground.bare, way, &object, found.as_ref(), true) {
+                assert!(alone.contains("Too long") || alone.contains("too large"), "{alone}");
+                refused_alone += 1;
+                continue;
+            }
+            let sent = ground.send(&ground.user, way, &object, found.as_ref(), false);
+            sent.unwrap_or_else(|why| panic!("{kb} KB, {plan}: only because of us: {why}"));
+            let done = ground.await_carried_out(&name, plan, &blob);
+            inline += usize::from(ground.assert_stamped(&done, object["spec"].to_string().len()));
+            taken += 1;
+            found = Some(done);
+        }
+    }
+    announce(&format!(
+        "{way:?}: {taken} writes taken ({inline} stamped inline), {refused_alone} refused by the API server alone, 0 because of us"
+    ));
+    assert!(taken >= 6);
+}
