@@ -12,6 +12,7 @@ mod ground;
 mod installed;
 mod layers;
 mod manifests;
+mod outage;
 mod packages;
 mod plans;
 mod process;
