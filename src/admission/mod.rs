@@ -49,7 +49,7 @@ pub fn answer(
     let context = Context { door, view, config, patience };
     let verdict = match Request::read(&review) {
         Ok(request) => decide(&request, &context),
-        Err(refusal) => refusal.into(),
+        Err(refusal) => Verdict::from(*refusal),
     };
     if let Outcome::Wait(key) = verdict.outcome {
         return Ok(Answer::Wait(key));

@@ -56,7 +56,7 @@ pub struct Change<'a> {
 
 impl<'a> Request<'a> {
     /// The request of a review, or why there is none.
-    pub fn read(review: &'a Review<'a>) -> Result<Self, Refusal> {
+    pub fn read(review: &'a Review<'a>) -> Result<Self, Box<Refusal>> {
         let subject = subject(review)?;
         let metadata = match &subject {
             Subject::Instance(operation) | Subject::OperatorVersion(operation) => match operation {
@@ -78,7 +78,7 @@ impl<'a> Request<'a> {
     }
 }
 
-fn subject<'a>(review: &'a Review<'a>) -> Result<Subject<'a>, Refusal> {
+fn subject<'a>(review: &'a Review<'a>) -> Result<Subject<'a>, Box<Refusal>> {
     let kind = &review.kind;
     if kind.group.as_str() != meta::KUDO_GROUP || kind.version.as_str() != meta::KUDO_VERSION {
         return Err(unknown(format!(
@@ -100,7 +100,7 @@ fn subject<'a>(review: &'a Review<'a>) -> Result<Subject<'a>, Refusal> {
     }
 }
 
-fn operation<'a>(review: &'a Review<'a>) -> Result<Operation<'a>, Refusal> {
+fn operation<'a>(review: &'a Review<'a>) -> Result<Operation<'a>, Box<Refusal>> {
     let object = review.object.as_ref();
     let old = review.old_object.as_ref();
     match (review.operation.as_str(), object, old) {
@@ -115,14 +115,16 @@ fn operation<'a>(review: &'a Review<'a>) -> Result<Operation<'a>, Refusal> {
     }
 }
 
-fn unknown(sentence: String) -> Refusal {
-    Refusal::forbidden(Rule::RequestUnknown, sentence)
-        .next("compare the rules of the webhook configuration with `interlock render webhooks`")
+fn unknown(sentence: String) -> Box<Refusal> {
+    Box::new(
+        Refusal::forbidden(Rule::RequestUnknown, sentence)
+            .next("compare the rules of the webhook configuration with `interlock render webhooks`"),
+    )
 }
 
-fn incomplete(operation: &str, missing: &str) -> Refusal {
-    Refusal {
+fn incomplete(operation: &str, missing: &str) -> Box<Refusal> {
+    Box::new(Refusal {
         code: Code::BadRequest,
         ..Refusal::forbidden(Rule::RequestUnknown, format!("the review of a {operation} has no {missing}"))
-    }
+    })
 }

@@ -237,7 +237,7 @@ fn immutable(delta: &Delta<'_>, new: &Applied<'_>, packages: Packages<'_>) -> Re
         )
         .prelude(Prelude::Immutable))
     };
-    for (key, was) in delta.changed.iter().filter(|(key, _)| frozen(key)) {
+    if let Some((key, was)) = delta.changed.iter().find(|(key, _)| frozen(key)) {
         let parameter = packages.new.parameter(key);
         let value = new.parameters.get(*key).map(AsRef::as_ref).unwrap_or_default();
         let (before, after) = (was.display(parameter), params::display(parameter, value));
@@ -247,7 +247,7 @@ fn immutable(delta: &Delta<'_>, new: &Applied<'_>, packages: Packages<'_>) -> Re
             arrow(parameter, was, Some(value)),
         );
     }
-    for (key, was) in delta.removed.iter().filter(|(key, _)| frozen(key)) {
+    if let Some((key, was)) = delta.removed.iter().find(|(key, _)| frozen(key)) {
         let parameter = packages.new.parameter(key);
         return object(
             format!("parameter '{key}' is immutable but its value '{}' was removed", was.display(parameter)),

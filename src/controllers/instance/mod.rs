@@ -3,6 +3,7 @@
 //! Event -> queue -> [`subject`] -> [`crate::plan::next`] -> patches ([`writes`]) or a pass of
 //! the engine ([`pass`]).
 
+pub mod act;
 pub mod books;
 pub mod context;
 pub mod pass;

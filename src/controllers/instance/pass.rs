@@ -141,27 +141,35 @@ impl<'a> Pass<'a> {
                 self.look_up(&step.needs).await;
                 continue;
             }
-            for note in step.notes {
-                self.ctx.events.publish(&self.subject.key, self.subject.uid(), note).await;
-            }
-            self.state = step.state;
-            if step.effects.is_empty() || self.state.status.status.is_terminal() {
-                let phase = match (self.state.status.status.is_terminal(), step.stalled) {
-                    (true, _) => Phase::Over { fatal: step.fatal },
-                    (false, stalled) => Phase::Waiting { stalled },
-                };
+            if let Some(phase) = self.take(step).await? {
                 return self.settle(phase).await;
             }
-            if !self.covers(&step.effects) {
-                self.survey().await;
-                self.prove().await?;
-            } else if step.save_first {
-                self.prove().await?;
-            }
-            self.write(step.effects).await;
         }
         warn!(instance = %self.subject.key, plan = %self.plan, "a pass took too many rounds and gives way");
         Ok(Ended::Retry)
+    }
+
+    /// Takes one step; where it asks for no write, how the run stands.
+    async fn take(&mut self, step: Step) -> Result<Option<Phase>, Stop> {
+        for note in step.notes {
+            self.ctx.events.publish(&self.subject.key, self.subject.uid(), note).await;
+        }
+        self.state = step.state;
+        if self.state.status.status.is_terminal() {
+            return Ok(Some(Phase::Over { fatal: step.fatal }));
+        }
+        if step.effects.is_empty() {
+            return Ok(Some(Phase::Waiting { stalled: step.stalled }));
+        }
+        let covered = self.covers(&step.effects);
+        if !covered {
+            self.survey().await;
+        }
+        if !covered || step.save_first {
+            self.prove().await?;
+        }
+        self.write(step.effects).await;
+        Ok(None)
     }
 
     fn advance(&self, state: PlanState) -> Step {

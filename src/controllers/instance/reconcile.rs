@@ -1,35 +1,25 @@
 //! One Instance: ask what is next, do it, ask again, until it waits or is settled.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
 use super::context::Context;
-use super::pass::{Ended, Pass};
 use super::subject::Subject;
-use super::writes::{self, InstanceChange, StatusChange};
-use super::{ready, refusal, spec_secret};
+use super::{act, refusal, spec_secret, writes};
 use crate::admission::view::View;
-use crate::api::condition::{Status, Wanted};
 use crate::api::kudo::ExecutionStatus;
-use crate::api::meta::{self, condition as types, event};
+use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::api::stamp::Applied;
 use crate::cluster::watch::Change;
-use crate::effect::{ApiFailure, Note, Severity};
-use crate::plan::basis::Basis;
-use crate::plan::history;
-use crate::plan::next::{self, Deletion, Facts, Next, Refusal, Source, Stamp};
-use crate::plan::observe::PlanState;
-use crate::plan::uid::{self, Subject as UidSubject};
+use crate::effect::ApiFailure;
+use crate::plan::next::{self, Deletion, Facts, Next, Stamp};
 
 /// Steps of one reconcile; each ends in a write or in the end.
 const STEPS: usize = 64;
-/// First delay of a repeated cleanup; doubled with each failure.
-const CLEANUP_BACKOFF: Duration = Duration::from_secs(2);
-
 /// How a reconcile ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -41,7 +31,8 @@ pub enum Outcome {
     After(Duration),
 }
 
-enum Flow {
+/// What comes after a decision was carried out.
+pub(super) enum Flow {
     /// Ask again, on what is now known.
     Again,
     End(Outcome),
@@ -97,13 +88,13 @@ async fn recover(ctx: &Context, key: &NamespacedName, failure: &ApiFailure) -> F
 async fn step(ctx: &Context, subject: Subject) -> Result<Flow, ApiFailure> {
     if let Some(status) = ctx.books.restoration(&subject) {
         warn!(instance = %subject.key, "status was written by somebody else and is restored");
-        write_status(ctx, &subject, status).await?;
+        act::write_status(ctx, &subject, status).await?;
         return Ok(Flow::Again);
     }
     let stamped = stamped_spec(ctx, &subject).await?;
     let next = decide(ctx, &subject, stamped.as_ref());
     debug!(instance = %subject.key, ?next, "next");
-    act(ctx, subject, stamped, next).await
+    act::act(ctx, subject, stamped, next).await
 }
 
 /// The stamp's spec, wherever it is kept.
@@ -154,331 +145,4 @@ fn cleanup_failures(subject: &Subject, since: Timestamp) -> usize {
         uids.insert(entry.uid.clone());
     }
     uids.len()
-}
-
-async fn act(
-    ctx: &Context,
-    subject: Subject,
-    stamped: Option<Applied<'static>>,
-    next: Next,
-) -> Result<Flow, ApiFailure> {
-    match next {
-        Next::Idle => idle(ctx, &subject).await,
-        Next::End(entries) => end(ctx, &subject, entries).await,
-        Next::PutBack { plan, uid } => {
-            let change = InstanceChange { put_back: Some((&plan, &uid)), ..InstanceChange::default() };
-            patch(ctx, &subject, change).await
-        }
-        Next::Schedule { plan, source } => schedule(ctx, &subject, stamped, &plan, source).await,
-        Next::Create => create(ctx, &subject).await,
-        Next::Start { source } | Next::Continue { source } => run(ctx, subject, stamped, source).await,
-        Next::Clear => clear(ctx, &subject).await,
-        Next::Drop => {
-            info!(instance = %subject.key, plan = subject.plan(), "a trigger on a spec that nobody accepted is dropped");
-            json_patch(ctx, &subject, writes::clear(&subject, None)).await
-        }
-        Next::Adopt => adopt(ctx, &subject).await,
-        Next::Restamp => {
-            let Some(stamp) = writes::stamp(&subject, &subject.spec) else {
-                return idle(ctx, &subject).await;
-            };
-            patch(ctx, &subject, InstanceChange { stamp: Some(stamp), ..InstanceChange::default() }).await
-        }
-        Next::Report(refusal) => report(ctx, &subject, refusal).await,
-        Next::Await(version) => missing(ctx, &subject, &version).await,
-        Next::Release { warning } => release(ctx, &subject, warning).await,
-        Next::RetryCleanup { failures } => retry_cleanup(ctx, &subject, stamped, failures).await,
-    }
-}
-
-async fn patch(ctx: &Context, subject: &Subject, change: InstanceChange<'_>) -> Result<Flow, ApiFailure> {
-    let body = writes::instance(subject, change);
-    let object = ctx.bookkeeping.patch_instance(&subject.key, subject.resource_version(), body).await?;
-    ctx.store.see_instance(&Change::Applied(object));
-    Ok(Flow::Again)
-}
-
-async fn json_patch(ctx: &Context, subject: &Subject, patch: json_patch::Patch) -> Result<Flow, ApiFailure> {
-    let object = ctx.bookkeeping.json_patch_instance(&subject.key, &patch).await?;
-    ctx.store.see_instance(&Change::Applied(object));
-    Ok(Flow::Again)
-}
-
-/// Writes the status; `true` when there was something to write.
-async fn patch_status(ctx: &Context, subject: &Subject, change: StatusChange) -> Result<bool, ApiFailure> {
-    let Some(status) = writes::status(subject, change, Timestamp::now()) else { return Ok(false) };
-    write_status(ctx, subject, status).await?;
-    Ok(true)
-}
-
-async fn write_status(ctx: &Context, subject: &Subject, status: serde_json::Value) -> Result<(), ApiFailure> {
-    let object = ctx.bookkeeping.patch_status(&subject.key, subject.resource_version(), status).await?;
-    ctx.store.see_instance(&Change::Applied(object.clone()));
-    if let Ok(written) = Subject::read(&subject.key, object) {
-        ctx.books.note(&written);
-    }
-    Ok(())
-}
-
-/// The uid of a run that the reconciler schedules: the same when it is decided again on the
-/// same version.
-fn fresh_uid(subject: &Subject, plan: &str, spec: &Applied<'_>) -> String {
-    let of = UidSubject {
-        namespace: &subject.key.namespace,
-        name: &subject.key.name,
-        version: subject.resource_version(),
-    };
-    uid::plan_uid(of, plan, &spec.hash()).to_string()
-}
-
-async fn schedule(
-    ctx: &Context,
-    subject: &Subject,
-    stamped: Option<Applied<'static>>,
-    plan: &str,
-    source: Source,
-) -> Result<Flow, ApiFailure> {
-    let (spec, stamp) = match (source, stamped) {
-        (Source::Stamp, Some(spec)) => (spec, None),
-        _ => {
-            let differs = subject.stamp.as_ref().is_none_or(|s| s.hash != subject.hash);
-            (subject.spec.clone(), differs.then(|| writes::stamp(subject, &subject.spec)).flatten())
-        }
-    };
-    let uid = fresh_uid(subject, plan, &spec);
-    info!(instance = %subject.key, plan, uid, "a plan is scheduled by the reconciler");
-    let ended = finished_run(subject);
-    patch(
-        ctx,
-        subject,
-        InstanceChange { schedule: Some((plan, &uid)), stamp, ended, ..InstanceChange::default() },
-    )
-    .await
-}
-
-async fn create(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
-    let Some(package) = ctx.package(&subject.spec.operator_version) else {
-        return Ok(Flow::End(Outcome::Retry));
-    };
-    let mut spec = subject.spec.clone();
-    for (name, default) in super::subject::missing_defaults(&package, &subject.spec) {
-        spec.parameters.insert(name.to_owned().into(), default.to_owned().into());
-    }
-    let uid = fresh_uid(subject, meta::plan::DEPLOY, &spec);
-    info!(instance = %subject.key, "an Instance that admission never saw is created");
-    let change = InstanceChange {
-        schedule: Some((meta::plan::DEPLOY, &uid)),
-        stamp: writes::stamp(subject, &spec),
-        create: Some(&package),
-        ..InstanceChange::default()
-    };
-    patch(ctx, subject, change).await
-}
-
-/// Entries that end without a step of the engine.
-async fn end(ctx: &Context, subject: &Subject, ended: BTreeMap<String, String>) -> Result<Flow, ApiFailure> {
-    let found = subject.entries();
-    let mut change = StatusChange::default();
-    let mut owed = subject.basis.as_ref().map(|b| b.owed.clone()).unwrap_or_default();
-    for (plan, message) in &ended {
-        let Some(entry) = found.get(plan) else { continue };
-        let state = PlanState { status: entry.clone(), ..PlanState::default() }.end(message);
-        change.entries.insert(plan.clone(), state.status);
-        owed = crate::plan::drift::owed_at_end(&owed, plan, false);
-        ctx.metrics.plan_ended(ExecutionStatus::FatalError.as_str());
-    }
-    if let Some(basis) = &subject.basis {
-        let basis = Basis { owed, ..basis.clone() };
-        change.conditions.push(wanted(types::SPEC_STAMPED, Status::True, "Stamped", basis.message()));
-    }
-    let names: Vec<_> = ended.keys().cloned().collect();
-    let message = format!("plan {} ended by Interlock", names.join(", "));
-    change.conditions.push(wanted(types::PLAN_RUNNING, Status::False, "PlanFinished", message));
-    patch_status(ctx, subject, change).await?;
-    for (plan, message) in ended {
-        let text = format!("Execution of plan {plan} finished with status FATAL_ERROR: {message}");
-        note(ctx, subject, Severity::Warning, event::PLAN_FINISHED, text).await;
-    }
-    Ok(Flow::Again)
-}
-
-async fn run(
-    ctx: &Context,
-    subject: Subject,
-    stamped: Option<Applied<'static>>,
-    source: Source,
-) -> Result<Flow, ApiFailure> {
-    let spec = match (source, stamped) {
-        (Source::Stamp, Some(spec)) => spec,
-        _ => subject.spec.clone(),
-    };
-    let Some(package) = ctx.package(&spec.operator_version) else {
-        let version = &spec.operator_version;
-        return missing(ctx, &subject, &format!("{}/{}", version.namespace, version.name)).await;
-    };
-    let progress = subject.progress.as_ref().filter(|p| p.uid == subject.plan_uid());
-    if progress.is_some_and(|p| p.package != package.hash) {
-        let message = "ended: the OperatorVersion was changed while it ran; a run never mixes two packages";
-        return end(ctx, &subject, BTreeMap::from([(subject.plan().to_owned(), message.to_owned())])).await;
-    }
-    let elsewhere = writes::kept_elsewhere(subject.stamp.as_ref()).contains(spec.hash().as_str());
-    if progress.is_none() && elsewhere {
-        spec_secret::write(ctx, &subject, &spec).await?;
-    }
-    Ok(match Pass::new(ctx, subject, &spec, &package).run().await {
-        Ended::Finished | Ended::Superseded => Flow::Again,
-        Ended::Waiting | Ended::Gone => Flow::End(Outcome::Settled),
-        Ended::Retry => Flow::End(Outcome::Retry),
-        Ended::Failed(failure) => return Err(failure),
-    })
-}
-
-/// The finished execution that `planExecution` names, for the history.
-fn finished_run(subject: &Subject) -> Option<history::Run> {
-    let entries = subject.entries();
-    let entry =
-        entries.get(subject.plan()).filter(|e| e.uid == subject.plan_uid() && e.status.is_terminal())?;
-    Some(history::Run {
-        plan: subject.plan().to_owned(),
-        uid: entry.uid.clone(),
-        hash: subject.basis.as_ref().map(|b| b.hash.clone()),
-        result: entry.status.clone(),
-        start: None,
-        end: entry.last_updated_timestamp.as_ref().map(|t| t.0),
-    })
-}
-
-async fn clear(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
-    let object = ctx
-        .bookkeeping
-        .json_patch_instance(&subject.key, &writes::clear(subject, finished_run(subject)))
-        .await?;
-    ctx.store.see_instance(&Change::Applied(object.clone()));
-    if let Ok(now) = Subject::read(&subject.key, object) {
-        let kept = writes::kept_elsewhere(now.stamp.as_ref());
-        let before = subject.stamp.as_ref();
-        let previous = before.and_then(|s| s.previous.as_ref()).map(|p| p.hash.clone());
-        for hash in previous.into_iter().filter(|h| !kept.contains(h.as_str())) {
-            if writes::kept_elsewhere(before).contains(hash.as_str()) {
-                spec_secret::delete(ctx, subject, &hash).await?;
-            }
-        }
-    }
-    Ok(Flow::Again)
-}
-
-/// Basis and stamp are set to the spec that is there, without a rollout.
-async fn adopt(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
-    let owed = subject.basis.as_ref().map(|b| b.owed.clone()).unwrap_or_default();
-    let basis = Basis::new(&subject.spec, owed);
-    let mut conditions = vec![wanted(types::SPEC_STAMPED, Status::True, "Stamped", basis.message())];
-    if crate::api::condition::is_true(&subject.conditions(), types::SPEC_DRIFT) {
-        conditions.push(wanted(types::SPEC_DRIFT, Status::False, "CarriedOut", String::new()));
-    }
-    patch_status(ctx, subject, StatusChange { conditions, ..StatusChange::default() }).await?;
-    Ok(Flow::Again)
-}
-
-async fn report(ctx: &Context, subject: &Subject, refusal: Refusal) -> Result<Flow, ApiFailure> {
-    let reason = reason_of(&refusal.rule);
-    let message = format!(
-        "{} (rule {}); the edit was made past admission and is not carried out",
-        refusal.message, refusal.rule
-    );
-    let change = StatusChange {
-        conditions: vec![wanted(types::SPEC_DRIFT, Status::True, &reason, message.clone())],
-        ..StatusChange::default()
-    };
-    if patch_status(ctx, subject, change).await? {
-        note(ctx, subject, Severity::Warning, &reason, message).await;
-    }
-    Ok(Flow::End(Outcome::Settled))
-}
-
-/// A rule id as the reason of a condition: CamelCase.
-fn reason_of(rule: &str) -> String {
-    let words = rule.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty());
-    let camel: String = words
-        .map(|w| {
-            w.chars()
-                .next()
-                .map(|c| c.to_ascii_uppercase())
-                .into_iter()
-                .chain(w.chars().skip(1))
-                .collect::<String>()
-        })
-        .collect();
-    if camel.starts_with(|c: char| c.is_ascii_alphabetic()) { camel } else { "Refused".to_owned() }
-}
-
-async fn missing(ctx: &Context, subject: &Subject, version: &str) -> Result<Flow, ApiFailure> {
-    let message = format!(
-        "OperatorVersion {version} is not there; create it, or set spec.operatorVersion to one that is"
-    );
-    let change = StatusChange {
-        conditions: vec![wanted(
-            types::STALLED,
-            Status::True,
-            event::INVALID_OPERATOR_VERSION,
-            message.clone(),
-        )],
-        ..StatusChange::default()
-    };
-    if patch_status(ctx, subject, change).await? {
-        note(ctx, subject, Severity::Warning, event::INVALID_OPERATOR_VERSION, message).await;
-    }
-    Ok(Flow::End(Outcome::Settled))
-}
-
-async fn release(ctx: &Context, subject: &Subject, warning: Option<String>) -> Result<Flow, ApiFailure> {
-    if let Some(warning) = warning {
-        note(ctx, subject, Severity::Warning, "CleanupSkipped", warning).await;
-    }
-    let body = writes::instance(subject, InstanceChange { release: true, ..InstanceChange::default() });
-    // The answer is not put into the store: the object may be gone with it.
-    ctx.bookkeeping.patch_instance(&subject.key, subject.resource_version(), body).await?;
-    Ok(Flow::End(Outcome::Settled))
-}
-
-async fn retry_cleanup(
-    ctx: &Context,
-    subject: &Subject,
-    stamped: Option<Applied<'static>>,
-    failures: usize,
-) -> Result<Flow, ApiFailure> {
-    let doubled = u32::try_from(failures.saturating_sub(1)).unwrap_or(8).min(8);
-    let wait = CLEANUP_BACKOFF * 2_u32.pow(doubled);
-    let entries = subject.entries();
-    let ended = entries.get(meta::plan::CLEANUP).and_then(|e| e.last_updated_timestamp.as_ref()).map(|t| t.0);
-    let since = ended.map(|at| Timestamp::now().duration_since(at).unsigned_abs()).unwrap_or(wait);
-    if since < wait {
-        return Ok(Flow::End(Outcome::After(wait - since)));
-    }
-    let source = if stamped.is_some() { Source::Stamp } else { Source::Spec };
-    schedule(ctx, subject, stamped, meta::plan::CLEANUP, source).await
-}
-
-/// Nothing is to be done but to say how the Instance is.
-async fn idle(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
-    let mut conditions: Vec<Wanted> = ready::condition(ctx, subject).into_iter().collect();
-    let found = subject.conditions();
-    let stalled = crate::api::condition::find(&found, types::STALLED);
-    if stalled.is_some_and(|c| c.status == "True") {
-        conditions.push(wanted(types::STALLED, Status::False, "GoingOn", String::new()));
-    }
-    let drift = crate::api::condition::find(&found, types::SPEC_DRIFT);
-    if drift.is_some_and(|c| c.status == "True" && c.reason != "PlanOwed") {
-        conditions.push(wanted(types::SPEC_DRIFT, Status::False, "CarriedOut", String::new()));
-    }
-    patch_status(ctx, subject, StatusChange { conditions, ..StatusChange::default() }).await?;
-    Ok(Flow::End(Outcome::Settled))
-}
-
-fn wanted(type_: &'static str, status: Status, reason: &str, message: String) -> Wanted {
-    Wanted { type_, status, reason: reason.to_owned(), message }
-}
-
-async fn note(ctx: &Context, subject: &Subject, severity: Severity, reason: &str, message: String) {
-    let note = Note { severity, reason: reason.to_owned(), message };
-    ctx.events.publish(&subject.key, subject.uid(), note).await;
 }
