@@ -1,4 +1,5 @@
-//! The patch of a mutation: only the stamp, the finalizer, planExecution and parameters.
+//! The patch of a mutation: only the stamp, the finalizer, planExecution and parameters, and the
+//! history where it takes the room of somebody else's annotation.
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation};
@@ -44,6 +45,11 @@ impl Operations {
             }
             None => {}
         }
+    }
+
+    /// Takes the history away, which is there.
+    pub fn drop_history(&mut self) {
+        self.remove(&["metadata", "annotations", meta::HISTORY]);
     }
 
     /// Appends our finalizer.

@@ -195,6 +195,8 @@ pub struct Annotations<'a> {
     pub has_stamp: bool,
     /// `interlock.dev/last-applied-spec`.
     pub stamp: Option<Text<'a>>,
+    /// Bytes of `plan.interlock.dev/history` with its key, counted as `others` are; 0 without it.
+    pub history: usize,
     /// Bytes of the keys and of the JSON of the values of all others: no less than what the API
     /// server counts.
     pub others: usize,
@@ -223,7 +225,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Annotations<'a> {
                         annotations.stamp = map.next_value::<Option<Text<'de>>>()?;
                     } else {
                         let value: &RawValue = map.next_value()?;
-                        annotations.others += key.len() + decoded_length(value);
+                        let size = key.len() + decoded_length(value);
+                        match key.as_str() {
+                            meta::HISTORY => annotations.history += size,
+                            _ => annotations.others += size,
+                        }
                     }
                 }
                 Ok(annotations)

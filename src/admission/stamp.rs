@@ -26,7 +26,7 @@ const OBJECT_MAX: usize = 1536 * 1024 - 4 * 1024;
 /// How much room an object leaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
-    /// Bytes of all other annotations.
+    /// Bytes of all annotations that are not ours; the history of runs gives way to them.
     pub annotations: usize,
     /// Bytes of the object as JSON, with the stamp that it has.
     pub object: usize,
@@ -79,6 +79,26 @@ pub fn make(making: Making<'_>, room: Room) -> Option<String> {
     }
     let text = envelope.to_json();
     room.fits(&text, ANNOTATIONS_MAX, OBJECT_MAX).then_some(text)
+}
+
+/// A stamp that stays, as far as the other annotations leave room for it: the hash alone where
+/// the spec does not fit, `None` where not even that does.
+pub fn kept<'t>(text: &'t str, annotations: usize) -> Option<Cow<'t, str>> {
+    let room = Room { annotations, object: 0 };
+    if room.fits(text, ANNOTATIONS_MAX, usize::MAX) {
+        return Some(Cow::Borrowed(text));
+    }
+    let mut envelope = Envelope::parse(text)?;
+    envelope.kept = Kept::Elsewhere;
+    envelope.previous = envelope.previous.filter(|previous| previous.kept.inline().is_none());
+    let text = envelope.to_json();
+    room.fits(&text, ANNOTATIONS_MAX, usize::MAX).then_some(Cow::Owned(text))
+}
+
+/// Whether all annotations together fit: those of others, the stamp, and the history with its key.
+pub fn holds(others: usize, stamp: Option<&str>, history: usize) -> bool {
+    let stamp = stamp.map_or(0, |text| meta::LAST_APPLIED_SPEC.len() + text.len());
+    others + stamp + history <= ANNOTATIONS_MAX
 }
 
 /// Bytes of a spec as JSON, without its escapes.

@@ -191,6 +191,35 @@ fn no_room_at_all() {
     assert_eq!(said.execution()["planName"], "deploy");
 }
 
+/// What is there already gives way to an annotation that needs its room: the history first, then
+/// the spec in the stamp, then the stamp. (bytes left) -> history, spec, stamp stay.
+#[rstest]
+#[case::room_for_all(4096, [true, true, true])]
+#[case::room_for_the_stamp(1024, [false, true, true])]
+#[case::room_for_a_hash(300, [false, false, true])]
+#[case::room_for_nothing(20, [false, false, false])]
+fn what_is_ours_gives_way(#[case] left: usize, #[case] stays: [bool; 3], #[values(true, false)] edit: bool) {
+    let world = World::strict();
+    let mut old = idle(json!({"NODES": "3", "MEMORY": filler(512)}));
+    old["metadata"]["annotations"][meta::HISTORY] = json!(filler(1024));
+    let mut patch =
+        json!({"metadata": {"annotations": {"other": filler(256 * 1024 - left - "other".len())}}});
+    patch["spec"] = if edit { json!({"planExecution": {"planName": "backup"}}) } else { json!({}) };
+    let said = world.merge(&old, patch);
+    said.assert_allowed();
+    assert!(said.warnings().is_empty());
+    let annotations = &said.object["metadata"]["annotations"];
+    let found = [
+        annotations[meta::HISTORY].is_string(),
+        said.stamp()["spec"].is_object(),
+        annotations[KEY].is_string(),
+    ];
+    assert_eq!(found, stays);
+    if stays[2] {
+        assert_eq!(said.stamp()["hash"], json!(hash_of(&old["spec"])));
+    }
+}
+
 /// An inline `previous` has no other home; the new spec has the object itself.
 #[test]
 fn previous_stays_inline_where_only_one_fits() {

@@ -198,16 +198,31 @@ async fn run(
         let message = "ended: the OperatorVersion was changed while it ran; a run never mixes two packages";
         return end(ctx, &subject, BTreeMap::from([(subject.plan().to_owned(), message.to_owned())])).await;
     }
-    let elsewhere = writes::kept_elsewhere(subject.stamp.as_ref()).contains(spec.hash().as_str());
-    if progress.is_none() && elsewhere {
-        spec_secret::write(ctx, &subject, &spec).await?;
-    }
+    keep_spec(ctx, &subject, &spec, progress.is_none()).await?;
     Ok(match Pass::new(ctx, subject, &spec, &package).run().await {
         Ended::Finished | Ended::Superseded => Flow::Again,
         Ended::Waiting | Ended::Gone => Flow::End(Outcome::Settled),
         Ended::Retry => Flow::End(Outcome::Retry),
         Ended::Failed(failure) => return Err(failure),
     })
+}
+
+/// Puts the spec of a run into Secrets where the stamp only refers to it: before anything else of
+/// the run, and as long as the object itself is the only source, which may change under the run.
+async fn keep_spec(
+    ctx: &Context,
+    subject: &Subject,
+    spec: &Applied<'static>,
+    first: bool,
+) -> Result<(), ApiFailure> {
+    let hash = spec.hash();
+    let elsewhere = writes::kept_elsewhere(subject.stamp.as_ref()).contains(hash.as_str());
+    let alone = subject.hash == hash && !ctx.books.keeps(subject, &hash);
+    if elsewhere && (first || alone) {
+        spec_secret::write(ctx, subject, spec).await?;
+        ctx.books.note_kept(subject, hash);
+    }
+    Ok(())
 }
 
 /// The finished execution that `planExecution` names, for the history.

@@ -13,6 +13,7 @@ use crate::api::condition::Condition;
 use crate::api::kudo::PlanStatus;
 use crate::api::meta::condition::{PLAN_RUNNING, SPEC_STAMPED};
 use crate::api::object::NamespacedName;
+use crate::api::stamp::SpecHash;
 
 /// Conditions that decisions are made from.
 const DECISIVE: [&str; 2] = [PLAN_RUNNING, SPEC_STAMPED];
@@ -21,6 +22,8 @@ const DECISIVE: [&str; 2] = [PLAN_RUNNING, SPEC_STAMPED];
 #[derive(Default)]
 pub struct Books {
     known: Mutex<HashMap<NamespacedName, Known>>,
+    /// Specs that this process has put into Secrets: uid of the Instance, and the hash.
+    kept: Mutex<HashMap<NamespacedName, (String, SpecHash)>>,
 }
 
 struct Known {
@@ -44,13 +47,27 @@ impl Books {
         known.insert(subject.key.clone(), Known::of(subject));
     }
 
+    /// Whether this process has put the spec of that hash into Secrets, as the last of an Instance.
+    pub fn keeps(&self, subject: &Subject, hash: &SpecHash) -> bool {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.get(&subject.key).is_some_and(|(uid, known)| uid == subject.uid() && known == hash)
+    }
+
+    /// Takes down that the spec of that hash is in Secrets.
+    pub fn note_kept(&self, subject: &Subject, hash: SpecHash) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.insert(subject.key.clone(), (subject.uid().to_owned(), hash));
+    }
+
     /// Forgets an Instance.
     pub fn forget(&self, key: &NamespacedName) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 
     /// Forgets everything, when another process may have written.
     pub fn clear(&self) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 

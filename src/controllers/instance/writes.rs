@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use json_patch::jsonptr::PointerBuf;
-use json_patch::{AddOperation, Patch, PatchOperation, ReplaceOperation, TestOperation};
+use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use serde_json::{Map, Value, json};
 
 use super::subject::{Subject, missing_defaults};
@@ -13,6 +13,7 @@ use crate::admission::stamp::{self, Making, Room};
 use crate::api::condition::{self, Time, Wanted};
 use crate::api::kudo::PlanStatus;
 use crate::api::meta;
+use crate::api::object::annotation;
 use crate::api::stamp::{Applied, Envelope, Kept};
 use crate::plan::history;
 use crate::plan::package::Package;
@@ -87,12 +88,40 @@ pub fn stamp(subject: &Subject, spec: &Applied<'static>) -> Option<String> {
 fn room(object: &Value) -> Room {
     let annotations = object.pointer("/metadata/annotations").and_then(Value::as_object);
     let annotations = annotations.into_iter().flatten();
-    let (ours, others): (Vec<_>, Vec<_>) = annotations.partition(|(key, _)| *key == meta::LAST_APPLIED_SPEC);
+    let (ours, others): (Vec<_>, Vec<_>) =
+        annotations.partition(|(key, _)| [meta::LAST_APPLIED_SPEC, meta::HISTORY].contains(&key.as_str()));
     let size = |pairs: &[(&String, &Value)]| -> usize {
         pairs.iter().map(|(k, v)| k.len() + v.as_str().map_or(0, str::len)).sum()
     };
     let whole = serde_json::to_string(object).map_or(0, |text| text.len());
     Room { annotations: size(&others), object: whole.saturating_sub(size(&ours)) }
+}
+
+/// Our annotations as a write leaves them, beside those of others: a new stamp that does not fit
+/// is not written, and the history is taken away (`None`) where it would fill the last quarter.
+fn annotations(
+    subject: &Subject,
+    stamp: Option<String>,
+    ended: Option<history::Run>,
+) -> BTreeMap<&'static str, Option<String>> {
+    let others = room(&subject.object).annotations;
+    let found = |key| annotation(&subject.object, key);
+    let stamp = stamp.filter(|text| stamp::holds(others, Some(text), 0));
+    let kept = stamp.as_deref().or(found(meta::LAST_APPLIED_SPEC));
+    let size = |text: &str| meta::HISTORY.len() + text.len();
+    let ends = ended.is_some();
+    let history = ended
+        .map(|run| history::with(subject.history(), run))
+        .filter(|text| others + kept.map_or(0, str::len) + size(text) <= stamp::ANNOTATIONS_LIMIT);
+    let gone = found(meta::HISTORY).is_some_and(|text| ends || !stamp::holds(others, kept, size(text)));
+    let mut written = BTreeMap::new();
+    if history.is_some() || gone {
+        written.insert(meta::HISTORY, history);
+    }
+    if stamp.is_some() {
+        written.insert(meta::LAST_APPLIED_SPEC, stamp);
+    }
+    written
 }
 
 /// What a merge patch of an Instance sets.
@@ -114,14 +143,10 @@ pub struct InstanceChange<'a> {
 
 /// The merge patch of an Instance.
 pub fn instance(subject: &Subject, change: InstanceChange<'_>) -> Value {
-    let mut annotations = Map::new();
-    if let Some(stamp) = &change.stamp {
-        annotations.insert(meta::LAST_APPLIED_SPEC.to_owned(), Value::from(stamp.as_str()));
-    }
-    if let Some(run) = &change.ended {
-        let runs = history::with(subject.history(), run.clone());
-        annotations.insert(meta::HISTORY.to_owned(), Value::from(runs));
-    }
+    let annotations: Map<String, Value> = annotations(subject, change.stamp.clone(), change.ended.clone())
+        .into_iter()
+        .map(|(key, text)| (key.to_owned(), Value::from(text)))
+        .collect();
     let mut metadata = Map::new();
     if !annotations.is_empty() {
         metadata.insert("annotations".to_owned(), Value::Object(annotations));
@@ -184,18 +209,16 @@ pub fn clear(subject: &Subject, ended: Option<history::Run>) -> Patch {
             value: json!({}),
         }),
     ];
-    let mut annotations = BTreeMap::new();
-    if let Some(run) = ended {
-        annotations.insert(meta::HISTORY, history::with(subject.history(), run));
-    }
-    if let Some(stamp) = settled_stamp(subject) {
-        annotations.insert(meta::LAST_APPLIED_SPEC, stamp.to_json());
-    }
+    let annotations = annotations(subject, settled_stamp(subject).map(|stamp| stamp.to_json()), ended);
     if !annotations.is_empty() && subject.object.pointer("/metadata/annotations").is_none() {
         operations.push(add(&["metadata", "annotations"], json!({})));
     }
-    for (key, value) in annotations {
-        operations.push(add(&["metadata", "annotations", key], Value::from(value)));
+    for (key, text) in annotations {
+        let path = ["metadata", "annotations", key];
+        operations.push(match text {
+            Some(text) => add(&path, Value::from(text)),
+            None => PatchOperation::Remove(RemoveOperation { path: pointer(&path) }),
+        });
     }
     Patch(operations)
 }

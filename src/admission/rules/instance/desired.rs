@@ -111,20 +111,27 @@ impl Desired<'_> {
     }
 
     fn stamp(self, object: &Object<'_>, operations: &mut Operations) -> Option<Difference> {
-        let written = object.metadata.annotations.stamp.as_deref();
+        let annotations = &object.metadata.annotations;
+        let written = annotations.stamp.as_deref();
         let (wanted, same) = match self.stamp {
-            Stamp::Kept(before) => (before.map(str::to_owned), written == before),
+            Stamp::Kept(before) => {
+                let kept = before.and_then(|text| stamp::kept(text, annotations.others));
+                let same = written == kept.as_deref();
+                (kept.map(Cow::into_owned), same)
+            }
             Stamp::Made(made) => {
                 let same = match (written, &made) {
                     (Some(written), Some(made)) => stamp::equivalent(written, made),
                     (written, made) => written.is_none() && made.is_none(),
                 };
-                if written == made.as_deref() {
-                    return None;
-                }
                 (made, same)
             }
         };
+        if annotations.history > 0
+            && !stamp::holds(annotations.others, wanted.as_deref(), annotations.history)
+        {
+            operations.drop_history();
+        }
         if !same || written != wanted.as_deref() {
             operations.stamp(&object.metadata, wanted);
         }

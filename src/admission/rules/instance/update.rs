@@ -76,7 +76,8 @@ impl<'a> Ask<'a> {
     /// The spec is what it was, byte for byte: only the stamp may have to be put back.
     fn metadata_only(&self, change: Change<'a>) -> Result<Verdict, Stop> {
         let before = change.old.metadata.annotations.stamp.as_deref();
-        if change.object.metadata.annotations.stamp.as_deref() == before {
+        let own = &change.object.metadata.annotations;
+        if own.stamp.as_deref() == before && stamp::holds(own.others, before, own.history) {
             return Ok(Verdict::allow());
         }
         let desired = Desired {
