@@ -15,6 +15,9 @@ use serde_json::{Value, json};
 
 use crate::support::{Client, Cluster, Interlock, Namespace, announce, wait_until};
 
+mod edges;
+mod runs;
+
 const CAP: Duration = Duration::from_secs(120);
 const PACKAGE: &str = include_str!("stamps/operatorversion.yaml");
 const KB: usize = 1024;
@@ -117,6 +120,22 @@ impl<'a> Ground<'a> {
             }
         };
         if (200..300).contains(&answer.code) { Ok(()) } else { Err(answer.to_string()) }
+    }
+
+    /// Waits until plan deploy is at its gate.
+    #[track_caller]
+    fn await_gate(&self, name: &str) -> Value {
+        wait_until(&format!("{name} waits at its gate"), CAP, || {
+            let found = self.user.read(&self.path(name)).ok();
+            let steps = &found["status"]["planStatus"]["deploy"]["phases"][0]["steps"];
+            if steps[1]["status"] == "IN_PROGRESS" { Ok(found) } else { Err(summary(&found)) }
+        })
+    }
+
+    fn open_gate(&self, name: &str) {
+        let path = format!("{}/status", self.ns.path("v1", "services", &format!("{name}-gate")));
+        let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}});
+        self.ns.admin().merge_patch(&path, &status).ok();
     }
 
     #[track_caller]
