@@ -16,13 +16,14 @@ use super::context::Context;
 use super::record::{self, Phase};
 use super::subject::Subject;
 use super::writes;
-use crate::api::object::{Gvk, ObjectKey};
+use crate::api::object::{Gvk, ObjectKey, meta_str};
 use crate::api::stamp::Applied;
 use crate::cluster::apply::Written;
 use crate::cluster::watch::Change;
 use crate::controllers::observe::watches::is_watched;
 use crate::effect::{ApiFailure, ChildWrite};
 use crate::plan::advance::advance;
+use crate::plan::health::{self, Health};
 use crate::plan::observe::{Need, Observed, PlanState, Seen, Served, Step};
 use crate::plan::package::Package;
 use crate::plan::run::{InstanceId, Run};
@@ -65,8 +66,8 @@ pub struct Pass<'a> {
     seen: BTreeMap<ObjectKey, u64>,
     clock: u64,
     proof: u64,
-    /// Whether the run waits for objects whose events nobody delivers.
-    unwatched: bool,
+    /// Whether a kind is on its way, or could not be looked up: no watch tells when that is over.
+    kind_unsure: bool,
 }
 
 enum Stop {
@@ -117,7 +118,7 @@ impl<'a> Pass<'a> {
             seen: BTreeMap::new(),
             clock: 0,
             proof: 0,
-            unwatched: false,
+            kind_unsure: false,
         }
     }
 
@@ -190,11 +191,22 @@ impl<'a> Pass<'a> {
     async fn settle(&mut self, phase: Phase) -> Result<Ended, Stop> {
         let ended = match &phase {
             Phase::Over { .. } => Ended::Finished,
-            Phase::Waiting { stalled: None } if !self.unwatched => Ended::Waiting,
+            Phase::Waiting { stalled: None } if self.is_told() => Ended::Waiting,
             _ => Ended::Retry,
         };
         self.record(phase).await?;
         Ok(ended)
+    }
+
+    /// Whether a watch tells when the run can go on: it waits for nothing that is not watched.
+    fn is_told(&self) -> bool {
+        let waits_for = |(key, seen): (&ObjectKey, &Seen)| match seen {
+            Seen::Present(object) if !is_watched(&key.gvk) => {
+                meta_str(object, "deletionTimestamp").is_some() || health::of(object) != Health::Healthy
+            }
+            _ => false,
+        };
+        !self.kind_unsure && !self.observed.objects.iter().any(waits_for)
     }
 
     async fn look_up(&mut self, needs: &std::collections::BTreeSet<Need>) {
@@ -218,13 +230,13 @@ impl<'a> Pass<'a> {
                 Ok(false) => Served::No,
                 // A failed look-up never reads as "none": it is asked again.
                 Ok(true) | Err(_) => {
-                    self.unwatched = true;
+                    self.kind_unsure = true;
                     Served::Pending
                 }
             },
             Err(error) => {
                 debug!(%gvk, %error, "a kind could not be looked up");
-                self.unwatched = true;
+                self.kind_unsure = true;
                 Served::Pending
             }
         }
@@ -235,9 +247,6 @@ impl<'a> Pass<'a> {
     async fn look_at(&mut self, key: &ObjectKey, certainly: bool) {
         let again = self.observed.failures.remove(key).is_some();
         self.clock += 1;
-        if !is_watched(&key.gvk) {
-            self.unwatched = true;
-        }
         if is_watched(&key.gvk) && !again {
             let found = self.ctx.store.get_child(key);
             if found.is_some() || !certainly {
