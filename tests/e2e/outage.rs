@@ -14,15 +14,7 @@ const FINALIZER: &str = "kudo.dev.instance.cleanup";
 /// An Instance whose plan cannot end: a quota keeps its Secret from being made.
 fn locked(ns: &Namespace<'_>, user: &Client) {
     user.apply(PACKAGE);
-    let quota = json!({
-        "apiVersion": "v1", "kind": "ResourceQuota",
-        "metadata": { "name": "none" }, "spec": { "hard": { "count/secrets": "0" } },
-    });
-    ns.admin().apply(&quota.to_string());
-    wait_until("the quota counts", CAP, || {
-        let found = ns.admin().get("resourcequota", "none").ok_or("no quota")?;
-        if found["status"]["hard"].is_null() { Err(format!("{found:#}")) } else { Ok(()) }
-    });
+    ns.forbid_secrets();
     let instance = json!({
         "apiVersion": "kudo.dev/v1beta1", "kind": "Instance", "metadata": { "name": "demo" },
         "spec": { "operatorVersion": { "name": "web-0.1.0" }, "parameters": { "FORBIDDEN": "true" } },

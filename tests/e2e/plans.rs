@@ -118,15 +118,7 @@ fn a_right_that_is_missing_stalls_the_step_with_the_servers_text() {
     let ns = cluster.namespace("stalls");
     let user = ns.user("alice");
     user.apply(PACKAGE);
-    let quota = json!({
-        "apiVersion": "v1", "kind": "ResourceQuota",
-        "metadata": { "name": "none" }, "spec": { "hard": { "count/secrets": "0" } },
-    });
-    ns.admin().apply(&quota.to_string());
-    wait_until("the quota counts", CAP, || {
-        let found = ns.admin().get("resourcequota", "none").ok_or("no quota")?;
-        if found["status"]["hard"].is_null() { Err(format!("{found:#}")) } else { Ok(()) }
-    });
+    ns.forbid_secrets();
     user.apply(&instance(&json!({ "FORBIDDEN": "true" })));
     let found = wait_until("Stalled names what is missing", CAP, || {
         let found = user.get("instances.kudo.dev", "demo").ok_or("no Instance")?;
@@ -135,7 +127,7 @@ fn a_right_that_is_missing_stalls_the_step_with_the_servers_text() {
     let text = condition(&found, "Stalled")["message"].as_str().unwrap();
     assert!(text.contains("A transient error when executing task deploy."), "{text}");
     assert!(text.contains("exceeded quota"), "{text}");
-    ns.admin().kubectl(&["delete", "resourcequota", "none"]).ok();
+    ns.allow_secrets();
     let found = await_plan(&user, "deploy", "COMPLETE");
     assert_eq!(condition(&found, "Stalled")["status"], "False");
 }

@@ -70,6 +70,27 @@ impl<'a> Namespace<'a> {
             self.admin().post(&self.path("rbac.authorization.k8s.io/v1", "rolebindings", ""), &binding);
         assert!(matches!(answer.code, 201 | 409), "{answer}");
     }
+
+    /// A quota under which no Secret can be made: a way to hold a plan at a step.
+    #[track_caller]
+    pub fn forbid_secrets(&self) {
+        let quota = serde_json::json!({
+            "apiVersion": "v1", "kind": "ResourceQuota",
+            "metadata": { "name": "no-secrets" }, "spec": { "hard": { "count/secrets": "0" } },
+        });
+        let admin = self.admin();
+        admin.apply(&quota.to_string());
+        super::wait_until("the quota counts", std::time::Duration::from_secs(60), || {
+            let found = admin.get("resourcequota", "no-secrets").ok_or("no quota")?;
+            if found["status"]["hard"].is_null() { Err(format!("{found:#}")) } else { Ok(()) }
+        });
+    }
+
+    /// Takes the quota away again.
+    #[track_caller]
+    pub fn allow_secrets(&self) {
+        self.admin().kubectl(&["delete", "resourcequota", "no-secrets"]).ok();
+    }
 }
 
 impl Drop for Namespace<'_> {
