@@ -28,7 +28,7 @@ test: testbed
 	@echo "== build"
 	cargo test --locked --no-run
 	@echo "== tests"
-	cargo test --locked
+	cargo test --locked --no-fail-fast
 
 .PHONY: soak
 soak: testbed
