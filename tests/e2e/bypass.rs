@@ -3,7 +3,7 @@
 //!
 //! What a test's name says is what Interlock decides on purpose.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use interlock::api::meta;
@@ -36,7 +36,7 @@ fn policies_alone() -> &'static Cluster {
             cluster.admin().kubectl(&["delete", kind, meta::install::WEBHOOK_CONFIGURATION]).ok();
         }
         let ns = cluster.namespace("probe");
-        ns.admin().apply(PACKAGE);
+        ns.admin().create_package(ns.name(), PACKAGE);
         wait_until("the webhook is called no more, and the policies decide", CAP, || {
             let stampless = json!({"metadata": {"name": "probe"}, "apiVersion": meta::KUDO_API_VERSION,
                 "kind": "Instance", "spec": {"operatorVersion": {"name": "none"}}});
@@ -84,8 +84,23 @@ impl Ground {
     fn new(layers: Layers, base: &str) -> Self {
         let ns = layers.cluster().namespace(base);
         let user = ns.user("alice");
-        user.apply(PACKAGE);
+        user.create_package(ns.name(), PACKAGE);
         Self { ns, user }
+    }
+
+    /// One with a running Instance `demo` that tests share while they run at the same time, and
+    /// that Instance: for what is refused.
+    fn frozen(layers: Layers) -> (Arc<Self>, Value) {
+        static SHARED: [Mutex<Weak<Ground>>; 2] = [Mutex::new(Weak::new()), Mutex::new(Weak::new())];
+        let mut shared = SHARED[layers as usize].lock().unwrap_or_else(PoisonError::into_inner);
+        let ground = shared.upgrade().unwrap_or_else(|| {
+            let ground = Arc::new(Self::new(layers, "frozen"));
+            ground.running("demo");
+            *shared = Arc::downgrade(&ground);
+            ground
+        });
+        let found = ground.get("demo");
+        (ground, found)
     }
 
     fn path(&self, name: &str) -> String {

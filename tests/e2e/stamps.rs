@@ -70,7 +70,7 @@ impl<'a> Ground<'a> {
     fn new(cluster: &'a Cluster) -> Self {
         let ns = cluster.namespace("stamps");
         let user = ns.user("alice");
-        user.apply(PACKAGE);
+        user.create_package(ns.name(), PACKAGE);
         ns.bind(meta::CONTROLLER_USER, "ClusterRole", "cluster-admin");
         let bare = cluster.user("interlock", &[]).within(ns.name());
         Self { ns, user, bare }

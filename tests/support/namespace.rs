@@ -1,8 +1,10 @@
 //! A test's own namespace.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use super::{Client, Cluster, Interlock};
+use super::{Client, Cluster, Interlock, wait_until};
 
 /// Deleted at the end of the test; after a failure its contents are printed first.
 pub struct Namespace<'a> {
@@ -35,7 +37,13 @@ impl<'a> Namespace<'a> {
     /// A user who may do everything in this namespace and nothing elsewhere.
     pub fn user(&self, name: &str) -> Client {
         self.bind(name, "ClusterRole", "cluster-admin");
-        self.stranger(name)
+        let user = self.stranger(name);
+        let path = format!("{}?limit=1", self.path("v1", "configmaps", ""));
+        wait_until("the binding counts", Duration::from_secs(30), || match user.read(&path) {
+            answer if answer.code == 200 => Ok(()),
+            answer => Err(answer.to_string()),
+        });
+        user
     }
 
     /// A user without any right.

@@ -82,8 +82,7 @@ fn a_change_of_a_frozen_spec_by(
 /// Removing the spec, or pointing it at another package.
 #[rstest]
 fn a_spec_taken_away_or_an_upgrade_is_refused(#[values(Layers::Both, Layers::Policies)] layers: Layers) {
-    let ground = Ground::new(layers, "away");
-    let before = ground.running("demo");
+    let (ground, before) = Ground::frozen(layers);
     let path = ground.path("demo");
     for patch in [
         json!({"spec": null}),
@@ -127,8 +126,7 @@ fn an_unchanged_manifest_is_admitted_by_every_verb_and_cancels_nothing() {
 /// keeps it is admitted.
 #[test]
 fn an_unchanged_manifest_without_plan_execution_is_refused_by_the_policies_alone() {
-    let ground = Ground::new(Layers::Policies, "resync");
-    let before = ground.running("demo");
+    let (ground, before) = Ground::frozen(Layers::Policies);
     let path = ground.path("demo");
     let values = before["spec"]["parameters"].clone();
     for write in [put, json_patch, merge_patch, forced_apply] {

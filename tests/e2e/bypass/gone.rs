@@ -44,8 +44,7 @@ fn replace_by_force_during_a_run_ends_it_and_deploys_anew() {
 /// A POST of a name that is taken, also by what is going away, is the API server's to refuse.
 #[test]
 fn creation_over_a_locked_instance_is_a_conflict_and_changes_nothing() {
-    let ground = Ground::new(Layers::Both, "over");
-    let before = ground.running("demo");
+    let (ground, before) = Ground::frozen(Layers::Both);
     let answer = ground.user.post(&ground.path(""), &instance("demo", &json!({"SIZE": "large"})));
     assert_eq!(answer.body["reason"], "AlreadyExists", "{answer}");
     assert_eq!(essence(&ground.get("demo")), essence(&before));

@@ -8,8 +8,7 @@ use super::{Ground, Layers, condition, essence, rule};
 /// Names and groups that look like somebody's who may.
 #[rstest]
 fn an_edit_by_any_other_identity_is_refused(#[values(Layers::Both, Layers::Policies)] layers: Layers) {
-    let ground = Ground::new(layers, "identity");
-    let before = ground.running("demo");
+    let (ground, before) = Ground::frozen(layers);
     let edit = json!({"spec": {"parameters": {"SIZE": "large"}}});
     let path = ground.path("demo");
     let cluster = layers.cluster();

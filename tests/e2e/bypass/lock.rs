@@ -20,8 +20,7 @@ const FINALIZER: &str = "kudo.dev.instance.cleanup";
 #[case::a_removed_plan_name_is_a_cancellation_and_refused(json!({"planName": null}), "plan-cancel", "plan-override")]
 fn of_a_running_plan(#[case] execution: Value, #[case] webhook: &str, #[case] policy: &str) {
     for (layers, expected) in [(Layers::Both, webhook), (Layers::Policies, policy)] {
-        let ground = Ground::new(layers, "lock");
-        let before = ground.running("demo");
+        let (ground, before) = Ground::frozen(layers);
         let patch = json!({"spec": {"planExecution": execution}});
         let answer = ground.user.merge_patch(&ground.path("demo"), &patch);
         assert_eq!(rule(&answer), expected, "{layers:?}: {answer}");
@@ -47,8 +46,7 @@ fn plan_execution_set_to_null_or_nothing_is_put_back() {
 
 #[test]
 fn plan_execution_set_to_null_is_refused_by_the_policies_alone() {
-    let ground = Ground::new(Layers::Policies, "null");
-    let before = ground.running("demo");
+    let (ground, before) = Ground::frozen(Layers::Policies);
     let answer = ground.user.merge_patch(&ground.path("demo"), &json!({"spec": {"planExecution": null}}));
     assert_eq!(rule(&answer), "plan-override");
     assert_eq!(essence(&ground.get("demo")), essence(&before));
@@ -88,8 +86,7 @@ fn a_forged_execution_of_an_idle_instance_is_refused(
 /// RBAC lets this user write the status, and nothing but ours stops a forged COMPLETE.
 #[rstest]
 fn a_forged_status_is_refused(#[values(Layers::Both, Layers::Policies)] layers: Layers) {
-    let ground = Ground::new(layers, "status");
-    let before = ground.running("demo");
+    let (ground, before) = Ground::frozen(layers);
     let rules = json!([{"apiGroups": ["kudo.dev"], "resources": ["instances", "instances/status"],
         "verbs": ["get", "patch", "update"]}]);
     let forger = ground.ns.user_with("forger", &rules);
