@@ -16,5 +16,6 @@ mod outage;
 mod packages;
 mod plans;
 mod process;
+mod real_packages;
 mod stamps;
 mod wire;

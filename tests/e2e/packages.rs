@@ -1,12 +1,12 @@
 //! `interlock package` beside the real `kubectl kudo`, and the example packages' lives.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::support::instances::{await_run, instance};
 use crate::support::interlock::interlock;
-use crate::support::{Client, Interlock, Namespace, shared, wait_until};
+use crate::support::{Client, Interlock, Namespace, shared};
 
 fn example(folder: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(folder).display().to_string()
@@ -70,29 +70,6 @@ fn what_is_written_is_what_kudo_writes() {
         assert_eq!(ours.len(), 2, "{folder}");
         similar_asserts::assert_eq!(ours, theirs, "{}", folder);
     }
-}
-
-fn instance(user: &Client, name: &str) -> Value {
-    user.get("instances.kudo.dev", name).expect("the Instance")
-}
-
-fn uid_of(instance: &Value, plan: &str) -> String {
-    instance["status"]["planStatus"][plan]["uid"].as_str().unwrap_or_default().to_owned()
-}
-
-/// Waits until a plan has run again and is COMPLETE, and nothing is scheduled.
-#[track_caller]
-fn await_run(user: &Client, name: &str, plan: &str, before: &str) -> Value {
-    wait_until(&format!("plan {plan} has run"), Duration::from_secs(90), || {
-        let found = instance(user, name);
-        let idle = found["spec"]["planExecution"]["planName"].as_str().unwrap_or_default().is_empty();
-        let done = found["status"]["planStatus"][plan]["status"] == "COMPLETE";
-        if idle && done && uid_of(&found, plan) != before {
-            Ok(found)
-        } else {
-            Err(format!("{:#}", found["status"]))
-        }
-    })
 }
 
 #[test]
