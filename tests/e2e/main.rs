@@ -10,6 +10,7 @@ mod bypass;
 mod drift;
 mod ground;
 mod installed;
+mod kudo_client;
 mod layers;
 mod manifests;
 mod outage;
