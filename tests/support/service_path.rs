@@ -86,11 +86,20 @@ pub struct Installation {
 
 /// Installs and waits until every replica is ready and is an endpoint.
 pub fn install(cluster: &Cluster, replicas: usize, flags: &[&str]) -> Installation {
+    install_each(cluster, &vec![flags; replicas])
+}
+
+/// Like [`install`], with flags of its own for each replica.
+pub fn install_each(cluster: &Cluster, flags: &[&[&str]]) -> Installation {
     interlock::apply_installation(cluster, &Options::default());
     let admin = cluster.admin();
+    let replicas = flags.len();
     let addresses = &REPLICAS[..replicas];
-    let started: Vec<Arc<Interlock>> =
-        addresses.iter().map(|address| Arc::new(Interlock::replica(cluster, address, flags))).collect();
+    let started: Vec<Arc<Interlock>> = addresses
+        .iter()
+        .zip(flags)
+        .map(|(address, flags)| Arc::new(Interlock::replica(cluster, address, flags)))
+        .collect();
     for replica in &started {
         replica.start();
     }
