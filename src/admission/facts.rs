@@ -1,13 +1,14 @@
 //! What rules read of the spec and the status of an Instance, borrowed from the review.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::review::Object;
-use crate::api::kudo::{ExecutionStatus, InstanceStatus};
+use crate::api::kudo::{ExecutionStatus, PlanStatus};
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::api::stamp::{Applied, SpecHash, Values, VersionRef, values};
@@ -84,8 +85,8 @@ impl Execution<'_> {
 pub struct Spec<'a> {
     /// What is carried out.
     pub applied: Applied<'a>,
-    /// Hash of `applied`, once it was asked for.
-    hash: std::cell::OnceCell<SpecHash>,
+    /// Canonical JSON of `applied` and its hash, once they were asked for.
+    canonical: OnceCell<(String, SpecHash)>,
     /// What runs it.
     pub execution: Execution<'a>,
     /// Whether the object has a `spec` at all.
@@ -111,7 +112,7 @@ impl<'a> Spec<'a> {
         let has_parameters = !applied.parameters.is_empty();
         Ok(Self {
             applied,
-            hash: std::cell::OnceCell::new(),
+            canonical: OnceCell::new(),
             execution: read.plan_execution.into(),
             present: true,
             has_parameters,
@@ -120,7 +121,20 @@ impl<'a> Spec<'a> {
 
     /// Hash of what is carried out.
     pub fn hash(&self) -> &SpecHash {
-        self.hash.get_or_init(|| self.applied.hash())
+        &self.both().1
+    }
+
+    /// Canonical JSON of what is carried out.
+    pub fn canonical(&self) -> &str {
+        &self.both().0
+    }
+
+    fn both(&self) -> &(String, SpecHash) {
+        self.canonical.get_or_init(|| {
+            let text = self.applied.canonical();
+            let hash = SpecHash::of(&text);
+            (text, hash)
+        })
     }
 
     /// The OperatorVersion.
@@ -132,13 +146,13 @@ impl<'a> Spec<'a> {
     /// Gives a parameter a value.
     pub fn set(&mut self, name: &str, value: &str) {
         self.applied.parameters.insert(Cow::Owned(name.to_owned()), Cow::Owned(value.to_owned()));
-        self.hash.take();
+        self.canonical.take();
     }
 
     /// Takes a parameter out.
     pub fn remove(&mut self, name: &str) {
         self.applied.parameters.remove(name);
-        self.hash.take();
+        self.canonical.take();
     }
 }
 
@@ -146,7 +160,7 @@ impl<'a> Spec<'a> {
 #[serde(rename_all = "camelCase")]
 struct StatusIn<'a> {
     #[serde(borrow, default)]
-    plan_status: Option<BTreeMap<Text<'a>, EntryIn<'a>>>,
+    plan_status: Option<BTreeMap<Text<'a>, &'a RawValue>>,
     #[serde(borrow, default)]
     conditions: Option<Vec<ConditionIn<'a>>>,
 }
@@ -170,9 +184,17 @@ struct ConditionIn<'a> {
 /// The status of an Instance, as far as rules read it.
 #[derive(Debug, Default)]
 pub struct Status<'a> {
-    entries: Vec<(Text<'a>, Text<'a>, ExecutionStatus)>,
-    basis: Option<Cow<'a, str>>,
-    raw: Option<&'a RawValue>,
+    entries: Vec<Recorded<'a>>,
+    basis: Option<&'a RawValue>,
+}
+
+/// An entry of `planStatus`.
+#[derive(Debug)]
+struct Recorded<'a> {
+    plan: Text<'a>,
+    uid: Text<'a>,
+    status: ExecutionStatus,
+    raw: &'a RawValue,
 }
 
 #[derive(Deserialize)]
@@ -197,47 +219,93 @@ impl<'a> Status<'a> {
     pub fn read(object: &Object<'a>) -> Result<Self, serde_json::Error> {
         let Some(raw) = object.status else { return Ok(Self::default()) };
         let read: StatusIn<'a> = serde_json::from_str(raw.get())?;
-        let entries = read
-            .plan_status
-            .into_iter()
-            .flatten()
-            .map(|(plan, entry)| {
-                let status = ExecutionStatus::from(entry.status.as_deref().unwrap_or_default());
-                (plan, entry.uid.unwrap_or_default(), status)
-            })
-            .collect();
+        let entries = read.plan_status.into_iter().flatten().map(|(plan, raw)| Recorded::read(plan, raw));
+        let entries = entries.collect::<Result<_, _>>()?;
         let stamped = |c: &&ConditionIn<'a>| c.type_.as_deref() == Some(meta::condition::SPEC_STAMPED);
-        let message = read.conditions.iter().flatten().find(stamped).and_then(|c| c.message);
-        let basis = message.map(|raw| serde_json::from_str::<Text<'a>>(raw.get())).transpose()?.map(|t| t.0);
-        Ok(Self { entries, basis, raw: Some(raw) })
+        let basis = read.conditions.iter().flatten().find(stamped).and_then(|c| c.message);
+        Ok(Self { entries, basis })
     }
 
     /// The lock that this status and an execution hold.
     pub fn lock<'s>(&'s self, execution: &'s Execution<'_>) -> Option<Lock<'s>> {
-        let entries = self.entries.iter().map(|(plan, uid, status)| Entry { plan, uid, status });
+        let entries = self.entries.iter().map(|e| Entry { plan: &e.plan, uid: &e.uid, status: &e.status });
         lock::lock(&execution.plan, &execution.uid, entries)
     }
 
     /// Hash of the basis and whether plans are owed.
     pub fn basis_head(&self) -> Option<Head> {
-        let head: BasisHead<'_> = serde_json::from_str(self.basis.as_deref()?).ok()?;
-        Some(Head { hash: head.hash.as_str().to_owned(), owes: !head.owed.is_empty() })
+        let raw = self.basis?.get();
+        quick_head(raw).or_else(|| {
+            let text: Text<'_> = serde_json::from_str(raw).ok()?;
+            let head: BasisHead<'_> = serde_json::from_str(&text).ok()?;
+            Some(Head { hash: head.hash.as_str().to_owned(), owes: !head.owed.is_empty() })
+        })
     }
 
     /// The basis.
     pub fn basis(&self) -> Option<Basis> {
-        Basis::parse(self.basis.as_deref()?)
+        Basis::parse(&serde_json::from_str::<Text<'_>>(self.basis?.get()).ok()?)
     }
 
-    /// Whether a plan has been run, or is being run.
-    pub fn has_run(&self, plan: &str) -> bool {
-        self.entries
-            .iter()
-            .any(|(name, _, status)| name.as_str() == plan && *status != ExecutionStatus::NeverRun)
+    /// The record of a plan, for texts.
+    pub fn record(&self, plan: &str) -> Option<PlanStatus> {
+        let entry = self.entries.iter().find(|e| e.plan.as_str() == plan)?;
+        serde_json::from_str(entry.raw.get()).ok()
     }
+}
 
-    /// The whole status, for texts.
-    pub fn whole(&self) -> Option<InstanceStatus> {
-        serde_json::from_str(self.raw?.get()).ok()
+impl<'a> Recorded<'a> {
+    fn read(plan: Text<'a>, raw: &'a RawValue) -> Result<Self, serde_json::Error> {
+        let entry: Option<EntryIn<'a>> = serde_json::from_str(raw.get())?;
+        let entry = entry.unwrap_or_default();
+        let status = ExecutionStatus::from(entry.status.as_deref().unwrap_or_default());
+        Ok(Self { plan, uid: entry.uid.unwrap_or_default(), status, raw })
+    }
+}
+
+/// The head of a basis out of the JSON of its text, where that is written as [`Basis::message`]
+/// writes it: the hash first, `owed` last and only where plans are owed. A quote inside of a name
+/// would carry two more backslashes, so no name reads like a key.
+fn quick_head(json: &str) -> Option<Head> {
+    let rest = json.strip_prefix(r#""{\"hash\":\""#)?;
+    let (hash, rest) = rest.split_once(r#"\",\""#)?;
+    let known = rest.starts_with(r#"detail\":{"#) && !hash.contains('\\');
+    known.then(|| Head { hash: hash.to_owned(), owes: rest.contains(r#",\"owed\":{"#) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::plan::basis::Owed;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// The quick way says what the whole parse says, whatever parameters are called.
+        #[test]
+        fn the_head_of_a_basis(
+            names in prop::collection::vec("[a-z\"\\\\{:,]{0,6}|owed|\",\"owed\":\\{", 0..5), owes: bool, bare: bool,
+        ) {
+            let spec = Applied {
+                operator_version: VersionRef { name: "a".into(), namespace: "b".into() },
+                parameters: names.iter().map(|n| (n.clone().into(), n.clone().into())).collect(),
+            };
+            let owed = owes.then(|| ("deploy".to_owned(), Owed::Failed)).into_iter().collect::<BTreeMap<_, _>>();
+            let mut basis = Basis::new(&spec, owed);
+            if bare {
+                basis.detail = None;
+            }
+            let json = serde_json::to_string(&basis.message()).unwrap();
+            if let Some(head) = quick_head(&json) {
+                prop_assert_eq!(head.hash, basis.hash.as_str());
+                prop_assert_eq!(head.owes, owes);
+            } else {
+                prop_assert!(bare);
+            }
+        }
     }
 }

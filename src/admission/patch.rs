@@ -7,6 +7,29 @@ use serde_json::{Value, json};
 
 use super::review::Metadata;
 use crate::api::meta;
+use crate::api::text::json_string;
+
+/// The JSON of a patch. Large strings are escaped here rather than by serde_json, which looks at
+/// every byte by itself: a stamp is most of a patch.
+pub fn to_json(patch: &Patch) -> Result<String, serde_json::Error> {
+    let mut out = String::with_capacity(512);
+    for (i, operation) in patch.0.iter().enumerate() {
+        out.push(if i == 0 { '[' } else { ',' });
+        match operation {
+            PatchOperation::Add(AddOperation { path, value: Value::String(text) }) => {
+                out.reserve(text.len() + text.len() / 4);
+                out.push_str("{\"op\":\"add\",\"path\":");
+                json_string(&mut out, path.as_str());
+                out.push_str(",\"value\":");
+                json_string(&mut out, text);
+                out.push('}');
+            }
+            other => out.push_str(&serde_json::to_string(other)?),
+        }
+    }
+    out.push_str(if patch.0.is_empty() { "[]" } else { "]" });
+    Ok(out)
+}
 
 /// Operations, in order.
 #[derive(Debug, Default)]

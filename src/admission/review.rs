@@ -4,6 +4,7 @@
 //! until a rule reads them. Both `admission.k8s.io/v1` and `v1beta1` (what KUDO's webhook
 //! configuration asks for) are read, and answered in kind.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use base64::Engine;
@@ -14,9 +15,10 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 use super::door::BadReview;
-use super::verdict::{Outcome, Refusal, Verdict};
+use super::verdict::{Outcome, Refusal, Rendered, Verdict};
+use super::{patch, stamp};
 use crate::api::meta;
-use crate::api::text::Text;
+use crate::api::text::{Text, json_string};
 
 /// Why a body is no review; answered with HTTP 400 and this text.
 #[derive(Debug, Error)]
@@ -193,13 +195,30 @@ pub struct Annotations<'a> {
     pub present: bool,
     /// Whether the map has the key of the stamp, with whatever value.
     pub has_stamp: bool,
-    /// `interlock.dev/last-applied-spec`.
-    pub stamp: Option<Text<'a>>,
+    /// `interlock.dev/last-applied-spec`, as it stands in the review.
+    pub stamp: Option<&'a RawValue>,
     /// Bytes of `plan.interlock.dev/history` with its key, counted as `others` are; 0 without it.
     pub history: usize,
     /// Bytes of the keys and of the JSON of the values of all others: no less than what the API
     /// server counts.
     pub others: usize,
+}
+
+impl<'a> Annotations<'a> {
+    /// The JSON of the stamp: equal where the stamps are, as one writer wrote both.
+    pub fn stamp_json(&self) -> Option<&'a str> {
+        self.stamp.map(RawValue::get)
+    }
+
+    /// Whether all annotations together fit in any case: JSON is never shorter than what it says.
+    pub fn surely_fit(&self) -> bool {
+        stamp::holds(self.others, self.stamp_json(), self.history)
+    }
+
+    /// The stamp.
+    pub fn stamp_text(&self) -> Option<Cow<'a, str>> {
+        serde_json::from_str::<Text<'a>>(self.stamp?.get()).ok().map(|text| text.0)
+    }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Annotations<'a> {
@@ -222,7 +241,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Annotations<'a> {
                 while let Some(key) = map.next_key::<Text<'de>>()? {
                     if key.as_str() == meta::LAST_APPLIED_SPEC {
                         annotations.has_stamp = true;
-                        annotations.stamp = map.next_value::<Option<Text<'de>>>()?;
+                        annotations.stamp = map.next_value::<Option<&RawValue>>()?;
                     } else {
                         let value: &RawValue = map.next_value()?;
                         let size = key.len() + decoded_length(value);
@@ -300,30 +319,6 @@ fn shown(text: &str) -> String {
 }
 
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Answer<'a> {
-    api_version: &'static str,
-    kind: &'static str,
-    response: Response<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Response<'a> {
-    uid: &'a str,
-    allowed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    patch_type: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    patch: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<Status<'a>>,
-    audit_annotations: AuditAnnotations<'a>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    warnings: &'a [String],
-}
-
-#[derive(Serialize)]
 struct AuditAnnotations<'a> {
     verdict: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -362,43 +357,60 @@ pub struct Cause {
 }
 
 /// Writes the answer to a review.
-pub fn encode(version: Version, review: &Review<'_>, verdict: &Verdict) -> Result<Vec<u8>, Malformed> {
+///
+/// Put together by hand, member by member, as the patch is base64 and needs no second look.
+pub fn encode(version: Version, review: &Review<'_>, verdict: &Verdict) -> Result<Vec<u8>, BadReview> {
     let refusal = verdict.refusal().map(Refusal::render);
-    let patch = match &verdict.outcome {
-        Outcome::Allow { patch } if !patch.0.is_empty() => {
-            Some(STANDARD.encode(serde_json::to_vec(patch).map_err(Malformed::Encode)?))
-        }
-        _ => None,
-    };
-    let name = review.name.as_deref().or(review.old_object.as_ref().and_then(|o| o.metadata.name.as_deref()));
+    let mut out = String::with_capacity(1024);
+    out.push_str("{\"kind\":\"AdmissionReview\",\"apiVersion\":\"");
+    out.push_str(version.as_str());
+    out.push_str("\",\"response\":{\"uid\":");
+    json_string(&mut out, &review.uid);
+    out.push_str(if refusal.is_none() { ",\"allowed\":true" } else { ",\"allowed\":false" });
+    if let Outcome::Allow { patch } = &verdict.outcome
+        && !patch.0.is_empty()
+    {
+        out.push_str(",\"patchType\":\"JSONPatch\",\"patch\":\"");
+        STANDARD.encode_string(patch::to_json(patch).map_err(Malformed::Encode)?, &mut out);
+        out.push('"');
+    }
+    if let Some(refusal) = &refusal {
+        member(&mut out, "status", &status(review, refusal))?;
+    }
     let rules: Vec<&str> = verdict.rules().collect();
-    let answer = Answer {
-        api_version: version.as_str(),
-        kind: "AdmissionReview",
-        response: Response {
-            uid: &review.uid,
-            allowed: refusal.is_none(),
-            patch_type: patch.is_some().then_some("JSONPatch"),
-            patch,
-            status: refusal.as_ref().map(|refusal| Status {
-                status: "Failure",
-                message: &refusal.message,
-                reason: refusal.code.reason(),
-                code: refusal.code.number(),
-                details: Details {
-                    name: name.unwrap_or_default(),
-                    group: &review.kind.group,
-                    kind: &review.kind.kind,
-                    causes: &refusal.causes,
-                },
-            }),
-            audit_annotations: AuditAnnotations {
-                verdict: verdict.kind().as_str(),
-                rule: (!rules.is_empty()).then(|| rules.join(",")),
-                plan: verdict.plan.as_deref(),
-            },
-            warnings: &verdict.warnings,
-        },
+    let audit = AuditAnnotations {
+        verdict: verdict.kind().as_str(),
+        rule: (!rules.is_empty()).then(|| rules.join(",")),
+        plan: verdict.plan.as_deref(),
     };
-    serde_json::to_vec(&answer).map_err(Malformed::Encode)
+    member(&mut out, "auditAnnotations", &audit)?;
+    if !verdict.warnings.is_empty() {
+        member(&mut out, "warnings", &verdict.warnings)?;
+    }
+    out.push_str("}}");
+    Ok(out.into_bytes())
+}
+
+fn member<T: Serialize>(out: &mut String, name: &str, value: &T) -> Result<(), BadReview> {
+    out.push_str(",\"");
+    out.push_str(name);
+    out.push_str("\":");
+    out.push_str(&serde_json::to_string(value).map_err(Malformed::Encode)?);
+    Ok(())
+}
+
+fn status<'a>(review: &'a Review<'_>, refusal: &'a Rendered) -> Status<'a> {
+    let name = review.name.as_deref().or(review.old_object.as_ref().and_then(|o| o.metadata.name.as_deref()));
+    Status {
+        status: "Failure",
+        message: &refusal.message,
+        reason: refusal.code.reason(),
+        code: refusal.code.number(),
+        details: Details {
+            name: name.unwrap_or_default(),
+            group: &review.kind.group,
+            kind: &review.kind.kind,
+            causes: &refusal.causes,
+        },
+    }
 }

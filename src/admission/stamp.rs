@@ -8,9 +8,11 @@
 
 use std::borrow::Cow;
 
-use super::facts::Head;
+use super::facts::{Head, Spec};
+use super::review::Annotations;
 use crate::api::meta;
-use crate::api::stamp::{Applied, Envelope, Kept, Previous, SpecHash};
+use crate::api::stamp::{Applied, Beginning, Envelope, Kept, Previous, SpecHash};
+use crate::api::text::json_string;
 
 /// Largest spec that is kept inline, as JSON.
 pub const SPEC_LIMIT: usize = 32 * 1024;
@@ -34,10 +36,88 @@ pub struct Room {
 
 impl Room {
     fn fits(&self, text: &str, annotations: usize, object: usize) -> bool {
-        let escapes = text.bytes().filter(|b| matches!(b, b'"' | b'\\')).count();
-        self.annotations + meta::LAST_APPLIED_SPEC.len() + text.len() <= annotations
-            && self.object + text.len() + escapes <= object
+        if self.annotations + meta::LAST_APPLIED_SPEC.len() + text.len() > annotations {
+            return false;
+        }
+        if self.object.saturating_add(2 * text.len()) <= object {
+            return true;
+        }
+        let escapes: usize = text.bytes().map(|b| usize::from(b == b'"') + usize::from(b == b'\\')).sum();
+        self.object + text.len() + escapes <= object
     }
+}
+
+/// What last was carried out in full, as text.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Full<'a> {
+    /// Text of its hash.
+    pub hash: Cow<'a, str>,
+    /// Its canonical JSON; `None` where it is kept elsewhere.
+    pub spec: Option<Cow<'a, str>>,
+}
+
+/// What the stamp of a spec is made from, as texts.
+pub struct Draft<'a> {
+    /// Hash of the spec.
+    pub hash: &'a SpecHash,
+    /// Its canonical JSON.
+    pub spec: &'a str,
+    /// What last was carried out in full.
+    pub previous: Option<Full<'a>>,
+    /// Uid of the object, where it is known.
+    pub uid: Option<&'a str>,
+}
+
+/// The annotation's value; `None` where not even a bare hash fits.
+pub fn write(draft: &Draft<'_>, room: Room) -> Option<String> {
+    let previous = draft.previous.as_ref();
+    if draft.spec.len() <= SPEC_LIMIT {
+        let text = text_of(draft, Some(draft.spec), previous);
+        if room.fits(&text, ANNOTATIONS_LIMIT, OBJECT_LIMIT) {
+            return Some(text);
+        }
+    }
+    // The object itself is the source of the new spec; an inline previous one has no other.
+    let text = text_of(draft, None, previous);
+    if room.fits(&text, ANNOTATIONS_LIMIT, OBJECT_LIMIT) {
+        return Some(text);
+    }
+    let text = text_of(draft, None, previous.filter(|previous| previous.spec.is_none()));
+    room.fits(&text, ANNOTATIONS_MAX, OBJECT_MAX).then_some(text)
+}
+
+/// As [`Envelope::to_json`] writes it, from texts that are canonical JSON already.
+fn text_of(draft: &Draft<'_>, spec: Option<&str>, previous: Option<&Full<'_>>) -> String {
+    let of = |out: &mut String, hash: &str, spec: Option<&str>| {
+        out.push_str("\"hash\":");
+        json_string(out, hash);
+        match spec {
+            Some(spec) => {
+                out.push_str(",\"spec\":");
+                out.push_str(spec);
+            }
+            None => {
+                out.push_str(",\"ref\":");
+                json_string(out, Kept::REFERENCE);
+            }
+        }
+    };
+    let inline = previous.and_then(|p| p.spec.as_deref());
+    let length = spec.map_or(0, str::len) + inline.map_or(0, str::len) + 320;
+    let mut out = String::with_capacity(length);
+    out.push_str("{\"v\":1,");
+    of(&mut out, draft.hash.as_str(), spec);
+    if let Some(previous) = previous {
+        out.push_str(",\"previous\":{");
+        of(&mut out, &previous.hash, inline);
+        out.push('}');
+    }
+    if let Some(uid) = draft.uid {
+        out.push_str(",\"uid\":");
+        json_string(&mut out, uid);
+    }
+    out.push('}');
+    out
 }
 
 /// What the stamp of a spec is made from.
@@ -55,30 +135,8 @@ pub struct Making<'a> {
 /// The annotation's value; `None` where not even a bare hash fits.
 pub fn make(making: Making<'_>, room: Room) -> Option<String> {
     let Making { hash, spec, previous, uid } = making;
-    let mut envelope = Envelope {
-        hash: hash.clone(),
-        kept: Kept::Inline { spec: spec.clone() },
-        previous,
-        uid: uid.map(Cow::Borrowed),
-        generation: None,
-    };
-    if length(spec) <= SPEC_LIMIT {
-        let text = envelope.to_json();
-        if room.fits(&text, ANNOTATIONS_LIMIT, OBJECT_LIMIT) {
-            return Some(text);
-        }
-    }
-    // The object itself is the source of the new spec; an inline previous one has no other.
-    envelope.kept = Kept::Elsewhere;
-    let text = envelope.to_json();
-    if room.fits(&text, ANNOTATIONS_LIMIT, OBJECT_LIMIT) {
-        return Some(text);
-    }
-    if envelope.previous.as_ref().is_some_and(|p| p.kept.inline().is_some()) {
-        envelope.previous = None;
-    }
-    let text = envelope.to_json();
-    room.fits(&text, ANNOTATIONS_MAX, OBJECT_MAX).then_some(text)
+    let draft = Draft { hash, spec: &spec.canonical(), previous: previous.map(Full::from), uid };
+    write(&draft, room)
 }
 
 /// A stamp that stays, as far as the other annotations leave room for it: the hash alone where
@@ -101,10 +159,13 @@ pub fn holds(others: usize, stamp: Option<&str>, history: usize) -> bool {
     others + stamp + history <= ANNOTATIONS_MAX
 }
 
-/// Bytes of a spec as JSON, without its escapes.
-fn length(spec: &Applied<'_>) -> usize {
-    let parameters: usize = spec.parameters.iter().map(|(k, v)| k.len() + v.len() + 6).sum();
-    parameters + spec.operator_version.name.len() + spec.operator_version.namespace.len() + 64
+impl From<Previous<'_>> for Full<'_> {
+    fn from(previous: Previous<'_>) -> Self {
+        Self {
+            hash: Cow::Owned(previous.hash.as_str().to_owned()),
+            spec: previous.kept.inline().map(|spec| Cow::Owned(spec.canonical())),
+        }
+    }
 }
 
 /// What last was carried out in full, once a new spec takes the place of the stamp.
@@ -120,6 +181,27 @@ pub fn previous<'a>(
     let full = basis.is_some_and(|basis| !basis.owes && basis.hash == stamp.hash.as_str());
     let previous = if full { Some(Previous { hash: stamp.hash, kept: stamp.kept }) } else { stamp.previous };
     previous.filter(|previous| previous.hash != *new)
+}
+
+/// The same of an annotation as it stands in a review, which is not read where the old spec tells
+/// as much.
+pub fn replaced<'a>(
+    annotations: &Annotations<'_>,
+    old: &'a Spec<'_>,
+    basis: Option<&Head>,
+    new: &SpecHash,
+) -> Option<Full<'a>> {
+    let beginning = Beginning::of(annotations.stamp_json()?);
+    if let (Some(basis), Some(beginning)) = (basis.filter(|basis| !basis.owes), beginning)
+        && basis.hash == beginning.hash
+        && basis.hash == old.hash().as_str()
+    {
+        let inline = beginning.inline && old.canonical().len() <= SPEC_LIMIT;
+        let spec = inline.then(|| Cow::Borrowed(old.canonical()));
+        return (old.hash() != new).then(|| Full { hash: Cow::Borrowed(old.hash().as_str()), spec });
+    }
+    let text = annotations.stamp_text()?;
+    previous(Envelope::parse(&text), basis, new).map(Full::from)
 }
 
 /// Whether a stamp says what another does, however each is kept.

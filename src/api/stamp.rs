@@ -12,7 +12,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
-use super::text::Text;
+use super::text::{Text, json_string};
 
 /// SHA-256 of the canonical JSON of a spec, as `sha256:` and 64 hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -23,6 +23,11 @@ impl SpecHash {
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The hash of a canonical text.
+    pub fn of(canonical: &str) -> Self {
+        Self(format!("sha256:{}", hex(&Sha256::digest(canonical.as_bytes()))))
     }
 
     /// The first twelve hexadecimal digits, for names.
@@ -93,25 +98,30 @@ pub fn values<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Valu
 }
 
 impl Applied<'_> {
-    /// Hash over the canonical JSON: keys sorted, no white space.
+    /// Hash over the canonical JSON.
     pub fn hash(&self) -> SpecHash {
-        let mut sha = Sha256::new();
-        let mut out = Canonical(&mut sha);
-        out.raw("{\"operatorVersion\":{\"name\":");
-        out.string(&self.operator_version.name);
-        out.raw(",\"namespace\":");
-        out.string(&self.operator_version.namespace);
-        out.raw("},\"parameters\":{");
+        SpecHash::of(&self.canonical())
+    }
+
+    /// The canonical JSON (RFC 8785): keys sorted, no white space.
+    pub fn canonical(&self) -> String {
+        let strings: usize = self.parameters.iter().map(|(key, value)| key.len() + value.len() + 8).sum();
+        let mut out = String::with_capacity(strings + 128);
+        out.push_str("{\"operatorVersion\":{\"name\":");
+        json_string(&mut out, &self.operator_version.name);
+        out.push_str(",\"namespace\":");
+        json_string(&mut out, &self.operator_version.namespace);
+        out.push_str("},\"parameters\":{");
         for (i, (key, value)) in self.parameters.iter().enumerate() {
             if i > 0 {
-                out.raw(",");
+                out.push(',');
             }
-            out.string(key);
-            out.raw(":");
-            out.string(value);
+            json_string(&mut out, key);
+            out.push(':');
+            json_string(&mut out, value);
         }
-        out.raw("}}");
-        SpecHash(format!("sha256:{}", hex(&sha.finalize())))
+        out.push_str("}}");
+        out
     }
 
     /// The same, owning its strings.
@@ -138,39 +148,6 @@ pub fn hex(bytes: &[u8]) -> String {
         .flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]])
         .map(char::from)
         .collect()
-}
-
-struct Canonical<'a>(&'a mut Sha256);
-
-impl Canonical<'_> {
-    fn raw(&mut self, text: &str) {
-        self.0.update(text.as_bytes());
-    }
-
-    /// RFC 8785 string: only `"`, `\` and control characters are escaped.
-    fn string(&mut self, text: &str) {
-        self.raw("\"");
-        let mut start = 0;
-        for (i, b) in text.bytes().enumerate() {
-            if b >= 0x20 && b != b'"' && b != b'\\' {
-                continue;
-            }
-            self.0.update(&text.as_bytes()[start..i]);
-            start = i + 1;
-            match b {
-                b'"' => self.raw("\\\""),
-                b'\\' => self.raw("\\\\"),
-                b'\n' => self.raw("\\n"),
-                b'\r' => self.raw("\\r"),
-                b'\t' => self.raw("\\t"),
-                0x08 => self.raw("\\b"),
-                0x0c => self.raw("\\f"),
-                other => self.raw(&format!("\\u{other:04x}")),
-            }
-        }
-        self.0.update(&text.as_bytes()[start..]);
-        self.raw("\"");
-    }
 }
 
 /// Where a stamped spec is kept.
@@ -256,6 +233,27 @@ struct WirePrevious<'a> {
 
 fn kept(spec: Option<Applied<'_>>) -> Kept<'_> {
     spec.map_or(Kept::Elsewhere, |spec| Kept::Inline { spec })
+}
+
+/// The beginning of an envelope, read without the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beginning<'a> {
+    /// Text of its hash.
+    pub hash: &'a str,
+    /// Whether the spec is inline.
+    pub inline: bool,
+}
+
+impl<'a> Beginning<'a> {
+    /// Of the annotation's value as it stands in JSON, with its quotes and escapes; `None` where
+    /// it is not written as [`Envelope::to_json`] writes it.
+    pub fn of(json: &'a str) -> Option<Self> {
+        let rest = json.strip_prefix(r#""{\"v\":1,\"hash\":\""#)?;
+        let (hash, rest) = rest.split_once(r#"\",\""#)?;
+        let inline = rest.starts_with(r#"spec\":{"#);
+        let known = inline || rest.starts_with(r#"ref\":"#);
+        (known && !hash.contains('\\')).then_some(Self { hash, inline })
+    }
 }
 
 impl<'a> Envelope<'a> {

@@ -54,24 +54,22 @@ pub struct Delta<'a> {
 impl<'a> Delta<'a> {
     /// From one spec to another.
     pub fn between(old: &'a Applied<'_>, new: &'a Applied<'_>) -> Self {
-        let was = |value: Option<&'a Cow<'_, str>>| {
-            value.map_or(Was::Absent, |v| Was::Value(Cow::Borrowed(v.as_ref())))
-        };
-        Self {
-            upgrade: old.operator_version != new.operator_version,
-            changed: new
-                .parameters
-                .iter()
-                .filter(|(key, value)| old.parameters.get(*key) != Some(*value))
-                .map(|(key, _)| (key.as_ref(), was(old.parameters.get(key))))
-                .collect(),
-            removed: old
-                .parameters
-                .iter()
-                .filter(|(key, _)| !new.parameters.contains_key(*key))
-                .map(|(key, value)| (Cow::Borrowed(key.as_ref()), was(Some(value))))
-                .collect(),
+        let upgrade = old.operator_version != new.operator_version;
+        let mut delta = Self { upgrade, ..Self::default() };
+        let value = |text: &'a str| Was::Value(Cow::Borrowed(text));
+        let mut before = old.parameters.iter().peekable();
+        for (key, after) in &new.parameters {
+            while let Some((gone, was)) = before.next_if(|(other, _)| *other < key) {
+                delta.removed.push((Cow::Borrowed(gone.as_ref()), value(was)));
+            }
+            match before.next_if(|(other, _)| *other == key) {
+                Some((_, was)) if was == after => {}
+                Some((_, was)) => delta.changed.push((key, value(was))),
+                None => delta.changed.push((key, Was::Absent)),
+            }
         }
+        delta.removed.extend(before.map(|(gone, was)| (Cow::Borrowed(gone.as_ref()), value(was))));
+        delta
     }
 
     /// From a basis, of which only hashes are known, to a spec; `None` where not even those are.

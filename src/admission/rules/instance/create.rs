@@ -6,7 +6,7 @@ use super::desired::{Desired, Execution, Stamp};
 use super::{Ask, Stop, refusals};
 use crate::admission::facts::Spec;
 use crate::admission::review::Object;
-use crate::admission::stamp::{self, Making, Room};
+use crate::admission::stamp::{self, Draft, Room};
 use crate::admission::verdict::{Field, FieldReason, Verdict};
 use crate::api::meta::plan::{CLEANUP, DEPLOY};
 use crate::api::rule::Rule;
@@ -42,8 +42,8 @@ impl<'a> Ask<'a> {
             object_to(objection)
         })?;
         let uid = plan_uid(self.subject(None, object), DEPLOY, spec.hash()).to_string();
-        let made = stamp::make(
-            Making { hash: spec.hash(), spec: &spec.applied, previous: None, uid: None },
+        let made = stamp::write(
+            &Draft { hash: spec.hash(), spec: spec.canonical(), previous: None, uid: None },
             Room { annotations: object.metadata.annotations.others, object: self.request.size },
         );
         let warnings = self.undone(&given, object, &uid, made.as_deref());
@@ -55,7 +55,7 @@ impl<'a> Ask<'a> {
             }),
             // A status that a client sends along is dropped by the API server, so no cleanup was run.
             finalizer: package.plan(CLEANUP).is_some(),
-            stamp: Stamp::Made(made),
+            stamp: Stamp::Made { text: made, before: None },
             defaults,
             dropped: Vec::new(),
         };
@@ -86,8 +86,8 @@ impl<'a> Ask<'a> {
                 "spec.planExecution is replaced: a new Instance runs plan 'deploy'".to_owned(),
             ));
         }
-        let written = object.metadata.annotations.stamp.as_deref();
-        if written.is_some() && written != stamp {
+        let written = object.metadata.annotations.stamp_text();
+        if written.is_some() && written.as_deref() != stamp {
             warnings.push((
                 Rule::StampMismatch,
                 "annotation interlock.dev/last-applied-spec is Interlock's own and is replaced".to_owned(),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{Ask, Stop, refusals};
 use crate::admission::facts::Spec;
 use crate::admission::patch::Operations;
-use crate::admission::review::Object;
+use crate::admission::review::{Annotations, Object};
 use crate::admission::stamp;
 use crate::admission::verdict::{Outcome, Verdict};
 use crate::api::meta;
@@ -13,10 +13,15 @@ use crate::api::rule::Rule;
 
 /// The stamp that an object must carry.
 pub enum Stamp<'a> {
-    /// What it carried before, or none.
-    Kept(Option<&'a str>),
-    /// That of the spec as it now is; `None` where it does not fit.
-    Made(Option<String>),
+    /// What the old object carries, or none.
+    Kept(&'a Annotations<'a>),
+    /// That of the spec as it now is.
+    Made {
+        /// Its text; `None` where it does not fit.
+        text: Option<String>,
+        /// What the old object carries, which is another.
+        before: Option<&'a str>,
+    },
 }
 
 /// `planExecution` as it must be.
@@ -112,19 +117,31 @@ impl Desired<'_> {
 
     fn stamp(self, object: &Object<'_>, operations: &mut Operations) -> Option<Difference> {
         let annotations = &object.metadata.annotations;
-        let written = annotations.stamp.as_deref();
-        let (wanted, same) = match self.stamp {
-            Stamp::Kept(before) => {
-                let kept = before.and_then(|text| stamp::kept(text, annotations.others));
-                let same = written == kept.as_deref();
-                (kept.map(Cow::into_owned), same)
+        let written = || annotations.stamp_text();
+        let (wanted, same, patched) = match self.stamp {
+            Stamp::Kept(before)
+                if annotations.stamp_json() == before.stamp_json() && annotations.surely_fit() =>
+            {
+                return None;
             }
-            Stamp::Made(made) => {
-                let same = match (written, &made) {
+            Stamp::Kept(before) => {
+                let before = before.stamp_text();
+                let kept = before.as_deref().and_then(|text| stamp::kept(text, annotations.others));
+                let same = written().as_deref() == kept.as_deref();
+                (kept.map(Cow::into_owned), same, !same)
+            }
+            // Another spec's stamp, as it was.
+            Stamp::Made { text, before } if before.is_some() && annotations.stamp_json() == before => {
+                (text, false, true)
+            }
+            Stamp::Made { text, .. } => {
+                let written = written();
+                let same = match (written.as_deref(), &text) {
                     (Some(written), Some(made)) => stamp::equivalent(written, made),
                     (written, made) => written.is_none() && made.is_none(),
                 };
-                (made, same)
+                let patched = written.as_deref() != text.as_deref();
+                (text, same, patched)
             }
         };
         if annotations.history > 0
@@ -132,7 +149,7 @@ impl Desired<'_> {
         {
             operations.drop_history();
         }
-        if !same || written != wanted.as_deref() {
+        if patched {
             operations.stamp(&object.metadata, wanted);
         }
         (!same).then(|| Difference {

@@ -4,7 +4,9 @@
 mod asked;
 mod create;
 mod desired;
+mod locked;
 mod refusals;
+mod unlocked;
 mod update;
 
 use std::sync::Arc;

@@ -72,9 +72,7 @@ pub fn version_namespace(instance: &str, key: &NamespacedName, own: &str) -> Ref
 
 /// Why now: the plan, its phase and step, and since when.
 pub fn why_locked(lock: &Lock<'_>, status: &Status<'_>) -> String {
-    let whole = status.whole();
-    let entry = whole.as_ref().and_then(|w| w.plan_status.get(lock.plan));
-    match (lock.status, entry) {
+    match (lock.status, status.record(lock.plan).as_ref()) {
         (Some(state), Some(entry)) => format!("plan {} is {state}{}", lock.plan, place(entry)),
         (Some(state), None) => format!("plan {} is {state}", lock.plan),
         (None, _) => format!("plan {} is scheduled and has not begun", lock.plan),

@@ -1,0 +1,161 @@
+//! UPDATE of an Instance that a plan holds, or that is being deleted.
+
+use super::asked::Asked;
+use super::update::{Effect, Update};
+use super::{Stop, refusals};
+use crate::admission::door::Freeze;
+use crate::admission::verdict::Refusal;
+use crate::api::meta::plan::CLEANUP;
+use crate::api::rule::Rule;
+use crate::plan::judge::{self, Delta, Packages};
+use crate::plan::lock::Lock;
+
+/// Locked: nothing that a plan carries out changes, except as the freeze mode says.
+impl<'a> Update<'a, '_> {
+    pub(super) fn locked(&self, lock: &Lock<'_>, asked: Asked<'_>) -> Result<Effect<'a>, Stop> {
+        let refuse = |rule, sentence: String, fields| {
+            let refusal = Refusal::invalid(rule, self.failed(&sentence), fields);
+            Err(Stop::from(refusals::locked(refusal, lock, &self.status, &self.instance)))
+        };
+        let before = &self.old.execution;
+        match asked {
+            Asked::Clear => {
+                return refuse(
+                    Rule::PlanCancel,
+                    format!(
+                        "cancelling currently scheduled (or running) plan '{}' is not supported",
+                        lock.plan
+                    ),
+                    vec![refusals::execution_field("planName", &before.plan, "")],
+                );
+            }
+            Asked::Trigger(plan) if plan != lock.plan => {
+                return refuse(
+                    Rule::PlanOverride,
+                    format!(
+                        "overriding currently scheduled (or running) plan '{}' with '{plan}' is not supported",
+                        lock.plan
+                    ),
+                    vec![refusals::execution_field("planName", &before.plan, plan)],
+                );
+            }
+            _ => {}
+        }
+        if self.ask.context.config.freeze == Freeze::SamePlan {
+            return self.same_plan(lock, asked);
+        }
+        if self.changed {
+            return Err(self.frozen(lock).into());
+        }
+        match asked {
+            Asked::Trigger(plan) => refuse(
+                Rule::PlanOverride,
+                format!("restarting currently scheduled (or running) plan '{plan}' is not supported"),
+                vec![refusals::execution_field("uid", &before.uid, &self.new.execution.uid)],
+            ),
+            _ => Ok(Effect::nothing()),
+        }
+    }
+
+    /// The refusal of a change of the spec: KUDO's sentence where it has one for this change.
+    fn frozen(&self, lock: &Lock<'_>) -> Refusal {
+        let view = self.ask.context.view;
+        let package = view.operator_version(&self.new.version());
+        let old = view.operator_version(&self.old.version());
+        let delta = Delta::between(&self.old.applied, &self.new.applied);
+        let triggered = package
+            .as_deref()
+            .and_then(|new| judge::triggered(&delta, Packages { new, old: old.as_deref() }).ok().flatten());
+        let sentence = match triggered {
+            Some(plan) if plan != lock.plan => format!(
+                "plan '{}' is scheduled (or running) and an update would trigger a different plan '{plan}'",
+                lock.plan
+            ),
+            _ if delta.upgrade => format!(
+                "upgrade to new OperatorVersion {} while a plan '{}' is scheduled (or running) is not allowed",
+                judge::go_reference(&self.new.applied.operator_version.name, None),
+                lock.plan
+            ),
+            _ => format!("the spec is frozen while plan '{}' is scheduled (or running)", lock.plan),
+        };
+        let fields = self.delta_fields(package.as_deref());
+        let refusal = Refusal::invalid(Rule::PlanRunning, self.failed(&sentence), fields);
+        refusals::locked(refusal, lock, &self.status, &self.instance)
+    }
+
+    /// `--freeze=same-plan`: a change that triggers the running plan restarts it, and so does a
+    /// changed or emptied uid.
+    fn same_plan(&self, lock: &Lock<'_>, asked: Asked<'_>) -> Result<Effect<'a>, Stop> {
+        if !self.changed {
+            return Ok(match asked {
+                Asked::Trigger(plan) => Effect::run(plan),
+                _ => Effect::nothing(),
+            });
+        }
+        self.foreign()?;
+        let (new, old) = self.packages()?;
+        let delta = Delta::between(&self.old.applied, &self.new.applied);
+        let packages = Packages { new: &new, old: old.as_deref() };
+        if delta.upgrade {
+            return Err(self.frozen(lock).into());
+        }
+        judge::values(&delta, &self.new.applied, packages).map_err(|o| self.object(o))?;
+        match judge::triggered(&delta, packages).map_err(|o| self.object(o))? {
+            Some(plan) if plan == lock.plan => Ok(Effect::run(plan)),
+            Some(_) => Err(self.frozen(lock).into()),
+            // Nothing to carry out: the run goes on, and the stamp with it.
+            None => Ok(Effect::nothing()),
+        }
+    }
+
+    /// The Instance is being deleted: its spec stays, and `cleanup` is the controller's.
+    pub(super) fn deleting(&self, lock: Option<&Lock<'_>>, asked: Asked<'_>) -> Result<Effect<'a>, Stop> {
+        let same_plan = self.ask.context.config.freeze == Freeze::SamePlan;
+        let refuse = |rule, sentence: &str, fields| {
+            let refusal = Refusal::invalid(rule, self.failed(sentence), fields)
+                .why("the Instance is being deleted")
+                .next("let the deletion end, then create the Instance anew");
+            Err(Stop::from(refusal))
+        };
+        let before = &self.old.execution;
+        if self.changed {
+            let package = self.ask.context.view.operator_version(&self.new.version());
+            return refuse(
+                Rule::InstanceDeleting,
+                "parameter update and/or upgrade is not allowed when an instance is being deleted",
+                self.delta_fields(package.as_deref()),
+            );
+        }
+        let cleaning = lock.is_some_and(|lock| lock.plan == CLEANUP);
+        match asked {
+            Asked::Trigger(plan) if plan != CLEANUP && cleaning => refuse(
+                Rule::InstanceDeleting,
+                "'cleanup' plan can not be cancelled or overridden by another plan since the instance is being deleted",
+                vec![refusals::execution_field("planName", &before.plan, plan)],
+            ),
+            Asked::Clear if cleaning => refuse(
+                Rule::InstanceDeleting,
+                "'cleanup' plan can not be cancelled or overridden by another plan since the instance is being deleted",
+                vec![refusals::execution_field("planName", &before.plan, "")],
+            ),
+            Asked::Clear => match lock {
+                Some(lock) => self.locked(lock, asked),
+                None => Ok(Effect { as_written: true, ..Effect::nothing() }),
+            },
+            Asked::Trigger(CLEANUP) if same_plan => {
+                self.exists(CLEANUP)?;
+                Ok(Effect { stamped: false, ..Effect::run(CLEANUP) })
+            }
+            Asked::Trigger(CLEANUP) => {
+                let field = refusals::execution_field("planName", &before.plan, CLEANUP);
+                Err(self.object(judge::cleanup(vec![field]).next("wait: Interlock schedules it by itself")))
+            }
+            Asked::Trigger(plan) => refuse(
+                Rule::InstanceDeleting,
+                "only 'cleanup' plan can be scheduled when an instance is being deleted",
+                vec![refusals::execution_field("planName", &before.plan, plan)],
+            ),
+            _ => Ok(Effect::nothing()),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! UPDATE of an Instance that nothing holds.
+
+use std::sync::Arc;
+
+use super::asked::Asked;
+use super::update::{Effect, Update};
+use super::{Stop, refusals};
+use crate::admission::facts::{Head, Spec};
+use crate::admission::verdict::{Field, FieldReason, Refusal};
+use crate::api::meta::plan::CLEANUP;
+use crate::api::rule::Rule;
+use crate::api::stamp::Applied;
+use crate::plan::judge::{self, Delta, Packages};
+use crate::plan::objection::{Objection, Prelude};
+use crate::plan::package::Package;
+
+/// Unlocked: a change of the spec runs the plan that it triggers, a plan that is named runs.
+impl<'a> Update<'a, '_> {
+    pub(super) fn unlocked(&self, asked: Asked<'_>) -> Result<Effect<'a>, Stop> {
+        if let Asked::Trigger(plan) = asked {
+            return self.trigger(plan);
+        }
+        let as_written = asked == Asked::Clear || asked == Asked::Same;
+        let effect = if self.changed { self.edit()? } else { Effect::nothing() };
+        Ok(Effect { as_written, ..effect })
+    }
+
+    /// The basis, where the old spec is not what it says was carried out.
+    fn drifted(&self) -> Option<Head> {
+        self.status.basis_head().filter(|head| head.hash != self.old.hash().as_str())
+    }
+
+    /// Whether a plan of the OperatorVersion exists.
+    pub(super) fn exists(&self, plan: &str) -> Result<Arc<Package>, Stop> {
+        let package = self.ask.package(&self.new, &self.instance)?;
+        if package.plan(plan).is_some() {
+            return Ok(package);
+        }
+        let names: Vec<&str> = package.plan_names().filter(|name| *name != CLEANUP).collect();
+        let objection = Objection::new(
+            Rule::PlanUnknown,
+            format!("plan {plan} does not exist"),
+            vec![Field::new(
+                "spec.planExecution.planName",
+                FieldReason::NotFound,
+                format!("OperatorVersion {} has the plans [{}]", package.key.name, names.join(" ")),
+            )],
+        )
+        .next("name one of these plans");
+        Err(self.object(objection))
+    }
+
+    /// A plan is triggered directly.
+    fn trigger(&self, plan: &str) -> Result<Effect<'a>, Stop> {
+        let field = || vec![refusals::execution_field("planName", &self.old.execution.plan, plan)];
+        if self.changed {
+            return Err(self.trigger_and_edit(plan));
+        }
+        let package = self.exists(plan)?;
+        if plan == CLEANUP {
+            return Err(self.object(judge::cleanup(field())));
+        }
+        judge::valid(&package, &self.new.applied.parameters)
+            .map_err(|o| self.object(o.prelude(Prelude::Validate)))?;
+        if self.drifted().is_none() {
+            return Ok(Effect::run(plan));
+        }
+        if self.envelope().is_none() {
+            let refusal = Refusal::invalid(
+                Rule::SpecDrift,
+                self.failed("an edit that was never admitted has to be judged before another plan runs"),
+                field(),
+            )
+            .why("the spec differs from what was last carried out, and that is not known any more")
+            .next("wait until condition SpecDrift is False, or undo the edit that it names");
+            return Err(refusal.into());
+        }
+        // It runs on the stamp, and the edit that nobody saw is judged after it.
+        Ok(Effect { stamped: false, ..Effect::run(plan) })
+    }
+
+    fn trigger_and_edit(&self, plan: &str) -> Stop {
+        let upgrade = self.new.applied.operator_version != self.old.applied.operator_version;
+        let view = self.ask.context.view;
+        let package = view.operator_version(&self.new.version());
+        let sentence = if upgrade {
+            let name = &self.new.applied.operator_version.name;
+            format!(
+                "upgrade to new OperatorVersion {} and triggering new plan '{plan}' is not allowed",
+                judge::go_reference(name, None)
+            )
+        } else {
+            format!(
+                "triggering one plan '{}' directly and through parameter update '{plan}' is not allowed",
+                self.old.execution.plan
+            )
+        };
+        let mut fields = vec![refusals::execution_field("planName", &self.old.execution.plan, plan)];
+        fields.extend(self.delta_fields(package.as_deref()));
+        Refusal::invalid(Rule::PlanAndEdit, self.failed(&sentence), fields)
+            .why("a change of the spec runs its own plan")
+            .next(
+                "change the spec first, and trigger the plan when that run has ended; or the other way round",
+            )
+            .into()
+    }
+
+    /// The spec changes.
+    fn edit(&self) -> Result<Effect<'a>, Stop> {
+        self.foreign()?;
+        let (new, old) = self.packages()?;
+        let packages = Packages { new: &new, old: old.as_deref() };
+        if let Some(basis) = self.drifted() {
+            return self.edit_drifted(&basis, packages);
+        }
+        let delta = Delta::between(&self.old.applied, &self.new.applied);
+        if delta.upgrade && !self.goes_back() {
+            judge::path(&self.old.applied.operator_version, packages).map_err(|o| self.object(o))?;
+        }
+        let (dropped, spec) = self.without_dropped(&delta, packages);
+        let applied = &spec.as_ref().unwrap_or(&self.new).applied;
+        judge::values(&delta, applied, packages).map_err(|o| self.object(o))?;
+        let plan = judge::plan(&delta, packages).map_err(|o| self.object(o))?;
+        Ok(Effect { plan, stamped: true, dropped, spec, as_written: false })
+    }
+
+    fn without_dropped(&self, delta: &Delta<'_>, packages: Packages<'_>) -> (Vec<String>, Option<Spec<'a>>) {
+        let dropped: Vec<String> = judge::dropped(packages, &self.new.applied.parameters, delta)
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        if dropped.is_empty() {
+            return (dropped, None);
+        }
+        let mut spec = self.new.clone();
+        dropped.iter().for_each(|name| spec.remove(name));
+        (dropped, Some(spec))
+    }
+
+    /// Whether the change goes back to what last was carried out in full.
+    fn goes_back(&self) -> bool {
+        let stamp = self.envelope();
+        let Some(previous) = stamp.and_then(|stamp| stamp.previous) else { return false };
+        let same_version = |spec: &Applied<'_>| spec.operator_version == self.new.applied.operator_version;
+        previous.hash == *self.new.hash() || previous.kept.inline().is_some_and(same_version)
+    }
+
+    /// The old spec holds an edit that admission never saw: the change is judged against the
+    /// basis, and left to the reconciler, which would else carry the unseen edit out with it.
+    fn edit_drifted(&self, head: &Head, packages: Packages<'_>) -> Result<Effect<'a>, Stop> {
+        let mended = head.hash == self.new.hash().as_str();
+        let own = Delta::between(&self.old.applied, &self.new.applied);
+        if mended {
+            return Ok(Effect::nothing());
+        }
+        judge::triggered(&own, packages).map_err(|o| self.object(o))?;
+        let Some(basis) = self.status.basis() else { return Ok(Effect::nothing()) };
+        let envelope = self.envelope();
+        let stamp = envelope.as_ref().and_then(|e| e.kept.inline());
+        judge::unseen(&basis, stamp, &self.new.applied, packages).map_err(|objection| {
+            let refusal = refusals::from_objection(objection, &self.instance).why(
+                "the spec already holds an edit that was never admitted; this change is judged together with it",
+            );
+            Stop::from(refusal)
+        })?;
+        Ok(Effect::nothing())
+    }
+}
