@@ -1,0 +1,297 @@
+//! What a decision costs: decode, decide, encode, at 2, 9 and 114 KB.
+//!
+//! Ours beside two others on the same bytes, in turn: a parse of the uid alone (the floor), and
+//! kube's `AdmissionReview<DynamicObject>` from bytes to an answer with the same patch or text.
+//! Prints a table and writes the rows to `target/bench/results.json`.
+
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
+use std::hint::black_box;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use interlock::admission::snapshot::Snapshot;
+use interlock::admission::{Answer, Config, Door, Freeze, Patience, answer};
+use interlock::api::meta;
+use interlock::api::stamp::{Applied, VersionRef};
+use interlock::plan::basis::Basis;
+use kube::core::DynamicObject;
+use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Samples of each of the three, taken in turn.
+const SAMPLES: usize = 400;
+/// How long one sample runs: short, so that many are not interrupted.
+const SAMPLE: Duration = Duration::from_micros(500);
+
+#[derive(Deserialize)]
+struct UidOnly<'a> {
+    #[serde(borrow)]
+    request: UidOf<'a>,
+}
+
+#[derive(Deserialize)]
+struct UidOf<'a> {
+    uid: &'a str,
+}
+
+fn floor(body: &[u8]) -> usize {
+    serde_json::from_slice::<UidOnly<'_>>(body).map_or(0, |review| review.request.uid.len())
+}
+
+/// What the answer of a webhook in kube's own types costs: the decision itself is free here.
+fn kube(body: &[u8], answer: &Result<json_patch::Patch, String>) -> usize {
+    let Ok(review) = serde_json::from_slice::<AdmissionReview<DynamicObject>>(body) else { return 0 };
+    let Ok(request): Result<AdmissionRequest<DynamicObject>, _> = review.try_into() else { return 0 };
+    let response = AdmissionResponse::from(&request);
+    let response = match answer {
+        Ok(patch) if patch.0.is_empty() => response,
+        Ok(patch) => match response.with_patch(patch.clone()) {
+            Ok(response) => response,
+            Err(_) => return 0,
+        },
+        Err(text) => response.deny(text),
+    };
+    serde_json::to_vec(&response.into_review()).map_or(0, |body| body.len())
+}
+
+struct Case {
+    name: String,
+    body: Vec<u8>,
+    /// Largest ratio to kube's path.
+    of_kube: f64,
+    /// Largest ratio to the floor.
+    of_floor: Option<f64>,
+}
+
+/// Parameters of an Instance: many short ones and a few texts, as packages have them.
+fn parameters(bytes: usize) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    let mut used = 0;
+    while used < bytes {
+        let i = all.len();
+        let value = match i % 8 {
+            0 => format!("{}", 1000 + i),
+            1 => format!("{}Gi", i + 1),
+            2 => "true".to_owned(),
+            7 if bytes > 10_000 => format!("- name: \"listener-{i}\"\n  port: {}\n", 9000 + i).repeat(24),
+            7 => format!("- name: \"listener-{i}\"\n  port: {}\n", 9000 + i),
+            _ => format!("kafka-broker-{i}.example.internal:90{:02}", i % 100),
+        };
+        used += value.len() + 40;
+        all.push((format!("BROKER_SETTING_NUMBER_{i:03}"), value));
+    }
+    all
+}
+
+fn version(parameters: &[(String, String)]) -> Value {
+    let listed: Vec<Value> =
+        parameters.iter().map(|(name, _)| json!({"name": name, "default": ""})).collect();
+    json!({
+        "apiVersion": meta::KUDO_API_VERSION, "kind": "OperatorVersion",
+        "metadata": {"name": "kafka-1.3.3", "namespace": "team"},
+        "spec": {
+            "operator": {"name": "kafka"}, "version": "1.3.3", "parameters": listed,
+            "plans": {"deploy": {}, "update": {}, "cleanup": {}}
+        }
+    })
+}
+
+/// An Instance as an API server sends it after `kubectl apply`.
+fn instance(parameters: &[(String, String)]) -> Value {
+    let spec = json!({
+        "operatorVersion": {"name": "kafka-1.3.3"},
+        "parameters": parameters.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+    });
+    let applied = Applied {
+        operator_version: VersionRef { name: "kafka-1.3.3".into(), namespace: "team".into() },
+        parameters: parameters.iter().map(|(k, v)| (k.as_str().into(), v.as_str().into())).collect(),
+    };
+    let stamp = json!({"v": 1, "hash": applied.hash(), "spec": applied, "uid": "0a1b2c3d-1111-4222-8333-444455556666"});
+    let status = |name: &str, state: &str| {
+        json!({"name": name, "status": state, "uid": "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+               "lastUpdatedTimestamp": "2026-01-02T03:04:05Z",
+               "phases": [{"name": "deploy-kafka", "status": state,
+                           "steps": [{"name": "deploy", "status": state}]}]})
+    };
+    json!({
+        "apiVersion": meta::KUDO_API_VERSION, "kind": "Instance",
+        "metadata": {
+            "name": "kafka", "namespace": "team", "uid": "0a1b2c3d-1111-4222-8333-444455556666",
+            "resourceVersion": "123456", "generation": 4, "creationTimestamp": "2026-01-02T03:00:00Z",
+            "labels": {"kudo.dev/operator": "kafka"}, "finalizers": [meta::FINALIZER],
+            "annotations": {meta::LAST_APPLIED_SPEC: stamp.to_string()},
+            "managedFields": [{"manager": "kubectl-client-side-apply", "operation": "Update",
+                "apiVersion": meta::KUDO_API_VERSION, "time": "2026-01-02T03:00:00Z", "fieldsType": "FieldsV1",
+                "fieldsV1": {"f:metadata": {"f:annotations": {}}, "f:spec": {"f:parameters": {}}}}]
+        },
+        "spec": spec,
+        "status": {
+            "planStatus": {"deploy": status("deploy", "COMPLETE"), "update": status("update", "NEVER_RUN")},
+            "conditions": [{"type": "SpecStamped", "status": "True", "reason": "Stamped",
+                "message": Basis::new(&applied, Default::default()).message(),
+                "lastTransitionTime": "2026-01-02T03:04:05Z"}]
+        }
+    })
+}
+
+fn review(object: &Value, old: &Value) -> Vec<u8> {
+    json!({
+        "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
+        "request": {
+            "uid": "0e5f6f2e-9d5c-4f0e-8f52-0a2ac0d6d5d1",
+            "kind": {"group": "kudo.dev", "version": "v1beta1", "kind": "Instance"},
+            "resource": {"group": "kudo.dev", "version": "v1beta1", "resource": "instances"},
+            "requestKind": {"group": "kudo.dev", "version": "v1beta1", "kind": "Instance"},
+            "requestResource": {"group": "kudo.dev", "version": "v1beta1", "resource": "instances"},
+            "name": "kafka", "namespace": "team", "operation": "UPDATE",
+            "userInfo": {"username": "alice", "groups": ["system:authenticated"]},
+            "object": object, "oldObject": old, "dryRun": false,
+            "options": {"kind": "PatchOptions", "apiVersion": "meta.k8s.io/v1", "fieldManager": "kubectl"}
+        }
+    })
+    .to_string()
+    .into_bytes()
+}
+
+/// Parameters for a review of about so many bytes.
+fn sized(target: usize) -> Vec<(String, String)> {
+    let mut budget = target / 8;
+    loop {
+        let parameters = parameters(budget);
+        let object = instance(&parameters);
+        if review(&object, &object).len() >= target {
+            return parameters;
+        }
+        budget += 40;
+    }
+}
+
+fn cases(label: &str, parameters: &[(String, String)]) -> Vec<Case> {
+    let old = instance(parameters);
+    let mut edited = old.clone();
+    edited["spec"]["parameters"][&parameters[0].0] = json!("4711");
+    let mut running = old.clone();
+    running["spec"]["planExecution"] =
+        json!({"planName": "deploy", "uid": "5c8bb3fd-6d5b-4c3c-9a5e-1f8a2bbd7f10", "status": "IN_PROGRESS"});
+    let mut frozen = running.clone();
+    frozen["spec"]["parameters"][&parameters[0].0] = json!("4711");
+    let mut labelled = old.clone();
+    labelled["metadata"]["labels"]["team"] = json!("a");
+    vec![
+        Case {
+            name: format!("admission {label}, schedules and stamps"),
+            body: review(&edited, &old),
+            of_kube: 0.4,
+            of_floor: Some(2.5),
+        },
+        Case {
+            name: format!("admission {label}, refused"),
+            body: review(&frozen, &running),
+            of_kube: 0.3,
+            of_floor: None,
+        },
+        Case {
+            name: format!("admission {label}, no-op"),
+            body: review(&labelled, &old),
+            of_kube: 0.3,
+            of_floor: None,
+        },
+    ]
+}
+
+/// Time of one call, in nanoseconds, over about [`SAMPLE`].
+fn sample(calls: u32, mut call: impl FnMut() -> usize) -> f64 {
+    let start = Instant::now();
+    for _ in 0..calls {
+        black_box(call());
+    }
+    start.elapsed().as_nanos() as f64 / f64::from(calls)
+}
+
+fn calls_for(mut call: impl FnMut() -> usize) -> u32 {
+    let one = sample(20, &mut call).max(1.0);
+    (SAMPLE.as_nanos() as f64 / one).max(1.0) as u32
+}
+
+/// The fastest tenth: what else the machine does only adds.
+fn undisturbed(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 10]
+}
+
+fn row(name: &str, ours: f64, other: f64, of: &str, goal: f64) -> Value {
+    let ratio = ours / other;
+    let holds = ratio <= goal;
+    let (ours, other) = (ours / 1000.0, other / 1000.0);
+    println!(
+        "{name:<44} {ours:>9.2} us {other:>9.2} us {of:<30} {ratio:>6.2} (goal <= {goal}) {}",
+        if holds { "holds" } else { "MISSED" }
+    );
+    json!({"name": name, "ours": ours, "other": other, "of": of, "ratio": ratio, "goal": goal, "holds": holds})
+}
+
+fn run(case: &Case, view: &Snapshot, config: &Config) -> Vec<Value> {
+    let ours = || match answer(Door::Mutate, &case.body, view, config, Patience::Exhausted) {
+        Ok(Answer::Done(reply)) => reply.body.len(),
+        _ => panic!("{}: no answer", case.name),
+    };
+    let told = match answer(Door::Mutate, &case.body, view, config, Patience::Exhausted) {
+        Ok(Answer::Done(reply)) => serde_json::from_slice::<Value>(&reply.body).expect("an answer is JSON"),
+        _ => panic!("{}: no answer", case.name),
+    };
+    let response = &told["response"];
+    let given = match response["status"]["message"].as_str() {
+        Some(text) => Err(text.to_owned()),
+        None => Ok(response["patch"].as_str().map_or_else(json_patch::Patch::default, |patch| {
+            serde_json::from_slice(&STANDARD.decode(patch).expect("base64")).expect("a patch")
+        })),
+    };
+    let theirs = || kube(&case.body, &given);
+    let least = || floor(&case.body);
+    assert!(theirs() > 0 && least() > 0, "{}: the others cannot read the review", case.name);
+    let calls = [calls_for(ours), calls_for(theirs), calls_for(least)];
+    let mut times = [Vec::new(), Vec::new(), Vec::new()];
+    for _ in 0..SAMPLES {
+        times[0].push(sample(calls[0], ours));
+        times[1].push(sample(calls[1], theirs));
+        times[2].push(sample(calls[2], least));
+    }
+    let [ours, theirs, least] = times.map(undisturbed);
+    let mut rows = vec![row(&case.name, ours, theirs, "kube AdmissionReview<DynamicObject>", case.of_kube)];
+    rows.extend(case.of_floor.map(|goal| row(&case.name, ours, least, "uid-only parse", goal)));
+    rows
+}
+
+/// Adds rows to the results of other benchmarks, replacing those of the same name.
+fn write(rows: &[Value]) -> std::io::Result<()> {
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"), Into::into);
+    let path = target.join("bench").join("results.json");
+    std::fs::create_dir_all(target.join("bench"))?;
+    let mut all: Vec<Value> =
+        std::fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+    all.retain(|old| !rows.iter().any(|new| new["name"] == old["name"]));
+    all.extend_from_slice(rows);
+    std::fs::write(&path, format!("{:#}\n", Value::Array(all)))?;
+    println!("written to {}", path.display());
+    Ok(())
+}
+
+fn main() -> std::io::Result<()> {
+    let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: Freeze::Strict };
+    let mut rows = Vec::new();
+    for (label, target) in [("2 KB", 2_000), ("9 KB", 9_000), ("114 KB", 114_000)] {
+        let parameters = sized(target);
+        let mut view = Snapshot::default();
+        view.add(&version(&parameters), "team").expect("a well-formed OperatorVersion");
+        for case in cases(label, &parameters) {
+            println!("{}: {} bytes", case.name, case.body.len());
+            rows.extend(run(&case, &view, &config));
+        }
+    }
+    write(&rows)
+}
