@@ -37,6 +37,7 @@ soak: testbed
 
 .PHONY: bench
 bench: tools
+	@rm -f target/bench/results.json
 	cargo bench --locked
 
 .PHONY: lint

@@ -1,0 +1,85 @@
+//! Processes pinned to a core, which end with this one.
+
+use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+/// One core for servers, one for the load.
+pub struct Cores {
+    pub server: String,
+    pub load: String,
+}
+
+impl Cores {
+    /// The first two that this process may use.
+    pub fn two() -> Result<Self, String> {
+        let status = std::fs::read_to_string("/proc/self/status")
+            .map_err(|error| format!("/proc is needed, so Linux: {error}"))?;
+        let list =
+            status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
+        let mut cores = list.trim().split(',').flat_map(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            first.parse::<u32>().unwrap_or(0)..=last.parse::<u32>().unwrap_or(0)
+        });
+        let (Some(server), Some(load)) = (cores.next(), cores.next()) else {
+            return Err(format!(
+                "two cores are needed, one for the server and one for the load; allowed: {list}"
+            ));
+        };
+        match Command::new("taskset").arg("--version").stdout(Stdio::null()).status() {
+            Ok(_) => Ok(Self { server: server.to_string(), load: load.to_string() }),
+            Err(error) => Err(format!("taskset (Debian's package util-linux) does not start: {error}")),
+        }
+    }
+}
+
+/// A process; ended when dropped, and by the end of its input.
+pub struct Child(std::process::Child);
+
+impl Child {
+    /// Starts a program on one core. What it logs goes nowhere.
+    pub fn pinned(core: &str, program: &Path, arguments: &[impl AsRef<OsStr>]) -> Self {
+        Self::start(Command::new("taskset").args(["-c", core]).arg(program).args(arguments))
+    }
+
+    /// Starts a command.
+    pub fn start(command: &mut Command) -> Self {
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        Self(command.spawn().expect("a process"))
+    }
+
+    fn output(&mut self) -> BufReader<ChildStdout> {
+        BufReader::new(self.0.stdout.take().expect("output is a pipe, read once"))
+    }
+
+    /// What it says first.
+    pub fn first_line(&mut self) -> String {
+        let mut line = String::new();
+        self.output().read_line(&mut line).expect("output");
+        line.trim().to_owned()
+    }
+
+    /// Whether it has ended.
+    pub fn ended(&mut self) -> bool {
+        !matches!(self.0.try_wait(), Ok(None))
+    }
+
+    /// The time that its threads have spent on the core.
+    pub fn cpu(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap_or_default();
+        // The name of the program may hold spaces; utime and stime are fields 14 and 15.
+        let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+        let ticks: u64 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+        // A tick is 10 ms on every Linux there is (USER_HZ).
+        Duration::from_millis(ticks * 10)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

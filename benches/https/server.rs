@@ -1,0 +1,98 @@
+//! Our server as `interlock run` wires it, without a cluster: the real doors and the accept
+//! loop, with either the real rules or a judge that only parses the uid.
+
+use std::borrow::Cow;
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use interlock::admission::{Answer, BadReview, Config, Door, Freeze, Patience, Record, Reply, VerdictKind};
+use interlock::api::meta;
+use interlock::server::accept::{DRAIN, Port};
+use interlock::server::admission::Admission;
+use interlock::server::doors::{self, Doors, Judge};
+use interlock::server::in_flight::InFlight;
+use interlock::server::limits::Limits;
+use interlock::server::shutdown::Shutdown;
+use interlock::server::tls::{Pair, Shown};
+use interlock::telemetry::log;
+use interlock::telemetry::metrics::Metrics;
+use interlock::telemetry::readiness::Readiness;
+use serde::Deserialize;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use super::{OURS, REVIEW_BYTES, reviews};
+
+/// Serves on one thread until the input ends; says first where.
+pub fn serve(what: &str, folder: &Path) {
+    // As `interlock run` logs by default, in a cluster.
+    log::start("info", log::Format::Json).expect("a filter");
+    let judge: Arc<dyn Judge> = if what == OURS { Arc::new(rules()) } else { Arc::new(OnlyTheUid) };
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        std::process::exit(0);
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        println!("{}", listener.local_addr().expect("an address"));
+        let (_changed, changes) = watch::channel(0);
+        port(judge, changes, folder).serve(listener, DRAIN).await;
+    });
+}
+
+fn rules() -> Admission {
+    let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: Freeze::Strict };
+    let view = Arc::new(reviews::update(REVIEW_BYTES).view);
+    Admission { view, config: Arc::new(OnceLock::from(config)) }
+}
+
+fn port(judge: Arc<dyn Judge>, changes: watch::Receiver<u64>, folder: &Path) -> Port {
+    let (limits, metrics, shown) = (Limits::default(), Arc::new(Metrics::new()), Shown::new());
+    let file = |name: &str| std::fs::read(folder.join(name)).expect("a certificate");
+    shown.show(Pair::from_pem(&file("tls.crt"), &file("tls.key")).expect("a pair"));
+    let in_flight = InFlight::new(limits.in_flight_bytes, metrics.clone());
+    let readiness = Readiness::new();
+    let app = doors::router(Doors { judge, changes, readiness, limits, in_flight, metrics: metrics.clone() });
+    Port { app, tls: Some(shown.server_config()), limits, shutdown: Shutdown::new(), metrics }
+}
+
+/// The least that a webhook can do: the answer repeats the uid of the review.
+struct OnlyTheUid;
+
+#[derive(Deserialize)]
+struct Review<'a> {
+    #[serde(borrow)]
+    request: Request<'a>,
+}
+
+#[derive(Deserialize)]
+struct Request<'a> {
+    #[serde(borrow)]
+    uid: Cow<'a, str>,
+}
+
+impl Judge for OnlyTheUid {
+    fn judge(&self, _: Door, body: &[u8], _: Patience) -> Result<Answer, BadReview> {
+        let review: Review<'_> = serde_json::from_slice(body).map_err(|e| BadReview(e.to_string()))?;
+        let uid = review.request.uid;
+        let body = format!(
+            r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{{"uid":"{uid}","allowed":true}}}}"#
+        );
+        let record = Record {
+            uid: uid.into_owned(),
+            operation: String::new(),
+            group: String::new(),
+            kind: String::new(),
+            namespace: String::new(),
+            name: String::new(),
+            user: String::new(),
+            rules: Vec::new(),
+            verdict: VerdictKind::Allowed,
+            plan: None,
+            dry_run: false,
+        };
+        Ok(Answer::Done(Reply { body: body.into_bytes(), record }))
+    }
+}
