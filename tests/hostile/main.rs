@@ -1,0 +1,96 @@
+//! Hostile bodies for as long as there is time: 30 seconds in `make test`, ten minutes in
+//! `make soak`. `make fuzz` does the same under libFuzzer, guided by coverage.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod entry;
+
+use std::time::{Duration, Instant};
+
+/// A small generator: what matters is that a seed tells the whole run again.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % u64::try_from(sides.max(1)).unwrap()).unwrap()
+    }
+}
+
+/// Pieces that mean something to a JSON reader or to a rule.
+const PIECES: [&str; 20] = [
+    "null",
+    "{}",
+    "[]",
+    "\"\"",
+    "-1",
+    "1e999",
+    "\\u0000",
+    "\\ud800",
+    "\u{feff}",
+    "[[[[[[[[",
+    "{\"a\":{\"a\":",
+    "\"planName\":\"\"",
+    "\"uid\":\"x\"",
+    "\"status\":\"COMPLETE\"",
+    "\"planExecution\":null",
+    "\"metadata\":{}",
+    "\"oldObject\":null",
+    "\"operation\":\"DELETE\"",
+    "\"v\":1,\"hash\":\"sha256:00\"",
+    "\"deletionTimestamp\":\"x\"",
+];
+
+fn damage(dice: &mut Dice, seeds: &[Vec<u8>]) -> Vec<u8> {
+    let mut body = seeds[dice.roll(seeds.len())].clone();
+    for _ in 0..=dice.roll(4) {
+        let at = dice.roll(body.len() + 1);
+        let end = (at + dice.roll(40)).min(body.len());
+        match dice.roll(6) {
+            0 if at < body.len() => body[at] = u8::try_from(dice.roll(256)).unwrap(),
+            1 => drop(body.drain(at..end)),
+            2 => {
+                let piece = PIECES[dice.roll(PIECES.len())].bytes();
+                drop(body.splice(at..end, piece));
+            }
+            3 => {
+                let again: Vec<u8> = body[at..end].to_vec();
+                drop(body.splice(at..at, again));
+            }
+            4 => {
+                let other = &seeds[dice.roll(seeds.len())];
+                let from = dice.roll(other.len());
+                let to = (from + dice.roll(300)).min(other.len());
+                drop(body.splice(at..end, other[from..to].iter().copied()));
+            }
+            _ => body.truncate(at),
+        }
+    }
+    body.insert(0, u8::try_from(dice.roll(16)).unwrap());
+    body
+}
+
+#[test]
+fn no_body_makes_it_panic() {
+    let seeds: Vec<Vec<u8>> = std::fs::read_dir("fuzz/seeds/review")
+        .unwrap()
+        .map(|entry| std::fs::read(entry.unwrap().path()).unwrap())
+        .collect();
+    let seconds = if std::env::var_os("INTERLOCK_SOAK").is_some() { 600 } else { 30 };
+    let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let given = std::env::var("INTERLOCK_SEED").ok().and_then(|text| text.parse::<u64>().ok());
+    let seed = given.unwrap_or_else(|| clock.subsec_nanos().into()) | 1;
+    let (mut dice, start, mut count) = (Dice(seed), Instant::now(), 0_u64);
+    for body in &seeds {
+        (0..16).for_each(|choice| entry::call(&[&[choice][..], body].concat()));
+    }
+    while start.elapsed() < Duration::from_secs(seconds) {
+        let body = damage(&mut dice, &seeds);
+        let caught = std::panic::catch_unwind(|| entry::call(&body));
+        assert!(caught.is_ok(), "INTERLOCK_SEED={seed}, body {count}: {}", String::from_utf8_lossy(&body));
+        count += 1;
+    }
+    eprintln!("counted: {count} hostile bodies in {seconds} s, none made it panic (INTERLOCK_SEED={seed})");
+}
