@@ -43,6 +43,24 @@ fn password(deployment: &Value) -> &Value {
     &deployment["spec"]["template"]["spec"]["containers"][0]["env"][0]["value"]
 }
 
+/// What a fresh mysql consists of; gives its Instance.
+fn mysql_as_installed(user: &Client, name: &str) -> Value {
+    let installed = await_run(user, name, "deploy", "");
+    assert_eq!(installed["metadata"]["finalizers"], Value::Null, "it has no cleanup plan");
+    assert_eq!(names(user, "jobs"), [""; 0], "its init Job is deleted by its own plan");
+    assert_eq!(completed_jobs(user, "deploy-job"), 1);
+    let deployment = user.get("deployment", name).unwrap();
+    assert_eq!(deployment["status"]["availableReplicas"], 1);
+    assert_eq!(password(&deployment), "password");
+    assert_made_by(&deployment, &installed, "mysql", "0.3.0", ["deploy", "deploy", "deploy"]);
+    assert_eq!(user.get("service", "mysql-instance-svc").unwrap()["spec"]["clusterIP"], "None");
+    let claim = user.get("persistentvolumeclaim", "mysql-instance-pv").unwrap();
+    assert_eq!(claim["status"]["phase"], "Bound");
+    assert_made_by(&claim, &installed, "mysql", "0.3.0", ["deploy", "deploy", "deploy"]);
+    assert_eq!(user.get("persistentvolumeclaim", "mysql-instance-backup-pv"), None);
+    installed
+}
+
 #[test]
 fn mysql_lives() {
     let Some(folder) = shared::find("packages/mysql/operator") else { return };
@@ -58,19 +76,7 @@ fn mysql_lives() {
     for line in ["deploy/deploy COMPLETE", "deploy/init COMPLETE", "ready: plan deploy is COMPLETE"] {
         assert!(out.contains(line), "{line} in {out}");
     }
-    let installed = await_run(&user, name, "deploy", "");
-    assert_eq!(installed["metadata"]["finalizers"], Value::Null, "it has no cleanup plan");
-    assert_eq!(names(&user, "jobs"), [""; 0], "its init Job is deleted by its own plan");
-    assert_eq!(completed_jobs(&user, "deploy-job"), 1);
-    let deployment = user.get("deployment", name).unwrap();
-    assert_eq!(deployment["status"]["availableReplicas"], 1);
-    assert_eq!(password(&deployment), "password");
-    assert_made_by(&deployment, &installed, "mysql", "0.3.0", ["deploy", "deploy", "deploy"]);
-    assert_eq!(user.get("service", "mysql-instance-svc").unwrap()["spec"]["clusterIP"], "None");
-    let claim = user.get("persistentvolumeclaim", "mysql-instance-pv").unwrap();
-    assert_eq!(claim["status"]["phase"], "Bound");
-    assert_made_by(&claim, &installed, "mysql", "0.3.0", ["deploy", "deploy", "deploy"]);
-    assert_eq!(user.get("persistentvolumeclaim", "mysql-instance-backup-pv"), None);
+    let installed = mysql_as_installed(&user, name);
 
     change(&user, name, &json!({"PASSWORD": "tiger"})).ok();
     let updated = await_run(&user, name, "deploy", &run_of(&installed, "deploy"));
