@@ -6,8 +6,10 @@
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
+#[path = "results/mod.rs"]
+mod results;
+
 use std::hint::black_box;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use base64::Engine;
@@ -19,6 +21,7 @@ use interlock::api::stamp::{Applied, VersionRef};
 use interlock::plan::basis::Basis;
 use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
+use results::{Goal, Row};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -223,18 +226,11 @@ fn undisturbed(mut times: Vec<f64>) -> f64 {
     times[times.len() / 10]
 }
 
-fn row(name: &str, ours: f64, other: f64, of: &str, goal: f64) -> Value {
-    let ratio = ours / other;
-    let holds = ratio <= goal;
-    let (ours, other) = (ours / 1000.0, other / 1000.0);
-    println!(
-        "{name:<44} {ours:>9.2} us {other:>9.2} us {of:<30} {ratio:>6.2} (goal <= {goal}) {}",
-        if holds { "holds" } else { "MISSED" }
-    );
-    json!({"name": name, "ours": ours, "other": other, "of": of, "ratio": ratio, "goal": goal, "holds": holds})
+fn row(name: &str, ours: f64, other: f64, of: &str, goal: f64) -> Row {
+    Row::beside(&format!("{name}, us"), ours / 1e3, (of, other / 1e3), ours / other, Some(Goal::AtMost(goal)))
 }
 
-fn run(case: &Case, view: &Snapshot, config: &Config) -> Vec<Value> {
+fn run(case: &Case, view: &Snapshot, config: &Config) -> Vec<Row> {
     let ours = || match answer(Door::Mutate, &case.body, view, config, Patience::Exhausted) {
         Ok(Answer::Done(reply)) => reply.body.len(),
         _ => panic!("{}: no answer", case.name),
@@ -266,22 +262,7 @@ fn run(case: &Case, view: &Snapshot, config: &Config) -> Vec<Value> {
     rows
 }
 
-/// Adds rows to the results of other benchmarks, replacing those of the same name.
-fn write(rows: &[Value]) -> std::io::Result<()> {
-    let target = std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"), Into::into);
-    let path = target.join("bench").join("results.json");
-    std::fs::create_dir_all(target.join("bench"))?;
-    let mut all: Vec<Value> =
-        std::fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
-    all.retain(|old| !rows.iter().any(|new| new["name"] == old["name"]));
-    all.extend_from_slice(rows);
-    std::fs::write(&path, format!("{:#}\n", Value::Array(all)))?;
-    println!("written to {}", path.display());
-    Ok(())
-}
-
-fn main() -> std::io::Result<()> {
+fn main() {
     let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: Freeze::Strict };
     let mut rows = Vec::new();
     for (label, target) in [("2 KB", 2_000), ("9 KB", 9_000), ("114 KB", 114_000)] {
@@ -293,5 +274,5 @@ fn main() -> std::io::Result<()> {
             rows.extend(run(&case, &view, &config));
         }
     }
-    write(&rows)
+    results::report(&rows);
 }
