@@ -1,6 +1,4 @@
-//! Bytes of a call -> decode, decide, encode: an answer or an error, never a panic.
-//!
-//! `make fuzz` runs it; the first byte chooses door, freeze and patience, the rest is the body.
+//! Bytes of a call through decode, decide and encode, guided by coverage: `make fuzz`.
 
 #![no_main]
 
@@ -9,4 +7,4 @@ mod entry;
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| entry::call(bytes));
+fuzz_target!(|body: &[u8]| entry::call(body));

@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::Error as _;
 use serde_json::value::RawValue;
 
 use super::review::Object;
@@ -99,6 +100,9 @@ impl<'a> Spec<'a> {
     /// Reads the spec of an object in a namespace.
     pub fn read(object: &Object<'a>, namespace: &'a str) -> Result<Self, serde_json::Error> {
         let Some(raw) = object.spec else { return Ok(Self::default()) };
+        if !raw.get().starts_with('{') {
+            return Err(serde_json::Error::custom("it is not an object"));
+        }
         let read: SpecIn<'a> = serde_json::from_str(raw.get())?;
         let reference = read.operator_version.unwrap_or_default();
         let own = || Cow::Borrowed(namespace);

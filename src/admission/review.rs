@@ -6,9 +6,11 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -79,8 +81,35 @@ struct Envelope<'a> {
     api_version: Text<'a>,
     #[serde(borrow, default)]
     kind: Text<'a>,
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "optional")]
     request: Option<Review<'a>>,
+}
+
+/// Reads a JSON object or null, and nothing else: a derived struct would take a list as well.
+fn optional<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    struct Members<T>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+        type Value = Option<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+
+        fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Self::Value, M::Error> {
+            T::deserialize(MapAccessDeserializer::new(map)).map(Some)
+        }
+    }
+
+    deserializer.deserialize_any(Members(PhantomData))
+}
+
+fn object<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+    optional(deserializer).map(Option::unwrap_or_default)
 }
 
 /// `request` of a review, as far as rules read it.
@@ -109,10 +138,10 @@ pub struct Review<'a> {
     #[serde(borrow, default)]
     pub user_info: UserInfo<'a>,
     /// The object as it would be.
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "optional")]
     pub object: Option<Object<'a>>,
     /// The object as it is.
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "optional")]
     pub old_object: Option<Object<'a>>,
     /// Whether nothing will be stored.
     #[serde(default)]
@@ -148,7 +177,7 @@ pub struct UserInfo<'a> {
 #[derive(Debug, Default, Deserialize)]
 pub struct Object<'a> {
     /// Metadata, as far as rules read it.
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "object")]
     pub metadata: Metadata<'a>,
     /// The spec.
     #[serde(borrow, default)]

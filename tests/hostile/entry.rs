@@ -1,33 +1,60 @@
 //! The way in for hostile bytes, shared by the fuzz target and the time-bounded run of the tests.
+//!
+//! Bytes through decode, decide and encode, at every door and in both freeze modes.
+//!
+//! Whatever comes in: no panic; what goes out is JSON; a patch applies to the object it is for,
+//! and mutation has nothing to add to what it made.
 
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use interlock::admission::snapshot::Snapshot;
 use interlock::admission::{Answer, Config, Door, Freeze, Patience, answer};
+use interlock::api::meta;
+use serde_json::Value;
 
-/// What the seeds refer to.
-const PACKAGE: &str = include_str!("package.json");
+static VIEW: LazyLock<Snapshot> = LazyLock::new(|| {
+    let mut view = Snapshot::default();
+    for text in
+        [include_str!("../../fuzz/seeds/version-1.json"), include_str!("../../fuzz/seeds/version-2.json")]
+    {
+        let object = serde_json::from_str(text).expect("a seed is JSON");
+        view.add(&object, "team").expect("a seed is an OperatorVersion");
+    }
+    view
+});
 
-fn view() -> &'static Snapshot {
-    static VIEW: OnceLock<Snapshot> = OnceLock::new();
-    VIEW.get_or_init(|| {
-        let mut view = Snapshot::default();
-        let package = serde_json::from_str(PACKAGE).expect("the package is JSON");
-        view.add(&package, "ns").expect("the package can be read");
-        view
-    })
+fn ask(door: Door, freeze: Freeze, body: &[u8]) -> Option<Value> {
+    let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze };
+    match answer(door, body, &*VIEW, &config, Patience::Exhausted) {
+        Ok(Answer::Done(reply)) => Some(serde_json::from_slice(&reply.body).expect("an answer is JSON")),
+        Ok(Answer::Wait(key)) => panic!("waits for {key} though patience is exhausted"),
+        Err(_) => None,
+    }
 }
 
-/// Calls a door with a body. Panics where the process would, and where an answer is none.
-pub fn call(bytes: &[u8]) {
-    let Some((choice, body)) = bytes.split_first() else { return };
-    let door = Door::ALL[usize::from(choice & 3) % Door::ALL.len()];
-    let freeze = if choice & 4 == 0 { Freeze::Strict } else { Freeze::SamePlan };
-    let patience = if choice & 8 == 0 { Patience::Wait } else { Patience::Exhausted };
-    let config =
-        Config { controller_user: "system:serviceaccount:interlock-system:interlock".to_owned(), freeze };
-    if let Ok(Answer::Done(reply)) = answer(door, body, view(), &config, patience) {
-        let answer: serde_json::Value = serde_json::from_slice(&reply.body).expect("an answer is JSON");
-        assert!(answer["response"]["allowed"].is_boolean(), "an answer says allowed or not");
+fn patched(body: &[u8], answer: &Value) -> Option<Vec<u8>> {
+    let patch = STANDARD.decode(answer["response"]["patch"].as_str()?).expect("a patch is base64");
+    let patch: json_patch::Patch = serde_json::from_slice(&patch).expect("a patch is JSON");
+    // What serde_json::Value cannot hold (depth) is not judged further.
+    let mut review: Value = serde_json::from_slice(body).ok()?;
+    // No API server sends an object without metadata; a patch of one is refused by it.
+    review.pointer("/request/object/metadata")?.as_object()?;
+    json_patch::patch(&mut review["request"]["object"], &patch).expect("a patch applies");
+    serde_json::to_vec(&review).ok()
+}
+
+/// Calls every door with a body. Panics where the process would, and where an answer is none.
+pub fn call(body: &[u8]) {
+    for freeze in [Freeze::Strict, Freeze::SamePlan] {
+        for door in Door::ALL {
+            let Some(answer) = ask(door, freeze, body) else { continue };
+            assert!(answer["response"]["allowed"].is_boolean());
+            if let Some(again) = patched(body, &answer) {
+                let second = ask(door, freeze, &again).expect("what was readable stays readable");
+                assert_eq!(second["response"]["patch"], Value::Null, "mutation is idempotent");
+            }
+        }
     }
 }

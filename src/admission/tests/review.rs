@@ -46,6 +46,9 @@ fn an_empty_answer_has_only_what_it_needs() {
 #[case::no_request(|r: &mut Value| r["request"] = Value::Null, "has no request")]
 #[case::no_uid(|r: &mut Value| { r["request"].as_object_mut().unwrap().remove("uid"); }, "missing field `uid`")]
 #[case::object_is_no_object(|r: &mut Value| r["request"]["object"] = json!(7), "is not an AdmissionReview")]
+#[case::object_is_a_list(|r: &mut Value| r["request"]["object"] = json!([]), "is not an AdmissionReview")]
+#[case::metadata_is_a_list(|r: &mut Value| r["request"]["object"]["metadata"] = json!([]), "is not an AdmissionReview")]
+#[case::request_is_a_list(|r: &mut Value| r["request"] = json!(["u"]), "is not an AdmissionReview")]
 #[case::metadata_is_no_object(|r: &mut Value| r["request"]["object"]["metadata"] = json!("m"), "is not an AdmissionReview")]
 fn what_is_no_review(#[case] change: fn(&mut Value), #[case] text: &str) {
     let mut review = review("CREATE", "Instance", manifest(json!({})), Value::Null);
@@ -100,6 +103,7 @@ fn what_no_rule_restricts_is_allowed(#[case] kind: &str, #[case] operation: &str
 #[case::reference(json!({"operatorVersion": "kafka-1"}))]
 #[case::execution(json!({"operatorVersion": {"name": "kafka-1"}, "planExecution": "deploy"}))]
 #[case::spec(json!("spec"))]
+#[case::spec_is_a_list(json!([{"name": "kafka-1"}, {}]))]
 fn specs_that_cannot_be_read(#[case] spec: Value) {
     let mut object = manifest(json!({}));
     object["spec"] = spec;
