@@ -5,47 +5,16 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde::de::Error as _;
-use serde_json::value::RawValue;
 
 use super::review::Object;
+use crate::api::json::{JsonError, Raw, Scanner, Seen};
 use crate::api::kudo::{ExecutionStatus, PlanStatus};
 use crate::api::meta;
 use crate::api::object::NamespacedName;
-use crate::api::stamp::{Applied, SpecHash, Values, VersionRef, values};
+use crate::api::stamp::{Applied, SpecHash, Values, VersionRef};
 use crate::api::text::Text;
 use crate::plan::basis::Basis;
 use crate::plan::lock::{self, Entry, Lock};
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SpecIn<'a> {
-    #[serde(borrow, default)]
-    operator_version: Option<ReferenceIn<'a>>,
-    #[serde(borrow, default, deserialize_with = "values")]
-    parameters: Values<'a>,
-    #[serde(borrow, default)]
-    plan_execution: Option<ExecutionIn<'a>>,
-}
-
-#[derive(Default, Deserialize)]
-struct ReferenceIn<'a> {
-    #[serde(borrow, default)]
-    name: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    namespace: Option<Text<'a>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ExecutionIn<'a> {
-    #[serde(borrow, default)]
-    plan_name: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    uid: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    status: Option<Text<'a>>,
-}
 
 /// `spec.planExecution` as a write has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,12 +29,26 @@ pub struct Execution<'a> {
     pub status: Cow<'a, str>,
 }
 
-impl<'a> From<Option<ExecutionIn<'a>>> for Execution<'a> {
-    fn from(read: Option<ExecutionIn<'a>>) -> Self {
-        let read = read.unwrap_or_default();
-        let said = read.plan_name.is_some() || read.uid.is_some() || read.status.is_some();
-        let text = |text: Option<Text<'a>>| text.map_or(Cow::Borrowed(""), |t| t.0);
-        Self { said, plan: text(read.plan_name), uid: text(read.uid), status: text(read.status) }
+impl<'a> Execution<'a> {
+    fn read(s: &mut Scanner<'a>) -> Result<Self, JsonError> {
+        let mut execution = Self::default();
+        let mut seen = Seen::default();
+        let mut said = false;
+        s.optional_members(|name, s| {
+            let (number, place) = match name.as_str() {
+                "planName" => (0, &mut execution.plan),
+                "uid" => (1, &mut execution.uid),
+                "status" => (2, &mut execution.status),
+                _ => return s.value().map(drop),
+            };
+            seen.once(number, s)?;
+            if let Some(text) = s.optional_text()? {
+                said = true;
+                *place = text.0;
+            }
+            Ok(())
+        })?;
+        Ok(Self { said, ..execution })
     }
 }
 
@@ -90,37 +73,40 @@ pub struct Spec<'a> {
     canonical: OnceCell<(String, SpecHash)>,
     /// What runs it.
     pub execution: Execution<'a>,
-    /// Whether the object has a `spec` at all.
-    pub present: bool,
     /// Whether `spec` has a `parameters` map.
     pub has_parameters: bool,
 }
 
 impl<'a> Spec<'a> {
     /// Reads the spec of an object in a namespace.
-    pub fn read(object: &Object<'a>, namespace: &'a str) -> Result<Self, serde_json::Error> {
-        let Some(raw) = object.spec else { return Ok(Self::default()) };
-        if !raw.get().starts_with('{') {
-            return Err(serde_json::Error::custom("it is not an object"));
+    pub fn read(object: &Object<'a>, namespace: &'a str) -> Result<Self, JsonError> {
+        let mut spec = Self::default();
+        let Some(raw) = object.spec else { return Ok(spec) };
+        let mut seen = Seen::default();
+        raw.members(|name, s| match name.as_str() {
+            "operatorVersion" => {
+                seen.once(0, s)?;
+                spec.applied.operator_version = read_reference(s)?;
+                Ok(())
+            }
+            "parameters" => {
+                seen.once(1, s)?;
+                spec.applied.parameters = read_parameters(s)?;
+                Ok(())
+            }
+            "planExecution" => {
+                seen.once(2, s)?;
+                spec.execution = Execution::read(s)?;
+                Ok(())
+            }
+            _ => s.value().map(drop),
+        })?;
+        let version = &mut spec.applied.operator_version;
+        if version.namespace.is_empty() {
+            version.namespace = Cow::Borrowed(namespace);
         }
-        let read: SpecIn<'a> = serde_json::from_str(raw.get())?;
-        let reference = read.operator_version.unwrap_or_default();
-        let own = || Cow::Borrowed(namespace);
-        let applied = Applied {
-            operator_version: VersionRef {
-                name: reference.name.map_or(Cow::Borrowed(""), |name| name.0),
-                namespace: reference.namespace.map(|ns| ns.0).filter(|ns| !ns.is_empty()).unwrap_or_else(own),
-            },
-            parameters: read.parameters,
-        };
-        let has_parameters = !applied.parameters.is_empty();
-        Ok(Self {
-            applied,
-            canonical: OnceCell::new(),
-            execution: read.plan_execution.into(),
-            present: true,
-            has_parameters,
-        })
+        spec.has_parameters = !spec.applied.parameters.is_empty();
+        Ok(spec)
     }
 
     /// Hash of what is carried out.
@@ -160,36 +146,39 @@ impl<'a> Spec<'a> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct StatusIn<'a> {
-    #[serde(borrow, default)]
-    plan_status: Option<BTreeMap<Text<'a>, &'a RawValue>>,
-    #[serde(borrow, default)]
-    conditions: Option<Vec<ConditionIn<'a>>>,
+fn read_reference<'a>(s: &mut Scanner<'a>) -> Result<VersionRef<'a>, JsonError> {
+    let mut reference = VersionRef::default();
+    let mut seen = Seen::default();
+    s.optional_members(|name, s| {
+        let (number, place) = match name.as_str() {
+            "name" => (0, &mut reference.name),
+            "namespace" => (1, &mut reference.namespace),
+            _ => return s.value().map(drop),
+        };
+        seen.once(number, s)?;
+        if let Some(text) = s.optional_text()? {
+            *place = text.0;
+        }
+        Ok(())
+    })?;
+    Ok(reference)
 }
 
-#[derive(Default, Deserialize)]
-struct EntryIn<'a> {
-    #[serde(borrow, default)]
-    uid: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    status: Option<Text<'a>>,
-}
-
-#[derive(Deserialize)]
-struct ConditionIn<'a> {
-    #[serde(borrow, default, rename = "type")]
-    type_: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    message: Option<&'a RawValue>,
+fn read_parameters<'a>(s: &mut Scanner<'a>) -> Result<Values<'a>, JsonError> {
+    // The API server writes them in order, so that the map is built at once.
+    let mut pairs = Vec::new();
+    s.optional_members(|name, s| {
+        pairs.push((name.0, s.text()?.0));
+        Ok(())
+    })?;
+    Ok(pairs.into_iter().collect())
 }
 
 /// The status of an Instance, as far as rules read it.
 #[derive(Debug, Default)]
 pub struct Status<'a> {
     entries: Vec<Recorded<'a>>,
-    basis: Option<&'a RawValue>,
+    basis: Option<Raw<'a>>,
 }
 
 /// An entry of `planStatus`.
@@ -198,7 +187,7 @@ struct Recorded<'a> {
     plan: Text<'a>,
     uid: Text<'a>,
     status: ExecutionStatus,
-    raw: &'a RawValue,
+    raw: Raw<'a>,
 }
 
 #[derive(Deserialize)]
@@ -220,14 +209,27 @@ pub struct Head {
 
 impl<'a> Status<'a> {
     /// Reads the status of an object.
-    pub fn read(object: &Object<'a>) -> Result<Self, serde_json::Error> {
-        let Some(raw) = object.status else { return Ok(Self::default()) };
-        let read: StatusIn<'a> = serde_json::from_str(raw.get())?;
-        let entries = read.plan_status.into_iter().flatten().map(|(plan, raw)| Recorded::read(plan, raw));
-        let entries = entries.collect::<Result<_, _>>()?;
-        let stamped = |c: &&ConditionIn<'a>| c.type_.as_deref() == Some(meta::condition::SPEC_STAMPED);
-        let basis = read.conditions.iter().flatten().find(stamped).and_then(|c| c.message);
-        Ok(Self { entries, basis })
+    pub fn read(object: &Object<'a>) -> Result<Self, JsonError> {
+        let mut status = Self::default();
+        let Some(raw) = object.status else { return Ok(status) };
+        let mut seen = Seen::default();
+        raw.members(|name, s| match name.as_str() {
+            "planStatus" => {
+                seen.once(0, s)?;
+                s.optional_members(|plan, s| {
+                    status.entries.extend(Recorded::read(plan, s)?);
+                    Ok(())
+                })
+                .map(drop)
+            }
+            "conditions" => {
+                seen.once(1, s)?;
+                status.basis = read_basis(s)?;
+                Ok(())
+            }
+            _ => s.value().map(drop),
+        })?;
+        Ok(status)
     }
 
     /// The lock that this status and an execution hold.
@@ -240,7 +242,7 @@ impl<'a> Status<'a> {
     pub fn basis_head(&self) -> Option<Head> {
         let raw = self.basis?.get();
         quick_head(raw).or_else(|| {
-            let text: Text<'_> = serde_json::from_str(raw).ok()?;
+            let text = self.basis?.text().ok()?;
             let head: BasisHead<'_> = serde_json::from_str(&text).ok()?;
             Some(Head { hash: head.hash.as_str().to_owned(), owes: !head.owed.is_empty() })
         })
@@ -248,7 +250,7 @@ impl<'a> Status<'a> {
 
     /// The basis.
     pub fn basis(&self) -> Option<Basis> {
-        Basis::parse(&serde_json::from_str::<Text<'_>>(self.basis?.get()).ok()?)
+        Basis::parse(&self.basis?.text().ok()?)
     }
 
     /// The record of a plan, for texts.
@@ -259,12 +261,39 @@ impl<'a> Status<'a> {
 }
 
 impl<'a> Recorded<'a> {
-    fn read(plan: Text<'a>, raw: &'a RawValue) -> Result<Self, serde_json::Error> {
-        let entry: Option<EntryIn<'a>> = serde_json::from_str(raw.get())?;
-        let entry = entry.unwrap_or_default();
-        let status = ExecutionStatus::from(entry.status.as_deref().unwrap_or_default());
-        Ok(Self { plan, uid: entry.uid.unwrap_or_default(), status, raw })
+    fn read(plan: Text<'a>, s: &mut Scanner<'a>) -> Result<Option<Self>, JsonError> {
+        let Some(raw) = s.optional_value()? else { return Ok(None) };
+        let (mut uid, mut status) = (None, None);
+        let mut seen = Seen::default();
+        raw.members(|name, s| match name.as_str() {
+            "uid" => seen.once(0, s).and_then(|()| s.optional_text()).map(|text| uid = text),
+            "status" => seen.once(1, s).and_then(|()| s.optional_text()).map(|text| status = text),
+            _ => s.value().map(drop),
+        })?;
+        let status = ExecutionStatus::from(status.as_deref().unwrap_or_default());
+        Ok(Some(Self { plan, uid: uid.unwrap_or_default(), status, raw }))
     }
+}
+
+/// The message of the condition that holds the basis.
+fn read_basis<'a>(s: &mut Scanner<'a>) -> Result<Option<Raw<'a>>, JsonError> {
+    let mut basis = None;
+    if s.null()? {
+        return Ok(None);
+    }
+    s.elements(|s| {
+        let (mut type_, mut message) = (None, None);
+        s.members(|name, s| match name.as_str() {
+            "type" => s.optional_text().map(|text| type_ = text),
+            "message" => s.optional_value().map(|raw| message = raw),
+            _ => s.value().map(drop),
+        })?;
+        if type_.as_deref() == Some(meta::condition::SPEC_STAMPED) {
+            basis = basis.or(message);
+        }
+        Ok(())
+    })?;
+    Ok(basis)
 }
 
 /// The head of a basis out of the JSON of its text, where that is written as [`Basis::message`]

@@ -4,7 +4,9 @@
 //! validation are one function: it computes the object as it must be; a mutating door patches
 //! what differs, a validating door refuses it. Dry run decides alike.
 
+pub mod decode;
 pub mod door;
+pub mod encode;
 pub mod facts;
 pub mod patch;
 pub mod request;
@@ -45,7 +47,7 @@ pub fn answer(
     config: &Config,
     patience: Patience,
 ) -> Result<Answer, BadReview> {
-    let (version, review) = review::decode(body)?;
+    let (version, review) = decode::decode(body)?;
     let context = Context { door, view, config, patience };
     let verdict = match Request::read(&review) {
         Ok(request) => decide(&request, &context),
@@ -54,7 +56,7 @@ pub fn answer(
     if let Outcome::Wait(key) = verdict.outcome {
         return Ok(Answer::Wait(key));
     }
-    let body = review::encode(version, &review, &verdict)?;
+    let body = encode::encode(version, &review, &verdict)?;
     Ok(Answer::Done(Reply { body, record: record(&review, verdict) }))
 }
 

@@ -3,7 +3,7 @@
 use json_patch::Patch;
 
 use super::door::VerdictKind;
-use super::review::Cause;
+use super::encode::Cause;
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
 pub use crate::plan::objection::{Field, FieldReason};

@@ -56,7 +56,7 @@ fn marks(word: u64, byte: u8) -> u64 {
 
 /// Where the next byte stands that JSON wants escaped, eight bytes at a time; the length where
 /// there is none.
-fn next_special(bytes: &[u8], from: usize) -> usize {
+pub(super) fn next_special(bytes: &[u8], from: usize) -> usize {
     let mut at = from;
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         let word = u64::from_le_bytes(*chunk);

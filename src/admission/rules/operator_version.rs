@@ -82,7 +82,7 @@ fn invalid(key: &NamespacedName, problems: &[Problem]) -> Refusal {
 }
 
 fn update(change: Change<'_>, key: &NamespacedName, context: &Context<'_>) -> Result<Verdict, Box<Refusal>> {
-    if change.object.spec.map(|s| s.get()) == change.old.spec.map(|s| s.get()) {
+    if change.object.spec == change.old.spec {
         return Ok(Verdict::allow());
     }
     let (new, old) = (read(change.object)?, read(change.old)?);

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::admission::request::Change;
 use crate::admission::verdict::{Field, FieldReason, Refusal, Verdict};
+use crate::api::json::Raw;
 use crate::api::meta::condition;
 use crate::api::rule::Rule;
 
@@ -22,7 +22,7 @@ struct Owned {
 }
 
 impl Owned {
-    fn read(status: Option<&RawValue>) -> Result<Self, serde_json::Error> {
+    fn read(status: Option<Raw<'_>>) -> Result<Self, serde_json::Error> {
         let status: Option<Self> = status.map_or(Ok(None), |raw| serde_json::from_str(raw.get()))?;
         Ok(status.unwrap_or_default())
     }
@@ -37,7 +37,7 @@ impl Owned {
 /// Decides on a write of the status by anybody but the bookkeeping user.
 pub(super) fn judge(change: Change<'_>) -> Verdict {
     let (new, old) = (change.object.status, change.old.status);
-    if new.map(RawValue::get) == old.map(RawValue::get) {
+    if new == old {
         return Verdict::allow();
     }
     match (Owned::read(new), Owned::read(old)) {

@@ -2,6 +2,7 @@
 
 use crate::admission::facts::Status;
 use crate::admission::verdict::{Field, FieldReason, Refusal};
+use crate::api::json::JsonError;
 use crate::api::kudo::{ExecutionStatus, PlanStatus};
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
@@ -19,7 +20,7 @@ pub fn from_objection(objection: Objection, instance: &str) -> Refusal {
 }
 
 /// What cannot be read.
-pub fn unreadable(part: &str, error: &serde_json::Error) -> Refusal {
+pub fn unreadable(part: &str, error: &JsonError) -> Refusal {
     Refusal::invalid(
         Rule::RequestUnknown,
         format!("the {part} of the Instance cannot be read"),

@@ -59,7 +59,7 @@ impl<'a> Ask<'a> {
     /// Decides on an UPDATE.
     pub(super) fn update(&self, change: Change<'a>) -> Result<Verdict, Stop> {
         let Change { object, old } = change;
-        let same_spec = object.spec.map(|s| s.get()) == old.spec.map(|s| s.get());
+        let same_spec = object.spec == old.spec;
         let finalizer_lost = has_finalizer(old) && !has_finalizer(object);
         if same_spec && !finalizer_lost {
             return self.metadata_only(change);

@@ -1,0 +1,252 @@
+//! Bytes in: AdmissionReview of `admission.k8s.io/v1` and of `v1beta1`, which KUDO's webhook
+//! configuration asks for.
+//!
+//! One pass over the body; `spec` and `status` stay text until a rule reads them.
+
+use thiserror::Error;
+
+use super::door::BadReview;
+use super::review::{Annotations, Kind, Metadata, Object, Review, UserInfo};
+use crate::api::json::{JsonError, Raw, Scanner, Seen};
+use crate::api::meta;
+use crate::api::text::Text;
+
+/// Why a body is no review; answered with HTTP 400 and this text.
+#[derive(Debug, Error)]
+pub enum Malformed {
+    /// Not UTF-8.
+    #[error("the body is not UTF-8 (byte {0}): send an AdmissionReview as JSON")]
+    Encoding(usize),
+    /// Not JSON, or not of the shape of an AdmissionReview.
+    #[error("the body is not an AdmissionReview: {0}")]
+    Json(#[from] JsonError),
+    /// Another kind or version.
+    #[error(
+        "apiVersion {api_version:?}, kind {kind:?} is not known here: send kind AdmissionReview of \
+         admission.k8s.io/v1 or admission.k8s.io/v1beta1"
+    )]
+    Version {
+        /// What came.
+        api_version: String,
+        /// What came.
+        kind: String,
+    },
+    /// Nothing to decide on.
+    #[error("the AdmissionReview has no request: set request, with its uid")]
+    NoRequest,
+    /// The answer could not be written.
+    #[error("the answer could not be written as JSON: {0}")]
+    Encode(#[source] serde_json::Error),
+}
+
+impl From<Malformed> for BadReview {
+    fn from(malformed: Malformed) -> Self {
+        Self(malformed.to_string())
+    }
+}
+
+/// Version of a review.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// `admission.k8s.io/v1`
+    V1,
+    /// `admission.k8s.io/v1beta1`
+    V1Beta1,
+}
+
+impl Version {
+    /// The `apiVersion`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::V1 => "admission.k8s.io/v1",
+            Self::V1Beta1 => "admission.k8s.io/v1beta1",
+        }
+    }
+}
+
+/// Reads a body.
+pub fn decode(body: &[u8]) -> Result<(Version, Review<'_>), Malformed> {
+    let text = std::str::from_utf8(body).map_err(|e| Malformed::Encoding(e.valid_up_to()))?;
+    let (mut api_version, mut kind, mut request) = (Text::default(), Text::default(), None);
+    let mut scanner = Scanner::new(text);
+    let mut seen = Seen::default();
+    scanner.members(|name, s| match name.as_str() {
+        "apiVersion" => seen.once(0, s).and_then(|()| s.text()).map(|text| api_version = text),
+        "kind" => seen.once(1, s).and_then(|()| s.text()).map(|text| kind = text),
+        "request" => seen.once(2, s).and_then(|()| read_request(s)).map(|found| request = found),
+        _ => s.value().map(drop),
+    })?;
+    scanner.end()?;
+    let version = match (api_version.as_str(), kind.as_str()) {
+        ("admission.k8s.io/v1", "AdmissionReview") => Version::V1,
+        ("admission.k8s.io/v1beta1", "AdmissionReview") => Version::V1Beta1,
+        (api_version, kind) => {
+            return Err(Malformed::Version { api_version: shown(api_version), kind: shown(kind) });
+        }
+    };
+    Ok((version, request.ok_or(Malformed::NoRequest)?))
+}
+
+/// The start of a string that anybody may have sent.
+fn shown(text: &str) -> String {
+    text.chars().take(64).collect()
+}
+
+type Scanned<T> = Result<T, JsonError>;
+
+fn string<'a>(s: &mut Scanner<'a>) -> Scanned<Text<'a>> {
+    s.optional_text().map(Option::unwrap_or_default)
+}
+
+fn read_request<'a>(s: &mut Scanner<'a>) -> Scanned<Option<Review<'a>>> {
+    let mut review = Review::default();
+    let mut seen = Seen::default();
+    let there = s.optional_members(|name, s| {
+        let number = match name.as_str() {
+            "uid" => 0,
+            "kind" => 1,
+            "subResource" => 2,
+            "name" => 3,
+            "namespace" => 4,
+            "operation" => 5,
+            "userInfo" => 6,
+            "object" => 7,
+            "oldObject" => 8,
+            "dryRun" => 9,
+            _ => return s.value().map(drop),
+        };
+        seen.once(number, s)?;
+        match number {
+            0 => review.uid = s.text()?,
+            1 => review.kind = read_kind(s)?,
+            2 => review.sub_resource = s.optional_text()?,
+            3 => review.name = s.optional_text()?,
+            4 => review.namespace = s.optional_text()?,
+            5 => review.operation = string(s)?,
+            6 => review.user_info = read_user(s)?,
+            7 => {
+                let before = s.position();
+                review.object = read_object(s)?;
+                review.object_size = s.position() - before;
+            }
+            8 => review.old_object = read_object(s)?,
+            _ => review.dry_run = s.optional_bool()?,
+        }
+        Ok(())
+    })?;
+    match there {
+        false => Ok(None),
+        true if review.uid.is_empty() => s.error("missing field `uid`"),
+        true => Ok(Some(review)),
+    }
+}
+
+fn read_kind<'a>(s: &mut Scanner<'a>) -> Scanned<Kind<'a>> {
+    let mut kind = Kind::default();
+    let mut seen = Seen::default();
+    s.optional_members(|name, s| match name.as_str() {
+        "group" => seen.once(0, s).and_then(|()| string(s)).map(|text| kind.group = text),
+        "version" => seen.once(1, s).and_then(|()| string(s)).map(|text| kind.version = text),
+        "kind" => seen.once(2, s).and_then(|()| string(s)).map(|text| kind.kind = text),
+        _ => s.value().map(drop),
+    })?;
+    Ok(kind)
+}
+
+fn read_user<'a>(s: &mut Scanner<'a>) -> Scanned<UserInfo<'a>> {
+    let mut user = UserInfo::default();
+    let mut seen = Seen::default();
+    s.optional_members(|name, s| match name.as_str() {
+        "username" => seen.once(0, s).and_then(|()| s.optional_text()).map(|text| user.username = text),
+        _ => s.value().map(drop),
+    })?;
+    Ok(user)
+}
+
+fn read_object<'a>(s: &mut Scanner<'a>) -> Scanned<Option<Object<'a>>> {
+    let mut object = Object::default();
+    let mut seen = Seen::default();
+    let there = s.optional_members(|name, s| match name.as_str() {
+        "metadata" => seen.once(0, s).and_then(|()| read_metadata(s)).map(|found| object.metadata = found),
+        "spec" => seen.once(1, s).and_then(|()| s.optional_value()).map(|raw| object.spec = raw),
+        "status" => seen.once(2, s).and_then(|()| s.optional_value()).map(|raw| object.status = raw),
+        _ => s.value().map(drop),
+    })?;
+    Ok(there.then_some(object))
+}
+
+fn read_metadata<'a>(s: &mut Scanner<'a>) -> Scanned<Metadata<'a>> {
+    let mut metadata = Metadata::default();
+    let mut seen = Seen::default();
+    s.optional_members(|name, s| {
+        let (number, place) = match name.as_str() {
+            "name" => (0, &mut metadata.name),
+            "generateName" => (1, &mut metadata.generate_name),
+            "namespace" => (2, &mut metadata.namespace),
+            "uid" => (3, &mut metadata.uid),
+            "resourceVersion" => (4, &mut metadata.resource_version),
+            "deletionTimestamp" => (5, &mut metadata.deletion_timestamp),
+            "finalizers" => {
+                seen.once(6, s)?;
+                metadata.finalizers = read_finalizers(s)?;
+                return Ok(());
+            }
+            "annotations" => {
+                seen.once(7, s)?;
+                metadata.annotations = read_annotations(s)?;
+                return Ok(());
+            }
+            _ => return s.value().map(drop),
+        };
+        seen.once(number, s)?;
+        *place = s.optional_text()?;
+        Ok(())
+    })?;
+    Ok(metadata)
+}
+
+fn read_finalizers<'a>(s: &mut Scanner<'a>) -> Scanned<Option<Vec<Text<'a>>>> {
+    if s.null()? {
+        return Ok(None);
+    }
+    let mut finalizers = Vec::new();
+    s.elements(|s| {
+        finalizers.push(s.text()?);
+        Ok(())
+    })?;
+    Ok(Some(finalizers))
+}
+
+fn read_annotations<'a>(s: &mut Scanner<'a>) -> Scanned<Annotations<'a>> {
+    let mut annotations = Annotations::default();
+    let mut seen = Seen::default();
+    annotations.present = s.optional_members(|name, s| {
+        if name.as_str() == meta::LAST_APPLIED_SPEC {
+            seen.once(0, s)?;
+            annotations.has_stamp = true;
+            annotations.stamp = s.optional_value()?;
+            return Ok(());
+        }
+        let size = name.len() + decoded_length(s.value()?);
+        match name.as_str() {
+            meta::HISTORY => annotations.history += size,
+            _ => annotations.others += size,
+        }
+        Ok(())
+    })?;
+    Ok(annotations)
+}
+
+/// From here on the length of a string is counted without its escapes: a large annotation is
+/// often JSON itself, with an escape at each quote.
+const COUNTED_EXACTLY: usize = 16 * 1024;
+
+/// Length of a string of a document: never less than what it decodes to, and exact where it
+/// matters.
+fn decoded_length(value: Raw<'_>) -> usize {
+    let raw = value.get();
+    if raw.len() < COUNTED_EXACTLY {
+        return raw.len();
+    }
+    value.text().map_or(raw.len(), |text| text.len())
+}
