@@ -205,7 +205,7 @@ fn one_process_leads_and_another_takes_over() {
 #[test]
 fn a_stop_is_told_at_once_and_answers_go_on() {
     let cluster = cluster();
-    let process = Interlock::prepare(&cluster, &["--shutdown-delay=3s"]);
+    let process = Interlock::prepare(&cluster, &["--shutdown-delay=10s"]);
     apply_installation(&cluster, &process.options(&[]));
     process.start();
     process.await_ready();
@@ -213,7 +213,7 @@ fn a_stop_is_told_at_once_and_answers_go_on() {
     std::thread::scope(|scope| {
         let ending = scope.spawn(|| process.terminate());
         let (failures, _) = calls_while(&cluster, || {
-            wait_for("it is not ready any more", Duration::from_secs(2), || {
+            wait_for("it is not ready any more", Duration::from_secs(5), || {
                 process.ops("/readyz").is_some_and(|(code, text)| code == 503 && text.contains("shutdown"))
             });
             std::thread::sleep(Duration::from_secs(1));
