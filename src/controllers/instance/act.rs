@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use tracing::info;
 
 use super::context::Context;
+use super::flow::{Flow, Outcome};
 use super::pass::{Ended, Pass};
-use super::reconcile::{Flow, Outcome};
 use super::subject::Subject;
 use super::writes::{self, InstanceChange, StatusChange};
 use super::{ready, spec_secret};

@@ -6,6 +6,7 @@
 pub mod act;
 pub mod books;
 pub mod context;
+pub mod flow;
 pub mod pass;
 pub mod ready;
 pub mod reconcile;
@@ -23,7 +24,7 @@ use tracing::{Instrument, info_span};
 
 use crate::cluster::lease::Leadership;
 pub use context::Context;
-use reconcile::Outcome;
+use flow::Outcome;
 
 /// Reconciles at most this many Instances at once.
 pub const WORKERS: usize = 16;

@@ -1,12 +1,12 @@
 //! One Instance: ask what is next, do it, ask again, until it waits or is settled.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use tracing::{debug, warn};
 
 use super::context::Context;
+use super::flow::{Flow, Outcome};
 use super::subject::Subject;
 use super::{act, refusal, spec_secret, writes};
 use crate::admission::view::View;
@@ -20,24 +20,6 @@ use crate::plan::next::{self, Deletion, Facts, Next, Stamp};
 
 /// Steps of one reconcile; each ends in a write or in the end.
 const STEPS: usize = 64;
-/// How a reconcile ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Nothing is left to do until something changes.
-    Settled,
-    /// To be asked again after the back-off.
-    Retry,
-    /// To be asked again after this time.
-    After(Duration),
-}
-
-/// What comes after a decision was carried out.
-pub(super) enum Flow {
-    /// Ask again, on what is now known.
-    Again,
-    End(Outcome),
-}
-
 /// Reconciles one Instance.
 pub async fn reconcile(ctx: &Context, key: &NamespacedName) -> Outcome {
     for _ in 0..STEPS {
