@@ -28,25 +28,28 @@ impl Cores {
                 "two cores are needed, one for the server and one for the load; allowed: {list}"
             ));
         };
-        match Command::new("taskset").arg("--version").stdout(Stdio::null()).status() {
-            Ok(_) => Ok(Self { server: server.to_string(), load: load.to_string() }),
-            Err(error) => Err(format!("taskset (Debian's package util-linux) does not start: {error}")),
+        for tool in ["taskset", "setpriv"] {
+            Command::new(tool)
+                .arg("--version")
+                .stdout(Stdio::null())
+                .status()
+                .map_err(|error| format!("{tool} (Debian's package util-linux) does not start: {error}"))?;
         }
+        Ok(Self { server: server.to_string(), load: load.to_string() })
     }
 }
 
-/// A process; ended when dropped, and by the end of its input.
+/// A process; killed when dropped, and by the kernel when this one ends in another way.
 pub struct Child(std::process::Child);
 
 impl Child {
     /// Starts a program on one core. What it logs goes nowhere.
     pub fn pinned(core: &str, program: &Path, arguments: &[impl AsRef<OsStr>]) -> Self {
-        Self::start(Command::new("taskset").args(["-c", core]).arg(program).args(arguments))
-    }
-
-    /// Starts a command.
-    pub fn start(command: &mut Command) -> Self {
-        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "taskset", "-c", core]).arg(program).args(arguments);
+        // Go reads this; on one core it would choose the same.
+        command.env("GOMAXPROCS", "1");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         Self(command.spawn().expect("a process"))
     }
 

@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::child::Child;
@@ -18,9 +18,7 @@ pub fn start(folder: &Path, core: &str) -> Result<(Child, SocketAddr), String> {
     if TcpStream::connect(address).is_ok() {
         return Err(format!("somebody else listens on {address}; stop that and start again"));
     }
-    let mut command = Command::new("taskset");
-    command.args(["-c", core]).arg(program).arg(folder).env("GOMAXPROCS", "1");
-    let mut child = Child::start(command.stdout(Stdio::null()));
+    let mut child = Child::pinned(core, &program, &[folder]);
     let until = Instant::now() + Duration::from_secs(10);
     while TcpStream::connect(address).is_err() {
         if child.ended() || Instant::now() > until {

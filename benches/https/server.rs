@@ -2,7 +2,6 @@
 //! loop, with either the real rules or a judge that only parses the uid.
 
 use std::borrow::Cow;
-use std::io::Read as _;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -24,15 +23,11 @@ use tokio::sync::watch;
 
 use super::{OURS, REVIEW_BYTES, reviews};
 
-/// Serves on one thread until the input ends; says first where.
+/// Serves on one thread until it is killed; says first where.
 pub fn serve(what: &str, folder: &Path) {
     // As `interlock run` logs by default, in a cluster.
     log::start("info", log::Format::Json).expect("a filter");
     let judge: Arc<dyn Judge> = if what == OURS { Arc::new(rules()) } else { Arc::new(OnlyTheUid) };
-    std::thread::spawn(|| {
-        let _ = std::io::stdin().read_to_end(&mut Vec::new());
-        std::process::exit(0);
-    });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
