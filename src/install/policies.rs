@@ -100,6 +100,22 @@ const STAMP: [(&str, &str); 2] = [
     ),
 ];
 
+/// What of `planExecution` a locked Instance still lets change.
+fn execution_kept(freeze: Freeze) -> String {
+    match freeze {
+        Freeze::Strict => "variables.sameExecution".to_owned(),
+        // A restart of the running plan, as the webhook writes it; `cleanup` while deleting.
+        Freeze::SamePlan => format!(
+            "variables.sameExecution || ({}) || (variables.newPlan == 'cleanup' && variables.deleting)",
+            restart()
+        ),
+    }
+}
+
+fn restart() -> String {
+    format!("variables.newPlan == variables.holder && {SCHEDULES}")
+}
+
 /// Policies, each followed by its binding.
 pub fn all(options: &Options) -> Vec<Value> {
     [freeze(options), plan_execution(options), status(options)]
@@ -117,16 +133,10 @@ fn freeze(options: &Options) -> ValidatingAdmissionPolicy {
     variables.extend(LOCK);
     variables.extend(HOLDER);
     variables.extend(SPEC);
-    let restart = format!("variables.newPlan == variables.holder && {SCHEDULES}");
-    let (parameters, execution) = match options.freeze {
-        Freeze::Strict => ("variables.sameParameters".to_owned(), "variables.sameExecution".to_owned()),
-        // A restart of the running plan, as the webhook writes it; `cleanup` while deleting.
-        Freeze::SamePlan => (
-            format!("variables.sameParameters || ({restart})"),
-            format!(
-                "variables.sameExecution || ({restart}) || (variables.newPlan == 'cleanup' && variables.deleting)"
-            ),
-        ),
+    let execution = execution_kept(options.freeze);
+    let parameters = match options.freeze {
+        Freeze::Strict => "variables.sameParameters".to_owned(),
+        Freeze::SamePlan => format!("variables.sameParameters || ({})", restart()),
     };
     let finalizer = cel_string(meta::FINALIZER);
     let kept = format!(
@@ -166,7 +176,13 @@ fn freeze(options: &Options) -> ValidatingAdmissionPolicy {
 
 fn plan_execution(options: &Options) -> ValidatingAdmissionPolicy {
     let mut variables = EXECUTION.to_vec();
+    variables.extend(LOCK);
+    variables.extend(HOLDER);
     variables.extend(STAMP);
+    // Where the freeze refuses, it alone speaks: the API server tells only one denial, and which
+    // policy it asks first is not settled.
+    let frozen = format!("variables.locked && !({})", execution_kept(options.freeze));
+    variables.push(("frozen", &frozen));
     let cleanup = match options.freeze {
         Freeze::Strict => "variables.newPlan != 'cleanup'",
         Freeze::SamePlan => "variables.newPlan != 'cleanup' || variables.deleting",
@@ -175,7 +191,7 @@ fn plan_execution(options: &Options) -> ValidatingAdmissionPolicy {
         guard(
             Rule::PlanStatus,
             &format!(
-                "variables.sameExecution \
+                "variables.frozen || variables.sameExecution \
                  || (variables.newPlan == '' && (variables.newUid == '' || variables.newUid == variables.oldUid) && (variables.newStatus == '' || variables.newStatus == variables.oldStatus)) \
                  || (variables.newPlan != '' && {SCHEDULES})"
             ),
@@ -184,19 +200,19 @@ fn plan_execution(options: &Options) -> ValidatingAdmissionPolicy {
         ),
         guard(
             Rule::PlanUid,
-            "variables.sameExecution || variables.newPlan == '' || !variables.usedUp",
+            "variables.frozen || variables.sameExecution || variables.newPlan == '' || !variables.usedUp",
             "spec.planExecution.uid is that of a run that has ended; a new run needs a new uid",
             "spec.planExecution.uid is that of a run that has ended; a new run needs a new uid",
         ),
         guard(
             Rule::PlanCleanup,
-            &format!("variables.sameExecution || {cleanup}"),
+            &format!("variables.frozen || variables.sameExecution || {cleanup}"),
             "only Interlock schedules plan cleanup, when the Instance is deleted",
             "only Interlock schedules plan cleanup, when the Instance is deleted",
         ),
         guard(
             Rule::InstanceDeleting,
-            "variables.sameExecution || !variables.deleting || variables.newPlan == '' || variables.newPlan == 'cleanup'",
+            "variables.frozen || variables.sameExecution || !variables.deleting || variables.newPlan == '' || variables.newPlan == 'cleanup'",
             "no plan but cleanup is scheduled while the Instance is being deleted",
             "no plan but cleanup is scheduled while the Instance is being deleted; let the deletion end",
         ),

@@ -9,7 +9,7 @@ use super::{Call, Wire};
 /// one may first be tried, and judged, on an object that the API server's cache still has.
 fn both(wire: &Wire) -> (Call, Call) {
     let mut calls = wire.calls();
-    assert!(!calls.is_empty() && calls.len() % 2 == 0, "{calls:#?}");
+    assert!(!calls.is_empty() && calls.len().is_multiple_of(2), "{calls:#?}");
     let validating = calls.pop().unwrap();
     let mutating = calls.pop().unwrap();
     assert!(mutating.path.starts_with("/mutating"), "{}", mutating.path);
