@@ -35,22 +35,45 @@ use crate::telemetry::readiness::{Check, Readiness};
 
 /// Why the process ended.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the texts say it")]
 pub enum RunError {
+    /// A port is taken, or the address is not of this machine.
     #[error("{address} cannot be listened on: {source}; {flag} chooses another")]
-    Listen { address: std::net::SocketAddr, flag: &'static str, source: std::io::Error },
+    Listen {
+        /// Where.
+        address: std::net::SocketAddr,
+        /// The flag that chooses another place.
+        flag: &'static str,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The API server cannot be asked.
     #[error(transparent)]
     Client(#[from] ClientError),
+    /// The handlers of SIGTERM and SIGINT cannot be installed.
     #[error("signals cannot be received: {0}")]
     Signals(std::io::Error),
+    /// Somebody did not want to wait for the drain.
     #[error("a second signal ended the process before it had stopped")]
     Impatience,
+    /// Admission would not know our own writes.
     #[error(
         "--controller-user is {given:?}, but the API server knows this process as {found:?}: its own writes would be refused"
     )]
-    WrongUser { given: String, found: String },
+    WrongUser {
+        /// Who the flag says we are.
+        given: String,
+        /// Who we are.
+        found: String,
+    },
+    /// The caBundle cannot be kept for such an address.
     #[error("--webhook-url {url:?} cannot be used: {problem}")]
-    WebhookUrl { url: String, problem: String },
+    WebhookUrl {
+        /// The address.
+        url: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A task that runs until the end is gone; which one.
     #[error("a part of the process ended that never should: {0}")]
     Ended(&'static str),
 }

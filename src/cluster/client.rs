@@ -30,18 +30,33 @@ pub struct Connection {
 
 /// There is no client to be had.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the texts say it")]
 pub enum ClientError {
+    /// The file that --kubeconfig names is absent or no kubeconfig.
     #[error("kubeconfig {path:?} cannot be used: {source}")]
-    Kubeconfig { path: PathBuf, source: kube::config::KubeconfigError },
+    Kubeconfig {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: kube::config::KubeconfigError,
+    },
+    /// The kubeconfig has no such context, or it is incomplete.
     #[error("context {context:?} cannot be used: {source}; `kubectl config get-contexts` lists them")]
-    Context { context: String, source: kube::config::KubeconfigError },
+    Context {
+        /// The context.
+        context: String,
+        /// What is wrong with it.
+        source: kube::config::KubeconfigError,
+    },
+    /// There is neither a kubeconfig nor a pod around this process.
     #[error("no cluster is configured: {0}; set --kubeconfig or KUBECONFIG, or run in a pod")]
     Nowhere(kube::config::InferConfigError),
+    /// The configuration was read, but no client comes of it (a bad CA or key).
     #[error("the client cannot be made: {0}")]
     Client(kube::Error),
+    /// SelfSubjectReview failed.
     #[error("the API server did not say who this process is: {0}")]
     WhoAmI(kube::Error),
+    /// SelfSubjectReview was answered without a name.
     #[error("the API server knows no name for this process")]
     Nameless,
 }

@@ -19,18 +19,23 @@ pub struct Bytes {
 
 /// Why a body was not read.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the texts say it")]
 pub enum Refused {
+    /// Not JSON, by its header; the header.
     #[error("Content-Type is {0:?}; a review is application/json")]
     ContentType(String),
+    /// Compressed, which the API server never sends; the header.
     #[error("Content-Encoding is {0:?}; send the review as it is")]
     ContentEncoding(String),
+    /// Larger than the cap on one body; the cap.
     #[error("the body is larger than {0} bytes")]
     TooLarge(usize),
+    /// Slower than the deadline; the deadline.
     #[error("the body did not arrive within {0:?}")]
     TooSlow(Duration),
+    /// No room under the cap on all bodies in flight.
     #[error("too many bytes of reviews are in memory; try again")]
     NoRoom,
+    /// The connection ended first; what hyper says of it.
     #[error("the body broke off: {0}")]
     Broken(String),
 }

@@ -23,20 +23,26 @@ pub struct Pair {
 
 /// Why a pair cannot be shown.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the texts say it")]
 pub enum BadPair {
+    /// More PEM than is parsed; which file.
     #[error("{0} is larger than {MOST_PEM_BYTES} bytes")]
     TooLarge(&'static str),
+    /// No PEM where certificates should be.
     #[error("the certificate is not PEM: {0}")]
     Chain(rustls::pki_types::pem::Error),
+    /// PEM, but of other things.
     #[error("there is no certificate in the certificate file")]
     NoCertificate,
+    /// No PEM where the key should be.
     #[error("the key is not PEM: {0}")]
     Key(rustls::pki_types::pem::Error),
+    /// The key is of no kind that TLS takes, or belongs to another certificate.
     #[error("certificate and key are not a pair: {0}")]
     NoPair(rustls::Error),
+    /// PEM of a certificate that cannot be parsed.
     #[error("the certificate is not X.509: {0}")]
     NotX509(String),
+    /// Nothing installed the provider that `main` installs.
     #[error("no TLS provider is installed in this process")]
     NoProvider,
 }

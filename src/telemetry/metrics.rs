@@ -21,18 +21,28 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 
 /// Why a connection or a request was refused before anybody judged it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names say it; they are the values of the label")]
 pub enum Cap {
+    /// More connections than are kept open.
     Connections,
+    /// TLS could not be agreed on.
     Handshake,
+    /// TLS was not agreed on in time.
     HandshakeDeadline,
+    /// The head of a request did not arrive in time.
     HeadersDeadline,
+    /// The body of a request did not arrive in time.
     BodyDeadline,
+    /// A request and its answer took too long together.
     ExchangeDeadline,
+    /// Nothing was asked on a kept connection for too long.
     Idle,
+    /// A body was larger than the cap on one.
     BodyBytes,
+    /// Bodies in flight had used up the cap on all.
     InFlightBytes,
+    /// The kinds that answers rest on were not in sync yet.
     NotInSync,
+    /// What was sent is no review.
     Malformed,
 }
 

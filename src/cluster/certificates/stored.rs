@@ -43,14 +43,17 @@ pub struct Stored {
 
 /// The Secret does not hold what it should.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the texts say it")]
 pub enum Unusable {
+    /// A key of the Secret is absent or empty.
     #[error("{0} is missing")]
     Missing(&'static str),
+    /// A key holds no UTF-8, or more than any certificate needs.
     #[error("{0} is not text")]
     NotText(&'static str),
+    /// A key holds text that is no certificate; why.
     #[error("{0} is not a certificate: {1}")]
     NotCertificate(&'static str, String),
+    /// A certificate was made by somebody else.
     #[error("{0} is not a CA of Interlock")]
     NotOurs(&'static str),
 }
