@@ -9,12 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::kudo::{ExecutionStatus, Phase, PhaseStatus, Step as StepSpec, StepStatus};
 use crate::effect::ChildWrite;
+use crate::plan::claims::Claims;
 use crate::plan::errors::{TaskError, reason};
-use crate::plan::observe::{Fatal, Observed, PlanState, Step, Subject};
+use crate::plan::observe::{Fatal, Observed, PlanState, Step, Subject, TaskProgress};
 use crate::plan::render::Site;
 use crate::plan::run::Run;
 use crate::plan::state::{Event, Level, change};
-use crate::plan::task::{self, BuildError, Claims, Progress, TaskKind};
+use crate::plan::task;
+use crate::plan::task_kind::{BuildError, TaskKind};
 use crate::plan::values;
 use crate::template;
 
@@ -222,7 +224,7 @@ impl Walk<'_> {
         Ok(complete)
     }
 
-    fn task(&mut self, site: &Site<'_>) -> Result<Progress, TaskEnd> {
+    fn task(&mut self, site: &Site<'_>) -> Result<TaskProgress, TaskEnd> {
         let path = site.path();
         let build = |error: &BuildError| {
             let what = format!(" failed to build task {path}: {error}");
@@ -258,8 +260,8 @@ enum TaskEnd {
     Over(End),
 }
 
-fn gather(progress: Progress, unsaved: &mut BTreeSet<Subject>, out: &mut Step) {
-    let Progress { lane, needs, waiting, notes, dealt_with, done: _ } = progress;
+fn gather(progress: TaskProgress, unsaved: &mut BTreeSet<Subject>, out: &mut Step) {
+    let TaskProgress { lane, needs, waiting, notes, dealt_with, done: _ } = progress;
     let subject = |write: &ChildWrite| write.key().map(|key| Subject::new(&key.gvk, &key.name));
     out.save_first |= lane.iter().filter_map(subject).any(|subject| unsaved.contains(&subject));
     unsaved.extend(dealt_with);

@@ -5,13 +5,13 @@ use serde_json::Value;
 use crate::api::meta;
 use crate::api::object::{Gvk, ObjectKey, meta_str};
 use crate::effect::ChildWrite;
+use crate::plan::claims::Claims;
 use crate::plan::enhance::{self, Wanted};
 use crate::plan::errors::{Request, TaskError, is_stale, reason};
 use crate::plan::health::{self, Health};
 use crate::plan::merge;
-use crate::plan::observe::{Need, Observed, Seen, Served};
+use crate::plan::observe::{Need, Observed, Seen, Served, TaskProgress};
 use crate::plan::render::Site;
-use crate::plan::task::{Claims, Progress};
 
 /// Carries an Apply task on.
 pub fn apply(
@@ -19,8 +19,8 @@ pub fn apply(
     objects: Vec<Value>,
     observed: &Observed,
     claims: &Claims,
-) -> Result<Progress, TaskError> {
-    let mut progress = Progress::default();
+) -> Result<TaskProgress, TaskError> {
+    let mut progress = TaskProgress::default();
     let mut wanted = Vec::with_capacity(objects.len());
     for object in objects {
         match placed(site, object, observed, claims)? {
@@ -84,7 +84,7 @@ fn write(
     site: &Site<'_>,
     wanted: &[Wanted],
     observed: &Observed,
-    progress: &mut Progress,
+    progress: &mut TaskProgress,
 ) -> Result<(), TaskError> {
     for Wanted { key, object } in wanted {
         let seen = observed.objects.get(key);
@@ -144,7 +144,7 @@ fn patch(
     Ok(patch.map(|patch| ChildWrite::MergePatch { key: key.clone(), resource_version, patch }))
 }
 
-fn judge(wanted: &[Wanted], observed: &Observed, progress: &mut Progress) -> Result<(), TaskError> {
+fn judge(wanted: &[Wanted], observed: &Observed, progress: &mut TaskProgress) -> Result<(), TaskError> {
     for Wanted { key, .. } in wanted {
         let Some(Seen::Present(current)) = observed.objects.get(key) else { continue };
         match health::of(current) {

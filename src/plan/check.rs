@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use crate::api::kudo::{OperatorVersionSpec, Parameter, Plan, Step, Task};
 use crate::plan::number::parse_bool;
 use crate::plan::params;
-use crate::plan::task::{BuildError, TaskKind};
+use crate::plan::task_kind::{BuildError, TaskKind};
 use crate::template::Template;
 
 /// One thing that is wrong.

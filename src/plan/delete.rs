@@ -7,9 +7,8 @@ use crate::api::object::{Gvk, ObjectKey, meta_str};
 use crate::effect::{ChildWrite, Note, Severity};
 use crate::plan::enhance::{self, Wanted};
 use crate::plan::errors::{Request, TaskError, is_stale, reason};
-use crate::plan::observe::{Need, Observed, Seen, Served};
+use crate::plan::observe::{Need, Observed, Seen, Served, TaskProgress};
 use crate::plan::render::Site;
-use crate::plan::task::Progress;
 
 /// Kinds that hold a user's data: never removed by us, whoever asks (group, kind).
 const KEPT: [(&str, &str); 4] = [
@@ -20,8 +19,8 @@ const KEPT: [(&str, &str); 4] = [
 ];
 
 /// Carries a Delete task on. Objects of a kind that is not served are not there, and passed over.
-pub fn delete(site: &Site<'_>, objects: Vec<Value>, observed: &Observed) -> Result<Progress, TaskError> {
-    let mut progress = Progress::default();
+pub fn delete(site: &Site<'_>, objects: Vec<Value>, observed: &Observed) -> Result<TaskProgress, TaskError> {
+    let mut progress = TaskProgress::default();
     for object in objects {
         let Some(gvk) = Gvk::of(&object) else { continue };
         let namespaced = match observed.kinds.get(&gvk) {
@@ -54,7 +53,7 @@ fn one(
     key: &ObjectKey,
     wanted: &Value,
     observed: &Observed,
-    progress: &mut Progress,
+    progress: &mut TaskProgress,
 ) -> Result<(), TaskError> {
     let seen = observed.objects.get(key);
     if let Some(failure) = observed.failures.get(key) {

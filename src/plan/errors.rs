@@ -3,7 +3,7 @@
 use crate::api::object::ObjectKey;
 use crate::api::rule::Rule;
 use crate::effect::ApiFailure;
-use crate::plan::task::BuildError;
+use crate::plan::task_kind::BuildError;
 
 /// Reasons of Events about runs that failed, as KUDO names them unless noted.
 pub mod reason {

@@ -89,6 +89,23 @@ impl Subject {
     }
 }
 
+/// How far a task has come.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TaskProgress {
+    /// Whether it is done.
+    pub done: bool,
+    /// Its writes, in order.
+    pub lane: Vec<ChildWrite>,
+    /// What it must see first.
+    pub needs: BTreeSet<Need>,
+    /// What it waits for.
+    pub waiting: Vec<String>,
+    /// What people should hear of.
+    pub notes: Vec<Note>,
+    /// Objects of a task that is done.
+    pub dealt_with: BTreeSet<Subject>,
+}
+
 /// What one call of the engine leads to.
 #[must_use]
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,0 +1,70 @@
+//! Which task of a run writes which object.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::api::object::{Gvk, meta_str};
+use crate::plan::observe::Subject;
+use crate::plan::render::Site;
+
+/// What the tasks of one call share: who writes which object, and which kinds are on their way.
+///
+/// An object that several unfinished tasks name belongs to the first of them, in plan order,
+/// until that task is done: else two tasks that run at the same time would undo each other's
+/// writes for ever.
+#[derive(Debug, Default)]
+pub struct Claims {
+    owners: BTreeMap<Subject, String>,
+    /// Group and kind that a CustomResourceDefinition among the objects of this call defines.
+    promised: BTreeSet<(String, String)>,
+}
+
+impl Claims {
+    /// Claims objects for a task, or tells which other task has one of them.
+    pub fn take(&mut self, site: &Site<'_>, objects: &[Value]) -> Option<String> {
+        let path = site.path();
+        let mut taken = None;
+        for object in objects {
+            self.promise(object);
+            let Some(subject) = subject(object) else { continue };
+            let owner = self.owners.entry(subject.clone()).or_insert_with(|| path.clone());
+            if *owner != path {
+                let Subject { kind, name, .. } = subject;
+                taken = taken.or_else(|| Some(format!("{kind} {name} is being changed by task {owner}")));
+            }
+        }
+        taken
+    }
+
+    fn promise(&mut self, object: &Value) {
+        if object["kind"] == "CustomResourceDefinition" {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let spec = &object["spec"];
+            self.promised.insert((text(&spec["group"]), text(&spec["names"]["kind"])));
+        }
+    }
+
+    /// Gives back what a task that is done had claimed.
+    pub fn release(&mut self, site: &Site<'_>) -> BTreeSet<Subject> {
+        let path = site.path();
+        let mut released = BTreeSet::new();
+        self.owners.retain(|subject, owner| {
+            let kept = *owner != path;
+            if !kept {
+                released.insert(subject.clone());
+            }
+            kept
+        });
+        released
+    }
+
+    /// Whether a kind will be served once a definition among these objects is established.
+    pub fn promises(&self, gvk: &Gvk) -> bool {
+        self.promised.contains(&(gvk.group.clone(), gvk.kind.clone()))
+    }
+}
+
+fn subject(object: &Value) -> Option<Subject> {
+    Some(Subject::new(&Gvk::of(object)?, meta_str(object, "name")?))
+}
