@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use super::go::quote::{Keep, quote};
 use super::value::Value;
+use super::version::Version;
 
 /// A value with its Go type.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +28,7 @@ pub(super) enum Val {
     List(List),
     Map(Map),
     /// `*semver.Version`.
-    Version(Rc<super::sprig::semver::Version>),
+    Version(Rc<Version>),
 }
 
 /// Element type of a list or map.
@@ -165,6 +166,21 @@ impl Val {
 
     pub(super) fn map(entries: Tree) -> Self {
         Self::Map(Map::new(Elem::Any, entries))
+    }
+
+    /// What a template can read of a version (in Go: methods without arguments).
+    pub(super) fn part(version: &Version, name: &str) -> Option<Self> {
+        let [major, minor, patch] = version.numbers;
+        Some(match name {
+            "Major" => Self::Int64(major),
+            "Minor" => Self::Int64(minor),
+            "Patch" => Self::Int64(patch),
+            "Prerelease" => Self::str(&version.prerelease),
+            "Metadata" => Self::str(&version.metadata),
+            "Original" => Self::str(&version.original),
+            "String" => Self::str(version.to_string()),
+            _ => return None,
+        })
     }
 
     /// Go's name of its type, as `%T` prints it.

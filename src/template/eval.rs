@@ -127,10 +127,12 @@ impl<'t> State<'t> {
                 Some(value) => Ok(Reached { value, boxed: map.elem == Elem::Any }),
                 None => self.error(format!("map has no entry for key {}", quoted(name))),
             },
-            Val::Version(version) if !has_args && version.field(name).is_some() => {
-                Ok(version.field(name).unwrap_or_default().into())
-            }
             value => {
+                if let (Val::Version(version), false) = (value, has_args)
+                    && let Some(part) = Val::part(version, name)
+                {
+                    return Ok(part.into());
+                }
                 let type_name = if receiver.boxed { "interface {}".to_owned() } else { value.type_name() };
                 self.error(format!("can't evaluate field {name} in type {type_name}"))
             }

@@ -3,7 +3,6 @@
 use super::dynamic::Val;
 use super::error::Failure;
 use super::limits::Meter;
-use super::{builtins, sprig};
 
 /// The type of a parameter, as Go declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,38 +86,6 @@ pub(super) const fn variadic(
     body: Body,
 ) -> Function {
     Function { name, params, variadic: Some(more), run: Run::Body(body) }
-}
-
-/// What a name stands for.
-pub(super) enum Lookup {
-    Known(&'static Function),
-    /// In sprig 2.22, and not here.
-    Unsupported,
-    /// In neither, or taken out by KUDO.
-    Unknown,
-}
-
-/// Finds a function; sprig's hide Go's own of the same name (`slice`).
-pub(super) fn find(name: &str) -> Lookup {
-    let families = sprig::FAMILIES.iter().copied().chain([builtins::FUNCTIONS]);
-    for family in families {
-        if let Some(function) = family.iter().find(|function| function.name == name) {
-            return Lookup::Known(function);
-        }
-    }
-    if sprig::UNSUPPORTED.contains(&name) { Lookup::Unsupported } else { Lookup::Unknown }
-}
-
-/// Names of all functions.
-#[cfg(test)]
-pub(super) fn names() -> Vec<&'static str> {
-    sprig::FAMILIES
-        .iter()
-        .copied()
-        .chain([builtins::FUNCTIONS])
-        .flatten()
-        .map(|function| function.name)
-        .collect()
 }
 
 /// Arguments of declared types, read without a second check.

@@ -17,12 +17,14 @@ mod facts;
 mod function;
 pub mod go;
 mod lexer;
+mod library;
 pub mod limits;
 mod literal;
 mod parser;
 mod print;
 mod sprig;
 mod value;
+mod version;
 pub mod yaml;
 
 use std::collections::BTreeMap;

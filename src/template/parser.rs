@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use super::ast::{Branch, Command, Control, List, Node, Number, Operand, Pipe, Term};
 use super::error::{ParseError, ParseErrorKind, Place};
-use super::function::{self, Lookup};
+use super::function::Function;
 use super::go::quote::{Keep, quote, unquote};
 use super::lexer::{Kind, Lexer, Token};
+use super::library::{self, Lookup};
 use super::limits::MAX_NESTING;
 use super::literal;
 
@@ -522,8 +523,8 @@ fn number(token: &Token) -> Parsed<Number> {
     literal::number(&token.text, token.kind).map_err(ParseErrorKind::Syntax)
 }
 
-fn find_function(name: &str) -> Parsed<&'static function::Function> {
-    match function::find(name) {
+fn find_function(name: &str) -> Parsed<&'static Function> {
+    match library::find(name) {
         Lookup::Known(function) => Ok(function),
         Lookup::Unsupported => Err(ParseErrorKind::UnsupportedFunction(name.to_owned())),
         Lookup::Unknown => Err(ParseErrorKind::UndefinedFunction(name.to_owned())),

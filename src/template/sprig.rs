@@ -13,7 +13,7 @@ mod kudo;
 mod lists;
 mod math;
 mod regex;
-pub(super) mod semver;
+mod semver;
 mod strings;
 mod text;
 mod types;

@@ -184,7 +184,7 @@ proptest! {
 
     #[test]
     fn no_arguments_make_a_function_panic(
-        name in proptest::sample::select(crate::template::function::names()),
+        name in proptest::sample::select(crate::template::library::names()),
         args in proptest::collection::vec(
             proptest::sample::select(vec![
                 "1", "-1", "0", "9223372036854775807", "-9223372036854775808", "1.5", "\"\"", "\"a b\"", "\"é\\xff\"", "nil",
