@@ -1,0 +1,66 @@
+//! What is declared of a capability, and what its users want of it.
+
+use std::collections::BTreeMap;
+
+/// A named set of kinds, and what runs on them. Declared once, in
+/// [`crate::controllers::capabilities`].
+#[derive(Debug)]
+pub struct Capability {
+    /// Name in metrics, settings and conditions; one word.
+    pub name: &'static str,
+    /// It runs only while all of these can be read.
+    pub required: &'static [Kind],
+    /// These are read where they are there, and nothing waits for them.
+    pub optional: &'static [Kind],
+    /// The required kind whose objects carry our finalizer, if one does: deletions of its objects
+    /// are ended also while another kind is missing, and while its own definition is being deleted.
+    pub finalizes: Option<&'static str>,
+}
+
+/// A kind that a capability reads.
+#[derive(Debug)]
+pub struct Kind {
+    /// API group, empty for core.
+    pub group: &'static str,
+    /// Kind.
+    pub kind: &'static str,
+    /// Plural, as in the path.
+    pub plural: &'static str,
+    /// Versions that can be read, best first.
+    pub versions: &'static [&'static str],
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// Whether the API server has it built in: no definition is looked for.
+    pub built_in: bool,
+}
+
+impl Kind {
+    /// `PLURAL.GROUP`, as the name of its definition.
+    pub fn name(&self) -> String {
+        if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
+    }
+}
+
+/// Whether a capability shall run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// It runs while its kinds are there.
+    #[default]
+    Auto,
+    /// It runs if its kinds were there when the process first looked, or when the mode was set,
+    /// until one goes: a definition that somebody installs later starts nothing.
+    Manual,
+    /// It does not run.
+    Off,
+}
+
+/// The mode of each capability by name; those that are not named are [`Mode::Auto`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Modes(pub BTreeMap<String, Mode>);
+
+impl Modes {
+    /// The mode of one.
+    pub fn of(&self, capability: &str) -> Mode {
+        self.0.get(capability).copied().unwrap_or_default()
+    }
+}

@@ -1,0 +1,17 @@
+//! Controllers come and go with their CustomResourceDefinitions.
+//!
+//! One watch of the definitions, one state machine for each declared [`Capability`]. Nothing is
+//! polled, nothing needs a restart, and nothing ends the process because a kind goes away.
+//!
+//! *Unavailable is not empty*: while a capability does not run nothing is decided, so nothing is
+//! written or deleted because of what cannot be seen.
+
+mod capability;
+mod state;
+mod step;
+
+pub use capability::{Capability, Kind, Mode, Modes};
+pub use state::{
+    ANSWER_DEADLINE, Answer, Epoch, KindStatus, Lack, Missing, Refused, Sight, Snapshot, State, Status, Verb,
+};
+pub use step::{Facts, Machine, START_DEADLINE, Seen, Step, Turn, Work};

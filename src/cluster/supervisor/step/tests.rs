@@ -1,0 +1,310 @@
+use proptest::prelude::*;
+use rstest::rstest;
+
+use super::super::state::{Answer, Verb};
+use super::*;
+use crate::cluster::crds::Absence;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn kind(name: &str, finalized: bool) -> Seen {
+    Seen { name: name.to_owned(), finalized, sight: Sight::Synced, leaving: false, world: Epoch(1) }
+}
+
+fn facts() -> Facts {
+    Facts {
+        mode: Mode::Auto,
+        definitions_known: true,
+        required: vec![kind("instances.kudo.dev", true), kind("operatorversions.kudo.dev", false)],
+        at_work: Work::None,
+        waited: Duration::ZERO,
+        next_epoch: Epoch(7),
+    }
+}
+
+fn with(change: impl FnOnce(&mut Facts)) -> Facts {
+    let mut facts = facts();
+    change(&mut facts);
+    facts
+}
+
+fn gone(facts: &mut Facts, i: usize) {
+    facts.required[i].sight = Sight::Absent(Absence::Missing);
+}
+
+/// Looks until nothing changes; the controller does what it is told at once.
+fn settle(machine: &mut Machine, facts: &mut Facts) -> (State, Work, Vec<Turn>) {
+    let mut turns = Vec::new();
+    for _ in 0..10 {
+        let before = (machine.state().clone(), facts.at_work);
+        let step = machine.step(facts);
+        turns.extend(step.turn);
+        facts.at_work = step.work;
+        if before == (machine.state().clone(), facts.at_work) {
+            return (machine.state().clone(), step.work, turns);
+        }
+    }
+    panic!("it never settles: {:?}", machine.state());
+}
+
+fn running() -> Machine {
+    let mut machine = Machine::default();
+    let (state, work, turns) = settle(&mut machine, &mut facts());
+    assert_eq!((state, work, turns), (State::Running(Epoch(7)), Work::Full, vec![Turn::Started]));
+    machine
+}
+
+fn names(state: &State) -> String {
+    format!("{} {}", state.reason(), state.message())
+}
+
+/// Where a capability comes to rest, from nothing.
+#[rstest]
+#[case::nothing_is_known(|f: &mut Facts| f.definitions_known = false, "Unknown", Work::None)]
+#[case::off(|f: &mut Facts| f.mode = Mode::Off, "Disabled", Work::None)]
+#[case::off_and_unknown(|f: &mut Facts| { f.mode = Mode::Off; f.definitions_known = false; }, "Disabled", Work::None)]
+#[case::both_missing(|f: &mut Facts| { gone(f, 0); gone(f, 1); }, "Waiting", Work::None)]
+#[case::one_missing(|f: &mut Facts| gone(f, 0), "Waiting", Work::None)]
+#[case::only_deletions_end(|f: &mut Facts| gone(f, 1), "Waiting", Work::Deletions)]
+#[case::leaving(|f: &mut Facts| f.required[0].leaving = true, "Draining", Work::Deletions)]
+#[case::another_leaving(|f: &mut Facts| f.required[1].leaving = true, "Waiting", Work::Deletions)]
+#[case::refused(|f: &mut Facts| f.required[1].sight = Sight::Forbidden(Verb::List), "Forbidden", Work::None)]
+#[case::missing_before_refused(
+    |f: &mut Facts| { gone(f, 0); f.required[1].sight = Sight::Forbidden(Verb::List); }, "Waiting", Work::None
+)]
+#[case::listing(|f: &mut Facts| f.required[1].sight = Sight::Listing, "Starting", Work::None)]
+#[case::broken(|f: &mut Facts| f.required[1].sight = Sight::Broken("500".into()), "Starting", Work::None)]
+#[case::manual_at_the_first_look(|f: &mut Facts| f.mode = Mode::Manual, "Running", Work::Full)]
+fn from_nothing(#[case] change: fn(&mut Facts), #[case] expected: &str, #[case] work: Work) {
+    let mut machine = Machine::default();
+    let (state, did, _) = settle(&mut machine, &mut with(change));
+    assert_eq!((state.name(), did), (expected, work));
+}
+
+/// Where a running capability goes, once its controller has ended what it began.
+#[rstest]
+#[case::nothing(|_: &mut Facts| (), "Running", Work::Full, false)]
+#[case::definitions_unknown(|f: &mut Facts| f.definitions_known = false, "Unknown", Work::Full, false)]
+#[case::unknown_and_all_gone(
+    |f: &mut Facts| { f.definitions_known = false; gone(f, 0); gone(f, 1); }, "Unknown", Work::Full, false
+)]
+#[case::off(|f: &mut Facts| f.mode = Mode::Off, "Disabled", Work::None, true)]
+#[case::missing(|f: &mut Facts| gone(f, 0), "Waiting", Work::None, true)]
+#[case::input_missing(|f: &mut Facts| gone(f, 1), "Waiting", Work::Deletions, true)]
+#[case::leaving(|f: &mut Facts| f.required[0].leaving = true, "Draining", Work::Deletions, true)]
+#[case::refused(|f: &mut Facts| f.required[0].sight = Sight::Forbidden(Verb::Watch), "Forbidden", Work::None, true)]
+#[case::broken(|f: &mut Facts| f.required[0].sight = Sight::Broken("500".into()), "Degraded", Work::Full, false)]
+#[case::another_world(|f: &mut Facts| f.required[0].world = Epoch(2), "Running", Work::Full, true)]
+#[case::another_world_not_listed(
+    |f: &mut Facts| { f.required[0].world = Epoch(2); f.required[0].sight = Sight::Listing; }, "Starting", Work::None, true
+)]
+#[case::manual(|f: &mut Facts| f.mode = Mode::Manual, "Running", Work::Full, false)]
+fn from_running(
+    #[case] change: fn(&mut Facts),
+    #[case] expected: &str,
+    #[case] work: Work,
+    #[case] stops: bool,
+) {
+    let mut machine = running();
+    let mut facts = with(change);
+    facts.at_work = Work::Full;
+    facts.next_epoch = Epoch(8);
+    let (state, did, turns) = settle(&mut machine, &mut facts);
+    assert_eq!((state.name(), did), (expected, work));
+    assert_eq!(turns.contains(&Turn::Stopped), stops, "{turns:?}");
+    if stops && state.epoch().is_some() && expected != "Draining" {
+        assert_eq!(state.epoch(), Some(Epoch(8)), "a new start is a new epoch");
+    }
+}
+
+#[test]
+fn draining_lasts_while_the_controller_is_at_work() {
+    let mut machine = running();
+    let mut facts = with(|f| gone(f, 0));
+    facts.at_work = Work::Full;
+    for _ in 0..3 {
+        assert_eq!(machine.step(&facts).work, Work::None, "told to stop");
+        assert_eq!(*machine.state(), State::Draining(Epoch(7)));
+    }
+    facts = super::tests::facts();
+    facts.at_work = Work::Full;
+    let _ = machine.step(&facts);
+    assert_eq!(*machine.state(), State::Draining(Epoch(7)), "also when the kind is back meanwhile");
+    facts.at_work = Work::None;
+    facts.next_epoch = Epoch(8);
+    assert_eq!(settle(&mut machine, &mut facts).0, State::Running(Epoch(8)));
+}
+
+#[test]
+fn a_definition_that_is_deleted_is_drained_until_it_is_gone() {
+    let mut machine = running();
+    let mut facts = with(|f| f.required[0].leaving = true);
+    facts.at_work = Work::Full;
+    assert_eq!(settle(&mut machine, &mut facts).1, Work::Deletions);
+    gone(&mut facts, 1);
+    assert_eq!(settle(&mut machine, &mut facts).1, Work::Deletions, "without its package as well");
+    gone(&mut facts, 0);
+    let (state, work, _) = settle(&mut machine, &mut facts);
+    assert_eq!((state.name(), work), ("Waiting", Work::None));
+}
+
+#[test]
+fn a_start_that_takes_too_long_is_a_fault_and_goes_on_when_it_can() {
+    let mut machine = Machine::default();
+    let mut facts = with(|f| f.required[0].sight = Sight::Listing);
+    assert_eq!(settle(&mut machine, &mut facts).0.name(), "Starting");
+    facts.waited = START_DEADLINE - SECOND;
+    assert_eq!(settle(&mut machine, &mut facts).0.name(), "Starting");
+    facts.waited = START_DEADLINE;
+    let (state, work, turns) = settle(&mut machine, &mut facts);
+    assert_eq!((state.name(), work, turns), ("Degraded", Work::None, vec![]), "nothing runs on a part");
+    facts.definitions_known = false;
+    assert_eq!(settle(&mut machine, &mut facts).1, Work::None);
+    facts.definitions_known = true;
+    facts.required[0].sight = Sight::Synced;
+    facts.waited = Duration::ZERO;
+    assert_eq!(settle(&mut machine, &mut facts).1, Work::Full);
+}
+
+#[test]
+fn manual_does_not_start_by_what_others_install() {
+    let mut machine = running();
+    let mut facts = with(|f| {
+        f.mode = Mode::Manual;
+        gone(f, 0);
+    });
+    facts.at_work = Work::Full;
+    assert_eq!(settle(&mut machine, &mut facts).0.reason(), "CRDMissing");
+    facts.required[0].sight = Sight::Synced;
+    let (state, work, _) = settle(&mut machine, &mut facts);
+    assert_eq!((state.reason(), work), ("Manual", Work::None));
+    facts.mode = Mode::Auto;
+    assert_eq!(settle(&mut machine, &mut facts).0.name(), "Running");
+    facts.mode = Mode::Manual;
+    assert_eq!(settle(&mut machine, &mut facts).0.name(), "Running", "what runs goes on");
+}
+
+#[test]
+fn refused_goes_on_when_the_right_is_back() {
+    let mut machine = running();
+    let mut facts = with(|f| f.required[0].sight = Sight::Forbidden(Verb::Watch));
+    facts.at_work = Work::Full;
+    let (state, ..) = settle(&mut machine, &mut facts);
+    assert_eq!(
+        names(&state),
+        "Forbidden this process may not watch instances.kudo.dev; grant it the verbs get, list and watch"
+    );
+    assert_eq!(settle(&mut machine, &mut super::tests::facts()).0.name(), "Running");
+}
+
+#[rstest]
+#[case(Absence::Missing, "CRDMissing CustomResourceDefinition instances.kudo.dev is not installed")]
+#[case(
+    Absence::NotEstablished("names are taken".into()),
+    "NotEstablished CustomResourceDefinition instances.kudo.dev is not established: names are taken"
+)]
+#[case(
+    Absence::NotServed { wanted: vec!["v1".into()], served: vec!["v2".into()] },
+    "VersionNotServed CustomResourceDefinition instances.kudo.dev serves v2, not v1"
+)]
+fn what_is_missing_is_named(#[case] absence: Absence, #[case] text: &str) {
+    let mut machine = Machine::default();
+    let (state, ..) =
+        settle(&mut machine, &mut with(|f| f.required[0].sight = Sight::Absent(absence.clone())));
+    assert_eq!(names(&state), text);
+}
+
+/// Design section 8, the last paragraph on capabilities.
+#[rstest]
+#[case(State::Disabled, 0, "allow")]
+#[case(State::Waiting(vec![]), 0, "allow")]
+#[case(State::Starting(Epoch(1)), 7, "503")]
+#[case(State::Starting(Epoch(1)), 8, "in-object")]
+#[case(State::Unknown(None), 7, "503")]
+#[case(State::Unknown(None), 8, "in-object")]
+#[case(State::Unknown(Some(Epoch(1))), 900, "judge")]
+#[case(State::Forbidden(Refused { name: "a".into(), verb: Verb::List }), 0, "in-object")]
+#[case(State::Degraded(Epoch(1), "why".into()), 0, "in-object")]
+#[case(State::Running(Epoch(1)), 0, "judge")]
+#[case(State::Draining(Epoch(1)), 0, "judge")]
+fn what_admission_answers(#[case] state: State, #[case] seconds: u32, #[case] expected: &str) {
+    let said = match Answer::of("instances", &state, SECOND * seconds) {
+        Answer::Judge => "judge",
+        Answer::InObjectOnly(_) => "in-object",
+        Answer::NotYet => "503",
+        Answer::Allow(_) => "allow",
+    };
+    assert_eq!(said, expected);
+}
+
+fn any_sight() -> impl Strategy<Value = Sight> {
+    prop_oneof![
+        4 => Just(Sight::Synced),
+        1 => Just(Sight::Listing),
+        1 => Just(Sight::Absent(Absence::Missing)),
+        1 => Just(Sight::Forbidden(Verb::List)),
+        1 => Just(Sight::Broken("500".to_owned())),
+    ]
+}
+
+fn any_kind(finalized: bool) -> impl Strategy<Value = Seen> {
+    (any_sight(), prop::bool::weighted(0.1), 1..3u64).prop_map(move |(sight, leaving, world)| Seen {
+        sight,
+        leaving,
+        world: Epoch(world),
+        ..kind("kind", finalized)
+    })
+}
+
+prop_compose! {
+    fn any_facts()(
+        mode in prop_oneof![6 => Just(Mode::Auto), 1 => Just(Mode::Manual), 1 => Just(Mode::Off)],
+        definitions_known in prop::bool::weighted(0.8),
+        first in any_kind(true),
+        second in any_kind(false),
+        seconds in 0..90u32,
+        obeys in prop::bool::weighted(0.7),
+    ) -> (Facts, bool) {
+        let facts = Facts {
+            mode, definitions_known, required: vec![first, second], at_work: Work::None,
+            waited: SECOND * seconds, next_epoch: Epoch(0),
+        };
+        (facts, obeys)
+    }
+}
+
+proptest! {
+    /// Whatever happens in whatever order: full work begins only on a whole world, one epoch's
+    /// work never overlaps with another's, and turns alternate.
+    #[test]
+    fn work_begins_on_all_that_is_known_and_ends_before_it_begins_again(
+        course in prop::collection::vec(any_facts(), 1..60),
+    ) {
+        let mut machine = Machine::default();
+        let (mut at_work, mut told, mut on) = (Work::None, Work::None, None);
+        let mut busy: Option<Epoch> = None;
+        for (i, (mut facts, obeys)) in course.into_iter().enumerate() {
+            facts.at_work = at_work;
+            facts.next_epoch = Epoch(i as u64 + 1);
+            let step = machine.step(&facts);
+            let whole = facts.definitions_known
+                && facts.mode != Mode::Off
+                && facts.required.iter().all(|k| k.sight == Sight::Synced && !k.leaving);
+            if step.work == Work::Full && told != Work::Full {
+                prop_assert!(whole, "{facts:?}");
+                prop_assert!(busy.is_none() || busy == machine.state().epoch(), "the last epoch still works");
+            }
+            if let Some(turn) = step.turn {
+                prop_assert_ne!(on, Some(turn));
+                prop_assert!(on.is_some() || turn == Turn::Started);
+                on = Some(turn);
+            }
+            prop_assert_eq!(step.work == Work::Full, on == Some(Turn::Started));
+            told = step.work;
+            if obeys {
+                at_work = told;
+                busy = (at_work == Work::Full).then(|| machine.state().epoch()).flatten();
+            }
+        }
+    }
+}
