@@ -1,110 +1,8 @@
 //! Template text to tokens, state by state as Go's `text/template/parse/lex.go` does it.
 
+use super::go::quote::{Keep, quote};
 use super::go::utf8::is_print;
-
-/// Kinds of tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// The text cannot be read further; the value says why.
-    Error,
-    Bool,
-    Char,
-    CharConstant,
-    Complex,
-    Assign,
-    Declare,
-    Eof,
-    Field,
-    Identifier,
-    LeftDelim,
-    LeftParen,
-    Number,
-    Pipe,
-    RawString,
-    RightDelim,
-    RightParen,
-    Space,
-    String,
-    Text,
-    Variable,
-    Block,
-    Break,
-    Continue,
-    Dot,
-    Define,
-    Else,
-    End,
-    If,
-    Nil,
-    Range,
-    Template,
-    With,
-}
-
-impl Kind {
-    fn keyword(word: &str) -> Option<Self> {
-        Some(match word {
-            "block" => Self::Block,
-            "break" => Self::Break,
-            "continue" => Self::Continue,
-            "define" => Self::Define,
-            "else" => Self::Else,
-            "end" => Self::End,
-            "if" => Self::If,
-            "nil" => Self::Nil,
-            "range" => Self::Range,
-            "template" => Self::Template,
-            "with" => Self::With,
-            _ => return None,
-        })
-    }
-
-    fn is_keyword(self) -> bool {
-        matches!(
-            self,
-            Self::Block
-                | Self::Break
-                | Self::Continue
-                | Self::Dot
-                | Self::Define
-                | Self::Else
-                | Self::End
-                | Self::If
-                | Self::Nil
-                | Self::Range
-                | Self::Template
-                | Self::With
-        )
-    }
-}
-
-/// A token with its place in the text.
-#[derive(Clone, Debug)]
-pub(super) struct Token {
-    pub(super) kind: Kind,
-    /// Byte offset of its start.
-    pub(super) pos: usize,
-    pub(super) text: String,
-    /// Line of its start, from 1.
-    pub(super) line: usize,
-}
-
-impl Token {
-    /// As Go names the token in an error.
-    pub(super) fn shown(&self) -> String {
-        use super::go::quote::{Keep, quote};
-        match self.kind {
-            Kind::Eof => "EOF".to_owned(),
-            Kind::Error => self.text.clone(),
-            kind if kind.is_keyword() => format!("<{}>", self.text),
-            _ if self.text.len() > 10 => {
-                let head: String = self.text.chars().take(10).collect();
-                format!("{}...", quote(head.as_bytes(), Keep::Printable))
-            }
-            _ => quote(self.text.as_bytes(), Keep::Printable),
-        }
-    }
-}
+use super::token::{Kind, Token};
 
 const LEFT: &str = "{{";
 const RIGHT: &str = "}}";
@@ -412,7 +310,6 @@ impl<'a> Lexer<'a> {
     }
 
     fn bad_number(&mut self) -> Token {
-        use super::go::quote::{Keep, quote};
         let text = quote(&self.input.as_bytes()[self.start..self.pos], Keep::Printable);
         self.error(format!("bad number syntax: {text}"))
     }

@@ -3,7 +3,7 @@
 use super::ast::Number;
 use super::go::number::{parse_float, parse_int, parse_uint};
 use super::go::quote::{Keep, quote, unquote_char};
-use super::lexer::Kind;
+use super::token::Kind;
 
 /// Reads a number token; the error is Go's text.
 pub(super) fn number(text: &str, kind: Kind) -> Result<Number, String> {

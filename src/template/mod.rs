@@ -23,6 +23,7 @@ mod literal;
 mod parser;
 mod print;
 mod sprig;
+mod token;
 mod value;
 mod version;
 pub mod yaml;
