@@ -1,0 +1,133 @@
+//! Runs of the command on files.
+
+use std::fs;
+use std::path::Path;
+
+use clap::Parser;
+use rstest::rstest;
+
+use super::*;
+use crate::api::rule::Rule;
+
+#[derive(Parser)]
+struct Cli {
+    #[command(flatten)]
+    arguments: Arguments,
+}
+
+const VERSION: &str = "apiVersion: kudo.dev/v1beta1
+kind: OperatorVersion
+metadata: {name: kafka-1, namespace: team}
+spec:
+  operator: {name: kafka}
+  version: 1.0.0
+  parameters:
+  - {name: NODES, value-type: integer, default: \"3\"}
+  - {name: PASSWORD}
+  plans: {deploy: {}, update: {}}
+";
+const INSTANCE: &str = "apiVersion: kudo.dev/v1beta1
+kind: Instance
+metadata: {name: prod, namespace: team}
+spec:
+  operatorVersion: {name: kafka-1}
+  parameters: {NODES: \"3\", PASSWORD: s3cret}
+";
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    fs::create_dir(folder.path().join("objects")).unwrap();
+    write("objects/all.yaml", &format!("# objects\n---\n{VERSION}---\n{INSTANCE}"));
+    write("objects/README.md", "no object");
+    write("new.yaml", &INSTANCE.replace("\"3\"", "\"5\""));
+    write("wrong.yaml", &INSTANCE.replace("\"3\"", "many"));
+    let running = format!(
+        "{INSTANCE}  planExecution: {{planName: deploy, uid: u, status: IN_PROGRESS}}\nstatus: {{planStatus: {{deploy: {{name: deploy, uid: u, status: IN_PROGRESS}}}}}}\n"
+    );
+    write("running.yaml", &running);
+    write("two.yaml", &format!("{INSTANCE}---\n{INSTANCE}"));
+    folder
+}
+
+fn check(folder: &tempfile::TempDir, line: &str) -> anyhow::Result<Verdict> {
+    let at = |word: &str| match word.starts_with("./") {
+        true => folder.path().join(&word[2..]).display().to_string(),
+        false => word.to_owned(),
+    };
+    let words = std::iter::once("check".to_owned()).chain(line.split_whitespace().map(at));
+    run(&Cli::try_parse_from(words)?.arguments)
+}
+
+#[rstest]
+#[case::create("-f ./new.yaml --operation create --objects ./objects", true, "deploy")]
+#[case::update_of_what_is_there("-f ./new.yaml --objects ./objects", true, "update")]
+#[case::update_from_a_file("-f ./new.yaml --old ./running.yaml --objects ./objects", false, "")]
+#[case::same_plan("-f ./new.yaml --old ./running.yaml --objects ./objects --freeze same-plan", false, "")]
+#[case::wrong_value("-f ./wrong.yaml --objects ./objects", false, "")]
+#[case::no_version("-f ./new.yaml", false, "")]
+#[case::delete("-f ./new.yaml --operation delete --objects ./objects", true, "")]
+#[case::bookkeeping(
+    "-f ./wrong.yaml --objects ./objects --user system:serviceaccount:interlock-system:interlock",
+    true,
+    ""
+)]
+#[case::another_controller("-f ./wrong.yaml --objects ./objects --user me --controller-user me", true, "")]
+fn decisions(#[case] line: &str, #[case] allowed: bool, #[case] plan: &str) {
+    let folder = folder();
+    let verdict = check(&folder, line).unwrap();
+    assert_eq!(verdict.allowed(), allowed, "{}", verdict.text());
+    if allowed {
+        assert_eq!(verdict.record.plan.as_deref().unwrap_or_default(), plan);
+    }
+    assert!(!verdict.json()["message"].to_string().contains("s3cret"));
+}
+
+#[rstest]
+#[case::two("-f ./two.yaml", "holds 2 objects")]
+#[case::absent("-f ./lost.yaml", "cannot be read")]
+#[case::no_object("-f ./objects/README.md", "no Kubernetes object")]
+#[case::no_old("-f ./new.yaml --operation update", "give --old")]
+fn errors(#[case] line: &str, #[case] text: &str) {
+    let error = format!("{:#}", check(&folder(), line).err().unwrap());
+    assert!(error.contains(text), "{error}");
+}
+
+#[test]
+fn json_has_every_key_in_both_cases() {
+    let folder = folder();
+    let keys = ["allowed", "causes", "code", "message", "object", "patch", "reason", "rules", "warnings"];
+    for line in ["-f ./new.yaml --objects ./objects", "-f ./wrong.yaml --objects ./objects"] {
+        let json = check(&folder, line).unwrap().json();
+        let mut found: Vec<&String> = json.as_object().unwrap().keys().collect();
+        found.sort();
+        assert_eq!(found, keys);
+    }
+    let json = check(&folder, "-f ./new.yaml --objects ./objects").unwrap().json();
+    assert_eq!(json["object"]["spec"]["planExecution"]["planName"], "update");
+    assert_eq!(json["code"], 200);
+}
+
+/// Every rule has a page that says what, why and what to do, and every page a rule.
+#[test]
+fn pages_and_rules_agree() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/denials");
+    let mut pages: Vec<String> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name != "README.md")
+        .collect();
+    pages.sort();
+    let mut rules: Vec<String> = Rule::ALL.iter().map(|rule| format!("{}.md", rule.id())).collect();
+    rules.sort();
+    assert_eq!(pages, rules);
+    let list = fs::read_to_string(folder.join("README.md")).unwrap();
+    for rule in Rule::ALL {
+        let page = fs::read_to_string(folder.join(format!("{}.md", rule.id()))).unwrap();
+        assert!(page.starts_with(&format!("# {}\n", rule.id())), "{}", rule.id());
+        for part in ["\n## What is refused\n", "\n## Why\n", "\n## What to do\n"] {
+            assert!(page.contains(part), "{} lacks{part}", rule.id());
+        }
+        assert!(list.contains(&format!("]({}.md)", rule.id())), "README.md lacks {}", rule.id());
+    }
+}
