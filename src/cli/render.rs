@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
 use crate::api::meta;
@@ -12,38 +13,34 @@ use crate::api::object::NamespacedName;
 use crate::install::{self, Certificates, Endpoint, Layout, Options, Part};
 
 /// What is rendered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
-    /// CustomResourceDefinitions of kudo.dev.
-    Crds,
-    /// Webhook configurations.
-    Webhooks,
-    /// ValidatingAdmissionPolicies and their bindings.
-    Policies,
-    /// Service accounts, roles and bindings.
-    Rbac,
-    /// Namespace, Service, Deployment and what belongs to them.
-    Workload,
-    /// All of these, in an order that can be applied.
-    All,
-    /// The kustomize base and overlays, into the folder --into.
+    Part(Part),
     Kustomize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum LayoutFlag {
-    /// One Deployment that does everything.
-    Together,
-    /// The webhook apart, without any right to write or to read Secrets.
-    Split,
-}
+impl ValueEnum for What {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[
+            Self::Part(Part::Crds),
+            Self::Part(Part::Webhooks),
+            Self::Part(Part::Policies),
+            Self::Part(Part::Rbac),
+            Self::Part(Part::Workload),
+            Self::Part(Part::All),
+            Self::Kustomize,
+        ]
+    }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum CertificatesFlag {
-    /// The process makes it.
-    Builtin,
-    /// cert-manager makes it, and fills in the CA bundle.
-    CertManager,
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Self::Part(part) => part.to_possible_value(),
+            Self::Kustomize => Some(
+                PossibleValue::new("kustomize")
+                    .help("The kustomize base and overlays, into the folder --into"),
+            ),
+        }
+    }
 }
 
 /// Flags of `interlock render`.
@@ -79,10 +76,10 @@ pub struct Arguments {
     watch_namespaces: Vec<String>,
     /// How the roles are spread over Deployments.
     #[arg(long, value_enum, default_value = "together")]
-    layout: LayoutFlag,
+    layout: Layout,
     /// Who makes the certificate of the webhook.
     #[arg(long, value_enum, default_value = "builtin")]
-    certificates: CertificatesFlag,
+    certificates: Certificates,
     /// Container image.
     #[arg(long, default_value = concat!("interlock:", env!("CARGO_PKG_VERSION")))]
     image: String,
@@ -100,17 +97,11 @@ pub fn main(arguments: Arguments) -> ExitCode {
 }
 
 fn render(arguments: Arguments) -> anyhow::Result<()> {
-    if arguments.what == What::Kustomize {
-        let folder = arguments.into.as_deref().context("--into names no folder")?;
-        return write_tree(folder);
-    }
     let part = match arguments.what {
-        What::Crds => Part::Crds,
-        What::Webhooks => Part::Webhooks,
-        What::Policies => Part::Policies,
-        What::Rbac => Part::Rbac,
-        What::Workload => Part::Workload,
-        What::All | What::Kustomize => Part::All,
+        What::Part(part) => part,
+        What::Kustomize => {
+            return write_tree(arguments.into.as_deref().context("--into names no folder")?);
+        }
     };
     let text = install::yaml(&install::objects(part, &options(arguments)?))?;
     std::io::stdout().write_all(text.as_bytes()).context("standard output")
@@ -142,14 +133,8 @@ fn options(arguments: Arguments) -> anyhow::Result<Options> {
         namespace: a.namespace,
         freeze: a.freeze.into(),
         watch_namespaces: a.watch_namespaces,
-        layout: match a.layout {
-            LayoutFlag::Together => Layout::Together,
-            LayoutFlag::Split => Layout::Split,
-        },
-        certificates: match a.certificates {
-            CertificatesFlag::Builtin => Certificates::BuiltIn,
-            CertificatesFlag::CertManager => Certificates::CertManager,
-        },
+        layout: a.layout,
+        certificates: a.certificates,
         image: a.image,
         replicas: a.replicas,
     })

@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use clap::ValueEnum;
 use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, ObjectMeta};
 use serde_json::{Value, json};
@@ -38,7 +39,7 @@ pub enum Endpoint {
 }
 
 /// How the roles are spread over Deployments.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Layout {
     /// One Deployment that does everything.
     #[default]
@@ -48,10 +49,11 @@ pub enum Layout {
 }
 
 /// Who makes the certificate of the webhook.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Certificates {
     /// The process itself.
     #[default]
+    #[value(name = "builtin")]
     BuiltIn,
     /// cert-manager, which also fills in the CA bundle.
     CertManager,
@@ -140,9 +142,9 @@ impl Options {
 }
 
 /// What `interlock render` prints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// CustomResourceDefinitions.
+    /// CustomResourceDefinitions of kudo.dev.
     Crds,
     /// Webhook configurations.
     Webhooks,
@@ -152,7 +154,7 @@ pub enum Part {
     Rbac,
     /// Namespace, Service, Deployments and what belongs to them.
     Workload,
-    /// Everything, in an order that can be applied.
+    /// All of these, in an order that can be applied.
     All,
 }
 
