@@ -17,6 +17,15 @@ use crate::api::kudo::{Instance, Operator, OperatorVersion, OperatorVersionSpec}
 use crate::cluster::client::Connection;
 use crate::plan::packaged::Packaged;
 
+/// The Instance that somebody wants.
+pub(super) struct Wanted<'a> {
+    pub(super) package: &'a Packaged,
+    pub(super) name: &'a str,
+    pub(super) parameters: &'a BTreeMap<String, String>,
+    /// How long its plan is waited for, if at all.
+    pub(super) limit: Option<Duration>,
+}
+
 /// A namespace of a cluster.
 pub(super) struct Target {
     client: Client,
@@ -58,13 +67,8 @@ impl Target {
         Ok(())
     }
 
-    pub(super) async fn install(
-        &self,
-        package: &Packaged,
-        name: &str,
-        parameters: &BTreeMap<String, String>,
-        limit: Option<Duration>,
-    ) -> anyhow::Result<()> {
+    pub(super) async fn install(&self, wanted: Wanted<'_>) -> anyhow::Result<()> {
+        let Wanted { package, name, parameters, limit } = wanted;
         if self.instances().get_opt(name).await.map_err(said)?.is_some() {
             bail!(
                 "cannot install instance '{name}' because an instance of that name already exists in namespace {}; \
@@ -78,13 +82,8 @@ impl Target {
         self.wait_for_plan(name, &read(instance)?, limit).await
     }
 
-    pub(super) async fn upgrade(
-        &self,
-        package: &Packaged,
-        name: &str,
-        parameters: &BTreeMap<String, String>,
-        limit: Option<Duration>,
-    ) -> anyhow::Result<()> {
+    pub(super) async fn upgrade(&self, wanted: Wanted<'_>) -> anyhow::Result<()> {
+        let Wanted { package, name, parameters, limit } = wanted;
         let Some(instance) = self.instances().get_opt(name).await.map_err(said)? else {
             bail!(
                 "instance {}/{name} does not exist in the cluster; install the package first",

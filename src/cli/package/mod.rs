@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use self::cluster::Target;
+use self::cluster::{Target, Wanted};
 
 mod cluster;
 mod source;
@@ -138,7 +138,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
                 return target.ensure_version(&package).await;
             }
             let limit = install.wait.limit();
-            target.install(&package, &name, &parameters, limit).await
+            target.install(Wanted { package: &package, name: &name, parameters: &parameters, limit }).await
         }
         Verb::Upgrade(upgrade) => {
             let package = source::read(&upgrade.dir)?;
@@ -146,7 +146,8 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
             let target = Target::connect(&flags).await?;
             target.check_version(&package).await?;
             let name = upgrade.instance.unwrap_or_else(|| package.default_instance_name());
-            target.upgrade(&package, &name, &parameters, upgrade.wait.limit()).await
+            let limit = upgrade.wait.limit();
+            target.upgrade(Wanted { package: &package, name: &name, parameters: &parameters, limit }).await
         }
         Verb::Uninstall(uninstall) => {
             let target = Target::connect(&flags).await?;
