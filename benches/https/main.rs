@@ -7,7 +7,7 @@
 //! things hurts all alike. Beside requests per second stand requests per second of the server's
 //! CPU time, which say the same where nobody disturbs.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod child;
 mod load;

@@ -236,7 +236,6 @@ impl Metrics {
     pub fn encode(&self, now: u64) -> String {
         let not_after = self.certificate_not_after.load(std::sync::atomic::Ordering::Relaxed);
         // Seconds of a lifetime are far below 2^52.
-        #[expect(clippy::cast_precision_loss)]
         self.certificate_expiry.set(not_after as f64 - now as f64);
         let mut text = String::new();
         match text::encode(&mut text, &self.registry) {

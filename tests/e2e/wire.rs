@@ -85,7 +85,6 @@ impl Wire {
     }
 
     /// A widget with one number in its spec.
-    #[allow(clippy::unused_self)]
     fn widget(&self, name: &str, number: u32) -> Value {
         json!({
             "apiVersion": format!("{GROUP}/v1"),

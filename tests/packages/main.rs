@@ -1,6 +1,6 @@
 //! Real packages, read, checked and carried out plan by plan on an API server that says yes.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Suites behind a real Service: several replicas, addresses of their own.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "each test binary uses a part of the harness")]

@@ -27,7 +27,7 @@ pub(super) fn scalar_text(value: &Value) -> String {
 }
 
 fn float32_text(value: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, reason = "the precision that Go's reader keeps")]
+    // The precision that Go's reader keeps.
     let narrow = value as f32;
     // The shortest digits of the float32, read as a float64, print as the same digits.
     narrow.to_string().parse().map_or_else(|_| narrow.to_string(), shortest)
