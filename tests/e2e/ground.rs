@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::{Cluster, Output, wait_until};
 
-const CAP: Duration = Duration::from_secs(30);
+const CAP: Duration = Duration::from_secs(60);
 
 /// Deployments become ready, never with an image that cannot be pulled; Jobs end as their
 /// command says; claims are bound.
@@ -48,7 +48,7 @@ fn exec_cp_and_logs_work_on_fake_pods() {
     let user = ns.user("alice");
     let run = ["run", "shell", "--image=any", "--annotations=testbed.interlock.dev/ready-after=100ms"];
     user.kubectl(&run).ok();
-    user.kubectl(&["wait", "--for=condition=Ready", "--timeout=30s", "pod/shell"]).ok();
+    user.kubectl(&["wait", "--for=condition=Ready", "--timeout=120s", "pod/shell"]).ok();
     let file = format!("{}.txt", ns.name());
     user.kubectl(&["exec", "shell", "--", "sh", "-c", &format!("echo hello > {file}")]).ok();
     assert_eq!(user.kubectl(&["exec", "shell", "--", "cat", &file]).ok(), "hello\n");

@@ -270,7 +270,7 @@ fn the_ledger_lives_with_kubectl_kudo() {
 
     kudo.run(&["uninstall", "--instance", LEDGER, "--wait", "--wait-time=90"]).ok();
     assert_eq!(kudo.user.get("instances.kudo.dev", LEDGER), None);
-    wait_for("the cleanup is told of", Duration::from_secs(30), || {
+    wait_for("the cleanup is told of", Duration::from_secs(60), || {
         let events = kudo.user.kubectl(&["get", "events", "-o", "jsonpath={.items[*].message}"]).ok();
         events.contains("Execution of plan cleanup finished with status COMPLETE")
     });
@@ -290,7 +290,7 @@ fn an_instance_is_created_while_its_package_is_installed() {
     std::thread::scope(|scope| {
         let install =
             scope.spawn(|| kudo.run(&["install", &folder.display().to_string(), "--skip-instance"]).ok());
-        wait_for("the client has begun", Duration::from_secs(30), || {
+        wait_for("the client has begun", Duration::from_secs(60), || {
             !names(&kudo.user, "operators.kudo.dev").is_empty()
         });
         kudo.user.apply(&object.to_string());

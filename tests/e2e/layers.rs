@@ -154,7 +154,7 @@ impl<'a> Ground<'a> {
                 .any(|k| o["kind"] == *k)
         });
         apply(&admin, objects);
-        admin.kubectl(&["wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"]).ok();
+        admin.kubectl(&["wait", "--for=condition=Established", "--timeout=120s", "crd", "--all"]).ok();
         let ns = cluster.namespace("layers");
         let user = ns.user("alice");
         let mut view = Snapshot::default();
@@ -195,7 +195,7 @@ impl<'a> Ground<'a> {
     fn await_policies(&self) {
         let forged = json!({"status": {"planStatus": {"x": {"status": "COMPLETE"}}}});
         let restart = json!({"spec": {"planExecution": {"uid": FRESH, "status": "NEVER_RUN"}}});
-        wait_for("the policies decide", Duration::from_secs(30), || {
+        wait_for("the policies decide", Duration::from_secs(60), || {
             let status = self.user.merge_patch(&format!("{}/status?dryRun=All", self.path("idle")), &forged);
             let running = self.user.merge_patch(&format!("{}?dryRun=All", self.path("running")), &restart);
             let restarts = running.code == 200;

@@ -14,7 +14,7 @@ use crate::support::{
     wait_until,
 };
 
-const CAP: Duration = Duration::from_secs(30);
+const CAP: Duration = Duration::from_secs(60);
 const SECRET: &str = "/api/v1/namespaces/interlock-system/secrets/interlock-certificate";
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/interlock-system/leases/interlock";
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/interlock";

@@ -43,7 +43,7 @@ static CRD: LazyLock<()> = LazyLock::new(|| {
     let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let answer = admin.post(crds, &crd);
     assert!(matches!(answer.code, 201 | 409), "{answer}");
-    wait_until("the kind is served", Duration::from_secs(20), || {
+    wait_until("the kind is served", Duration::from_secs(60), || {
         let answer = admin.read(&format!("/apis/{GROUP}/v1/widgets"));
         if answer.code == 200 { Ok(()) } else { Err(answer.to_string()) }
     });
@@ -72,7 +72,7 @@ impl Wire {
             hook.register(&admin, kind, ns.name(), ns.name(), &rule);
         }
         let wire = Self { ns, admin, hook };
-        wait_until("the webhook is called", Duration::from_secs(20), || {
+        wait_until("the webhook is called", Duration::from_secs(60), || {
             wire.admin.post(&format!("{}?dryRun=All", wire.path("")), &wire.widget("probe", 0)).ok();
             let called = wire.hook.take_calls().len();
             if called == kinds.len() { Ok(()) } else { Err(format!("{called} calls")) }

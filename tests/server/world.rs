@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// Longest wait of any test for anything.
-pub const CAP: Duration = Duration::from_secs(20);
+pub const CAP: Duration = Duration::from_secs(60);
 
 /// Decides as the body says: `panic`, `bad`, `wait` (until [`World::arrive`]), else `allowed`.
 #[derive(Default)]

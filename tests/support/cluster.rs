@@ -144,7 +144,7 @@ impl Cluster {
         admin.post("/api/v1/namespaces", &object).ok();
         if self.ready().is_none_or(|ready| ready.workloads) {
             let path = format!("/api/v1/namespaces/{name}/serviceaccounts/default");
-            wait_until("the namespace has its service account", Duration::from_secs(30), || {
+            wait_until("the namespace has its service account", Duration::from_secs(60), || {
                 let answer = admin.read(&path);
                 if answer.code == 200 { Ok(()) } else { Err(answer.to_string()) }
             });

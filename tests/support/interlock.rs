@@ -164,7 +164,7 @@ impl Interlock {
     #[track_caller]
     pub fn await_guarding(&self, cluster: &Cluster) {
         let admin = cluster.admin();
-        wait_until("the webhook configurations have their CA bundles", Duration::from_secs(30), || {
+        wait_until("the webhook configurations have their CA bundles", Duration::from_secs(60), || {
             for kind in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
                 let list = admin.read(&format!("/apis/admissionregistration.k8s.io/v1/{kind}")).ok();
                 for entry in list["items"]
@@ -223,7 +223,7 @@ pub fn apply_installation(cluster: &Cluster, options: &Options) {
     objects.retain(|object| object["kind"] != "Deployment");
     objects.push(install::rbac::packages_cluster_admin(options));
     apply(&admin, objects);
-    admin.kubectl(&["wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"]).ok();
+    admin.kubectl(&["wait", "--for=condition=Established", "--timeout=120s", "crd", "--all"]).ok();
 }
 
 /// Server-side apply of objects.

@@ -39,7 +39,7 @@ impl<'a> Namespace<'a> {
         self.bind(name, "ClusterRole", "cluster-admin");
         let user = self.stranger(name);
         let path = format!("{}?limit=1", self.path("v1", "configmaps", ""));
-        wait_until("the binding counts", Duration::from_secs(30), || match user.read(&path) {
+        wait_until("the binding counts", Duration::from_secs(60), || match user.read(&path) {
             answer if answer.code == 200 => Ok(()),
             answer => Err(answer.to_string()),
         });

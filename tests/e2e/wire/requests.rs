@@ -155,7 +155,8 @@ fn delete_and_delete_collection() {
         assert_eq!(call.at("/oldObject/metadata/name"), "w");
         assert_eq!(call.at("/options/propagationPolicy"), "Foreground");
     }
-    wire.admin.kubectl(&["wait", "--for=delete", "widget/w", "--timeout=20s"]).ok();
+    // The garbage collector looks for new kinds twice a minute.
+    wire.admin.kubectl(&["wait", "--for=delete", "widget/w", "--timeout=120s"]).ok();
 
     wire.existing("one");
     wire.existing("two");
