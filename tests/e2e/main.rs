@@ -18,5 +18,6 @@ mod packages;
 mod plans;
 mod process;
 mod real_packages;
+mod requests;
 mod stamps;
 mod wire;

@@ -21,7 +21,7 @@ use crate::api::stamp::Applied;
 use crate::cluster::apply::Written;
 use crate::cluster::watch::Change;
 use crate::controllers::observe::watches::is_watched;
-use crate::effect::{ApiFailure, ChildWrite};
+use crate::effect::{ApiFailure, ChildWrite, Note};
 use crate::plan::advance::advance;
 use crate::plan::health::{self, Health};
 use crate::plan::observe::{Need, Observed, PlanState, Seen, Served, Step};
@@ -62,6 +62,8 @@ pub struct Pass<'a> {
     state: PlanState,
     /// Whether the run's start is recorded in status.
     started: bool,
+    /// Whether people were told of the start.
+    announced: bool,
     observed: Observed,
     seen: BTreeMap<ObjectKey, u64>,
     clock: u64,
@@ -114,6 +116,7 @@ impl<'a> Pass<'a> {
             uid,
             state,
             started,
+            announced: started,
             observed: Observed::default(),
             seen: BTreeMap::new(),
             clock: 0,
@@ -153,7 +156,7 @@ impl<'a> Pass<'a> {
     /// Takes one step; where it asks for no write, how the run stands.
     async fn take(&mut self, step: Step) -> Result<Option<Phase>, Stop> {
         for note in step.notes {
-            self.ctx.events.publish(&self.subject.key, self.subject.uid(), note).await;
+            self.publish(note).await;
         }
         self.state = step.state;
         if self.state.status.status.is_terminal() {
@@ -195,6 +198,9 @@ impl<'a> Pass<'a> {
             _ => Ended::Retry,
         };
         self.record(phase).await?;
+        if !self.announced && !matches!(ended, Ended::Finished) {
+            self.publish(record::started(&self.state)).await;
+        }
         Ok(ended)
     }
 
@@ -393,16 +399,19 @@ impl<'a> Pass<'a> {
             self.ctx.books.note(&subject);
             self.subject = subject;
         }
-        let first = !self.started;
         self.started = true;
         self.state.unsaved.clear();
         self.proved();
-        for note in record::notes(&self.state, first, phase) {
-            self.ctx.events.publish(&self.subject.key, self.subject.uid(), note).await;
+        for note in record::notes(&self.state, phase) {
+            self.publish(note).await;
         }
         if let Phase::Over { .. } = phase {
             self.ctx.metrics.plan_ended(self.state.status.status.as_str());
         }
+    }
+
+    async fn publish(&self, note: Note) {
+        self.ctx.events.publish(&self.subject.key, self.subject.uid(), note).await;
     }
 
     async fn write(&mut self, lanes: Vec<Vec<ChildWrite>>) {

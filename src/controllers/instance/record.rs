@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::subject::Subject;
 use super::writes::StatusChange;
 use crate::api::condition::{Status, Wanted};
-use crate::api::kudo::ExecutionStatus;
+use crate::api::kudo::{ExecutionStatus, PlanStatus};
 use crate::api::meta::{condition as types, event, plan as plans};
 use crate::api::stamp::Applied;
 use crate::effect::{Note, Severity};
@@ -158,28 +158,25 @@ fn owed_text(plans: &[String]) -> String {
     )
 }
 
+/// The Event of a run that goes on after its first pass. One that ends in it has only the Event
+/// of its end, which names the plan as well: a request less where most plans are short.
+pub fn started(state: &PlanState) -> Note {
+    normal(event::PLAN_STARTED, format!("Execution of plan {} started", state.status.name))
+}
+
 /// The Events that go with a record.
-pub fn notes(state: &PlanState, first: bool, phase: &Phase) -> Vec<Note> {
-    let plan = &state.status.name;
-    let mut notes = Vec::new();
-    let normal = |reason: &str, message: String| Note {
-        severity: Severity::Normal,
-        reason: reason.to_owned(),
-        message,
+pub fn notes(state: &PlanState, phase: &Phase) -> Vec<Note> {
+    let Phase::Over { fatal } = phase else { return Vec::new() };
+    let warning = |Fatal { reason, message }: &Fatal| Note {
+        severity: Severity::Warning,
+        reason: reason.clone(),
+        message: message.clone(),
     };
-    if first {
-        notes.push(normal(event::PLAN_STARTED, format!("Execution of plan {plan} started")));
-    }
-    if let Phase::Over { fatal } = phase {
-        if let Some(Fatal { reason, message }) = fatal {
-            notes.push(Note {
-                severity: Severity::Warning,
-                reason: reason.clone(),
-                message: message.clone(),
-            });
-        }
-        let text = format!("Execution of plan {plan} finished with status {}", state.status.status);
-        notes.push(normal(event::PLAN_FINISHED, text));
-    }
-    notes
+    let PlanStatus { name, status, .. } = &state.status;
+    let text = format!("Execution of plan {name} finished with status {status}");
+    fatal.iter().map(warning).chain([normal(event::PLAN_FINISHED, text)]).collect()
+}
+
+fn normal(reason: &str, message: String) -> Note {
+    Note { severity: Severity::Normal, reason: reason.to_owned(), message }
 }
