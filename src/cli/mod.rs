@@ -12,6 +12,7 @@ pub mod check;
 pub mod package;
 pub mod render;
 pub mod run;
+mod target;
 
 /// Keeps changes to Kubernetes custom resources safe while they are being carried out.
 #[derive(Debug, Parser)]

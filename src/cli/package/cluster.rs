@@ -10,11 +10,10 @@ use kube::runtime::watcher;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use super::TargetFlags;
 use super::versions;
 use super::wait::{Follower, Over};
 use crate::api::kudo::{Instance, Operator, OperatorVersion, OperatorVersionSpec};
-use crate::cluster::client::Connection;
+use crate::cli::target::TargetFlags;
 use crate::plan::packaged::Packaged;
 
 /// The Instance that somebody wants.
@@ -42,10 +41,7 @@ fn said(error: kube::Error) -> anyhow::Error {
 
 impl Target {
     pub(super) async fn connect(flags: &TargetFlags) -> anyhow::Result<Self> {
-        let connection = Connection { kubeconfig: flags.kubeconfig.clone(), context: flags.context.clone() };
-        let config = connection.config().await?;
-        let namespace = flags.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-        let client = Client::try_from(config).context("the client cannot be made")?;
+        let (client, namespace) = flags.connect().await?;
         Ok(Self { client, namespace })
     }
 

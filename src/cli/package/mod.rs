@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use self::cluster::{Target, Wanted};
+use super::target::{TargetFlags, block_on};
 
 mod cluster;
 mod source;
@@ -31,19 +32,6 @@ enum Verb {
     Upgrade(UpgradeFlags),
     /// Deletes an Instance; its cleanup plan runs first.
     Uninstall(UninstallFlags),
-}
-
-#[derive(Args, Debug)]
-struct TargetFlags {
-    /// Namespace; by default that of the kubeconfig's context.
-    #[arg(long, short, global = true)]
-    namespace: Option<String>,
-    /// Kubeconfig; by default KUBECONFIG or ~/.kube/config.
-    #[arg(long, global = true)]
-    kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig.
-    #[arg(long, global = true)]
-    context: Option<String>,
 }
 
 #[derive(Args, Debug)]
@@ -112,14 +100,7 @@ struct UninstallFlags {
 
 /// Does what was asked for.
 pub fn main(arguments: Arguments) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("error: the process could not be started: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    super::exit(runtime.block_on(run(arguments)))
+    block_on(run(arguments))
 }
 
 async fn run(arguments: Arguments) -> anyhow::Result<()> {

@@ -1,0 +1,45 @@
+//! The cluster that a command speaks to, with the rights of whoever calls it.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Args;
+use kube::Client;
+
+use crate::cluster::client::Connection;
+
+/// Flags that choose a cluster and a namespace, as kubectl's.
+#[derive(Args, Debug)]
+pub(super) struct TargetFlags {
+    /// Namespace; by default that of the kubeconfig's context.
+    #[arg(long, short, global = true)]
+    pub(super) namespace: Option<String>,
+    /// Kubeconfig; by default KUBECONFIG or ~/.kube/config.
+    #[arg(long, global = true)]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig.
+    #[arg(long, global = true)]
+    context: Option<String>,
+}
+
+impl TargetFlags {
+    /// A client, and the namespace that is meant where none is named.
+    pub(super) async fn connect(&self) -> anyhow::Result<(Client, String)> {
+        let connection = Connection { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() };
+        let config = connection.config().await?;
+        let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        let client = Client::try_from(config).context("the client cannot be made")?;
+        Ok((client, namespace))
+    }
+}
+
+/// Runs what a command has to wait for, on this thread.
+pub(super) fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    super::exit(match runtime {
+        Ok(runtime) => runtime.block_on(work),
+        Err(error) => Err(anyhow::anyhow!("the process could not be started: {error}")),
+    })
+}
