@@ -18,3 +18,4 @@ pub mod run;
 pub mod server;
 pub mod telemetry;
 pub mod template;
+pub mod topology;

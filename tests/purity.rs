@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Floors from the bottom; a room imports only from floors below it, or from itself.
-const FLOORS: [&[&str]; 8] = [
+const FLOORS: [&[&str]; 10] = [
     &["api"],
     &["effect", "template", "telemetry"],
-    &["plan", "cluster"],
+    &["plan"],
+    &["topology"],
+    &["cluster"],
     &["admission"],
     &["controllers", "install", "server"],
     &["run"],
@@ -18,7 +20,7 @@ const FLOORS: [&[&str]; 8] = [
 ];
 
 /// Rooms that are pure as a whole folder.
-const PURE: [&str; 5] = ["api", "effect", "template", "plan", "admission"];
+const PURE: [&str; 6] = ["api", "effect", "template", "plan", "topology", "admission"];
 
 /// What a pure room may not name: clients, clocks, randomness, files, processes, threads.
 const IMPURE: [&str; 17] = [

@@ -1,0 +1,101 @@
+//! `Instance`: what plans run on; also one that a package made.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::fact::{self, YES};
+use super::made::{HEALTH, MADE_BY, MAKER, TERMINATING};
+use super::{NAMESPACE, OPERATOR_VERSION, link};
+use crate::api::condition;
+use crate::api::kudo::Instance;
+use crate::api::meta::condition as types;
+use crate::plan::lock;
+use crate::topology::declare::{
+    Concerns, Events, Fact, Family, Holder, Kind, Link, Reach, Read, Ref, Side, Update, When,
+};
+use crate::topology::mark;
+
+pub(super) static INSTANCE: Kind = Kind {
+    name: super::INSTANCE,
+    about: "runs the plans of its OperatorVersion",
+    facts: &[LOCKED, AT_REST],
+    links: &[
+        Link {
+            name: link::OPERATOR_VERSION,
+            family: Family::Needs,
+            other: Side::Parent,
+            kind: Some(OPERATOR_VERSION),
+            read: operator_version,
+        },
+        Link {
+            name: link::NAMESPACE,
+            family: Family::Needs,
+            other: Side::Parent,
+            kind: Some(NAMESPACE),
+            read: namespace,
+        },
+        MADE_BY,
+    ],
+    sections: None,
+    events: Events {
+        create: Concerns::Roots(&[Reach::Itself, MAKER]),
+        update: Update::When(&[
+            When { differs: &[DECISIVE], concerns: &[Reach::Itself] },
+            When { differs: &[HEALTH, TERMINATING], concerns: &[MAKER] },
+        ]),
+        delete: Concerns::Roots(&[Reach::Itself, MAKER]),
+    },
+};
+
+const LOCKED: Fact = Fact { name: fact::LOCKED, read: Read::Word(locked) };
+const AT_REST: Fact = Fact { name: fact::AT_REST, read: Read::Word(at_rest) };
+const DECISIVE: Fact = Fact { name: "decisive", read: Read::Mark(decisive) };
+
+fn operator_version(holder: &Holder<'_>) -> Vec<Ref> {
+    let reference = &holder.object["spec"]["operatorVersion"];
+    let word = |field: &str| reference[field].as_str().filter(|word| !word.is_empty());
+    let Some(name) = word("name") else { return Vec::new() };
+    vec![Ref::to(word("namespace").unwrap_or(holder.namespace), name)]
+}
+
+fn namespace(holder: &Holder<'_>) -> Vec<Ref> {
+    vec![Ref::to("", holder.namespace)]
+}
+
+fn locked(object: &Value) -> Cow<'_, str> {
+    let Ok(instance) = Instance::deserialize(object) else { return "".into() };
+    lock::of(&instance).map_or_else(|| "".into(), |lock| lock.plan.to_owned().into())
+}
+
+/// What decisions about an Instance are made from: all but labels, the annotations of others, and
+/// what the API server counts.
+fn decisive(object: &Value) -> u64 {
+    let metadata = &object["metadata"];
+    let ours = |key: &str| key.contains("interlock.dev/") || key.contains("kudo.dev/");
+    let annotations = metadata["annotations"].as_object().into_iter().flatten();
+    let annotations: Vec<_> = annotations.filter(|(key, _)| ours(key)).collect();
+    mark::of((
+        &object["spec"],
+        &object["status"],
+        annotations,
+        &metadata["finalizers"],
+        &metadata["deletionTimestamp"],
+    ))
+}
+
+/// Nothing is scheduled, runs, is owed, stalls or differs, and what was made is healthy.
+fn at_rest(object: &Value) -> Cow<'_, str> {
+    let Ok(instance) = Instance::deserialize(object) else { return "".into() };
+    let conditions = instance.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    let rests = instance.metadata.deletion_timestamp.is_none()
+        && instance.spec.plan_execution.as_ref().is_none_or(|execution| execution.plan().is_empty())
+        && lock::of(&instance).is_none()
+        && condition::find(conditions, types::SPEC_STAMPED).is_some()
+        && condition::is_true(conditions, types::READY)
+        && ![types::STALLED, types::SPEC_DRIFT, types::PLAN_RUNNING]
+            .iter()
+            .any(|type_| condition::is_true(conditions, type_));
+    if rests { YES.into() } else { "".into() }
+}

@@ -1,0 +1,50 @@
+//! `OperatorVersion`, a package as it was installed, and `Operator`, its name.
+
+use super::made::{MADE_BY, MAKER, TO_MAKER};
+use crate::topology::declare::{
+    Concerns, Events, Fact, Family, Holder, Kind, Link, Reach, Read, Ref, Side, Update, When,
+};
+use crate::topology::mark;
+
+pub(super) static OPERATOR_VERSION: Kind = Kind {
+    name: super::OPERATOR_VERSION,
+    about: "a package; its Instances cannot run without it",
+    facts: &[],
+    links: &[
+        Link {
+            name: "operator",
+            family: Family::Needs,
+            other: Side::Parent,
+            kind: Some(super::OPERATOR),
+            read: operator,
+        },
+        MADE_BY,
+    ],
+    sections: None,
+    events: Events {
+        create: Concerns::Roots(&[USERS, MAKER]),
+        update: Update::When(&[When { differs: &[SPEC], concerns: &[USERS] }, TO_MAKER]),
+        delete: Concerns::Roots(&[USERS, MAKER]),
+    },
+};
+
+pub(super) static OPERATOR: Kind = Kind {
+    name: super::OPERATOR,
+    about: "the name of a family of packages",
+    facts: &[],
+    links: &[MADE_BY],
+    sections: None,
+    events: Events {
+        create: Concerns::Nobody("nothing of it is carried out: OperatorVersions name it for people"),
+        update: Update::Nobody("as above"),
+        delete: Concerns::Nobody("as above"),
+    },
+};
+
+const USERS: Reach = Reach::Down(Family::Needs, super::INSTANCE);
+const SPEC: Fact = Fact { name: "spec", read: Read::Mark(mark::spec) };
+
+fn operator(holder: &Holder<'_>) -> Vec<Ref> {
+    let name = holder.object["spec"]["operator"]["name"].as_str().filter(|name| !name.is_empty());
+    name.map(|name| Ref::to(holder.namespace, name)).into_iter().collect()
+}

@@ -1,0 +1,94 @@
+//! `HTTPRoute` and `GRPCRoute` with their rules (Gateway API v1).
+//!
+//! Edges are a superset: a listener's `allowedRoutes`, hostnames, protocol and `parentRef.port`
+//! are not judged here. A route that names no listener hangs below the Gateway itself, which
+//! means all of them, so that edges do not grow with listeners times routes.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::made::{MADE_BY, MAKER, TERMINATING, TO_MAKER};
+use super::{GATEWAY, GATEWAY_API, SERVICE};
+use crate::topology::declare::{
+    Concerns, Events, Fact, Family, Holder, Kind, Link, Reach, Read, Ref, Sections, Side, Update, When,
+};
+use crate::topology::id::KindName;
+use crate::topology::mark;
+
+pub(super) static HTTP_ROUTE: Kind = route(super::HTTP_ROUTE, "HTTP routes of Gateways");
+pub(super) static GRPC_ROUTE: Kind = route(super::GRPC_ROUTE, "gRPC routes of Gateways");
+
+const fn route(name: KindName, about: &'static str) -> Kind {
+    Kind {
+        name,
+        about,
+        facts: &[],
+        links: &[
+            Link {
+                name: "parent",
+                family: Family::Carries,
+                other: Side::Parent,
+                kind: Some(GATEWAY),
+                read: parents,
+            },
+            MADE_BY,
+        ],
+        sections: Some(Sections {
+            noun: "rule",
+            family: Family::Carries,
+            read: rules,
+            links: &[Link {
+                name: "backend",
+                family: Family::Carries,
+                other: Side::Child,
+                kind: Some(SERVICE),
+                read: backends,
+            }],
+        }),
+        events: Events {
+            create: Concerns::Roots(&[GATEWAYS, MAKER]),
+            update: Update::When(&[When { differs: &[SPEC, TERMINATING], concerns: &[GATEWAYS] }, TO_MAKER]),
+            delete: Concerns::Roots(&[GATEWAYS, MAKER]),
+        },
+    }
+}
+
+const GATEWAYS: Reach = Reach::Up(Family::Carries, GATEWAY);
+const SPEC: Fact = Fact { name: "spec", read: Read::Mark(mark::spec) };
+
+fn parents(holder: &Holder<'_>) -> Vec<Ref> {
+    let all = holder.object["spec"]["parentRefs"].as_array().into_iter().flatten();
+    let gateways = all.filter(|parent| is(parent, GATEWAY_API, GATEWAY.kind));
+    let section = |parent: &Value| parent["sectionName"].as_str().unwrap_or_default().to_owned();
+    gateways.filter_map(|parent| named(parent, holder.namespace, &section(parent))).collect()
+}
+
+fn backends(holder: &Holder<'_>) -> Vec<Ref> {
+    let all = holder.part["backendRefs"].as_array().into_iter().flatten();
+    let services = all.filter(|backend| is(backend, SERVICE.group, SERVICE.kind));
+    services.filter_map(|backend| named(backend, holder.namespace, "")).collect()
+}
+
+/// Whether a reference means that kind, which is the default of its field.
+fn is(reference: &Value, group: &str, kind: &str) -> bool {
+    reference["group"].as_str().unwrap_or(group) == group
+        && reference["kind"].as_str().unwrap_or(kind) == kind
+}
+
+fn named(reference: &Value, namespace: &str, section: &str) -> Option<Ref> {
+    let name = reference["name"].as_str()?;
+    Some(Ref::part(reference["namespace"].as_str().unwrap_or(namespace), name, section))
+}
+
+/// A rule is called by its name. One without, or with that of an earlier rule, is called by its
+/// place, in brackets: no `sectionName` can mean it, so nothing moves to another rule by mistake.
+fn rules(object: &Value) -> Vec<(String, &Value)> {
+    let mut taken = BTreeSet::new();
+    let all = object["spec"]["rules"].as_array().into_iter().flatten().enumerate();
+    all.map(|(place, rule)| {
+        let name = rule["name"].as_str().filter(|name| !name.is_empty() && taken.insert(*name));
+        (name.map_or_else(|| format!("[{place}]"), str::to_owned), rule)
+    })
+    .collect()
+}

@@ -1,0 +1,161 @@
+//! The kinds of one graph: those declared, and those that turn up when a package makes them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::declare::{Fact, Family, Kind, Link, Read, Side};
+use super::id::{Epoch, GroupKind, KindId};
+
+/// All kinds of a graph.
+#[derive(Debug)]
+pub(super) struct Schema {
+    kinds: Vec<Entry>,
+    links: Vec<LinkRow>,
+    /// How kinds are read that nobody declared.
+    made: &'static Kind,
+}
+
+/// One kind.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub name: GroupKind,
+    pub declared: &'static Kind,
+    /// What is kept of its objects, after the hash of their references.
+    pub facts: Vec<Fact>,
+    /// Number of its first link.
+    pub links: u16,
+    /// Number of the link to its parts; those of its parts follow.
+    pub parts: u16,
+    pub watch: Watch,
+}
+
+/// A link of a kind.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LinkRow {
+    pub name: &'static str,
+    pub family: Family,
+    pub other: Side,
+    pub kind: Option<KindId>,
+}
+
+/// What is known of the objects of a kind.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    /// The life of the watch; `None` while the kind is unavailable.
+    pub epoch: Option<Epoch>,
+    /// Counts lists; nodes remember in which they were seen.
+    pub round: u32,
+    /// Lists that have begun: namespace (empty for all) and the round.
+    pub listing: BTreeMap<String, u32>,
+    /// Namespaces (empty for all) that were listed whole in this epoch.
+    pub synced: BTreeSet<String>,
+}
+
+impl Watch {
+    /// Whether an object that is not in the graph is not in the cluster either.
+    pub(super) fn knows(&self, namespace: &str) -> bool {
+        self.epoch.is_some() && (self.synced.contains("") || self.synced.contains(namespace))
+    }
+}
+
+impl Schema {
+    pub(super) fn new(declared: &[&'static Kind], made: &'static Kind) -> Self {
+        let mut schema = Self { kinds: Vec::new(), links: Vec::new(), made };
+        for kind in declared {
+            schema.add(kind.name.into(), kind);
+        }
+        // Links name kinds, so they follow when all kinds have their number.
+        for kind in declared {
+            if let Some(id) = schema.find(kind.name.group, kind.name.kind) {
+                schema.connect(id);
+            }
+        }
+        schema
+    }
+
+    fn add(&mut self, name: GroupKind, declared: &'static Kind) -> KindId {
+        if let Some(id) = self.find(&name.group, &name.kind) {
+            return id;
+        }
+        let id = KindId(u16::try_from(self.kinds.len()).unwrap_or(u16::MAX));
+        let (facts, watch) = (declared.kept(), Watch::default());
+        self.kinds.push(Entry { name, declared, facts, links: 0, parts: 0, watch });
+        id
+    }
+
+    /// Numbers the links of a kind: its own, that to its parts, those of its parts.
+    fn connect(&mut self, id: KindId) {
+        let declared = self.get(id).declared;
+        let own = self.rows(declared.links);
+        let mut parts = Vec::new();
+        if let Some(sections) = &declared.sections {
+            let (name, family) = (sections.noun, sections.family);
+            parts.push(LinkRow { name, family, other: Side::Child, kind: Some(id) });
+            parts.extend(self.rows(sections.links));
+        }
+        let first = self.number();
+        self.links.extend(own);
+        let middle = self.number();
+        self.links.extend(parts);
+        let entry = self.get_mut(id);
+        (entry.links, entry.parts) = (first, middle);
+    }
+
+    fn rows(&mut self, links: &[Link]) -> Vec<LinkRow> {
+        let row = |link: &Link| LinkRow {
+            name: link.name,
+            family: link.family,
+            other: link.other,
+            kind: link.kind.map(|name| self.id(name.group, name.kind)),
+        };
+        links.iter().map(row).collect()
+    }
+
+    fn number(&self) -> u16 {
+        u16::try_from(self.links.len()).unwrap_or(u16::MAX)
+    }
+
+    /// The number of a kind; one that nobody declared is read as something that a package made.
+    pub(super) fn id(&mut self, group: &str, kind: &str) -> KindId {
+        if let Some(id) = self.find(group, kind) {
+            return id;
+        }
+        let id = self.add(GroupKind::new(group, kind), self.made);
+        self.connect(id);
+        id
+    }
+
+    /// The number of a kind that is known.
+    pub(super) fn find(&self, group: &str, kind: &str) -> Option<KindId> {
+        let at = self.kinds.iter().position(|k| &*k.name.kind == kind && &*k.name.group == group)?;
+        u16::try_from(at).ok().map(KindId)
+    }
+
+    pub(super) fn get(&self, id: KindId) -> &Entry {
+        &self.kinds[usize::from(id.0)]
+    }
+
+    pub(super) fn get_mut(&mut self, id: KindId) -> &mut Entry {
+        &mut self.kinds[usize::from(id.0)]
+    }
+
+    pub(super) fn link(&self, number: u16) -> &LinkRow {
+        &self.links[usize::from(number)]
+    }
+
+    pub(super) fn kinds(&self) -> impl Iterator<Item = (KindId, &Entry)> {
+        (0..).map(KindId).zip(&self.kinds)
+    }
+}
+
+impl Entry {
+    /// Place of a fact among what is kept of a node.
+    pub(super) fn place(&self, fact: &str) -> Option<usize> {
+        self.facts.iter().position(|known| known.name == fact).map(|at| at + 1)
+    }
+
+    /// Whether the fact at a place is a word.
+    pub(super) fn is_word(&self, place: usize) -> bool {
+        let fact = place.checked_sub(1).and_then(|at| self.facts.get(at));
+        fact.is_some_and(|fact| matches!(fact.read, Read::Word(_)))
+    }
+}

@@ -1,0 +1,71 @@
+//! The table of events: which event of which kind concerns whom.
+
+use std::fmt::Write as _;
+
+use super::declare::{Concerns, Kind, Reach, Update};
+
+/// One line of the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Kind of the object.
+    pub kind: String,
+    /// What happens to it.
+    pub event: String,
+    /// Whom that concerns, or why nobody.
+    pub concerns: String,
+}
+
+/// The lines of some kinds.
+pub fn lines<'k>(kinds: impl IntoIterator<Item = &'k Kind>) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for kind in kinds {
+        let name = kind.name.to_string();
+        let mut line = |event: &str, concerns: String| {
+            lines.push(Line { kind: name.clone(), event: event.to_owned(), concerns });
+        };
+        line("create", whom(kind.events.create));
+        match kind.events.update {
+            Update::Nobody(why) => line("update", nobody(why)),
+            Update::When(rows) => {
+                for row in rows {
+                    let facts: Vec<&str> = row.differs.iter().map(|fact| fact.name).collect();
+                    line(&format!("update of {}", facts.join(", ")), roots(row.concerns));
+                }
+            }
+        }
+        line("delete", whom(kind.events.delete));
+    }
+    lines
+}
+
+/// The table as text.
+pub fn text<'k>(kinds: impl IntoIterator<Item = &'k Kind>) -> String {
+    let head = Line { kind: "KIND".into(), event: "EVENT".into(), concerns: "CONCERNS".into() };
+    let lines: Vec<Line> = std::iter::once(head).chain(lines(kinds)).collect();
+    let width = |of: fn(&Line) -> &String| lines.iter().map(|line| of(line).len()).max().unwrap_or(0);
+    let (kinds, events) = (width(|line| &line.kind), width(|line| &line.event));
+    lines.iter().fold(String::new(), |mut text, line| {
+        let _ = writeln!(text, "{:kinds$}   {:events$}   {}", line.kind, line.event, line.concerns);
+        text
+    })
+}
+
+fn whom(concerns: Concerns) -> String {
+    match concerns {
+        Concerns::Roots(reaches) => roots(reaches),
+        Concerns::Nobody(why) => nobody(why),
+    }
+}
+
+fn nobody(why: &str) -> String {
+    format!("nobody: {why}")
+}
+
+fn roots(reaches: &[Reach]) -> String {
+    let reach = |reach: &Reach| match reach {
+        Reach::Itself => "itself".to_owned(),
+        Reach::Up(family, kind) => format!("each {kind} that {} it", family.of_parent()),
+        Reach::Down(family, kind) => format!("each {kind} that {} it", family.of_child()),
+    };
+    reaches.iter().map(reach).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,133 @@
+//! Ways through the graph, and what is asked of single nodes.
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::arena::{Ix, State};
+use super::declare::{Family, Side};
+use super::graph::Graph;
+use super::id::{GroupKind, Id, KindId, KindName};
+use super::names::Sym;
+
+/// What the graph knows of an object.
+#[derive(Clone, Copy, Debug)]
+pub enum Lookup<'g> {
+    /// It is there.
+    Present(Row<'g>),
+    /// It is not there: its kind was listed whole.
+    Absent,
+    /// Nobody can tell: its kind is unavailable, or not listed yet.
+    Unknown,
+}
+
+/// One object that is there.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'g> {
+    graph: &'g Graph,
+    ix: Ix,
+}
+
+impl Graph {
+    /// Looks an object up. What is known of an unavailable kind is still answered; what is not
+    /// known of it is unknown, never absent.
+    pub fn get(&self, kind: KindId, namespace: &str, name: &str) -> Lookup<'_> {
+        match self.row(kind, namespace, name) {
+            Some(row) => Lookup::Present(row),
+            None if self.schema.get(kind).watch.knows(namespace) => Lookup::Absent,
+            None => Lookup::Unknown,
+        }
+    }
+
+    /// An object as last known, however old that knowledge is.
+    pub fn row(&self, kind: KindId, namespace: &str, name: &str) -> Option<Row<'_>> {
+        let ix = self.arena.find(kind, namespace, name, "").filter(|ix| self.arena.is_present(*ix))?;
+        Some(Row { graph: self, ix })
+    }
+
+    /// All objects of a kind, in no order.
+    pub fn rows(&self, kind: KindId) -> impl Iterator<Item = Row<'_>> + '_ {
+        self.objects(kind).map(|ix| Row { graph: self, ix })
+    }
+
+    /// A kind that is known, by group and kind.
+    pub fn find_kind(&self, group: &str, kind: &str) -> Option<KindId> {
+        self.schema.find(group, kind)
+    }
+
+    /// All kinds, declared or turned up, in the order in which they came.
+    pub fn kinds(&self) -> impl Iterator<Item = (KindId, &GroupKind)> {
+        self.schema.kinds().map(|(id, entry)| (id, &entry.name))
+    }
+
+    /// Number of nodes, those that are only referred to among them, and of edges.
+    pub fn size(&self) -> (usize, usize) {
+        self.arena.size()
+    }
+
+    /// The name of a node; of what only a uid is known, the uid is the name.
+    pub(super) fn id(&self, ix: Ix) -> Id {
+        let node = self.arena.node(ix);
+        if let (State::Anchor, Some(uid)) = (node.state, node.uid) {
+            return Id::new(KindName::new("", "uid"), "", &uid.to_string());
+        }
+        let text = |sym| self.arena.names.text(sym).clone();
+        Id {
+            kind: self.schema.get(node.key.kind).name.clone(),
+            namespace: text(node.key.namespace),
+            name: text(node.key.name),
+            section: text(node.key.section),
+        }
+    }
+
+    /// The nearest objects of a kind in one direction, along edges of one family.
+    pub(super) fn walk(&self, from: Ix, side: Side, family: Family, to: KindName, into: &mut BTreeSet<Ix>) {
+        let Some(goal) = self.schema.find(to.group, to.kind) else { return };
+        let mut open = vec![from];
+        let mut seen = HashSet::from([from]);
+        while let Some(ix) = open.pop() {
+            for (next, link) in self.arena.neighbours(ix, side) {
+                if self.schema.link(link).family != family || !seen.insert(next) {
+                    continue;
+                }
+                let node = self.arena.node(next);
+                if node.key.kind == goal && node.key.section.is_empty() && node.state != State::Anchor {
+                    if node.state == State::Present {
+                        into.insert(next);
+                    }
+                } else {
+                    open.push(next);
+                }
+            }
+        }
+    }
+}
+
+impl<'g> Row<'g> {
+    /// Its name.
+    pub fn id(&self) -> Id {
+        self.graph.id(self.ix)
+    }
+
+    /// A fact that is a word, as declared under that name.
+    pub fn word(&self, fact: &str) -> Option<&'g str> {
+        let node = self.graph.arena.node(self.ix);
+        let kind = self.graph.schema.get(node.key.kind);
+        let place = kind.place(fact).filter(|place| kind.is_word(*place))?;
+        Some(self.graph.arena.names.text(Sym::of(*node.facts.get(place)?)))
+    }
+
+    /// `metadata.resourceVersion` as a number; 0 where it is none.
+    pub fn version(&self) -> u64 {
+        self.graph.arena.node(self.ix).version
+    }
+
+    /// Objects that refer to this one, or that this one refers to, by the link of that name, on
+    /// one side of it.
+    pub fn along(&self, side: Side, link: &'static str) -> impl Iterator<Item = Row<'g>> + 'g {
+        let graph = self.graph;
+        let ends = graph.arena.neighbours(self.ix, side);
+        ends.filter(move |(ix, number)| {
+            graph.schema.link(*number).name == link && graph.arena.is_present(*ix)
+        })
+        .map(move |(ix, _)| Row { graph, ix })
+    }
+}
