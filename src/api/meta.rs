@@ -10,6 +10,9 @@ pub const KUDO_VERSION: &str = "v1beta1";
 /// `apiVersion` of the KUDO kinds.
 pub const KUDO_API_VERSION: &str = "kudo.dev/v1beta1";
 
+/// `apiVersion` of the kind Interlock.
+pub const INTERLOCK_API_VERSION: &str = "interlock.dev/v1alpha1";
+
 /// Finalizer on Instances whose OperatorVersion has a `cleanup` plan.
 pub const FINALIZER: &str = "kudo.dev.instance.cleanup";
 

@@ -1,7 +1,7 @@
 //! The rules that users meet: stable ids, each with a page in `docs/denials/`.
 
 macro_rules! rules {
-    ($($(#[doc = $doc:literal])+ $variant:ident = $id:literal),+ $(,)?) => {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $id:literal in $group:ident),+ $(,)?) => {
         /// A rule; its id is part of refusals, metrics, audit annotations and the name of its page.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Rule {
@@ -17,12 +17,77 @@ macro_rules! rules {
                 match self { $(Rule::$variant => $id),+ }
             }
 
+            /// The group that settings name it by.
+            pub fn group(self) -> Group {
+                match self { $(Rule::$variant => Group::$group),+ }
+            }
+
             /// The page that explains it.
             pub fn page(self) -> &'static str {
                 match self { $(Rule::$variant => concat!("docs/denials/", $id, ".md")),+ }
             }
         }
     };
+}
+
+/// Rules that are set together: `spec.rules[].group` of the Interlock object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Group {
+    /// What a running plan is carried out on stays as it is.
+    Freeze,
+    /// Parameters are known, of their type, and immutable where they say so.
+    Parameters,
+    /// One change runs one plan.
+    Plans,
+    /// Upgrades go where they may.
+    Upgrades,
+    /// OperatorVersions are sound, and stay while they are used.
+    Versions,
+    /// The books: without them nobody could tell what runs. Always denied.
+    Lock,
+    /// What could not be carried out, or is not the user's to ask for. Always denied.
+    Requests,
+}
+
+impl Group {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Freeze,
+        Self::Parameters,
+        Self::Plans,
+        Self::Upgrades,
+        Self::Versions,
+        Self::Lock,
+        Self::Requests,
+    ];
+
+    /// The stable id.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Freeze => "freeze",
+            Self::Parameters => "parameters",
+            Self::Plans => "plans",
+            Self::Upgrades => "upgrades",
+            Self::Versions => "versions",
+            Self::Lock => "lock",
+            Self::Requests => "requests",
+        }
+    }
+
+    /// Whether its rules may be made to warn, or be switched off.
+    pub fn can_be_set(self) -> bool {
+        !matches!(self, Self::Lock | Self::Requests)
+    }
+
+    /// The group of that id.
+    pub fn of(id: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|group| group.id() == id)
+    }
+
+    /// Its rules.
+    pub fn rules(self) -> impl Iterator<Item = Rule> {
+        Rule::ALL.iter().copied().filter(move |rule| rule.group() == self)
+    }
 }
 
 impl Rule {
@@ -46,55 +111,55 @@ impl Rule {
 
 rules! {
     /// The spec is frozen while a plan is scheduled or runs.
-    PlanRunning = "plan-running",
+    PlanRunning = "plan-running" in Freeze,
     /// A scheduled or running plan is not cancelled by emptying planExecution.
-    PlanCancel = "plan-cancel",
+    PlanCancel = "plan-cancel" in Lock,
     /// A scheduled or running plan is not replaced or restarted by writing planExecution.
-    PlanOverride = "plan-override",
+    PlanOverride = "plan-override" in Lock,
     /// Only the bookkeeping user writes `planExecution.status`.
-    PlanStatus = "plan-status",
+    PlanStatus = "plan-status" in Lock,
     /// A plan is triggered directly, or by a change of the spec, never both at once.
-    PlanAndEdit = "plan-and-edit",
+    PlanAndEdit = "plan-and-edit" in Requests,
     /// A plan that is triggered must exist.
-    PlanUnknown = "plan-unknown",
+    PlanUnknown = "plan-unknown" in Requests,
     /// A change triggers at most one plan.
-    PlanMultiple = "plan-multiple",
+    PlanMultiple = "plan-multiple" in Plans,
     /// The `cleanup` plan runs at deletion only.
-    PlanCleanup = "plan-cleanup",
+    PlanCleanup = "plan-cleanup" in Requests,
     /// planExecution carries the uid that mutation computed.
-    PlanUid = "plan-uid",
+    PlanUid = "plan-uid" in Lock,
     /// Parameters must be defined by the OperatorVersion.
-    ParameterUnknown = "parameter-unknown",
+    ParameterUnknown = "parameter-unknown" in Parameters,
     /// Immutable parameters keep their values.
-    ParameterImmutable = "parameter-immutable",
+    ParameterImmutable = "parameter-immutable" in Parameters,
     /// Values of parameters have the type that the OperatorVersion says.
-    ParameterInvalid = "parameter-invalid",
+    ParameterInvalid = "parameter-invalid" in Parameters,
     /// An upgrade stays with its operator, goes up, and follows `upgradableFrom`.
-    UpgradePath = "upgrade-path",
+    UpgradePath = "upgrade-path" in Upgrades,
     /// An upgrade is not mixed with a change that triggers another plan.
-    UpgradeAndEdit = "upgrade-and-edit",
+    UpgradeAndEdit = "upgrade-and-edit" in Plans,
     /// The OperatorVersion must exist.
-    VersionMissing = "version-missing",
+    VersionMissing = "version-missing" in Requests,
     /// The OperatorVersion lives in the namespace of the Instance.
-    VersionNamespace = "version-namespace",
+    VersionNamespace = "version-namespace" in Requests,
     /// An OperatorVersion in use by a locked Instance is frozen.
-    VersionFrozen = "version-frozen",
+    VersionFrozen = "version-frozen" in Freeze,
     /// An OperatorVersion in use is not deleted.
-    VersionInUse = "version-in-use",
+    VersionInUse = "version-in-use" in Versions,
     /// What an OperatorVersion refers to must be there.
-    VersionInvalid = "version-invalid",
+    VersionInvalid = "version-invalid" in Versions,
     /// The spec of an Instance that is being deleted does not change.
-    InstanceDeleting = "instance-deleting",
+    InstanceDeleting = "instance-deleting" in Lock,
     /// The cleanup finalizer stays while a plan is scheduled or runs.
-    FinalizerKept = "finalizer-kept",
+    FinalizerKept = "finalizer-kept" in Lock,
     /// The stamp is written by Interlock only.
-    StampMismatch = "stamp-mismatch",
+    StampMismatch = "stamp-mismatch" in Lock,
     /// The object must be as mutation makes it.
-    MutationMissing = "mutation-missing",
+    MutationMissing = "mutation-missing" in Lock,
     /// An edit that admission never saw waits to be judged.
-    SpecDrift = "spec-drift",
+    SpecDrift = "spec-drift" in Lock,
     /// `status.planStatus` and Interlock's conditions are written by Interlock only.
-    StatusOwner = "status-owner",
+    StatusOwner = "status-owner" in Lock,
     /// What was sent cannot be judged.
-    RequestUnknown = "request-unknown",
+    RequestUnknown = "request-unknown" in Requests,
 }

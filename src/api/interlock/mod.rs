@@ -1,0 +1,183 @@
+//! `interlock.dev/v1alpha1`: the kind Interlock, by which the process is set up while it runs.
+//!
+//! One object is honoured: the one named `default`. Where it is absent, everything has its
+//! default. What its schema cannot refuse is reported in its conditions, and the rest holds.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub mod rules;
+pub mod selector;
+
+pub use rules::{Action, Actions, RuleSetting, Rules};
+pub use selector::{Labels, NamespaceSelector};
+
+/// `metadata.name` of the one object that is honoured.
+pub const DEFAULT: &str = "default";
+
+/// How Interlock is set up, and how its parts stand.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomResource, JsonSchema)]
+#[kube(
+    group = "interlock.dev",
+    version = "v1alpha1",
+    kind = "Interlock",
+    plural = "interlocks",
+    singular = "interlock",
+    shortname = "ilk",
+    category = "interlock",
+    doc = "How Interlock is set up, and how its parts stand. The object named default is honoured, others are not.",
+    status = "InterlockStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    schema = "derived",
+    printcolumn = r#"{"name": "Ready", "type": "string", "description": "Whether everything that is required runs.", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name": "Reason", "type": "string", "description": "Why it is ready or not.", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].reason"}"#,
+    printcolumn = r#"{"name": "Message", "type": "string", "description": "What is missing, and what to do.", "jsonPath": ".status.conditions[?(@.type==\"Ready\")].message", "priority": 1}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
+)]
+#[serde(rename_all = "camelCase")]
+pub struct InterlockSpec {
+    /// The parts of Interlock by name, `instances` and `routes` among them; one that is not named
+    /// has its default. The conditions tell which there are.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 32))]
+    pub capabilities: BTreeMap<String, CapabilitySetting>,
+    /// What the rules do, by group and namespace. The first setting of a group that selects a
+    /// namespace holds; where none does, the group denies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
+    pub rules: Vec<RuleSetting>,
+}
+
+/// How one part of Interlock is set up.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CapabilitySetting {
+    /// `auto`, the default: it runs while its kinds are served. `manual`: what runs goes on, but
+    /// it is not started by a CustomResourceDefinition that appears. `off`: it does not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = Mode::ALL.map(Mode::as_str)))]
+    pub mode: Option<String>,
+}
+
+/// When a part of Interlock runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// While its kinds are served.
+    #[default]
+    Auto,
+    /// As long as it goes on; it is not started by a kind that appears.
+    Manual,
+    /// Never.
+    Off,
+}
+
+impl Mode {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Manual, Self::Off];
+
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Manual => "manual",
+            Self::Off => "off",
+        }
+    }
+
+    /// The mode of that word.
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == word)
+    }
+}
+
+/// How the parts of Interlock stand.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InterlockStatus {
+    /// The `metadata.generation` that the conditions were made from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// `Ready` over all, `Accepted` for the spec, and one for each part, such as `InstancesReady`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}
+
+/// A part of the spec that cannot be honoured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Such as `spec.rules[0].group`.
+    pub field: String,
+    /// The value and what to do, for people.
+    pub problem: String,
+}
+
+/// The spec, read: what can be honoured, and what cannot.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Modes of the capabilities that are named.
+    pub modes: BTreeMap<String, Mode>,
+    /// What the rules do where.
+    pub rules: Rules,
+    /// What was left out.
+    pub problems: Vec<Problem>,
+}
+
+impl Settings {
+    /// Reads a spec; `known` are the names of the capabilities that there are.
+    pub fn read(spec: &InterlockSpec, known: &[&str]) -> Self {
+        let mut problems = Vec::new();
+        let mut modes = BTreeMap::new();
+        for (name, setting) in &spec.capabilities {
+            if !known.contains(&name.as_str()) {
+                problems.push(Problem {
+                    field: format!("spec.capabilities.{name}"),
+                    problem: format!("there is no such capability; there are {}", known.join(", ")),
+                });
+                continue;
+            }
+            match setting.mode.as_deref().map(|word| (word, Mode::of(word))) {
+                None => {}
+                Some((_, Some(mode))) => {
+                    modes.insert(name.clone(), mode);
+                }
+                Some((word, None)) => problems.push(Problem {
+                    field: format!("spec.capabilities.{name}.mode"),
+                    problem: format!("{word:?} is no mode; write auto, manual or off"),
+                }),
+            }
+        }
+        let (rules, wrong) = Rules::read(&spec.rules);
+        problems.extend(wrong);
+        Self { modes, rules, problems }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_honoured_is_named_and_the_rest_holds() {
+        let spec: InterlockSpec = serde_json::from_value(json!({
+            "capabilities": {"routes": {"mode": "off"}, "instances": {"mode": "never"}, "roots": {}},
+            "rules": [{"group": "freeze", "action": "Warn"}, {"group": "lock", "action": "Warn"}],
+        }))
+        .unwrap();
+        let settings = Settings::read(&spec, &["instances", "routes"]);
+        assert_eq!(settings.modes, BTreeMap::from([("routes".to_owned(), Mode::Off)]));
+        assert!(!settings.rules.is_empty());
+        let fields: Vec<&str> = settings.problems.iter().map(|p| p.field.as_str()).collect();
+        assert_eq!(
+            fields,
+            ["spec.capabilities.instances.mode", "spec.capabilities.roots", "spec.rules[1].group"]
+        );
+    }
+}

@@ -1,0 +1,293 @@
+//! What the rules do where: `spec.rules` made ready for a decision.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::Problem;
+use super::selector::{Labels, NamespaceSelector};
+use crate::api::rule::{Group, Rule};
+
+/// What a rule does with what it objects to, from the least to the most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Action {
+    /// It is not evaluated.
+    Off,
+    /// It warns: the request is admitted.
+    Warn,
+    /// It refuses.
+    #[default]
+    Deny,
+}
+
+impl Action {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Deny, Self::Warn, Self::Off];
+
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Deny => "Deny",
+            Self::Warn => "Warn",
+            Self::Off => "Off",
+        }
+    }
+
+    fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|action| action.as_str() == word)
+    }
+}
+
+/// What the rules of a group do in some namespaces.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RuleSetting {
+    /// The rules: `freeze`, `parameters`, `plans`, `upgrades` or `versions`. The groups `lock` and
+    /// `requests` always deny.
+    #[schemars(length(max = 63), extend("x-kubernetes-validations" = group_validations()))]
+    pub group: String,
+    /// The namespaces; absent means all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace_selector: Option<NamespaceSelector>,
+    /// `Deny`: refuse. `Warn`: admit with the text of the refusal as a warning, an audit
+    /// annotation and a count. `Off`: do not evaluate.
+    #[schemars(extend("enum" = Action::ALL.map(Action::as_str)))]
+    pub action: String,
+}
+
+/// For people: the groups that can be set.
+fn settable() -> String {
+    let ids: Vec<&str> = Group::ALL.into_iter().filter(|g| g.can_be_set()).map(Group::id).collect();
+    ids.join(", ")
+}
+
+/// For people: why a group cannot be set, and its rules.
+fn always_denied(group: Group) -> String {
+    let rules: Vec<&str> = group.rules().map(Rule::id).collect();
+    format!("group {} ({}) always denies", group.id(), rules.join(", "))
+}
+
+fn group_validations() -> Value {
+    let fixed = Group::ALL.into_iter().filter(|g| !g.can_be_set());
+    let mut all: Vec<Value> = fixed
+        .map(|group| {
+            json!({
+                "rule": format!("self != '{}'", group.id()),
+                "message": format!("{}; the groups that can be set are {}", always_denied(group), settable()),
+            })
+        })
+        .collect();
+    let known: Vec<String> = Group::ALL.into_iter().map(|group| format!("'{}'", group.id())).collect();
+    all.push(json!({
+        "rule": format!("self in [{}]", known.join(", ")),
+        "message": format!("is no group of rules; the groups that can be set are {}", settable()),
+    }));
+    Value::Array(all)
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Setting {
+    group: Group,
+    selector: NamespaceSelector,
+    action: Action,
+}
+
+/// What the rules do where; the default is that all of them deny.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules(Vec<Setting>);
+
+impl Rules {
+    /// Reads `spec.rules`. A setting that cannot be honoured is left out and reported; the others
+    /// hold.
+    pub fn read(settings: &[RuleSetting]) -> (Self, Vec<Problem>) {
+        let mut problems = Vec::new();
+        let mut read = Vec::new();
+        for (i, setting) in settings.iter().enumerate() {
+            match setting.read() {
+                Ok(setting) => read.push(setting),
+                Err((field, problem)) => {
+                    problems.push(Problem { field: format!("spec.rules[{i}].{field}"), problem });
+                }
+            }
+        }
+        (Self(read), problems)
+    }
+
+    /// Whether nothing is set: everything denies, everywhere.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What the rules do in a namespace. The first setting of a group that selects it holds, and
+    /// where none does, the group denies. A namespace whose labels are not known is selected by
+    /// nothing.
+    pub fn within(&self, labels: Option<&Labels>) -> Actions {
+        let mut actions = Actions::default();
+        let Some(labels) = labels else { return actions };
+        for setting in self.0.iter().rev().filter(|setting| setting.selector.selects(labels)) {
+            actions.set(setting.group, setting.action);
+        }
+        actions
+    }
+}
+
+impl RuleSetting {
+    fn read(&self) -> Result<Setting, (String, String)> {
+        let bad = |field: &str, problem: String| Err((field.to_owned(), problem));
+        let group = match Group::of(&self.group) {
+            Some(group) if group.can_be_set() => group,
+            Some(group) => return bad("group", format!("{}; remove this setting", always_denied(group))),
+            None => {
+                return bad(
+                    "group",
+                    format!("{:?} is no group of rules; write one of {}", self.group, settable()),
+                );
+            }
+        };
+        let Some(action) = Action::of(&self.action) else {
+            return bad("action", format!("{:?} is no action; write Deny, Warn or Off", self.action));
+        };
+        let selector = self.namespace_selector.clone().unwrap_or_default();
+        if let Err(wrong) = selector.check() {
+            return bad(&format!("namespaceSelector.{}", wrong.field), wrong.problem);
+        }
+        Ok(Setting { group, selector, action })
+    }
+}
+
+/// What the rules do in one namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Actions([Action; Group::ALL.len()]);
+
+impl Actions {
+    /// What a rule does.
+    pub fn of(&self, rule: Rule) -> Action {
+        self.group(rule.group())
+    }
+
+    /// What the rules of a group do.
+    pub fn group(&self, group: Group) -> Action {
+        // An array of as many as there are groups.
+        self.0.get(group as usize).copied().unwrap_or_default()
+    }
+
+    /// The stricter of both, group by group.
+    #[must_use]
+    pub fn strictest(self, other: Self) -> Self {
+        let mut actions = self;
+        actions.0.iter_mut().zip(other.0).for_each(|(own, other)| *own = (*own).max(other));
+        actions
+    }
+
+    fn set(&mut self, group: Group, action: Action) {
+        if group.can_be_set()
+            && let Some(own) = self.0.get_mut(group as usize)
+        {
+            *own = action;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn rules(value: Value) -> (Rules, Vec<Problem>) {
+        let settings: Vec<RuleSetting> = serde_json::from_value(value).unwrap();
+        Rules::read(&settings)
+    }
+
+    fn labels(tier: &str) -> Labels {
+        Labels::from([("tier".to_owned(), tier.to_owned())])
+    }
+
+    fn layered() -> Rules {
+        let tier = |tier: &str| json!({"matchLabels": {"tier": tier}});
+        let (rules, problems) = rules(json!([
+            {"group": "freeze", "namespaceSelector": tier("prod"), "action": "Deny"},
+            {"group": "freeze", "namespaceSelector": tier("dev"), "action": "Off"},
+            {"group": "freeze", "action": "Warn"},
+            {"group": "parameters", "namespaceSelector": tier("dev"), "action": "Warn"},
+        ]));
+        assert_eq!(problems, []);
+        rules
+    }
+
+    #[rstest]
+    #[case::first_that_selects("prod", Action::Deny, Action::Deny)]
+    #[case::second("dev", Action::Off, Action::Warn)]
+    #[case::without_a_selector("test", Action::Warn, Action::Deny)]
+    fn the_first_setting_that_selects_holds(
+        #[case] tier: &str,
+        #[case] freeze: Action,
+        #[case] parameters: Action,
+    ) {
+        let actions = layered().within(Some(&labels(tier)));
+        assert_eq!(actions.of(Rule::PlanRunning), freeze);
+        assert_eq!(actions.of(Rule::ParameterImmutable), parameters);
+        assert_eq!(actions.of(Rule::UpgradePath), Action::Deny);
+    }
+
+    #[test]
+    fn an_unknown_namespace_is_denied() {
+        assert_eq!(layered().within(None), Actions::default());
+        assert_eq!(layered().within(None).of(Rule::PlanRunning), Action::Deny);
+        assert_eq!(layered().within(Some(&Labels::new())).of(Rule::PlanRunning), Action::Warn);
+    }
+
+    #[rstest]
+    #[case::unknown(json!({"group": "frost", "action": "Warn"}), "spec.rules[1].group", "freeze, parameters")]
+    #[case::fixed(json!({"group": "lock", "action": "Off"}), "spec.rules[1].group", "status-owner")]
+    #[case::action(json!({"group": "freeze", "action": "Allow"}), "spec.rules[1].action", "Deny, Warn or Off")]
+    #[case::selector(
+        json!({"group": "freeze", "action": "Off", "namespaceSelector": {
+            "matchExpressions": [{"key": "a", "operator": "Like"}],
+        }}),
+        "spec.rules[1].namespaceSelector.matchExpressions[0].operator",
+        "NotIn"
+    )]
+    fn what_is_wrong_is_reported_and_the_rest_holds(
+        #[case] wrong: Value,
+        #[case] field: &str,
+        #[case] text: &str,
+    ) {
+        let (rules, problems) = rules(json!([{"group": "upgrades", "action": "Off"}, wrong]));
+        assert_eq!(problems.len(), 1);
+        assert_eq!(problems[0].field, field);
+        assert!(problems[0].problem.contains(text), "{}", problems[0].problem);
+        let actions = rules.within(Some(&Labels::new()));
+        assert_eq!(actions.of(Rule::UpgradePath), Action::Off);
+        assert!(
+            Group::ALL
+                .into_iter()
+                .filter(|g| *g != Group::Upgrades)
+                .all(|g| actions.group(g) == Action::Deny)
+        );
+    }
+
+    #[test]
+    fn what_keeps_the_books_always_denies() {
+        for rule in [
+            Rule::PlanStatus,
+            Rule::StatusOwner,
+            Rule::PlanUid,
+            Rule::FinalizerKept,
+            Rule::StampMismatch,
+            Rule::PlanCancel,
+            Rule::PlanOverride,
+        ] {
+            assert!(!rule.group().can_be_set(), "{}", rule.id());
+        }
+    }
+
+    #[test]
+    fn the_strictest_of_two() {
+        let prod = layered().within(Some(&labels("prod")));
+        let dev = layered().within(Some(&labels("dev")));
+        assert_eq!(dev.strictest(prod).of(Rule::PlanRunning), Action::Deny);
+        assert_eq!(prod.strictest(dev).of(Rule::PlanRunning), Action::Deny);
+        assert_eq!(dev.strictest(dev), dev);
+    }
+}
