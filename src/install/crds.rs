@@ -1,6 +1,7 @@
-//! The CustomResourceDefinitions of `kudo.dev`, from the types in [`crate::api::kudo`].
+//! The CustomResourceDefinitions, from the types in [`crate::api`].
 //!
-//! They accept every object that KUDO's own CRDs accept and prune like them: nothing is
+//! Those of `kudo.dev` accept every object that KUDO's own CRDs accept and prune like
+//! them: nothing is
 //! required, defaulted or restricted that KUDO's leave alone. Clients of KUDO send `null` in a
 //! few places; exactly those are nullable.
 
@@ -9,6 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt;
 
+use crate::api::interlock::Interlock;
 use crate::api::kudo::{Instance, Operator, OperatorVersion};
 
 /// Where KUDO v0.19 allows `null` (`config/crds/*.yaml`): paths of properties, `*` for the
@@ -21,13 +23,24 @@ const NULLABLE: [&str; 5] = [
     "status.planStatus.*.lastUpdatedTimestamp",
 ];
 
-/// Operators, OperatorVersions, Instances.
+/// Operators, OperatorVersions, Instances, Interlocks.
 pub fn all() -> Vec<CustomResourceDefinition> {
+    let mut all = kudo();
+    all.push(listed(Interlock::crd()));
+    all
+}
+
+fn kudo() -> Vec<CustomResourceDefinition> {
     [Operator::crd(), OperatorVersion::crd(), Instance::crd()].into_iter().map(like_kudo).collect()
 }
 
-fn like_kudo(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+fn listed(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     crd.spec.names.list_kind = Some(format!("{}List", crd.spec.names.kind));
+    crd
+}
+
+fn like_kudo(crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    let mut crd = listed(crd);
     for version in &mut crd.spec.versions {
         let Some(schema) = version.schema.as_mut().and_then(|s| s.open_api_v3_schema.as_mut()) else {
             continue;
@@ -137,7 +150,7 @@ mod tests {
 
     #[test]
     fn nothing_is_stricter_than_kudo() {
-        for crd in all() {
+        for crd in kudo() {
             let Some(theirs) = stock(&crd.spec.names.plural) else { return };
             let ours = serde_json::to_value(&crd).unwrap();
             for same in
@@ -158,7 +171,7 @@ mod tests {
 
     #[test]
     fn nothing_is_required_or_restricted() {
-        for crd in all() {
+        for crd in kudo() {
             let text = serde_json::to_string(&crd.spec.versions).unwrap();
             for word in
                 ["\"enum\":[", "\"pattern\"", "\"default\":\"", "\"maxLength\"", "x-kubernetes-validations"]
