@@ -84,6 +84,7 @@ impl Judge for OnlyTheUid {
             name: String::new(),
             user: String::new(),
             rules: Vec::new(),
+            admitted: Vec::new(),
             verdict: VerdictKind::Allowed,
             plan: None,
             dry_run: false,

@@ -52,6 +52,7 @@ pub enum Patience {
 
 /// What admission says.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is nearly always `Done`, and moved once or twice")]
 pub enum Answer {
     /// The answer.
     Done(Reply),
@@ -87,6 +88,8 @@ pub struct Record {
     pub user: String,
     /// Ids of the rules that spoke.
     pub rules: Vec<&'static str>,
+    /// Ids of those that would have refused, where the settings let that pass.
+    pub admitted: Vec<&'static str>,
     /// What was decided.
     pub verdict: VerdictKind,
     /// The plan that the decision is about.

@@ -17,6 +17,8 @@ struct AuditAnnotations<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     rule: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    admitted: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<&'a str>,
 }
 
@@ -71,8 +73,10 @@ pub fn encode(version: Version, review: &Review<'_>, verdict: &Verdict) -> Resul
         member(&mut out, "status", &status(review, refusal))?;
     }
     let rules: Vec<&str> = verdict.rules().collect();
+    let admitted: Vec<&str> = verdict.admitted.iter().map(|rule| rule.id()).collect();
     let audit = AuditAnnotations {
         verdict: verdict.kind().as_str(),
+        admitted: (!admitted.is_empty()).then(|| admitted.join(",")),
         rule: (!rules.is_empty()).then(|| rules.join(",")),
         plan: verdict.plan.as_deref(),
     };

@@ -82,6 +82,7 @@ fn record(review: &Review<'_>, verdict: Verdict) -> Record {
         name: text(name),
         user: text(review.user_info.username.as_deref()),
         rules: verdict.rules().collect(),
+        admitted: verdict.admitted.iter().map(|rule| rule.id()).collect(),
         verdict: verdict.kind(),
         plan: verdict.plan,
         dry_run: review.dry_run.unwrap_or_default(),

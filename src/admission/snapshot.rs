@@ -8,6 +8,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::view::{Users, View};
+use crate::api::interlock::{Actions, Labels, Rules};
 use crate::api::kudo::{Instance, OperatorVersion};
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, ObjectKey};
@@ -31,6 +32,8 @@ pub struct Snapshot {
     versions: BTreeMap<NamespacedName, Arc<Package>>,
     users: BTreeMap<NamespacedName, Users>,
     terminating: BTreeSet<String>,
+    labels: BTreeMap<String, Labels>,
+    rules: Rules,
 }
 
 impl Snapshot {
@@ -47,11 +50,23 @@ impl Snapshot {
         } else if key.gvk == Gvk::new(meta::KUDO_API_VERSION, "Instance") {
             let instance = Instance::deserialize(object).map_err(unreadable)?;
             self.instance(&own, name, &instance);
-        } else if key.gvk == Gvk::new("v1", "Namespace")
-            && object.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null())
-        {
-            self.terminating.insert(key.name.clone());
+        } else if key.gvk == Gvk::new("v1", "Namespace") {
+            self.namespace(key.name.clone(), object).map_err(unreadable)?;
         }
+        Ok(())
+    }
+
+    /// What the rules do where; without it all of them deny.
+    pub fn set_rules(&mut self, rules: Rules) {
+        self.rules = rules;
+    }
+
+    fn namespace(&mut self, name: String, object: &Value) -> Result<(), serde_json::Error> {
+        if object.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null()) {
+            self.terminating.insert(name.clone());
+        }
+        let labels = object.pointer("/metadata/labels").map(Option::<Labels>::deserialize).transpose()?;
+        self.labels.insert(name, labels.flatten().unwrap_or_default());
         Ok(())
     }
 
@@ -78,5 +93,9 @@ impl View for Snapshot {
 
     fn namespace_terminating(&self, namespace: &str) -> bool {
         self.terminating.contains(namespace)
+    }
+
+    fn actions(&self, namespace: &str) -> Actions {
+        self.rules.within(self.labels.get(namespace))
     }
 }

@@ -15,6 +15,8 @@ const TEXT_LIMIT: usize = 1024;
 
 /// Longest warning.
 const WARNING_LIMIT: usize = 120;
+/// Longest warning in place of a refusal; the API server cuts longer ones.
+const ADMITTED_LIMIT: usize = 256;
 
 /// What a request comes to.
 #[derive(Clone, Debug)]
@@ -25,6 +27,8 @@ pub struct Verdict {
     pub warnings: Vec<String>,
     /// Rules that led to a warning.
     pub noted: Vec<Rule>,
+    /// Rules that would have refused, where the settings let that pass.
+    pub admitted: Vec<Rule>,
     /// The plan that is scheduled, or that holds the lock.
     pub plan: Option<String>,
 }
@@ -57,17 +61,25 @@ impl Verdict {
             Outcome::Refuse(refusal) => refusal.plan.clone(),
             _ => None,
         };
-        Self { outcome, warnings: Vec::new(), noted: Vec::new(), plan }
+        Self { outcome, warnings: Vec::new(), noted: Vec::new(), admitted: Vec::new(), plan }
     }
 
     /// Adds a warning that a rule leads to: one line, as the API server drops others, and short.
     pub fn warn(&mut self, rule: Rule, text: impl Into<String>) {
-        let mut text = one_line(&text.into());
-        if text.len() > WARNING_LIMIT {
-            text.truncate(text.floor_char_boundary(WARNING_LIMIT - 4));
-            text.push_str(" ...");
-        }
-        self.warnings.push(text);
+        self.warnings.push(shortened(one_line(&text.into()), WARNING_LIMIT));
+        self.note(rule);
+    }
+
+    /// Tells what a rule would have refused, in the words of the refusal.
+    pub fn admit(&mut self, rule: Rule, sentence: &str) {
+        let tail = format!(" [{}] (admitted: group {} warns here)", rule.id(), rule.group().id());
+        let room = ADMITTED_LIMIT - tail.len();
+        self.warnings.push(shortened(one_line(sentence), room) + &tail);
+        self.note(rule);
+        self.admitted.push(rule);
+    }
+
+    fn note(&mut self, rule: Rule) {
         if !self.noted.contains(&rule) {
             self.noted.push(rule);
         }
@@ -239,6 +251,14 @@ impl Refusal {
         }
         Rendered { code: self.code, message: text, causes }
     }
+}
+
+fn shortened(mut text: String, limit: usize) -> String {
+    if text.len() > limit {
+        text.truncate(text.floor_char_boundary(limit - 4));
+        text.push_str(" ...");
+    }
+    text
 }
 
 /// Text of anybody's as one line.

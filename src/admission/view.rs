@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use crate::api::interlock::Actions;
 use crate::api::object::NamespacedName;
 use crate::plan::package::Package;
 
@@ -19,6 +20,9 @@ pub trait View {
 
     /// Whether the namespace is being terminated.
     fn namespace_terminating(&self, namespace: &str) -> bool;
+
+    /// What the rules do in a namespace; they deny where its labels are not known.
+    fn actions(&self, namespace: &str) -> Actions;
 }
 
 /// Instances that refer to an OperatorVersion.

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use semver::Version;
 
 use super::basis::{Basis, Difference};
+use super::bench::Bench;
 use super::objection::{Field, FieldReason, Objection, Prelude};
 use super::package::Package;
 use super::params::{self, MASK};
@@ -166,58 +167,72 @@ pub fn dropped<'a>(packages: Packages<'_>, new: &'a Values<'_>, delta: &Delta<'_
 /// Whether the values of a change are allowed: unknown parameters, immutable ones, types.
 ///
 /// `new` is the spec without the parameters that an upgrade drops.
-pub fn values(delta: &Delta<'_>, new: &Applied<'_>, packages: Packages<'_>) -> Result<(), Objection> {
-    unknown(delta, packages.new)?;
-    immutable(delta, new, packages)?;
-    valid(packages.new, &new.parameters).map_err(|o| o.prelude(Prelude::Validate))
+pub fn values(
+    delta: &Delta<'_>,
+    new: &Applied<'_>,
+    packages: Packages<'_>,
+    bench: &Bench,
+) -> Result<(), Objection> {
+    unknown(delta, packages.new, bench)?;
+    immutable(delta, new, packages, bench)?;
+    valid(packages.new, &new.parameters, bench)
 }
 
 /// Whether all values are what their parameters say.
-pub fn valid(package: &Package, values: &Values<'_>) -> Result<(), Objection> {
+pub fn valid(package: &Package, values: &Values<'_>, bench: &Bench) -> Result<(), Objection> {
     let problems = params::check_all(package, values);
     let Some(first) = problems.first() else { return Ok(()) };
-    Err(Objection::new(
-        Rule::ParameterInvalid,
-        first.sentence.clone(),
-        problems.iter().map(params::Problem::field).collect(),
+    bench.object(
+        Objection::new(
+            Rule::ParameterInvalid,
+            first.sentence.clone(),
+            problems.iter().map(params::Problem::field).collect(),
+        )
+        .prelude(Prelude::Validate),
     )
-    .prelude(Prelude::None))
 }
 
 /// Whether a creation names only parameters that the package defines.
 ///
 /// KUDO accepts others, and refuses them at the first update; here both are refused.
-pub fn defined(package: &Package, new: &Values<'_>) -> Result<(), Objection> {
+pub fn defined(package: &Package, new: &Values<'_>, bench: &Bench) -> Result<(), Objection> {
     let names: Vec<&str> =
         new.keys().map(AsRef::as_ref).filter(|key| package.parameter(key).is_none()).collect();
-    no_unknown(&names, package)
+    no_unknown(&names, package, bench)
 }
 
-fn unknown(delta: &Delta<'_>, package: &Package) -> Result<(), Objection> {
+fn unknown(delta: &Delta<'_>, package: &Package, bench: &Bench) -> Result<(), Objection> {
     let names: Vec<&str> =
         delta.changed.iter().map(|(key, _)| *key).filter(|key| package.parameter(key).is_none()).collect();
-    no_unknown(&names, package)
+    no_unknown(&names, package, bench)
 }
 
-fn no_unknown(names: &[&str], package: &Package) -> Result<(), Objection> {
+fn no_unknown(names: &[&str], package: &Package, bench: &Bench) -> Result<(), Objection> {
     let Some(first) = names.first() else { return Ok(()) };
     let detail = format!("OperatorVersion {} defines no such parameter", package.key.name);
-    Err(Objection::new(
-        Rule::ParameterUnknown,
-        format!("failed to find parameter {first:?} in the OperatorVersion"),
-        names.iter().map(|name| Field::parameter(name, FieldReason::NotFound, detail.as_str())).collect(),
+    bench.object(
+        Objection::new(
+            Rule::ParameterUnknown,
+            format!("failed to find parameter {first:?} in the OperatorVersion"),
+            names.iter().map(|name| Field::parameter(name, FieldReason::NotFound, detail.as_str())).collect(),
+        )
+        .next(format!(
+            "correct the name; `kubectl get operatorversion {} -n {} -o yaml` lists the parameters",
+            package.key.name, package.key.namespace
+        )),
     )
-    .next(format!(
-        "correct the name; `kubectl get operatorversion {} -n {} -o yaml` lists the parameters",
-        package.key.name, package.key.namespace
-    )))
 }
 
 fn is_immutable(parameter: Option<&Parameter>) -> bool {
     parameter.is_some_and(|p| p.immutable == Some(true))
 }
 
-fn immutable(delta: &Delta<'_>, new: &Applied<'_>, packages: Packages<'_>) -> Result<(), Objection> {
+fn immutable(
+    delta: &Delta<'_>,
+    new: &Applied<'_>,
+    packages: Packages<'_>,
+    bench: &Bench,
+) -> Result<(), Objection> {
     // Where the old OperatorVersion is gone, what was immutable in it cannot be told.
     let frozen = |key: &str| {
         let before = if delta.upgrade {
@@ -228,12 +243,14 @@ fn immutable(delta: &Delta<'_>, new: &Applied<'_>, packages: Packages<'_>) -> Re
         is_immutable(packages.new.parameter(key)) && is_immutable(before)
     };
     let object = |sentence: String, name: &str, detail: String| {
-        Err(Objection::new(
-            Rule::ParameterImmutable,
-            sentence,
-            vec![Field::parameter(name, FieldReason::Forbidden, detail)],
+        bench.object(
+            Objection::new(
+                Rule::ParameterImmutable,
+                sentence,
+                vec![Field::parameter(name, FieldReason::Forbidden, detail)],
+            )
+            .prelude(Prelude::Immutable),
         )
-        .prelude(Prelude::Immutable))
     };
     if let Some((key, was)) = delta.changed.iter().find(|(key, _)| frozen(key)) {
         let parameter = packages.new.parameter(key);
@@ -253,11 +270,11 @@ fn immutable(delta: &Delta<'_>, new: &Applied<'_>, packages: Packages<'_>) -> Re
             arrow(parameter, was, None),
         );
     }
-    if delta.upgrade { made_immutable(new, packages) } else { Ok(()) }
+    if delta.upgrade { made_immutable(new, packages, bench) } else { Ok(()) }
 }
 
 /// KEP-30: what an upgrade makes immutable, or adds as immutable, must be given.
-fn made_immutable(new: &Applied<'_>, packages: Packages<'_>) -> Result<(), Objection> {
+fn made_immutable(new: &Applied<'_>, packages: Packages<'_>, bench: &Bench) -> Result<(), Objection> {
     let Some(old) = packages.old else { return Ok(()) };
     let version = &packages.new.key.name;
     for parameter in packages.new.parameters().filter(|p| is_immutable(Some(p))) {
@@ -281,19 +298,21 @@ fn made_immutable(new: &Applied<'_>, packages: Packages<'_>) -> Result<(), Objec
         };
         let field =
             Field::parameter(name, FieldReason::Required, "is immutable from now on, so a value is required");
-        return Err(Objection::new(Rule::ParameterImmutable, sentence, vec![field])
-            .prelude(Prelude::Immutable)
-            .next(format!("set spec.parameters.{name} together with the new operatorVersion")));
+        return bench.object(
+            Objection::new(Rule::ParameterImmutable, sentence, vec![field])
+                .prelude(Prelude::Immutable)
+                .next(format!("set spec.parameters.{name} together with the new operatorVersion")),
+        );
     }
     Ok(())
 }
 
 /// Whether an upgrade goes where it may: the same operator, up, and from a version that the new
 /// one lists. What is absent or not semver is not judged.
-pub fn path(from: &VersionRef<'_>, packages: Packages<'_>) -> Result<(), Objection> {
+pub fn path(from: &VersionRef<'_>, packages: Packages<'_>, bench: &Bench) -> Result<(), Objection> {
     let new = packages.new;
     let object = |sentence: String, detail: String| {
-        Err(Objection::new(
+        bench.object(Objection::new(
             Rule::UpgradePath,
             sentence,
             vec![Field::new("spec.operatorVersion.name", FieldReason::Forbidden, detail)],
@@ -326,26 +345,33 @@ pub fn path(from: &VersionRef<'_>, packages: Packages<'_>) -> Result<(), Objecti
     Ok(())
 }
 
-/// The plan that a change triggers; none where only parameters changed that nobody defines.
-pub fn plan(delta: &Delta<'_>, packages: Packages<'_>) -> Result<Option<String>, Objection> {
-    let triggered = triggered(delta, packages)?;
+/// What a change runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Triggered {
+    /// Nothing: only parameters changed that nobody defines.
+    Nothing,
+    /// A plan.
+    Plan(String),
+    /// Several plans, and the settings let that pass: the reconciler runs them one after another.
+    Several,
+}
+
+/// What a change runs.
+pub fn plan(delta: &Delta<'_>, packages: Packages<'_>, bench: &Bench) -> Result<Triggered, Objection> {
+    let triggered = triggered(delta, packages, bench)?;
     if !delta.upgrade {
         return Ok(triggered);
     }
-    if let Some(plan) = triggered.filter(|plan| plan != DEPLOY) {
-        return Err(Objection::new(
-            Rule::UpgradeAndEdit,
-            format!(
-                "upgrade to new OperatorVersion {} together with a parameter update triggering '{plan}' is not \
-                 allowed",
-                go_reference(&packages.new.key.name, None)
-            ),
-            changed_fields(delta),
-        )
-        .next("upgrade first; change these parameters when the upgrade has ended"));
+    match triggered {
+        Triggered::Several => return Ok(Triggered::Several),
+        Triggered::Plan(plan) if plan != DEPLOY => {
+            bench.object(upgrade_and_edit(&plan, delta, packages))?;
+            return Ok(Triggered::Several);
+        }
+        Triggered::Plan(_) | Triggered::Nothing => {}
     }
     match trigger::upgrade_plan(packages.new) {
-        Some(plan) => Ok(Some(plan.to_owned())),
+        Some(plan) => Ok(Triggered::Plan(plan.to_owned())),
         None => Err(Objection::new(
             Rule::PlanUnknown,
             "couldn't find any suitable plan that would be triggered by an OperatorVersion upgrade",
@@ -358,8 +384,21 @@ pub fn plan(delta: &Delta<'_>, packages: Packages<'_>) -> Result<Option<String>,
     }
 }
 
-/// The plan that changed and removed parameters name.
-pub fn triggered(delta: &Delta<'_>, packages: Packages<'_>) -> Result<Option<String>, Objection> {
+fn upgrade_and_edit(plan: &str, delta: &Delta<'_>, packages: Packages<'_>) -> Objection {
+    Objection::new(
+        Rule::UpgradeAndEdit,
+        format!(
+            "upgrade to new OperatorVersion {} together with a parameter update triggering '{plan}' is not \
+             allowed",
+            go_reference(&packages.new.key.name, None)
+        ),
+        changed_fields(delta),
+    )
+    .next("upgrade first; change these parameters when the upgrade has ended")
+}
+
+/// What changed and removed parameters run.
+pub fn triggered(delta: &Delta<'_>, packages: Packages<'_>, bench: &Bench) -> Result<Triggered, Objection> {
     let counted: BTreeSet<&str> = delta
         .changed
         .iter()
@@ -374,14 +413,17 @@ pub fn triggered(delta: &Delta<'_>, packages: Packages<'_>) -> Result<Option<Str
     }
     if plans.len() > 1 {
         let names: Vec<&str> = plans.iter().map(String::as_str).collect();
-        return Err(Objection::new(
+        let objection = Objection::new(
             Rule::PlanMultiple,
             format!("triggering multiple plans: [[{}]] at once is not allowed", names.join(" ")),
             changed_fields(delta),
-        )
-        .next("make one change per plan, each when the plan of the one before has ended"));
+        );
+        bench.object(
+            objection.next("make one change per plan, each when the plan of the one before has ended"),
+        )?;
+        return Ok(Triggered::Several);
     }
-    Ok(plans.into_iter().next())
+    Ok(plans.into_iter().next().map_or(Triggered::Nothing, Triggered::Plan))
 }
 
 /// Only the controller runs `cleanup`, when the Instance is deleted.
@@ -424,20 +466,21 @@ pub fn unseen(
     stamp: Option<&Applied<'_>>,
     spec: &Applied<'_>,
     packages: Packages<'_>,
+    bench: &Bench,
 ) -> Result<(), Objection> {
     let known = stamp.filter(|stamp| stamp.hash() == basis.hash);
     let delta = match known {
         Some(before) => Some(Delta::between(before, spec)),
         None => Delta::since(basis, spec),
     };
-    let Some(delta) = delta else { return valid(packages.new, &spec.parameters) };
+    let Some(delta) = delta else { return valid(packages.new, &spec.parameters, bench) };
     if delta.upgrade
         && let Some(before) = known
     {
-        path(&before.operator_version, packages)?;
+        path(&before.operator_version, packages, bench)?;
     }
-    values(&delta, spec, packages)?;
-    match triggered(&delta, packages) {
+    values(&delta, spec, packages, bench)?;
+    match triggered(&delta, packages, &Bench::strict()) {
         Err(objection) if objection.rule != Rule::PlanMultiple => Err(objection),
         _ => Ok(()),
     }

@@ -4,6 +4,7 @@
 pub mod advance;
 pub mod apply;
 pub mod basis;
+pub mod bench;
 pub mod check;
 pub mod claims;
 pub mod delete;

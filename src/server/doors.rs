@@ -140,42 +140,51 @@ impl Doors {
             decision.rule = rule;
             self.metrics.decided(&decision);
         }
-        tracing::Span::current().record("uid", record.uid.as_str());
-        let Record { operation, group, kind, namespace, name, user, rules, plan, dry_run, .. } = record;
-        let plan = plan.as_deref().unwrap_or_default();
-        let micros = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
-        // Who was refused, and what was changed for whom, is worth a line; the rest is not.
-        if matches!(record.verdict, VerdictKind::Denied | VerdictKind::Patched) {
-            tracing::info!(
-                operation,
-                group,
-                kind,
-                namespace,
-                name,
-                user,
-                ?rules,
-                verdict,
-                plan,
-                dry_run,
-                micros,
-                "decided"
-            );
-        } else {
-            tracing::debug!(
-                operation,
-                group,
-                kind,
-                namespace,
-                name,
-                user,
-                ?rules,
-                verdict,
-                plan,
-                dry_run,
-                micros,
-                "decided"
-            );
+        for rule in record.admitted.iter().filter(|_| !record.dry_run) {
+            self.metrics.admitted(door.name(), rule);
         }
+        tell_log(record, start);
+    }
+}
+
+/// Who was refused, what was changed for whom and what was let through is worth a line; the rest
+/// is not.
+fn tell_log(record: &Record, start: Instant) {
+    tracing::Span::current().record("uid", record.uid.as_str());
+    let verdict = verdict(record.verdict);
+    let Record { operation, group, kind, namespace, name, user, rules, plan, dry_run, .. } = record;
+    let plan = plan.as_deref().unwrap_or_default();
+    let micros = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
+    if matches!(record.verdict, VerdictKind::Denied | VerdictKind::Patched) || !record.admitted.is_empty() {
+        tracing::info!(
+            operation,
+            group,
+            kind,
+            namespace,
+            name,
+            user,
+            ?rules,
+            verdict,
+            plan,
+            dry_run,
+            micros,
+            "decided"
+        );
+    } else {
+        tracing::debug!(
+            operation,
+            group,
+            kind,
+            namespace,
+            name,
+            user,
+            ?rules,
+            verdict,
+            plan,
+            dry_run,
+            micros,
+            "decided"
+        );
     }
 }
 

@@ -82,6 +82,12 @@ pub struct Decision {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Admitted {
+    door: &'static str,
+    rule: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CapLabel {
     cap: &'static str,
 }
@@ -128,6 +134,7 @@ struct RestCall {
 pub struct Metrics {
     registry: Registry,
     decisions: Family<Decision, Counter>,
+    admitted: Family<Admitted, Counter>,
     answer_seconds: Family<Webhook, Histogram, fn() -> Histogram>,
     in_flight: Gauge,
     in_flight_bytes: Gauge,
@@ -172,6 +179,7 @@ impl Metrics {
         let metrics = Self {
             registry: Registry::default(),
             decisions: Family::default(),
+            admitted: Family::default(),
             answer_seconds: Histograms::new_with_constructor(from_50_microseconds),
             in_flight: Gauge::default(),
             in_flight_bytes: Gauge::default(),
@@ -202,6 +210,11 @@ impl Metrics {
         let r = self.registry.sub_registry_with_prefix("interlock");
         r.register("build", "What this process was built from", build);
         r.register("admission_decisions", "Decisions by rule and verdict", self.decisions.clone());
+        r.register(
+            "admission_admitted",
+            "Requests that a rule would have refused, let through by the settings; dry runs left out",
+            self.admitted.clone(),
+        );
         r.register("admission_duration_seconds", "Time from body to answer", self.answer_seconds.clone());
         r.register("admission_in_flight", "Reviews being answered", self.in_flight.clone());
         r.register("admission_in_flight_bytes", "Bytes of bodies in memory", self.in_flight_bytes.clone());
@@ -247,6 +260,11 @@ impl Metrics {
     /// A decision was made.
     pub fn decided(&self, decision: &Decision) {
         self.decisions.get_or_create(decision).inc();
+    }
+
+    /// The settings let through what a rule would have refused.
+    pub fn admitted(&self, door: &'static str, rule: &'static str) {
+        self.admitted.get_or_create(&Admitted { door, rule }).inc();
     }
 
     /// A review was answered, whatever with.

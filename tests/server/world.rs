@@ -57,6 +57,7 @@ fn record() -> Record {
         name: "b".into(),
         user: "alice".into(),
         rules: Vec::new(),
+        admitted: Vec::new(),
         verdict: VerdictKind::Allowed,
         plan: None,
         dry_run: false,

@@ -9,6 +9,7 @@ use crate::admission::request::{Change, Operation, Request};
 use crate::admission::review::Object;
 use crate::admission::verdict::{Field, FieldReason, Refusal, Verdict};
 use crate::admission::view::Users;
+use crate::api::interlock::{Action, Actions};
 use crate::api::kudo::OperatorVersionSpec;
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
@@ -21,7 +22,7 @@ const NAMED: usize = 3;
 pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &Context<'_>) -> Verdict {
     let key = NamespacedName::new(request.namespace, request.name);
     let decided = match operation {
-        Operation::Create(object) => create(object, &key),
+        Operation::Create(object) => create(object, &key, context),
         Operation::Update(change) => update(*change, &key, context),
         Operation::Delete(_) => delete(&key, context),
     };
@@ -41,9 +42,23 @@ fn read(object: &Object<'_>) -> Result<OperatorVersionSpec, Box<Refusal>> {
 }
 
 /// References and values of the spec are judged, absence is not.
-fn create(object: &Object<'_>, key: &NamespacedName) -> Result<Verdict, Box<Refusal>> {
+fn create(object: &Object<'_>, key: &NamespacedName, context: &Context<'_>) -> Result<Verdict, Box<Refusal>> {
     let found = check::problems(&read(object)?);
-    if found.is_empty() { Ok(Verdict::allow()) } else { Err(Box::new(invalid(key, &found))) }
+    let mut verdict = Verdict::allow();
+    if !found.is_empty() {
+        refuse(&mut verdict, invalid(key, &found), context.view.actions(&key.namespace))?;
+    }
+    Ok(verdict)
+}
+
+/// An error where a refusal holds; a warning, or nothing, where the settings let it pass.
+fn refuse(verdict: &mut Verdict, refusal: Refusal, actions: Actions) -> Result<(), Box<Refusal>> {
+    match actions.of(refusal.rule) {
+        Action::Deny => return Err(Box::new(refusal)),
+        Action::Warn => verdict.admit(refusal.rule, &refusal.sentence),
+        Action::Off => {}
+    }
+    Ok(())
 }
 
 /// A problem without the numbers in its path, which move when a list grows.
@@ -91,14 +106,16 @@ fn update(change: Change<'_>, key: &NamespacedName, context: &Context<'_>) -> Re
         return Ok(verdict);
     }
     let users = context.view.users_of(key);
+    let actions = context.view.actions(&key.namespace);
     if !users.locked.is_empty() {
         if context.config.freeze == Freeze::Strict {
-            return Err(Box::new(frozen(key, &users)));
+            refuse(&mut verdict, frozen(key, &users), with_users(actions, &users, context))?;
+        } else {
+            verdict.warn(
+                Rule::VersionFrozen,
+                format!("{} Instances of this OperatorVersion run a plan now", users.locked.len()),
+            );
         }
-        verdict.warn(
-            Rule::VersionFrozen,
-            format!("{} Instances of this OperatorVersion run a plan now", users.locked.len()),
-        );
     } else if users.total > 0 && context.door != Door::Mutate {
         verdict.warn(
             Rule::VersionFrozen,
@@ -107,7 +124,7 @@ fn update(change: Change<'_>, key: &NamespacedName, context: &Context<'_>) -> Re
     }
     let (found, known) = new_problems(&new, &old);
     if !found.is_empty() {
-        return Err(Box::new(invalid(key, &found)));
+        refuse(&mut verdict, invalid(key, &found), actions)?;
     }
     if known > 0 && context.door != Door::Mutate {
         verdict.warn(
@@ -125,17 +142,24 @@ fn delete(key: &NamespacedName, context: &Context<'_>) -> Result<Verdict, Box<Re
     if users.total == 0 || context.view.namespace_terminating(&key.namespace) {
         return Ok(Verdict::allow());
     }
-    Err(Box::new(
-        Refusal::forbidden(
-            Rule::VersionInUse,
-            format!("OperatorVersion {key} is used by {} and cannot be deleted", instances(users.total)),
-        )
-        .why("their plans, also `cleanup`, are read from it")
-        .next(format!(
-            "delete or upgrade these Instances first (`kubectl get instances -n {}`)",
-            key.namespace
-        )),
-    ))
+    let refusal = Refusal::forbidden(
+        Rule::VersionInUse,
+        format!("OperatorVersion {key} is used by {} and cannot be deleted", instances(users.total)),
+    )
+    .why("their plans, also `cleanup`, are read from it")
+    .next(format!("delete or upgrade these Instances first (`kubectl get instances -n {}`)", key.namespace));
+    let mut verdict = Verdict::allow();
+    refuse(&mut verdict, refusal, context.view.actions(&key.namespace))?;
+    Ok(verdict)
+}
+
+/// The settings of the namespaces of all locked Instances: the strictest hold.
+fn with_users(own: Actions, users: &Users, context: &Context<'_>) -> Actions {
+    users
+        .locked
+        .iter()
+        .map(|(instance, _)| context.view.actions(&instance.namespace))
+        .fold(own, Actions::strictest)
 }
 
 fn instances(count: usize) -> String {

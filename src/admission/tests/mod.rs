@@ -6,6 +6,7 @@ mod locked;
 mod properties;
 mod refusals;
 mod review;
+mod settings;
 mod stamp;
 mod status;
 mod update;

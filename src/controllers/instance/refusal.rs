@@ -2,9 +2,11 @@
 
 use super::context::Context;
 use super::subject::{Subject, missing_defaults};
+use crate::admission::view::View;
 use crate::api::meta::plan::DEPLOY;
 use crate::api::rule::Rule;
 use crate::api::stamp::Applied;
+use crate::plan::bench::Bench;
 use crate::plan::judge::{self, Packages};
 use crate::plan::next::Refusal;
 use crate::plan::objection::Objection;
@@ -25,27 +27,29 @@ pub fn refusal(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'stati
         });
     }
     let new = ctx.package(version)?;
+    let bench = Bench::new(ctx.store.actions(&subject.key.namespace));
     let judged = match &subject.basis {
         Some(basis) => {
             let old = stamped.and_then(|spec| ctx.package(&spec.operator_version));
-            judge::unseen(basis, stamped, &subject.spec, Packages { new: &new, old: old.as_deref() })
+            let packages = Packages { new: &new, old: old.as_deref() };
+            judge::unseen(basis, stamped, &subject.spec, packages, &bench)
         }
-        None => creation(&new, &subject.spec),
+        None => creation(&new, &subject.spec, &bench),
     };
     judged
         .err()
         .map(|objection| Refusal { rule: objection.rule.id().to_owned(), message: objection.sentence })
 }
 
-fn creation(package: &Package, spec: &Applied<'static>) -> Result<(), Objection> {
+fn creation(package: &Package, spec: &Applied<'static>, bench: &Bench) -> Result<(), Objection> {
     if package.plan(DEPLOY).is_none() {
         let sentence = "couldn't find 'deploy' plan in the operatorVersion";
         return Err(Objection::new(Rule::PlanUnknown, sentence, Vec::new()));
     }
-    judge::defined(package, &spec.parameters)?;
+    judge::defined(package, &spec.parameters, bench)?;
     let mut values = spec.parameters.clone();
     for (name, default) in missing_defaults(package, spec) {
         values.insert(name.to_owned().into(), default.to_owned().into());
     }
-    judge::valid(package, &values)
+    judge::valid(package, &values, bench)
 }

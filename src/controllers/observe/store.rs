@@ -1,6 +1,6 @@
 //! The store: rows of what rules read, and for controllers the objects themselves.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use serde_json::Value;
@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tracing::warn;
 
 use crate::admission::view::{Users, View};
+use crate::api::interlock::{Actions, Labels, Rules};
 use crate::api::kudo::{Instance, OperatorVersionSpec};
 use crate::api::meta;
 use crate::api::object::{NamespacedName, ObjectKey, meta_str};
@@ -29,11 +30,19 @@ struct Inner {
     rows: HashMap<NamespacedName, Row>,
     users: HashMap<NamespacedName, BTreeSet<NamespacedName>>,
     instances: HashMap<NamespacedName, Arc<Value>>,
-    terminating: HashSet<String>,
+    namespaces: HashMap<String, Namespace>,
+    rules: Rules,
     children: HashMap<ObjectKey, Arc<Value>>,
     by_instance: HashMap<NamespacedName, BTreeSet<ObjectKey>>,
     /// Versions at which objects went, so that a late answer does not bring them back.
     gone: HashMap<ObjectKey, u64>,
+}
+
+/// What rules read of a Namespace.
+#[derive(PartialEq, Eq)]
+struct Namespace {
+    terminating: bool,
+    labels: Labels,
 }
 
 /// Tombstones kept; a late answer is late by seconds, not by thousands of deletions.
@@ -126,19 +135,37 @@ impl Store {
         Some(key)
     }
 
-    /// Takes in a change of a Namespace; answers its name.
+    /// Takes in a change of a Namespace; answers its name where rules can tell the difference.
     pub fn see_namespace(&self, change: &Change) -> Option<String> {
         let (Change::Applied(object) | Change::Deleted(object)) = change else { return None };
         let name = meta_str(object, "name")?.to_owned();
-        let going = matches!(change, Change::Applied(_)) && meta_str(object, "deletionTimestamp").is_some();
+        let now = matches!(change, Change::Applied(_)).then(|| Namespace {
+            terminating: meta_str(object, "deletionTimestamp").is_some(),
+            labels: labels_of(object),
+        });
         let mut inner = self.write();
-        let changed =
-            if going { inner.terminating.insert(name.clone()) } else { inner.terminating.remove(&name) };
-        drop(inner);
-        if changed {
-            self.tick();
+        if inner.namespaces.get(&name) == now.as_ref() {
+            return None;
         }
-        changed.then_some(name)
+        match now {
+            Some(now) => inner.namespaces.insert(name.clone(), now),
+            None => inner.namespaces.remove(&name),
+        };
+        drop(inner);
+        self.tick();
+        Some(name)
+    }
+
+    /// Sets what the rules do where; answers whether that is new.
+    pub fn set_rules(&self, rules: Rules) -> bool {
+        let mut inner = self.write();
+        if inner.rules == rules {
+            return false;
+        }
+        inner.rules = rules;
+        drop(inner);
+        self.tick();
+        true
     }
 
     /// Takes in a change of an object that a package made; answers the Instance it belongs to.
@@ -250,12 +277,26 @@ impl View for Store {
     }
 
     fn namespace_terminating(&self, namespace: &str) -> bool {
-        self.read().terminating.contains(namespace)
+        self.read().namespaces.get(namespace).is_some_and(|namespace| namespace.terminating)
+    }
+
+    fn actions(&self, namespace: &str) -> Actions {
+        let inner = self.read();
+        if inner.rules.is_empty() {
+            return Actions::default();
+        }
+        inner.rules.within(inner.namespaces.get(namespace).map(|namespace| &namespace.labels))
     }
 }
 
 fn key_of(object: &Value) -> Option<NamespacedName> {
     Some(NamespacedName::new(meta_str(object, "namespace")?, meta_str(object, "name")?))
+}
+
+fn labels_of(object: &Value) -> Labels {
+    let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
+    let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
+    labels.into_iter().flatten().filter_map(text).collect()
 }
 
 fn row_of(key: &NamespacedName, object: &Value) -> Option<Row> {

@@ -25,22 +25,18 @@ impl<'a> Ask<'a> {
             return Err(refusals::version_namespace(&instance, &version, self.request.namespace).into());
         }
         let package = self.package(&given, &instance)?;
-        let object_to = |objection: Objection| {
-            Stop::from(refusals::from_objection(objection.prelude(Prelude::Create), &instance))
-        };
+        let object_to =
+            |objection: Objection| Stop::from(refusals::from_objection(at_creation(objection), &instance));
         if package.plan(DEPLOY).is_none() {
             return Err(object_to(no_deploy(&package)));
         }
-        judge::defined(&package, &given.applied.parameters).map_err(object_to)?;
+        judge::defined(&package, &given.applied.parameters, &self.bench).map_err(object_to)?;
         let mut spec = given.clone();
         let defaults: Vec<(String, String)> = params::immutable_defaults(&package, &given.applied.parameters)
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
         defaults.iter().for_each(|(name, value)| spec.set(name, value));
-        judge::valid(&package, &spec.applied.parameters).map_err(|mut objection| {
-            objection.sentence = format!("parameters are not valid: {}", objection.sentence);
-            object_to(objection)
-        })?;
+        judge::valid(&package, &spec.applied.parameters, &self.bench).map_err(object_to)?;
         let uid = plan_uid(self.subject(None, object), DEPLOY, spec.hash()).to_string();
         let made = stamp::write(
             &Draft { hash: spec.hash(), spec: spec.canonical(), previous: None, uid: None },
@@ -95,6 +91,14 @@ impl<'a> Ask<'a> {
         }
         warnings
     }
+}
+
+/// An objection in the words that KUDO has for it at a creation.
+pub(super) fn at_creation(mut objection: Objection) -> Objection {
+    if objection.rule == Rule::ParameterInvalid {
+        objection.sentence = format!("parameters are not valid: {}", objection.sentence);
+    }
+    objection.prelude(Prelude::Create)
 }
 
 fn no_deploy(package: &Package) -> Objection {

@@ -7,7 +7,8 @@ use crate::admission::door::Freeze;
 use crate::admission::verdict::Refusal;
 use crate::api::meta::plan::CLEANUP;
 use crate::api::rule::Rule;
-use crate::plan::judge::{self, Delta, Packages};
+use crate::plan::bench::Bench;
+use crate::plan::judge::{self, Delta, Packages, Triggered};
 use crate::plan::lock::Lock;
 
 /// Locked: nothing that a plan carries out changes, except as the freeze mode says.
@@ -45,7 +46,7 @@ impl<'a> Update<'a, '_> {
             return self.same_plan(lock, asked);
         }
         if self.changed {
-            return Err(self.frozen(lock).into());
+            return self.after_the_plan(lock);
         }
         match asked {
             Asked::Trigger(plan) => refuse(
@@ -57,17 +58,25 @@ impl<'a> Update<'a, '_> {
         }
     }
 
+    /// A change of the spec is refused. Where the settings let it pass, it is judged like any
+    /// other and left to the reconciler, which finds it when the plan has ended.
+    fn after_the_plan(&self, lock: &Lock<'_>) -> Result<Effect<'a>, Stop> {
+        self.ask.refuse(self.frozen(lock))?;
+        self.edit()?;
+        Ok(Effect::nothing())
+    }
+
     /// The refusal of a change of the spec: KUDO's sentence where it has one for this change.
     fn frozen(&self, lock: &Lock<'_>) -> Refusal {
         let view = self.ask.context.view;
         let package = view.operator_version(&self.new.version());
         let old = view.operator_version(&self.old.version());
         let delta = Delta::between(&self.old.applied, &self.new.applied);
-        let triggered = package
-            .as_deref()
-            .and_then(|new| judge::triggered(&delta, Packages { new, old: old.as_deref() }).ok().flatten());
+        let triggered = package.as_deref().and_then(|new| {
+            judge::triggered(&delta, Packages { new, old: old.as_deref() }, &Bench::strict()).ok()
+        });
         let sentence = match triggered {
-            Some(plan) if plan != lock.plan => format!(
+            Some(Triggered::Plan(plan)) if plan != lock.plan => format!(
                 "plan '{}' is scheduled (or running) and an update would trigger a different plan '{plan}'",
                 lock.plan
             ),
@@ -97,14 +106,15 @@ impl<'a> Update<'a, '_> {
         let delta = Delta::between(&self.old.applied, &self.new.applied);
         let packages = Packages { new: &new, old: old.as_deref() };
         if delta.upgrade {
-            return Err(self.frozen(lock).into());
+            return self.after_the_plan(lock);
         }
-        judge::values(&delta, &self.new.applied, packages).map_err(|o| self.object(o))?;
-        match judge::triggered(&delta, packages).map_err(|o| self.object(o))? {
-            Some(plan) if plan == lock.plan => Ok(Effect::run(plan)),
-            Some(_) => Err(self.frozen(lock).into()),
+        let bench = &self.ask.bench;
+        judge::values(&delta, &self.new.applied, packages, bench).map_err(|o| self.object(o))?;
+        match judge::triggered(&delta, packages, bench).map_err(|o| self.object(o))? {
+            Triggered::Plan(plan) if plan == lock.plan => Ok(Effect::run(plan)),
+            Triggered::Plan(_) | Triggered::Several => self.after_the_plan(lock),
             // Nothing to carry out: the run goes on, and the stamp with it.
-            None => Ok(Effect::nothing()),
+            Triggered::Nothing => Ok(Effect::nothing()),
         }
     }
 

@@ -9,6 +9,7 @@ mod refusals;
 mod unlocked;
 mod update;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::super::request::{Change, Operation, Request};
@@ -16,7 +17,9 @@ use super::super::verdict::{Outcome, Refusal, Verdict};
 use super::super::{Context, Patience};
 use crate::admission::facts::Spec;
 use crate::admission::review::Object;
+use crate::api::interlock::Action;
 use crate::api::object::NamespacedName;
+use crate::plan::bench::Bench;
 use crate::plan::package::Package;
 use crate::plan::uid::Subject;
 
@@ -26,6 +29,10 @@ pub(super) struct Ask<'a> {
     request: &'a Request<'a>,
     /// Everything beside it.
     context: &'a Context<'a>,
+    /// Hears what speaks against a spec.
+    bench: Bench,
+    /// Refusals that the settings let pass, to be told.
+    passed: RefCell<Vec<Refusal>>,
 }
 
 /// Why a decision ends here.
@@ -44,25 +51,56 @@ impl From<Refusal> for Stop {
 
 /// Decides on an Instance.
 pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &Context<'_>) -> Verdict {
-    let ask = Ask { request, context };
+    let bench = Bench::new(context.view.actions(request.namespace));
+    let ask = Ask { request, context, bench, passed: RefCell::default() };
     let decided = match operation {
         Operation::Create(object) => ask.create(object),
         Operation::Update(change) => ask.update(*change),
         Operation::Delete(_) => Ok(Verdict::allow()),
     };
     match decided {
-        Ok(verdict) => verdict,
+        Ok(verdict) => ask.tell(verdict, operation),
         Err(Stop::Refused(refusal)) => Verdict::of(Outcome::Refuse(refusal)),
         Err(Stop::Wait(key)) => Verdict::of(Outcome::Wait(key)),
     }
 }
 
 impl<'a> Ask<'a> {
+    /// Hears a refusal: an error where it holds.
+    fn refuse(&self, refusal: Refusal) -> Result<(), Stop> {
+        match self.bench.actions().of(refusal.rule) {
+            Action::Deny => return Err(refusal.into()),
+            Action::Warn => self.passed.borrow_mut().push(refusal),
+            Action::Off => {}
+        }
+        Ok(())
+    }
+
+    /// Tells what would have been refused.
+    fn tell(self, mut verdict: Verdict, operation: &Operation<'_>) -> Verdict {
+        let passed = self.passed.take();
+        let told = self.bench.told();
+        if passed.is_empty() && told.is_empty() {
+            return verdict;
+        }
+        passed.iter().for_each(|refusal| verdict.admit(refusal.rule, &refusal.sentence));
+        let (object, creation) = match operation {
+            Operation::Create(object) => (*object, true),
+            Operation::Update(change) => (change.old, false),
+            Operation::Delete(old) => (*old, false),
+        };
+        let instance = name_of(self.request, object);
+        for objection in told {
+            let rule = objection.rule;
+            let objection = if creation { create::at_creation(objection) } else { objection };
+            verdict.admit(rule, &objection.full(&instance));
+        }
+        verdict
+    }
+
     /// `namespace/name`, with the prefix where the name is yet to be generated.
     fn instance(&self, object: &Object<'_>) -> String {
-        let generated = object.metadata.generate_name.as_deref().unwrap_or_default();
-        let name = if self.request.name.is_empty() { generated } else { self.request.name };
-        format!("{}/{name}", self.request.namespace)
+        name_of(self.request, object)
     }
 
     /// What an execution is scheduled on: the prefix where the name was generated, as the
@@ -95,4 +133,10 @@ impl<'a> Ask<'a> {
             (None, Patience::Exhausted) => Err(refusals::version_missing(instance, &key).into()),
         }
     }
+}
+
+fn name_of(request: &Request<'_>, object: &Object<'_>) -> String {
+    let generated = object.metadata.generate_name.as_deref().unwrap_or_default();
+    let name = if request.name.is_empty() { generated } else { request.name };
+    format!("{}/{name}", request.namespace)
 }

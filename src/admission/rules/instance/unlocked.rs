@@ -10,8 +10,8 @@ use crate::admission::verdict::{Field, FieldReason, Refusal};
 use crate::api::meta::plan::CLEANUP;
 use crate::api::rule::Rule;
 use crate::api::stamp::Applied;
-use crate::plan::judge::{self, Delta, Packages};
-use crate::plan::objection::{Objection, Prelude};
+use crate::plan::judge::{self, Delta, Packages, Triggered};
+use crate::plan::objection::Objection;
 use crate::plan::package::Package;
 
 /// Unlocked: a change of the spec runs the plan that it triggers, a plan that is named runs.
@@ -60,8 +60,7 @@ impl<'a> Update<'a, '_> {
         if plan == CLEANUP {
             return Err(self.object(judge::cleanup(field())));
         }
-        judge::valid(&package, &self.new.applied.parameters)
-            .map_err(|o| self.object(o.prelude(Prelude::Validate)))?;
+        judge::valid(&package, &self.new.applied.parameters, &self.ask.bench).map_err(|o| self.object(o))?;
         if self.drifted().is_none() {
             return Ok(Effect::run(plan));
         }
@@ -106,8 +105,9 @@ impl<'a> Update<'a, '_> {
     }
 
     /// The spec changes.
-    fn edit(&self) -> Result<Effect<'a>, Stop> {
+    pub(super) fn edit(&self) -> Result<Effect<'a>, Stop> {
         self.foreign()?;
+        let bench = &self.ask.bench;
         let (new, old) = self.packages()?;
         let packages = Packages { new: &new, old: old.as_deref() };
         if let Some(basis) = self.drifted() {
@@ -115,12 +115,16 @@ impl<'a> Update<'a, '_> {
         }
         let delta = Delta::between(&self.old.applied, &self.new.applied);
         if delta.upgrade && !self.goes_back() {
-            judge::path(&self.old.applied.operator_version, packages).map_err(|o| self.object(o))?;
+            judge::path(&self.old.applied.operator_version, packages, bench).map_err(|o| self.object(o))?;
         }
         let (dropped, spec) = self.without_dropped(&delta, packages);
         let applied = &spec.as_ref().unwrap_or(&self.new).applied;
-        judge::values(&delta, applied, packages).map_err(|o| self.object(o))?;
-        let plan = judge::plan(&delta, packages).map_err(|o| self.object(o))?;
+        judge::values(&delta, applied, packages, bench).map_err(|o| self.object(o))?;
+        let plan = match judge::plan(&delta, packages, bench).map_err(|o| self.object(o))? {
+            Triggered::Nothing => None,
+            Triggered::Plan(plan) => Some(plan),
+            Triggered::Several => return Ok(Effect::nothing()),
+        };
         Ok(Effect { plan, stamped: true, dropped, spec, as_written: false })
     }
 
@@ -153,11 +157,12 @@ impl<'a> Update<'a, '_> {
         if mended {
             return Ok(Effect::nothing());
         }
-        judge::triggered(&own, packages).map_err(|o| self.object(o))?;
+        let bench = &self.ask.bench;
+        judge::triggered(&own, packages, bench).map_err(|o| self.object(o))?;
         let Some(basis) = self.status.basis() else { return Ok(Effect::nothing()) };
         let envelope = self.envelope();
         let stamp = envelope.as_ref().and_then(|e| e.kept.inline());
-        judge::unseen(&basis, stamp, &self.new.applied, packages).map_err(|objection| {
+        judge::unseen(&basis, stamp, &self.new.applied, packages, bench).map_err(|objection| {
             let refusal = refusals::from_objection(objection, &self.instance).why(
                 "the spec already holds an edit that was never admitted; this change is judged together with it",
             );
