@@ -1,7 +1,7 @@
 //! `interlock check`: the same mutation and rules as the webhook, without a cluster.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::admission::snapshot::Snapshot;
 use crate::admission::view::View;
 use crate::admission::{Answer, Config, Door, Patience, answer};
+use crate::api::interlock::{Interlock, Rules};
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
 
@@ -60,7 +61,8 @@ pub struct Arguments {
     /// File of the object as it is; by default the one of the same name in --objects.
     #[arg(long, value_name = "OLD")]
     old: Option<PathBuf>,
-    /// File or folder of objects that the cluster holds: OperatorVersions, Instances, Namespaces.
+    /// File or folder of objects that the cluster holds: OperatorVersions, Instances, Namespaces
+    /// with their labels.
     #[arg(long, value_name = "DIR")]
     objects: Vec<PathBuf>,
     /// What happens to the object; by default update where there is an old one, else create.
@@ -69,6 +71,10 @@ pub struct Arguments {
     /// Who asks.
     #[arg(long, value_name = "NAME", default_value = "somebody")]
     user: String,
+    /// File of the Interlock object, for what the rules do where; by default they all deny. A
+    /// Namespace that --objects does not hold has its name as the only label.
+    #[arg(long, value_name = "FILE")]
+    interlock: Option<PathBuf>,
     /// What is frozen while a plan runs.
     #[arg(long, value_enum, default_value = "strict")]
     freeze: super::FreezeFlag,
@@ -132,10 +138,43 @@ fn run(arguments: &Arguments) -> anyhow::Result<Verdict> {
     for object in &objects {
         view.add(object, &namespace)?;
     }
+    if let Some(path) = &arguments.interlock {
+        view.set_rules(read_rules(path)?);
+        let name_alone = namespace_object(&namespace);
+        if !objects.iter().any(|object| same(object, &name_alone, "")) {
+            view.add(&name_alone, "")?;
+        }
+    }
     let config =
         Config { controller_user: arguments.controller_user.clone(), freeze: arguments.freeze.into() };
     let review = review(operation, &arguments.user, object, old)?;
     both_doors(review, &view, &config)
+}
+
+/// A Namespace with the label that the API server gives to every one.
+fn namespace_object(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+    })
+}
+
+/// What the rules of an Interlock object do. What the process would report and leave out is an
+/// error here.
+fn read_rules(path: &Path) -> anyhow::Result<Rules> {
+    let object = read_one(path)?;
+    let problem = |problem: &str| format!("{}: {problem}", path.display());
+    if Gvk::of(&object) != Some(Gvk::new(meta::INTERLOCK_API_VERSION, "Interlock")) {
+        bail!(problem("is no Interlock of interlock.dev/v1alpha1"));
+    }
+    let interlock: Interlock =
+        serde_json::from_value(object).with_context(|| problem("the Interlock cannot be read"))?;
+    let (rules, problems) = Rules::read(&interlock.spec.rules);
+    match problems.first() {
+        None => Ok(rules),
+        Some(first) => bail!(problem(&format!("{}: {}", first.field, first.problem))),
+    }
 }
 
 /// Mutation, then validation of what it made.

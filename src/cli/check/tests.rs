@@ -1,7 +1,6 @@
 //! Runs of the command on files.
 
 use std::fs;
-use std::path::Path;
 
 use clap::Parser;
 use rstest::rstest;
@@ -81,6 +80,47 @@ fn decisions(#[case] line: &str, #[case] allowed: bool, #[case] plan: &str) {
         assert_eq!(verdict.record.plan.as_deref().unwrap_or_default(), plan);
     }
     assert!(!verdict.json()["message"].to_string().contains("s3cret"));
+}
+
+fn interlock(rule: &str) -> String {
+    format!(
+        "apiVersion: interlock.dev/v1alpha1\nkind: Interlock\nmetadata: {{name: default}}\nspec:\n  rules:\n  - {rule}\n"
+    )
+}
+
+#[rstest]
+#[case::everywhere("{group: freeze, action: Warn}", true, "warns here")]
+#[case::off("{group: freeze, action: \"Off\"}", true, "")]
+#[case::another_group("{group: parameters, action: Warn}", false, "")]
+#[case::by_name(
+    "{group: freeze, action: Warn, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: team}}}",
+    true,
+    "warns here"
+)]
+#[case::another_namespace(
+    "{group: freeze, action: Warn, namespaceSelector: {matchLabels: {tier: dev}}}",
+    false,
+    ""
+)]
+fn settings(#[case] rule: &str, #[case] allowed: bool, #[case] warning: &str) {
+    let folder = folder();
+    fs::write(folder.path().join("interlock.yaml"), interlock(rule)).unwrap();
+    let line = "-f ./new.yaml --old ./running.yaml --objects ./objects --interlock ./interlock.yaml";
+    let verdict = check(&folder, line).unwrap();
+    assert_eq!(verdict.allowed(), allowed, "{}", verdict.text());
+    assert_eq!(verdict.text().contains("Warning: "), !warning.is_empty());
+    assert!(verdict.text().contains(warning));
+}
+
+#[rstest]
+#[case::group("{group: lock, action: Warn}", "spec.rules[0].group: group lock (plan-cancel")]
+#[case::bare_off("{group: freeze, action: Allow}", "spec.rules[0].action: \"Allow\" is no action")]
+fn settings_that_do_not_hold_are_errors(#[case] rule: &str, #[case] text: &str) {
+    let folder = folder();
+    fs::write(folder.path().join("interlock.yaml"), interlock(rule)).unwrap();
+    let line = "-f ./new.yaml --objects ./objects --interlock ./interlock.yaml";
+    let error = format!("{:#}", check(&folder, line).err().unwrap());
+    assert!(error.contains(text), "{error}");
 }
 
 #[rstest]
