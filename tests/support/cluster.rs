@@ -7,7 +7,7 @@ use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
 use super::testbed::{BIN, Ready, Testbed};
-use super::{Client, Namespace, announce, wait_until};
+use super::{Client, Namespace, skipped, wait_until};
 
 /// A control plane and its users.
 pub struct Cluster {
@@ -62,8 +62,8 @@ impl Cluster {
         match &self.ground {
             Ground::Testbed(testbed) => Some(testbed),
             Ground::Existing { .. } => {
-                announce(
-                    "skipped: this test stops components of the control plane, and an existing cluster is not ours to stop",
+                skipped(
+                    "it stops components of the control plane, and an existing cluster is not ours to stop",
                 );
                 None
             }
@@ -83,7 +83,7 @@ impl Cluster {
     pub fn has_workloads(&self) -> bool {
         let has = self.ready().is_none_or(|ready| ready.workloads);
         if !has {
-            announce("skipped: this control plane has no controller manager, scheduler and kwok");
+            skipped("this control plane has no controller manager, scheduler and kwok");
         }
         has
     }

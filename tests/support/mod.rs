@@ -79,6 +79,12 @@ pub fn announce(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
+/// Says which test is left out, and why.
+pub fn skipped(why: &str) {
+    let thread = std::thread::current();
+    announce(&format!("skipped: {}: {why}", thread.name().unwrap_or("a test")));
+}
+
 /// A short random suffix for names.
 pub fn suffix() -> String {
     uuid::Uuid::new_v4().simple().to_string()[..6].to_owned()
