@@ -19,7 +19,9 @@ mod lock;
 mod mutators;
 mod printed;
 mod quiet;
+mod same_plan;
 mod versions;
+mod writes;
 
 const CAP: Duration = Duration::from_secs(60);
 
@@ -56,13 +58,25 @@ fn policies_alone() -> &'static Cluster {
     &OWN.0
 }
 
-/// Which layers guard.
+/// The control plane where a change that triggers the running plan restarts it.
+fn same_plan() -> &'static Cluster {
+    static OWN: LazyLock<(Cluster, Interlock)> = LazyLock::new(|| {
+        let cluster = Cluster::own(&[]);
+        let process = Interlock::install(&cluster, &["--freeze=same-plan"]);
+        (cluster, process)
+    });
+    &OWN.0
+}
+
+/// Which layers guard, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Layers {
     /// Webhook and policies.
     Both,
     /// The policies, with the webhook configurations deleted.
     Policies,
+    /// Webhook and policies, under `--freeze=same-plan`.
+    SamePlan,
 }
 
 impl Layers {
@@ -70,6 +84,7 @@ impl Layers {
         match self {
             Self::Both => Interlock::shared().0,
             Self::Policies => policies_alone(),
+            Self::SamePlan => same_plan(),
         }
     }
 }
@@ -91,7 +106,7 @@ impl Ground {
     /// One with a running Instance `demo` that tests share while they run at the same time, and
     /// that Instance: for what is refused.
     fn frozen(layers: Layers) -> (Arc<Self>, Value) {
-        static SHARED: [Mutex<Weak<Ground>>; 2] = [Mutex::new(Weak::new()), Mutex::new(Weak::new())];
+        static SHARED: [Mutex<Weak<Ground>>; 3] = [const { Mutex::new(Weak::new()) }; 3];
         let mut shared = SHARED[layers as usize].lock().unwrap_or_else(PoisonError::into_inner);
         let ground = shared.upgrade().unwrap_or_else(|| {
             let ground = Arc::new(Self::new(layers, "frozen"));

@@ -1,45 +1,10 @@
 //! Every verb that can change the spec of a locked Instance.
 
 use rstest::rstest;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Client, Ground, Layers, edited, essence, manifest, rule};
-use crate::support::client::Answer;
-
-/// A write by one verb: of this object as it is, with these parameters.
-type Write = fn(&Client, &str, &Value, &Value) -> Answer;
-
-fn put(user: &Client, path: &str, found: &Value, parameters: &Value) -> Answer {
-    user.put(path, &edited(found.clone(), |o| o["spec"]["parameters"] = parameters.clone()))
-}
-
-/// As a client that knows nothing of ours sends it.
-fn put_of_a_manifest(user: &Client, path: &str, found: &Value, parameters: &Value) -> Answer {
-    let mut object = manifest(found);
-    object["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"].clone();
-    object["spec"]["parameters"] = parameters.clone();
-    user.put(path, &object)
-}
-
-fn json_patch(user: &Client, path: &str, _: &Value, parameters: &Value) -> Answer {
-    user.json_patch(path, &json!([{"op": "replace", "path": "/spec/parameters", "value": parameters}]))
-}
-
-fn merge_patch(user: &Client, path: &str, found: &Value, parameters: &Value) -> Answer {
-    let mut patch = parameters.clone();
-    for gone in found["spec"]["parameters"].as_object().unwrap().keys() {
-        if parameters.get(gone).is_none() {
-            patch[gone] = Value::Null;
-        }
-    }
-    user.merge_patch(path, &json!({"spec": {"parameters": patch}}))
-}
-
-fn forced_apply(user: &Client, path: &str, found: &Value, parameters: &Value) -> Answer {
-    let mut object = manifest(found);
-    object["spec"]["parameters"] = parameters.clone();
-    user.server_side_apply(&format!("{path}?fieldManager=other&force=true"), &object)
-}
+use super::writes::{WRITES, Write, forced_apply, json_patch, merge_patch, put, put_of_a_manifest};
+use super::{Ground, Layers, essence, manifest, rule};
 
 #[rstest]
 #[case::put_is_refused("put", put)]
@@ -103,7 +68,7 @@ fn an_unchanged_manifest_is_admitted_by_every_verb_and_cancels_nothing() {
     let before = ground.running("demo");
     let path = ground.path("demo");
     let values = before["spec"]["parameters"].clone();
-    for write in [put, put_of_a_manifest, json_patch, merge_patch, forced_apply] {
+    for write in WRITES {
         let found = ground.get("demo");
         let answer = write(&ground.user, &path, &found, &values);
         assert_eq!(answer.code, 200, "{answer}");

@@ -55,7 +55,7 @@ fn plan_execution_set_to_null_is_refused_by_the_policies_alone() {
 /// On an idle Instance a plan may be named, and nothing else be pretended.
 #[rstest]
 fn a_forged_execution_of_an_idle_instance_is_refused(
-    #[values(Layers::Both, Layers::Policies)] layers: Layers,
+    #[values(Layers::Both, Layers::Policies, Layers::SamePlan)] layers: Layers,
 ) {
     let ground = Ground::new(layers, "forged");
     let before = ground.idle("demo");
@@ -75,7 +75,7 @@ fn a_forged_execution_of_an_idle_instance_is_refused(
     let answer = ground.user.merge_patch(&path, &used);
     match layers {
         // The uid is ours to give: the trigger holds, under a new one.
-        Layers::Both => {
+        Layers::Both | Layers::SamePlan => {
             let made = answer.ok();
             assert_ne!(made["spec"]["planExecution"]["uid"], *run, "{made:#}");
         }
@@ -85,7 +85,7 @@ fn a_forged_execution_of_an_idle_instance_is_refused(
 
 /// RBAC lets this user write the status, and nothing but ours stops a forged COMPLETE.
 #[rstest]
-fn a_forged_status_is_refused(#[values(Layers::Both, Layers::Policies)] layers: Layers) {
+fn a_forged_status_is_refused(#[values(Layers::Both, Layers::Policies, Layers::SamePlan)] layers: Layers) {
     let (ground, before) = Ground::frozen(layers);
     let rules = json!([{"apiGroups": ["kudo.dev"], "resources": ["instances", "instances/status"],
         "verbs": ["get", "patch", "update"]}]);
@@ -130,7 +130,7 @@ fn a_forged_status_is_refused(#[values(Layers::Both, Layers::Policies)] layers: 
 /// Only the finalizer is touched: the webhook is not even asked, the policy says no.
 #[rstest]
 fn our_finalizer_stripped_from_a_locked_instance_is_refused(
-    #[values(Layers::Both, Layers::Policies)] layers: Layers,
+    #[values(Layers::Both, Layers::Policies, Layers::SamePlan)] layers: Layers,
 ) {
     let ground = Ground::new(layers, "finalizer");
     let before = ground.running("demo");
