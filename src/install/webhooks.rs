@@ -64,12 +64,30 @@ pub(super) fn cel_string(text: &str) -> String {
     out
 }
 
+const NOT_OURSELVES: &str = "not-the-controller";
+const IS_NOT: &str = "request.userInfo.username != ";
+
 /// Skips the user of the process, and nobody else: an exact match of the whole name.
 pub(super) fn not_ourselves(options: &Options) -> MatchCondition {
     MatchCondition {
-        name: "not-the-controller".to_owned(),
-        expression: format!("request.userInfo.username != {}", cel_string(&options.controller_user())),
+        name: NOT_OURSELVES.to_owned(),
+        expression: format!("{IS_NOT}{}", cel_string(&options.controller_user())),
     }
+}
+
+/// The user that an installed webhook configuration skips, read back from its match conditions.
+pub fn bookkeeper_of(configuration: &Value) -> Option<String> {
+    let webhooks = configuration["webhooks"].as_array()?.iter();
+    let mut conditions = webhooks.filter_map(|webhook| webhook["matchConditions"].as_array()).flatten();
+    let ours = conditions.find(|condition| condition["name"] == NOT_OURSELVES)?;
+    let quoted = ours["expression"].as_str()?.strip_prefix(IS_NOT)?;
+    let text = quoted.strip_prefix('\'')?.strip_suffix('\'')?;
+    let mut user = String::with_capacity(text.len());
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        user.extend(if letter == '\\' { letters.next() } else { Some(letter) });
+    }
+    Some(user)
 }
 
 fn condition(name: &str, expression: &str) -> MatchCondition {
@@ -212,6 +230,17 @@ mod tests {
 
     fn entries(options: &Options) -> Vec<Value> {
         all(options).iter().flat_map(|c| c["webhooks"].as_array().cloned().unwrap_or_default()).collect()
+    }
+
+    #[rstest]
+    #[case("system:serviceaccount:interlock-system:interlock")]
+    #[case("o'brien\\x")]
+    fn the_user_that_is_skipped_can_be_read_back(#[case] user: &str) {
+        let options = Options { controller_user: Some(user.to_owned()), ..Options::default() };
+        for configuration in all(&options) {
+            assert_eq!(bookkeeper_of(&configuration).as_deref(), Some(user));
+        }
+        assert_eq!(bookkeeper_of(&json!({"webhooks": []})), None);
     }
 
     /// The process needs Pods, Secrets, Leases, Nodes and reviews to start, and none of ours.

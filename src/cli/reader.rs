@@ -1,0 +1,138 @@
+//! Reading objects with the caller's rights: what cannot be seen is never taken for absent.
+
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use kube::api::{Api, DynamicObject, ListParams, TypeMeta};
+use kube::core::PartialObjectMeta;
+use kube::{Client, Error};
+use serde_json::{Value, json};
+
+use super::served::Resource;
+
+/// How many objects are asked for at a time.
+const PAGE: u32 = 500;
+
+/// What became of a look at one object.
+#[derive(Clone, Debug)]
+pub(super) enum Found {
+    /// It is there.
+    There(Arc<Value>),
+    /// The API server says that it is not there.
+    Missing,
+    /// Nobody can tell, for this reason.
+    Unknown(String),
+}
+
+/// What a list is asked for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Selection<'a> {
+    /// One namespace; `None` for all.
+    pub(super) namespace: Option<&'a str>,
+    /// Label selector.
+    pub(super) labels: Option<&'a str>,
+    /// Field selector.
+    pub(super) fields: Option<&'a str>,
+    /// Nothing but the metadata.
+    pub(super) metadata_only: bool,
+}
+
+/// One object.
+pub(super) async fn get(client: &Client, resource: &Resource, namespace: &str, name: &str) -> Found {
+    let selection = Selection { namespace: Some(namespace), ..Selection::default() };
+    match api(client, resource, &selection).get(name).await {
+        Ok(object) => match to_value(object, resource) {
+            Ok(value) => Found::There(Arc::new(value)),
+            Err(error) => Found::Unknown(error.to_string()),
+        },
+        Err(error) if code(&error) == Some(404) => Found::Missing,
+        Err(error) => Found::Unknown(said(&error)),
+    }
+}
+
+/// All objects of a selection; the whole list or an error, never a part of it.
+pub(super) async fn list(
+    client: &Client,
+    resource: &Resource,
+    selection: &Selection<'_>,
+) -> Result<Vec<Value>, Error> {
+    match pages(client, resource, selection, Some(PAGE)).await {
+        // The list took longer than the API server keeps its versions.
+        Err(error) if code(&error) == Some(410) => pages(client, resource, selection, None).await,
+        other => other,
+    }
+}
+
+async fn pages(
+    client: &Client,
+    resource: &Resource,
+    selection: &Selection<'_>,
+    page: Option<u32>,
+) -> Result<Vec<Value>, Error> {
+    let api = api(client, resource, selection);
+    let mut wanted = ListParams {
+        label_selector: selection.labels.map(str::to_owned),
+        field_selector: selection.fields.map(str::to_owned),
+        limit: page,
+        ..ListParams::default()
+    };
+    let mut all = Vec::new();
+    loop {
+        let (objects, next) = page_of(&api, &wanted, selection.metadata_only).await?;
+        for object in objects {
+            all.push(to_value(object, resource).map_err(Error::SerdeError)?);
+        }
+        wanted.continue_token = next.filter(|token| !token.is_empty());
+        if wanted.continue_token.is_none() {
+            return Ok(all);
+        }
+    }
+}
+
+async fn page_of(
+    api: &Api<DynamicObject>,
+    wanted: &ListParams,
+    metadata_only: bool,
+) -> Result<(Vec<DynamicObject>, Option<String>), Error> {
+    if !metadata_only {
+        let list = api.list(wanted).await?;
+        return Ok((list.items, list.metadata.continue_));
+    }
+    let list = api.list_metadata(wanted).await?;
+    let bare = |found: PartialObjectMeta<DynamicObject>| DynamicObject {
+        types: None,
+        metadata: found.metadata,
+        data: json!({}),
+    };
+    Ok((list.items.into_iter().map(bare).collect(), list.metadata.continue_))
+}
+
+fn api(client: &Client, resource: &Resource, selection: &Selection<'_>) -> Api<DynamicObject> {
+    match selection.namespace.filter(|_| resource.namespaced) {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource.api),
+        None => Api::all_with(client.clone(), &resource.api),
+    }
+}
+
+fn to_value(mut object: DynamicObject, resource: &Resource) -> Result<Value, serde_json::Error> {
+    // Items of lists carry no kind.
+    object.types =
+        Some(TypeMeta { api_version: resource.api.api_version.clone(), kind: resource.api.kind.clone() });
+    serde_json::to_value(object)
+}
+
+/// The status code of an answer that is an error.
+pub(super) fn code(error: &Error) -> Option<u16> {
+    match error {
+        Error::Api(status) => Some(status.code),
+        _ => None,
+    }
+}
+
+/// The server's own words, without the ones around them.
+pub(super) fn said(error: &Error) -> String {
+    match error {
+        Error::Api(status) => status.message.clone(),
+        other => format!("{:#}", anyhow!("{other}")),
+    }
+}

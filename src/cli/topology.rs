@@ -1,0 +1,120 @@
+//! `interlock topology`: the objects that Interlock cares about and how they hang together, as
+//! the caller may see them.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::json;
+
+use self::sight::Sight;
+use super::served::{Named, Served};
+use super::target::{TargetFlags, block_on};
+use crate::topology::kinds;
+use crate::topology::{GroupKind, Id, table};
+
+mod sight;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people.
+    Tree,
+    /// For Graphviz: pipe it into `dot -Tsvg`.
+    Dot,
+    /// For programs.
+    Json,
+}
+
+/// Flags of `interlock topology`.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    other: Option<Other>,
+    #[command(flatten)]
+    print: PrintFlags,
+}
+
+#[derive(Debug, Subcommand)]
+enum Other {
+    /// Prints which event of which kind concerns whom; needs no cluster.
+    Events,
+}
+
+#[derive(Args, Debug)]
+struct PrintFlags {
+    /// Print only this object with all that is above and below it.
+    #[arg(long, value_name = "KIND/NAMESPACE/NAME")]
+    root: Option<String>,
+    /// Form of the output.
+    #[arg(long, short, value_enum, default_value = "tree")]
+    output: Output,
+    #[command(flatten)]
+    target: TargetFlags,
+}
+
+/// Does what was asked for.
+pub fn main(arguments: Arguments) -> ExitCode {
+    match arguments.other {
+        Some(Other::Events) => {
+            let all = kinds::DECLARED.iter().copied().chain([&kinds::MADE]);
+            super::exit(print(&table::text(all)))
+        }
+        None => block_on(run(arguments.print)),
+    }
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    std::io::stdout().write_all(text.as_bytes()).context("standard output")
+}
+
+async fn run(flags: PrintFlags) -> anyhow::Result<()> {
+    let root = flags.root.as_deref().map(|root| Named::parse(&[root])).transpose();
+    let root = root.map_err(|why| anyhow::anyhow!("--root {why}"))?;
+    let (client, home) = flags.target.connect().await?;
+    let served = Served::ask(&client).await?;
+    let root = root.map(|root| id_of(&root, &served, &home)).transpose()?;
+    let sight = Sight::look(&client, &served, flags.target.namespace.as_deref(), &home).await;
+    for line in sight.unseen() {
+        eprintln!("{line}");
+    }
+    let picture = match &root {
+        None => sight.graph.picture(),
+        Some(root) => match sight.graph.picture_of(root) {
+            Some(picture) => picture,
+            None => bail!(
+                "{root} is not among the objects that can be seen, and none of them refers to it{}",
+                if sight.is_whole() { "" } else { "; what could not be seen is named above" }
+            ),
+        },
+    };
+    print(&match flags.output {
+        Output::Tree => picture.tree(),
+        Output::Dot => picture.dot(),
+        Output::Json => {
+            let mut value = picture.json();
+            value["notSeen"] = json!(sight.not_seen());
+            format!("{value:#}\n")
+        }
+    })
+}
+
+/// The node that is meant; a declared kind has one also while it is not served.
+fn id_of(named: &Named, served: &Served, home: &str) -> anyhow::Result<Id> {
+    let (name, section) = named.name.split_once('#').unwrap_or((&named.name, ""));
+    let given = named.namespace.as_deref();
+    let (kind, namespace) = match served.find(&named.kind) {
+        Ok(found) => {
+            let namespace = if found.namespaced { given.unwrap_or(home) } else { "" };
+            (GroupKind::new(&found.api.group, &found.api.kind), namespace)
+        }
+        Err(error) => {
+            let is = |text: String| text.eq_ignore_ascii_case(&named.kind);
+            let mut declared = kinds::DECLARED.iter().map(|kind| kind.name);
+            let found = declared.find(|name| is(name.kind.to_owned()) || is(name.to_string()));
+            (found.ok_or(error)?.into(), given.unwrap_or_default())
+        }
+    };
+    Ok(Id::new(kind, namespace, name).section(section))
+}

@@ -1,0 +1,195 @@
+//! The cluster's objects, as far as the caller may list them, in a graph.
+
+use futures::stream::{self, StreamExt as _};
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::api::meta;
+use crate::cli::reader::{self, Found, Selection};
+use crate::cli::served::{Resource, Served};
+use crate::topology::kinds;
+use crate::topology::{Change, Epoch, Graph};
+
+/// Lists under way at the same time.
+const CONCURRENCY: usize = 8;
+
+/// Kinds that repeat what other objects say: by their labels they look as if a package made them.
+const ECHOES: [(&str, &str); 5] = [
+    ("", "Endpoints"),
+    ("", "Event"),
+    ("events.k8s.io", "Event"),
+    ("discovery.k8s.io", "EndpointSlice"),
+    ("metrics.k8s.io", "PodMetrics"),
+];
+
+/// Kinds of which nothing but the metadata is read: what they hold may be large or secret.
+const METADATA_ONLY: [(&str, &str); 2] = [("", "ConfigMap"), ("", "Secret")];
+
+/// What was seen and what was not.
+pub(super) struct Sight {
+    pub(super) graph: Graph,
+    /// Kinds of which nothing or only a part was seen, in order.
+    blind: Vec<Blind>,
+}
+
+/// A kind that was not seen, or not everywhere.
+struct Blind {
+    kind: String,
+    why: Why,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Why {
+    /// The API server does not serve it.
+    NotServed,
+    /// It may be listed in this namespace only.
+    OnlyIn(String),
+    /// It may not be listed.
+    Forbidden,
+    /// The server's words.
+    Failed(String),
+}
+
+impl Why {
+    fn text(&self) -> String {
+        match self {
+            Self::NotServed => "not served by this cluster".to_owned(),
+            Self::OnlyIn(namespace) => {
+                format!("seen in namespace {namespace} only, as you may not list all namespaces")
+            }
+            Self::Forbidden => "you may not list it".to_owned(),
+            Self::Failed(why) => why.clone(),
+        }
+    }
+}
+
+/// What came of listing a kind.
+enum Listed {
+    /// Of these namespaces (all where it is empty): everything.
+    All(String, Vec<Value>),
+    /// Single objects.
+    Single(Vec<Value>),
+    Nothing,
+}
+
+/// How far the caller looks.
+#[derive(Clone, Copy)]
+struct Horizon<'a> {
+    /// The namespace that was asked for; `None` for all.
+    asked: Option<&'a str>,
+    /// The namespace that is left where all may not be listed.
+    home: &'a str,
+}
+
+impl Sight {
+    /// Lists all declared kinds, and of every other kind what packages made.
+    pub(super) async fn look(client: &Client, served: &Served, asked: Option<&str>, home: &str) -> Self {
+        let horizon = Horizon { asked, home };
+        let mut sight = Self { graph: kinds::graph(), blind: Vec::new() };
+        let declared = kinds::DECLARED.iter().map(|kind| kind.name);
+        for kind in declared.clone().filter(|kind| served.of(kind.group, kind.kind).is_none()) {
+            sight.blind.push(Blind { kind: kind.to_string(), why: Why::NotServed });
+        }
+        let chosen = served.all().filter(|resource| {
+            let name = (resource.api.group.as_str(), resource.api.kind.as_str());
+            resource.listable && !ECHOES.contains(&name)
+        });
+        let lists = chosen.map(|resource| async move {
+            let (listed, why) = list(client, resource, horizon).await;
+            (resource, listed, why)
+        });
+        let mut lists = stream::iter(lists).buffered(CONCURRENCY);
+        while let Some((resource, listed, why)) = lists.next().await {
+            sight.blind.extend(why.map(|why| Blind { kind: resource.name(), why }));
+            sight.feed(resource, &listed);
+        }
+        sight.blind.sort_by(|a, b| a.kind.cmp(&b.kind));
+        sight
+    }
+
+    fn feed(&mut self, resource: &Resource, listed: &Listed) {
+        let (namespace, objects) = match listed {
+            Listed::All(namespace, objects) => (Some(namespace), objects),
+            Listed::Single(objects) => (None, objects),
+            Listed::Nothing => return,
+        };
+        let known = self.graph.find_kind(&resource.api.group, &resource.api.kind).is_some();
+        if objects.is_empty() && !known {
+            return;
+        }
+        let kind = self.graph.kind(&resource.api.group, &resource.api.kind);
+        let epoch = Epoch::default();
+        let _ = self.graph.kind_available(kind, epoch);
+        if let Some(namespace) = namespace {
+            self.graph.apply(kind, epoch, Change::Listing(namespace));
+        }
+        for object in objects {
+            self.graph.apply(kind, epoch, Change::Listed(object));
+        }
+        if let Some(namespace) = namespace {
+            self.graph.apply(kind, epoch, Change::Synced(namespace));
+        }
+    }
+
+    /// Whether every kind was seen everywhere.
+    pub(super) fn is_whole(&self) -> bool {
+        self.blind.is_empty()
+    }
+
+    /// What was not seen, for people: a line for each reason.
+    pub(super) fn unseen(&self) -> Vec<String> {
+        let mut reasons: Vec<&Why> = self.blind.iter().map(|blind| &blind.why).collect();
+        reasons.sort();
+        reasons.dedup();
+        let of = |why: &Why| {
+            let kinds = self.blind.iter().filter(|blind| blind.why == *why);
+            kinds.map(|blind| blind.kind.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        reasons.into_iter().map(|why| format!("not seen ({}): {}", why.text(), of(why))).collect()
+    }
+
+    /// What was not seen, for programs.
+    pub(super) fn not_seen(&self) -> Vec<Value> {
+        self.blind.iter().map(|blind| json!({ "kind": blind.kind, "why": blind.why.text() })).collect()
+    }
+}
+
+async fn list(client: &Client, resource: &Resource, horizon: Horizon<'_>) -> (Listed, Option<Why>) {
+    let name = (resource.api.group.as_str(), resource.api.kind.as_str());
+    let declared = kinds::DECLARED.iter().any(|kind| (kind.name.group, kind.name.kind) == name);
+    let heritage = format!("{}={}", meta::HERITAGE, meta::HERITAGE_VALUE);
+    let is_namespace = name == (kinds::NAMESPACE.group, kinds::NAMESPACE.kind);
+    let ask = async |namespace: Option<&str>| {
+        let labels = (!declared).then_some(heritage.as_str());
+        let metadata_only = METADATA_ONLY.contains(&name);
+        let selection = Selection { namespace, labels, fields: None, metadata_only };
+        reader::list(client, resource, &selection).await
+    };
+    let one_namespace = async |name: &str| match reader::get(client, resource, "", name).await {
+        Found::There(namespace) => Listed::Single(vec![(*namespace).clone()]),
+        Found::Missing | Found::Unknown(_) => Listed::Nothing,
+    };
+    if let (true, Some(asked)) = (is_namespace, horizon.asked) {
+        return (one_namespace(asked).await, None);
+    }
+    let asked = horizon.asked.filter(|_| resource.namespaced);
+    let error = match ask(asked).await {
+        Ok(objects) => return (Listed::All(asked.unwrap_or_default().to_owned(), objects), None),
+        Err(error) => error,
+    };
+    if reader::code(&error) != Some(403) {
+        return (Listed::Nothing, Some(Why::Failed(reader::said(&error))));
+    }
+    let home = horizon.home;
+    if is_namespace {
+        return (one_namespace(home).await, Some(Why::OnlyIn(home.to_owned())));
+    }
+    if resource.namespaced && asked.is_none() {
+        match ask(Some(home)).await {
+            Ok(objects) => return (Listed::All(home.to_owned(), objects), Some(Why::OnlyIn(home.to_owned()))),
+            Err(error) if reader::code(&error) == Some(403) => {}
+            Err(error) => return (Listed::Nothing, Some(Why::Failed(reader::said(&error)))),
+        }
+    }
+    (Listed::Nothing, Some(Why::Forbidden))
+}

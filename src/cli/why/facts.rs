@@ -1,0 +1,253 @@
+//! What is read to tell why an object is as it is: the object, what it refers to, who made it, and
+//! the Events about both.
+
+use std::sync::Arc;
+
+use kube::Client;
+use serde_json::Value;
+
+use crate::api::meta;
+use crate::api::object::{Gvk, annotation, meta_str};
+use crate::cli::reader::{self, Found, Selection};
+use crate::cli::served::{Resource, Served};
+use crate::topology::declare::{Family, Holder, Kind, Link, Ref};
+use crate::topology::{KindName, kinds};
+
+/// Owners of owners that are followed: an Instance, a Deployment, a ReplicaSet, a Pod and spare.
+const GENERATIONS: usize = 8;
+
+/// Everything that was read.
+pub(super) struct Facts {
+    pub(super) object: Arc<Value>,
+    /// What it refers to, in the order of its declaration.
+    pub(super) references: Vec<Reference>,
+    /// Who made it, then who made that one, up to the Instance if one did.
+    pub(super) makers: Vec<Maker>,
+    /// The OperatorVersion that the Instance refers to.
+    pub(super) package: Option<Arc<Value>>,
+    /// Events about the object and its Instance; the error where they may not be listed.
+    pub(super) events: Result<Vec<Value>, String>,
+    /// The user that keeps Interlock's books; the error where that may not be read.
+    pub(super) bookkeeper: Result<String, String>,
+}
+
+/// Something that an object refers to.
+pub(super) struct Reference {
+    /// Name of the link.
+    pub(super) link: &'static str,
+    /// Kind with its group.
+    pub(super) kind: String,
+    /// Namespace, empty for cluster-scoped objects.
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) found: Found,
+}
+
+/// An owner.
+pub(super) struct Maker {
+    pub(super) kind: String,
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) found: Found,
+}
+
+impl Facts {
+    /// The Instance that it is or that made it.
+    pub(super) fn instance(&self) -> Option<&Value> {
+        if is_instance(&self.object) {
+            return Some(&self.object);
+        }
+        let found = self.makers.iter().find_map(|maker| match &maker.found {
+            Found::There(object) if is_instance(object) => Some(object),
+            _ => None,
+        });
+        found.map(|object| &**object)
+    }
+}
+
+/// Whether an object is an Instance.
+pub(super) fn is_instance(object: &Value) -> bool {
+    Gvk::of(object).is_some_and(|gvk| gvk.group == meta::KUDO_GROUP && gvk.kind == "Instance")
+}
+
+/// Who reads.
+pub(super) struct Reading<'a> {
+    pub(super) client: &'a Client,
+    pub(super) served: &'a Served,
+}
+
+impl Reading<'_> {
+    /// Reads everything about an object that is there.
+    pub(super) async fn gather(&self, object: Arc<Value>) -> Facts {
+        let (references, makers) = tokio::join!(self.references(&object), self.makers(&object));
+        let mut facts = Facts {
+            object,
+            references,
+            makers,
+            package: None,
+            events: Ok(Vec::new()),
+            bookkeeper: Err(String::new()),
+        };
+        let (package, events, bookkeeper) =
+            tokio::join!(self.package(&facts), self.events(&facts), self.bookkeeper());
+        (facts.package, facts.events, facts.bookkeeper) = (package, events, bookkeeper);
+        facts
+    }
+
+    async fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Found {
+        match self.served.of(group, kind) {
+            Some(resource) => reader::get(self.client, resource, namespace, name).await,
+            None => Found::Unknown("the API server does not serve its kind".to_owned()),
+        }
+    }
+
+    async fn references(&self, object: &Value) -> Vec<Reference> {
+        let Some(gvk) = Gvk::of(object) else { return Vec::new() };
+        let mut found = Vec::new();
+        for (link, kind, to) in declared_references(&gvk, object) {
+            let Ref::Named { namespace, name, .. } = to else { continue };
+            let seen = self.get(kind.group, kind.kind, &namespace, &name).await;
+            found.push(Reference { link: link.name, kind: kind.to_string(), namespace, name, found: seen });
+        }
+        found
+    }
+
+    /// Follows owner references; then the label, as cluster-scoped objects cannot have an owner.
+    async fn makers(&self, object: &Arc<Value>) -> Vec<Maker> {
+        let mut makers = Vec::new();
+        let mut below = object.clone();
+        while makers.len() < GENERATIONS && !is_instance(&below) {
+            let Some(maker) = self.maker(&below).await else { break };
+            let next = match &maker.found {
+                Found::There(object) => Some(object.clone()),
+                Found::Missing | Found::Unknown(_) => None,
+            };
+            makers.push(maker);
+            let Some(next) = next else { break };
+            below = next;
+        }
+        makers
+    }
+
+    async fn maker(&self, object: &Value) -> Option<Maker> {
+        let namespace = meta_str(object, "namespace").unwrap_or_default();
+        let owners = object["metadata"]["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
+        let owner = owners.iter().find(|owner| owner["controller"] == true).or(owners.first());
+        let Some(owner) = owner else { return self.maker_by_label(object).await };
+        let word = |field: &str| owner[field].as_str().unwrap_or_default();
+        let gvk = Gvk::new(word("apiVersion"), word("kind"));
+        let mut found = self.get(&gvk.group, &gvk.kind, namespace, word("name")).await;
+        if let Found::There(other) = &found
+            && meta_str(other, "uid") != owner["uid"].as_str()
+        {
+            found = Found::Missing;
+        }
+        let namespaced = self.served.of(&gvk.group, &gvk.kind).is_none_or(|resource| resource.namespaced);
+        let namespace = if namespaced { namespace } else { "" };
+        Some(Maker {
+            kind: name_of(&gvk.group, &gvk.kind),
+            namespace: namespace.to_owned(),
+            name: word("name").to_owned(),
+            found,
+        })
+    }
+
+    async fn maker_by_label(&self, object: &Value) -> Option<Maker> {
+        let labels = &object["metadata"]["labels"];
+        let (uid, name) = (labels[meta::INSTANCE_UID].as_str()?, labels[meta::INSTANCE].as_str());
+        let resource = self.served.of(meta::KUDO_GROUP, "Instance")?;
+        let (namespace, found) = match reader::list(self.client, resource, &Selection::default()).await {
+            Ok(all) => {
+                let found = all.into_iter().find(|instance| meta_str(instance, "uid") == Some(uid));
+                let namespace = found.as_ref().and_then(|instance| meta_str(instance, "namespace"));
+                let namespace = namespace.unwrap_or_default().to_owned();
+                (namespace, found.map_or(Found::Missing, |instance| Found::There(Arc::new(instance))))
+            }
+            Err(error) => (String::new(), Found::Unknown(reader::said(&error))),
+        };
+        let kind = name_of(meta::KUDO_GROUP, "Instance");
+        Some(Maker { kind, namespace, name: name.unwrap_or(uid).to_owned(), found })
+    }
+
+    async fn package(&self, facts: &Facts) -> Option<Arc<Value>> {
+        let instance = facts.instance()?;
+        let reference = &instance["spec"]["operatorVersion"];
+        let namespace = reference["namespace"].as_str().filter(|namespace| !namespace.is_empty());
+        let namespace = namespace.or(meta_str(instance, "namespace"))?;
+        match self.get(meta::KUDO_GROUP, "OperatorVersion", namespace, reference["name"].as_str()?).await {
+            Found::There(package) => Some(package),
+            Found::Missing | Found::Unknown(_) => None,
+        }
+    }
+
+    async fn events(&self, facts: &Facts) -> Result<Vec<Value>, String> {
+        let Some(resource) = self.served.of("events.k8s.io", "Event") else {
+            return Err("the API server does not serve events.k8s.io".to_owned());
+        };
+        let mut events = self.events_about(resource, &facts.object).await?;
+        if let Some(instance) = facts.instance().filter(|_| !is_instance(&facts.object)) {
+            events.extend(self.events_about(resource, instance).await?);
+        }
+        Ok(events)
+    }
+
+    async fn events_about(&self, resource: &Resource, object: &Value) -> Result<Vec<Value>, String> {
+        let of = |field| meta_str(object, field).unwrap_or_default();
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let fields =
+            format!("regarding.kind={kind},regarding.name={},regarding.uid={}", of("name"), of("uid"));
+        // Events about cluster-scoped objects are kept in the namespace default.
+        let namespace = Some(of("namespace")).filter(|namespace| !namespace.is_empty()).unwrap_or("default");
+        let selection =
+            Selection { namespace: Some(namespace), fields: Some(&fields), ..Selection::default() };
+        reader::list(self.client, resource, &selection).await.map_err(|error| reader::said(&error))
+    }
+
+    /// The user that admission skips, as the installed webhook names it.
+    async fn bookkeeper(&self) -> Result<String, String> {
+        let (group, kind) = ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration");
+        match self.get(group, kind, "", meta::install::WEBHOOK_CONFIGURATION).await {
+            Found::There(configuration) => crate::install::webhooks::bookkeeper_of(&configuration)
+                .ok_or_else(|| "the installed webhook names no user".to_owned()),
+            Found::Missing => Err("Interlock is not installed in this cluster".to_owned()),
+            Found::Unknown(why) => Err(why),
+        }
+    }
+}
+
+/// What a kind's declaration says that an object needs, or that traffic comes or goes by.
+fn declared_references(gvk: &Gvk, object: &Value) -> Vec<(&'static Link, KindName, Ref)> {
+    let is = |kind: &&&'static Kind| kind.name.group == gvk.group && kind.name.kind == gvk.kind;
+    let Some(declared) = kinds::DECLARED.iter().find(is) else { return Vec::new() };
+    let namespace = meta_str(object, "namespace").unwrap_or_default();
+    let whole = Holder { object, part: object, namespace };
+    let mut found = Vec::new();
+    let mut read = |links: &'static [Link], holder: &Holder<'_>| {
+        for link in links.iter().filter(|link| link.family != Family::Owns) {
+            let Some(kind) = link.kind else { continue };
+            for to in (link.read)(holder) {
+                if !found.iter().any(|(_, known, other)| *known == kind && *other == to) {
+                    found.push((link, kind, to));
+                }
+            }
+        }
+    };
+    read(declared.links, &whole);
+    if let Some(sections) = &declared.sections {
+        for (_, part) in (sections.read)(object) {
+            read(sections.links, &Holder { part, ..whole });
+        }
+    }
+    found
+}
+
+/// Kind and group as the graph writes them.
+pub(super) fn name_of(group: &str, kind: &str) -> String {
+    if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") }
+}
+
+/// The plan, phase and step that wrote an object last, as its annotations say.
+pub(super) fn written_by(object: &Value) -> Option<[&str; 3]> {
+    let of = |key| annotation(object, key).filter(|word| !word.is_empty());
+    Some([of(meta::PLAN)?, of(meta::PHASE)?, of(meta::STEP)?])
+}

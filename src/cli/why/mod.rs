@@ -1,0 +1,66 @@
+//! `interlock why`: what an object is, what it depends on, who acts on it, and what happened last.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::{Args, ValueEnum};
+
+use self::facts::Reading;
+use self::story::Story;
+use super::reader::{self, Found};
+use super::served::{Named, Served};
+use super::target::{TargetFlags, block_on};
+
+mod facts;
+mod story;
+mod text;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// Flags of `interlock why`.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// The object: KIND/NAMESPACE/NAME, KIND/NAME, or KIND NAME.
+    #[arg(value_name = "OBJECT", required = true, num_args = 1..=2)]
+    object: Vec<String>,
+    /// Form of the answer.
+    #[arg(long, short, value_enum, default_value = "text")]
+    output: Output,
+    #[command(flatten)]
+    target: TargetFlags,
+}
+
+/// Tells it.
+pub fn main(arguments: Arguments) -> ExitCode {
+    block_on(run(arguments))
+}
+
+async fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let words: Vec<&str> = arguments.object.iter().map(String::as_str).collect();
+    let named = Named::parse(&words).map_err(anyhow::Error::msg)?;
+    let (client, home) = arguments.target.connect().await?;
+    let served = Served::ask(&client).await?;
+    let resource = served.find(&named.kind)?;
+    let namespace = named.namespace.as_deref().unwrap_or(&home);
+    let (at, name) = (if resource.namespaced { namespace } else { "" }, &named.name);
+    let place = if at.is_empty() { name.clone() } else { format!("{at}/{name}") };
+    let object = match reader::get(&client, resource, at, name).await {
+        Found::There(object) => object,
+        Found::Missing => bail!("{} {place} does not exist", resource.api.kind),
+        Found::Unknown(why) => bail!("{} {place} cannot be read: {why}", resource.api.kind),
+    };
+    let facts = Reading { client: &client, served: &served }.gather(object).await;
+    let story = Story::of(&facts);
+    let text = match arguments.output {
+        Output::Text => text::text(&story),
+        Output::Json => format!("{:#}\n", serde_json::to_value(&story)?),
+    };
+    std::io::stdout().write_all(text.as_bytes()).context("standard output")
+}
