@@ -10,9 +10,13 @@ use crate::telemetry::build;
 
 pub mod check;
 pub mod package;
+mod reader;
 pub mod render;
 pub mod run;
+mod served;
 mod target;
+pub mod topology;
+pub mod why;
 
 /// Keeps changes to Kubernetes custom resources safe while they are being carried out.
 #[derive(Debug, Parser)]
@@ -33,6 +37,10 @@ enum Command {
     Package(Box<package::Arguments>),
     /// Decides as the webhook does, without a cluster: 0 allowed, 1 refused, 2 error.
     Check(Box<check::Arguments>),
+    /// Prints the objects that Interlock cares about, and how they hang together.
+    Topology(Box<topology::Arguments>),
+    /// Tells what an object is, what it depends on, who acts on it and what happened last.
+    Why(Box<why::Arguments>),
 }
 
 /// Reads the arguments and does what they ask. Exit codes: 0 done, 1 failed, 2 misused.
@@ -42,6 +50,8 @@ pub fn main() -> ExitCode {
         Command::Render(arguments) => render::main(*arguments),
         Command::Package(arguments) => package::main(*arguments),
         Command::Check(arguments) => check::main(*arguments),
+        Command::Topology(arguments) => topology::main(*arguments),
+        Command::Why(arguments) => why::main(*arguments),
     }
 }
 

@@ -47,7 +47,8 @@ impl Served {
 
     /// The first version of a kind is the preferred one.
     fn add(&mut self, group: &str, version: &str, found: APIResourceDiscovery) {
-        let (Some(plural), Some(kind)) = (found.resource, found.response_kind.and_then(|gvk| gvk.kind)) else {
+        let (Some(plural), Some(kind)) = (found.resource, found.response_kind.and_then(|gvk| gvk.kind))
+        else {
             return;
         };
         if self.resources.iter().any(|known| known.api.group == group && known.api.plural == plural) {

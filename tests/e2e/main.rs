@@ -19,5 +19,6 @@ mod plans;
 mod process;
 mod real_packages;
 mod requests;
+mod see;
 mod stamps;
 mod wire;

@@ -186,7 +186,9 @@ async fn list(client: &Client, resource: &Resource, horizon: Horizon<'_>) -> (Li
     }
     if resource.namespaced && asked.is_none() {
         match ask(Some(home)).await {
-            Ok(objects) => return (Listed::All(home.to_owned(), objects), Some(Why::OnlyIn(home.to_owned()))),
+            Ok(objects) => {
+                return (Listed::All(home.to_owned(), objects), Some(Why::OnlyIn(home.to_owned())));
+            }
             Err(error) if reader::code(&error) == Some(403) => {}
             Err(error) => return (Listed::Nothing, Some(Why::Failed(reader::said(&error)))),
         }

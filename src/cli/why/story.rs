@@ -110,7 +110,8 @@ impl Story {
         happened.truncate(TOLD);
         let unseen = |what: &str, why: &String| format!("{what}: {why}");
         let events = facts.events.as_ref().err().map(|why| unseen("Events", why));
-        let user = facts.bookkeeper.as_ref().err().map(|why| unseen("the user of Interlock", why));
+        let user = facts.bookkeeper.as_ref().err().filter(|_| facts.instance().is_some());
+        let user = user.map(|why| unseen("the user that Interlock works as", why));
         Self {
             object: named(&facts.object),
             is: what_it_is(facts),
@@ -170,7 +171,8 @@ fn read_instance(object: &Value) -> Option<Instance> {
 
 fn of_what_package(instance: &Instance, facts: &Facts) -> String {
     let reference = instance.spec.operator_version.clone().unwrap_or_default();
-    let spec = facts.package.as_ref().and_then(|package| OperatorVersionSpec::deserialize(&package["spec"]).ok());
+    let spec =
+        facts.package.as_ref().and_then(|package| OperatorVersionSpec::deserialize(&package["spec"]).ok());
     let Some(spec) = spec else {
         return format!("an Instance of OperatorVersion {}", reference.name());
     };
@@ -193,10 +195,18 @@ fn running(instance: &Instance) -> Vec<String> {
 fn open_steps(entry: &PlanStatus) -> Vec<String> {
     let phases = entry.phases.iter().flatten();
     let steps = phases.flat_map(|phase| phase.steps.iter().flatten().map(move |step| (phase, step)));
-    let open = steps.filter(|(_, step)| step.status.is_running() || step.status == ExecutionStatus::FatalError);
-    let line = |message: Option<&str>| message.map_or_else(String::new, |text| format!(": {}", one_line(text)));
+    let open =
+        steps.filter(|(_, step)| step.status.is_running() || step.status == ExecutionStatus::FatalError);
+    let line =
+        |message: Option<&str>| message.map_or_else(String::new, |text| format!(": {}", one_line(text)));
     open.map(|(phase, step)| {
-        format!("phase {}, step {} is {}{}", phase.name, step.name, step.status, line(step.message.as_deref()))
+        format!(
+            "phase {}, step {} is {}{}",
+            phase.name,
+            step.name,
+            step.status,
+            line(step.message.as_deref())
+        )
     })
     .collect()
 }
@@ -298,16 +308,21 @@ fn managers(object: &Value) -> Vec<Actor> {
 fn happenings(facts: &Facts) -> Vec<Happening> {
     let mut told = Vec::new();
     if let Some(instance) = facts.instance().and_then(read_instance) {
+        let whose = if facts::is_instance(&facts.object) {
+            String::new()
+        } else {
+            format!("Instance {}: ", instance.metadata.name.as_deref().unwrap_or_default())
+        };
         let annotations = instance.metadata.annotations.as_ref();
         let annotation = annotations.and_then(|all| all.get(meta::HISTORY)).map(String::as_str);
         for run in history::read(annotation) {
-            let ended = |at| Happening { at, what: format!("plan {} ended {}", run.plan, run.result) };
+            let ended = |at| Happening { at, what: format!("{whose}plan {} ended {}", run.plan, run.result) };
             told.extend(run.end.map(ended));
         }
         let conditions = instance.status.iter().flat_map(|status| &status.conditions);
         told.extend(conditions.map(|condition| Happening {
             at: condition.last_transition_time.0,
-            what: format!("{} became {} ({})", condition.type_, condition.status, condition.reason),
+            what: format!("{whose}{} became {} ({})", condition.type_, condition.status, condition.reason),
         }));
     }
     told.extend(facts.events.iter().flatten().filter_map(event));
@@ -337,3 +352,6 @@ fn event(event: &Value) -> Option<Happening> {
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
+
+#[cfg(test)]
+mod tests;

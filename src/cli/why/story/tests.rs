@@ -1,0 +1,172 @@
+use std::sync::Arc;
+
+use rstest::rstest;
+use serde_json::json;
+
+use super::*;
+use crate::cli::why::facts::{Maker, Reference};
+
+fn instance() -> Value {
+    json!({
+        "apiVersion": "kudo.dev/v1beta1", "kind": "Instance",
+        "metadata": {"name": "demo", "namespace": "ns", "uid": "u"},
+        "spec": {"operatorVersion": {"name": "web-1"}},
+        "status": {
+            "planStatus": {"deploy": {"name": "deploy", "uid": "r", "status": "ERROR", "phases": [
+                {"name": "main", "status": "ERROR", "steps": [
+                    {"name": "done", "status": "COMPLETE"},
+                    {"name": "app", "status": "ERROR", "message": "two\n lines"},
+                    {"name": "later", "status": "NEVER_RUN"},
+                ]},
+            ]}},
+            "conditions": [
+                condition("Ready", "False", "PlanInProgress", ""),
+                condition("PlanRunning", "True", "Running", "{\"for\": \"programs\"}"),
+                condition("Stalled", "True", "Error", "the server\nsays no"),
+                condition("SpecDrift", "False", "InSync", "no"),
+            ],
+        },
+    })
+}
+
+fn condition(type_: &str, status: &str, reason: &str, message: &str) -> Value {
+    json!({
+        "type": type_, "status": status, "reason": reason, "message": message,
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    })
+}
+
+fn package() -> Value {
+    json!({"spec": {
+        "operator": {"name": "web"}, "version": "1.0.0", "appVersion": "7",
+        "plans": {"deploy": {"phases": [{"name": "main", "steps": [{"name": "app", "tasks": ["apply"]}]}]}},
+    }})
+}
+
+fn child() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {
+            "name": "front", "namespace": "ns", "annotations": {
+                "kudo.dev/plan": "deploy", "kudo.dev/phase": "main", "kudo.dev/step": "app",
+                "kudo.dev/last-plan-execution-uid": "r",
+            },
+            "managedFields": [{"manager": "m", "subresource": "status", "time": "2026-01-01T00:00:00Z"}],
+        },
+    })
+}
+
+fn facts(object: Value) -> Facts {
+    Facts {
+        object: Arc::new(object),
+        references: Vec::new(),
+        makers: Vec::new(),
+        package: Some(Arc::new(package())),
+        events: Ok(Vec::new()),
+        bookkeeper: Ok("someone".to_owned()),
+    }
+}
+
+fn made_by(found: Found) -> Facts {
+    let maker = Maker {
+        kind: "Instance.kudo.dev".to_owned(),
+        namespace: "ns".to_owned(),
+        name: "demo".to_owned(),
+        found,
+    };
+    Facts { makers: vec![maker], ..facts(child()) }
+}
+
+#[test]
+fn an_instance_whose_plan_stalls() {
+    let story = Story::of(&facts(instance()));
+    assert_eq!(
+        story.is,
+        [
+            "an Instance of the package web 1.0.0, application 7",
+            "plan deploy is ERROR",
+            "phase main, step app is ERROR: two lines",
+            "Ready=False (PlanInProgress)",
+            "Stalled=True (Error): the server says no",
+        ]
+    );
+    assert_eq!(story.acted_on_by[0].who, "Interlock, as someone");
+    assert_eq!(story.unknown, Vec::<String>::new());
+}
+
+#[test]
+fn an_instance_whose_package_cannot_be_seen() {
+    let mut facts = facts(instance());
+    facts.package = None;
+    assert_eq!(Story::of(&facts).is[0], "an Instance of OperatorVersion web-1");
+}
+
+#[test]
+fn something_that_an_instance_made() {
+    let story = Story::of(&made_by(Found::There(Arc::new(instance()))));
+    assert_eq!(story.is[0], "made by Instance ns/demo");
+    let does: Vec<_> = story.acted_on_by.iter().map(|actor| actor.does.as_str()).collect();
+    assert_eq!(does[0], "wrote it last: plan deploy, phase main, step app, task apply (run r)");
+    assert_eq!(does.last(), Some(&"wrote the status at 2026-01-01T00:00:00Z"));
+    assert!(story.happened.iter().all(|happening| happening.what.starts_with("Instance demo: ")));
+}
+
+#[rstest]
+#[case::present(Found::There(Arc::new(json!({}))), Presence::Present, None)]
+#[case::going(
+    Found::There(Arc::new(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}))),
+    Presence::Terminating,
+    None
+)]
+#[case::missing(Found::Missing, Presence::Missing, None)]
+#[case::unknown(Found::Unknown("forbidden".into()), Presence::Unknown, Some("forbidden"))]
+fn unknown_is_not_missing(#[case] found: Found, #[case] state: Presence, #[case] why: Option<&str>) {
+    let reference = Reference {
+        link: "backend",
+        kind: "Service".to_owned(),
+        namespace: "ns".to_owned(),
+        name: "x".to_owned(),
+        found: found.clone(),
+    };
+    let story = Story::of(&Facts { references: vec![reference], ..facts(child()) });
+    assert_eq!((story.depends_on[0].state, story.depends_on[0].why.as_deref()), (state, why));
+    let maker = &Story::of(&made_by(found)).depends_on[0];
+    assert_eq!((maker.link, maker.state), ("madeBy", state));
+}
+
+#[test]
+fn an_object_that_is_being_deleted_names_what_holds_it() {
+    let mut object = child();
+    object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    object["metadata"]["finalizers"] = json!(["a/b"]);
+    let is = Story::of(&facts(object)).is;
+    assert_eq!(is.last().unwrap(), "being deleted since 2026-01-01T00:00:00Z; held by a/b");
+}
+
+#[rstest]
+#[case::new(json!({"eventTime": "2026-01-01T00:00:03.000000Z"}), 3)]
+#[case::series(
+    json!({"eventTime": "2026-01-01T00:00:03.000000Z", "series": {"lastObservedTime": "2026-01-01T00:00:05Z"}}),
+    5
+)]
+#[case::old(json!({"eventTime": null, "deprecatedLastTimestamp": "2026-01-01T00:00:04Z"}), 4)]
+fn an_event_is_told_with_the_last_time_it_was_seen(#[case] times: Value, #[case] second: i32) {
+    let mut event = json!({
+        "reason": "Failed", "note": "it\nbroke", "type": "Warning",
+        "regarding": {"kind": "Service", "name": "front"},
+    });
+    event.as_object_mut().unwrap().extend(times.as_object().unwrap().clone());
+    let told = &Story::of(&Facts { events: Ok(vec![event]), ..facts(child()) }).happened[0];
+    assert_eq!(told.what, "Warning Failed on Service front: it broke");
+    assert_eq!(told.at.to_string(), format!("2026-01-01T00:00:0{second}Z"));
+}
+
+#[test]
+fn what_may_not_be_read_is_said() {
+    let unseen =
+        Facts { events: Err("no events".into()), bookkeeper: Err("no webhooks".into()), ..facts(instance()) };
+    assert_eq!(
+        Story::of(&unseen).unknown,
+        ["Events: no events", "the user that Interlock works as: no webhooks"]
+    );
+}
