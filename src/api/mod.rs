@@ -5,9 +5,11 @@
 pub mod condition;
 pub mod interlock;
 pub mod json;
+pub mod kong;
 pub mod kudo;
 pub mod meta;
 pub mod object;
+pub mod pod;
 pub mod rule;
 pub mod stamp;
 pub mod text;

@@ -1,0 +1,102 @@
+//! `gateway-operator.konghq.com/v1beta1`: DataPlane.
+//!
+//! The fields that decisions read, under the names of Kong's stock CRD (kubernetes-configuration
+//! 2.0, `api/gateway-operator/v1beta1`). Everything else is accepted and left where it is: the
+//! text of the object is what is stored and carried out. `null` reads as absent, as in Go.
+
+use serde::Deserialize;
+
+use super::pod::{Metadata, PodTemplate, ReplicaStatus, or_default};
+
+/// Group of DataPlanes and ControlPlanes.
+pub const GROUP: &str = "gateway-operator.konghq.com";
+/// `apiVersion` of DataPlanes.
+pub const API_VERSION: &str = "gateway-operator.konghq.com/v1beta1";
+/// Name of the container that runs Kong; the others do not count, wherever they stand.
+pub const PROXY: &str = "proxy";
+
+/// A gateway.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct DataPlane {
+    /// Metadata.
+    #[serde(default, deserialize_with = "or_default")]
+    pub metadata: Metadata,
+    /// Spec.
+    #[serde(default, deserialize_with = "or_default")]
+    pub spec: DataPlaneSpec,
+    /// Status.
+    #[serde(default, deserialize_with = "or_default")]
+    pub status: ReplicaStatus,
+}
+
+/// Spec of a DataPlane.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct DataPlaneSpec {
+    /// How its pods run.
+    #[serde(default, deserialize_with = "or_default")]
+    pub deployment: DataPlaneDeployment,
+}
+
+/// How the pods of a DataPlane run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DataPlaneDeployment {
+    /// How many pods are wanted; one where nothing says otherwise.
+    #[serde(default)]
+    pub replicas: Option<i32>,
+    /// What they look like.
+    #[serde(default, deserialize_with = "or_default")]
+    pub pod_template_spec: PodTemplate,
+    /// How a change comes to them.
+    #[serde(default)]
+    pub rollout: Option<Rollout>,
+}
+
+/// How a change comes to the pods.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Rollout {
+    /// The way.
+    #[serde(default, deserialize_with = "or_default")]
+    pub strategy: RolloutStrategy,
+}
+
+/// The way of a rollout.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutStrategy {
+    /// A second set of pods beside the first, promoted when it is ready.
+    #[serde(default)]
+    pub blue_green: Option<BlueGreen>,
+}
+
+/// A second set of pods beside the first; what it says in detail no decision reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct BlueGreen {}
+
+impl DataPlaneSpec {
+    /// Whether changes are staged: a second set of pods takes them.
+    pub fn is_staged(&self) -> bool {
+        self.deployment.rollout.as_ref().is_some_and(|rollout| rollout.strategy.blue_green.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case::nothing(json!({}), false)]
+    #[case::no_strategy(json!({"rollout": {}}), false)]
+    #[case::null(json!({"rollout": {"strategy": {"blueGreen": null}}, "podTemplateSpec": null}), false)]
+    #[case::defaults(json!({"rollout": {"strategy": {"blueGreen": {}}}}), true)]
+    #[case::said(json!({"rollout": {"strategy": {"blueGreen": {"promotion": {"strategy": "BreakBeforePromotion"}}}}}), true)]
+    fn blue_green_is_seen(#[case] deployment: serde_json::Value, #[case] staged: bool) {
+        let plane: DataPlane =
+            serde_json::from_value(json!({"spec": {"deployment": deployment, "network": {"any": 1}}}))
+                .unwrap();
+        assert_eq!(plane.spec.is_staged(), staged);
+    }
+}

@@ -1,0 +1,205 @@
+//! Pod templates and Deployments of core Kubernetes, as far as decisions read them.
+//!
+//! What is not named here is accepted and left where it is: the text of the object is what is
+//! stored and carried out, these types only read it. `null` reads as absent, as in Go.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer};
+
+/// Metadata, as far as decisions read it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Metadata {
+    /// Name.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Namespace.
+    #[serde(default)]
+    pub namespace: Option<String>,
+    /// Labels.
+    #[serde(default, deserialize_with = "or_default")]
+    pub labels: BTreeMap<String, String>,
+    /// Annotations.
+    #[serde(default, deserialize_with = "or_default")]
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// `apps/v1` Deployment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Deployment {
+    /// Metadata.
+    #[serde(default, deserialize_with = "or_default")]
+    pub metadata: Metadata,
+    /// Spec.
+    #[serde(default, deserialize_with = "or_default")]
+    pub spec: DeploymentSpec,
+    /// Status.
+    #[serde(default, deserialize_with = "or_default")]
+    pub status: ReplicaStatus,
+}
+
+/// Spec of a Deployment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct DeploymentSpec {
+    /// How many pods are wanted.
+    #[serde(default)]
+    pub replicas: Option<i32>,
+    /// What they look like.
+    #[serde(default, deserialize_with = "or_default")]
+    pub template: PodTemplate,
+}
+
+/// How many pods there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct ReplicaStatus {
+    /// Pods, ready or not.
+    #[serde(default)]
+    pub replicas: Option<i32>,
+}
+
+/// A pod template.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct PodTemplate {
+    /// Labels and annotations of the pods.
+    #[serde(default, deserialize_with = "or_default")]
+    pub metadata: Metadata,
+    /// Their spec.
+    #[serde(default, deserialize_with = "or_default")]
+    pub spec: PodSpec,
+}
+
+/// Spec of a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodSpec {
+    /// Containers that run beside each other.
+    #[serde(default, deserialize_with = "or_default")]
+    pub containers: Vec<Container>,
+    /// Containers that run before them.
+    #[serde(default, deserialize_with = "or_default")]
+    pub init_containers: Vec<Container>,
+}
+
+/// A container.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Container {
+    /// Name.
+    #[serde(default, deserialize_with = "or_default")]
+    pub name: String,
+    /// Image.
+    #[serde(default)]
+    pub image: Option<String>,
+    /// Takes the place of the image's entrypoint.
+    #[serde(default, deserialize_with = "or_default")]
+    pub command: Vec<String>,
+    /// Takes the place of the image's arguments.
+    #[serde(default, deserialize_with = "or_default")]
+    pub args: Vec<String>,
+    /// Variables; a later entry of a name wins.
+    #[serde(default, deserialize_with = "or_default")]
+    pub env: Vec<EnvVar>,
+    /// Objects whose entries are variables; [`Self::env`] wins.
+    #[serde(default, deserialize_with = "or_default")]
+    pub env_from: Vec<EnvFrom>,
+    /// Where volumes are mounted.
+    #[serde(default, deserialize_with = "or_default")]
+    pub volume_mounts: Vec<VolumeMount>,
+}
+
+/// A variable of a container.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvVar {
+    /// Name.
+    #[serde(default, deserialize_with = "or_default")]
+    pub name: String,
+    /// Value; `$(NAME)` stands for a variable before it.
+    #[serde(default, deserialize_with = "or_default")]
+    pub value: String,
+    /// Where the value comes from, where it is empty.
+    #[serde(default)]
+    pub value_from: Option<ValueFrom>,
+}
+
+/// Where the value of a variable comes from; one of the members is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ValueFrom {
+    /// A key of a ConfigMap.
+    #[serde(default)]
+    pub config_map_key_ref: Option<KeyRef>,
+    /// A key of a Secret.
+    #[serde(default)]
+    pub secret_key_ref: Option<KeyRef>,
+    /// A field of the pod.
+    #[serde(default)]
+    pub field_ref: Option<FieldRef>,
+}
+
+/// A key of a ConfigMap or Secret of the same namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct KeyRef {
+    /// Name of the object.
+    #[serde(default, deserialize_with = "or_default")]
+    pub name: String,
+    /// The key.
+    #[serde(default, deserialize_with = "or_default")]
+    pub key: String,
+    /// Whether the pod starts without it.
+    #[serde(default, deserialize_with = "or_default")]
+    pub optional: bool,
+}
+
+/// A field of the pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FieldRef {
+    /// Such as `metadata.labels['x']`.
+    #[serde(default, deserialize_with = "or_default")]
+    pub field_path: String,
+}
+
+/// An object whose entries are variables.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvFrom {
+    /// What stands before each key.
+    #[serde(default, deserialize_with = "or_default")]
+    pub prefix: String,
+    /// A ConfigMap.
+    #[serde(default)]
+    pub config_map_ref: Option<ObjectRef>,
+    /// A Secret.
+    #[serde(default)]
+    pub secret_ref: Option<ObjectRef>,
+}
+
+/// A ConfigMap or Secret of the same namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct ObjectRef {
+    /// Its name.
+    #[serde(default, deserialize_with = "or_default")]
+    pub name: String,
+    /// Whether the pod starts without it.
+    #[serde(default, deserialize_with = "or_default")]
+    pub optional: bool,
+}
+
+/// Where a volume is mounted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VolumeMount {
+    /// Path in the container.
+    #[serde(default, deserialize_with = "or_default")]
+    pub mount_path: String,
+}
+
+/// `null` as what is absent.
+pub(super) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
