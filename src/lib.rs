@@ -14,6 +14,7 @@ pub mod controllers;
 pub mod effect;
 pub mod install;
 pub mod plan;
+pub mod rollout;
 pub mod run;
 pub mod server;
 pub mod telemetry;

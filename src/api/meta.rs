@@ -49,6 +49,15 @@ pub const HISTORY: &str = "plan.interlock.dev/history";
 /// Type of the Secrets that hold specs too large for the annotation.
 pub const SPEC_SECRET_TYPE: &str = "interlock.dev/spec";
 
+/// Label on Deployments: guarded by the rules that its value names.
+pub const GUARD: &str = "interlock.dev/guard";
+/// Value of the label [`GUARD`]: the rules about router flavors.
+pub const GUARD_FLAVOR: &str = "kong-router-flavor";
+/// Annotation on gateways: what configures them, as `NAMESPACE/NAME` or a name of their namespace.
+pub const CONFIG_PRODUCER: &str = "interlock.dev/config-producer";
+/// Annotation on gateways: permission for one change of router flavor, as `FROM->TO`.
+pub const ALLOW_FLAVOR_CHANGE: &str = "interlock.dev/allow-router-flavor-change";
+
 /// Default namespace of the process.
 pub const NAMESPACE: &str = "interlock-system";
 /// Default user of the process.

@@ -1,8 +1,8 @@
-//! The rules that users meet: stable ids, each with a page in `docs/denials/`.
+//! The rules that users meet: stable ids, each explained on a page of `docs/`.
 
 macro_rules! rules {
     ($($(#[doc = $doc:literal])+ $variant:ident = $id:literal in $group:ident),+ $(,)?) => {
-        /// A rule; its id is part of refusals, metrics, audit annotations and the name of its page.
+        /// A rule; its id is part of refusals, metrics and audit annotations.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Rule {
             $($(#[doc = $doc])+ $variant),+
@@ -24,7 +24,10 @@ macro_rules! rules {
 
             /// The page that explains it.
             pub fn page(self) -> &'static str {
-                match self { $(Rule::$variant => concat!("docs/denials/", $id, ".md")),+ }
+                match (self, self.group()) {
+                    (_, Group::Flavors) => "docs/router-flavor.md",
+                    $((Rule::$variant, _) => concat!("docs/denials/", $id, ".md")),+
+                }
             }
         }
     };
@@ -43,6 +46,8 @@ pub enum Group {
     Upgrades,
     /// OperatorVersions are sound, and stay while they are used.
     Versions,
+    /// The router flavor of a gateway changes in steps that work.
+    Flavors,
     /// The books: without them nobody could tell what runs. Always denied.
     Lock,
     /// What could not be carried out, or is not the user's to ask for. Always denied.
@@ -51,12 +56,13 @@ pub enum Group {
 
 impl Group {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Freeze,
         Self::Parameters,
         Self::Plans,
         Self::Upgrades,
         Self::Versions,
+        Self::Flavors,
         Self::Lock,
         Self::Requests,
     ];
@@ -69,6 +75,7 @@ impl Group {
             Self::Plans => "plans",
             Self::Upgrades => "upgrades",
             Self::Versions => "versions",
+            Self::Flavors => "flavors",
             Self::Lock => "lock",
             Self::Requests => "requests",
         }
@@ -162,4 +169,42 @@ rules! {
     StatusOwner = "status-owner" in Lock,
     /// What was sent cannot be judged.
     RequestUnknown = "request-unknown" in Requests,
+    /// The value is a router flavor.
+    FlavorInvalid = "RF01" in Flavors,
+    /// A rolling change of flavor that deadlocks, or loses routes, is not made.
+    FlavorInPlace = "RF02" in Flavors,
+    /// Flavors change one step at a time.
+    FlavorSkip = "RF03" in Flavors,
+    /// `expressions` needs Kong 3.4.
+    FlavorVersion = "RF04" in Flavors,
+    /// Routes that the new flavor does not serve.
+    FlavorRoutes = "RF05" in Flavors,
+    /// One staged step at a time.
+    FlavorStaged = "RF06" in Flavors,
+    /// A staged flavor is not let loose on live pods.
+    FlavorUnstaged = "RF07" in Flavors,
+    /// A version of Kong that does not know fields beside expressions.
+    FlavorFields = "RF08" in Flavors,
+    /// Another engine of regular expressions.
+    FlavorRegex = "RF09" in Flavors,
+    /// The flavor cannot be told.
+    FlavorUntold = "RF10" in Flavors,
+    /// Another version of Kong routes differently.
+    FlavorImage = "RF12" in Flavors,
+    /// `traditional` is deprecated.
+    FlavorDeprecated = "RF13" in Flavors,
+    /// A variable without an effect.
+    FlavorNoEffect = "RF14" in Flavors,
+    /// A variable, and a file beside it.
+    FlavorExclusive = "RF15" in Flavors,
+    /// Two entries that differ.
+    FlavorTwice = "RF16" in Flavors,
+    /// The configuration producer has to follow.
+    FlavorProducer = "RF17" in Flavors,
+    /// Let through, by annotation or as no pod runs.
+    FlavorAllowed = "RF19" in Flavors,
+    /// The preview needs a configuration producer of its own.
+    FlavorPreview = "RF20" in Flavors,
+    /// One configuration producer, one dialect.
+    FlavorDialects = "RF21" in Flavors,
 }

@@ -1,0 +1,310 @@
+//! The rules RF01 to RF21 about one change: what is refused, what is to be known about it.
+//!
+//! A change is measured against what the live pods run with, not against the stored spec, which
+//! may be staged. What was wrong already is not said again, so that an object stays editable in
+//! its other fields; going back to the live flavor is always allowed.
+
+use super::Flavor;
+use super::change::Change;
+use super::finding::Findings;
+use super::matrix::{self, InPlace, Loads, Row, Staged};
+use super::reading::{Effective, FILE_VARIABLE, Reading, VARIABLE};
+use super::subject::SubjectKind;
+use crate::api::rule::Rule;
+
+mod served;
+mod versions;
+
+/// What the rules say about a change.
+pub fn judge(change: &Change<'_>) -> Findings {
+    let mut findings = Findings::default();
+    slips(change, &mut findings);
+    match &change.new.reading.effective {
+        Effective::Invalid(_) | Effective::Exclusive => broken(change, &mut findings),
+        Effective::Unknown(_) => untold(change, &mut findings),
+        Effective::Known(to) => known(change, *to, &mut findings),
+        // The router before 3.0 behaves like `traditional`.
+        Effective::Legacy => known(change, Flavor::Traditional, &mut findings),
+    }
+    findings
+}
+
+fn stored<'a>(change: &Change<'a>) -> Option<&'a Reading> {
+    change.stored.map(|spec| &spec.reading)
+}
+
+/// RF14, RF16: what has no effect, or not the one that it seems to have.
+fn slips(change: &Change<'_>, findings: &mut Findings) {
+    let new = &change.new.reading;
+    for container in &new.elsewhere {
+        if !stored(change).is_some_and(|stored| stored.elsewhere.contains(container)) {
+            findings
+                .warn(Rule::FlavorNoEffect, format!("{VARIABLE} on container \"{container}\" has no effect"));
+        }
+    }
+    if new.duplicated && !stored(change).is_some_and(|stored| stored.duplicated) {
+        findings.warn(
+            Rule::FlavorTwice,
+            format!("{VARIABLE} is set more than once, to different values; the last entry counts"),
+        );
+    }
+}
+
+/// RF01, RF15: Kong would not start.
+fn broken(change: &Change<'_>, findings: &mut Findings) {
+    let new = &change.new.reading.effective;
+    if stored(change).is_some_and(|stored| stored.effective == *new) {
+        return;
+    }
+    match new {
+        Effective::Invalid(value) => {
+            let names = Flavor::ALL.map(Flavor::as_str).join(", ");
+            findings.deny(
+                Rule::FlavorInvalid,
+                format!(
+                    "{}: container \"proxy\": {VARIABLE}={value} is not a Kong router flavor ({names}); Kong \
+                     would not start",
+                    change.subject.kind.template()
+                ),
+            );
+        }
+        Effective::Exclusive | Effective::Known(_) | Effective::Legacy | Effective::Unknown(_) => findings
+            .deny(
+                Rule::FlavorExclusive,
+                format!("{VARIABLE} and {FILE_VARIABLE} are exclusive; the Kong image exits"),
+            ),
+    }
+}
+
+/// RF10: the flavor cannot be told.
+fn untold(change: &Change<'_>, findings: &mut Findings) {
+    let Effective::Unknown(why) = &change.new.reading.effective else { return };
+    let before = stored(change).map(|stored| &stored.effective);
+    if before == Some(&change.new.reading.effective) {
+        return;
+    }
+    let text = format!("cannot determine {VARIABLE}: {why}");
+    let was_known = change.live.is_some_and(|live| live.effective.known().is_some());
+    if why.keeps_pods_from_starting() {
+        match was_known {
+            true => findings.deny(Rule::FlavorUntold, text),
+            false => findings.warn(Rule::FlavorUntold, format!("{text}; the pods wait for it")),
+        }
+        return;
+    }
+    let verify = match change.new.staged {
+        true => "verify it on the preview pods before promotion",
+        false => "verify it on the first new pod (`GET /` of its Admin API)",
+    };
+    findings.warn(Rule::FlavorUntold, format!("{text}; {verify}"));
+}
+
+fn known(change: &Change<'_>, to: Flavor, findings: &mut Findings) {
+    versions::crossings(change, to, findings);
+    let Some(from) = change.live.and_then(runs_with) else {
+        return first(change, to, findings);
+    };
+    if from == to || upgraded_from_legacy(change) {
+        return;
+    }
+    let before = stored(change).and_then(runs_with);
+    let was_staged = change.stored.is_some_and(|stored| stored.staged);
+    if before == Some(to) {
+        if was_staged && !change.new.staged {
+            findings.deny(
+                Rule::FlavorUnstaged,
+                format!(
+                    "removing spec.deployment.rollout now would apply the staged router flavor ({to}) directly to \
+                     live pods running {from}; promote or revert first"
+                ),
+            );
+        }
+        return;
+    }
+    if let Some(staged) = before.filter(|before| *before != from && was_staged) {
+        findings.deny(
+            Rule::FlavorStaged,
+            format!(
+                "a router flavor change {from} -> {staged} is staged and not promoted yet; promote it or restore \
+                 the live spec before changing the flavor again"
+            ),
+        );
+        return;
+    }
+    let mut found = Findings::default();
+    step(change, from, to, &mut found);
+    let_through(change, from, to, &mut found);
+    findings.denied.append(&mut found.denied);
+    findings.warned.append(&mut found.warned);
+}
+
+/// The router that pods run with, in terms of flavors.
+fn runs_with(reading: &Reading) -> Option<Flavor> {
+    match &reading.effective {
+        Effective::Known(flavor) => Some(*flavor),
+        Effective::Legacy => Some(Flavor::Traditional),
+        Effective::Invalid(_) | Effective::Exclusive | Effective::Unknown(_) => None,
+    }
+}
+
+/// Nothing was said about flavors before Kong 3.0, and nothing is said now: RF12 says enough.
+fn upgraded_from_legacy(change: &Change<'_>) -> bool {
+    !change.new.reading.said && change.live.is_some_and(|live| live.effective == Effective::Legacy)
+}
+
+/// A flavor where nothing runs yet, or nobody knows what: only what never works is refused.
+fn first(change: &Change<'_>, to: Flavor, findings: &mut Findings) {
+    if stored(change).and_then(runs_with) == Some(to) {
+        return;
+    }
+    versions::too_low(change, to, findings);
+    deprecated(change, to, findings);
+    mixed(change, to, findings);
+}
+
+fn step(change: &Change<'_>, from: Flavor, to: Flavor, findings: &mut Findings) {
+    deprecated(change, to, findings);
+    if from != Flavor::TraditionalCompatible && to != Flavor::TraditionalCompatible {
+        findings.deny(
+            Rule::FlavorSkip,
+            format!(
+                "router flavor change {from} -> {to} skips a step; change to traditional_compatible first, promote \
+                 it, then change to {to} (this isolates regex-engine failures from route-format failures)"
+            ),
+        );
+    } else if let Some(row) = matrix::find(from, to, change.version(), change.configuration) {
+        by_the_table(change, row, findings);
+    }
+    versions::too_low(change, to, findings);
+    served::routes(change, from, to, findings);
+    mixed(change, to, findings);
+}
+
+/// RF13.
+fn deprecated(change: &Change<'_>, to: Flavor, findings: &mut Findings) {
+    if to == Flavor::Traditional && change.new.reading.effective != Effective::Legacy {
+        findings.warn(
+            Rule::FlavorDeprecated,
+            "router flavor traditional is deprecated and will be removed in the next major release of Kong",
+        );
+    }
+}
+
+fn by_the_table(change: &Change<'_>, row: &Row, findings: &mut Findings) {
+    let (from, to) = (row.from, row.to);
+    // RF04 and RF03 say it where staging does not help either.
+    if !change.new.staged && row.in_place == InPlace::Deny {
+        findings.deny(
+            Rule::FlavorInPlace,
+            format!(
+                "router flavor change {from} -> {to} cannot be applied in place on {}: {}; {}",
+                change.kong(),
+                deadlock(row.loads),
+                instead(change, row)
+            ),
+        );
+    } else if change.new.staged && row.staged == Staged::Producer {
+        findings.warn(
+            Rule::FlavorPreview,
+            format!(
+                "staged: promote to {to} only when every preview pod reports router_flavor={to} and has received a \
+                 configuration; run a separate ingress controller against the preview's admin Service"
+            ),
+        );
+    } else if to == Flavor::Expressions && row.loads == Loads::Yes {
+        findings.warn(
+            Rule::FlavorProducer,
+            "after all pods run expressions, restart the ingress controller so that it starts producing \
+             expression routes",
+        );
+    }
+}
+
+fn deadlock(loads: Loads) -> &'static str {
+    match loads {
+        Loads::NoFields => {
+            "new pods reject the routes that running pods use (\"paths: unknown field\") and the rollout deadlocks"
+        }
+        Loads::NoExpressions => {
+            "new pods reject the routes that running pods use (\"expression: unknown field\") and the rollout \
+             deadlocks"
+        }
+        Loads::BreaksRouter => {
+            "one regular expression that Rust does not know breaks the whole router of a new pod"
+        }
+        Loads::Yes | Loads::DropsRoutes | Loads::AllOrNothing | Loads::UnlessWildcardSni => {
+            "new pods may not route as running pods do"
+        }
+    }
+}
+
+fn instead(change: &Change<'_>, row: &Row) -> String {
+    let stage = match change.subject.kind {
+        SubjectKind::DataPlane => {
+            "set spec.deployment.rollout.strategy.blueGreen and follow the flavor change plan"
+        }
+        SubjectKind::Deployment => {
+            "follow the flavor change plan (`interlock flavor plan`), which stops its pods"
+        }
+    };
+    match (row.from, row.to) {
+        (Flavor::TraditionalCompatible, Flavor::Expressions) => {
+            format!("{stage}, or upgrade to Kong >= 3.7 first")
+        }
+        (Flavor::Traditional, Flavor::TraditionalCompatible) => {
+            format!("{stage}, or upgrade to Kong >= 3.2 first")
+        }
+        _ => stage.to_owned(),
+    }
+}
+
+/// RF21.
+fn mixed(change: &Change<'_>, to: Flavor, findings: &mut Findings) {
+    let Some(group) = change.group else { return };
+    let Some((other, flavor)) = group.left_behind(to) else { return };
+    let already = change.live.and_then(runs_with).is_some_and(|live| live.dialect() == to.dialect());
+    if already {
+        return;
+    }
+    let text = format!(
+        "{} with {to} would share the configuration producer {} with {other}, which runs {flavor}; one producer \
+         speaks one dialect",
+        change.subject, group.producer
+    );
+    if change.new.staged {
+        findings.warn(Rule::FlavorDialects, format!("{text}: promote all of its gateways together"));
+    } else {
+        findings.deny(
+            Rule::FlavorDialects,
+            format!(
+                "{text}: stage the change in all of its gateways, or give this one a producer of its own"
+            ),
+        );
+    }
+}
+
+/// RF19: an exact permission, or no pod that could deadlock.
+fn let_through(change: &Change<'_>, from: Flavor, to: Flavor, findings: &mut Findings) {
+    let permitted = change.permitted.is_some_and(|permitted| (permitted.from, permitted.to) == (from, to));
+    let (mut passed, mut kept) = (Vec::new(), Vec::new());
+    for finding in findings.denied.drain(..) {
+        let ends_with_the_pods = matches!(finding.rule, Rule::FlavorInPlace | Rule::FlavorSkip);
+        if permitted || (change.stopped && ends_with_the_pods) {
+            passed.push(finding.rule.id());
+        } else {
+            kept.push(finding);
+        }
+    }
+    findings.denied = kept;
+    if !passed.is_empty() {
+        let rules = passed.join(", ");
+        let text = match permitted {
+            true => format!("{from} -> {to} ({rules}) is allowed by annotation; expect downtime"),
+            false => format!(
+                "{from} -> {to} ({rules}) is allowed as no pod runs; start the configuration producer again only \
+                 when all pods run {to}"
+            ),
+        };
+        findings.warn(Rule::FlavorAllowed, text);
+    }
+}

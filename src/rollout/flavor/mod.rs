@@ -1,0 +1,83 @@
+//! The router flavor of a gateway: what it is ([`reading`]), what a change of it would do
+//! ([`judge`], by the table in [`matrix`]), and the way that works ([`plan`]).
+//!
+//! A pod template goes in, with the [`sources`] that its environment refers to and the
+//! [`routes`] that exist; findings with the texts of the rules RF01 to RF21 come out.
+//! Compatibility facts: Kong/kong 3.0.0 to 3.9.3 (`kong/conf_loader`, `kong/router`,
+//! `kong/db/schema/entities/routes.lua`, `build/dockerfiles/entrypoint.sh`) and
+//! Kong/kubernetes-ingress-controller 3.x.
+
+use std::fmt;
+
+pub mod change;
+pub mod environment;
+pub mod expand;
+pub mod finding;
+pub mod gateway;
+pub mod group;
+pub mod judge;
+pub mod matrix;
+pub mod pattern;
+pub mod plan;
+pub mod reading;
+pub mod routes;
+pub mod sources;
+pub mod subject;
+pub mod version;
+
+#[cfg(test)]
+mod tests;
+
+/// A router flavor of Kong (`kong/conf_loader/constants.lua`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Flavor {
+    /// The Lua router with PCRE; deprecated since 3.0.
+    Traditional,
+    /// The Rust router, fed with the fields of the one before.
+    TraditionalCompatible,
+    /// The Rust router, fed with expressions.
+    Expressions,
+}
+
+/// The language that a configuration producer has to speak; ingress controllers treat
+/// `traditional` and `traditional_compatible` alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// Routes have match fields.
+    Fields,
+    /// Routes have expressions.
+    Expressions,
+}
+
+impl Flavor {
+    /// In the order of a safe way: one step at a time, there and back.
+    pub const ALL: [Self; 3] = [Self::Traditional, Self::TraditionalCompatible, Self::Expressions];
+
+    /// The value of `router_flavor`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Traditional => "traditional",
+            Self::TraditionalCompatible => "traditional_compatible",
+            Self::Expressions => "expressions",
+        }
+    }
+
+    /// Of a value of `router_flavor`; exact, as Kong is.
+    pub fn named(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|flavor| flavor.as_str() == text)
+    }
+
+    /// What has to configure it.
+    pub fn dialect(self) -> Dialect {
+        match self {
+            Self::Traditional | Self::TraditionalCompatible => Dialect::Fields,
+            Self::Expressions => Dialect::Expressions,
+        }
+    }
+}
+
+impl fmt::Display for Flavor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,87 @@
+//! Whether a regular expression of a path compiles as Kong's Rust router would compile it: same
+//! crate, same translation (`kong/router/compat.lua`).
+
+use regex::RegexBuilder;
+
+/// Compiled patterns beyond this many bytes are not judged. Kong takes up to ten times as much,
+/// which would take too long on the way to an answer.
+const COMPILED_LIMIT: usize = 1 << 20;
+/// All patterns of one decision together.
+const BUDGET: usize = 64 * 1024;
+
+/// What compiling comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Compiled {
+    /// It compiles.
+    Fine,
+    /// It does not; why, in a few words.
+    Rejected(String),
+    /// Too large, or too many, to be tried.
+    NotTried,
+}
+
+/// Compiles the patterns of one decision, up to a limit.
+#[derive(Debug)]
+pub struct Compiler {
+    left: usize,
+}
+
+impl Default for Compiler {
+    fn default() -> Self {
+        Self { left: BUDGET }
+    }
+}
+
+impl Compiler {
+    /// Tries one; a leading `~`, which marks a pattern in Kong, does not count.
+    pub fn try_out(&mut self, pattern: &str) -> Compiled {
+        let Some(left) = self.left.checked_sub(pattern.len().max(64)) else { return Compiled::NotTried };
+        self.left = left;
+        let bare = pattern.strip_prefix('~').unwrap_or(pattern);
+        let translated = format!("^{}", bare.replace("?<", "?P<"));
+        match RegexBuilder::new(&translated).size_limit(COMPILED_LIMIT).build() {
+            Ok(_) => Compiled::Fine,
+            Err(regex::Error::CompiledTooBig(_)) => Compiled::NotTried,
+            Err(_) if ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|part| bare.contains(part)) => {
+                Compiled::Rejected("look-around".to_owned())
+            }
+            Err(error) => Compiled::Rejected(last_words(&error.to_string())),
+        }
+    }
+}
+
+/// The crate draws a picture, whose last line says what is wrong.
+fn last_words(text: &str) -> String {
+    let last = text.lines().next_back().unwrap_or_default().trim();
+    last.strip_prefix("error: ").unwrap_or(last).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::plain(r"/api/v\d+/users", Compiled::Fine)]
+    #[case::marked(r"~/api/(?<version>v\d+)$", Compiled::Fine)]
+    #[case::class("/[a-z0-9_-]{1,40}", Compiled::Fine)]
+    #[case::ahead("/api(?!/internal)", Compiled::Rejected("look-around".into()))]
+    #[case::behind("/api(?<=x)", Compiled::Rejected("look-around".into()))]
+    #[case::backreference(r"/(a)/\1", Compiled::Rejected("backreferences are not supported".into()))]
+    #[case::escaped_slash(r"/a\/b", Compiled::Fine)]
+    #[case::unclosed("/(a", Compiled::Rejected("unclosed group".into()))]
+    #[case::possessive("/a++", Compiled::Fine)]
+    #[case::atomic("/(?>a)", Compiled::Rejected("unrecognized flag".into()))]
+    #[case::huge(r"/(\w{200}){200}", Compiled::NotTried)]
+    fn patterns(#[case] pattern: &str, #[case] compiled: Compiled) {
+        assert_eq!(Compiler::default().try_out(pattern), compiled);
+    }
+
+    #[test]
+    fn the_budget_ends() {
+        let mut compiler = Compiler::default();
+        let tried = (0..10_000).filter(|_| compiler.try_out("/a") == Compiled::Fine).count();
+        assert_eq!(tried, BUDGET / 64);
+    }
+}

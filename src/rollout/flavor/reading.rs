@@ -1,0 +1,222 @@
+//! The effective flavor of a pod template: what Kong would run with.
+//!
+//! There is no single default: the image's is `traditional_compatible` since 3.0, charts and
+//! manifests set others, so raw strings are never compared.
+
+use std::fmt;
+
+use super::Flavor;
+use super::environment::{Key, Surroundings, Unknown, Variable, variables};
+use super::version::Version;
+use crate::api::kong::PROXY;
+use crate::api::pod::{Container, EnvVar, PodTemplate};
+
+/// The variable that sets the flavor.
+pub const VARIABLE: &str = "KONG_ROUTER_FLAVOR";
+/// The variable that names a file with the flavor; the image's entrypoint reads it.
+pub const FILE_VARIABLE: &str = "KONG_ROUTER_FLAVOR_FILE";
+
+/// Where Kong looks for its configuration file.
+const CONF_FILES: [&str; 2] = ["/etc/kong/kong.conf", "/etc/kong.conf"];
+
+/// A value that is no flavor; shown only where it stands in the object itself, as others may be
+/// secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rejected {
+    /// The value.
+    Shown(String),
+    /// Where it comes from.
+    Hidden(Key),
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shown(value) => write!(f, "\"{}\"", value.escape_debug()),
+            Self::Hidden(key) => write!(f, "*** (of {key})"),
+        }
+    }
+}
+
+/// What Kong would run with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effective {
+    /// A flavor.
+    Known(Flavor),
+    /// The router of Kong before 3.0, which has no flavors.
+    Legacy,
+    /// Kong would not start: no such flavor.
+    Invalid(Rejected),
+    /// The image's entrypoint would exit: set both directly and by file.
+    Exclusive,
+    /// It cannot be told.
+    Unknown(Unknown),
+}
+
+impl Effective {
+    /// The flavor, where there is one.
+    pub fn known(&self) -> Option<Flavor> {
+        match self {
+            Self::Known(flavor) => Some(*flavor),
+            Self::Legacy | Self::Invalid(_) | Self::Exclusive | Self::Unknown(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Effective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Known(flavor) => write!(f, "{flavor}"),
+            Self::Legacy => write!(f, "the router of Kong before 3.0"),
+            Self::Invalid(value) => write!(f, "{value}, which is no flavor"),
+            Self::Exclusive => write!(f, "none, as {VARIABLE} and {FILE_VARIABLE} are both set"),
+            Self::Unknown(why) => write!(f, "unknown: {why}"),
+        }
+    }
+}
+
+/// What a pod template says about the flavor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// What Kong would run with.
+    pub effective: Effective,
+    /// Whether something sets it; else it is the image's default.
+    pub said: bool,
+    /// The version of Kong, where the image tells.
+    pub version: Option<Version>,
+    /// What it was made from beside the template.
+    pub keys: Vec<Key>,
+    /// Other containers that set the variable, to no effect.
+    pub elsewhere: Vec<String>,
+    /// Whether entries of the variable differ; the last one counts.
+    pub duplicated: bool,
+}
+
+impl Reading {
+    /// Of a pod template in a namespace.
+    pub fn of(template: &PodTemplate, surroundings: Surroundings<'_>) -> Self {
+        let mut proxies = template.spec.containers.iter().filter(|c| c.name == PROXY);
+        let reading = match (proxies.next(), proxies.next()) {
+            (Some(proxy), None) => of_proxy(proxy, surroundings),
+            (None, _) => Self::unknown(Unknown::NoProxy),
+            (Some(_), Some(_)) => Self::unknown(Unknown::ManyProxies),
+        };
+        Self { elsewhere: elsewhere(template), ..reading }
+    }
+
+    fn unknown(why: Unknown) -> Self {
+        Self {
+            effective: Effective::Unknown(why),
+            said: false,
+            version: None,
+            keys: Vec::new(),
+            elsewhere: Vec::new(),
+            duplicated: false,
+        }
+    }
+
+    /// The same template with another flavor.
+    #[must_use]
+    pub fn with(&self, flavor: Flavor) -> Self {
+        Self { effective: Effective::Known(flavor), said: true, keys: Vec::new(), ..self.clone() }
+    }
+
+    /// The version that the table is read for.
+    pub fn assumed_version(&self) -> Version {
+        self.version.unwrap_or(Version::ASSUMED)
+    }
+}
+
+fn elsewhere(template: &PodTemplate) -> Vec<String> {
+    let others = template.spec.init_containers.iter().chain(&template.spec.containers);
+    others
+        .filter(|container| container.name != PROXY && container.env.iter().any(sets_it))
+        .map(|container| container.name.clone())
+        .collect()
+}
+
+fn sets_it(entry: &EnvVar) -> bool {
+    entry.name == VARIABLE
+}
+
+fn of_proxy(proxy: &Container, surroundings: Surroundings<'_>) -> Reading {
+    let version = proxy.image.as_deref().and_then(Version::of_image);
+    let mut found = variables(proxy, surroundings, &[VARIABLE, FILE_VARIABLE]);
+    let direct = found.remove(VARIABLE).unwrap_or(Variable::Unset);
+    let by_file = found.remove(FILE_VARIABLE).filter(|_| runs_entrypoint(proxy)).unwrap_or(Variable::Unset);
+    let mut entries = proxy.env.iter().filter(|entry| sets_it(entry));
+    let duplicated = entries.next().is_some_and(|first| entries.any(|entry| entry != first));
+    let said = !matches!((&direct, &by_file), (Variable::Unset, Variable::Unset));
+    let keys = match &direct {
+        Variable::Set { keys, .. } => keys.clone(),
+        Variable::Unknown(Unknown::Unseen(key) | Unknown::NoKey(key)) => vec![key.clone()],
+        Variable::Unknown(_) | Variable::Unset => Vec::new(),
+    };
+    let effective = match version {
+        Some(version) if !version.has_flavors() => Effective::Legacy,
+        _ => effective(proxy, &direct, by_file),
+    };
+    Reading { effective, said, version, keys, elsewhere: Vec::new(), duplicated }
+}
+
+/// Environment beats the configuration file, which beats the image's default.
+fn effective(proxy: &Container, direct: &Variable, by_file: Variable) -> Effective {
+    let words = || proxy.command.iter().chain(&proxy.args);
+    if words().any(|word| word.contains(VARIABLE)) {
+        return Effective::Unknown(Unknown::Command);
+    }
+    // An empty variable counts as absent for the entrypoint, and as invalid for Kong.
+    let by_file = match by_file {
+        Variable::Set { value, .. } if value.is_empty() => Variable::Unset,
+        other => other,
+    };
+    match (direct, by_file) {
+        (Variable::Unknown(why), _) => Effective::Unknown(why.clone()),
+        (Variable::Set { value, .. }, Variable::Set { .. }) if !value.is_empty() => Effective::Exclusive,
+        (Variable::Set { value, .. }, Variable::Unknown(why)) if !value.is_empty() => Effective::Unknown(why),
+        (Variable::Set { value, keys }, Variable::Unset) => of_value(value, keys),
+        (_, Variable::Set { value, .. }) => Effective::Unknown(Unknown::File(value)),
+        (_, Variable::Unknown(why)) => Effective::Unknown(why),
+        (Variable::Unset, Variable::Unset) => match conf_file(proxy) {
+            Some(path) => Effective::Unknown(Unknown::ConfFile(path)),
+            None => Effective::Known(Flavor::TraditionalCompatible),
+        },
+    }
+}
+
+/// Kong trims, and rejects what is empty (`kong/conf_loader/parse.lua`).
+fn of_value(value: &str, keys: &[Key]) -> Effective {
+    let trimmed = value.trim();
+    if trimmed.starts_with("{vault://") {
+        return Effective::Unknown(Unknown::Vault);
+    }
+    match (Flavor::named(trimmed), keys.first()) {
+        (Some(flavor), _) => Effective::Known(flavor),
+        (None, None) => Effective::Invalid(Rejected::Shown(trimmed.to_owned())),
+        (None, Some(key)) => Effective::Invalid(Rejected::Hidden(key.clone())),
+    }
+}
+
+/// The image's entrypoint reads files only where it is not replaced and starts Kong.
+fn runs_entrypoint(proxy: &Container) -> bool {
+    proxy.command.is_empty() && proxy.args.first().is_none_or(|first| first == "kong")
+}
+
+/// A configuration file that the container brings.
+fn conf_file(proxy: &Container) -> Option<String> {
+    let words: Vec<&str> = proxy.command.iter().chain(&proxy.args).map(String::as_str).collect();
+    if words.iter().any(|word| *word == "kong" || word.ends_with("/kong")) {
+        let after = words.iter().position(|word| ["-c", "--conf"].contains(word)).map(|at| at + 1);
+        let joined = words.iter().find_map(|word| word.strip_prefix("--conf="));
+        if let Some(path) = joined.or(after.and_then(|at| words.get(at).copied())) {
+            return Some(path.to_owned());
+        }
+    }
+    let covers = |mount: &str| {
+        CONF_FILES
+            .iter()
+            .any(|file| file.strip_prefix(mount).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+    };
+    let mounts = proxy.volume_mounts.iter().map(|mount| mount.mount_path.trim_end_matches('/'));
+    mounts.filter(|mount| !mount.is_empty()).find(|mount| covers(mount)).map(str::to_owned)
+}

@@ -1,0 +1,101 @@
+//! What a pod's environment refers to, asked key by key.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use crate::api::object::{NamespacedName, meta_str};
+
+/// What a source is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SourceKind {
+    /// A ConfigMap.
+    ConfigMap,
+    /// A Secret.
+    Secret,
+}
+
+/// A ConfigMap or Secret.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Source {
+    /// Which of the two.
+    pub kind: SourceKind,
+    /// Its name.
+    pub name: NamespacedName,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            SourceKind::ConfigMap => "ConfigMap",
+            SourceKind::Secret => "Secret",
+        };
+        write!(f, "{kind} {}", self.name)
+    }
+}
+
+/// What is known of a key of a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Its value.
+    Value(String),
+    /// The object has no such key.
+    NoKey,
+    /// There is no such object.
+    NoObject,
+    /// The object is not ours to read, or was not given.
+    Unseen,
+}
+
+/// ConfigMaps and Secrets, as far as they can be read.
+pub trait Sources {
+    /// The value of a key.
+    fn ask(&self, source: &Source, key: &str) -> Asked;
+}
+
+/// The ConfigMaps and Secrets among some objects; others may exist.
+#[derive(Clone, Debug, Default)]
+pub struct Given(BTreeMap<Source, BTreeMap<String, String>>);
+
+impl Given {
+    /// Of objects of any kind; `namespace` stands for one that is absent.
+    pub fn of<'a>(objects: impl IntoIterator<Item = &'a Value>, namespace: &str) -> Self {
+        Self(objects.into_iter().filter_map(|object| given(object, namespace)).collect())
+    }
+}
+
+impl Sources for Given {
+    fn ask(&self, source: &Source, key: &str) -> Asked {
+        match self.0.get(source) {
+            None => Asked::Unseen,
+            Some(data) => data.get(key).cloned().map_or(Asked::NoKey, Asked::Value),
+        }
+    }
+}
+
+fn given(object: &Value, namespace: &str) -> Option<(Source, BTreeMap<String, String>)> {
+    let kind = match (object["apiVersion"].as_str()?, object["kind"].as_str()?) {
+        ("v1", "ConfigMap") => SourceKind::ConfigMap,
+        ("v1", "Secret") => SourceKind::Secret,
+        _ => return None,
+    };
+    let own = meta_str(object, "namespace").filter(|own| !own.is_empty()).unwrap_or(namespace);
+    let name = NamespacedName::new(own, meta_str(object, "name")?);
+    let entries = |field: &str| object[field].as_object().into_iter().flatten();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let decoded = |value: &Value| {
+        let bytes = STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let mut data: BTreeMap<String, String> = match kind {
+        SourceKind::ConfigMap => entries("data").map(|(key, value)| (key.clone(), text(value))).collect(),
+        SourceKind::Secret => entries("data").map(|(key, value)| (key.clone(), decoded(value))).collect(),
+    };
+    if kind == SourceKind::Secret {
+        data.extend(entries("stringData").map(|(key, value)| (key.clone(), text(value))));
+    }
+    Some((Source { kind, name }, data))
+}

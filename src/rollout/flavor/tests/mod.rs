@@ -1,0 +1,7 @@
+//! Tables and properties of the room as a whole.
+
+mod plans;
+mod properties;
+mod readings;
+mod rules;
+mod world;

@@ -1,0 +1,109 @@
+//! Gateways and the objects around them, in few words.
+
+use serde_json::{Value, json};
+
+use crate::rollout::flavor::Flavor;
+use crate::rollout::flavor::change::Change;
+use crate::rollout::flavor::finding::Findings;
+use crate::rollout::flavor::gateway::Gateway;
+use crate::rollout::flavor::judge::judge;
+use crate::rollout::flavor::matrix::Configuration;
+use crate::rollout::flavor::routes::Inventory;
+use crate::rollout::flavor::sources::Given;
+use crate::rollout::flavor::subject::Override;
+
+/// A DataPlane `kong/edge` with one container, and changes staged or not.
+pub fn data_plane(container: Value, staged: bool) -> Value {
+    let strategy = if staged { json!({"strategy": {"blueGreen": {}}}) } else { Value::Null };
+    json!({
+        "apiVersion": "gateway-operator.konghq.com/v1beta1",
+        "kind": "DataPlane",
+        "metadata": {"namespace": "kong", "name": "edge"},
+        "spec": {"deployment": {
+            "rollout": strategy,
+            "podTemplateSpec": {
+                "metadata": {"labels": {"flavor": "expressions"}},
+                "spec": {"containers": [container]},
+            },
+        }},
+    })
+}
+
+/// The container of Kong, with a flavor in its environment.
+pub fn proxy(image: &str, flavor: Option<&str>) -> Value {
+    let env: Vec<Value> =
+        flavor.into_iter().map(|value| json!({"name": "KONG_ROUTER_FLAVOR", "value": value})).collect();
+    json!({"name": "proxy", "image": image, "env": env})
+}
+
+pub fn config_map(name: &str, data: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "kong", "name": name}, "data": data})
+}
+
+pub fn http_route(namespace: &str, name: &str, matched: Value) -> Value {
+    json!({
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "HTTPRoute",
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {"rules": [{"matches": [matched]}]},
+    })
+}
+
+pub fn read(object: &Value, objects: &[Value]) -> Gateway {
+    Gateway::read(object, "kong", &Given::of(objects, "kong")).unwrap().unwrap()
+}
+
+/// A change to judge.
+pub struct Case {
+    pub live: Option<Gateway>,
+    pub stored: Option<Gateway>,
+    pub new: Gateway,
+    pub routes: Inventory,
+    pub configuration: Configuration,
+    pub stopped: bool,
+    pub permitted: Option<Override>,
+}
+
+impl Case {
+    /// A change of a gateway that runs what is stored.
+    pub fn change(old: &Gateway, new: &Gateway) -> Self {
+        Self {
+            live: Some(old.clone()),
+            stored: Some(old.clone()),
+            new: new.clone(),
+            routes: Inventory::Unseen,
+            configuration: Configuration::Usual,
+            stopped: false,
+            permitted: None,
+        }
+    }
+
+    pub fn judge(&self) -> Findings {
+        judge(&Change {
+            subject: &self.new.subject,
+            live: self.live.as_ref().map(|gateway| &gateway.spec.reading),
+            stored: self.stored.as_ref().map(|gateway| &gateway.spec),
+            new: &self.new.spec,
+            stopped: self.stopped,
+            permitted: self.permitted,
+            routes: &self.routes,
+            configuration: self.configuration,
+            group: None,
+        })
+    }
+}
+
+/// A DataPlane of an image and a flavor.
+pub fn plane(image: &str, flavor: Option<&str>, staged: bool) -> Gateway {
+    read(&data_plane(proxy(image, flavor), staged), &[])
+}
+
+/// What the rules said, a line each.
+pub fn lines(findings: &Findings) -> Vec<String> {
+    let denied = findings.denied.iter().map(|finding| format!("denied {finding}"));
+    denied.chain(findings.warned.iter().map(|finding| format!("warned {finding}"))).collect()
+}
+
+pub const T: Flavor = Flavor::Traditional;
+pub const TC: Flavor = Flavor::TraditionalCompatible;
+pub const EX: Flavor = Flavor::Expressions;

@@ -1,0 +1,4 @@
+//! What changes to gateways come to, as a pure room: what is there, what is wanted, what is in
+//! between.
+
+pub mod flavor;
