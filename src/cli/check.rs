@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+use super::files::{read_all, read_one};
 use crate::admission::snapshot::Snapshot;
 use crate::admission::view::View;
 use crate::admission::{Answer, Config, Door, Patience, answer};
@@ -17,10 +18,8 @@ use crate::api::interlock::{Interlock, Rules};
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
 
-mod files;
 mod verdict;
 
-use files::{read_all, read_one};
 use verdict::Verdict;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

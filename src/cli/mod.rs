@@ -9,6 +9,8 @@ use crate::api::object::NamespacedName;
 use crate::telemetry::build;
 
 pub mod check;
+mod files;
+pub mod flavor;
 pub mod package;
 mod reader;
 pub mod render;
@@ -41,6 +43,8 @@ enum Command {
     Topology(Box<topology::Arguments>),
     /// Tells what an object is, what it depends on, who acts on it and what happened last.
     Why(Box<why::Arguments>),
+    /// Plans changes of a gateway's router flavor.
+    Flavor(Box<flavor::Arguments>),
 }
 
 /// Reads the arguments and does what they ask. Exit codes: 0 done, 1 failed, 2 misused.
@@ -52,6 +56,7 @@ pub fn main() -> ExitCode {
         Command::Check(arguments) => check::main(*arguments),
         Command::Topology(arguments) => topology::main(*arguments),
         Command::Why(arguments) => why::main(*arguments),
+        Command::Flavor(arguments) => flavor::main(*arguments),
     }
 }
 

@@ -1,0 +1,217 @@
+//! `interlock flavor`: the way from one router flavor of a gateway to another.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::Value;
+
+use super::files::{read_all, read_one};
+use crate::api::object::meta_str;
+use crate::rollout::flavor::Flavor;
+use crate::rollout::flavor::gateway::Gateway;
+use crate::rollout::flavor::group::Group;
+use crate::rollout::flavor::matrix::Configuration;
+use crate::rollout::flavor::plan::{Plan, Question};
+use crate::rollout::flavor::routes::Inventory;
+use crate::rollout::flavor::sources::Given;
+
+/// Flags of `interlock flavor`.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Prints the hops to another flavor, what each checks, and what would be refused, from files:
+    /// 0 every hop is allowed, 1 one is refused, 2 error.
+    Plan(PlanArguments),
+}
+
+#[derive(Args, Debug)]
+struct PlanArguments {
+    /// YAML or JSON file of the DataPlane or Deployment as it runs; - is standard input.
+    #[arg(short = 'f', long = "filename", value_name = "FILE|-")]
+    gateway: PathBuf,
+    /// The flavor that is wanted.
+    #[arg(long, value_enum)]
+    to: FlavorFlag,
+    /// File or folder of objects that the cluster holds: ConfigMaps and Secrets that the flavor
+    /// comes from, routes, other gateways, ControlPlanes, Services.
+    #[arg(long, value_name = "DIR")]
+    objects: Vec<PathBuf>,
+    /// The running configuration has no expression, as without an ingress controller.
+    #[arg(long)]
+    field_routes_only: bool,
+    /// Also print the way with no pod running: scale to 0, change, scale back.
+    #[arg(long)]
+    outage: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum FlavorFlag {
+    /// The Lua router with PCRE.
+    Traditional,
+    /// The Rust router, fed with match fields.
+    TraditionalCompatible,
+    /// The Rust router, fed with expressions.
+    Expressions,
+}
+
+impl From<FlavorFlag> for Flavor {
+    fn from(flag: FlavorFlag) -> Self {
+        match flag {
+            FlavorFlag::Traditional => Self::Traditional,
+            FlavorFlag::TraditionalCompatible => Self::TraditionalCompatible,
+            FlavorFlag::Expressions => Self::Expressions,
+        }
+    }
+}
+
+/// Runs the command.
+pub fn main(arguments: Arguments) -> ExitCode {
+    let Command::Plan(arguments) = arguments.command;
+    let told = plan(&arguments).and_then(|plan| {
+        std::io::stdout().write_all(plan.to_string().as_bytes()).context("the plan cannot be written")?;
+        Ok(plan.works())
+    });
+    match told {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn plan(arguments: &PlanArguments) -> anyhow::Result<Plan> {
+    let object = read_one(&arguments.gateway)?;
+    let objects = arguments.objects.iter().map(|path| read_all(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let objects: Vec<Value> = objects.into_iter().flatten().collect();
+    let namespace = meta_str(&object, "namespace").filter(|own| !own.is_empty()).unwrap_or("default");
+    let sources = Given::of(&objects, namespace);
+    let gateway = Gateway::read(&object, namespace, &sources)?.with_context(|| {
+        format!(
+            "{} holds neither a DataPlane of gateway-operator.konghq.com/v1beta1 nor a Deployment of apps/v1",
+            arguments.gateway.display()
+        )
+    })?;
+    let routes = match objects.is_empty() {
+        true => Inventory::Unseen,
+        false => Inventory::of(&objects, namespace),
+    };
+    let configuration = match arguments.field_routes_only {
+        true => Configuration::FieldsOnly,
+        false => Configuration::Usual,
+    };
+    let group = Group::of(&object, &objects, namespace, &sources)?;
+    Ok(Plan::make(&Question {
+        subject: &gateway.subject,
+        live: &gateway.spec,
+        to: arguments.to.into(),
+        routes: &routes,
+        configuration,
+        group: group.as_ref(),
+        outage: arguments.outage,
+    })?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use clap::Parser;
+    use rstest::rstest;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(subcommand)]
+        command: Command,
+    }
+
+    const GATEWAY: &str = "apiVersion: gateway-operator.konghq.com/v1beta1
+kind: DataPlane
+metadata: {name: edge, namespace: kong, annotations: {interlock.dev/config-producer: kic}}
+spec:
+  deployment:
+    rollout: {strategy: {blueGreen: {}}}
+    podTemplateSpec:
+      spec:
+        containers:
+        - name: proxy
+          image: kong:3.9
+          env:
+          - name: KONG_ROUTER_FLAVOR
+            valueFrom: {configMapKeyRef: {name: router, key: flavor}}
+";
+    const OBJECTS: &str = "apiVersion: v1
+kind: ConfigMap
+metadata: {name: router, namespace: kong}
+data: {flavor: traditional_compatible}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: other
+  namespace: kong
+  labels: {interlock.dev/guard: kong-router-flavor}
+  annotations: {interlock.dev/config-producer: kong/kic}
+spec:
+  template: {spec: {containers: [{name: proxy, image: kong:3.9}]}}
+";
+
+    fn folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("objects")).unwrap();
+        fs::write(folder.path().join("gateway.yaml"), GATEWAY).unwrap();
+        fs::write(folder.path().join("objects/all.yaml"), OBJECTS).unwrap();
+        fs::write(folder.path().join("none.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n")
+            .unwrap();
+        folder
+    }
+
+    fn told(folder: &Path, line: &str) -> anyhow::Result<Plan> {
+        let at = |word: &str| match word.strip_prefix("./") {
+            Some(path) => folder.join(path).display().to_string(),
+            None => word.to_owned(),
+        };
+        let Command::Plan(arguments) = Cli::try_parse_from(line.split_whitespace().map(at))?.command;
+        plan(&arguments)
+    }
+
+    #[test]
+    fn sources_and_the_producers_other_gateways_are_found_among_the_objects() {
+        let folder = folder();
+        let line = "flavor plan -f ./gateway.yaml --to expressions --objects ./objects";
+        let plan = told(folder.path(), line).unwrap();
+        let text = plan.to_string();
+        assert!(plan.works(), "{text}");
+        assert!(
+            text.starts_with("DataPlane kong/edge: traditional_compatible -> expressions, Kong 3.9\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("share the configuration producer kong/kic with Deployment kong/other"),
+            "{text}"
+        );
+        assert!(!text.contains("not seen: routes"), "{text}");
+    }
+
+    #[rstest]
+    #[case::no_source("./gateway.yaml", "which cannot be read here: set KONG_ROUTER_FLAVOR")]
+    #[case::other_kind("./none.yaml", "holds neither a DataPlane")]
+    fn errors(#[case] file: &str, #[case] text: &str) {
+        let folder = folder();
+        let error = told(folder.path(), &format!("flavor plan -f {file} --to expressions")).err().unwrap();
+        assert!(format!("{error:#}").contains(text), "{error:#}");
+    }
+}
