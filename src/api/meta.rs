@@ -46,6 +46,12 @@ pub const KEEP: &str = "interlock.dev/keep";
 pub const LAST_APPLIED_SPEC: &str = "interlock.dev/last-applied-spec";
 /// Annotation: the last runs of an Instance, newest first.
 pub const HISTORY: &str = "plan.interlock.dev/history";
+/// Annotation: what somebody asks of a run, as `VERB/RUN-UID/NONCE`.
+pub const REQUEST: &str = "plan.interlock.dev/request";
+/// Annotation: why it is asked, in one line.
+pub const REASON: &str = "plan.interlock.dev/reason";
+/// Annotation: who asked, as the mutating webhook saw it; for the record only.
+pub const REQUESTED_BY: &str = "plan.interlock.dev/requested-by";
 /// Type of the Secrets that hold specs too large for the annotation.
 pub const SPEC_SECRET_TYPE: &str = "interlock.dev/spec";
 
@@ -107,8 +113,10 @@ pub mod condition {
     pub const SPEC_DRIFT: &str = "SpecDrift";
     /// The durable basis: hash, short hashes and owed plans, as JSON in the message.
     pub const SPEC_STAMPED: &str = "SpecStamped";
+    /// What is asked of a run is not carried out: the policy that guards it is not as installed.
+    pub const VERBS_UNAVAILABLE: &str = "VerbsUnavailable";
     /// All of ours: nobody but the bookkeeping user writes them.
-    pub const OURS: [&str; 5] = [READY, PLAN_RUNNING, STALLED, SPEC_DRIFT, SPEC_STAMPED];
+    pub const OURS: [&str; 6] = [READY, PLAN_RUNNING, STALLED, SPEC_DRIFT, SPEC_STAMPED, VERBS_UNAVAILABLE];
 }
 
 /// Reasons of Events on Instances.
@@ -117,6 +125,14 @@ pub mod event {
     pub const PLAN_STARTED: &str = "PlanStarted";
     /// A plan ended.
     pub const PLAN_FINISHED: &str = "PlanFinished";
+    /// A plan was ended on request; ours.
+    pub const PLAN_ABORTED: &str = "PlanAborted";
+    /// A plan that failed was scheduled anew on request; ours.
+    pub const PLAN_RETRIED: &str = "PlanRetried";
+    /// The spec went back to what last was carried out in full, on request; ours.
+    pub const PLAN_REVERTED: &str = "PlanReverted";
+    /// A request was taken away without effect; ours.
+    pub const REQUEST_DROPPED: &str = "RequestDropped";
     /// The OperatorVersion of an Instance is absent or unusable.
     pub const INVALID_OPERATOR_VERSION: &str = "InvalidOperatorVersion";
 }

@@ -147,7 +147,7 @@ rules! {
     UpgradeAndEdit = "upgrade-and-edit" in Plans,
     /// The OperatorVersion must exist.
     VersionMissing = "version-missing" in Requests,
-    /// The OperatorVersion lives in the namespace of the Instance.
+    /// An OperatorVersion of another namespace is used only by who may read it.
     VersionNamespace = "version-namespace" in Requests,
     /// An OperatorVersion in use by a locked Instance is frozen.
     VersionFrozen = "version-frozen" in Freeze,
@@ -167,6 +167,10 @@ rules! {
     SpecDrift = "spec-drift" in Lock,
     /// `status.planStatus` and Interlock's conditions are written by Interlock only.
     StatusOwner = "status-owner" in Lock,
+    /// What is asked of a run must be well formed, and hold for that run.
+    VerbRequest = "verb-request" in Lock,
+    /// Who asks something of a run needs that verb.
+    VerbRights = "verb-rights" in Lock,
     /// What was sent cannot be judged.
     RequestUnknown = "request-unknown" in Requests,
     /// The value is a router flavor.

@@ -33,3 +33,4 @@ pub mod task_kind;
 pub mod trigger;
 pub mod uid;
 pub mod values;
+pub mod verb;

@@ -28,3 +28,19 @@ pub fn plan_uid(subject: Subject<'_>, plan: &str, hash: &SpecHash) -> Uuid {
 pub fn is_version_5(uid: &str) -> bool {
     Uuid::try_parse(uid).is_ok_and(|uuid| uuid.get_version_num() == 5)
 }
+
+/// Whose run is retried.
+#[derive(Clone, Copy, Debug)]
+pub struct Retry<'a> {
+    /// Namespace of the Instance.
+    pub namespace: &'a str,
+    /// `metadata.name`.
+    pub name: &'a str,
+}
+
+/// The uid that the retry of a run runs under: a function of the request, so that one request
+/// never starts two runs.
+pub fn retry_uid(of: Retry<'_>, run: &str, nonce: &str) -> Uuid {
+    let parts = ["retry", of.namespace, of.name, run, nonce];
+    Uuid::new_v5(&SPACE, parts.join("\0").as_bytes())
+}

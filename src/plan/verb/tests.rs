@@ -1,0 +1,83 @@
+//! What is a request, and what can be asked of a run.
+
+use rstest::rstest;
+
+use super::*;
+use crate::api::kudo::ExecutionStatus::{Complete, FatalError, InProgress};
+
+const NEVER: ExecutionStatus = ExecutionStatus::NeverRun;
+
+#[rstest]
+#[case("abort/0b0a2e0c-1111-5222-8333-444455556666/1a2b3c4d", Verb::Abort { revert: false })]
+#[case("abort-revert/u/12345678", Verb::Abort { revert: true })]
+#[case("retry/u/12345678", Verb::Retry)]
+fn requests(#[case] text: &str, #[case] verb: Verb) {
+    let request: Request = text.parse().unwrap();
+    assert_eq!((request.verb, request.to_string().as_str()), (verb, text));
+}
+
+/// Every other verb of the grammar is unknown until it is carried out.
+#[rstest]
+#[case("", "VERB/RUN-UID/NONCE")]
+#[case("abort", "VERB/RUN-UID/NONCE")]
+#[case("abort/u", "VERB/RUN-UID/NONCE")]
+#[case("abort/u/12345678/x", "VERB/RUN-UID/NONCE")]
+#[case("restart/u/12345678", "is no verb")]
+#[case("pause/u/12345678", "is no verb")]
+#[case("resume/u/12345678", "is no verb")]
+#[case("adopt/u/12345678", "is no verb")]
+#[case("Abort/u/12345678", "is no verb")]
+#[case("abort//12345678", "is no uid")]
+#[case("abort/u u/12345678", "is no uid")]
+#[case("abort/u/1234567", "is no nonce")]
+#[case("abort/u/1234567\n", "is no nonce")]
+fn no_requests(#[case] text: &str, #[case] why: &str) {
+    let error = text.parse::<Request>().unwrap_err().to_string();
+    assert!(error.contains(why), "{error}");
+}
+
+#[rstest]
+#[case("the quota is gone", true)]
+#[case("é".repeat(REASON_LIMIT), true)]
+#[case("", false)]
+#[case("  ", false)]
+#[case("two\nlines", false)]
+#[case("x".repeat(REASON_LIMIT + 1), false)]
+fn reasons(#[case] text: impl AsRef<str>, #[case] good: bool) {
+    assert_eq!(check_reason(text.as_ref()).is_ok(), good);
+}
+
+/// Plan `deploy` in run `u` stands so; `planExecution` names plan and uid.
+#[rstest]
+#[case::running("abort/u", ("deploy", "u"), InProgress, None)]
+#[case::scheduled("abort/s", ("deploy", "s"), Complete, None)]
+#[case::failed("abort/u", ("", ""), FatalError, Some("has ended: it is FATAL_ERROR"))]
+#[case::of_another("abort/x", ("deploy", "u"), InProgress, Some("none of this Instance's; plan deploy runs now as u"))]
+#[case::never("abort/u", ("", ""), NEVER, Some("none of this Instance's"))]
+#[case::back("abort-revert/u", ("deploy", "u"), InProgress, Some("nothing to go back to"))]
+#[case::retry("retry/u", ("", ""), FatalError, None)]
+#[case::retry_before_the_clear("retry/u", ("deploy", "u"), FatalError, None)]
+#[case::retry_complete("retry/u", ("", ""), Complete, Some("it is COMPLETE"))]
+#[case::retry_running("retry/u", ("deploy", "u"), InProgress, Some("has not ended"))]
+#[case::retry_scheduled("retry/s", ("deploy", "s"), FatalError, Some("has not ended"))]
+#[case::retry_while_busy("retry/u", ("update", "s"), FatalError, Some("plan update runs now (run s)"))]
+fn what_can_be_asked(
+    #[case] request: &str,
+    #[case] (plan, uid): (&str, &str),
+    #[case] status: ExecutionStatus,
+    #[case] objection: Option<&str>,
+) {
+    let request: Request = format!("{request}/nonce-01").parse().unwrap();
+    let entries = [Entry { plan: "deploy", uid: "u", status: &status }];
+    let runs = Runs { plan, uid, entries: &entries };
+    let ground = Ground { previous: false, deleting: false, used: false };
+    let judged = judge(&request, runs, ground).map_err(|objection| objection.to_string());
+    match objection {
+        None => assert_eq!(judged, Ok(())),
+        Some(why) => assert!(judged.clone().is_err_and(|text| text.contains(why)), "{judged:?}"),
+    }
+    let previous = Ground { previous: true, ..ground };
+    assert!(judge(&request, runs, previous).is_ok() || objection.is_some_and(|why| !why.contains("go back")));
+    let used = Ground { used: true, ..ground };
+    assert_eq!(judge(&request, runs, used), Err(Objection::Used("nonce-01".to_owned())));
+}
