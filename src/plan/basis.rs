@@ -6,9 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::package::PackageHash;
 use crate::api::condition::{self, Condition};
 use crate::api::meta;
 use crate::api::stamp::{Applied, SpecHash, VersionRef, hex};
@@ -24,6 +26,8 @@ pub enum Owed {
     Queued,
     /// Ran and failed; reported until it completes.
     Failed,
+    /// Ran and was aborted; reported as one that failed, and run again only where somebody asks.
+    Aborted,
 }
 
 /// First eight hexadecimal digits of the SHA-256 of a value.
@@ -51,9 +55,23 @@ pub struct Basis {
     /// Short hashes; absent where they did not fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Detail>,
+    /// The run that was started last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Ran>,
     /// Plans triggered since the last run's start that have not reached COMPLETE.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub owed: BTreeMap<String, Owed>,
+}
+
+/// What outlives a run, for its history and for a retry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ran {
+    /// Id of the execution.
+    pub uid: String,
+    /// Hash of its package; a retry goes on only where that is the same.
+    pub package: PackageHash,
+    /// When it started.
+    pub started: Timestamp,
 }
 
 /// Short hashes of the parts of a spec.
@@ -90,7 +108,13 @@ impl Basis {
     pub fn new(spec: &Applied<'_>, owed: BTreeMap<String, Owed>) -> Self {
         let parameters = spec.parameters.iter().map(|(k, v)| (k.to_string(), Short::of(v))).collect();
         let detail = Detail { operator_version: Short::of_version(&spec.operator_version), parameters };
-        Self { hash: spec.hash(), detail: Some(detail), owed }
+        Self { hash: spec.hash(), detail: Some(detail), run: None, owed }
+    }
+
+    /// The same, after the start of a run.
+    #[must_use]
+    pub fn ran(self, run: Option<Ran>) -> Self {
+        Self { run, ..self }
     }
 
     /// Reads it from the conditions of an Instance; `None` also where the text is not ours.
@@ -110,7 +134,7 @@ impl Basis {
         if full.len() <= MESSAGE_LIMIT {
             return full;
         }
-        let bare = Self { hash: self.hash.clone(), detail: None, owed: self.owed.clone() };
+        let bare = Self { detail: None, ..self.clone() };
         serde_json::to_string(&bare).unwrap_or_default()
     }
 

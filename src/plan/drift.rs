@@ -63,20 +63,38 @@ pub fn owed_at_start(
     if basis.difference(spec) == Difference::None {
         return owed;
     }
-    owed.values_mut().for_each(|state| *state = Owed::Queued);
+    let failed = owed.values_mut().filter(|state| **state == Owed::Failed);
+    failed.for_each(|state| *state = Owed::Queued);
     // What cannot be named owes at least the plan that runs for it.
-    let plans = triggered(basis, spec, package).unwrap_or_default();
+    let plans = triggered(basis, spec, package).unwrap_or_else(|_| BTreeSet::from([plan.to_owned()]));
     owed.extend(plans.into_iter().map(|plan| (plan, Owed::Queued)));
     owed
 }
 
-/// `owed` once a run of `plan` has ended: removed when complete, else marked failed.
-pub fn owed_at_end(owed: &BTreeMap<String, Owed>, plan: &str, complete: bool) -> BTreeMap<String, Owed> {
+/// How a run ended, for what is owed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// COMPLETE.
+    Complete,
+    /// Of itself, in FATAL_ERROR.
+    Failed,
+    /// On request.
+    Aborted,
+}
+
+/// `owed` once a run of `plan` has ended: removed when complete, else marked.
+pub fn owed_at_end(owed: &BTreeMap<String, Owed>, plan: &str, end: End) -> BTreeMap<String, Owed> {
     let mut owed = owed.clone();
-    if complete {
-        owed.remove(plan);
-    } else if let Some(state) = owed.get_mut(plan) {
-        *state = Owed::Failed;
+    let mark = match end {
+        End::Complete => {
+            owed.remove(plan);
+            return owed;
+        }
+        End::Failed => Owed::Failed,
+        End::Aborted => Owed::Aborted,
+    };
+    if let Some(state) = owed.get_mut(plan) {
+        *state = mark;
     }
     owed
 }
@@ -86,7 +104,7 @@ pub fn queue(basis: &Basis) -> Vec<String> {
     in_order(basis.owed.iter().filter(|(_, state)| **state == Owed::Queued).map(|(plan, _)| plan.clone()))
 }
 
-/// What is owed and has failed.
+/// What is owed and has failed, or was aborted.
 pub fn failed(basis: &Basis) -> Vec<String> {
-    in_order(basis.owed.iter().filter(|(_, state)| **state == Owed::Failed).map(|(plan, _)| plan.clone()))
+    in_order(basis.owed.iter().filter(|(_, state)| **state != Owed::Queued).map(|(plan, _)| plan.clone()))
 }

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::verb;
 use crate::api::kudo::ExecutionStatus;
 use crate::api::stamp::SpecHash;
 
@@ -27,6 +28,39 @@ pub struct Run {
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Timestamp>,
+    /// What people asked of it: a retry that began it, an abort that ended it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<Asked>,
+}
+
+/// What somebody asked of a run, and was carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// `abort`, `abort-revert` or `retry`.
+    pub verb: String,
+    /// Who, as the webhook recorded it; empty where it did not.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub who: String,
+    /// Why.
+    pub reason: String,
+    /// What made the request one of its kind.
+    pub nonce: String,
+}
+
+impl From<&verb::Asked> for Asked {
+    fn from(asked: &verb::Asked) -> Self {
+        Self {
+            verb: asked.request.verb.word().to_owned(),
+            who: asked.by.clone(),
+            reason: asked.reason.clone(),
+            nonce: asked.request.nonce.clone(),
+        }
+    }
+}
+
+/// Whether a request of that nonce was carried out.
+pub fn knows(runs: &[Run], nonce: &str) -> bool {
+    runs.iter().flat_map(|run| &run.asked).any(|asked| asked.nonce == nonce)
 }
 
 /// Reads the annotation; what is not ours reads as empty, as it is for people only.
@@ -34,12 +68,65 @@ pub fn read(annotation: Option<&str>) -> Vec<Run> {
     annotation.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
-/// The annotation with one more run, newest first; a run that is in it already is not repeated.
+/// The annotation with one more run, newest first. A run that is in it already is not repeated:
+/// what is known of it now replaces what was known before.
 pub fn with(mut runs: Vec<Run>, run: Run) -> String {
-    if runs.first().is_none_or(|newest| newest.uid != run.uid) {
-        runs.insert(0, run);
-        runs.truncate(KEPT);
+    match runs.iter_mut().find(|known| known.uid == run.uid) {
+        Some(known) => {
+            let mut asked = std::mem::take(&mut known.asked);
+            asked.extend(run.asked.iter().filter(|new| !asked.contains(new)).cloned().collect::<Vec<_>>());
+            *known = Run { asked, ..run };
+        }
+        None => {
+            runs.insert(0, run);
+            runs.truncate(KEPT);
+        }
     }
     // A list of structs of strings always serialises.
     serde_json::to_string(&runs).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(uid: &str, result: ExecutionStatus, asked: &[&str]) -> Run {
+        let asked = asked
+            .iter()
+            .map(|verb| Asked {
+                verb: (*verb).to_owned(),
+                who: "alice".to_owned(),
+                reason: "why".to_owned(),
+                nonce: format!("{verb}-{uid}"),
+            })
+            .collect();
+        Run {
+            plan: "deploy".to_owned(),
+            uid: uid.to_owned(),
+            hash: None,
+            result,
+            start: None,
+            end: None,
+            asked,
+        }
+    }
+
+    #[test]
+    fn a_run_is_in_it_once_with_all_that_was_asked_of_it() {
+        let begun = with(Vec::new(), run("u", ExecutionStatus::Pending, &["retry"]));
+        let ended = with(read(Some(&begun)), run("u", ExecutionStatus::FatalError, &["abort"]));
+        let again = with(read(Some(&ended)), run("u", ExecutionStatus::FatalError, &["abort"]));
+        assert_eq!(again, ended);
+        assert_eq!(read(Some(&ended)), vec![run("u", ExecutionStatus::FatalError, &["retry", "abort"])]);
+        assert!(knows(&read(Some(&ended)), "retry-u") && !knows(&read(Some(&ended)), "retry-v"));
+    }
+
+    #[test]
+    fn the_newest_ten_are_kept() {
+        let text = (0..12).fold(String::new(), |text, i| {
+            with(read(Some(&text)), run(&i.to_string(), ExecutionStatus::Complete, &[]))
+        });
+        let uids: Vec<String> = read(Some(&text)).into_iter().map(|run| run.uid).collect();
+        assert_eq!(uids, (2..12).rev().map(|i| i.to_string()).collect::<Vec<_>>());
+    }
 }

@@ -11,8 +11,10 @@ use jiff::Timestamp;
 
 use super::basis::{Basis, Difference};
 use super::drift;
+use super::lock::Entry;
 use super::package::Package;
 use super::uid;
+use super::verb::{self, Asked, Course, Runs, Verb};
 use crate::api::kudo::{ExecutionStatus, PlanStatus};
 use crate::api::meta::plan::{CLEANUP, DEPLOY};
 use crate::api::stamp::{Applied, SpecHash, VersionRef};
@@ -72,6 +74,8 @@ pub struct Facts<'a> {
     pub created_whole: bool,
     /// The deletion, when there is one.
     pub deletion: Option<Deletion>,
+    /// What somebody asks of a run, where that can be carried out.
+    pub asked: Option<&'a Asked>,
     /// Looks a package up.
     pub package: &'a dyn Fn(&VersionRef<'_>) -> Option<Arc<Package>>,
     /// What admission would say to the spec that is there, compared with the basis.
@@ -85,6 +89,26 @@ pub enum Source {
     Stamp,
     /// The one on the object; the stamp is set to it.
     Spec,
+}
+
+/// What a request leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The run of this plan ends, begun or not.
+    Abort {
+        /// Plan.
+        plan: String,
+    },
+    /// The plan is scheduled, under the uid of that retry.
+    Retry {
+        /// Plan.
+        plan: String,
+    },
+    /// The finished execution is taken out of `planExecution`, and the spec goes back to what
+    /// last was carried out in full.
+    Revert,
+    /// The request is taken away: it was carried out, or cannot be (then why).
+    Forget(Option<String>),
 }
 
 /// The next step.
@@ -116,6 +140,11 @@ pub enum Next {
         /// Spec that it runs on.
         source: Source,
     },
+    /// The scheduled plan starts where the run failed that it retries.
+    Retry {
+        /// Spec that it runs on.
+        source: Source,
+    },
     /// The running plan goes on.
     Continue {
         /// Spec that it runs on.
@@ -123,6 +152,8 @@ pub enum Next {
     },
     /// The finished execution is taken out of `planExecution`.
     Clear,
+    /// A request leads to this.
+    Answer(Answer),
     /// The trigger is dropped: there is no spec that it could run on.
     Drop,
     /// Basis and stamp are set to the spec, without a rollout.
@@ -150,6 +181,9 @@ pub fn next(facts: &Facts<'_>) -> Next {
     if let Some(deletion) = &facts.deletion {
         return deleting(facts, deletion);
     }
+    if let Some(answer) = answer(facts) {
+        return Next::Answer(answer);
+    }
     let running: Vec<(&String, &PlanStatus)> =
         facts.entries.iter().filter(|(_, e)| e.status.is_running()).collect();
     match running.as_slice() {
@@ -158,6 +192,34 @@ pub fn next(facts: &Facts<'_>) -> Next {
         [(plan, entry)] => running_one(facts, plan, entry),
         several => keep_one(facts, several),
     }
+}
+
+/// The entries as the lock sees them.
+fn entries<'a>(facts: &Facts<'a>) -> Vec<Entry<'a>> {
+    facts.entries.iter().map(|(plan, e)| Entry { plan, uid: &e.uid, status: &e.status }).collect()
+}
+
+/// What a request leads to, where it does not wait for the steps below.
+fn answer(facts: &Facts<'_>) -> Option<Answer> {
+    let asked = facts.asked?;
+    match verb::course(asked, Runs { plan: facts.plan, uid: facts.uid, entries: &entries(facts) }) {
+        Course::Abort(plan) => Some(Answer::Abort { plan: plan.to_owned() }),
+        // A finished run that is still named is cleared first.
+        Course::Retry(_) if !facts.plan.is_empty() => None,
+        Course::Retry(plan) => Some(match runnable(facts) {
+            true => Answer::Retry { plan: plan.to_owned() },
+            false => Answer::Forget(Some("the spec that it would run on is lost".to_owned())),
+        }),
+        Course::Clear | Course::Marked => None,
+        Course::Done => Some(Answer::Forget(None)),
+        Course::Dropped(objection) => Some(Answer::Forget(Some(objection.to_string()))),
+    }
+}
+
+/// Whether there is a spec that somebody accepted.
+fn runnable(facts: &Facts<'_>) -> bool {
+    let stamped = facts.stamp.is_some_and(|stamp| stamp.spec.is_some());
+    stamped || facts.basis.is_none_or(|basis| basis.hash == facts.spec.hash())
 }
 
 fn keep_one(facts: &Facts<'_>, running: &[(&String, &PlanStatus)]) -> Next {
@@ -229,7 +291,14 @@ fn scheduled(facts: &Facts<'_>) -> Next {
         && names(facts, facts.plan, entry)
         && entry.status.is_terminal()
     {
-        return Next::Clear;
+        let back = facts.asked.is_some_and(|asked| {
+            asked.request.verb == (Verb::Abort { revert: true }) && asked.request.run == entry.uid
+        });
+        return if back && entry.status == ExecutionStatus::FatalError {
+            Next::Answer(Answer::Revert)
+        } else {
+            Next::Clear
+        };
     }
     match facts.basis {
         None if !has_run(facts) => created(facts),
@@ -264,9 +333,25 @@ fn start(facts: &Facts<'_>, source: Source) -> Next {
         _ => facts.spec,
     };
     match (facts.package)(&spec.operator_version) {
+        Some(package) if goes_on(facts, spec, &package) => Next::Retry { source },
         Some(_) => Next::Start { source },
         None => absent(&spec.operator_version),
     }
+}
+
+/// A retry goes on at the failed step only if the failed run is the newest, and was on the same
+/// spec and package; else, and without a retry, a run starts at its first step.
+fn goes_on(facts: &Facts<'_>, spec: &Applied<'_>, package: &Package) -> bool {
+    let Some(asked) =
+        facts.asked.filter(|asked| asked.request.verb == Verb::Retry && asked.retry == facts.uid)
+    else {
+        return false;
+    };
+    let failed = asked.request.run.as_str();
+    let basis = facts.basis.filter(|basis| basis.hash == spec.hash());
+    let newest = basis.and_then(|basis| basis.run.as_ref());
+    newest.is_some_and(|run| run.uid == failed && run.package == package.hash)
+        && facts.entries.get(facts.plan).is_some_and(|entry| entry.uid == failed)
 }
 
 fn absent(version: &VersionRef<'_>) -> Next {
@@ -372,6 +457,9 @@ fn deleting(facts: &Facts<'_>, deletion: &Deletion) -> Next {
 
 fn cleanup(facts: &Facts<'_>, deletion: &Deletion, source: Source) -> Next {
     let schedule = Next::Schedule { plan: CLEANUP.to_owned(), source };
+    if let Some(next) = cleanup_asked(facts) {
+        return next;
+    }
     let Some(entry) = facts.entries.get(CLEANUP) else {
         return if facts.plan == CLEANUP && !facts.uid.is_empty() {
             Next::Start { source }
@@ -400,6 +488,25 @@ fn cleanup(facts: &Facts<'_>, deletion: &Deletion, source: Source) -> Next {
         },
         ExecutionStatus::FatalError if since => Next::RetryCleanup { failures: deletion.failures },
         _ => schedule,
+    }
+}
+
+/// An aborted cleanup is not tried again.
+fn cleanup_asked(facts: &Facts<'_>) -> Option<Next> {
+    let asked = facts.asked.filter(|asked| matches!(asked.request.verb, Verb::Abort { .. }))?;
+    match verb::course(asked, Runs { plan: facts.plan, uid: facts.uid, entries: &entries(facts) }) {
+        Course::Abort(CLEANUP) => Some(Next::Answer(Answer::Abort { plan: CLEANUP.to_owned() })),
+        Course::Clear | Course::Done
+            if facts.entries.get(CLEANUP).is_some_and(|entry| {
+                entry.uid == asked.request.run && entry.status == ExecutionStatus::FatalError
+            }) =>
+        {
+            let why = asked.told();
+            Some(Next::Release {
+                warning: Some(format!("cleanup was aborted {why}; what the package made may remain")),
+            })
+        }
+        _ => None,
     }
 }
 

@@ -26,6 +26,8 @@ pub enum Level {
 pub enum Event {
     /// The plan is scheduled under a new uid.
     Scheduled,
+    /// Its run failed, and is retried from there under a new uid.
+    Retried,
     /// The engine comes to it.
     Reached,
     /// One of its tasks failed in a way that is tried again.
@@ -56,13 +58,20 @@ const OPEN: &[ExecutionStatus] = &[NeverRun, Pending, InProgress, Error];
 
 /// Every change of a status that there is. What no row names stays as it is: within a run
 /// `COMPLETE` and `FATAL_ERROR` are never left.
-pub static TABLE: [Transition; 5] = [
+pub static TABLE: [Transition; 6] = [
     Transition {
         levels: ALL,
         event: Event::Scheduled,
         from: &[NeverRun, Pending, InProgress, Error, FatalError, Complete],
         to: Pending,
         why: "the plan is scheduled under a new uid: it, its phases and its steps begin anew",
+    },
+    Transition {
+        levels: ALL,
+        event: Event::Retried,
+        from: &[NeverRun, Pending, InProgress, Error, FatalError],
+        to: Pending,
+        why: "the run is retried under a new uid: what is COMPLETE stays, what failed begins anew",
     },
     Transition {
         levels: ALL,
@@ -117,6 +126,31 @@ impl PlanState {
             change(Level::Phase, &mut phase.status, Event::Scheduled);
             for step in phase.steps.iter_mut().flatten() {
                 change(Level::Step, &mut step.status, Event::Scheduled);
+            }
+        }
+        Self { status, ..Self::default() }
+    }
+
+    /// A run that goes on where another of the same plan and package failed: what that one
+    /// finished stays finished, everything else begins anew.
+    pub fn retry(failed: &PlanStatus, package: &Package, plan: &str, uid: &str) -> Self {
+        let mut status = PlanStatus {
+            name: plan.to_owned(),
+            uid: uid.to_owned(),
+            status: failed.status.clone(),
+            phases: failed.phases.clone(),
+            ..PlanStatus::default()
+        };
+        if let Some(definition) = package.plan(plan) {
+            arrange(&mut status, definition);
+        }
+        change(Level::Plan, &mut status.status, Event::Retried);
+        for phase in status.phases.iter_mut().flatten() {
+            change(Level::Phase, &mut phase.status, Event::Retried);
+            phase.message = None;
+            for step in phase.steps.iter_mut().flatten() {
+                change(Level::Step, &mut step.status, Event::Retried);
+                step.message = None;
             }
         }
         Self { status, ..Self::default() }
@@ -226,6 +260,7 @@ fn level_names(levels: &[Level]) -> String {
 fn event_name(event: Event) -> &'static str {
     match event {
         Event::Scheduled => "scheduled",
+        Event::Retried => "retried",
         Event::Reached => "reached",
         Event::Failed => "failed, tried again",
         Event::Ended => "ended",
@@ -306,6 +341,24 @@ mod tests {
         assert_eq!((&steps[0].status, &steps[1].status), (&Complete, &FatalError));
         assert_eq!(steps[1].message.as_deref(), Some("why"));
         assert_eq!(state.clone().end("again"), state);
+    }
+
+    #[test]
+    fn a_retry_keeps_what_was_finished() {
+        let mut state = PlanState::start(&package(two_phases()), "deploy", "u1");
+        state.status.status = FatalError;
+        let phases = state.status.phases.as_mut().unwrap();
+        phases[0].status = FatalError;
+        let steps = phases[0].steps.as_mut().unwrap();
+        steps[0].status = Complete;
+        (steps[1].status, steps[1].message) = (FatalError, Some("why".to_owned()));
+        let retried = PlanState::retry(&state.status, &package(two_phases()), "deploy", "u2").status;
+        assert_eq!((retried.uid.as_str(), &retried.status), ("u2", &Pending));
+        let phases = retried.phases.unwrap();
+        let steps = phases[0].steps.as_ref().unwrap();
+        assert_eq!((&phases[0].status, &phases[1].status), (&Pending, &Pending));
+        assert_eq!((&steps[0].status, &steps[1].status), (&Complete, &Pending));
+        assert_eq!(steps[1].message, None);
     }
 
     #[test]

@@ -23,6 +23,7 @@ struct World {
     deletion: Option<Deletion>,
     refusal: Option<Refusal>,
     packages: BTreeMap<String, Arc<Package>>,
+    asked: Option<Asked>,
 }
 
 const V5: &str = "74738ff5-5367-5958-9aee-98fffdcd1876";
@@ -70,6 +71,7 @@ impl World {
             stampable: true,
             deletion: None,
             refusal: None,
+            asked: None,
             packages: [package("v1", &PLANS), package("v2", &PLANS)]
                 .into_iter()
                 .map(|p| (p.key.name.clone(), p))
@@ -188,8 +190,25 @@ impl World {
         self
     }
 
+    /// Somebody asks something of a run; the retry of `r` runs under [`V5`].
+    fn asked(mut self, request: &str) -> Self {
+        let of = super::super::uid::Retry { namespace: "ns", name: "i" };
+        let asked = Asked::read(request, "because", "alice", of).unwrap();
+        self.asked = Some(Asked { retry: V5.to_owned(), ..asked });
+        self
+    }
+
+    /// What the status write that starts a run records of it.
+    fn recorded(mut self, uid: &str) -> Self {
+        let package = self.packages.values().next().map(|p| p.hash.clone()).unwrap();
+        let run = super::super::basis::Ran { uid: uid.to_owned(), package, started: Timestamp::UNIX_EPOCH };
+        self.basis = self.basis.map(|b| b.ran(Some(run)));
+        self
+    }
+
     fn next(&self) -> Next {
         next(&Facts {
+            asked: self.asked.as_ref(),
             spec: &self.spec,
             plan: &self.plan,
             uid: &self.uid,
@@ -208,6 +227,23 @@ impl World {
 
 fn schedule(plan: &str, source: Source) -> Next {
     Next::Schedule { plan: plan.to_owned(), source }
+}
+
+fn abort(plan: &str) -> Next {
+    Next::Answer(Answer::Abort { plan: plan.to_owned() })
+}
+
+fn retry(plan: &str) -> Next {
+    Next::Answer(Answer::Retry { plan: plan.to_owned() })
+}
+
+fn forget(why: Option<&str>) -> Next {
+    Next::Answer(Answer::Forget(why.map(str::to_owned)))
+}
+
+/// A plan that failed, as run `r`, and nothing scheduled.
+fn failed() -> World {
+    World::settled().ran("backup", "r", FatalError).owes(&[("backup", Owed::Failed)]).recorded("r")
 }
 
 fn report() -> Next {
@@ -340,6 +376,61 @@ use Source::{Spec, Stamp as Stamped};
 #[case::cleanup_failed(
     World::settled().entry("cleanup", V5, FatalError, 2001).scheduled("cleanup", V5).deleted(false, 1),
     Next::RetryCleanup { failures: 1 })]
+// What people ask.
+#[case::abort_of_a_run(
+    World::settled().running("backup", "r").scheduled("backup", "r").asked("abort/r/nonce-01"), abort("backup"))]
+#[case::abort_of_a_run_that_nothing_names(
+    World::settled().running("backup", "r").asked("abort/r/nonce-01"), abort("backup"))]
+#[case::abort_before_the_start(
+    World::settled().scheduled("backup", "r").asked("abort/r/nonce-01"), abort("backup"))]
+#[case::abort_without_its_package(
+    World::settled().without_package().scheduled("backup", "r").asked("abort/r/nonce-01"), abort("backup"))]
+#[case::abort_of_a_new_instance(
+    World::fresh().scheduled("deploy", "r").asked("abort/r/nonce-01"), abort("deploy"))]
+#[case::an_aborted_run_is_cleared(
+    failed().scheduled("backup", "r").asked("abort/r/nonce-01"), Next::Clear)]
+#[case::an_aborted_run_that_an_edit_replaced(
+    failed().scheduled("audit", V4).asked("abort/r/nonce-01"), forget(None))]
+#[case::abort_and_go_back(
+    failed().scheduled("backup", "r").asked("abort-revert/r/nonce-01"), Next::Answer(Answer::Revert))]
+#[case::a_run_that_completed_meanwhile_is_not_reverted(
+    World::settled().ran("backup", "r", Complete).scheduled("backup", "r").asked("abort-revert/r/nonce-01"),
+    Next::Clear)]
+#[case::retry_of_a_run(failed().asked("retry/r/nonce-01"), retry("backup"))]
+#[case::retry_waits_for_the_clear(failed().scheduled("backup", "r").asked("retry/r/nonce-01"), Next::Clear)]
+#[case::retry_goes_on_where_it_failed(
+    failed().scheduled("backup", V5).asked("retry/r/nonce-01"), Next::Retry { source: Stamped })]
+#[case::retry_of_a_run_that_is_not_the_newest_begins_anew(
+    failed().recorded("later").scheduled("backup", V5).asked("retry/r/nonce-01"), Next::Start { source: Stamped })]
+#[case::retry_on_another_spec_begins_anew(
+    failed().edited(&[("A", "2")]).stamped_as_spec().scheduled("backup", V5).asked("retry/r/nonce-01"),
+    Next::Start { source: Stamped })]
+#[case::retry_without_its_mark_begins_anew(failed().scheduled("backup", V5), Next::Start { source: Stamped })]
+#[case::an_edit_that_came_first_is_no_retry(
+    failed().scheduled("backup", V4).recorded("r").asked("retry/other/nonce-01"),
+    forget(Some("run other is none of this Instance's; plan backup runs now as 9b2c2d3e-8c1f-4b5e-9d6a-0123456789ab")))]
+#[case::a_retry_that_has_started_is_forgotten(
+    failed().running("backup", V5).scheduled("backup", V5).asked("retry/r/nonce-01"), forget(None))]
+#[case::a_retry_that_has_ended_is_forgotten(
+    failed().ran("backup", V5, FatalError).asked("retry/r/nonce-01"), forget(None))]
+#[case::retry_of_a_spec_that_is_lost(
+    failed().edited(&[("A", "2")]).stamp_lost().asked("retry/r/nonce-01"),
+    forget(Some("the spec that it would run on is lost")))]
+#[case::retry_of_what_runs(
+    World::settled().running("backup", "r").scheduled("backup", "r").asked("retry/r/nonce-01"),
+    forget(Some("run r of plan backup has not ended: abort it first, or wait")))]
+#[case::retry_of_what_is_complete(
+    World::settled().ran("backup", "r", Complete).asked("retry/r/nonce-01"),
+    forget(Some("run r of plan backup has ended: it is COMPLETE")))]
+#[case::retry_while_another_plan_is_scheduled(
+    failed().scheduled("audit", V4).asked("retry/r/nonce-01"),
+    forget(Some(&format!("plan audit runs now (run {V4}): wait until it has ended"))))]
+#[case::abort_of_another_instances_run(
+    World::settled().asked("abort/r/nonce-01"),
+    forget(Some("run r is none of this Instance's; no plan runs now")))]
+#[case::abort_of_cleanup(
+    World::settled().entry("cleanup", "r", InProgress, 2001).scheduled("cleanup", "r").deleted(false, 0)
+        .asked("abort/r/nonce-01"), abort("cleanup"))]
 fn table(#[case] world: World, #[case] expected: Next) {
     assert_eq!(world.next(), expected);
 }
@@ -363,6 +454,8 @@ fn a_run_ends(#[case] text: &str, #[case] world: World) {
 #[case::namespace("namespace is being terminated", World::settled().deleted(true, 0))]
 #[case::package_gone("OperatorVersion ns/v1 is gone", World::settled().without_package().deleted(false, 0))]
 #[case::no_such_plan("has no such plan", World::settled().packages_without("cleanup").deleted(false, 0))]
+#[case::aborted("cleanup was aborted by alice: because", World::settled().entry("cleanup", "r", FatalError, 2001)
+    .scheduled("cleanup", "r").deleted(false, 1).asked("abort/r/nonce-01"))]
 #[case::given_up("cleanup failed 3 times", World::settled().entry("cleanup", V5, FatalError, 2001).deleted(false, 3))]
 fn the_finalizer_comes_off_with_a_warning(#[case] text: &str, #[case] world: World) {
     let Next::Release { warning: Some(warning) } = world.next() else { panic!("{:?}", world.next()) };
