@@ -227,11 +227,20 @@ fn read_annotations<'a>(s: &mut Scanner<'a>) -> Scanned<Annotations<'a>> {
             annotations.stamp = s.optional_value()?;
             return Ok(());
         }
-        let size = name.len() + decoded_length(s.value()?);
+        let value = s.value()?;
+        let size = name.len() + decoded_length(value);
         match name.as_str() {
-            meta::HISTORY => annotations.history += size,
-            _ => annotations.others += size,
+            meta::HISTORY => {
+                annotations.history += size;
+                annotations.runs = Some(value);
+                return Ok(());
+            }
+            meta::REQUEST => annotations.request = Some(value),
+            meta::REASON => annotations.reason = Some(value),
+            meta::REQUESTED_BY => annotations.requested_by = Some(value),
+            _ => {}
         }
+        annotations.others += size;
         Ok(())
     })?;
     Ok(annotations)

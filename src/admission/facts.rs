@@ -234,8 +234,12 @@ impl<'a> Status<'a> {
 
     /// The lock that this status and an execution hold.
     pub fn lock<'s>(&'s self, execution: &'s Execution<'_>) -> Option<Lock<'s>> {
-        let entries = self.entries.iter().map(|e| Entry { plan: &e.plan, uid: &e.uid, status: &e.status });
-        lock::lock(&execution.plan, &execution.uid, entries)
+        lock::lock(&execution.plan, &execution.uid, self.entries())
+    }
+
+    /// The entries of `planStatus`.
+    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.entries.iter().map(|e| Entry { plan: &e.plan, uid: &e.uid, status: &e.status })
     }
 
     /// Hash of the basis and whether plans are owed.

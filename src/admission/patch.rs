@@ -1,5 +1,5 @@
-//! The patch of a mutation: only the stamp, the finalizer, planExecution and parameters, and the
-//! history where it takes the room of somebody else's annotation.
+//! The patch of a mutation: only the stamp, the finalizer, planExecution and parameters, who asked
+//! something of a run, and the history where it takes the room of somebody else's annotation.
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation};
@@ -68,6 +68,16 @@ impl Operations {
             }
             None => {}
         }
+    }
+
+    /// Sets an annotation of an object that has some.
+    pub fn annotation(&mut self, key: &str, text: &str) {
+        self.add(&["metadata", "annotations", key], Value::String(text.to_owned()));
+    }
+
+    /// Takes an annotation away, which is there.
+    pub fn drop_annotation(&mut self, key: &str) {
+        self.remove(&["metadata", "annotations", key]);
     }
 
     /// Takes the history away, which is there.

@@ -97,6 +97,14 @@ pub struct Annotations<'a> {
     /// Bytes of the keys and of the JSON of the values of all others: no less than what the API
     /// server counts.
     pub others: usize,
+    /// `plan.interlock.dev/request`, counted among the others, as are the next two.
+    pub request: Option<Raw<'a>>,
+    /// `plan.interlock.dev/reason`.
+    pub reason: Option<Raw<'a>>,
+    /// `plan.interlock.dev/requested-by`.
+    pub requested_by: Option<Raw<'a>>,
+    /// `plan.interlock.dev/history`.
+    pub runs: Option<Raw<'a>>,
 }
 
 impl<'a> Annotations<'a> {

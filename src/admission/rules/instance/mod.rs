@@ -8,6 +8,7 @@ mod locked;
 mod refusals;
 mod unlocked;
 mod update;
+mod verbs;
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -58,7 +59,7 @@ pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &
         Operation::Update(change) => ask.update(*change),
         Operation::Delete(_) => Ok(Verdict::allow()),
     };
-    match decided {
+    match decided.and_then(|verdict| ask.requests(operation, verdict)) {
         Ok(verdict) => ask.tell(verdict, operation),
         Err(Stop::Refused(refusal)) => Verdict::of(Outcome::Refuse(refusal)),
         Err(Stop::Wait(key)) => Verdict::of(Outcome::Wait(key)),

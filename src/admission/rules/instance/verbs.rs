@@ -1,0 +1,201 @@
+//! What people ask of a run, by an annotation: well formed, of this Instance, for a run that it
+//! can be asked of, and alone. Whether they may ask it is the policy's to say, which has the API
+//! server's authorizer.
+
+use std::borrow::Cow;
+
+use super::{Ask, Stop};
+use crate::admission::facts::{Spec, Status};
+use crate::admission::patch::Operations;
+use crate::admission::request::{Change, Operation};
+use crate::admission::review::{Annotations, Object};
+use crate::admission::verdict::{Field, FieldReason, Outcome, Refusal, Verdict};
+use crate::api::json::Raw;
+use crate::api::meta;
+use crate::api::rule::Rule;
+use crate::api::stamp::Envelope;
+use crate::plan::history;
+use crate::plan::lock::Entry;
+use crate::plan::verb::{self, Ground, Objection, Request, RequestError, Runs};
+
+const REQUEST: &str = "metadata.annotations[plan.interlock.dev/request]";
+const REASON: &str = "metadata.annotations[plan.interlock.dev/reason]";
+const REQUESTED_BY: &str = "metadata.annotations[plan.interlock.dev/requested-by]";
+
+/// The three annotations of a request, where they are.
+struct Written<'a> {
+    request: Option<Cow<'a, str>>,
+    reason: Option<Cow<'a, str>>,
+    by: Option<Cow<'a, str>>,
+}
+
+impl<'a> Written<'a> {
+    fn of(annotations: &Annotations<'a>) -> Self {
+        let text = |raw: Option<Raw<'a>>| raw.and_then(|raw| raw.text().ok()).map(|text| text.0);
+        Self {
+            request: text(annotations.request),
+            reason: text(annotations.reason),
+            by: text(annotations.requested_by),
+        }
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &'static str> {
+        let there = [
+            self.request.as_ref().map(|_| meta::REQUEST),
+            self.reason.as_ref().map(|_| meta::REASON),
+            self.by.as_ref().map(|_| meta::REQUESTED_BY),
+        ];
+        there.into_iter().flatten()
+    }
+
+    fn asks(&self) -> Option<&str> {
+        self.request.as_deref().filter(|request| !request.is_empty())
+    }
+}
+
+impl<'a> Ask<'a> {
+    /// What a request on an object leads to, beside what was decided about the object.
+    pub(super) fn requests(&self, operation: &Operation<'a>, verdict: Verdict) -> Result<Verdict, Stop> {
+        match operation {
+            Operation::Create(object) => self.no_request(object, verdict),
+            Operation::Update(change) => self.request(*change, verdict),
+            Operation::Delete(_) => Ok(verdict),
+        }
+    }
+
+    /// A new Instance has no run: what a copied manifest asks is dropped.
+    fn no_request(&self, object: &Object<'a>, verdict: Verdict) -> Result<Verdict, Stop> {
+        let written = Written::of(&object.metadata.annotations);
+        let mut operations = Operations::default();
+        written.keys().for_each(|key| operations.drop_annotation(key));
+        self.mend(verdict, operations, || {
+            let detail = "a new Instance has no run that it could be asked of".to_owned();
+            (REQUEST, detail)
+        })
+    }
+
+    fn request(&self, change: Change<'a>, verdict: Verdict) -> Result<Verdict, Stop> {
+        let annotations = &change.object.metadata.annotations;
+        if annotations.request.is_none() {
+            return Ok(verdict);
+        }
+        let (new, old) = (Written::of(annotations), Written::of(&change.old.metadata.annotations));
+        let Some(text) = new.asks() else { return Ok(verdict) };
+        let mut operations = Operations::default();
+        if new.request == old.request {
+            // While it is there, who asked it and why stay.
+            for (key, now, before) in
+                [(meta::REASON, &new.reason, &old.reason), (meta::REQUESTED_BY, &new.by, &old.by)]
+            {
+                match before {
+                    Some(before) if now.as_ref() != Some(before) => operations.annotation(key, before),
+                    None if now.is_some() => operations.drop_annotation(key),
+                    _ => {}
+                }
+            }
+            return self.mend(verdict, operations, || {
+                (REQUEST, "who asked and why stay as they are while the request is there".to_owned())
+            });
+        }
+        self.judge(change, text, new.reason.as_deref().unwrap_or_default())?;
+        if new.by.as_deref() != Some(self.request.user) {
+            operations.annotation(meta::REQUESTED_BY, self.request.user);
+        }
+        self.mend(verdict, operations, || {
+            (REQUESTED_BY, format!("must be {:?}, who asks", self.request.user))
+        })
+    }
+
+    fn judge(&self, change: Change<'a>, text: &str, reason: &str) -> Result<(), Stop> {
+        let instance = self.instance(change.old);
+        let malformed = |error: &RequestError| {
+            let (field, shown) = match error {
+                RequestError::NoReason | RequestError::Reason(_) => (REASON, FieldReason::Required),
+                _ => (REQUEST, FieldReason::Invalid),
+            };
+            Refusal::invalid(
+                Rule::VerbRequest,
+                format!("Instance {instance}: the request cannot be read"),
+                vec![Field::new(field, shown, error.to_string())],
+            )
+            .next("let `interlock plan abort` or `interlock plan retry` write it")
+        };
+        let request: Request = text.parse().map_err(|error| malformed(&error))?;
+        verb::check_reason(reason).map_err(|error| malformed(&error))?;
+        let (spec, before) = (self.spec(change.object)?, self.spec(change.old)?);
+        let alone = spec.applied == before.applied
+            && (!spec.execution.said || spec.execution.same(&before.execution));
+        if !alone {
+            return Err(Refusal::invalid(
+                Rule::VerbRequest,
+                format!("Instance {instance}: a request is made alone"),
+                vec![Field::new(REQUEST, FieldReason::Forbidden, "the spec changes in the same write")],
+            )
+            .next("send the request first, and the change of the spec when its run has ended")
+            .into());
+        }
+        self.holds(change, &request, &before, &instance)
+    }
+
+    /// Whether the request can be carried out on the Instance as it is.
+    fn holds(
+        &self,
+        change: Change<'a>,
+        request: &Request,
+        spec: &Spec<'_>,
+        instance: &str,
+    ) -> Result<(), Stop> {
+        let status =
+            Status::read(change.old).map_err(|error| super::refusals::unreadable("status", &error))?;
+        let entries: Vec<Entry<'_>> = status.entries().collect();
+        let runs = Runs { plan: &spec.execution.plan, uid: &spec.execution.uid, entries: &entries };
+        let annotations = &change.old.metadata.annotations;
+        let stamp = annotations.stamp_text();
+        let past = annotations.runs.and_then(|raw| raw.text().ok());
+        let ground = Ground {
+            previous: stamp.as_deref().and_then(Envelope::parse).is_some_and(|e| e.previous.is_some()),
+            deleting: change.old.metadata.deletion_timestamp.is_some(),
+            used: history::knows(&history::read(past.as_deref()), &request.nonce),
+        };
+        verb::judge(request, runs, ground).map_err(|objection| {
+            Refusal::invalid(
+                Rule::VerbRequest,
+                format!("Instance {instance}: {} is not possible", request.verb.word()),
+                vec![Field::new(REQUEST, FieldReason::Invalid, objection.to_string())],
+            )
+            .next(remedy(&objection, instance))
+            .into()
+        })
+    }
+
+    /// Adds what has to be mended to a patch; a validating door refuses it instead.
+    fn mend(
+        &self,
+        mut verdict: Verdict,
+        operations: Operations,
+        wrong: impl FnOnce() -> (&'static str, String),
+    ) -> Result<Verdict, Stop> {
+        if operations.is_empty() {
+            return Ok(verdict);
+        }
+        if !self.context.door.patches() {
+            let (field, detail) = wrong();
+            let instance = format!("{}/{}", self.request.namespace, self.request.name);
+            return Err(super::refusals::not_mutated(Rule::VerbRequest, &instance, field, &detail).into());
+        }
+        if let Outcome::Allow { patch } = &mut verdict.outcome {
+            patch.0.extend(operations.finish().0);
+        }
+        Ok(verdict)
+    }
+}
+
+fn remedy(objection: &Objection, instance: &str) -> String {
+    let (namespace, name) = instance.split_once('/').unwrap_or_default();
+    match objection {
+        Objection::Used(_) => "leave it; `interlock plan history` shows what became of it".to_owned(),
+        Objection::NoPrevious => format!("use `interlock plan abort {name} -n {namespace}` without --revert"),
+        Objection::Deleting => "wait; an abort of cleanup lets the Instance go".to_owned(),
+        _ => format!("`interlock plan status {name} -n {namespace}` names the runs there are"),
+    }
+}
