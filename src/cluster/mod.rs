@@ -6,6 +6,7 @@ pub mod certificates;
 pub mod client;
 pub mod crds;
 pub mod events;
+pub mod guard;
 pub mod kinds;
 pub mod lease;
 pub mod queue;

@@ -19,6 +19,7 @@ use super::{Options, cluster_wide, strings};
 use crate::admission::Freeze;
 use crate::api::meta;
 use crate::api::rule::Rule;
+use crate::plan::verb;
 
 /// A locked Instance keeps its spec and our finalizer.
 pub const FREEZE: &str = "interlock-freeze";
@@ -26,6 +27,9 @@ pub const FREEZE: &str = "interlock-freeze";
 pub const PLAN_EXECUTION: &str = "interlock-plan-execution";
 /// `planStatus` and our conditions are written by the process only.
 pub const STATUS: &str = "interlock-status";
+
+/// What people ask of a run, by the API server's own authorizer.
+pub const VERBS: &str = "interlock-verbs";
 
 /// The lock: the predicate of [`crate::plan::lock`], on the old object.
 const LOCK: [(&str, &str); 3] = [
@@ -118,10 +122,21 @@ fn restart() -> String {
 
 /// Policies, each followed by its binding.
 pub fn all(options: &Options) -> Vec<Value> {
-    [freeze(options), plan_execution(options), status(options)]
+    [freeze(options), plan_execution(options), status(options), verbs(options).0]
         .into_iter()
         .flat_map(|policy| [json!(policy), json!(binding(&policy))])
         .collect()
+}
+
+/// The policy that guards what people ask of a run, and its binding: nothing is carried out where
+/// these are not intact.
+///
+/// Only the API server knows what a user may do. It is asked for the verb of that name on the
+/// Instance, and nothing that a user writes can pretend to be somebody else.
+pub fn verbs(options: &Options) -> (ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding) {
+    let policy = verbs_policy(options);
+    let binding = binding(&policy);
+    (policy, binding)
 }
 
 /// Whether `planExecution` is written as the webhook writes a run that it schedules.
@@ -251,6 +266,85 @@ fn status(options: &Options) -> ValidatingAdmissionPolicy {
         ),
     ];
     policy(STATUS, ("instances/status", &["UPDATE"]), &[], validations, options)
+}
+
+fn verbs_policy(options: &Options) -> ValidatingAdmissionPolicy {
+    let annotation = |object: &str, key: &str| {
+        format!("{object}.?metadata.?annotations[?{}].orValue('')", cel_string(key))
+    };
+    let before = |key: &str| format!("oldObject == null ? '' : {}", annotation("oldObject", key));
+    let owned = [
+        ("request", annotation("object", meta::REQUEST)),
+        ("oldRequest", before(meta::REQUEST)),
+        ("reason", annotation("object", meta::REASON)),
+        ("oldReason", before(meta::REASON)),
+        ("by", annotation("object", meta::REQUESTED_BY)),
+        ("oldBy", before(meta::REQUESTED_BY)),
+        ("asks", "variables.request != '' && variables.request != variables.oldRequest".to_owned()),
+        ("stays", "variables.request != '' && variables.request == variables.oldRequest".to_owned()),
+        ("verb", "variables.request.startsWith('retry/') ? 'retry' : 'abort'".to_owned()),
+    ];
+    let variables: Vec<(&str, &str)> = owned.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let words = verb::Verb::ALL.map(verb::Verb::word).join("|");
+    let (shortest, longest) = verb::NONCE;
+    let shape =
+        format!("^({words})/[A-Za-z0-9-]{{1,{}}}/[A-Za-z0-9-]{{{shortest},{longest}}}$", verb::RUN_LIMIT);
+    let reason = format!("^[^\\x00-\\x1f\\x7f]{{1,{}}}$", verb::REASON_LIMIT);
+    let request = meta::REQUEST;
+    let reason_key = meta::REASON;
+    let says = |text: &str| (text.to_owned(), text.to_owned());
+    let (malformed, malformed_text) = says(&format!(
+        "annotation {request} is VERB/RUN-UID/NONCE, with abort, abort-revert or retry as VERB and a nonce of \
+         {shortest} to {longest} letters, digits or dashes"
+    ));
+    let (unreasoned, unreasoned_text) = says(&format!(
+        "annotation {reason_key} says why in one line of at most {} characters",
+        verb::REASON_LIMIT
+    ));
+    let (changed, changed_text) = says(&format!(
+        "annotation {reason_key} and who asked stay as they are while the request is there; take the request away first"
+    ));
+    let (created, created_text) =
+        says(&format!("a new Instance has no run yet; leave annotation {request} out"));
+    let validations = vec![
+        guard(Rule::VerbRequest, "!variables.asks || oldObject != null", &created, &created_text),
+        guard(
+            Rule::VerbRequest,
+            &format!("!variables.asks || variables.request.matches('{shape}')"),
+            &malformed,
+            &malformed_text,
+        ),
+        guard(
+            Rule::VerbRequest,
+            &format!("!variables.asks || variables.reason.matches('{reason}')"),
+            &unreasoned,
+            &unreasoned_text,
+        ),
+        guard(
+            Rule::VerbRequest,
+            "!variables.asks || variables.by in ['', request.userInfo.username]",
+            "who asks is recorded by Interlock, and is nobody else",
+            "who asks is recorded by Interlock, and is nobody but ' + request.userInfo.username + '",
+        ),
+        guard(
+            Rule::VerbRequest,
+            "!variables.stays || (variables.reason == variables.oldReason && variables.by == variables.oldBy)",
+            &changed,
+            &changed_text,
+        ),
+        guard(
+            Rule::VerbRights,
+            &format!(
+                "!variables.asks || oldObject == null || authorizer.group({}).resource('instances')\
+                 .namespace(request.namespace).name(request.name).check(variables.verb).allowed()",
+                cel_string(meta::KUDO_GROUP)
+            ),
+            "this needs the verb abort or retry on instances.kudo.dev; ask for a role that gives it",
+            "user ' + request.userInfo.username + ' has no verb ' + variables.verb + ' on instances.kudo.dev here; \
+             ask for a role that gives it, as admin and edit do",
+        ),
+    ];
+    policy(VERBS, ("instances", &["CREATE", "UPDATE"]), &variables, validations, options)
 }
 
 /// What must hold, and what is said where it does not: `plain`, where `text` cannot be made.

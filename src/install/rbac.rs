@@ -10,7 +10,7 @@ use k8s_openapi::api::rbac::v1::{
 };
 use serde_json::{Value, json};
 
-use super::{Layout, Options, cluster_wide, strings, within};
+use super::{Layout, Options, cluster_wide, policies, strings, within};
 use crate::api::meta::{self, install};
 
 const READ: [&str; 3] = ["get", "list", "watch"];
@@ -86,6 +86,13 @@ fn controller_rules() -> Vec<PolicyRule> {
             ["get", "list", "watch", "patch"],
         )
         .named([install::WEBHOOK_CONFIGURATION]),
+        // Requests are carried out only while what guards them is as installed.
+        rule(
+            ["admissionregistration.k8s.io"],
+            ["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
+            READ,
+        )
+        .named([policies::VERBS]),
         rule(["authentication.k8s.io"], ["selfsubjectreviews", "tokenreviews"], ["create"]),
         rule(["authorization.k8s.io"], ["subjectaccessreviews"], ["create"]),
     ]
@@ -115,6 +122,9 @@ fn impersonation_rules(options: &Options) -> Vec<PolicyRule> {
     vec![rule([""], ["serviceaccounts"], ["impersonate"]).named([options.packages.name.as_str()])]
 }
 
+/// Verbs on Instances that end a run, or begin it again.
+const VERBS: [&str; 2] = ["abort", "retry"];
+
 /// Roles for people, added to the ones that every cluster has. The status of an Instance is
 /// the record of its plans; nobody but the process gets a right to write it.
 fn people() -> Vec<Value> {
@@ -129,8 +139,16 @@ fn people() -> Vec<Value> {
                 rule([meta::KUDO_GROUP], ["instances/status"], ["get"]),
             ],
         ),
-        ("interlock-editor", "edit", vec![rule([meta::KUDO_GROUP], kinds, write)]),
-        ("interlock-admin", "admin", vec![rule([meta::KUDO_GROUP], kinds, write)]),
+        (
+            "interlock-editor",
+            "edit",
+            vec![rule([meta::KUDO_GROUP], kinds, write), rule([meta::KUDO_GROUP], ["instances"], VERBS)],
+        ),
+        (
+            "interlock-admin",
+            "admin",
+            vec![rule([meta::KUDO_GROUP], kinds, write), rule([meta::KUDO_GROUP], ["instances"], VERBS)],
+        ),
     ]
     .into_iter()
     .map(|(name, into, rules)| {
