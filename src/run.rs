@@ -23,9 +23,11 @@ use signals::Signals;
 
 use crate::admission;
 use crate::cluster::client::{self, ClientError, Connection};
+use crate::cluster::guard::{self, Guard};
 use crate::cluster::lease::{Election, Leadership, LeaseName};
 use crate::cluster::queue::Queue;
 use crate::controllers::{self, observe};
+use crate::install;
 use crate::server::accept::DRAIN;
 use crate::server::shutdown::Shutdown;
 use crate::server::tls::Shown;
@@ -88,6 +90,8 @@ struct Process {
     store: Arc<observe::Store>,
     synced: observe::Synced,
     config: Arc<OnceLock<admission::Config>>,
+    /// API user of the controllers, once it is known.
+    user: watch::Sender<Option<String>>,
 }
 
 /// Runs until a signal, or until a part fails that the others need.
@@ -103,6 +107,7 @@ pub async fn run(options: Options) -> Result<(), RunError> {
         store: observe::Store::new(options.roles.controllers),
         synced: observe::Synced::default(),
         config: Arc::new(OnceLock::new()),
+        user: watch::Sender::new(None),
         options,
     };
     process.run(webhook, ops, signals).await
@@ -124,8 +129,6 @@ impl Process {
         let books = client::bookkeeping(&cluster, self.metrics.clone())?;
         tracing::info!(version = build::VERSION, commit = build::COMMIT, cluster = %cluster.cluster_url, "started");
         let mut servers = JoinSet::new();
-        self.serve_webhook(webhook, &mut servers);
-        self.serve_ops(ops, &books, &mut servers);
         let mut parts = Parts::new();
         self.know_the_user(&books, &mut parts);
         let queue = options.roles.controllers.then(|| Arc::new(Queue::default()));
@@ -133,7 +136,8 @@ impl Process {
         let (reconciling, leadership) = match queue {
             Some(queue) => {
                 let effects = client::effects(&cluster, &options.packages, self.metrics.clone())?;
-                self.reconcile(books.clone(), effects, queue)
+                let guard = self.watch_the_guard(&books, &mut parts);
+                self.reconcile(books.clone(), effects, queue, guard)
             }
             None => {
                 let nothing = self.shutdown.lingering_token().cancelled_owned();
@@ -141,6 +145,9 @@ impl Process {
             }
         };
         self.keep_certificates(&books, leadership, &mut parts)?;
+        // Last, as a process that has no checks yet would call itself ready.
+        self.serve_webhook(webhook, &mut servers);
+        self.serve_ops(ops, &books, &mut servers);
         tokio::select! {
             ended = self.until_stopped(&mut signals, reconciling, servers) => ended,
             error = first_end(&mut parts) => Err(error),
@@ -181,6 +188,7 @@ impl Process {
         let (client, config) = (books.clone(), self.config.clone());
         let given = self.options.controller_user.clone();
         let (freeze, controllers) = (self.options.freeze, self.options.roles.controllers);
+        let known = self.user.clone();
         parts.spawn(async move {
             let user = match (given, controllers) {
                 (Some(given), false) => given,
@@ -193,6 +201,7 @@ impl Process {
                 }
             };
             tracing::info!(user, "admission skips the user of the controllers, and nobody else");
+            known.send_replace(Some(user.clone()));
             // Nobody else sets it.
             let _ = config.set(admission::Config { controller_user: user, freeze });
             gate.pass();
@@ -239,12 +248,30 @@ impl Process {
         watches
     }
 
+    /// Follows the policy that guards requests, which names the user of the process.
+    fn watch_the_guard(&self, books: &Client, parts: &mut Parts) -> watch::Receiver<Guard> {
+        let (sender, guard) = watch::channel(Guard::default());
+        let (client, mut user) = (books.clone(), self.user.subscribe());
+        let watch_namespaces = self.options.watch_namespaces.clone();
+        parts.spawn(async move {
+            // The process holds the sender.
+            let known = user.wait_for(Option::is_some).await.map(|user| user.clone()).unwrap_or_default();
+            let options =
+                install::Options { controller_user: known, watch_namespaces, ..install::Options::default() };
+            let (policy, binding) = install::policies::verbs(&options);
+            guard::follow(client, guard::Expected { policy, binding }, sender).await;
+            Ok("the watch of the policy that guards requests")
+        });
+        guard
+    }
+
     /// The controllers, under a lease that is given back after their last write.
     fn reconcile(
         &self,
         client: Client,
         effects: Client,
         queue: Arc<Queue<crate::api::object::NamespacedName>>,
+        guard: watch::Receiver<Guard>,
     ) -> (JoinHandle<()>, watch::Receiver<Leadership>) {
         let options = &self.options;
         let name = LeaseName { namespace: options.namespace.clone(), name: options.lease.name.clone() };
@@ -257,6 +284,7 @@ impl Process {
             store: self.store.clone(),
             queue,
             leadership: election.leadership(),
+            guard,
             metrics,
             synced: self.synced.clone(),
         };

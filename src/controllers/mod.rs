@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api::object::NamespacedName;
 use crate::cluster::apply::{Bookkeeping, Objects};
 use crate::cluster::events::Events;
+use crate::cluster::guard::Guard;
 use crate::cluster::kinds::Kinds;
 use crate::cluster::lease::Leadership;
 use crate::cluster::queue::Queue;
@@ -33,6 +34,8 @@ pub struct Context {
     pub queue: Arc<Queue<NamespacedName>>,
     /// Whether this process may act; asked before each reconcile.
     pub leadership: watch::Receiver<Leadership>,
+    /// Whether the policy that guards requests is as it was installed.
+    pub guard: watch::Receiver<Guard>,
     /// Counts.
     pub metrics: Arc<Metrics>,
 }
@@ -54,6 +57,7 @@ pub async fn run(context: Context, stop: CancellationToken) {
         queue: context.queue,
         leadership: context.leadership,
         books: instance::books::Books::default(),
+        guard: context.guard,
         metrics: context.metrics,
     };
     instance::run(Arc::new(instance), stop).await;

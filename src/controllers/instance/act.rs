@@ -8,10 +8,10 @@ use tracing::info;
 
 use super::context::Context;
 use super::flow::{Flow, Outcome};
-use super::pass::{Ended, Pass};
+use super::pass::{Begin, Ended, Pass};
 use super::subject::Subject;
 use super::writes::{self, InstanceChange, StatusChange};
-use super::{ready, spec_secret};
+use super::{ready, spec_secret, verbs};
 use crate::api::condition::{Status, Wanted};
 use crate::api::kudo::ExecutionStatus;
 use crate::api::meta::{self, condition as types, event};
@@ -40,7 +40,11 @@ pub(super) async fn act(
         Next::PutBack { plan, uid } => put_back(ctx, &subject, &plan, &uid).await,
         Next::Schedule { plan, source } => schedule(ctx, &subject, stamped, &plan, source).await,
         Next::Create => create(ctx, &subject).await,
-        Next::Start { source } | Next::Continue { source } => run(ctx, subject, stamped, source).await,
+        Next::Start { source } | Next::Continue { source } => {
+            run(ctx, subject, stamped, source, Begin::First).await
+        }
+        Next::Retry { source } => run(ctx, subject, stamped, source, Begin::WhereItFailed).await,
+        Next::Answer(answer) => verbs::carry_out(ctx, &subject, stamped, answer).await,
         Next::Clear => clear(ctx, &subject).await,
         Next::Drop => drop_trigger(ctx, &subject).await,
         Next::Adopt => adopt(ctx, &subject).await,
@@ -58,7 +62,7 @@ async fn put_back(ctx: &Context, subject: &Subject, plan: &str, uid: &str) -> Re
 
 async fn drop_trigger(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
     info!(instance = %subject.key, plan = subject.plan(), "a trigger on a spec that nobody accepted is dropped");
-    let patch = writes::clear(subject, None);
+    let patch = writes::clear(subject, None, None);
     let object = ctx.bookkeeping.json_patch_instance(&subject.key, &patch).await?;
     ctx.store.see_instance(&Change::Applied(object));
     Ok(Flow::Again)
@@ -69,7 +73,12 @@ async fn restamp(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
     patch(ctx, subject, InstanceChange { stamp: Some(stamp), ..InstanceChange::default() }).await
 }
 
-async fn patch(ctx: &Context, subject: &Subject, change: InstanceChange<'_>) -> Result<Flow, ApiFailure> {
+/// Writes the Instance on the version that was read.
+pub(super) async fn patch(
+    ctx: &Context,
+    subject: &Subject,
+    change: InstanceChange<'_>,
+) -> Result<Flow, ApiFailure> {
     let body = writes::instance(subject, change);
     let object = ctx.bookkeeping.patch_instance(&subject.key, subject.resource_version(), body).await?;
     ctx.store.see_instance(&Change::Applied(object));
@@ -77,7 +86,11 @@ async fn patch(ctx: &Context, subject: &Subject, change: InstanceChange<'_>) -> 
 }
 
 /// Writes the status; `true` when there was something to write.
-async fn patch_status(ctx: &Context, subject: &Subject, change: StatusChange) -> Result<bool, ApiFailure> {
+pub(super) async fn patch_status(
+    ctx: &Context,
+    subject: &Subject,
+    change: StatusChange,
+) -> Result<bool, ApiFailure> {
     let Some(status) = writes::status(subject, change, Timestamp::now()) else { return Ok(false) };
     write_status(ctx, subject, status).await?;
     Ok(true)
@@ -99,7 +112,7 @@ pub(super) async fn write_status(
 
 /// The uid of a run that the reconciler schedules: the same when it is decided again on the
 /// same version.
-fn fresh_uid(subject: &Subject, plan: &str, spec: &Applied<'_>) -> String {
+pub(super) fn fresh_uid(subject: &Subject, plan: &str, spec: &Applied<'_>) -> String {
     let of = UidSubject {
         namespace: &subject.key.namespace,
         name: &subject.key.name,
@@ -115,20 +128,30 @@ async fn schedule(
     plan: &str,
     source: Source,
 ) -> Result<Flow, ApiFailure> {
-    let (spec, stamp) = match (source, stamped) {
-        (Source::Stamp, Some(spec)) => (spec, None),
-        _ => {
-            let differs = subject.stamp.as_ref().is_none_or(|s| s.hash != subject.hash);
-            (subject.spec.clone(), differs.then(|| writes::stamp(subject, &subject.spec)).flatten())
-        }
-    };
-    let uid = fresh_uid(subject, plan, &spec);
+    let uid = fresh_uid(
+        subject,
+        plan,
+        stamped.as_ref().filter(|_| source == Source::Stamp).unwrap_or(&subject.spec),
+    );
+    schedule_as(ctx, subject, stamped.is_some() && source == Source::Stamp, plan, &uid).await
+}
+
+/// Schedules a plan under a uid, on the stamp or on the spec that is there.
+pub(super) async fn schedule_as(
+    ctx: &Context,
+    subject: &Subject,
+    on_stamp: bool,
+    plan: &str,
+    uid: &str,
+) -> Result<Flow, ApiFailure> {
+    let differs = subject.stamp.as_ref().is_none_or(|s| s.hash != subject.hash);
+    let stamp = (differs && !on_stamp).then(|| writes::stamp(subject, &subject.spec)).flatten();
     info!(instance = %subject.key, plan, uid, "a plan is scheduled by the reconciler");
-    let ended = finished_run(subject);
+    let ended = finished_run(ctx, subject);
     patch(
         ctx,
         subject,
-        InstanceChange { schedule: Some((plan, &uid)), stamp, ended, ..InstanceChange::default() },
+        InstanceChange { schedule: Some((plan, uid)), stamp, ended, ..InstanceChange::default() },
     )
     .await
 }
@@ -161,7 +184,7 @@ async fn end(ctx: &Context, subject: &Subject, ended: BTreeMap<String, String>) 
         let Some(entry) = found.get(plan) else { continue };
         let state = PlanState { status: entry.clone(), ..PlanState::default() }.end(message);
         change.entries.insert(plan.clone(), state.status);
-        owed = crate::plan::drift::owed_at_end(&owed, plan, false);
+        owed = crate::plan::drift::owed_at_end(&owed, plan, crate::plan::drift::End::Failed);
         ctx.metrics.plan_ended(ExecutionStatus::FatalError.as_str());
     }
     if let Some(basis) = &subject.basis {
@@ -184,6 +207,7 @@ async fn run(
     subject: Subject,
     stamped: Option<Applied<'static>>,
     source: Source,
+    begin: Begin,
 ) -> Result<Flow, ApiFailure> {
     let spec = match (source, stamped) {
         (Source::Stamp, Some(spec)) => spec,
@@ -199,7 +223,7 @@ async fn run(
         return end(ctx, &subject, BTreeMap::from([(subject.plan().to_owned(), message.to_owned())])).await;
     }
     keep_spec(ctx, &subject, &spec, progress.is_none()).await?;
-    Ok(match Pass::new(ctx, subject, &spec, &package).run().await {
+    Ok(match Pass::new(ctx, subject, &spec, &package, begin).run().await {
         Ended::Finished | Ended::Superseded => Flow::Again,
         Ended::Waiting | Ended::Gone => Flow::End(Outcome::Settled),
         Ended::Retry => Flow::End(Outcome::Retry),
@@ -226,25 +250,16 @@ async fn keep_spec(
 }
 
 /// The finished execution that `planExecution` names, for the history.
-fn finished_run(subject: &Subject) -> Option<history::Run> {
+pub(super) fn finished_run(ctx: &Context, subject: &Subject) -> Option<history::Run> {
     let entries = subject.entries();
     let entry =
         entries.get(subject.plan()).filter(|e| e.uid == subject.plan_uid() && e.status.is_terminal())?;
-    Some(history::Run {
-        plan: subject.plan().to_owned(),
-        uid: entry.uid.clone(),
-        hash: subject.basis.as_ref().map(|b| b.hash.clone()),
-        result: entry.status.clone(),
-        start: None,
-        end: entry.last_updated_timestamp.as_ref().map(|t| t.0),
-    })
+    Some(verbs::run_of(ctx, subject, subject.plan(), entry))
 }
 
-async fn clear(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
-    let object = ctx
-        .bookkeeping
-        .json_patch_instance(&subject.key, &writes::clear(subject, finished_run(subject)))
-        .await?;
+pub(super) async fn clear(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
+    let patch = writes::clear(subject, finished_run(ctx, subject), verbs::answered(ctx, subject));
+    let object = ctx.bookkeeping.json_patch_instance(&subject.key, &patch).await?;
     ctx.store.see_instance(&Change::Applied(object.clone()));
     if let Ok(now) = Subject::read(&subject.key, object) {
         let kept = writes::kept_elsewhere(now.stamp.as_ref());
@@ -366,11 +381,17 @@ async fn idle(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
     Ok(Flow::End(Outcome::Settled))
 }
 
-fn wanted(type_: &'static str, status: Status, reason: &str, message: String) -> Wanted {
+pub(super) fn wanted(type_: &'static str, status: Status, reason: &str, message: String) -> Wanted {
     Wanted { type_, status, reason: reason.to_owned(), message }
 }
 
-async fn note(ctx: &Context, subject: &Subject, severity: Severity, reason: &str, message: String) {
+pub(super) async fn note(
+    ctx: &Context,
+    subject: &Subject,
+    severity: Severity,
+    reason: &str,
+    message: String,
+) {
     let note = Note { severity, reason: reason.to_owned(), message };
     ctx.events.publish(&subject.key, subject.uid(), note).await;
 }

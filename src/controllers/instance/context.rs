@@ -11,6 +11,7 @@ use crate::api::object::NamespacedName;
 use crate::api::stamp::VersionRef;
 use crate::cluster::apply::{Bookkeeping, Objects};
 use crate::cluster::events::Events;
+use crate::cluster::guard::Guard;
 use crate::cluster::kinds::Kinds;
 use crate::cluster::lease::Leadership;
 use crate::cluster::queue::Queue;
@@ -38,6 +39,8 @@ pub struct Context {
     pub leadership: watch::Receiver<Leadership>,
     /// What status was last known to say.
     pub books: Books,
+    /// Whether the policy that guards requests is as it was installed.
+    pub guard: watch::Receiver<Guard>,
     /// Counts.
     pub metrics: Arc<Metrics>,
 }

@@ -14,6 +14,7 @@ pub mod record;
 pub mod refusal;
 pub mod spec_secret;
 pub mod subject;
+pub mod verbs;
 pub mod writes;
 
 use std::sync::Arc;
@@ -22,6 +23,8 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info_span};
 
+use crate::api::meta;
+use crate::api::object::{NamespacedName, annotation};
 use crate::cluster::lease::Leadership;
 pub use context::Context;
 use flow::Outcome;
@@ -51,9 +54,23 @@ pub async fn run(ctx: Arc<Context>, stop: CancellationToken) {
         };
         tokio::select! {
             () = async { tokio::join!(futures::future::join_all(workers), lost); } => {}
+            () = requests_wait(&ctx) => {}
             () = stop.cancelled() => {}
         }
     }
+}
+
+/// Looks at requests again whenever what guards them has changed.
+async fn requests_wait(ctx: &Context) {
+    let mut guard = ctx.guard.clone();
+    while guard.changed().await.is_ok() {
+        let asks = |key: &NamespacedName| {
+            let object = ctx.store.get_instance(key);
+            object.is_some_and(|object| annotation(&object, meta::REQUEST).is_some())
+        };
+        ctx.store.instance_keys().into_iter().filter(asks).for_each(|key| ctx.queue.add(key));
+    }
+    std::future::pending().await
 }
 
 async fn worker(ctx: Arc<Context>, stop: CancellationToken) {

@@ -15,7 +15,7 @@ use tracing::{debug, warn};
 use super::context::Context;
 use super::record::{self, Phase};
 use super::subject::Subject;
-use super::writes;
+use super::{verbs, writes};
 use crate::api::object::{Gvk, ObjectKey, meta_str};
 use crate::api::stamp::Applied;
 use crate::cluster::apply::Written;
@@ -48,6 +48,15 @@ pub enum Ended {
     Gone,
     /// The API server could not be asked.
     Failed(ApiFailure),
+}
+
+/// Where a run begins that is not recorded yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// At its first step.
+    First,
+    /// Where the run failed that it retries.
+    WhereItFailed,
 }
 
 /// A run to carry on.
@@ -86,12 +95,21 @@ impl From<ApiFailure> for Stop {
 
 impl<'a> Pass<'a> {
     /// A pass of the execution that `planExecution` names, on this spec and package.
-    pub fn new(ctx: &'a Context, subject: Subject, spec: &'a Applied<'static>, package: &'a Package) -> Self {
+    pub fn new(
+        ctx: &'a Context,
+        subject: Subject,
+        spec: &'a Applied<'static>,
+        package: &'a Package,
+        begin: Begin,
+    ) -> Self {
         let (plan, uid) = (subject.plan().to_owned(), subject.plan_uid().to_owned());
-        let recorded = subject.entries().get(&plan).filter(|e| e.uid == uid).cloned();
-        let started = recorded.is_some();
-        let state = match recorded {
-            Some(status) => {
+        let found = subject.entries().get(&plan).cloned();
+        let started = found.as_ref().is_some_and(|e| e.uid == uid);
+        let state = match found {
+            Some(failed) if !started && begin == Begin::WhereItFailed => {
+                PlanState::retry(&failed, package, &plan, &uid)
+            }
+            Some(status) if started => {
                 let progress = subject.progress.as_ref().filter(|p| p.uid == uid);
                 PlanState {
                     status,
@@ -99,7 +117,7 @@ impl<'a> Pass<'a> {
                     ..PlanState::default()
                 }
             }
-            None => PlanState::start(package, &plan, &uid),
+            _ => PlanState::start(package, &plan, &uid),
         };
         let instance = InstanceId {
             namespace: subject.key.namespace.clone(),
@@ -160,7 +178,7 @@ impl<'a> Pass<'a> {
         }
         self.state = step.state;
         if self.state.status.status.is_terminal() {
-            return Ok(Some(Phase::Over { fatal: step.fatal }));
+            return Ok(Some(Phase::Over { fatal: step.fatal, aborted: false }));
         }
         if step.effects.is_empty() {
             return Ok(Some(Phase::Waiting { stalled: step.stalled }));
@@ -354,7 +372,8 @@ impl<'a> Pass<'a> {
         let entry = entries.get(&self.plan);
         let recorded = entry.is_some_and(|e| e.uid == self.uid && !e.status.is_terminal());
         let deleted = subject.deleted_at().is_some() && self.plan != crate::api::meta::plan::CLEANUP;
-        if !named || !same || deleted || (self.started && !recorded) {
+        let aborted = verbs::aborts(self.ctx, &subject, &self.uid);
+        if !named || !same || deleted || aborted || (self.started && !recorded) {
             return Err(Stop::Superseded);
         }
         drop(entries);

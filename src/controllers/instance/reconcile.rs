@@ -8,7 +8,7 @@ use tracing::{debug, warn};
 use super::context::Context;
 use super::flow::{Flow, Outcome};
 use super::subject::Subject;
-use super::{act, refusal, spec_secret, writes};
+use super::{act, refusal, spec_secret, verbs, writes};
 use crate::admission::view::View;
 use crate::api::kudo::ExecutionStatus;
 use crate::api::meta;
@@ -73,6 +73,9 @@ async fn step(ctx: &Context, subject: Subject) -> Result<Flow, ApiFailure> {
         act::write_status(ctx, &subject, status).await?;
         return Ok(Flow::Again);
     }
+    if let Some(flow) = verbs::look(ctx, &subject).await? {
+        return Ok(flow);
+    }
     let stamped = stamped_spec(ctx, &subject).await?;
     let next = decide(ctx, &subject, stamped.as_ref());
     debug!(instance = %subject.key, ?next, "next");
@@ -95,7 +98,9 @@ fn decide(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'static>>) 
         namespace_terminating: ctx.store.namespace_terminating(&subject.key.namespace),
         failures: cleanup_failures(subject, since),
     });
+    let asked = verbs::asked(ctx, subject);
     next::next(&Facts {
+        asked: asked.as_ref(),
         spec: &subject.spec,
         plan: subject.plan(),
         uid: subject.plan_uid(),

@@ -12,7 +12,8 @@ use crate::api::kudo::{ExecutionStatus, PlanStatus};
 use crate::api::meta::{condition as types, event, plan as plans};
 use crate::api::stamp::Applied;
 use crate::effect::{Note, Severity};
-use crate::plan::basis::{Basis, Owed};
+use crate::plan::basis::{Basis, Ran};
+use crate::plan::drift::End;
 use crate::plan::observe::{Fatal, PlanState};
 use crate::plan::package::Package;
 use crate::plan::progress::Progress;
@@ -32,6 +33,8 @@ pub enum Phase {
     Over {
         /// The error that ended it, if one did.
         fatal: Option<Fatal>,
+        /// Whether somebody asked for its end.
+        aborted: bool,
     },
 }
 
@@ -59,8 +62,8 @@ pub fn change(view: &View<'_>, phase: &Phase, now: Timestamp) -> StatusChange {
     entries.insert(plan.clone(), view.state.status.clone());
     let mut conditions = vec![running(view, phase, now)];
     conditions.extend(stalled(view, phase));
-    if let Some(basis) = basis(view, phase) {
-        if let Phase::Over { fatal } = phase {
+    if let Some(basis) = basis(view, phase, now) {
+        if let Phase::Over { fatal, .. } = phase {
             conditions.push(ready_at_end(view, &basis, fatal.is_none()));
             conditions.extend(owed(view, &basis));
         } else if !view.started && [plans::DEPLOY, plans::UPDATE, plans::UPGRADE].contains(&plan.as_str()) {
@@ -77,18 +80,23 @@ pub fn change(view: &View<'_>, phase: &Phase, now: Timestamp) -> StatusChange {
 }
 
 /// The basis as it shall be; `None` while the run only goes on.
-fn basis(view: &View<'_>, phase: &Phase) -> Option<Basis> {
+fn basis(view: &View<'_>, phase: &Phase, now: Timestamp) -> Option<Basis> {
     let plan = &view.state.status.name;
     let found = view.subject.basis.as_ref();
-    let complete = view.state.status.status == ExecutionStatus::Complete;
-    let at_start = || drift::owed_at_start(found, view.spec, view.package, plan);
-    let owed: BTreeMap<String, Owed> = match (phase, view.started) {
-        (Phase::Over { .. }, true) => drift::owed_at_end(&found?.owed, plan, complete),
-        (Phase::Over { .. }, false) => drift::owed_at_end(&at_start(), plan, complete),
-        (_, false) => at_start(),
-        (_, true) => return None,
+    let end = match phase {
+        Phase::Over { .. } if view.state.status.status == ExecutionStatus::Complete => Some(End::Complete),
+        Phase::Over { aborted: true, .. } => Some(End::Aborted),
+        Phase::Over { .. } => Some(End::Failed),
+        Phase::Running | Phase::Waiting { .. } => None,
     };
-    Some(Basis::new(view.spec, owed))
+    if view.started {
+        let found = found?;
+        return Some(Basis { owed: drift::owed_at_end(&found.owed, plan, end?), ..found.clone() });
+    }
+    let owed = drift::owed_at_start(found, view.spec, view.package, plan);
+    let owed = end.map_or_else(|| owed.clone(), |end| drift::owed_at_end(&owed, plan, end));
+    let ran = Ran { uid: view.state.status.uid.clone(), package: view.package.hash.clone(), started: now };
+    Some(Basis::new(view.spec, owed).ran(Some(ran)))
 }
 
 fn wanted(type_: &'static str, status: Status, reason: &str, message: String) -> Wanted {
@@ -166,7 +174,7 @@ pub fn started(state: &PlanState) -> Note {
 
 /// The Events that go with a record.
 pub fn notes(state: &PlanState, phase: &Phase) -> Vec<Note> {
-    let Phase::Over { fatal } = phase else { return Vec::new() };
+    let Phase::Over { fatal, .. } = phase else { return Vec::new() };
     let warning = |Fatal { reason, message }: &Fatal| Note {
         severity: Severity::Warning,
         reason: reason.clone(),

@@ -18,6 +18,8 @@ use crate::plan::basis::Basis;
 use crate::plan::history;
 use crate::plan::package::Package;
 use crate::plan::progress::Progress;
+use crate::plan::uid::Retry;
+use crate::plan::verb::{Asked, RequestError};
 
 /// An Instance that the API server gave us and that cannot be read.
 #[derive(Debug, Error)]
@@ -118,6 +120,17 @@ impl Subject {
     /// The last runs.
     pub fn history(&self) -> Vec<history::Run> {
         history::read(annotation(&self.object, meta::HISTORY))
+    }
+
+    /// What somebody asks of a run; `None` without a request, an error where it cannot be read.
+    pub fn asked(&self) -> Result<Option<Asked>, RequestError> {
+        let text = |key| annotation(&self.object, key);
+        let Some(request) = text(meta::REQUEST).filter(|request| !request.is_empty()) else {
+            return Ok(None);
+        };
+        let of = Retry { namespace: &self.key.namespace, name: &self.key.name };
+        let reason = text(meta::REASON).unwrap_or_default();
+        Asked::read(request, reason, text(meta::REQUESTED_BY).unwrap_or_default(), of).map(Some)
     }
 
     /// The stamp's spec where the annotation or the object itself holds it, and it is what its

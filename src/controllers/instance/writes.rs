@@ -139,19 +139,27 @@ pub struct InstanceChange<'a> {
     pub create: Option<&'a Package>,
     /// Takes our finalizer off.
     pub release: bool,
+    /// The spec, as it shall be.
+    pub spec: Option<&'a Applied<'static>>,
+    /// Takes the request away that was carried out.
+    pub answered: bool,
 }
 
 /// The merge patch of an Instance.
 pub fn instance(subject: &Subject, change: InstanceChange<'_>) -> Value {
-    let annotations: Map<String, Value> = annotations(subject, change.stamp.clone(), change.ended.clone())
-        .into_iter()
-        .map(|(key, text)| (key.to_owned(), Value::from(text)))
-        .collect();
+    let mut annotations: Map<String, Value> =
+        annotations(subject, change.stamp.clone(), change.ended.clone())
+            .into_iter()
+            .map(|(key, text)| (key.to_owned(), Value::from(text)))
+            .collect();
+    if change.answered {
+        annotations.extend(answered(subject).map(|key| (key.to_owned(), Value::Null)));
+    }
     let mut metadata = Map::new();
     if !annotations.is_empty() {
         metadata.insert("annotations".to_owned(), Value::Object(annotations));
     }
-    let mut spec = Map::new();
+    let mut spec = change.spec.map(|wanted| whole_spec(subject, wanted)).unwrap_or_default();
     if let Some((plan, uid)) = change.schedule {
         spec.insert("planExecution".to_owned(), json!({"planName": plan, "uid": uid, "status": "NEVER_RUN"}));
     }
@@ -178,6 +186,30 @@ pub fn instance(subject: &Subject, change: InstanceChange<'_>) -> Value {
     Value::Object(patch)
 }
 
+/// The annotations of a request that are there.
+fn answered(subject: &Subject) -> impl Iterator<Item = &'static str> {
+    let keys = [meta::REQUEST, meta::REASON, meta::REQUESTED_BY];
+    keys.into_iter().filter(|key| annotation(&subject.object, key).is_some())
+}
+
+/// What is carried out, replaced as a whole: a merge patch keeps what it does not name.
+fn whole_spec(subject: &Subject, wanted: &Applied<'static>) -> Map<String, Value> {
+    let mut spec = Map::new();
+    let version = &wanted.operator_version;
+    if subject.spec.operator_version != *version {
+        let own = version.namespace == subject.key.namespace;
+        let namespace = if own { Value::Null } else { json!(version.namespace) };
+        spec.insert("operatorVersion".to_owned(), json!({"name": version.name, "namespace": namespace}));
+    }
+    let gone = subject.spec.parameters.keys().filter(|key| !wanted.parameters.contains_key(*key));
+    let mut parameters: Map<String, Value> = gone.map(|key| (key.to_string(), Value::Null)).collect();
+    parameters.extend(wanted.parameters.iter().map(|(key, value)| (key.to_string(), json!(value))));
+    if !parameters.is_empty() {
+        spec.insert("parameters".to_owned(), Value::Object(parameters));
+    }
+    spec
+}
+
 /// The whole list, as a merge patch replaces it; `None` when it stays.
 fn finalizers(subject: &Subject, change: &InstanceChange<'_>) -> Option<Vec<String>> {
     let found = subject.instance.metadata.finalizers.clone().unwrap_or_default();
@@ -193,8 +225,9 @@ fn finalizers(subject: &Subject, change: &InstanceChange<'_>) -> Option<Vec<Stri
 }
 
 /// The JSON patch that takes a finished execution, or a dropped trigger, out of
-/// `planExecution`, only while that execution is named.
-pub fn clear(subject: &Subject, ended: Option<history::Run>) -> Patch {
+/// `planExecution`, only while that execution is named; with it goes the request that was carried
+/// out, only while it is that one.
+pub fn clear(subject: &Subject, ended: Option<history::Run>, request: Option<&str>) -> Patch {
     let (field, value) = match subject.plan_uid() {
         "" => ("planName", subject.plan()),
         uid => ("uid", uid),
@@ -209,6 +242,15 @@ pub fn clear(subject: &Subject, ended: Option<history::Run>) -> Patch {
             value: json!({}),
         }),
     ];
+    if let Some(request) = request {
+        operations.push(PatchOperation::Test(TestOperation {
+            path: pointer(&["metadata", "annotations", meta::REQUEST]),
+            value: Value::from(request),
+        }));
+        operations.extend(answered(subject).map(|key| {
+            PatchOperation::Remove(RemoveOperation { path: pointer(&["metadata", "annotations", key]) })
+        }));
+    }
     let annotations = annotations(subject, settled_stamp(subject).map(|stamp| stamp.to_json()), ended);
     if !annotations.is_empty() && subject.object.pointer("/metadata/annotations").is_none() {
         operations.push(add(&["metadata", "annotations"], json!({})));

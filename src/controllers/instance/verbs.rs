@@ -1,0 +1,263 @@
+//! What people ask of a run, carried out: abort, revert, retry.
+//!
+//! A request is an annotation, and goes with the write that makes it superfluous: an abort with
+//! the clear of `planExecution`, a retry after the status write that starts it. Until then it is
+//! found again by whoever looks next, so that a process may die between any two writes.
+
+use jiff::Timestamp;
+
+use super::act::{self, note, patch, patch_status, wanted};
+use super::context::Context;
+use super::flow::Flow;
+use super::record::{self, Phase, View as Recorded};
+use super::spec_secret;
+use super::subject::Subject;
+use super::writes::{self, InstanceChange, StatusChange};
+use crate::api::condition::{self, Status};
+use crate::api::kudo::{OperatorVersionSpec, PlanStatus};
+use crate::api::meta::{self, condition as types, event};
+use crate::api::object::{NamespacedName, annotation};
+use crate::api::stamp::Applied;
+use crate::cluster::guard::Guard;
+use crate::effect::{ApiFailure, Severity};
+use crate::plan::lock::Entry;
+use crate::plan::next::Answer;
+use crate::plan::observe::{Fatal, PlanState};
+use crate::plan::package::Package;
+use crate::plan::verb::{self, Asked, Course, Runs, Verb};
+use crate::plan::{drift, history};
+
+/// The request, where it can be read and the guard over it is as installed.
+pub(super) fn asked(ctx: &Context, subject: &Subject) -> Option<Asked> {
+    if !ctx.guard.borrow().holds() {
+        return None;
+    }
+    subject.asked().ok().flatten()
+}
+
+/// Whether a run is to be aborted.
+pub(super) fn aborts(ctx: &Context, subject: &Subject, run: &str) -> bool {
+    asked(ctx, subject)
+        .is_some_and(|asked| matches!(asked.request.verb, Verb::Abort { .. }) && asked.request.run == run)
+}
+
+/// The request that the clear of `planExecution` takes along.
+pub(super) fn answered<'s>(ctx: &Context, subject: &'s Subject) -> Option<&'s str> {
+    let asked = asked(ctx, subject)?;
+    let over = matches!(course(subject, &asked), Settled::Clear | Settled::Done);
+    annotation(&subject.object, meta::REQUEST).filter(|_| over)
+}
+
+#[derive(PartialEq, Eq)]
+enum Settled {
+    Clear,
+    Done,
+    Open,
+}
+
+fn course(subject: &Subject, asked: &Asked) -> Settled {
+    let entries = subject.entries();
+    let entries: Vec<Entry<'_>> =
+        entries.iter().map(|(plan, e)| Entry { plan, uid: &e.uid, status: &e.status }).collect();
+    match verb::course(asked, Runs { plan: subject.plan(), uid: subject.plan_uid(), entries: &entries }) {
+        Course::Clear => Settled::Clear,
+        Course::Done => Settled::Done,
+        _ => Settled::Open,
+    }
+}
+
+/// Says that requests are not carried out, or takes that back; takes away what is no request.
+pub(super) async fn look(ctx: &Context, subject: &Subject) -> Result<Option<Flow>, ApiFailure> {
+    let found = subject.asked();
+    if let Err(error) = found {
+        return forget(ctx, subject, Some(error.to_string())).await.map(Some);
+    }
+    let asks = matches!(found, Ok(Some(_)));
+    let guard = ctx.guard.borrow().clone();
+    let broken = match &guard {
+        Guard::Broken(why) if asks => Some(why.clone()),
+        // Not known yet: whoever learns it looks again.
+        Guard::Unknown if asks => return Ok(None),
+        _ => None,
+    };
+    let said = condition::is_true(&subject.conditions(), types::VERBS_UNAVAILABLE);
+    let wanted = match &broken {
+        Some(why) => wanted(
+            types::VERBS_UNAVAILABLE,
+            Status::True,
+            "PolicyNotIntact",
+            format!("the request in {} waits: {why}", meta::REQUEST),
+        ),
+        None if said => wanted(types::VERBS_UNAVAILABLE, Status::False, "PolicyIntact", String::new()),
+        None => return Ok(None),
+    };
+    let message = wanted.message.clone();
+    let change = StatusChange { conditions: vec![wanted], ..StatusChange::default() };
+    if !patch_status(ctx, subject, change).await? {
+        return Ok(None);
+    }
+    if broken.is_some() {
+        note(ctx, subject, Severity::Warning, types::VERBS_UNAVAILABLE, message).await;
+    }
+    Ok(Some(Flow::Again))
+}
+
+/// Does what a request leads to.
+pub(super) async fn carry_out(
+    ctx: &Context,
+    subject: &Subject,
+    stamped: Option<Applied<'static>>,
+    answer: Answer,
+) -> Result<Flow, ApiFailure> {
+    match answer {
+        Answer::Abort { plan } => abort(ctx, subject, stamped, &plan).await,
+        Answer::Retry { plan } => retry(ctx, subject, stamped, &plan).await,
+        Answer::Revert => revert(ctx, subject).await,
+        Answer::Forget(why) => forget(ctx, subject, why).await,
+    }
+}
+
+/// Ends a run, begun or not: one status write.
+async fn abort(
+    ctx: &Context,
+    subject: &Subject,
+    stamped: Option<Applied<'static>>,
+    plan: &str,
+) -> Result<Flow, ApiFailure> {
+    let Some(asked) = asked(ctx, subject) else { return Ok(Flow::Again) };
+    let run = asked.request.run.as_str();
+    let spec = stamped.unwrap_or_else(|| subject.spec.clone());
+    let version = &spec.operator_version;
+    let package = ctx.package(version).unwrap_or_else(|| {
+        let key = NamespacedName::new(version.namespace.as_ref(), version.name.as_ref());
+        Package::new(key, OperatorVersionSpec::default()).into()
+    });
+    let found = subject.entries().get(plan).filter(|entry| entry.uid == run).cloned();
+    let started = found.is_some();
+    let state = match found {
+        Some(status) => PlanState { status, ..PlanState::default() },
+        None => PlanState::start(&package, plan, run),
+    };
+    let state = state.end(&format!("aborted {}", asked.told()));
+    let message = format!("plan {plan} (run {run}) was aborted {}", asked.told());
+    let fatal = Fatal { reason: event::PLAN_ABORTED.to_owned(), message };
+    let phase = Phase::Over { fatal: Some(fatal), aborted: true };
+    let view = Recorded { subject, package: &package, spec: &spec, state: &state, started };
+    if patch_status(ctx, subject, record::change(&view, &phase, Timestamp::now())).await? {
+        ctx.metrics.plan_ended(state.status.status.as_str());
+        for note in record::notes(&state, &phase) {
+            ctx.events.publish(&subject.key, subject.uid(), note).await;
+        }
+    }
+    Ok(Flow::Again)
+}
+
+/// Schedules a plan anew, under the uid of this retry; the request stays as its mark.
+async fn retry(
+    ctx: &Context,
+    subject: &Subject,
+    stamped: Option<Applied<'static>>,
+    plan: &str,
+) -> Result<Flow, ApiFailure> {
+    let Some(asked) = asked(ctx, subject) else { return Ok(Flow::Again) };
+    let flow = act::schedule_as(ctx, subject, stamped.is_some(), plan, &asked.retry).await?;
+    let run = &asked.request.run;
+    let message = format!("plan {plan} (run {run}) is retried as run {} {}", asked.retry, asked.told());
+    note(ctx, subject, Severity::Normal, event::PLAN_RETRIED, message).await;
+    Ok(flow)
+}
+
+/// Takes a request away, and says why where it had no effect.
+async fn forget(ctx: &Context, subject: &Subject, why: Option<String>) -> Result<Flow, ApiFailure> {
+    let request = annotation(&subject.object, meta::REQUEST).unwrap_or_default().to_owned();
+    let carried_out = asked(ctx, subject).filter(|_| why.is_none());
+    let ended = carried_out.and_then(|asked| {
+        let entries = subject.entries();
+        let run = if asked.request.verb == Verb::Retry { &asked.retry } else { &asked.request.run };
+        let (plan, entry) = entries.iter().find(|(_, entry)| entry.uid == *run)?;
+        Some(run_of(ctx, subject, plan, entry))
+    });
+    let flow =
+        patch(ctx, subject, InstanceChange { ended, answered: true, ..InstanceChange::default() }).await?;
+    if let Some(why) = why {
+        let shown: String = request.chars().take(160).collect();
+        let message = format!("the request {shown:?} was not carried out: {why}");
+        note(ctx, subject, Severity::Warning, event::REQUEST_DROPPED, message).await;
+    }
+    Ok(flow)
+}
+
+/// Goes back to what last was carried out in full: one write, which schedules as an edit does.
+async fn revert(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
+    let back = match way_back(ctx, subject).await? {
+        Ok(back) => back,
+        Err(why) => {
+            let flow = act::clear(ctx, subject).await?;
+            let message = format!("the spec was not reverted: {why}");
+            note(ctx, subject, Severity::Warning, event::REQUEST_DROPPED, message).await;
+            return Ok(flow);
+        }
+    };
+    let WayBack { spec, plan } = back;
+    let uid = plan.as_deref().map(|plan| act::fresh_uid(subject, plan, &spec));
+    let told = asked(ctx, subject).map(|asked| asked.told()).unwrap_or_default();
+    let change = InstanceChange {
+        schedule: plan.as_deref().zip(uid.as_deref()),
+        spec: Some(&spec),
+        stamp: writes::stamp(subject, &spec),
+        ended: act::finished_run(ctx, subject),
+        answered: true,
+        ..InstanceChange::default()
+    };
+    let flow = patch(ctx, subject, change).await?;
+    let plan = plan.map_or_else(String::new, |plan| format!("; plan {plan} runs"));
+    let message = format!("the spec went back to what last was carried out in full{plan} ({told})");
+    note(ctx, subject, Severity::Normal, event::PLAN_REVERTED, message).await;
+    Ok(flow)
+}
+
+struct WayBack {
+    spec: Applied<'static>,
+    plan: Option<String>,
+}
+
+/// The previous spec and the first of the plans that it triggers, or why there is none.
+async fn way_back(ctx: &Context, subject: &Subject) -> Result<Result<WayBack, String>, ApiFailure> {
+    let previous = subject.stamp.as_ref().and_then(|stamp| stamp.previous.as_ref());
+    let (Some(previous), Some(basis)) = (previous, &subject.basis) else {
+        return Ok(Err("no other spec was carried out in full".to_owned()));
+    };
+    let spec = match previous.kept.inline() {
+        Some(spec) if spec.hash() == previous.hash => Some(spec.clone().into_owned()),
+        _ => spec_secret::read(ctx, subject, &previous.hash).await?,
+    };
+    let Some(spec) = spec else {
+        return Ok(Err("the spec to go back to is not there any more".to_owned()));
+    };
+    let version = &spec.operator_version;
+    let Some(package) = ctx.package(version) else {
+        return Ok(Err(format!("OperatorVersion {}/{} is gone", version.namespace, version.name)));
+    };
+    Ok(drift::triggered(basis, &spec, &package).map_err(|error| error.to_string()).map(|plans| {
+        let plan = drift::in_order(plans.into_iter().chain(drift::queue(basis))).into_iter().next();
+        WayBack { spec, plan }
+    }))
+}
+
+/// A run as the history has it.
+pub(super) fn run_of(ctx: &Context, subject: &Subject, plan: &str, entry: &PlanStatus) -> history::Run {
+    let ran = subject.basis.as_ref().and_then(|basis| basis.run.as_ref()).filter(|ran| ran.uid == entry.uid);
+    let asked = asked(ctx, subject).filter(|asked| match asked.request.verb {
+        Verb::Abort { .. } => asked.request.run == entry.uid,
+        Verb::Retry => asked.retry == entry.uid,
+    });
+    history::Run {
+        plan: plan.to_owned(),
+        uid: entry.uid.clone(),
+        hash: subject.basis.as_ref().map(|basis| basis.hash.clone()),
+        result: entry.status.clone(),
+        start: ran.map(|ran| ran.started),
+        end: entry.last_updated_timestamp.as_ref().map(|time| time.0).filter(|_| entry.status.is_terminal()),
+        asked: asked.iter().map(history::Asked::from).collect(),
+    }
+}
