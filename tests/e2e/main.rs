@@ -21,4 +21,5 @@ mod real_packages;
 mod requests;
 mod see;
 mod stamps;
+mod verbs;
 mod wire;

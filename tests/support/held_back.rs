@@ -57,7 +57,7 @@ impl Drop for HeldBack {
     }
 }
 
-fn connector(authority: &str) -> TlsConnector {
+pub(super) fn connector(authority: &str) -> TlsConnector {
     use base64::Engine as _;
     let pem = base64::engine::general_purpose::STANDARD.decode(authority).expect("base64");
     let mut roots = rustls::RootCertStore::empty();

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 pub mod client;
 pub mod cluster;
+pub mod cut_off;
 pub mod held_back;
 pub mod instances;
 pub mod interlock;

@@ -1,0 +1,307 @@
+//! A way out of every plan: what people ask of a run, carried out on a real control plane.
+
+use std::time::Duration;
+
+use interlock::api::meta;
+use serde_json::{Value, json};
+
+use crate::support::{Client, Cluster, Interlock, Namespace, wait_until};
+
+mod crashes;
+
+const CAP: Duration = Duration::from_secs(60);
+
+/// `held-0.1.0`, whose plan deploy waits at a Service without an address where GATED is true and
+/// whose plan not-allowed never ends, and `lingering-0.1.0`, whose cleanup never ends.
+const PACKAGE: &str = include_str!("verbs/operatorversion.yaml");
+
+struct Ground<'a> {
+    ns: Namespace<'a>,
+    user: Client,
+}
+
+impl<'a> Ground<'a> {
+    fn new(cluster: &'a Cluster, base: &str) -> Self {
+        let ns = cluster.namespace(base);
+        let user = ns.user("alice");
+        user.create_package(ns.name(), PACKAGE);
+        Self { ns, user }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.ns.path(meta::KUDO_API_VERSION, "instances", name)
+    }
+
+    fn get(&self, name: &str) -> Value {
+        self.user.read(&self.path(name)).ok()
+    }
+
+    fn create(&self, name: &str, version: &str, parameters: &Value) {
+        let instance = json!({
+            "apiVersion": meta::KUDO_API_VERSION, "kind": "Instance", "metadata": {"name": name},
+            "spec": {"operatorVersion": {"name": version}, "parameters": parameters},
+        });
+        self.user.post(&self.path(""), &instance).ok();
+    }
+
+    /// An Instance that is deployed.
+    fn idle(&self, name: &str, parameters: &Value) -> Value {
+        self.create(name, "held-0.1.0", parameters);
+        self.await_plan(name, "deploy", "COMPLETE")
+    }
+
+    fn edit(&self, name: &str, parameters: &Value) {
+        self.user.merge_patch(&self.path(name), &json!({"spec": {"parameters": parameters}})).ok();
+    }
+
+    #[track_caller]
+    fn await_that(&self, name: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        wait_until(&format!("{name}: {what}"), CAP, || {
+            let found = self.user.read(&self.path(name));
+            if found.code == 200 && holds(&found.body) { Ok(found.body) } else { Err(found.to_string()) }
+        })
+    }
+
+    /// Waits until a plan has ended so, nothing is scheduled and nothing asked.
+    #[track_caller]
+    fn await_plan(&self, name: &str, plan: &str, status: &str) -> Value {
+        self.await_that(
+            name,
+            &format!("plan {plan} is {status} and nothing is scheduled or asked"),
+            |found| is_idle(found) && found["status"]["planStatus"][plan]["status"] == status,
+        )
+    }
+
+    /// Waits until a step of a plan is so.
+    #[track_caller]
+    fn await_step(&self, name: &str, plan: &str, step: usize, status: &str) -> Value {
+        self.await_that(name, &format!("step {step} of plan {plan} is {status}"), |found| {
+            found["status"]["planStatus"][plan]["phases"][0]["steps"][step]["status"] == status
+        })
+    }
+
+    fn ask(&self, name: &str, request: &str, reason: &str) {
+        self.user.merge_patch(&self.path(name), &asking(request, reason)).ok();
+    }
+
+    /// Lets the plan of a gated Instance go on.
+    fn open(&self, name: &str) {
+        let path = format!("{}/status", self.ns.path("v1", "services", &format!("{name}-gate")));
+        let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}});
+        self.ns.admin().merge_patch(&path, &status).ok();
+    }
+
+    /// The run that wrote a ConfigMap last.
+    fn writer(&self, name: &str) -> String {
+        let found = self.user.read(&self.ns.path("v1", "configmaps", name)).ok();
+        found["metadata"]["annotations"][meta::PLAN_UID].as_str().unwrap_or_default().to_owned()
+    }
+
+    fn events(&self, reason: &str) -> Vec<String> {
+        let list = self.user.read(&self.ns.path("events.k8s.io/v1", "events", "")).ok();
+        let all = list["items"].as_array().cloned().unwrap_or_default();
+        all.iter().filter(|e| e["reason"] == reason).map(|e| text(&e["note"]).to_owned()).collect()
+    }
+}
+
+fn asking(request: &str, reason: &str) -> Value {
+    json!({"metadata": {"annotations": {meta::REQUEST: request, meta::REASON: reason}}})
+}
+
+fn is_idle(found: &Value) -> bool {
+    let asks = !found["metadata"]["annotations"][meta::REQUEST].is_null();
+    text(&found["spec"]["planExecution"]["planName"]).is_empty() && !asks
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn run_of(found: &Value, plan: &str) -> String {
+    text(&found["status"]["planStatus"][plan]["uid"]).to_owned()
+}
+
+fn history(found: &Value) -> Vec<Value> {
+    let runs = text(&found["metadata"]["annotations"][meta::HISTORY]);
+    serde_json::from_str(runs).expect("the history")
+}
+
+fn condition<'a>(found: &'a Value, type_: &str) -> &'a Value {
+    let conditions = found["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
+    conditions.iter().find(|c| c["type"] == type_).unwrap_or(&Value::Null)
+}
+
+/// As zookeeper's package keeps its disks: a change that is not allowed triggers a plan that
+/// never ends, and the Instance was held by it for ever.
+#[test]
+fn a_plan_that_never_ends_is_aborted_and_the_spec_goes_back() {
+    let ground = Ground::new(Interlock::shared().0, "not-allowed");
+    ground.idle("demo", &json!({"DISK": "fast"}));
+    ground.edit("demo", &json!({"DISK": "slow"}));
+    let held = ground.await_step("demo", "not-allowed", 0, "IN_PROGRESS");
+    let run = run_of(&held, "not-allowed");
+    let edit = json!({"spec": {"parameters": {"DISK": "fast"}}});
+    ground.user.merge_patch(&ground.path("demo"), &edit).refused(422);
+
+    ground.ask("demo", &format!("abort-revert/{run}/nonce-0001"), "that disk cannot be moved");
+    // Back on the old disk, by the plan that such a change triggers: it is held once more.
+    let back = ground.await_that("demo", "the spec went back", |found| {
+        found["spec"]["parameters"]["DISK"] == "fast"
+            && found["status"]["planStatus"]["not-allowed"]["status"] == "IN_PROGRESS"
+    });
+    let again = run_of(&back, "not-allowed");
+    assert_ne!(again, run);
+    ground.ask("demo", &format!("abort/{again}/nonce-0002"), "it is as it was");
+    let free = ground.await_plan("demo", "not-allowed", "FATAL_ERROR");
+    let entry = &free["status"]["planStatus"]["not-allowed"];
+    assert_eq!(entry["message"], "aborted by alice: it is as it was", "{entry:#}");
+    let runs = history(&free);
+    assert_eq!((&runs[0]["uid"], &runs[1]["uid"]), (&json!(again), &json!(run)), "{runs:#?}");
+    assert_eq!(
+        runs[1]["asked"][0],
+        json!({"verb": "abort-revert", "who": "alice",
+        "reason": "that disk cannot be moved", "nonce": "nonce-0001"})
+    );
+    assert_eq!((&runs[1]["result"], &runs[0]["asked"][0]["verb"]), (&json!("FATAL_ERROR"), &json!("abort")));
+    assert!(runs.iter().all(|run| !run["start"].is_null() && !run["end"].is_null()), "{runs:#?}");
+    for (reason, said) in
+        [("PlanAborted", "by alice: that disk cannot be moved"), ("PlanReverted", "went back")]
+    {
+        let events = ground.events(reason);
+        assert!(events.iter().any(|note| note.contains(said)), "{reason}: {events:?}");
+    }
+    // What was aborted is owed and said, and nothing holds the Instance any more.
+    assert_eq!(condition(&free, "SpecDrift")["reason"], "PlanOwed");
+    ground.edit("demo", &json!({"SIZE": "large"}));
+    ground.await_plan("demo", "deploy", "COMPLETE");
+}
+
+/// The step that had failed begins anew, and what was finished before is not done again.
+#[test]
+fn a_retry_goes_on_where_the_run_was_ended() {
+    let ground = Ground::new(Interlock::shared().0, "retry");
+    ground.create("demo", "held-0.1.0", &json!({"GATED": "true"}));
+    let held = ground.await_step("demo", "deploy", 1, "IN_PROGRESS");
+    let run = run_of(&held, "deploy");
+    ground.ask("demo", &format!("abort/{run}/nonce-0001"), "no address is left");
+    let ended = ground.await_plan("demo", "deploy", "FATAL_ERROR");
+    let steps = &ended["status"]["planStatus"]["deploy"]["phases"][0]["steps"];
+    assert_eq!(
+        (&steps[0]["status"], &steps[1]["status"], &steps[2]["status"]),
+        (&json!("COMPLETE"), &json!("FATAL_ERROR"), &json!("PENDING")),
+        "{steps:#}"
+    );
+
+    ground.open("demo");
+    ground.ask("demo", &format!("retry/{run}/nonce-0002"), "there are addresses again");
+    let done = ground.await_plan("demo", "deploy", "COMPLETE");
+    let again = run_of(&done, "deploy");
+    assert_ne!(again, run);
+    assert_eq!((ground.writer("demo-before"), ground.writer("demo-after")), (run.clone(), again.clone()));
+    let runs = history(&done);
+    assert_eq!((&runs[0]["uid"], &runs[0]["result"]), (&json!(again), &json!("COMPLETE")), "{runs:#?}");
+    assert_eq!(runs[0]["asked"][0]["verb"], "retry", "{runs:#?}");
+    assert_eq!(runs.len(), 2, "{runs:#?}");
+    assert_eq!(condition(&done, "Ready")["status"], "True");
+
+    // A request that was carried out is none.
+    let replay = asking(&format!("retry/{run}/nonce-0002"), "again");
+    let said = ground.user.merge_patch(&ground.path("demo"), &replay);
+    assert!(said.message().contains("carried out already"), "{said}");
+    said.refused(422);
+}
+
+/// After another run the failed one is not the newest: its plan is run from its first step.
+#[test]
+fn a_retry_of_an_older_run_starts_at_the_first_step() {
+    let ground = Ground::new(Interlock::shared().0, "older");
+    ground.idle("demo", &json!({}));
+    ground.edit("demo", &json!({"GATED": "true"}));
+    let run = run_of(&ground.await_step("demo", "deploy", 1, "IN_PROGRESS"), "deploy");
+    ground.ask("demo", &format!("abort/{run}/nonce-0001"), "not today");
+    ground.await_plan("demo", "deploy", "FATAL_ERROR");
+    ground.edit("demo", &json!({"DISK": "slow"}));
+    let other = run_of(&ground.await_step("demo", "not-allowed", 0, "IN_PROGRESS"), "not-allowed");
+    ground.ask("demo", &format!("abort/{other}/nonce-0002"), "not that either");
+    ground.await_plan("demo", "not-allowed", "FATAL_ERROR");
+    assert_eq!(ground.writer("demo-before"), run);
+
+    ground.open("demo");
+    ground.ask("demo", &format!("retry/{run}/nonce-0003"), "now it can");
+    let done = ground.await_plan("demo", "deploy", "COMPLETE");
+    assert_eq!(ground.writer("demo-before"), run_of(&done, "deploy"));
+}
+
+/// One status write ends what has not begun: no step of it is taken.
+#[test]
+fn a_plan_that_has_not_begun_is_aborted() {
+    let (cluster, _) = Interlock::shared();
+    let ground = Ground::new(cluster, "unbegun");
+    let before = run_of(&ground.idle("demo", &json!({})), "deploy");
+    let uid = "74738ff5-5367-5958-9aee-98fffdcd1876";
+    let mut both = asking(&format!("abort/{uid}/nonce-0001"), "too soon");
+    both["spec"] = json!({"planExecution": {"planName": "deploy", "uid": uid, "status": "NEVER_RUN"}});
+    // In one write, so that the controller sees the request no later than the plan.
+    cluster.user("interlock", &[]).merge_patch(&ground.path("demo"), &both).ok();
+    let ended = ground.await_plan("demo", "deploy", "FATAL_ERROR");
+    let entry = &ended["status"]["planStatus"]["deploy"];
+    assert_eq!((text(&entry["uid"]), text(&entry["message"])), (uid, "aborted on request: too soon"));
+    let steps = entry["phases"][0]["steps"].as_array().expect("steps");
+    assert!(steps.iter().all(|step| step["status"] == "PENDING"), "{entry:#}");
+    assert_eq!(ground.writer("demo-before"), before);
+    assert_eq!(history(&ended)[0]["uid"], uid);
+}
+
+/// Deletion always ends: a cleanup that never ends is aborted, and the Instance goes.
+#[test]
+fn an_aborted_cleanup_lets_the_instance_go() {
+    let ground = Ground::new(Interlock::shared().0, "lingering");
+    ground.create("demo", "lingering-0.1.0", &json!({}));
+    ground.await_plan("demo", "deploy", "COMPLETE");
+    ground.user.delete(&ground.path("demo")).ok();
+    let held = ground.await_step("demo", "cleanup", 0, "IN_PROGRESS");
+    ground.ask("demo", &format!("abort/{}/nonce-0001", run_of(&held, "cleanup")), "nothing is left to clean");
+    wait_until("the Instance is gone", CAP, || match ground.user.read(&ground.path("demo")) {
+        answer if answer.code == 404 => Ok(()),
+        answer => Err(answer.to_string()),
+    });
+    let events = ground.events("CleanupSkipped");
+    assert!(events.iter().any(|note| note.contains("aborted by alice: nothing is left")), "{events:?}");
+}
+
+/// Without the policy nothing is carried out, and that is said; it is when the policy is back.
+#[test]
+fn requests_wait_while_their_policy_is_not_intact() {
+    let cluster = Cluster::own(&[]);
+    let interlock = Interlock::install(&cluster, &[]);
+    let ground = Ground::new(&cluster, "unguarded");
+    ground.create("demo", "held-0.1.0", &json!({"GATED": "true"}));
+    let run = run_of(&ground.await_step("demo", "deploy", 1, "IN_PROGRESS"), "deploy");
+    let admin = cluster.admin();
+    let binding = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/interlock-verbs";
+    let found = admin.read(binding).ok();
+    admin.merge_patch(binding, &json!({"spec": {"validationActions": ["Audit"]}})).ok();
+    let rules = json!([{"apiGroups": ["kudo.dev"], "resources": ["instances"], "verbs": ["get", "patch"]}]);
+    let stranger = ground.ns.user_with("bob", &rules);
+    wait_until("the policy stands aside", CAP, || {
+        let dry = format!("{}?dryRun=All", ground.path("demo"));
+        let answer = stranger.merge_patch(&dry, &asking(&format!("abort/{run}/nonce-0001"), "mine"));
+        if answer.code == 200 { Ok(()) } else { Err(answer.to_string()) }
+    });
+    interlock.kill();
+    interlock.start();
+    interlock.await_ready();
+    ground.ask("demo", &format!("abort/{run}/nonce-0002"), "it takes too long");
+    let waits = ground.await_that("demo", "the request waits", |found| {
+        condition(found, "VerbsUnavailable")["status"] == "True"
+    });
+    assert!(
+        text(&condition(&waits, "VerbsUnavailable")["message"]).contains("validationActions"),
+        "{waits:#}"
+    );
+    assert_eq!(waits["status"]["planStatus"]["deploy"]["status"], "IN_PROGRESS");
+    let actions = json!({"spec": {"validationActions": found["spec"]["validationActions"]}});
+    admin.merge_patch(binding, &actions).ok();
+    let ended = ground.await_plan("demo", "deploy", "FATAL_ERROR");
+    assert_eq!(condition(&ended, "VerbsUnavailable")["status"], "False");
+}

@@ -1,0 +1,124 @@
+//! The process dies before any of the writes that a request leads to: it is carried out all the
+//! same, and once.
+
+use serde_json::{Value, json};
+
+use super::{CAP, Ground, history, run_of, text};
+use crate::support::cut_off::CutOff;
+use crate::support::{Cluster, Interlock, announce, wait_until};
+
+/// A request, from what comes before it to what it leads to.
+struct Scenario {
+    name: &'static str,
+    /// Makes `demo`, and gives the request.
+    before: fn(&Ground<'_>) -> String,
+    /// Whether `demo` is as it must be in the end.
+    holds: fn(&Value) -> bool,
+    /// What the history says: result and what was asked, newest first.
+    history: &'static [(&'static str, &'static [&'static str])],
+}
+
+const SCENARIOS: [Scenario; 3] = [
+    Scenario {
+        name: "abort",
+        before: |ground| {
+            ground.create("demo", "held-0.1.0", &json!({"GATED": "true"}));
+            format!(
+                "abort/{}/nonce-0001",
+                run_of(&ground.await_step("demo", "deploy", 1, "IN_PROGRESS"), "deploy")
+            )
+        },
+        holds: |found| found["status"]["planStatus"]["deploy"]["status"] == "FATAL_ERROR",
+        history: &[("FATAL_ERROR", &["abort"])],
+    },
+    Scenario {
+        name: "revert",
+        before: |ground| {
+            ground.idle("demo", &json!({"SIZE": "small"}));
+            ground.edit("demo", &json!({"GATED": "true", "SIZE": null}));
+            let held = ground.await_step("demo", "deploy", 1, "IN_PROGRESS");
+            format!("abort-revert/{}/nonce-0001", run_of(&held, "deploy"))
+        },
+        holds: |found| {
+            found["spec"]["parameters"] == json!({"SIZE": "small"})
+                && found["status"]["planStatus"]["deploy"]["status"] == "COMPLETE"
+        },
+        history: &[("COMPLETE", &[]), ("FATAL_ERROR", &["abort-revert"]), ("COMPLETE", &[])],
+    },
+    Scenario {
+        name: "retry",
+        before: |ground| {
+            ground.create("demo", "held-0.1.0", &json!({"GATED": "true"}));
+            let run = run_of(&ground.await_step("demo", "deploy", 1, "IN_PROGRESS"), "deploy");
+            ground.ask("demo", &format!("abort/{run}/nonce-0001"), "not yet");
+            ground.await_plan("demo", "deploy", "FATAL_ERROR");
+            ground.open("demo");
+            format!("retry/{run}/nonce-0002")
+        },
+        holds: |found| found["status"]["planStatus"]["deploy"]["status"] == "COMPLETE",
+        history: &[("COMPLETE", &["retry"]), ("FATAL_ERROR", &["abort"])],
+    },
+];
+
+#[test]
+fn a_request_survives_the_death_of_the_process_before_any_write() {
+    let cluster = Cluster::own(&[]);
+    let way = CutOff::start(&cluster, &cluster.user("interlock", &[]));
+    let process = Interlock::install(&cluster, &[&way.flag()]);
+    for scenario in &SCENARIOS {
+        let mut deaths = 0;
+        while dies(scenario, deaths, &cluster, &way, &process) {
+            deaths += 1;
+        }
+        announce(&format!("{}: carried out once over {deaths} deaths", scenario.name));
+        assert!(deaths >= 2, "{}: {deaths}", scenario.name);
+    }
+}
+
+/// One request, with a process that gets through this many writes; whether it died.
+fn dies(scenario: &Scenario, writes: usize, cluster: &Cluster, way: &CutOff, process: &Interlock) -> bool {
+    let ground = Ground::new(cluster, scenario.name);
+    let request = (scenario.before)(&ground);
+    let run = request.split('/').nth(1).unwrap_or_default().to_owned();
+    let over = |found: &Value| {
+        super::is_idle(found)
+            && (scenario.holds)(found)
+            && text(&found["spec"]["planExecution"]["uid"]).is_empty()
+    };
+    way.after(writes);
+    ground.ask("demo", &request, "so that it ends");
+    let died = wait_until("the request is carried out, or the process is cut off", CAP, || {
+        let found = ground.get("demo");
+        // Before the request is seen, what was asked for may hold already.
+        match (way.is_cut(), over(&found)) {
+            (true, _) => Ok(true),
+            (false, true) => Ok(false),
+            _ => Err(format!("{found:#}")),
+        }
+    });
+    if died {
+        process.kill();
+        way.mend();
+        process.start();
+        process.await_ready();
+    }
+    way.mend();
+    let done = ground.await_that("demo", "the request is carried out", over);
+    let told: Vec<(String, Vec<String>)> = history(&done)
+        .iter()
+        .map(|run| {
+            let asked = run["asked"].as_array().cloned().unwrap_or_default();
+            (text(&run["result"]).to_owned(), asked.iter().map(|a| text(&a["verb"]).to_owned()).collect())
+        })
+        .collect();
+    let expected: Vec<(String, Vec<String>)> = scenario
+        .history
+        .iter()
+        .map(|(result, asked)| ((*result).to_owned(), asked.iter().map(|a| (*a).to_owned()).collect()))
+        .collect();
+    assert_eq!(told, expected, "{} after {writes} writes: {done:#}", scenario.name);
+    if scenario.name == "retry" {
+        assert_eq!(ground.writer("demo-before"), run, "what was finished is not done again");
+    }
+    died
+}

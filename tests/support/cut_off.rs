@@ -1,0 +1,117 @@
+//! A way to the API server that ends after some writes of Instances: what comes after, of any
+//! kind, is not answered. A process that goes this way is as good as killed between two writes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kube::config::Kubeconfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsConnector;
+
+use super::held_back::connector;
+use super::{Client, Cluster, block_on, spawn, suffix};
+
+/// Takes plain HTTP on loopback and passes it on over TLS, until it is cut.
+pub struct CutOff {
+    kubeconfig: PathBuf,
+    left: Arc<AtomicUsize>,
+    server: tokio::task::JoinHandle<()>,
+}
+
+impl CutOff {
+    /// Starts one for a user who has a token; it is not cut yet.
+    pub fn start(cluster: &Cluster, user: &Client) -> Self {
+        let mut file = Kubeconfig::read_from(user.kubeconfig()).expect("a kubeconfig");
+        let entry = file.clusters[0].cluster.as_mut().expect("a cluster");
+        let address =
+            entry.server.as_deref().and_then(|url| url.strip_prefix("https://")).expect("an address");
+        let address = address.trim_end_matches('/').to_owned();
+        let authority = entry.certificate_authority_data.take().expect("its CA");
+        let tls = connector(&authority);
+        let listener = block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
+        let here = listener.local_addr().expect("an address");
+        entry.server = Some(format!("http://{here}"));
+        let kubeconfig = cluster.dir().join(format!("cut-off-{}.json", suffix()));
+        std::fs::write(&kubeconfig, serde_json::to_string(&file).expect("JSON")).expect("a kubeconfig");
+        let left = Arc::new(AtomicUsize::new(usize::MAX));
+        let writes = left.clone();
+        let server = spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                spawn(pass(socket, address.clone(), tls.clone(), writes.clone()));
+            }
+        });
+        Self { kubeconfig, left, server }
+    }
+
+    /// Lets this many writes of Instances pass from now on, and then nothing.
+    pub fn after(&self, writes: usize) {
+        self.left.store(writes, Ordering::SeqCst);
+    }
+
+    /// Whether a write was kept back.
+    pub fn is_cut(&self) -> bool {
+        self.left.load(Ordering::SeqCst) == CUT
+    }
+
+    /// Lets everything pass again.
+    pub fn mend(&self) {
+        self.left.store(usize::MAX, Ordering::SeqCst);
+    }
+
+    /// The flag with which a process of Interlock goes this way.
+    pub fn flag(&self) -> String {
+        format!("--kubeconfig={}", self.kubeconfig.display())
+    }
+}
+
+impl Drop for CutOff {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+/// Says that a write was kept back; no test lets that many pass.
+const CUT: usize = usize::MAX - 1;
+
+/// One connection, which carries one request at a time.
+async fn pass(down: TcpStream, address: String, tls: TlsConnector, left: Arc<AtomicUsize>) {
+    let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host).to_owned();
+    let Ok(name) = ServerName::try_from(host) else { return };
+    let Ok(socket) = TcpStream::connect(&address).await else { return };
+    let Ok(up) = tls.connect(name, socket).await else { return };
+    let (mut from_server, to_server) = tokio::io::split(up);
+    let (from_client, mut to_client) = down.into_split();
+    tokio::select! {
+        () = requests(from_client, to_server, &left) => {}
+        _ = tokio::io::copy(&mut from_server, &mut to_client) => {}
+    }
+}
+
+/// Passes requests on; ends at the first that is not to pass.
+async fn requests(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, left: &AtomicUsize) {
+    let mut buffer = vec![0; 64 * 1024];
+    while let Ok(read @ 1..) = from.read(&mut buffer).await {
+        let line = buffer[..read].split(|byte| *byte == b'\r').next().unwrap_or_default();
+        let line = String::from_utf8_lossy(line);
+        if line.ends_with("HTTP/1.1") {
+            let write = line.starts_with("PATCH ") && line.contains("/instances/");
+            let step = |left: usize| match left {
+                CUT => None,
+                0 if write => Some(CUT),
+                left if write && left < CUT => Some(left - 1),
+                left => Some(left),
+            };
+            match left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, step) {
+                Err(_) => return,
+                Ok(0) if write => return,
+                Ok(_) => {}
+            }
+        }
+        if to.write_all(&buffer[..read]).await.is_err() || to.flush().await.is_err() {
+            return;
+        }
+    }
+}
