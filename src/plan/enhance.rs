@@ -149,6 +149,7 @@ mod tests {
     use crate::api::object::NamespacedName;
     use crate::api::stamp::Values;
     use crate::plan::package::Package;
+    use crate::plan::rendered::Rendered;
     use crate::plan::run::{InstanceId, Run};
 
     fn enhanced(object: Value, namespaced: bool) -> Result<Wanted, TaskError> {
@@ -157,8 +158,14 @@ mod tests {
         let instance =
             InstanceId { namespace: "ns".to_owned(), name: "inst".to_owned(), uid: "uid-1".to_owned() };
         let values = Values::new();
-        let run =
-            Run { package: &package, instance: &instance, plan: "deploy", uid: "run-1", values: &values };
+        let run = Run {
+            package: &package,
+            instance: &instance,
+            plan: "deploy",
+            uid: "run-1",
+            values: &values,
+            rendered: &Rendered::default(),
+        };
         let site = Site { run: &run, params: &BTreeMap::new(), phase: "main", step: "first", task: "app" };
         enhance(&site, object, namespaced)
     }

@@ -26,6 +26,7 @@ pub mod packaged;
 pub mod params;
 pub mod progress;
 pub mod render;
+pub mod rendered;
 pub mod run;
 pub mod state;
 pub mod task;

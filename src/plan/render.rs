@@ -54,6 +54,10 @@ impl Site<'_> {
 /// The objects of these template files: files in the order of the list, objects in the order of
 /// the file. An object that appears twice is taken once, as it is written last.
 pub fn objects(site: &Site<'_>, resources: &[String]) -> Result<Vec<Value>, TaskError> {
+    site.run.rendered.objects([site.phase, site.step, site.task], || all(site, resources))
+}
+
+fn all(site: &Site<'_>, resources: &[String]) -> Result<Vec<Value>, TaskError> {
     let root = site.root();
     let mut objects: Vec<Value> = Vec::new();
     for file in resources {

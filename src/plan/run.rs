@@ -2,6 +2,7 @@
 
 use crate::api::stamp::Values;
 use crate::plan::package::Package;
+use crate::plan::rendered::Rendered;
 
 /// The Instance that a run belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,4 +28,6 @@ pub struct Run<'a> {
     pub uid: &'a str,
     /// Values of parameters, as stamped.
     pub values: &'a Values<'a>,
+    /// What its tasks have rendered already.
+    pub rendered: &'a Rendered,
 }

@@ -15,6 +15,7 @@ use interlock::plan::check;
 use interlock::plan::observe::{Need, Observed, PlanState, Seen, Served, Step};
 use interlock::plan::package::Package;
 use interlock::plan::packaged::{Packaged, Source};
+use interlock::plan::rendered::Rendered;
 use interlock::plan::run::{InstanceId, Run};
 use serde_json::{Value, json};
 
@@ -86,7 +87,8 @@ fn carry_out(package: &Package, plan: &str) -> (Step, usize) {
     let values = Values::new();
     let instance =
         InstanceId { namespace: "ns".to_owned(), name: "inst".to_owned(), uid: "uid-1".to_owned() };
-    let run = Run { package, instance: &instance, plan, uid: "run-1", values: &values };
+    let rendered = Rendered::default();
+    let run = Run { package, instance: &instance, plan, uid: "run-1", values: &values, rendered: &rendered };
     let mut observed = Observed::default();
     let mut state = PlanState::start(package, plan, "run-1");
     let mut written = 0;

@@ -26,6 +26,7 @@ use crate::plan::advance::advance;
 use crate::plan::health::{self, Health};
 use crate::plan::observe::{Need, Observed, PlanState, Seen, Served, Step};
 use crate::plan::package::Package;
+use crate::plan::rendered::Rendered;
 use crate::plan::run::{InstanceId, Run};
 
 /// Rounds of one pass; a plan needs a few for each of its steps.
@@ -74,6 +75,7 @@ pub struct Pass<'a> {
     /// Whether people were told of the start.
     announced: bool,
     observed: Observed,
+    rendered: Rendered,
     seen: BTreeMap<ObjectKey, u64>,
     clock: u64,
     proof: u64,
@@ -136,6 +138,7 @@ impl<'a> Pass<'a> {
             started,
             announced: started,
             observed: Observed::default(),
+            rendered: Rendered::default(),
             seen: BTreeMap::new(),
             clock: 0,
             proof: 0,
@@ -205,6 +208,7 @@ impl<'a> Pass<'a> {
             plan: &self.plan,
             uid: &self.uid,
             values: &self.spec.parameters,
+            rendered: &self.rendered,
         }
     }
 

@@ -13,6 +13,7 @@ use crate::effect::{ApiFailure, ChildWrite};
 use crate::plan::advance::advance;
 use crate::plan::observe::{Need, Observed, PlanState, Seen, Served, Step};
 use crate::plan::package::Package;
+use crate::plan::rendered::Rendered;
 use crate::plan::run::{InstanceId, Run};
 
 /// A package with an Instance and values.
@@ -20,6 +21,7 @@ pub struct Fixture {
     pub package: Package,
     pub instance: InstanceId,
     pub values: Values<'static>,
+    pub rendered: Rendered,
 }
 
 impl Fixture {
@@ -33,6 +35,7 @@ impl Fixture {
                 uid: "uid-1".to_owned(),
             },
             values: Values::new(),
+            rendered: Rendered::default(),
         }
     }
 
@@ -48,6 +51,7 @@ impl Fixture {
             plan: "deploy",
             uid: "run-1",
             values: &self.values,
+            rendered: &self.rendered,
         }
     }
 
@@ -219,11 +223,13 @@ impl<'a> Process<'a> {
     /// One pass: asks the engine until it asks for nothing more.
     pub fn pass(&mut self, server: &mut Server) -> Result<Step, Killed> {
         let mut observed = Observed::default();
+        let rendered = Rendered::default();
+        let run = Run { rendered: &rendered, ..self.run };
         let mut state = self.saved.clone();
         let mut made: Vec<ChildWrite> = Vec::new();
         for _ in 0..100 {
-            let step = advance(&self.run, state, &observed);
-            (self.watch)(&self.run, &step);
+            let step = advance(&run, state, &observed);
+            (self.watch)(&run, &step);
             state = step.state.clone();
             if !step.needs.is_empty() {
                 for need in &step.needs {
