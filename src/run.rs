@@ -7,6 +7,7 @@
 mod certificates;
 mod options;
 mod signals;
+mod supervisor;
 mod webhook;
 
 use std::sync::{Arc, OnceLock};
@@ -26,6 +27,7 @@ use crate::cluster::client::{self, ClientError, Connection};
 use crate::cluster::guard::{self, Guard};
 use crate::cluster::lease::{Election, Leadership, LeaseName};
 use crate::cluster::queue::Queue;
+use crate::cluster::supervisor::{Handle, Modes};
 use crate::controllers::{self, observe};
 use crate::install;
 use crate::server::accept::DRAIN;
@@ -88,7 +90,6 @@ struct Process {
     shutdown: Shutdown,
     shown: Shown,
     store: Arc<observe::Store>,
-    synced: observe::Synced,
     config: Arc<OnceLock<admission::Config>>,
     /// API user of the controllers, once it is known.
     user: watch::Sender<Option<String>>,
@@ -105,7 +106,6 @@ pub async fn run(options: Options) -> Result<(), RunError> {
         shutdown: Shutdown::new(),
         shown: Shown::new(),
         store: observe::Store::new(options.roles.controllers),
-        synced: observe::Synced::default(),
         config: Arc::new(OnceLock::new()),
         user: watch::Sender::new(None),
         options,
@@ -130,14 +130,16 @@ impl Process {
         tracing::info!(version = build::VERSION, commit = build::COMMIT, cluster = %cluster.cluster_url, "started");
         let mut servers = JoinSet::new();
         let mut parts = Parts::new();
-        self.know_the_user(&books, &mut parts);
         let queue = options.roles.controllers.then(|| Arc::new(Queue::default()));
-        let mut watches = self.watch(&books, queue.clone());
+        let (_modes, wanted) = watch::channel(Modes::default());
+        let (supervisor, watches) = self.supervise(&books, queue.clone(), wanted, &mut parts);
+        let capabilities = supervisor.snapshot();
+        self.know_the_user(&books, &mut parts);
         let (reconciling, leadership) = match queue {
             Some(queue) => {
                 let effects = client::effects(&cluster, &options.packages, self.metrics.clone())?;
                 let guard = self.watch_the_guard(&books, &mut parts);
-                self.reconcile(books.clone(), effects, queue, guard)
+                self.reconcile(books.clone(), effects, queue, guard, (supervisor, watches))
             }
             None => {
                 let nothing = self.shutdown.lingering_token().cancelled_owned();
@@ -146,12 +148,11 @@ impl Process {
         };
         self.keep_certificates(&books, leadership, &mut parts)?;
         // Last, as a process that has no checks yet would call itself ready.
-        self.serve_webhook(webhook, &mut servers);
+        self.serve_webhook(webhook, capabilities, &mut servers);
         self.serve_ops(ops, &books, &mut servers);
         tokio::select! {
             ended = self.until_stopped(&mut signals, reconciling, servers) => ended,
             error = first_end(&mut parts) => Err(error),
-            Some(_) = watches.join_next() => Err(RunError::Ended("a watch")),
         }
     }
 
@@ -209,45 +210,6 @@ impl Process {
         });
     }
 
-    /// Fills the store, and the queue where controllers run.
-    fn watch(
-        &self,
-        books: &Client,
-        queue: Option<Arc<Queue<crate::api::object::NamespacedName>>>,
-    ) -> JoinSet<()> {
-        let mut watches = JoinSet::new();
-        let namespaces = &self.options.watch_namespaces;
-        let mut gate = |plural: &str| -> observe::watches::OnSynced {
-            let gate = self.readiness.gate(plural);
-            gate.fail("not listed yet");
-            let listed = self.synced.expect();
-            Box::new(move || {
-                gate.pass();
-                listed();
-            })
-        };
-        observe::watches::spawn_answer_path(
-            &mut watches,
-            books,
-            &self.store,
-            queue.clone(),
-            namespaces,
-            &mut gate,
-        );
-        if let Some(queue) = queue {
-            let mut check = |_: &str| self.synced.expect();
-            observe::watches::spawn_children(
-                &mut watches,
-                books,
-                &self.store,
-                &queue,
-                namespaces,
-                &mut check,
-            );
-        }
-        watches
-    }
-
     /// Follows the policy that guards requests, which names the user of the process.
     fn watch_the_guard(&self, books: &Client, parts: &mut Parts) -> watch::Receiver<Guard> {
         let (sender, guard) = watch::channel(Guard::default());
@@ -272,6 +234,7 @@ impl Process {
         effects: Client,
         queue: Arc<Queue<crate::api::object::NamespacedName>>,
         guard: watch::Receiver<Guard>,
+        (supervisor, watches): (Handle, Arc<observe::Observer>),
     ) -> (JoinHandle<()>, watch::Receiver<Leadership>) {
         let options = &self.options;
         let name = LeaseName { namespace: options.namespace.clone(), name: options.lease.name.clone() };
@@ -286,7 +249,8 @@ impl Process {
             leadership: election.leadership(),
             guard,
             metrics,
-            synced: self.synced.clone(),
+            supervisor,
+            watches,
         };
         let leadership = context.leadership.clone();
         let stop = self.shutdown.lingering_token();

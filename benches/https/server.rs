@@ -40,7 +40,9 @@ pub fn serve(what: &str, folder: &Path) {
 fn rules() -> Admission {
     let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: Freeze::Strict };
     let view = Arc::new(reviews::update(REVIEW_BYTES).view);
-    Admission { view, config: Arc::new(OnceLock::from(config)) }
+    // No supervisor: the view is whole.
+    let capabilities = watch::channel(Arc::default()).1;
+    Admission { view, config: Arc::new(OnceLock::from(config)), capabilities }
 }
 
 fn port(judge: Arc<dyn Judge>, changes: watch::Receiver<u64>, folder: &Path) -> Port {

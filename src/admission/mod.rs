@@ -24,7 +24,7 @@ pub use door::{Answer, BadReview, Config, Door, Freeze, Patience, Record, Reply,
 use request::Request;
 use review::Review;
 use verdict::{Outcome, Verdict};
-use view::View;
+use view::{Standing, View};
 
 /// Everything beside the request that a decision rests on.
 #[derive(Clone, Copy)]
@@ -66,7 +66,32 @@ pub fn decide(request: &Request<'_>, context: &Context<'_>) -> Verdict {
     if !bookkeeping.is_empty() && request.user == bookkeeping {
         return Verdict::of(Outcome::Skip);
     }
-    rules::judge(request, context)
+    match context.view.standing() {
+        Standing::Whole => rules::judge(request, context),
+        Standing::ObjectAlone(why) => {
+            // Nothing that is waited for would come.
+            let verdict = rules::judge(request, &Context { patience: Patience::Exhausted, ..*context });
+            soften(verdict, why)
+        }
+        Standing::Nothing(why) => {
+            let mut verdict = Verdict::allow();
+            verdict.remark(why);
+            verdict
+        }
+    }
+}
+
+/// What a rule says of objects that are not seen as they are is only a warning.
+fn soften(verdict: Verdict, why: String) -> Verdict {
+    match verdict.refusal() {
+        Some(refusal) if refusal.rule.reads_others() => {
+            let mut softened = Verdict::allow();
+            softened.remark(why);
+            softened.warn(refusal.rule, refusal.sentence.clone());
+            softened
+        }
+        _ => verdict,
+    }
 }
 
 fn record(review: &Review<'_>, verdict: Verdict) -> Record {

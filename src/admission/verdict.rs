@@ -64,10 +64,15 @@ impl Verdict {
         Self { outcome, warnings: Vec::new(), noted: Vec::new(), admitted: Vec::new(), plan }
     }
 
-    /// Adds a warning that a rule leads to: one line, as the API server drops others, and short.
+    /// Adds a warning that a rule leads to.
     pub fn warn(&mut self, rule: Rule, text: impl Into<String>) {
-        self.warnings.push(shortened(one_line(&text.into()), WARNING_LIMIT));
+        self.remark(text);
         self.note(rule);
+    }
+
+    /// Adds a warning: one line, as the API server drops others, and short.
+    pub fn remark(&mut self, text: impl Into<String>) {
+        self.warnings.push(shortened(one_line(&text.into()), WARNING_LIMIT));
     }
 
     /// Tells what a rule would have refused, in the words of the refusal.

@@ -23,6 +23,24 @@ pub trait View {
 
     /// What the rules do in a namespace; they deny where its labels are not known.
     fn actions(&self, namespace: &str) -> Actions;
+
+    /// How much can be said with it now.
+    fn standing(&self) -> Standing {
+        Standing::Whole
+    }
+}
+
+/// How much of the cluster is seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// All that rules ask for.
+    #[default]
+    Whole,
+    /// Other objects may be out of date or missing: rules that look at them only warn, and this
+    /// is said beside it.
+    ObjectAlone(String),
+    /// Nothing is judged, and this is said.
+    Nothing(String),
 }
 
 /// Instances that refer to an OperatorVersion.

@@ -13,3 +13,4 @@ pub mod pod;
 pub mod rule;
 pub mod stamp;
 pub mod text;
+pub mod watched;

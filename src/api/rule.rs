@@ -116,6 +116,27 @@ impl Rule {
     }
 }
 
+impl Rule {
+    /// Whether it looks at other objects than the one that is written: where these cannot be
+    /// seen it only warns.
+    pub fn reads_others(self) -> bool {
+        matches!(
+            self,
+            Self::PlanUnknown
+                | Self::PlanMultiple
+                | Self::ParameterUnknown
+                | Self::ParameterImmutable
+                | Self::ParameterInvalid
+                | Self::UpgradePath
+                | Self::UpgradeAndEdit
+                | Self::VersionMissing
+                | Self::VersionFrozen
+                | Self::VersionInUse
+                | Self::MutationMissing
+        )
+    }
+}
+
 rules! {
     /// The spec is frozen while a plan is scheduled or runs.
     PlanRunning = "plan-running" in Freeze,

@@ -7,7 +7,7 @@ use http::{Method, Request};
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::kinds::Kinds;
+use super::kinds::{Kinds, Known};
 use crate::api::object::{Gvk, NamespacedName, ObjectKey};
 use crate::effect::{ApiFailure, ChildWrite};
 
@@ -111,8 +111,13 @@ impl Objects {
     }
 
     async fn path(&self, key: &ObjectKey) -> Result<Option<String>, ApiFailure> {
-        let kind = self.kinds.get(&self.client, &key.gvk).await.map_err(|error| failure(&error))?;
-        Ok(kind.map(|kind| path(&key.gvk, &kind.plural, key.namespace.as_deref(), &key.name)))
+        match self.kinds.get(&self.client, &key.gvk).await.map_err(|error| failure(&error))? {
+            Known::Served(kind) => {
+                Ok(Some(path(&key.gvk, &kind.plural, key.namespace.as_deref(), &key.name)))
+            }
+            Known::Awaited | Known::Never => Ok(None),
+            Known::Unsure => Err(local(format!("it is not known yet whether {} is served", key.gvk))),
+        }
     }
 
     async fn send(

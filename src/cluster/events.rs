@@ -1,4 +1,4 @@
-//! Events on Instances; the only writes that are made freely. A lost Event changes nothing.
+//! Events on Instances and definitions; the only writes that are made freely. A lost Event changes nothing.
 //!
 //! Each transition is an Event of its own: kube's recorder folds Events of one reason into a
 //! series and keeps the first text, so "plan cleanup finished" would read "plan deploy finished".
@@ -20,6 +20,9 @@ const NOTE_LIMIT: usize = 1024;
 /// KUDO's component.
 const CONTROLLER: &str = "instance-controller";
 
+/// Who tells of capabilities.
+const SUPERVISOR: &str = "interlock-supervisor";
+
 /// Publishes notes.
 #[derive(Clone)]
 pub struct Events {
@@ -36,34 +39,53 @@ impl Events {
 
     /// Publishes one note on an Instance.
     pub async fn publish(&self, instance: &NamespacedName, uid: &str, note: Note) {
-        let event = self.event(instance, uid, note);
-        let api: Api<Event> = Api::namespaced(self.client.clone(), &instance.namespace);
+        let regarding = ObjectReference {
+            api_version: Some(meta::KUDO_API_VERSION.to_owned()),
+            kind: Some("Instance".to_owned()),
+            namespace: Some(instance.namespace.clone()),
+            name: Some(instance.name.clone()),
+            uid: Some(uid.to_owned()),
+            ..ObjectReference::default()
+        };
+        self.create(CONTROLLER, &instance.namespace, regarding, note).await;
+    }
+
+    /// Publishes one note on a CustomResourceDefinition, which need not be there.
+    pub async fn publish_on_definition(&self, name: &str, note: Note) {
+        let regarding = ObjectReference {
+            api_version: Some("apiextensions.k8s.io/v1".to_owned()),
+            kind: Some("CustomResourceDefinition".to_owned()),
+            name: Some(name.to_owned()),
+            ..ObjectReference::default()
+        };
+        // Events on cluster-scoped objects live there.
+        self.create(SUPERVISOR, "default", regarding, note).await;
+    }
+
+    async fn create(&self, controller: &str, namespace: &str, regarding: ObjectReference, note: Note) {
+        let name = regarding.name.clone().unwrap_or_default();
+        let event = self.event(controller, namespace, regarding, note);
+        let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
         if let Err(error) = api.create(&PostParams::default(), &event).await {
-            warn!(%instance, %error, "an Event was not written");
+            warn!(namespace, name, %error, "an Event was not written");
         }
     }
 
-    fn event(&self, instance: &NamespacedName, uid: &str, note: Note) -> Event {
-        let name = instance.name.get(..200).unwrap_or(&instance.name);
+    fn event(&self, controller: &str, namespace: &str, regarding: ObjectReference, note: Note) -> Event {
+        let name = regarding.name.as_deref().unwrap_or_default();
+        let name = name.get(..200).unwrap_or(name);
         Event {
             metadata: ObjectMeta {
                 name: Some(format!("{name}.{}", uuid::Uuid::new_v4().simple())),
-                namespace: Some(instance.namespace.clone()),
+                namespace: Some(namespace.to_owned()),
                 ..ObjectMeta::default()
             },
             action: Some("Reconcile".to_owned()),
             event_time: Some(MicroTime(Timestamp::now())),
             note: Some(shortened(note.message)),
             reason: Some(note.reason),
-            regarding: Some(ObjectReference {
-                api_version: Some(meta::KUDO_API_VERSION.to_owned()),
-                kind: Some("Instance".to_owned()),
-                namespace: Some(instance.namespace.clone()),
-                name: Some(instance.name.clone()),
-                uid: Some(uid.to_owned()),
-                ..ObjectReference::default()
-            }),
-            reporting_controller: Some(CONTROLLER.to_owned()),
+            regarding: Some(regarding),
+            reporting_controller: Some(controller.to_owned()),
             reporting_instance: Some(self.instance.clone()),
             type_: Some(
                 match note.severity {

@@ -1,19 +1,44 @@
-//! Which kinds the API server serves, under which plural, and whether in namespaces.
+//! How kinds are served: custom ones by the table of definitions, which costs no request, others
+//! by discovery.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
-use kube::api::{Api, ListParams};
+use tokio::time::Instant;
 
+use super::crds::Absence;
+use super::supervisor::Definitions;
 use crate::api::object::Gvk;
 
-/// How long a kind that was not served is taken as not served; one that is served is
-/// remembered until a request for it ends in 404.
-const ABSENT_FOR: Duration = Duration::from_secs(1);
+/// How long a kind of an aggregated API server is remembered: no watch tells when it goes.
+const AGGREGATED_FOR: Duration = Duration::from_secs(30);
+
+/// Groups under `k8s.io` that the API server has built in; the others of that name are defined.
+const BUILT_IN: [&str; 15] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "rbac.authorization.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+];
+
+/// Whether the API server itself has a group: a kind of it that is not served never will be.
+pub fn is_built_in(group: &str) -> bool {
+    !group.contains('.') || BUILT_IN.contains(&group)
+}
 
 /// A kind that is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,49 +49,76 @@ pub struct Kind {
     pub namespaced: bool,
 }
 
-/// Remembers discovery by group and version.
+/// What is known of a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// It is served.
+    Served(Kind),
+    /// It is not served, and may be once its definition is: the supervisor tells.
+    Awaited,
+    /// It is not served, and never will be.
+    Never,
+    /// The definitions have not been read yet.
+    Unsure,
+}
+
+/// Answers how kinds are served.
 #[derive(Default)]
 pub struct Kinds {
-    found: Mutex<HashMap<Gvk, Kind>>,
-    absent: Mutex<HashMap<Gvk, Instant>>,
+    definitions: Definitions,
+    /// Found by discovery, and until when that is believed; built-in kinds for ever.
+    found: Mutex<HashMap<Gvk, (Kind, Option<Instant>)>>,
 }
 
 impl Kinds {
-    /// Looks a kind up; `None` when the server does not serve it.
-    pub async fn get(&self, client: &Client, gvk: &Gvk) -> Result<Option<Kind>, kube::Error> {
-        if let Some(kind) = lock(&self.found).get(gvk) {
-            return Ok(Some(kind.clone()));
+    /// With the table of the supervisor.
+    pub fn new(definitions: Definitions) -> Self {
+        Self { definitions, found: Mutex::default() }
+    }
+
+    /// Looks a kind up. A failed look-up never reads as "not served".
+    pub async fn get(&self, client: &Client, gvk: &Gvk) -> Result<Known, kube::Error> {
+        if !is_built_in(&gvk.group) {
+            match self.definitions.read(|crds| crds.find_exactly(gvk)) {
+                None => return Ok(Known::Unsure),
+                // What a definition that is being deleted leaves is removed by the API server.
+                Some(Ok(usable)) if usable.leaving => return Ok(Known::Awaited),
+                Some(Ok(usable)) => {
+                    return Ok(Known::Served(Kind { plural: usable.plural, namespaced: usable.namespaced }));
+                }
+                Some(Err(Absence::Missing)) => {}
+                Some(Err(_)) => return Ok(Known::Awaited),
+            }
         }
-        if lock(&self.absent).get(gvk).is_some_and(|at| at.elapsed() < ABSENT_FOR) {
-            return Ok(None);
+        self.discover(client, gvk).await
+    }
+
+    /// By discovery: what is built in, and what aggregated API servers have.
+    async fn discover(&self, client: &Client, gvk: &Gvk) -> Result<Known, kube::Error> {
+        let remembered = lock(&self.found).get(gvk).cloned();
+        if let Some((kind, until)) = remembered
+            && until.is_none_or(|until| Instant::now() < until)
+        {
+            return Ok(Known::Served(kind));
         }
         let resources = match list(client, gvk).await {
             Ok(list) => list.resources,
             Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
             Err(error) => return Err(error),
         };
+        let built_in = is_built_in(&gvk.group);
+        let until = (!built_in).then(|| Instant::now() + AGGREGATED_FOR);
         let mut found = lock(&self.found);
         for resource in resources.into_iter().filter(|r| !r.name.contains('/')) {
             let key =
                 Gvk { group: gvk.group.clone(), version: gvk.version.clone(), kind: resource.kind.clone() };
-            found.insert(key, Kind { plural: resource.name, namespaced: resource.namespaced });
+            found.insert(key, (Kind { plural: resource.name, namespaced: resource.namespaced }, until));
         }
-        let kind = found.get(gvk).cloned();
-        if kind.is_none() {
-            lock(&self.absent).insert(gvk.clone(), Instant::now());
-        }
-        Ok(kind)
-    }
-
-    /// Whether a CustomResourceDefinition for the kind is there that does not serve it yet.
-    pub async fn is_coming(&self, client: &Client, gvk: &Gvk) -> Result<bool, kube::Error> {
-        let api: Api<CustomResourceDefinition> = Api::all(client.clone());
-        let found = api.list(&ListParams::default()).await?;
-        Ok(found.items.iter().any(|crd| {
-            let serves = crd.spec.versions.iter().any(|v| v.name == gvk.version && v.served);
-            let going = crd.metadata.deletion_timestamp.is_some();
-            crd.spec.group == gvk.group && crd.spec.names.kind == gvk.kind && serves && !going
-        }))
+        Ok(match found.get(gvk) {
+            Some((kind, _)) => Known::Served(kind.clone()),
+            None if built_in => Known::Never,
+            None => Known::Awaited,
+        })
     }
 
     /// Forgets a kind, after a request for it found nothing at its path.

@@ -1,23 +1,39 @@
-//! Watches: a kind's objects as JSON values, from the first list on, also over broken watches.
+//! One list and the watch that follows it, over broken connections, until a right is missing or
+//! the kind is gone.
+//!
+//! kube's own watcher keeps to the version of its last list when a watch cannot be started, also
+//! when the kind was deleted and made anew meanwhile, and does not say that a watch is open
+//! again. Here who started a watch hears of both.
 
-use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
-use kube::api::{Api, ApiResource, DynamicObject, TypeMeta};
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::utils::Backoff;
-use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Client, Error};
+use futures::{Stream, StreamExt as _};
+use kube::api::{Api, ListParams, Resource, WatchEvent, WatchParams};
+use kube::{Error, ResourceExt as _};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::Instant;
-use tracing::{debug, warn};
+use tracing::debug;
 
-/// Namespace (empty for cluster-scoped objects) and name, the order of deliveries.
-pub type Id = (String, String);
+/// What happened to a kind.
+#[derive(Clone, Debug)]
+pub enum Event<K> {
+    /// Every object of the kind, complete: a list that breaks off tells nothing. Again after a
+    /// watch that could not be continued.
+    Listed(Vec<K>),
+    /// An object is there.
+    Applied(K),
+    /// An object is gone; its last state.
+    Deleted(K),
+    /// The watch is open.
+    Flowing,
+    /// It cannot be listed or watched now, and is tried again.
+    Trouble(String),
+}
 
-/// What happened to an object of a watched kind.
+/// What happened to an object of a watched kind, for those who keep what is seen.
 #[derive(Clone, Debug)]
 pub enum Change {
     /// It is there, as given.
@@ -28,60 +44,171 @@ pub enum Change {
     Synced,
 }
 
-/// What to watch.
-#[derive(Clone, Debug)]
-pub struct Scope {
-    /// The kind.
-    pub resource: ApiResource,
-    /// Label selector, where only some objects concern us.
-    pub labels: Option<String>,
-    /// One namespace; `None` for all.
-    pub namespace: Option<String>,
+/// Why a watch ended for good: trying again is up to who started it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// 403 at a list. An open watch is not authorised again.
+    ListRefused,
+    /// 403 at the start of a watch.
+    WatchRefused,
+    /// 404: the kind is not served, or not yet.
+    NotFound,
 }
 
-/// Watches until the task is dropped; the kind's changes go to `sink` in order.
-///
-/// Objects that vanished while the watch was broken are delivered as deleted with the next
-/// complete list; a partial list never reads as "none".
-pub async fn run(client: Client, scope: Scope, mut sink: impl FnMut(Change) + Send) {
-    let api: Api<DynamicObject> = match &scope.namespace {
-        Some(namespace) => Api::namespaced_with(client, namespace, &scope.resource),
-        None => Api::all_with(client, &scope.resource),
+/// Objects of one page: those of CustomResourceDefinitions and of custom resources can be large.
+const PAGE: u32 = 250;
+
+/// The API server ends a watch after 290 s, as kube asks it to; one that it does not end is dead.
+const IDLE: Duration = Duration::from_secs(295);
+
+/// Follows a kind.
+pub async fn follow<K>(
+    api: Api<K>,
+    labels: Option<String>,
+    page: Option<u32>,
+    mut emit: impl FnMut(Event<K>) + Send,
+) -> End
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let lists = ListParams {
+        label_selector: labels.clone(),
+        limit: Some(page.unwrap_or(PAGE)),
+        ..ListParams::default()
     };
-    let mut config = watcher::Config::default();
-    if let Some(labels) = &scope.labels {
-        config = config.labels(labels);
-    }
-    let mut stream = std::pin::pin!(watcher(api, config).backoff(Pace::new()));
-    let mut known: BTreeMap<Id, Arc<Value>> = BTreeMap::new();
-    let mut listing: Option<BTreeMap<Id, Arc<Value>>> = None;
-    while let Some(event) = stream.next().await {
-        match event {
-            Ok(Event::Init) => listing = Some(BTreeMap::new()),
-            Ok(Event::InitApply(object)) => {
-                if let (Some(listing), Some((id, value))) = (&mut listing, to_value(object, &scope.resource))
-                {
-                    listing.insert(id, value);
+    let watches = WatchParams { label_selector: labels, ..WatchParams::default() };
+    let mut pace = Pace::new();
+    loop {
+        let version = match list(&api, &lists).await {
+            Ok((items, version)) => {
+                emit(Event::Listed(items));
+                version
+            }
+            Err(error) => match judge(&error) {
+                Failure::Refused => return End::ListRefused,
+                Failure::NotFound => return End::NotFound,
+                Failure::Answered(why) | Failure::Unanswered(why) => {
+                    emit(Event::Trouble(why));
+                    pace.pause().await;
+                    continue;
                 }
-            }
-            Ok(Event::InitDone) => {
-                let fresh = listing.take().unwrap_or_default();
-                relist(&mut known, fresh, &mut sink);
-            }
-            Ok(Event::Apply(object)) => {
-                if let Some((id, value)) = to_value(object, &scope.resource) {
-                    known.insert(id, value.clone());
-                    sink(Change::Applied(value));
-                }
-            }
-            Ok(Event::Delete(object)) => {
-                if let Some((id, value)) = to_value(object, &scope.resource) {
-                    known.remove(&id);
-                    sink(Change::Deleted(value));
-                }
-            }
-            Err(error) => report(&scope, &error),
+            },
+        };
+        if let Some(end) = watch_from(&api, &watches, version, &mut pace, &mut emit).await {
+            return end;
         }
+        pace.pause().await;
+    }
+}
+
+/// Reads every page.
+async fn list<K>(api: &Api<K>, params: &ListParams) -> Result<(Vec<K>, String), Error>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    let mut params = params.clone();
+    let mut items = Vec::new();
+    loop {
+        let page = api.list(&params).await?;
+        items.extend(page.items);
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params.continue_token = Some(token),
+            None => return Ok((items, page.metadata.resource_version.unwrap_or_default())),
+        }
+    }
+}
+
+/// Watches from a version on, until the kind has to be listed again (`None`) or it ends.
+async fn watch_from<K>(
+    api: &Api<K>,
+    params: &WatchParams,
+    mut version: String,
+    pace: &mut Pace,
+    emit: &mut (impl FnMut(Event<K>) + Send),
+) -> Option<End>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    loop {
+        match api.watch(params, &version).await {
+            Ok(stream) => {
+                emit(Event::Flowing);
+                let opened = Instant::now();
+                let mut stream = std::pin::pin!(stream);
+                match drain(&mut stream, &mut version, emit).await {
+                    Broken::List(why) => {
+                        debug!(why, "a watch cannot be continued");
+                        return None;
+                    }
+                    // The usual end, after minutes; one that ends at once is not hurried.
+                    Broken::Ended if opened.elapsed() > FIRST_PAUSE * 20 => {}
+                    Broken::Ended => pace.pause().await,
+                }
+            }
+            Err(error) => match judge(&error) {
+                Failure::Refused => return Some(End::WatchRefused),
+                Failure::NotFound => return Some(End::NotFound),
+                // Too old a version, a kind that is initialised anew: what was listed may be of
+                // another world.
+                Failure::Answered(why) => {
+                    emit(Event::Trouble(why));
+                    return None;
+                }
+                Failure::Unanswered(why) => {
+                    emit(Event::Trouble(why));
+                    pace.pause().await;
+                }
+            },
+        }
+    }
+}
+
+enum Broken {
+    /// It can be taken up at the last version.
+    Ended,
+    /// The kind has to be listed again.
+    List(String),
+}
+
+async fn drain<K: Resource>(
+    stream: &mut (impl Stream<Item = Result<WatchEvent<K>, Error>> + Unpin),
+    version: &mut String,
+    emit: &mut (impl FnMut(Event<K>) + Send),
+) -> Broken {
+    loop {
+        let Ok(Some(Ok(event))) = tokio::time::timeout(IDLE, stream.next()).await else {
+            return Broken::Ended;
+        };
+        match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                *version = object.resource_version().unwrap_or_default();
+                emit(Event::Applied(object));
+            }
+            WatchEvent::Deleted(object) => {
+                *version = object.resource_version().unwrap_or_default();
+                emit(Event::Deleted(object));
+            }
+            WatchEvent::Bookmark(bookmark) => *version = bookmark.metadata.resource_version,
+            WatchEvent::Error(status) => return Broken::List(status.message),
+        }
+    }
+}
+
+enum Failure {
+    Refused,
+    NotFound,
+    /// The API server said something else.
+    Answered(String),
+    /// Nobody answered.
+    Unanswered(String),
+}
+
+fn judge(error: &Error) -> Failure {
+    match error {
+        Error::Api(status) if status.code == 403 => Failure::Refused,
+        Error::Api(status) if status.code == 404 => Failure::NotFound,
+        Error::Api(status) => Failure::Answered(format!("{} {}", status.code, status.message)),
+        other => Failure::Unanswered(other.to_string()),
     }
 }
 
@@ -90,80 +217,36 @@ pub async fn run(client: Client, scope: Scope, mut sink: impl FnMut(Change) + Se
 ///
 /// A watch is refused two or three times in the second after its CRD was created ("storage is
 /// (re)initializing", then "too old resource version"), and an Instance that follows its
-/// OperatorVersion back to back is waited for no longer than 2 s; kube's default starts at 0.8 s.
-struct Pace {
+/// OperatorVersion back to back is waited for no longer than 2 s.
+#[derive(Debug)]
+pub(super) struct Pace {
     pause: Duration,
     last: Option<Instant>,
 }
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// The longest pause before anything that failed is tried again.
+pub const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 impl Pace {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { pause: FIRST_PAUSE, last: None }
     }
-}
 
-impl Iterator for Pace {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        let now = Instant::now();
+    /// How long to wait after a failure now.
+    pub(super) fn next(&mut self, now: Instant) -> Duration {
         if self.last.is_some_and(|last| now - last > self.pause + LONGEST_PAUSE) {
             self.pause = FIRST_PAUSE;
         }
         self.last = Some(now);
         let pause = self.pause;
         self.pause = (pause * 2).min(LONGEST_PAUSE);
-        Some(pause)
+        pause
     }
-}
 
-impl Backoff for Pace {
-    /// Called at every success. Nothing: where each list succeeds and each watch is refused, the
-    /// server would be asked for lists at full speed.
-    fn reset(&mut self) {}
-}
-
-fn relist(
-    known: &mut BTreeMap<Id, Arc<Value>>,
-    fresh: BTreeMap<Id, Arc<Value>>,
-    sink: &mut (impl FnMut(Change) + Send),
-) {
-    for (id, gone) in std::mem::take(known) {
-        if !fresh.contains_key(&id) {
-            sink(Change::Deleted(gone));
-        }
-    }
-    fresh.values().for_each(|value| sink(Change::Applied(value.clone())));
-    *known = fresh;
-    sink(Change::Synced);
-}
-
-/// A watch that ends is normal; one that is refused or finds no kind is said once per try.
-fn report(scope: &Scope, error: &watcher::Error) {
-    let kind = &scope.resource.kind;
-    match error {
-        watcher::Error::WatchFailed(Error::ReadEvents(_)) => debug!(%kind, %error, "watch ended"),
-        _ => warn!(%kind, %error, "watch failed; trying again"),
-    }
-}
-
-/// The object as JSON without `managedFields`, which nothing here reads.
-fn to_value(mut object: DynamicObject, resource: &ApiResource) -> Option<(Id, Arc<Value>)> {
-    object.metadata.managed_fields = None;
-    let id = (
-        object.metadata.namespace.clone().unwrap_or_default(),
-        object.metadata.name.clone().unwrap_or_default(),
-    );
-    object.types = Some(TypeMeta { api_version: resource.api_version.clone(), kind: resource.kind.clone() });
-    match serde_json::to_value(object) {
-        Ok(value) => Some((id, Arc::new(value))),
-        Err(error) => {
-            warn!(kind = %resource.kind, %error, "an object could not be read");
-            None
-        }
+    async fn pause(&mut self) {
+        let pause = self.next(Instant::now());
+        tokio::time::sleep(pause).await;
     }
 }
 
@@ -171,14 +254,12 @@ fn to_value(mut object: DynamicObject, resource: &ApiResource) -> Option<(Id, Ar
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn a_broken_watch_is_taken_up_again_five_times_within_the_wait_for_a_version() {
-        let mut pace = Pace::new();
-        assert!(pace.by_ref().take(5).sum::<Duration>() < Duration::from_secs(2));
-        pace.reset();
-        assert_eq!(pace.next(), Some(FIRST_PAUSE * 32), "a success in between is no reason to hurry");
-        assert_eq!(pace.nth(20), Some(LONGEST_PAUSE));
-        tokio::time::advance(LONGEST_PAUSE * 3).await;
-        assert_eq!(pace.next(), Some(FIRST_PAUSE));
+    #[test]
+    fn a_broken_watch_is_taken_up_again_five_times_within_the_wait_for_a_version() {
+        let (mut pace, now) = (Pace::new(), Instant::now());
+        assert!((0..5).map(|_| pace.next(now)).sum::<Duration>() < Duration::from_secs(2));
+        assert_eq!(pace.next(now), FIRST_PAUSE * 32, "a success in between is no reason to hurry");
+        assert_eq!((0..20).map(|_| pace.next(now)).last(), Some(LONGEST_PAUSE));
+        assert_eq!(pace.next(now + LONGEST_PAUSE * 3), FIRST_PAUSE);
     }
 }

@@ -13,11 +13,14 @@ use crate::cluster::guard::Guard;
 use crate::cluster::kinds::Kinds;
 use crate::cluster::lease::Leadership;
 use crate::cluster::queue::Queue;
+use crate::cluster::supervisor::Handle;
 use crate::telemetry::metrics::Metrics;
-use observe::{Store, Synced};
+use observe::{Observer, Store};
 
+pub mod capabilities;
 pub mod instance;
 pub mod observe;
+pub mod turns;
 
 /// What the controllers are given.
 #[derive(Clone)]
@@ -28,8 +31,10 @@ pub struct Context {
     pub effects: Client,
     /// What the process knows of the cluster; the watches fill it.
     pub store: Arc<Store>,
-    /// Whether the store is complete.
-    pub synced: Synced,
+    /// Which kinds are watched for whom.
+    pub watches: Arc<Observer>,
+    /// Tells what to work on, and how kinds are seen.
+    pub supervisor: Handle,
     /// Instances that something happened to; the watches fill it.
     pub queue: Arc<Queue<NamespacedName>>,
     /// Whether this process may act; asked before each reconcile.
@@ -42,11 +47,8 @@ pub struct Context {
 
 /// Runs the controllers until `stop`; returns when nothing is being written any more.
 pub async fn run(context: Context, stop: CancellationToken) {
-    tokio::select! {
-        () = context.synced.wait() => {}
-        () = stop.cancelled() => return,
-    }
-    let kinds = Arc::new(Kinds::default());
+    let Some(work) = context.supervisor.work(capabilities::INSTANCES) else { return };
+    let kinds = Arc::new(Kinds::new(context.supervisor.definitions().clone()));
     let instance = instance::Context {
         bookkeeping: Bookkeeping::new(context.client.clone()),
         objects: Objects::new(context.effects, kinds.clone()),
@@ -54,6 +56,9 @@ pub async fn run(context: Context, stop: CancellationToken) {
         client: context.client,
         kinds,
         store: context.store,
+        watches: context.watches,
+        supervisor: context.supervisor,
+        work,
         queue: context.queue,
         leadership: context.leadership,
         books: instance::books::Books::default(),

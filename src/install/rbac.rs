@@ -4,14 +4,21 @@
 //! impersonation; it is bound to nothing here, so that whoever installs decides what packages
 //! may do.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{
-    ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
+    AggregationRule, ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 
 use super::{Layout, Options, cluster_wide, policies, strings, within};
 use crate::api::meta::{self, install};
+use crate::api::watched::{AGGREGATE, BUILT_IN};
+
+const DEFINITIONS_GROUP: &str = "apiextensions.k8s.io";
+const DEFINITIONS: &str = "customresourcedefinitions";
 
 const READ: [&str; 3] = ["get", "list", "watch"];
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
@@ -26,6 +33,10 @@ pub fn all(options: &Options) -> Vec<Value> {
         json!(account_in(&options.packages.namespace, &options.packages.name)),
         json!(cluster_role("interlock-controller", controller_rules(), None)),
         json!(bind_cluster("interlock-controller", "interlock-controller", own(install::NAME, options))),
+        json!(cluster_role("interlock-watch", watched_rules(), Some(WATCH_WHY))),
+        json!(bind_cluster("interlock-watch", "interlock-watch", own(install::NAME, options))),
+        json!(aggregating("interlock-watch-custom", WATCH_CUSTOM_WHY)),
+        json!(bind_cluster("interlock-watch-custom", "interlock-watch-custom", own(install::NAME, options))),
         json!(cluster_role("interlock-spec-secrets", spec_secret_rules(), Some(SPEC_SECRETS_WHY))),
         json!(bind_cluster("interlock-spec-secrets", "interlock-spec-secrets", own(install::NAME, options))),
         json!(role(install::NAME, &options.namespace, own_namespace_rules())),
@@ -40,11 +51,13 @@ pub fn all(options: &Options) -> Vec<Value> {
     all
 }
 
-/// What the webhook has where it runs apart: it reads three kinds, and nothing else.
+/// What the webhook has where it runs apart: it reads three kinds and their definitions, and
+/// nothing else.
 pub fn webhook(options: &Options) -> Vec<Value> {
     let rules = vec![
         rule([meta::KUDO_GROUP], ["instances", "operatorversions"], READ),
         rule([""], ["namespaces"], READ),
+        rule([DEFINITIONS_GROUP], [DEFINITIONS], ["list", "watch"]),
     ];
     vec![
         json!(account(install::WEBHOOK_NAME, options)),
@@ -72,13 +85,9 @@ fn controller_rules() -> Vec<PolicyRule> {
         rule([meta::KUDO_GROUP], ["instances"], ["get", "list", "watch", "update", "patch"]),
         rule([meta::KUDO_GROUP], ["instances/status"], ["get", "update", "patch"]),
         rule([""], ["namespaces"], READ),
-        // What packages made is watched, so that their plans go on by events. Secrets are not
-        // among it: a right to list them is a right to read them all.
-        rule([""], ["configmaps", "persistentvolumeclaims", "pods", "serviceaccounts", "services"], READ),
-        rule(["apps"], ["daemonsets", "deployments", "statefulsets"], READ),
-        rule(["batch"], ["cronjobs", "jobs"], READ),
-        rule(["networking.k8s.io"], ["ingresses"], READ),
-        rule(["policy"], ["poddisruptionbudgets"], READ),
+        // Capabilities come and go with their definitions.
+        rule([DEFINITIONS_GROUP], [DEFINITIONS], ["list", "watch"]),
+        rule(["gateway.networking.k8s.io"], ["gatewayclasses", "gateways", "grpcroutes", "httproutes"], READ),
         rule(["events.k8s.io"], ["events"], ["create", "patch"]),
         rule(
             ["admissionregistration.k8s.io"],
@@ -97,6 +106,28 @@ fn controller_rules() -> Vec<PolicyRule> {
         rule(["authorization.k8s.io"], ["subjectaccessreviews"], ["create"]),
     ]
 }
+
+/// What packages made is watched, so that their plans go on by events.
+fn watched_rules() -> Vec<PolicyRule> {
+    let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for kind in BUILT_IN {
+        groups.entry(kind.group).or_default().push(kind.plural.to_owned());
+    }
+    let rule = |(group, resources): (&str, Vec<String>)| PolicyRule {
+        api_groups: Some(strings([group])),
+        resources: Some(resources),
+        verbs: strings(READ),
+        ..PolicyRule::default()
+    };
+    groups.into_iter().map(rule).collect()
+}
+
+const WATCH_WHY: &str = "A kind of this list is watched while a package that is in use makes objects of it; of these, \
+     only objects with the label heritage=kudo. Where a right is taken away, plans read what they need instead. Secrets are \
+     not in the list: a right to list them is a right to read them all.";
+const WATCH_CUSTOM_WHY: &str = "Custom kinds that packages make are watched as well, by their metadata, where a ClusterRole \
+     with the label rbac.interlock.dev/aggregate-to-watch=true grants get, list and watch. Without, plans read what they \
+     need.";
 
 const SPEC_SECRETS_WHY: &str = "A spec of more than 32 KiB does not fit into the annotation and is kept in Secrets of the \
      Instance's namespace, whose names are not known beforehand. They are made, read by name and deleted; nothing lists or \
@@ -201,6 +232,17 @@ fn cluster_role(name: &str, rules: Vec<PolicyRule>, why: Option<&str>) -> Cluste
     ClusterRole { metadata, rules: Some(rules), aggregation_rule: None }
 }
 
+/// A ClusterRole whose rules are those of all that carry our label.
+fn aggregating(name: &str, why: &str) -> ClusterRole {
+    let selector = LabelSelector {
+        match_labels: Some([(AGGREGATE.to_owned(), "true".to_owned())].into()),
+        ..LabelSelector::default()
+    };
+    let aggregation_rule = Some(AggregationRule { cluster_role_selectors: Some(vec![selector]) });
+    // The controller manager fills the rules in, and owns them.
+    ClusterRole { rules: None, aggregation_rule, ..cluster_role(name, Vec::new(), Some(why)) }
+}
+
 fn role(name: &str, namespace: &str, rules: Vec<PolicyRule>) -> Role {
     Role { metadata: within(namespace, name), rules: Some(rules) }
 }
@@ -286,15 +328,36 @@ mod tests {
     }
 
     #[test]
-    fn the_webhook_apart_writes_nothing_and_reads_three_kinds() {
+    fn the_webhook_apart_writes_nothing_and_reads_three_kinds_and_definitions() {
         let webhook = webhook(&Options::default());
         let mut kinds = 0;
         for (_, rule) in rules(&webhook) {
-            assert_eq!(rule["verbs"], json!(READ));
+            assert!(rule["verbs"] == json!(READ) || rule["verbs"] == json!(["list", "watch"]), "{rule}");
             assert!(!has(rule, "resources", "secrets"));
             kinds += rule["resources"].as_array().unwrap().len();
         }
-        assert!(kinds <= 3);
+        assert!(kinds <= 4);
+    }
+
+    /// What the process watches is what it may watch: declared kinds and those of packages.
+    #[test]
+    fn every_kind_that_is_watched_may_be_read() {
+        use crate::controllers::capabilities::CAPABILITIES;
+        let all = all(&Options::default());
+        let granted = |group: &str, resource: &str| {
+            rules(&all).any(|(_, rule)| {
+                let unnamed = rule["resourceNames"].is_null();
+                let verbs = ["list", "watch"].iter().all(|verb| has(rule, "verbs", verb));
+                unnamed && verbs && has(rule, "apiGroups", group) && has(rule, "resources", resource)
+            })
+        };
+        let declared = CAPABILITIES.iter().flat_map(|c| c.required.iter().chain(c.optional));
+        let declared = declared.map(|kind| (kind.group, kind.plural));
+        let on_demand = BUILT_IN.iter().map(|kind| (kind.group, kind.plural));
+        for (group, resource) in declared.chain(on_demand).chain([(DEFINITIONS_GROUP, DEFINITIONS)]) {
+            assert!(granted(group, resource), "{resource}.{group}");
+        }
+        assert!(!granted("", "secrets"));
     }
 
     #[test]

@@ -204,6 +204,10 @@ impl Walk<'_> {
                     if progress.done {
                         done.entry(key.clone()).or_default().insert(task.clone());
                     }
+                    if let Some(gvk) = progress.absent.first() {
+                        let message = format!("waiting for the CustomResourceDefinition of {gvk}");
+                        status.message = Some(message);
+                    }
                     gather(progress, unsaved, out);
                 }
                 Err(TaskEnd::Retry(error)) => {
@@ -261,7 +265,7 @@ enum TaskEnd {
 }
 
 fn gather(progress: TaskProgress, unsaved: &mut BTreeSet<Subject>, out: &mut Step) {
-    let TaskProgress { lane, needs, waiting, notes, dealt_with, done: _ } = progress;
+    let TaskProgress { lane, needs, waiting, notes, absent, dealt_with, done: _ } = progress;
     let subject = |write: &ChildWrite| write.key().map(|key| Subject::new(&key.gvk, &key.name));
     out.save_first |= lane.iter().filter_map(subject).any(|subject| unsaved.contains(&subject));
     unsaved.extend(dealt_with);
@@ -270,6 +274,7 @@ fn gather(progress: TaskProgress, unsaved: &mut BTreeSet<Subject>, out: &mut Ste
     }
     out.needs.extend(needs);
     out.waiting.extend(waiting);
+    out.absent.extend(absent);
     out.notes.extend(notes);
 }
 

@@ -29,6 +29,10 @@ pub fn apply(
                 progress.needs.insert(need);
             }
             Place::Later(why) => progress.waiting.push(why),
+            Place::Absent(gvk) => {
+                progress.waiting.push(format!("the API server does not serve {gvk} yet"));
+                progress.absent.insert(gvk);
+            }
         }
     }
     progress.needs.extend(unseen(&wanted, observed));
@@ -47,6 +51,8 @@ enum Place {
     Known(Wanted),
     Ask(Need),
     Later(String),
+    /// The kind is not served, and nothing of this call brings it.
+    Absent(Gvk),
 }
 
 fn placed(site: &Site<'_>, object: Value, observed: &Observed, claims: &Claims) -> Result<Place, TaskError> {
@@ -57,8 +63,12 @@ fn placed(site: &Site<'_>, object: Value, observed: &Observed, claims: &Claims) 
         Some(Served::Namespaced) => true,
         Some(Served::Cluster) => false,
         Some(Served::No) if !claims.promises(&gvk) => return Err(unknown_kind(&gvk)),
+        Some(Served::Pending) if !claims.promises(&gvk) => return Ok(Place::Absent(gvk)),
         Some(Served::No | Served::Pending) => {
             return Ok(Place::Later(format!("the API server does not serve {gvk} yet")));
+        }
+        Some(Served::Unsure) => {
+            return Ok(Place::Later(format!("it is not known yet whether the API server serves {gvk}")));
         }
     };
     enhance::enhance(site, object, namespaced).map(Place::Known)

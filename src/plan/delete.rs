@@ -31,6 +31,11 @@ pub fn delete(site: &Site<'_>, objects: Vec<Value>, observed: &Observed) -> Resu
             Some(Served::Namespaced) => true,
             Some(Served::Cluster) => false,
             Some(Served::Pending | Served::No) => continue,
+            // Unavailable is not gone.
+            Some(Served::Unsure) => {
+                progress.waiting.push(format!("it is not known yet whether the API server serves {gvk}"));
+                continue;
+            }
         };
         let Wanted { key, object } = enhance::enhance(site, object, namespaced)?;
         one(&key, &object, observed, &mut progress)?;

@@ -15,6 +15,7 @@ pub mod health;
 pub mod history;
 pub mod judge;
 pub mod keep;
+pub mod kinds;
 pub mod lock;
 pub mod merge;
 pub mod next;

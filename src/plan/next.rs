@@ -40,6 +40,9 @@ pub struct Deletion {
     pub namespace_terminating: bool,
     /// How many cleanup runs have failed since.
     pub failures: usize,
+    /// Whether the definition of Instances is being deleted and waits for this one longer than
+    /// it should.
+    pub overdue: bool,
 }
 
 /// Why admission would have refused what it never saw.
@@ -439,6 +442,13 @@ fn deleting(facts: &Facts<'_>, deletion: &Deletion) -> Next {
         _ => facts.spec,
     };
     let release = |why: String| Next::Release { warning: Some(why) };
+    if deletion.overdue {
+        return release(
+            "cleanup was not finished: the CustomResourceDefinition of Instances is being deleted and waited \
+             too long for it; what the package made may remain"
+                .to_owned(),
+        );
+    }
     if deletion.namespace_terminating {
         return release("cleanup was not run: the namespace is being terminated".to_owned());
     }

@@ -20,10 +20,12 @@ pub enum Served {
     Namespaced,
     /// Objects are cluster-scoped.
     Cluster,
-    /// Not yet: a CustomResourceDefinition for it is there and is not served so far.
+    /// Not now, and perhaps later: its CustomResourceDefinition is not there or not ready.
     Pending,
-    /// Not served.
+    /// Not served, and never will be.
     No,
+    /// Nobody can tell now.
+    Unsure,
 }
 
 /// What was seen of an object.
@@ -102,6 +104,8 @@ pub struct TaskProgress {
     pub waiting: Vec<String>,
     /// What people should hear of.
     pub notes: Vec<Note>,
+    /// Kinds that it waits for, which are not served.
+    pub absent: BTreeSet<Gvk>,
     /// Objects of a task that is done.
     pub dealt_with: BTreeSet<Subject>,
 }
@@ -126,6 +130,8 @@ pub struct Step {
     pub waiting: Vec<String>,
     /// The first error of a task that is tried again, for people.
     pub stalled: Option<String>,
+    /// Kinds that tasks wait for, which are not served.
+    pub absent: BTreeSet<Gvk>,
     /// The task error that ended the run: Event reason and text.
     pub fatal: Option<Fatal>,
     /// What was decided and people should hear of, such as an object that is kept; said once.

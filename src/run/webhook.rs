@@ -5,10 +5,12 @@ use std::sync::Arc;
 use axum::Router;
 use kube::Client;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::Process;
 use crate::cluster::authorize::Authorizer;
+use crate::cluster::supervisor::Snapshot;
 use crate::server::accept::{DRAIN, Port};
 use crate::server::admission::Admission;
 use crate::server::doors::{self, Doors};
@@ -33,12 +35,21 @@ impl Process {
     }
 
     /// Health on every role, the doors where the webhook is one of them.
-    pub(super) fn serve_webhook(&self, listener: TcpListener, servers: &mut JoinSet<()>) {
+    pub(super) fn serve_webhook(
+        &self,
+        listener: TcpListener,
+        capabilities: watch::Receiver<Arc<Snapshot>>,
+        servers: &mut JoinSet<()>,
+    ) {
         let mut app = health::router(self.health());
         if self.options.roles.webhook {
             let limits = Limits::default();
             app = app.merge(doors::router(Doors {
-                judge: Arc::new(Admission { view: self.store.clone(), config: self.config.clone() }),
+                judge: Arc::new(Admission {
+                    view: self.store.clone(),
+                    config: self.config.clone(),
+                    capabilities,
+                }),
                 changes: self.store.changes(),
                 readiness: self.readiness.clone(),
                 limits,

@@ -125,6 +125,12 @@ struct Name {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CapabilityState {
+    name: &'static str,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RestCall {
     method: &'static str,
     code: u16,
@@ -151,6 +157,10 @@ pub struct Metrics {
     queue_depth: Family<Name, Gauge>,
     leader: Family<Name, Gauge>,
     rest_calls: Family<RestCall, Counter>,
+    capability_state: Family<CapabilityState, Gauge>,
+    capability_epoch: Family<Name, Gauge>,
+    watch_starts: Counter,
+    last_event: Gauge,
 }
 
 /// Decisions take tens of microseconds; the webhook's own timeout is seconds.
@@ -196,6 +206,10 @@ impl Metrics {
             queue_depth: Family::default(),
             leader: Family::default(),
             rest_calls: Family::default(),
+            capability_state: Family::default(),
+            capability_epoch: Family::default(),
+            watch_starts: Counter::default(),
+            last_event: Gauge::default(),
         };
         metrics.with_own_names().with_familiar_names()
     }
@@ -226,6 +240,16 @@ impl Metrics {
         r.register("reconcile", "Reconciliations by result", self.reconciles.clone());
         r.register("plans_ended", "Runs of plans by result", self.plans.clone());
         r.register("reconcile_duration_seconds", "Time of one", self.reconcile_seconds.clone());
+        let help = "1 for the state in which a capability is";
+        r.register("capability_state", help, self.capability_state.clone());
+        let help = "Number of the stretch in which a capability has run without a break; 0 while it does not";
+        r.register("capability_epoch", help, self.capability_epoch.clone());
+        r.register(
+            "watch_restarts",
+            "Watches opened, again or for the first time",
+            self.watch_starts.clone(),
+        );
+        r.register("watch_last_event_seconds", "Unix time of the last event", self.last_event.clone());
         self
     }
 
@@ -336,6 +360,32 @@ impl Metrics {
     /// Whether this process leads.
     pub fn leads(&self, lease: &'static str, leads: bool) {
         self.leader.get_or_create(&Name { name: lease }).set(i64::from(leads));
+    }
+
+    /// The state of a capability, one of `states`, and the epoch, while there is one.
+    pub fn capability(
+        &self,
+        name: &'static str,
+        states: &[&'static str],
+        now: &'static str,
+        epoch: Option<u64>,
+    ) {
+        for state in states {
+            let label = CapabilityState { name, state };
+            self.capability_state.get_or_create(&label).set(i64::from(*state == now));
+        }
+        let epoch = epoch.and_then(|epoch| i64::try_from(epoch).ok()).unwrap_or(0);
+        self.capability_epoch.get_or_create(&Name { name }).set(epoch);
+    }
+
+    /// A watch of a kind is opened.
+    pub fn watch_started(&self) {
+        self.watch_starts.inc();
+    }
+
+    /// A watch told something, at this Unix time.
+    pub fn watch_told(&self, now: i64) {
+        self.last_event.set(now);
     }
 
     /// A call to the API server was answered, or not at all (code 0).

@@ -15,10 +15,13 @@ pub struct Capability {
     /// The required kind whose objects carry our finalizer, if one does: deletions of its objects
     /// are ended also while another kind is missing, and while its own definition is being deleted.
     pub finalizes: Option<&'static str>,
+    /// Whether admission decides with what it reads; then every replica runs it, else only those
+    /// with controllers.
+    pub answers: bool,
 }
 
 /// A kind that a capability reads.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Kind {
     /// API group, empty for core.
     pub group: &'static str,

@@ -7,10 +7,20 @@
 //! written or deleted because of what cannot be seen.
 
 mod capability;
+mod definitions;
+mod driver;
+mod feed;
+mod handle;
+mod kind;
 mod state;
 mod step;
 
 pub use capability::{Capability, Kind, Mode, Modes};
+pub use definitions::Definitions;
+pub use driver::{Listener, Setup, Supervisor};
+pub use feed::Sink;
+pub use handle::{Assignment, Handle, Watches, Watching};
+pub use kind::{GRACE, Needer};
 pub use state::{
     ANSWER_DEADLINE, Answer, Epoch, KindStatus, Lack, Missing, Refused, Sight, Snapshot, State, Status, Verb,
 };

@@ -237,7 +237,7 @@ impl Machine {
             Verdict::Whole if same_world => State::Running(epoch),
             Verdict::Broken(why) if same_world => State::Degraded(epoch, why.clone()),
             // What has been listed once is known for as long as its world lasts.
-            Verdict::Listing if same_world && !self.started => self.state.clone(),
+            Verdict::Listing if same_world => self.state.clone(),
             _ if self.started => State::Draining(epoch),
             _ => at_rest(verdict, facts),
         }

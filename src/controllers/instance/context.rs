@@ -1,13 +1,16 @@
 //! What the Instance controller works with.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::Client;
 use tokio::sync::watch;
 
 use super::books::Books;
+use super::subject::Subject;
 use crate::admission::view::View;
-use crate::api::object::NamespacedName;
+use crate::api::meta;
+use crate::api::object::{Gvk, NamespacedName, meta_str};
 use crate::api::stamp::VersionRef;
 use crate::cluster::apply::{Bookkeeping, Objects};
 use crate::cluster::events::Events;
@@ -15,14 +18,24 @@ use crate::cluster::guard::Guard;
 use crate::cluster::kinds::Kinds;
 use crate::cluster::lease::Leadership;
 use crate::cluster::queue::Queue;
-use crate::controllers::observe::Store;
+use crate::cluster::supervisor::{Assignment, Handle, Sight, Watching};
+use crate::controllers::observe::{Observer, Store};
 use crate::plan::package::Package;
 use crate::telemetry::metrics::Metrics;
+
+/// How long a plan waits for the first list of a kind before it reads single objects instead.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Collaborators of the controller, shared by its workers.
 pub struct Context {
     /// What is watched.
     pub store: Arc<Store>,
+    /// Which kinds are watched for whom.
+    pub watches: Arc<Observer>,
+    /// How kinds are seen.
+    pub supervisor: Handle,
+    /// What the controller is told to do.
+    pub work: watch::Receiver<Assignment>,
     /// Instances that have something to do.
     pub queue: Arc<Queue<NamespacedName>>,
     /// Writes of the bookkeeping user.
@@ -49,6 +62,41 @@ impl Context {
     /// A package, as last seen.
     pub fn package(&self, version: &VersionRef<'_>) -> Option<Arc<Package>> {
         self.store.operator_version(&NamespacedName::new(version.namespace.as_ref(), version.name.as_ref()))
+    }
+
+    /// What the controller is told to do now.
+    pub fn assignment(&self) -> Assignment {
+        *self.work.borrow()
+    }
+
+    /// Whether objects of a kind are in the store, so that an absent one is known to be absent.
+    pub fn is_watched(&self, kind: &Gvk) -> bool {
+        self.supervisor.watching(kind).is_some_and(|watching| watching.sight == Sight::Synced)
+    }
+
+    /// Whether the kinds that an Instance may have made are in the store, as far as they matter.
+    pub fn sees(&self, subject: &Subject, matters: impl Fn(&Gvk) -> bool) -> bool {
+        let version = &subject.spec.operator_version;
+        let package = NamespacedName::new(version.namespace.as_ref(), version.name.as_ref());
+        let kinds = self.watches.kinds_of(&subject.key, &package);
+        kinds.iter().filter(|kind| matters(kind)).all(|kind| self.is_watched(kind))
+    }
+
+    /// The watch of a kind, if its objects are in the store or about to be; where the kind may not
+    /// be watched, a plan reads what it needs.
+    pub async fn watched_soon(&self, kind: &Gvk) -> Option<Watching> {
+        self.supervisor.watching_soon(kind, PATIENCE).await.filter(|watching| watching.sight == Sight::Synced)
+    }
+
+    /// Whether the definition of Instances is being deleted: it waits for our finalizers.
+    pub fn instances_leave(&self) -> bool {
+        let kind = Gvk::new(meta::KUDO_API_VERSION, "Instance");
+        self.supervisor.watching(&kind).is_some_and(|watching| watching.leaving)
+    }
+
+    /// Whether an Instance is being deleted, as last seen.
+    pub fn is_deleted(&self, key: &NamespacedName) -> bool {
+        self.store.get_instance(key).is_some_and(|object| meta_str(&object, "deletionTimestamp").is_some())
     }
 
     /// Whether this process leads now.

@@ -18,45 +18,82 @@ pub mod verbs;
 pub mod writes;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, info_span};
+use tracing::{Instrument, info_span, warn};
 
 use crate::api::meta;
 use crate::api::object::{NamespacedName, annotation};
-use crate::cluster::lease::Leadership;
+use crate::cluster::supervisor::Work;
+use crate::controllers::capabilities::INSTANCES;
 pub use context::Context;
 use flow::Outcome;
 
 /// Reconciles at most this many Instances at once.
 pub const WORKERS: usize = 16;
 
-/// Works on the queue until it is told to stop; only while this process leads.
+/// How long what was begun may take to end.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Works on the queue until it is told to stop; only while this process leads, and only what the
+/// supervisor assigns.
 ///
-/// When leadership comes, every Instance is looked at once; what was begun when it goes is
-/// finished, as every write is conditional.
+/// At each new assignment, and when leadership comes, every Instance is looked at once. What was
+/// begun before is finished, as every write is conditional; where that takes too long it is cut,
+/// and found as it is by whoever looks next.
 pub async fn run(ctx: Arc<Context>, stop: CancellationToken) {
-    let mut leadership = ctx.leadership.clone();
+    let (mut leadership, mut work) = (ctx.leadership.clone(), ctx.work.clone());
     loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            changed = leadership.wait_for(Leadership::holds) => if changed.is_err() { return },
-        }
-        ctx.books.clear();
-        ctx.store.instance_keys().into_iter().for_each(|key| ctx.queue.add(key));
+        let assignment = *work.borrow_and_update();
+        let leads = leadership.borrow_and_update().holds();
+        // Nothing is done now, or this much is about to be.
+        let work_now = if leads { assignment.work } else { Work::None };
+        ctx.supervisor.at_work(INSTANCES, assignment, work_now);
         let term = stop.child_token();
-        let workers: Vec<_> = (0..WORKERS).map(|_| worker(ctx.clone(), term.clone())).collect();
-        let lost = async {
-            // An error means that the elector is gone, which is a loss as well.
-            let _ = leadership.wait_for(|leadership| !leadership.holds()).await;
-            term.cancel();
+        let workers = match work_now {
+            Work::None => Vec::new(),
+            Work::Deletions | Work::Full => begin(&ctx, &term),
         };
-        tokio::select! {
-            () = async { tokio::join!(futures::future::join_all(workers), lost); } => {}
-            () = requests_wait(&ctx) => {}
-            () = stop.cancelled() => {}
+        // An error means that the elector or the supervisor is gone, and the process with it.
+        let over = tokio::select! {
+            () = requests_wait(&ctx) => true,
+            () = stop.cancelled() => true,
+            changed = leadership.wait_for(|now| now.holds() != leads) => changed.is_err(),
+            changed = work.changed() => changed.is_err(),
+        };
+        term.cancel();
+        end(workers).await;
+        if over {
+            return;
         }
+    }
+}
+
+fn begin(ctx: &Arc<Context>, term: &CancellationToken) -> Vec<JoinHandle<()>> {
+    ctx.books.clear();
+    ctx.store.instance_keys().into_iter().for_each(|key| ctx.queue.add(key));
+    (0..WORKERS).map(|_| tokio::spawn(worker(ctx.clone(), term.clone()))).collect()
+}
+
+async fn end(workers: Vec<JoinHandle<()>>) {
+    let cut: Vec<_> = workers.iter().map(JoinHandle::abort_handle).collect();
+    if tokio::time::timeout(DRAIN, futures::future::join_all(workers)).await.is_err() {
+        warn!("reconciles took longer than {} s to end and are cut", DRAIN.as_secs());
+        cut.iter().for_each(AbortHandle::abort);
+    }
+}
+
+/// A key in work; given back however the work ends.
+struct InWork<'a> {
+    ctx: &'a Context,
+    key: NamespacedName,
+}
+
+impl Drop for InWork<'_> {
+    fn drop(&mut self) {
+        self.ctx.queue.done(&self.key);
     }
 }
 
@@ -79,18 +116,20 @@ async fn worker(ctx: Arc<Context>, stop: CancellationToken) {
             () = stop.cancelled() => return,
             key = ctx.queue.next() => key,
         };
-        if !ctx.leads() {
-            // Whoever leads next looks at every Instance.
-            ctx.queue.done(&key);
+        let taken = InWork { ctx: &ctx, key };
+        let key = &taken.key;
+        let deletions_only = ctx.assignment().work == Work::Deletions;
+        if !ctx.leads() || deletions_only && !ctx.is_deleted(key) {
+            // Whoever leads next looks at every Instance, and so does the next assignment.
             continue;
         }
         let span =
             info_span!("reconcile", controller = "instance", namespace = %key.namespace, name = %key.name);
         let start = Instant::now();
-        let outcome = reconcile::reconcile(&ctx, &key).instrument(span).await;
+        let outcome = reconcile::reconcile(&ctx, key).instrument(span).await;
         let result = match outcome {
             Outcome::Settled => {
-                ctx.queue.forget(&key);
+                ctx.queue.forget(key);
                 "success"
             }
             Outcome::Retry => {
@@ -104,6 +143,5 @@ async fn worker(ctx: Arc<Context>, stop: CancellationToken) {
         };
         ctx.metrics.reconciled("instance", result, start.elapsed());
         ctx.metrics.queue_depth("instance", ctx.queue.depth());
-        ctx.queue.done(&key);
     }
 }

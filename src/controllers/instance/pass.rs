@@ -5,7 +5,7 @@
 //! the Instance's status by this process, or a read of the Instance. So neither a leader that was
 //! suspended nor a cache that lags can put an old state back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -19,8 +19,8 @@ use super::{verbs, writes};
 use crate::api::object::{Gvk, ObjectKey, meta_str};
 use crate::api::stamp::Applied;
 use crate::cluster::apply::Written;
+use crate::cluster::kinds::{self, Known};
 use crate::cluster::watch::Change;
-use crate::controllers::observe::watches::is_watched;
 use crate::effect::{ApiFailure, ChildWrite, Note};
 use crate::plan::advance::advance;
 use crate::plan::health::{self, Health};
@@ -79,8 +79,11 @@ pub struct Pass<'a> {
     seen: BTreeMap<ObjectKey, u64>,
     clock: u64,
     proof: u64,
-    /// Whether a kind is on its way, or could not be looked up: no watch tells when that is over.
+    /// Whether a kind could not be looked up, or went while it was written to: no watch tells when
+    /// that is over.
     kind_unsure: bool,
+    /// Whether a task failed in a way that is tried again.
+    tried_again: bool,
 }
 
 enum Stop {
@@ -143,6 +146,7 @@ impl<'a> Pass<'a> {
             clock: 0,
             proof: 0,
             kind_unsure: false,
+            tried_again: false,
         }
     }
 
@@ -184,7 +188,8 @@ impl<'a> Pass<'a> {
             return Ok(Some(Phase::Over { fatal: step.fatal, aborted: false }));
         }
         if step.effects.is_empty() {
-            return Ok(Some(Phase::Waiting { stalled: step.stalled }));
+            self.tried_again = step.stalled.is_some();
+            return Ok(Some(Phase::Waiting { stalled: step.stalled.or_else(|| absent(&step.absent)) }));
         }
         let covered = self.covers(&step.effects);
         if !covered {
@@ -216,7 +221,7 @@ impl<'a> Pass<'a> {
     async fn settle(&mut self, phase: Phase) -> Result<Ended, Stop> {
         let ended = match &phase {
             Phase::Over { .. } => Ended::Finished,
-            Phase::Waiting { stalled: None } if self.is_told() => Ended::Waiting,
+            Phase::Waiting { .. } if !self.tried_again && self.is_told() => Ended::Waiting,
             _ => Ended::Retry,
         };
         self.record(phase).await?;
@@ -229,7 +234,7 @@ impl<'a> Pass<'a> {
     /// Whether a watch tells when the run can go on: it waits for nothing that is not watched.
     fn is_told(&self) -> bool {
         let waits_for = |(key, seen): (&ObjectKey, &Seen)| match seen {
-            Seen::Present(object) if !is_watched(&key.gvk) => {
+            Seen::Present(object) if !self.ctx.is_watched(&key.gvk) => {
                 meta_str(object, "deletionTimestamp").is_some() || health::of(object) != Health::Healthy
             }
             _ => false,
@@ -237,7 +242,7 @@ impl<'a> Pass<'a> {
         !self.kind_unsure && !self.observed.objects.iter().any(waits_for)
     }
 
-    async fn look_up(&mut self, needs: &std::collections::BTreeSet<Need>) {
+    async fn look_up(&mut self, needs: &BTreeSet<Need>) {
         for need in needs {
             match need {
                 Need::Kind(gvk) => {
@@ -251,23 +256,24 @@ impl<'a> Pass<'a> {
     }
 
     async fn served(&mut self, gvk: &Gvk) -> Served {
+        self.ctx.watches.instance_makes(&self.subject.key, &self.package.key, gvk);
         match self.ctx.kinds.get(&self.ctx.client, gvk).await {
-            Ok(Some(kind)) if kind.namespaced => Served::Namespaced,
-            Ok(Some(_)) => Served::Cluster,
-            Ok(None) => match self.ctx.kinds.is_coming(&self.ctx.client, gvk).await {
-                Ok(false) => Served::No,
-                // A failed look-up never reads as "none": it is asked again.
-                Ok(true) | Err(_) => {
-                    self.kind_unsure = true;
-                    Served::Pending
-                }
-            },
+            Ok(Known::Served(kind)) if kind.namespaced => Served::Namespaced,
+            Ok(Known::Served(_)) => Served::Cluster,
+            Ok(Known::Awaited) => Served::Pending,
+            Ok(Known::Never) => Served::No,
+            Ok(Known::Unsure) => self.unsure(),
             Err(error) => {
                 debug!(%gvk, %error, "a kind could not be looked up");
-                self.kind_unsure = true;
-                Served::Pending
+                self.unsure()
             }
         }
+    }
+
+    /// A failed look-up never reads as "none": it is asked again.
+    fn unsure(&mut self) -> Served {
+        self.kind_unsure = true;
+        Served::Unsure
     }
 
     /// Looks at an object: in the store where its kind is watched, unless a write of it failed
@@ -275,11 +281,13 @@ impl<'a> Pass<'a> {
     async fn look_at(&mut self, key: &ObjectKey, certainly: bool) {
         let again = self.observed.failures.remove(key).is_some();
         self.clock += 1;
-        if is_watched(&key.gvk) && !again {
+        if !again && let Some(watching) = self.ctx.watched_soon(&key.gvk).await {
             let found = self.ctx.store.get_child(key);
-            if found.is_some() || !certainly {
-                self.saw(key.clone(), found.map_or(Seen::Absent, Seen::Present));
-                return;
+            match found {
+                None if !certainly => return self.saw(key.clone(), Seen::Absent),
+                // A merge needs more than metadata.
+                Some(object) if watching.whole => return self.saw(key.clone(), Seen::Present(object)),
+                _ => {}
             }
         }
         match self.ctx.objects.get(key).await {
@@ -322,7 +330,7 @@ impl<'a> Pass<'a> {
                 for need in &step.needs {
                     match need {
                         Need::Kind(gvk) => {
-                            let served = self.observed.kinds.get(gvk).copied().unwrap_or(Served::Pending);
+                            let served = self.observed.kinds.get(gvk).copied().unwrap_or(Served::Unsure);
                             imagined.kinds.insert(gvk.clone(), served);
                         }
                         Need::Object(key) | Need::Certainly(key) => {
@@ -437,6 +445,19 @@ impl<'a> Pass<'a> {
         self.ctx.events.publish(&self.subject.key, self.subject.uid(), note).await;
     }
 
+    /// Whether a write failed because its kind is going or gone, which the table of definitions
+    /// may not show yet: while a definition is being deleted new objects are answered 405, and
+    /// then there is nothing at their path, not even an API that would give a reason.
+    fn has_left(&mut self, gvk: &Gvk, failure: &ApiFailure) -> bool {
+        let nothing_there = failure.code == 404 && failure.reason != "NotFound";
+        let left = !kinds::is_built_in(&gvk.group) && (failure.code == 405 || nothing_there);
+        if left {
+            self.ctx.kinds.forget(gvk);
+            self.kind_unsure = true;
+        }
+        left
+    }
+
     async fn write(&mut self, lanes: Vec<Vec<ChildWrite>>) {
         for (key, answer) in self.ctx.objects.run(lanes).await {
             match answer {
@@ -454,11 +475,26 @@ impl<'a> Pass<'a> {
                 }
                 Err(failure) => {
                     debug!(object = %key, code = failure.code, message = %failure.message, "a write was refused");
-                    self.observed.failures.insert(key, failure);
+                    if self.has_left(&key.gvk, &failure) {
+                        self.observed.kinds.insert(key.gvk.clone(), Served::Pending);
+                    } else {
+                        self.observed.failures.insert(key, failure);
+                    }
                 }
             }
         }
     }
+}
+
+/// What people read while kinds are not served.
+fn absent(kinds: &BTreeSet<Gvk>) -> Option<String> {
+    let names: Vec<String> = kinds.iter().map(Gvk::to_string).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "waiting for the CustomResourceDefinition of {}; install it, or abort the plan",
+            names.join(" and ")
+        )
+    })
 }
 
 /// The answer that a write would have if all goes well.

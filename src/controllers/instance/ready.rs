@@ -28,6 +28,10 @@ pub fn condition(ctx: &Context, subject: &Subject) -> Option<Wanted> {
     if !failed.is_empty() {
         return wanted(Status::False, "PlanOwed", format!("these plans failed: {}", failed.join(", ")));
     }
+    // What cannot be seen now is not healthy and not unhealthy; whoever sees it again wakes us.
+    if !ctx.sees(subject, |kind| kind.group == "apps" && KINDS.contains(&kind.kind.as_str())) {
+        return None;
+    }
     let unhealthy: Vec<String> = ctx
         .store
         .children_of(&subject.key)

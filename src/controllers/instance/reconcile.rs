@@ -1,6 +1,7 @@
 //! One Instance: ask what is next, do it, ask again, until it waits or is settled.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tracing::{debug, warn};
@@ -34,9 +35,10 @@ pub async fn reconcile(ctx: &Context, key: &NamespacedName) -> Outcome {
                 return Outcome::Settled;
             }
         };
+        let deleted_at = subject.deleted_at().filter(|_| subject.has_finalizer());
         match step(ctx, subject).await {
             Ok(Flow::Again) => {}
-            Ok(Flow::End(outcome)) => return outcome,
+            Ok(Flow::End(outcome)) => return in_time(ctx, deleted_at, outcome),
             Err(failure) => match recover(ctx, key, &failure).await {
                 Flow::Again => {}
                 Flow::End(outcome) => return outcome,
@@ -97,6 +99,7 @@ fn decide(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'static>>) 
         since,
         namespace_terminating: ctx.store.namespace_terminating(&subject.key.namespace),
         failures: cleanup_failures(subject, since),
+        overdue: ctx.instances_leave() && overdue_in(since).is_zero(),
     });
     let asked = verbs::asked(ctx, subject);
     next::next(&Facts {
@@ -114,6 +117,28 @@ fn decide(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'static>>) 
         package: &|version| ctx.package(version),
         refusal: &|| refusal::refusal(ctx, subject, stamped),
     })
+}
+
+/// How long an Instance may hold up the deletion of its own definition.
+const CLEANUP_DEADLINE: Duration = Duration::from_secs(30);
+
+fn overdue_in(deleted_at: Timestamp) -> Duration {
+    let waited = Timestamp::now().duration_since(deleted_at);
+    CLEANUP_DEADLINE.saturating_sub(Duration::try_from(waited).unwrap_or_default())
+}
+
+/// While the definition of Instances waits for one that is deleted, that one is looked at again
+/// when its time is over.
+fn in_time(ctx: &Context, deleted_at: Option<Timestamp>, outcome: Outcome) -> Outcome {
+    match (deleted_at, outcome) {
+        (Some(at), Outcome::Settled) if ctx.instances_leave() => {
+            Outcome::After(overdue_in(at).max(Duration::from_secs(1)))
+        }
+        (Some(at), Outcome::After(delay)) if ctx.instances_leave() => {
+            Outcome::After(delay.min(overdue_in(at)).max(Duration::from_secs(1)))
+        }
+        (_, outcome) => outcome,
+    }
 }
 
 /// Cleanup runs that failed since the deletion, the one that is still named among them.

@@ -1,8 +1,7 @@
 //! Watches into one store: what admission and the controllers know of the cluster.
 
 pub mod store;
-pub mod synced;
 pub mod watches;
 
 pub use store::Store;
-pub use synced::Synced;
+pub use watches::Observer;

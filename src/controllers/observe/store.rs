@@ -215,6 +215,11 @@ impl Store {
         self.read().users.get(operator_version).into_iter().flatten().cloned().collect()
     }
 
+    /// Whether any Instance refers to an OperatorVersion.
+    pub fn is_used(&self, operator_version: &NamespacedName) -> bool {
+        self.read().users.contains_key(operator_version)
+    }
+
     /// The Instances of a namespace.
     pub fn instances_in(&self, namespace: &str) -> Vec<NamespacedName> {
         self.read().instances.keys().filter(|key| key.namespace == namespace).cloned().collect()
@@ -223,6 +228,18 @@ impl Store {
     /// An object of a package as last seen.
     pub fn get_child(&self, key: &ObjectKey) -> Option<Arc<Value>> {
         self.read().children.get(key).cloned()
+    }
+
+    /// Drops an object of a package that is not followed any more, which says nothing of it.
+    pub fn forget_child(&self, object: &Value) {
+        let Some(key) = ObjectKey::of(object) else { return };
+        let mut inner = self.write();
+        inner.children.remove(&key);
+        if let Some(owner) = owner_of(object)
+            && let Some(keys) = inner.by_instance.get_mut(&owner)
+        {
+            keys.remove(&key);
+        }
     }
 
     /// Drops an Instance that a read did not find.

@@ -176,7 +176,8 @@ impl World {
 
     fn deleted(mut self, terminating: bool, failures: usize) -> Self {
         let since = Timestamp::from_second(2000).unwrap();
-        self.deletion = Some(Deletion { since, namespace_terminating: terminating, failures });
+        let overdue = false;
+        self.deletion = Some(Deletion { since, namespace_terminating: terminating, failures, overdue });
         self
     }
 

@@ -1,0 +1,542 @@
+//! The task around the pure machines: it takes in what happened, asks them, does what they say,
+//! and publishes where everything stands.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::Client;
+use kube::api::ApiResource;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use super::capability::{Capability, Kind, Mode, Modes};
+use super::definitions::{self, Definitions, Health, Said};
+use super::feed::{self, Feed, Running, Sink, Source};
+use super::handle::{Assignment, Handle, Order, Watches, Watching};
+use super::kind::{Act, Needer, Reach, Want, Watched};
+use super::state::{ANSWER_DEADLINE, Answer, Epoch, KindStatus, Sight, Snapshot, State, Status};
+use super::step::{Facts, Machine, START_DEADLINE, Seen, Turn, Work};
+use crate::api::object::Gvk;
+use crate::api::watched::BuiltIn;
+use crate::cluster::crds::{Absence, Identity, Usable};
+use crate::telemetry::metrics::Metrics;
+
+/// What a supervisor is made with.
+pub struct Setup {
+    /// Whose rights decide what can be watched.
+    pub client: Client,
+    /// The only namespaces that are looked at; empty means all.
+    pub namespaces: Vec<String>,
+    /// What can run.
+    pub capabilities: Vec<&'static Capability>,
+    /// Capabilities whose controllers run in this process; they tell what they do.
+    pub controlled: Vec<&'static str>,
+    /// Built-in kinds that can be watched on demand.
+    pub built_in: &'static [BuiltIn],
+    /// Label selector of what packages make.
+    pub labels: String,
+    /// What users want.
+    pub modes: watch::Receiver<Modes>,
+    /// Who keeps what is seen.
+    pub sink: Arc<dyn Sink>,
+    /// Who is told of turns and of kinds that came or went.
+    pub listener: Arc<dyn Listener>,
+    /// Counts.
+    pub metrics: Arc<Metrics>,
+}
+
+/// Who is told what people or waiting work should hear of.
+pub trait Listener: Send + Sync + 'static {
+    /// A capability's controller starts or stops. `kind` is the definition that it is about.
+    fn turned(&self, capability: &'static str, turn: Turn, kind: &str, why: &str);
+
+    /// A kind is seen otherwise than before; those who need it may go on.
+    fn changed(&self, kind: &Gvk, needers: Vec<Needer>);
+}
+
+/// The supervisor; [`Supervisor::run`] is its task.
+pub struct Supervisor {
+    setup: Setup,
+    inbox: mpsc::UnboundedReceiver<Order>,
+    orders: mpsc::UnboundedSender<Order>,
+    definitions: Definitions,
+    health: Health,
+    kinds: BTreeMap<Want, Tended>,
+    capabilities: Vec<Tracked>,
+    epochs: u64,
+    snapshot: watch::Sender<Arc<Snapshot>>,
+    watches: watch::Sender<Arc<Watches>>,
+}
+
+/// A watched kind and its tasks.
+struct Tended {
+    watched: Watched,
+    feeds: Vec<Arc<Feed>>,
+    running: Vec<Running>,
+}
+
+/// A capability and its machine.
+struct Tracked {
+    declared: &'static Capability,
+    wants: Vec<(Want, &'static Kind, bool)>,
+    machine: Machine,
+    mode: Mode,
+    /// What its controller does, as far as is known.
+    at_work: Work,
+    /// What its controller is told to do.
+    told: Assignment,
+    work: watch::Sender<Assignment>,
+    since: Instant,
+    since_wall: Timestamp,
+}
+
+impl Supervisor {
+    /// A supervisor that has looked at nothing.
+    pub fn new(setup: Setup) -> (Self, Handle) {
+        let (orders, inbox) = mpsc::unbounded_channel();
+        let definitions = Definitions::default();
+        let capabilities: Vec<Tracked> = setup.capabilities.iter().copied().map(Tracked::new).collect();
+        let works = capabilities.iter().map(|c| (c.declared.name, c.work.subscribe())).collect();
+        let (snapshot, snapshots) = watch::channel(Arc::default());
+        let (watches, seen) = watch::channel(Arc::default());
+        let handle = Handle {
+            orders: orders.clone(),
+            snapshot: snapshots,
+            watches: seen,
+            works: Arc::new(works),
+            definitions: definitions.clone(),
+        };
+        let health = Health::new(definitions.clone());
+        let mut supervisor = Self {
+            setup,
+            inbox,
+            orders,
+            definitions,
+            health,
+            kinds: BTreeMap::new(),
+            capabilities,
+            epochs: 0,
+            snapshot,
+            watches,
+        };
+        supervisor.publish(Instant::now());
+        (supervisor, handle)
+    }
+
+    /// Runs for as long as the process does.
+    pub async fn run(mut self) {
+        let mut modes = self.setup.modes.clone();
+        let mut definitions = self.watch_definitions();
+        loop {
+            let now = Instant::now();
+            if self.health.start(now) {
+                definitions.abort();
+                definitions = self.watch_definitions();
+            }
+            self.settle(now);
+            let due = self.due(Instant::now());
+            tokio::select! {
+                order = self.inbox.recv() => match order {
+                    Some(order) => self.take_all(order),
+                    None => return,
+                },
+                Ok(()) = modes.changed() => {}
+                () = sleep_until(due) => {}
+            }
+        }
+    }
+
+    fn watch_definitions(&self) -> tokio::task::AbortHandle {
+        let orders = self.orders.clone();
+        let tell = move |said: Said| drop(orders.send(Order::Definitions(said)));
+        definitions::open(self.setup.client.clone(), tell)
+    }
+
+    /// Takes in an order and all that wait behind it: a burst is settled once.
+    fn take_all(&mut self, first: Order) {
+        self.take(first);
+        while let Ok(order) = self.inbox.try_recv() {
+            self.take(order);
+        }
+    }
+
+    fn take(&mut self, order: Order) {
+        let now = Instant::now();
+        match order {
+            Order::Need(needer, kinds) => self.need(&needer, &kinds, now),
+            Order::Definitions(said) => self.health.take(said, now),
+            Order::Report(want, epoch, i, report) => {
+                if let Some(kind) = self.kinds.get_mut(&want) {
+                    kind.watched.report(epoch, i, report, now);
+                }
+            }
+            Order::AtWork(name, told, does) => {
+                let mut all = self.capabilities.iter_mut();
+                // An answer to something that was told before does not count any more.
+                if let Some(tracked) = all.find(|c| c.declared.name == name && c.told == told) {
+                    tracked.at_work = does;
+                }
+            }
+        }
+    }
+
+    /// A kind that somebody needs anew, and no other on demand any more.
+    fn need(&mut self, needer: &Needer, kinds: &BTreeSet<Gvk>, now: Instant) {
+        let wants: BTreeSet<Want> = kinds.iter().map(Want::from).collect();
+        for (want, kind) in &mut self.kinds {
+            if !wants.contains(want) {
+                kind.watched.release(needer, now);
+            }
+        }
+        for gvk in kinds {
+            let whole = self.built_in(&Want::from(gvk)).is_some();
+            self.tend(Want::from(gvk), now).need(needer.clone(), Reach { all: false, whole });
+        }
+    }
+
+    fn tend(&mut self, want: Want, now: Instant) -> &mut Watched {
+        let streams = self.setup.namespaces.len().max(1);
+        let kind = self.kinds.entry(want).or_insert_with(|| Tended {
+            watched: Watched::new(streams, now),
+            feeds: (0..streams).map(|_| Arc::default()).collect(),
+            running: Vec::new(),
+        });
+        &mut kind.watched
+    }
+
+    /// Asks every machine until none has anything more to do, and publishes.
+    fn settle(&mut self, now: Instant) {
+        let modes = self.setup.modes.borrow().clone();
+        self.demand(&modes, now);
+        self.look_at_kinds(now);
+        self.step_capabilities(&modes, now);
+        self.publish(now);
+    }
+
+    /// Capabilities that are switched on need their kinds, whether these are there or not.
+    fn demand(&mut self, modes: &Modes, now: Instant) {
+        let mut needs = Vec::new();
+        for tracked in &mut self.capabilities {
+            tracked.mode = modes.of(tracked.declared.name);
+            let needer = Needer::Capability(tracked.declared.name);
+            needs.extend(tracked.wants.iter().map(|(want, ..)| (want.clone(), needer.clone(), tracked.mode)));
+        }
+        for (want, needer, mode) in needs {
+            match mode {
+                Mode::Off => {
+                    if let Some(kind) = self.kinds.get_mut(&want) {
+                        kind.watched.release(&needer, now);
+                    }
+                }
+                Mode::Auto | Mode::Manual => {
+                    self.tend(want, now).need(needer, Reach { all: true, whole: true });
+                }
+            }
+        }
+    }
+
+    fn built_in(&self, want: &Want) -> Option<Usable> {
+        let declared = self.capabilities.iter().flat_map(|c| &c.wants);
+        let declared = declared.filter(|(w, kind, _)| kind.built_in && w == want).map(|(_, kind, _)| {
+            (kind.versions.first().copied().unwrap_or_default(), kind.plural, kind.namespaced)
+        });
+        let on_demand = self.setup.built_in.iter().filter_map(|kind| {
+            let same = kind.group == want.group && kind.kind == want.kind && [kind.version] == *want.versions;
+            same.then_some((kind.version, kind.plural, kind.namespaced))
+        });
+        let (version, plural, namespaced) = declared.chain(on_demand).next()?;
+        Some(Usable {
+            identity: Identity { uid: String::new(), version: version.to_owned() },
+            plural: plural.to_owned(),
+            namespaced,
+            leaving: false,
+        })
+    }
+
+    /// How a kind is served; `None` while nobody can tell.
+    fn find(&self, want: &Want, now: Instant) -> Option<Result<Usable, Absence>> {
+        if let Some(usable) = self.built_in(want) {
+            return Some(Ok(usable));
+        }
+        if !self.health.is_known(now) {
+            return None;
+        }
+        let found = self.definitions.read(|crds| crds.find(&want.group, &want.kind, &want.versions))?;
+        let declared = self.capabilities.iter().flat_map(|c| &c.wants).find(|(w, ..)| w == want);
+        Some(match (found, declared) {
+            (Ok(usable), Some((_, kind, _)))
+                if usable.namespaced != kind.namespaced || usable.plural != kind.plural =>
+            {
+                Err(Absence::OtherScope)
+            }
+            (found, _) => found,
+        })
+    }
+
+    fn look_at_kinds(&mut self, now: Instant) {
+        let wants: Vec<Want> = self.kinds.keys().cloned().collect();
+        for want in wants {
+            let found = self.find(&want, now);
+            let next = Epoch(self.epochs + 1);
+            let Some(kind) = self.kinds.get_mut(&want) else { continue };
+            // What cannot be told is as it was.
+            let found = found.or_else(|| kind.watched.usable().cloned().map(Ok));
+            let Some(act) = found.and_then(|found| kind.watched.look(found, now, next)) else { continue };
+            self.epochs += 1;
+            self.act(&want, act);
+        }
+        self.kinds.retain(|_, kind| !kind.watched.is_done());
+    }
+
+    fn act(&mut self, want: &Want, act: Act) {
+        let Some(kind) = self.kinds.get_mut(want) else { return };
+        kind.running.clear();
+        let sink = self.setup.sink.as_ref();
+        match act {
+            Act::Close => kind.feeds.iter().for_each(|feed| feed.end()),
+            Act::Gone => kind.feeds.iter().for_each(|feed| feed.gone(sink)),
+            Act::Forget => kind.feeds.iter().for_each(|feed| feed.forget(sink)),
+            Act::Open { epoch, usable, reach } => {
+                self.setup.metrics.watch_started();
+                tracing::debug!(kind = %want.kind, group = %want.group, %epoch, "a watch is opened");
+                let sources = sources(want, &usable, reach, &self.setup);
+                for (i, (feed, source)) in kind.feeds.iter().zip(sources).enumerate() {
+                    feed.begin(epoch, gvk(want, Some(&usable)));
+                    let (orders, want) = (self.orders.clone(), want.clone());
+                    let report =
+                        move |report| drop(orders.send(Order::Report(want.clone(), epoch, i, report)));
+                    kind.running.push(feed::open(
+                        self.setup.client.clone(),
+                        source,
+                        feed.clone(),
+                        epoch,
+                        self.setup.sink.clone(),
+                        report,
+                    ));
+                }
+            }
+        }
+    }
+
+    fn step_capabilities(&mut self, modes: &Modes, now: Instant) {
+        let known = self.health.is_known(now);
+        let mut capabilities = std::mem::take(&mut self.capabilities);
+        for tracked in &mut capabilities {
+            let controlled = self.setup.controlled.contains(&tracked.declared.name);
+            // Each look goes one step; the longest way is a drain, a rest, a start and a run.
+            for _ in 0..8 {
+                let facts = Facts {
+                    mode: modes.of(tracked.declared.name),
+                    definitions_known: known,
+                    required: self.seen(tracked, now),
+                    at_work: tracked.at_work,
+                    waited: now - tracked.since,
+                    next_epoch: Epoch(self.epochs + 1),
+                };
+                if !tracked.look(&facts, controlled, self.setup.listener.as_ref(), now) {
+                    break;
+                }
+                self.epochs += 1;
+            }
+        }
+        self.capabilities = capabilities;
+    }
+
+    fn seen(&self, tracked: &Tracked, now: Instant) -> Vec<Seen> {
+        let required = tracked.wants.iter().filter(|(.., required)| *required);
+        required
+            .map(|(want, kind, _)| {
+                let watched = self.kinds.get(want).map(|kind| &kind.watched);
+                Seen {
+                    name: kind.name(),
+                    finalized: tracked.declared.finalizes == Some(kind.kind),
+                    sight: watched.map_or(Sight::Listing, |w| w.sight(now)),
+                    leaving: watched.is_some_and(Watched::is_leaving),
+                    world: watched.map(Watched::world).unwrap_or_default(),
+                }
+            })
+            .collect()
+    }
+
+    /// When something is to be looked at that no order tells.
+    fn due(&self, now: Instant) -> Option<Instant> {
+        let kinds = self.kinds.values().filter_map(|kind| kind.watched.due(now));
+        let capabilities = self.capabilities.iter().flat_map(|c| c.due(now));
+        kinds.chain(capabilities).chain(self.health.due(now)).min()
+    }
+
+    fn publish(&mut self, now: Instant) {
+        let seen = self.watches_now(now);
+        let before = self.watches.borrow().clone();
+        let changed = self.kinds.iter().map(|(want, kind)| (gvk(want, kind.watched.usable()), kind));
+        let changed = changed.filter(|(gvk, _)| seen.get(gvk) != before.get(gvk));
+        let changed: Vec<(Gvk, Vec<Needer>)> =
+            changed.map(|(gvk, kind)| (gvk, kind.watched.needers().cloned().collect())).collect();
+        self.watches.send_if_modified(|old| replace(old, Arc::new(seen)));
+        let snapshot = Arc::new(self.snapshot_now(now));
+        for Status { name, state, .. } in &snapshot.capabilities {
+            self.setup.metrics.capability(name, &State::NAMES, state.name(), state.epoch().map(|e| e.0));
+        }
+        self.snapshot.send_if_modified(|old| replace(old, snapshot));
+        for (kind, needers) in changed {
+            self.setup.listener.changed(&kind, needers);
+        }
+        for tracked in &self.capabilities {
+            tracked.work.send_if_modified(|old| replace(old, tracked.told));
+        }
+    }
+
+    fn watches_now(&self, now: Instant) -> Watches {
+        let each = |(want, kind): (&Want, &Tended)| {
+            let watched = &kind.watched;
+            let watching = Watching {
+                sight: watched.sight(now),
+                whole: watched.is_whole(),
+                leaving: watched.is_leaving(),
+            };
+            (gvk(want, watched.usable()), watching)
+        };
+        self.kinds.iter().map(each).collect()
+    }
+
+    fn snapshot_now(&self, now: Instant) -> Snapshot {
+        let status = |tracked: &Tracked| {
+            let state = tracked.machine.state().clone();
+            let kinds = tracked.wants.iter().map(|(want, kind, required)| KindStatus {
+                name: kind.name(),
+                required: *required,
+                sight: self.kinds.get(want).map_or(Sight::Listing, |k| k.watched.sight(now)),
+            });
+            Status {
+                name: tracked.declared.name,
+                answer: Answer::of(tracked.declared.name, &state, now - tracked.since),
+                state,
+                mode: tracked.mode,
+                since: tracked.since_wall,
+                kinds: kinds.collect(),
+            }
+        };
+        Snapshot { capabilities: self.capabilities.iter().map(status).collect() }
+    }
+}
+
+impl Tracked {
+    fn new(declared: &'static Capability) -> Self {
+        let want = |kind: &'static Kind, required| {
+            let versions = kind.versions.iter().map(|v| (*v).to_owned()).collect();
+            (Want { group: kind.group.to_owned(), kind: kind.kind.to_owned(), versions }, kind, required)
+        };
+        let required = declared.required.iter().map(|kind| want(kind, true));
+        let optional = declared.optional.iter().map(|kind| want(kind, false));
+        Self {
+            declared,
+            wants: required.chain(optional).collect(),
+            machine: Machine::default(),
+            mode: Mode::Auto,
+            at_work: Work::None,
+            told: Assignment::default(),
+            work: watch::channel(Assignment::default()).0,
+            since: Instant::now(),
+            since_wall: Timestamp::now(),
+        }
+    }
+
+    /// One look; whether anything changed.
+    fn look(&mut self, facts: &Facts, controlled: bool, listener: &dyn Listener, now: Instant) -> bool {
+        let before = self.machine.state().clone();
+        let step = self.machine.step(facts);
+        let changed = *self.machine.state() != before;
+        if changed {
+            (self.since, self.since_wall) = (now, Timestamp::now());
+            let state = self.machine.state();
+            tracing::info!(
+                capability = self.declared.name,
+                from = before.name(),
+                to = state.name(),
+                why = state.message(),
+                "a capability turned"
+            );
+        }
+        if let Some(turn) = step.turn {
+            let (kind, why) = culprit(facts);
+            listener.turned(self.declared.name, turn, &kind, &why);
+        }
+        let told = step.work != self.told.work;
+        if told {
+            self.told = Assignment { work: step.work, epoch: facts.next_epoch };
+            // Until the controller says otherwise it does what it did, or what it is told.
+            if step.work == Work::Full || !controlled {
+                self.at_work = step.work;
+            }
+        }
+        changed || told
+    }
+
+    /// When the time alone changes something.
+    fn due(&self, now: Instant) -> Option<Instant> {
+        let timed = matches!(self.machine.state(), State::Starting(_) | State::Unknown(None));
+        let moments = [self.since + ANSWER_DEADLINE, self.since + START_DEADLINE];
+        moments.into_iter().find(|at| timed && *at > now)
+    }
+}
+
+/// The definition that a turn is about, and what is with it.
+fn culprit(facts: &Facts) -> (String, String) {
+    let bad = facts.required.iter().find(|kind| kind.leaving || kind.sight != Sight::Synced);
+    let name = |kind: &Seen| kind.name.clone();
+    let why = |kind: &Seen| match &kind.sight {
+        Sight::Absent(absence) => absence.to_string(),
+        Sight::Forbidden(verb) => format!("may not be read by this process (verb {})", verb.as_str()),
+        Sight::Broken(why) => why.clone(),
+        Sight::Listing => "was made anew".to_owned(),
+        Sight::Synced => "is being deleted".to_owned(),
+    };
+    match bad.or(facts.required.first()) {
+        Some(kind) if bad.is_some() => (name(kind), why(kind)),
+        Some(kind) if facts.mode == Mode::Off => (name(kind), "is not used: switched off".to_owned()),
+        Some(kind) => (name(kind), "can be used".to_owned()),
+        None => Default::default(),
+    }
+}
+
+/// How a kind is watched, stream by stream.
+fn sources(want: &Want, usable: &Usable, reach: Reach, setup: &Setup) -> Vec<Source> {
+    let gvk = gvk(want, Some(usable));
+    let resource = ApiResource {
+        api_version: gvk.api_version(),
+        group: gvk.group,
+        version: gvk.version,
+        kind: gvk.kind,
+        plural: usable.plural.clone(),
+    };
+    let one =
+        |namespace| Source { resource: resource.clone(), namespace, reach, labels: setup.labels.clone() };
+    match setup.namespaces.as_slice() {
+        some @ [_, ..] if usable.namespaced => some.iter().cloned().map(Some).map(one).collect(),
+        _ => vec![one(None)],
+    }
+}
+
+/// A wanted kind at the version that is used, or would be.
+fn gvk(want: &Want, usable: Option<&Usable>) -> Gvk {
+    let version = usable.map(|usable| usable.identity.version.clone());
+    Gvk {
+        group: want.group.clone(),
+        version: version.or_else(|| want.versions.first().cloned()).unwrap_or_default(),
+        kind: want.kind.clone(),
+    }
+}
+
+fn replace<T: PartialEq>(old: &mut T, new: T) -> bool {
+    let changed = *old != new;
+    *old = new;
+    changed
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

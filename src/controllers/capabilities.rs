@@ -1,0 +1,57 @@
+//! What can run: one declaration each, and nothing else to add one but its controller.
+
+use crate::cluster::supervisor::{Capability, Kind};
+
+/// Plans of Instances, and the rules of admission about them.
+pub const INSTANCES: &str = "instances";
+/// Inventory of routes: what later decides about the dialects of gateways is known already.
+pub const ROUTES: &str = "routes";
+
+/// Every capability.
+///
+/// A capability without a controller fills the topology and does nothing else.
+pub const CAPABILITIES: &[Capability] = &[
+    Capability {
+        name: INSTANCES,
+        required: &[
+            custom("kudo.dev", "Instance", "instances", &["v1beta1"]),
+            custom("kudo.dev", "OperatorVersion", "operatorversions", &["v1beta1"]),
+            Kind {
+                group: "",
+                kind: "Namespace",
+                plural: "namespaces",
+                versions: &["v1"],
+                namespaced: false,
+                built_in: true,
+            },
+        ],
+        optional: &[],
+        finalizes: Some("Instance"),
+        answers: true,
+    },
+    Capability {
+        name: ROUTES,
+        required: &[],
+        optional: &[
+            custom("gateway.networking.k8s.io", "HTTPRoute", "httproutes", &["v1"]),
+            custom("gateway.networking.k8s.io", "GRPCRoute", "grpcroutes", &["v1"]),
+            custom("gateway.networking.k8s.io", "Gateway", "gateways", &["v1"]),
+            Kind {
+                namespaced: false,
+                ..custom("gateway.networking.k8s.io", "GatewayClass", "gatewayclasses", &["v1"])
+            },
+            Kind { built_in: true, ..custom("networking.k8s.io", "Ingress", "ingresses", &["v1"]) },
+        ],
+        finalizes: None,
+        answers: false,
+    },
+];
+
+const fn custom(
+    group: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+    versions: &'static [&'static str],
+) -> Kind {
+    Kind { group, kind, plural, versions, namespaced: true, built_in: false }
+}

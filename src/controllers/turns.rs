@@ -1,0 +1,41 @@
+//! What the supervisor tells: Events when a capability starts or stops, and work that may go on.
+
+use std::sync::Arc;
+
+use super::observe::Observer;
+use crate::api::object::Gvk;
+use crate::cluster::events::Events;
+use crate::cluster::supervisor::{Listener, Needer, Turn};
+use crate::effect::{Note, Severity};
+
+/// Listens to the supervisor.
+pub struct Turns {
+    observer: Arc<Observer>,
+    /// Where controllers run: one voice of each process is enough.
+    events: Option<Events>,
+}
+
+impl Turns {
+    /// Wakes what `observer` knows; publishes where there are `events`.
+    pub fn new(observer: Arc<Observer>, events: Option<Events>) -> Self {
+        Self { observer, events }
+    }
+}
+
+impl Listener for Turns {
+    fn turned(&self, capability: &'static str, turn: Turn, kind: &str, why: &str) {
+        let Some(events) = self.events.clone() else { return };
+        let (severity, reason, verb) = match turn {
+            Turn::Started => (Severity::Normal, "CapabilityStarted", "runs"),
+            Turn::Stopped => (Severity::Warning, "CapabilityStopped", "has stopped"),
+        };
+        let message = format!("{capability} {verb}: CustomResourceDefinition {kind} {why}");
+        let note = Note { severity, reason: reason.to_owned(), message };
+        let kind = kind.to_owned();
+        tokio::spawn(async move { events.publish_on_definition(&kind, note).await });
+    }
+
+    fn changed(&self, _kind: &Gvk, needers: Vec<Needer>) {
+        needers.into_iter().for_each(|needer| self.observer.wake(needer));
+    }
+}

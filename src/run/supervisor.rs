@@ -1,0 +1,78 @@
+//! The supervisor of the process, and what its snapshot means for readiness.
+
+use std::sync::Arc;
+
+use kube::Client;
+use tokio::sync::watch;
+
+use super::{Parts, Process, RunError};
+use crate::api::meta;
+use crate::api::object::NamespacedName;
+use crate::api::watched::BUILT_IN;
+use crate::cluster::events::Events;
+use crate::cluster::queue::Queue;
+use crate::cluster::supervisor::{Answer, Handle, Modes, Setup, Snapshot, State, Supervisor};
+use crate::controllers::capabilities::{CAPABILITIES, INSTANCES};
+use crate::controllers::observe::Observer;
+use crate::controllers::turns::Turns;
+use crate::telemetry::readiness::Check;
+
+impl Process {
+    /// Starts the supervisor: it fills the store, and the queue where controllers run.
+    pub(super) fn supervise(
+        &self,
+        books: &Client,
+        queue: Option<Arc<Queue<NamespacedName>>>,
+        modes: watch::Receiver<Modes>,
+        parts: &mut Parts,
+    ) -> (Handle, Arc<Observer>) {
+        let controllers = self.options.roles.controllers;
+        let observer = Observer::new(self.store.clone(), queue, self.metrics.clone());
+        let events = controllers.then(|| Events::new(books.clone()));
+        let (supervisor, handle) = Supervisor::new(Setup {
+            client: books.clone(),
+            namespaces: self.options.watch_namespaces.clone(),
+            capabilities: CAPABILITIES.iter().filter(|c| controllers || c.answers).collect(),
+            controlled: if controllers { vec![INSTANCES] } else { Vec::new() },
+            built_in: BUILT_IN,
+            labels: format!("{}={}", meta::HERITAGE, meta::HERITAGE_VALUE),
+            modes,
+            sink: observer.clone(),
+            listener: Arc::new(Turns::new(observer.clone(), events)),
+            metrics: self.metrics.clone(),
+        });
+        observer.ask(handle.clone());
+        parts.spawn(async {
+            supervisor.run().await;
+            Ok("the supervisor")
+        });
+        let answers = self.readiness.gate(INSTANCES);
+        let listed = self.readiness.check(format!("{INSTANCES}-listed"));
+        parts.spawn(follow(handle.snapshot(), answers, listed));
+        (handle, observer)
+    }
+}
+
+/// Readiness never depends on what is optional, nor on kinds that are not there: a process that
+/// has nothing to guard is ready. It is not while what it will guard is being listed.
+async fn follow(
+    mut snapshot: watch::Receiver<Arc<Snapshot>>,
+    answers: Check,
+    listed: Check,
+) -> Result<&'static str, RunError> {
+    loop {
+        if let Some(status) = snapshot.borrow_and_update().get(INSTANCES) {
+            match status.answer {
+                Answer::NotYet => answers.fail(status.state.message()),
+                Answer::Judge | Answer::InObjectOnly(_) | Answer::Allow(_) => answers.pass(),
+            }
+            match status.state {
+                State::Starting(_) | State::Unknown(None) => listed.fail(status.state.message()),
+                _ => listed.pass(),
+            }
+        }
+        if snapshot.changed().await.is_err() {
+            return Ok("the supervisor");
+        }
+    }
+}
