@@ -6,28 +6,16 @@
 
 use serde::Deserialize;
 
-use super::pod::{Metadata, PodTemplate, ReplicaStatus, or_default};
+use super::pod::{PodTemplate, or_default};
 
 /// Group of DataPlanes and ControlPlanes.
 pub const GROUP: &str = "gateway-operator.konghq.com";
+/// Version of DataPlanes.
+pub const VERSION: &str = "v1beta1";
 /// `apiVersion` of DataPlanes.
 pub const API_VERSION: &str = "gateway-operator.konghq.com/v1beta1";
 /// Name of the container that runs Kong; the others do not count, wherever they stand.
 pub const PROXY: &str = "proxy";
-
-/// A gateway.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct DataPlane {
-    /// Metadata.
-    #[serde(default, deserialize_with = "or_default")]
-    pub metadata: Metadata,
-    /// Spec.
-    #[serde(default, deserialize_with = "or_default")]
-    pub spec: DataPlaneSpec,
-    /// Status.
-    #[serde(default, deserialize_with = "or_default")]
-    pub status: ReplicaStatus,
-}
 
 /// Spec of a DataPlane.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -94,9 +82,8 @@ mod tests {
     #[case::defaults(json!({"rollout": {"strategy": {"blueGreen": {}}}}), true)]
     #[case::said(json!({"rollout": {"strategy": {"blueGreen": {"promotion": {"strategy": "BreakBeforePromotion"}}}}}), true)]
     fn blue_green_is_seen(#[case] deployment: serde_json::Value, #[case] staged: bool) {
-        let plane: DataPlane =
-            serde_json::from_value(json!({"spec": {"deployment": deployment, "network": {"any": 1}}}))
-                .unwrap();
-        assert_eq!(plane.spec.is_staged(), staged);
+        let spec: DataPlaneSpec =
+            serde_json::from_value(json!({"deployment": deployment, "network": {"any": 1}})).unwrap();
+        assert_eq!(spec.is_staged(), staged);
     }
 }

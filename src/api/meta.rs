@@ -61,8 +61,6 @@ pub const GUARD: &str = "interlock.dev/guard";
 pub const GUARD_FLAVOR: &str = "kong-router-flavor";
 /// Annotation on gateways: what configures them, as `NAMESPACE/NAME` or a name of their namespace.
 pub const CONFIG_PRODUCER: &str = "interlock.dev/config-producer";
-/// Annotation on gateways: permission for one change of router flavor, as `FROM->TO`.
-pub const ALLOW_FLAVOR_CHANGE: &str = "interlock.dev/allow-router-flavor-change";
 
 /// Default namespace of the process.
 pub const NAMESPACE: &str = "interlock-system";

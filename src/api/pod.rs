@@ -10,12 +10,6 @@ use serde::{Deserialize, Deserializer};
 /// Metadata, as far as decisions read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Metadata {
-    /// Name.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// Namespace.
-    #[serde(default)]
-    pub namespace: Option<String>,
     /// Labels.
     #[serde(default, deserialize_with = "or_default")]
     pub labels: BTreeMap<String, String>,
@@ -24,21 +18,7 @@ pub struct Metadata {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// `apps/v1` Deployment.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Deployment {
-    /// Metadata.
-    #[serde(default, deserialize_with = "or_default")]
-    pub metadata: Metadata,
-    /// Spec.
-    #[serde(default, deserialize_with = "or_default")]
-    pub spec: DeploymentSpec,
-    /// Status.
-    #[serde(default, deserialize_with = "or_default")]
-    pub status: ReplicaStatus,
-}
-
-/// Spec of a Deployment.
+/// Spec of an `apps/v1` Deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct DeploymentSpec {
     /// How many pods are wanted.

@@ -226,7 +226,7 @@ rules! {
     FlavorTwice = "RF16" in Flavors,
     /// The configuration producer has to follow.
     FlavorProducer = "RF17" in Flavors,
-    /// Let through, by annotation or as no pod runs.
+    /// Let through, as no pod runs.
     FlavorAllowed = "RF19" in Flavors,
     /// The preview needs a configuration producer of its own.
     FlavorPreview = "RF20" in Flavors,

@@ -4,7 +4,7 @@ use super::group::Group;
 use super::matrix::Configuration;
 use super::reading::{Effective, Reading};
 use super::routes::Inventory;
-use super::subject::{Override, Spec, Subject};
+use super::subject::{Spec, Subject};
 use super::version::Version;
 
 /// A change.
@@ -20,8 +20,6 @@ pub struct Change<'a> {
     pub new: &'a Spec,
     /// Whether no pod runs: the gateway is scaled to zero before and after.
     pub stopped: bool,
-    /// Permission for one change.
-    pub permitted: Option<Override>,
     /// The routes that exist.
     pub routes: &'a Inventory,
     /// What the producer sends.

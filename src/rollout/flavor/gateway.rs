@@ -1,24 +1,23 @@
 //! What is guarded: a DataPlane, or a Deployment that runs Kong, as far as flavors go.
 
-use serde::Deserialize as _;
+use serde::de::{Deserialize, Deserializer};
 use serde_json::Value;
 use thiserror::Error;
 
 use super::environment::Surroundings;
 use super::reading::Reading;
 use super::sources::Sources;
-use super::subject::{Override, Spec, Subject, SubjectKind};
-use crate::api::kong::{self, DataPlane};
+use super::subject::{Spec, Subject, SubjectKind};
+use crate::api::kong::{self, DataPlaneSpec};
 use crate::api::meta;
-use crate::api::object::NamespacedName;
-use crate::api::pod::{Deployment, Metadata, PodTemplate, ReplicaStatus};
+use crate::api::object::{NamespacedName, meta_str};
+use crate::api::pod::{DeploymentSpec, PodTemplate, ReplicaStatus};
 
 /// An object that is of a known kind and cannot be read.
 #[derive(Debug, Error)]
-#[error("{kind} {name} cannot be read: {source}; correct the field that it names")]
+#[error("{subject} cannot be read: {source}; correct the field that it names")]
 pub struct Unreadable {
-    kind: &'static str,
-    name: String,
+    subject: Subject,
     #[source]
     source: serde_json::Error,
 }
@@ -32,55 +31,30 @@ pub struct Gateway {
     pub spec: Spec,
     /// Whether it is scaled to zero, and no pod is left.
     pub stopped: bool,
-    /// Permission for one change of its flavor.
-    pub permitted: Option<Override>,
 }
 
 impl Gateway {
     /// Of an object; `None` where it is of another kind. `namespace` stands for one that is absent.
     pub fn read(object: &Value, namespace: &str, sources: &dyn Sources) -> Result<Option<Self>, Unreadable> {
         let Some(kind) = kind_of(object) else { return Ok(None) };
-        let unreadable = |source| Unreadable {
-            kind: match kind {
-                SubjectKind::DataPlane => "DataPlane",
-                SubjectKind::Deployment => "Deployment",
-            },
-            name: object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
-            source,
-        };
-        Ok(Some(match kind {
-            SubjectKind::DataPlane => {
-                let plane = DataPlane::deserialize(object).map_err(unreadable)?;
-                let deployment = &plane.spec.deployment;
-                Self::make(
-                    kind,
-                    namespace,
-                    sources,
-                    Parts {
-                        metadata: &plane.metadata,
-                        template: &deployment.pod_template_spec,
-                        staged: plane.spec.is_staged(),
-                        replicas: deployment.replicas,
-                        status: &plane.status,
-                    },
-                )
-            }
-            SubjectKind::Deployment => {
-                let deployment = Deployment::deserialize(object).map_err(unreadable)?;
-                Self::make(
-                    kind,
-                    namespace,
-                    sources,
-                    Parts {
-                        metadata: &deployment.metadata,
-                        template: &deployment.spec.template,
-                        staged: false,
-                        replicas: deployment.spec.replicas,
-                        status: &deployment.status,
-                    },
-                )
-            }
-        }))
+        let own = meta_str(object, "namespace").filter(|own| !own.is_empty()).unwrap_or(namespace);
+        let name = NamespacedName::new(own, meta_str(object, "name").unwrap_or_default());
+        let subject = Subject { kind, name };
+        Self::of(subject.clone(), &object["spec"], &object["status"], sources)
+            .map(Some)
+            .map_err(|source| Unreadable { subject, source })
+    }
+
+    /// Of the texts of a spec and a status.
+    pub fn parse(
+        subject: Subject,
+        spec: &str,
+        status: &str,
+        sources: &dyn Sources,
+    ) -> Result<Self, serde_json::Error> {
+        let (mut spec, mut status) =
+            (serde_json::Deserializer::from_str(spec), serde_json::Deserializer::from_str(status));
+        Self::of(subject, &mut spec, &mut status, sources)
     }
 
     /// Whether the rules are asked about an object: every DataPlane, and labelled Deployments.
@@ -92,31 +66,33 @@ impl Gateway {
         }
     }
 
-    fn make(kind: SubjectKind, namespace: &str, sources: &dyn Sources, parts: Parts<'_>) -> Self {
-        let namespace =
-            parts.metadata.namespace.as_deref().filter(|own| !own.is_empty()).unwrap_or(namespace);
-        let template = &parts.template.metadata;
-        let reading = Reading::of(parts.template, Surroundings { namespace, template, sources });
-        let annotations = &parts.metadata.annotations;
-        Self {
-            subject: Subject {
-                kind,
-                name: NamespacedName::new(namespace, parts.metadata.name.clone().unwrap_or_default()),
-            },
-            spec: Spec { reading, staged: parts.staged },
-            stopped: parts.replicas == Some(0) && parts.status.replicas.unwrap_or_default() == 0,
-            permitted: annotations.get(meta::ALLOW_FLAVOR_CHANGE).and_then(|text| Override::parse(text)),
-        }
+    fn of<'de, D: Deserializer<'de>>(
+        subject: Subject,
+        spec: D,
+        status: D,
+        sources: &dyn Sources,
+    ) -> Result<Self, D::Error> {
+        let (template, staged, replicas): (PodTemplate, bool, Option<i32>) = match subject.kind {
+            SubjectKind::DataPlane => {
+                let spec = Option::<DataPlaneSpec>::deserialize(spec)?.unwrap_or_default();
+                let staged = spec.is_staged();
+                (spec.deployment.pod_template_spec, staged, spec.deployment.replicas)
+            }
+            SubjectKind::Deployment => {
+                let spec = Option::<DeploymentSpec>::deserialize(spec)?.unwrap_or_default();
+                (spec.template, false, spec.replicas)
+            }
+        };
+        let status = Option::<ReplicaStatus>::deserialize(status)?.unwrap_or_default();
+        let surroundings =
+            Surroundings { namespace: &subject.name.namespace, template: &template.metadata, sources };
+        let reading = Reading::of(&template, surroundings);
+        Ok(Self {
+            spec: Spec { reading, staged },
+            stopped: replicas == Some(0) && status.replicas.unwrap_or_default() == 0,
+            subject,
+        })
     }
-}
-
-/// What both kinds have, each in a place of its own.
-struct Parts<'a> {
-    metadata: &'a Metadata,
-    template: &'a PodTemplate,
-    staged: bool,
-    replicas: Option<i32>,
-    status: &'a ReplicaStatus,
 }
 
 fn kind_of(object: &Value) -> Option<SubjectKind> {

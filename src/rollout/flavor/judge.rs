@@ -164,7 +164,8 @@ fn first(change: &Change<'_>, to: Flavor, findings: &mut Findings) {
 
 fn step(change: &Change<'_>, from: Flavor, to: Flavor, findings: &mut Findings) {
     deprecated(change, to, findings);
-    if from != Flavor::TraditionalCompatible && to != Flavor::TraditionalCompatible {
+    let skips = from != Flavor::TraditionalCompatible && to != Flavor::TraditionalCompatible;
+    if skips {
         findings.deny(
             Rule::FlavorSkip,
             format!(
@@ -172,10 +173,11 @@ fn step(change: &Change<'_>, from: Flavor, to: Flavor, findings: &mut Findings) 
                  it, then change to {to} (this isolates regex-engine failures from route-format failures)"
             ),
         );
-    } else if let Some(row) = matrix::find(from, to, change.version(), change.configuration) {
-        by_the_table(change, row, findings);
     }
     versions::too_low(change, to, findings);
+    if !skips && let Some(row) = matrix::find(from, to, change.version(), change.configuration) {
+        by_the_table(change, row, findings);
+    }
     served::routes(change, from, to, findings);
     mixed(change, to, findings);
 }
@@ -243,9 +245,7 @@ fn instead(change: &Change<'_>, row: &Row) -> String {
         SubjectKind::DataPlane => {
             "set spec.deployment.rollout.strategy.blueGreen and follow the flavor change plan"
         }
-        SubjectKind::Deployment => {
-            "follow the flavor change plan (`interlock flavor plan`), which stops its pods"
-        }
+        SubjectKind::Deployment => "stop its pods for the change",
     };
     match (row.from, row.to) {
         (Flavor::TraditionalCompatible, Flavor::Expressions) => {
@@ -283,28 +283,24 @@ fn mixed(change: &Change<'_>, to: Flavor, findings: &mut Findings) {
     }
 }
 
-/// RF19: an exact permission, or no pod that could deadlock.
+/// RF19: where no pod runs, none can deadlock; routes that would be lost are lost all the same.
 fn let_through(change: &Change<'_>, from: Flavor, to: Flavor, findings: &mut Findings) {
-    let permitted = change.permitted.is_some_and(|permitted| (permitted.from, permitted.to) == (from, to));
-    let (mut passed, mut kept) = (Vec::new(), Vec::new());
-    for finding in findings.denied.drain(..) {
-        let ends_with_the_pods = matches!(finding.rule, Rule::FlavorInPlace | Rule::FlavorSkip);
-        if permitted || (change.stopped && ends_with_the_pods) {
-            passed.push(finding.rule.id());
-        } else {
-            kept.push(finding);
-        }
+    if !change.stopped {
+        return;
     }
+    let of_pods = |rule: Rule| matches!(rule, Rule::FlavorInPlace | Rule::FlavorSkip);
+    let (passed, kept): (Vec<_>, Vec<_>) =
+        findings.denied.drain(..).partition(|finding| of_pods(finding.rule));
     findings.denied = kept;
     if !passed.is_empty() {
-        let rules = passed.join(", ");
-        let text = match permitted {
-            true => format!("{from} -> {to} ({rules}) is allowed by annotation; expect downtime"),
-            false => format!(
-                "{from} -> {to} ({rules}) is allowed as no pod runs; start the configuration producer again only \
-                 when all pods run {to}"
+        let rules: Vec<&str> = passed.iter().map(|finding| finding.rule.id()).collect();
+        findings.warn(
+            Rule::FlavorAllowed,
+            format!(
+                "{from} -> {to} ({}) is allowed as no pod runs; start the configuration producer again only when \
+                 all pods run {to}",
+                rules.join(", ")
             ),
-        };
-        findings.warn(Rule::FlavorAllowed, text);
+        );
     }
 }

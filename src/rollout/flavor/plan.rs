@@ -169,7 +169,6 @@ fn hop(question: &Question<'_>, from: Flavor, to: Flavor, way: Way) -> Hop {
             stored: Some(&live),
             new: &new,
             stopped,
-            permitted: None,
             routes: question.routes,
             configuration: question.configuration,
             group: question.group,

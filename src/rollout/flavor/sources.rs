@@ -56,11 +56,25 @@ pub trait Sources {
     fn ask(&self, source: &Source, key: &str) -> Asked;
 }
 
+/// Nothing can be read.
+pub struct Nothing;
+
+impl Sources for Nothing {
+    fn ask(&self, _: &Source, _: &str) -> Asked {
+        Asked::Unseen
+    }
+}
+
 /// The ConfigMaps and Secrets among some objects; others may exist.
 #[derive(Clone, Debug, Default)]
 pub struct Given(BTreeMap<Source, BTreeMap<String, String>>);
 
 impl Given {
+    /// Adds an object, which says what its namespace is; kinds that are no source are left out.
+    pub fn add(&mut self, object: &Value) {
+        self.0.extend(given(object, ""));
+    }
+
     /// Of objects of any kind; `namespace` stands for one that is absent.
     pub fn of<'a>(objects: impl IntoIterator<Item = &'a Value>, namespace: &str) -> Self {
         Self(objects.into_iter().filter_map(|object| given(object, namespace)).collect())

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use super::Flavor;
+use serde_json::Value;
+
 use super::reading::Reading;
-use crate::api::object::NamespacedName;
+use crate::api::object::{NamespacedName, meta_str};
 
 /// What is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +35,19 @@ pub struct Subject {
     pub name: NamespacedName,
 }
 
+impl Subject {
+    /// Whether an object is it.
+    pub fn is(&self, object: &Value) -> bool {
+        let kind = match self.kind {
+            SubjectKind::DataPlane => "DataPlane",
+            SubjectKind::Deployment => "Deployment",
+        };
+        object["kind"] == kind
+            && meta_str(object, "name") == Some(self.name.name.as_str())
+            && meta_str(object, "namespace") == Some(self.name.namespace.as_str())
+    }
+}
+
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
@@ -50,21 +64,4 @@ pub struct Spec {
     pub reading: Reading,
     /// Whether a second set of pods takes changes before the live one does.
     pub staged: bool,
-}
-
-/// Permission for exactly one change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Override {
-    /// What runs.
-    pub from: Flavor,
-    /// What is wanted.
-    pub to: Flavor,
-}
-
-impl Override {
-    /// Of an annotation's value, such as `traditional->expressions`.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (from, to) = text.split_once("->")?;
-        Some(Self { from: Flavor::named(from.trim())?, to: Flavor::named(to.trim())? })
-    }
 }

@@ -10,7 +10,6 @@ use crate::rollout::flavor::judge::judge;
 use crate::rollout::flavor::matrix::Configuration;
 use crate::rollout::flavor::routes::Inventory;
 use crate::rollout::flavor::sources::Given;
-use crate::rollout::flavor::subject::Override;
 
 /// A DataPlane `kong/edge` with one container, and changes staged or not.
 pub fn data_plane(container: Value, staged: bool) -> Value {
@@ -61,7 +60,6 @@ pub struct Case {
     pub routes: Inventory,
     pub configuration: Configuration,
     pub stopped: bool,
-    pub permitted: Option<Override>,
 }
 
 impl Case {
@@ -74,7 +72,6 @@ impl Case {
             routes: Inventory::Unseen,
             configuration: Configuration::Usual,
             stopped: false,
-            permitted: None,
         }
     }
 
@@ -85,7 +82,6 @@ impl Case {
             stored: self.stored.as_ref().map(|gateway| &gateway.spec),
             new: &self.new.spec,
             stopped: self.stopped,
-            permitted: self.permitted,
             routes: &self.routes,
             configuration: self.configuration,
             group: None,
