@@ -21,7 +21,7 @@ pub mod view;
 mod tests;
 
 pub use door::{Answer, BadReview, Config, Door, Freeze, Patience, Record, Reply, VerdictKind};
-use request::Request;
+use request::{Request, Subject};
 use review::Review;
 use verdict::{Outcome, Verdict};
 use view::{Standing, View};
@@ -65,6 +65,10 @@ pub fn decide(request: &Request<'_>, context: &Context<'_>) -> Verdict {
     let bookkeeping = &context.config.controller_user;
     if !bookkeeping.is_empty() && request.user == bookkeeping {
         return Verdict::of(Outcome::Skip);
+    }
+    // What is seen of Instances says nothing about gateways.
+    if matches!(request.subject, Subject::Gateway(..)) {
+        return rules::judge(request, context);
     }
     match context.view.standing() {
         Standing::Whole => rules::judge(request, context),

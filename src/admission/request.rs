@@ -3,8 +3,10 @@
 
 use super::review::{Object, Review};
 use super::verdict::{Code, Refusal};
+use crate::api::kong;
 use crate::api::meta;
 use crate::api::rule::Rule;
+use crate::rollout::flavor::subject::SubjectKind;
 
 /// A request that rules can be asked about.
 #[derive(Debug)]
@@ -30,6 +32,8 @@ pub enum Subject<'a> {
     InstanceStatus(Change<'a>),
     /// An OperatorVersion.
     OperatorVersion(Operation<'a>),
+    /// A DataPlane, or a Deployment that runs Kong.
+    Gateway(SubjectKind, Operation<'a>),
     /// A kind or an operation that no rule restricts.
     Free,
 }
@@ -59,7 +63,9 @@ impl<'a> Request<'a> {
     pub fn read(review: &'a Review<'a>) -> Result<Self, Box<Refusal>> {
         let subject = subject(review)?;
         let metadata = match &subject {
-            Subject::Instance(operation) | Subject::OperatorVersion(operation) => match operation {
+            Subject::Instance(operation)
+            | Subject::OperatorVersion(operation)
+            | Subject::Gateway(_, operation) => match operation {
                 Operation::Create(object) | Operation::Delete(object) => Some(&object.metadata),
                 Operation::Update(change) => Some(&change.old.metadata),
             },
@@ -80,9 +86,12 @@ impl<'a> Request<'a> {
 
 fn subject<'a>(review: &'a Review<'a>) -> Result<Subject<'a>, Box<Refusal>> {
     let kind = &review.kind;
+    if let Some(gateway) = gateway(review) {
+        return Ok(Subject::Gateway(gateway, operation(review)?));
+    }
     if kind.group.as_str() != meta::KUDO_GROUP || kind.version.as_str() != meta::KUDO_VERSION {
         return Err(unknown(format!(
-            "this webhook decides on {} only, not on {:?}",
+            "this webhook decides on {}, DataPlanes and Deployments, not on {:?}",
             meta::KUDO_API_VERSION,
             format!("{}/{}, Kind={}", kind.group, kind.version, kind.kind)
         )));
@@ -97,6 +106,17 @@ fn subject<'a>(review: &'a Review<'a>) -> Result<Subject<'a>, Box<Refusal>> {
         ("OperatorVersion", "status") | ("Operator", "" | "status") => Ok(Subject::Free),
         (kind, "") => Err(unknown(format!("kind {kind:?} is not known here"))),
         (kind, sub) => Err(unknown(format!("subresource {sub:?} of kind {kind:?} is not known here"))),
+    }
+}
+
+/// The object itself; of subresources only `scale` changes a spec, and that no flavor.
+fn gateway(review: &Review<'_>) -> Option<SubjectKind> {
+    let kind = &review.kind;
+    let sub_resource = review.sub_resource.as_deref().unwrap_or_default();
+    match (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str(), sub_resource) {
+        (kong::GROUP, kong::VERSION, "DataPlane", "") => Some(SubjectKind::DataPlane),
+        ("apps", "v1", "Deployment", "") => Some(SubjectKind::Deployment),
+        _ => None,
     }
 }
 

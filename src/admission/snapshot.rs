@@ -4,16 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::view::{Users, View};
+use super::view::{Around, Users, View};
 use crate::api::interlock::{Actions, Labels, Rules};
 use crate::api::kudo::{Instance, OperatorVersion};
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, ObjectKey};
 use crate::plan::lock;
 use crate::plan::package::Package;
+use crate::rollout::flavor::group::Group;
+use crate::rollout::flavor::routes::Inventory;
+use crate::rollout::flavor::sources::Given;
+use crate::rollout::flavor::subject::Subject;
 
 /// An object that is of a known kind and cannot be read.
 #[derive(Debug, Error)]
@@ -34,6 +38,8 @@ pub struct Snapshot {
     terminating: BTreeSet<String>,
     labels: BTreeMap<String, Labels>,
     rules: Rules,
+    around: Vec<Value>,
+    sources: Given,
 }
 
 impl Snapshot {
@@ -52,6 +58,11 @@ impl Snapshot {
             self.instance(&own, name, &instance);
         } else if key.gvk == Gvk::new("v1", "Namespace") {
             self.namespace(key.name.clone(), object).map_err(unreadable)?;
+        } else {
+            let mut object = object.clone();
+            object["metadata"]["namespace"] = json!(own);
+            self.sources.add(&object);
+            self.around.push(object);
         }
         Ok(())
     }
@@ -97,5 +108,17 @@ impl View for Snapshot {
 
     fn actions(&self, namespace: &str) -> Actions {
         self.rules.within(self.labels.get(namespace))
+    }
+
+    fn around(&self, gateway: &Subject) -> Around<'_> {
+        let namespace = &gateway.name.namespace;
+        let routes = match self.around.is_empty() {
+            true => Inventory::Unseen,
+            false => Inventory::of(&self.around, namespace),
+        };
+        let own = self.around.iter().find(|object| gateway.is(object));
+        // An unreadable object among the others says nothing about who shares a producer.
+        let group = own.and_then(|own| Group::of(own, &self.around, namespace, &self.sources).ok().flatten());
+        Around { sources: &self.sources, routes, group }
     }
 }

@@ -15,7 +15,7 @@ const TEXT_LIMIT: usize = 1024;
 
 /// Longest warning.
 const WARNING_LIMIT: usize = 120;
-/// Longest warning in place of a refusal; the API server cuts longer ones.
+/// Longest warning in a rule's own words; the API server cuts longer ones.
 const ADMITTED_LIMIT: usize = 256;
 
 /// What a request comes to.
@@ -73,6 +73,14 @@ impl Verdict {
     /// Adds a warning: one line, as the API server drops others, and short.
     pub fn remark(&mut self, text: impl Into<String>) {
         self.warnings.push(shortened(one_line(&text.into()), WARNING_LIMIT));
+    }
+
+    /// Adds a warning in a rule's own words, with its id.
+    pub fn tell(&mut self, rule: Rule, sentence: &str) {
+        let tail = format!(" [{}]", rule.id());
+        let room = ADMITTED_LIMIT - tail.len();
+        self.warnings.push(shortened(one_line(sentence), room) + &tail);
+        self.note(rule);
     }
 
     /// Tells what a rule would have refused, in the words of the refusal.

@@ -9,6 +9,10 @@ use std::sync::Arc;
 use crate::api::interlock::Actions;
 use crate::api::object::NamespacedName;
 use crate::plan::package::Package;
+use crate::rollout::flavor::group::Group;
+use crate::rollout::flavor::routes::Inventory;
+use crate::rollout::flavor::sources::{Nothing, Sources};
+use crate::rollout::flavor::subject::Subject;
 
 /// Cross-object facts.
 pub trait View {
@@ -28,6 +32,11 @@ pub trait View {
     fn standing(&self) -> Standing {
         Standing::Whole
     }
+
+    /// What is known around a gateway; nothing, where no cache holds such objects.
+    fn around(&self, _gateway: &Subject) -> Around<'_> {
+        Around { sources: &Nothing, routes: Inventory::Unseen, group: None }
+    }
 }
 
 /// How much of the cluster is seen.
@@ -41,6 +50,16 @@ pub enum Standing {
     ObjectAlone(String),
     /// Nothing is judged, and this is said.
     Nothing(String),
+}
+
+/// What is known around a gateway.
+pub struct Around<'a> {
+    /// ConfigMaps and Secrets.
+    pub sources: &'a dyn Sources,
+    /// The routes that exist.
+    pub routes: Inventory,
+    /// Who shares its configuration producer.
+    pub group: Option<Group>,
 }
 
 /// Instances that refer to an OperatorVersion.

@@ -7,10 +7,12 @@ use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
     ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 
 use super::{Certificates, Endpoint, Options, cluster_wide, strings};
 use crate::admission::Door;
+use crate::api::kong;
 use crate::api::meta::{self, install};
 
 /// Longest wait of the API server for an answer. Ours takes well below a millisecond, unless an
@@ -37,11 +39,17 @@ enum OnFailure {
 /// One entry of a configuration.
 struct Entry {
     name: &'static str,
+    /// Group and version.
+    api: (&'static str, &'static str),
     resource: &'static str,
     operations: &'static [&'static str],
     on_failure: OnFailure,
     conditions: Vec<MatchCondition>,
+    /// A label that objects must have.
+    label: Option<(&'static str, &'static str)>,
 }
+
+const INSTANCES: (&str, &str) = (meta::KUDO_GROUP, meta::KUDO_VERSION);
 
 /// The mutating and the validating configuration.
 pub fn all(options: &Options) -> Vec<Value> {
@@ -97,6 +105,7 @@ fn condition(name: &str, expression: &str) -> MatchCondition {
 fn instances(name: &'static str, options: &Options) -> Entry {
     Entry {
         name,
+        api: INSTANCES,
         resource: "instances",
         operations: &["CREATE", "UPDATE"],
         on_failure: OnFailure::Refuse,
@@ -104,6 +113,7 @@ fn instances(name: &'static str, options: &Options) -> Entry {
             not_ourselves(options),
             condition("spec-or-annotations-changed", SPEC_OR_ANNOTATIONS_CHANGED),
         ],
+        label: None,
     }
 }
 
@@ -131,24 +141,49 @@ fn validating(options: &Options) -> ValidatingWebhookConfiguration {
         instances("instances.interlock.dev", options),
         Entry {
             name: "instances-status.interlock.dev",
+            api: INSTANCES,
             resource: "instances/status",
             operations: &["UPDATE"],
             on_failure: OnFailure::Refuse,
             conditions: vec![not_ourselves(options)],
+            label: None,
         },
         Entry {
             name: "operatorversions.interlock.dev",
+            api: INSTANCES,
             resource: "operatorversions",
             operations: &["CREATE", "UPDATE"],
             on_failure: OnFailure::Refuse,
             conditions: vec![condition("spec-changed", SPEC_CHANGED)],
+            label: None,
         },
         Entry {
             name: "operatorversions-delete.interlock.dev",
+            api: INSTANCES,
             resource: "operatorversions",
             operations: &["DELETE"],
             on_failure: OnFailure::Admit,
             conditions: Vec::new(),
+            label: None,
+        },
+        Entry {
+            name: "dataplanes.interlock.dev",
+            api: (kong::GROUP, kong::VERSION),
+            resource: "dataplanes",
+            operations: &["CREATE", "UPDATE"],
+            on_failure: OnFailure::Refuse,
+            conditions: vec![condition("spec-changed", SPEC_CHANGED)],
+            label: None,
+        },
+        // Deployments are everywhere: only labelled ones, and never in the way of a cluster that heals.
+        Entry {
+            name: "kong-deployments.interlock.dev",
+            api: ("apps", "v1"),
+            resource: "deployments",
+            operations: &["CREATE", "UPDATE"],
+            on_failure: OnFailure::Admit,
+            conditions: vec![condition("spec-changed", SPEC_CHANGED)],
+            label: Some((meta::GUARD, meta::GUARD_FLAVOR)),
         },
     ];
     let webhook = |entry: Entry| ValidatingWebhook {
@@ -162,7 +197,10 @@ fn validating(options: &Options) -> ValidatingWebhookConfiguration {
         side_effects: "None".to_owned(),
         timeout_seconds: Some(TIMEOUT_SECONDS),
         match_conditions: (!entry.conditions.is_empty()).then_some(entry.conditions),
-        object_selector: None,
+        object_selector: entry.label.map(|(key, value)| LabelSelector {
+            match_labels: Some([(key.to_owned(), value.to_owned())].into()),
+            match_expressions: None,
+        }),
     };
     ValidatingWebhookConfiguration {
         metadata: metadata(options),
@@ -183,8 +221,8 @@ impl OnFailure {
 impl Entry {
     fn rule(&self) -> RuleWithOperations {
         RuleWithOperations {
-            api_groups: Some(strings([meta::KUDO_GROUP])),
-            api_versions: Some(strings([meta::KUDO_VERSION])),
+            api_groups: Some(strings([self.api.0])),
+            api_versions: Some(strings([self.api.1])),
             operations: Some(self.operations.iter().map(|&o| o.to_owned()).collect()),
             resources: Some(strings([self.resource])),
             scope: Some("Namespaced".to_owned()),
@@ -243,12 +281,21 @@ mod tests {
         assert_eq!(bookkeeper_of(&json!({"webhooks": []})), None);
     }
 
-    /// The process needs Pods, Secrets, Leases, Nodes and reviews to start, and none of ours.
+    /// The process needs Pods, Secrets, Leases, Nodes and reviews to start, and none of ours; its own
+    /// Deployment has no label of ours.
     #[test]
     fn nothing_that_we_need_to_start_is_matched() {
         for entry in entries(&Options::default()) {
             for rule in entry["rules"].as_array().unwrap() {
-                assert_eq!(rule["apiGroups"], json!(["kudo.dev"]), "{entry}");
+                if rule["apiGroups"] == json!(["apps"]) {
+                    assert_eq!(rule["resources"], json!(["deployments"]));
+                    let labelled = json!({"matchLabels": {"interlock.dev/guard": "kong-router-flavor"}});
+                    assert_eq!(entry["objectSelector"], labelled);
+                } else {
+                    let ours = [json!(["kudo.dev"]), json!(["gateway-operator.konghq.com"])];
+                    assert!(ours.contains(&rule["apiGroups"]), "{entry}");
+                    assert!(entry.get("objectSelector").is_none(), "{entry}");
+                }
                 for list in ["apiGroups", "apiVersions", "operations", "resources"] {
                     for item in rule[list].as_array().unwrap() {
                         assert!(!item.as_str().unwrap().contains('*'), "{entry}");
@@ -261,14 +308,15 @@ mod tests {
     #[test]
     fn every_entry_is_quick_free_of_side_effects_and_exact() {
         let all = entries(&Options::default());
-        assert_eq!(all.len(), 5);
+        assert_eq!(all.len(), 7);
         for entry in all {
             assert_eq!(entry["timeoutSeconds"], 5);
             assert_eq!(entry["sideEffects"], "None");
             assert_eq!(entry["matchPolicy"], "Equivalent");
-            let deletes = entry["rules"][0]["operations"] == json!(["DELETE"]);
-            assert_eq!(entry["failurePolicy"], if deletes { "Ignore" } else { "Fail" });
-            assert!(entry.get("namespaceSelector").is_none() && entry.get("objectSelector").is_none());
+            let rule = &entry["rules"][0];
+            let ignored = rule["operations"] == json!(["DELETE"]) || rule["apiGroups"] == json!(["apps"]);
+            assert_eq!(entry["failurePolicy"], if ignored { "Ignore" } else { "Fail" });
+            assert!(entry.get("namespaceSelector").is_none());
         }
     }
 

@@ -8,6 +8,7 @@ mod support;
 
 mod bypass;
 mod drift;
+mod flavor;
 mod ground;
 mod installed;
 mod kudo_client;

@@ -2,6 +2,7 @@
 
 mod create;
 mod deleting;
+mod gateway;
 mod locked;
 mod properties;
 mod refusals;

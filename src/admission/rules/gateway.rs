@@ -1,0 +1,109 @@
+//! Gateways: a change of router flavor goes in steps that work.
+//!
+//! Live is what is stored: there is no stamp of gateways yet. Nothing is mutated.
+
+use crate::admission::Context;
+use crate::admission::door::Door;
+use crate::admission::request::{Operation, Request};
+use crate::admission::review::Object;
+use crate::admission::verdict::{Field, FieldReason, Refusal, Verdict};
+use crate::api::interlock::Action;
+use crate::api::object::NamespacedName;
+use crate::api::rule::{Group, Rule};
+use crate::rollout::flavor::change::Change;
+use crate::rollout::flavor::finding::Findings;
+use crate::rollout::flavor::gateway::Gateway;
+use crate::rollout::flavor::judge::judge as judge_change;
+use crate::rollout::flavor::matrix::Configuration;
+use crate::rollout::flavor::sources::Sources;
+use crate::rollout::flavor::subject::{Subject, SubjectKind};
+
+/// Decides on a gateway.
+pub(super) fn judge(
+    kind: SubjectKind,
+    request: &Request<'_>,
+    operation: &Operation<'_>,
+    context: &Context<'_>,
+) -> Verdict {
+    let actions = context.view.actions(request.namespace);
+    if context.door == Door::Mutate || actions.group(Group::Flavors) == Action::Off {
+        return Verdict::allow();
+    }
+    let (new, old) = match operation {
+        Operation::Create(object) => (*object, None),
+        Operation::Update(change) => (change.object, Some(change.old)),
+        Operation::Delete(_) => return Verdict::allow(),
+    };
+    let subject = Subject { kind, name: NamespacedName::new(request.namespace, request.name) };
+    let around = context.view.around(&subject);
+    let new = match read(&subject, new, around.sources) {
+        Ok(gateway) => gateway,
+        Err(refusal) => return (*refusal).into(),
+    };
+    // What is stored already and cannot be read is nothing to hold on to.
+    let old = old.and_then(|old| read(&subject, old, around.sources).ok());
+    let findings = judge_change(&Change {
+        subject: &subject,
+        live: old.as_ref().map(|old| &old.spec.reading),
+        stored: old.as_ref().map(|old| &old.spec),
+        new: &new.spec,
+        stopped: new.stopped && old.as_ref().is_some_and(|old| old.stopped),
+        routes: &around.routes,
+        configuration: Configuration::Usual,
+        group: around.group.as_ref(),
+    });
+    verdict(&subject, findings, old.as_ref(), &new, actions.group(Group::Flavors))
+}
+
+fn read(subject: &Subject, object: &Object<'_>, sources: &dyn Sources) -> Result<Gateway, Box<Refusal>> {
+    let spec = object.spec.map_or("{}", |raw| raw.get());
+    let status = object.status.map_or("{}", |raw| raw.get());
+    Gateway::parse(subject.clone(), spec, status, sources).map_err(|error| {
+        let field = Field::new("spec", FieldReason::Invalid, error.to_string());
+        Box::new(Refusal::invalid(Rule::RequestUnknown, format!("{subject} cannot be read"), vec![field]))
+    })
+}
+
+fn verdict(
+    subject: &Subject,
+    findings: Findings,
+    old: Option<&Gateway>,
+    new: &Gateway,
+    action: Action,
+) -> Verdict {
+    let mut verdict = Verdict::allow();
+    let mut denied = findings.denied.into_iter();
+    if action == Action::Deny
+        && let Some(first) = denied.next()
+    {
+        let to = &new.spec.reading.effective;
+        let detail = match old {
+            Some(old) => format!("router flavor {} -> {to}", old.spec.reading.effective),
+            None => format!("router flavor {to}"),
+        };
+        let mut refusal = Refusal::invalid(
+            first.rule,
+            first.text,
+            vec![Field::new(subject.kind.template(), FieldReason::Forbidden, detail)],
+        );
+        let others: Vec<String> = denied.map(|finding| finding.to_string()).collect();
+        if !others.is_empty() {
+            refusal = refusal.why(others.join("; "));
+        }
+        if let Some(to) = to.known() {
+            refusal = refusal.next(format!(
+                "`interlock flavor plan -f FILE --to {to} --outage` prints the steps that work, FILE being the \
+                 object as it runs"
+            ));
+        }
+        verdict = refusal.into();
+    } else {
+        for finding in denied {
+            verdict.admit(finding.rule, &finding.text);
+        }
+    }
+    for finding in findings.warned {
+        verdict.tell(finding.rule, &finding.text);
+    }
+    verdict
+}

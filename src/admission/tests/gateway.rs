@@ -1,0 +1,149 @@
+//! Gateways: the rules about router flavors through the webhook's own path.
+
+use std::sync::Arc;
+
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::admission::snapshot::Snapshot;
+use crate::admission::view::{Standing, Users, View};
+use crate::admission::{Answer, Config, Door, Freeze, Patience, answer};
+use crate::api::interlock::{Actions, RuleSetting, Rules};
+use crate::api::object::NamespacedName;
+use crate::plan::package::Package;
+
+fn gateway(flavor: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {
+            "name": "edge", "namespace": "kong",
+            "labels": {"interlock.dev/guard": "kong-router-flavor"},
+            "annotations": {"interlock.dev/config-producer": "kic"},
+        },
+        "spec": {"replicas": 3, "template": {"spec": {"containers": [{
+            "name": "proxy", "image": "kong:3.9", "env": [{"name": "KONG_ROUTER_FLAVOR", "value": flavor}],
+        }]}}},
+    })
+}
+
+fn ask(door: Door, objects: &[Value], action: Option<&str>, object: &Value, old: &Value) -> Value {
+    let mut view = Snapshot::default();
+    for object in objects {
+        view.add(object, "kong").unwrap();
+    }
+    if let Some(action) = action {
+        view.add(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kong"}}), "")
+            .unwrap();
+        let settings: Vec<RuleSetting> =
+            serde_json::from_value(json!([{"group": "flavors", "action": action}])).unwrap();
+        view.set_rules(Rules::read(&settings).0);
+    }
+    through(door, &view, object, old)
+}
+
+fn through(door: Door, view: &dyn View, object: &Value, old: &Value) -> Value {
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "u", "kind": {"group": "apps", "version": "v1", "kind": "Deployment"},
+            "name": "edge", "namespace": "kong",
+            "operation": if old.is_null() { "CREATE" } else { "UPDATE" },
+            "userInfo": {"username": "alice"}, "object": object, "oldObject": old,
+        },
+    });
+    let config = Config { controller_user: String::new(), freeze: Freeze::Strict };
+    let body = review.to_string();
+    match answer(door, body.as_bytes(), view, &config, Patience::Exhausted).unwrap() {
+        Answer::Done(reply) => serde_json::from_slice::<Value>(&reply.body).unwrap()["response"].take(),
+        Answer::Wait(key) => panic!("waits for {key}"),
+    }
+}
+
+#[test]
+fn a_refusal_names_the_change_the_rule_and_the_plan() {
+    let said = ask(Door::Validate, &[], None, &gateway("traditional"), &gateway("expressions"));
+    assert_eq!(said["status"]["code"], 422);
+    assert_eq!(
+        said["status"]["message"],
+        "router flavor change expressions -> traditional skips a step; change to traditional_compatible first, \
+         promote it, then change to traditional (this isolates regex-engine failures from route-format failures) \
+         [RF03]\n  spec.template: router flavor expressions -> traditional\nNext: `interlock flavor plan -f FILE --to \
+         traditional --outage` prints the steps that work, FILE being the object as it runs\nSee \
+         docs/router-flavor.md"
+    );
+    assert_eq!(said["status"]["details"]["causes"][0]["field"], "spec.template");
+}
+
+#[rstest]
+#[case::same(Door::Validate, None, "expressions", true, "")]
+#[case::mutated(Door::Mutate, None, "traditional", true, "")]
+#[case::warned(Door::Validate, Some("Warn"), "traditional", true, "(admitted: group flavors warns here)")]
+#[case::off(Door::Validate, Some("Off"), "traditional", true, "")]
+#[case::denied(Door::Validate, Some("Deny"), "traditional", false, "is deprecated")]
+fn doors_and_settings(
+    #[case] door: Door,
+    #[case] action: Option<&str>,
+    #[case] to: &str,
+    #[case] allowed: bool,
+    #[case] warning: &str,
+) {
+    let said = ask(door, &[], action, &gateway(to), &gateway("expressions"));
+    assert_eq!(said["allowed"], allowed, "{said}");
+    assert_eq!(said["warnings"].is_null(), warning.is_empty(), "{said}");
+    assert!(said["warnings"].to_string().contains(warning), "{said}");
+}
+
+#[test]
+fn what_is_around_a_gateway_counts() {
+    let old = gateway("traditional_compatible");
+    let mut other = gateway("traditional_compatible");
+    other["metadata"]["name"] = json!("other");
+    let said = ask(Door::Validate, &[old.clone(), other], None, &gateway("expressions"), &old);
+    let message = said["status"]["message"].as_str().unwrap();
+    assert!(message.starts_with("Deployment kong/edge with expressions would share"), "{message}");
+    assert!(message.contains("[RF21]"), "{message}");
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let mut wrong = gateway("expressions");
+    wrong["spec"]["template"]["spec"]["containers"] = json!("x");
+    let said = ask(Door::Validate, &[], None, &wrong, &Value::Null);
+    let message = said["status"]["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("Deployment kong/edge cannot be read [request-unknown]\n  spec: "),
+        "{message}"
+    );
+}
+
+/// A cluster without the kinds of KUDO, where Instances are let through unjudged.
+struct NoInstances(Snapshot);
+
+impl View for NoInstances {
+    fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>> {
+        self.0.operator_version(key)
+    }
+
+    fn users_of(&self, operator_version: &NamespacedName) -> Users {
+        self.0.users_of(operator_version)
+    }
+
+    fn namespace_terminating(&self, namespace: &str) -> bool {
+        self.0.namespace_terminating(namespace)
+    }
+
+    fn actions(&self, namespace: &str) -> Actions {
+        self.0.actions(namespace)
+    }
+
+    fn standing(&self) -> Standing {
+        Standing::Nothing("the definition of Instances is missing".to_owned())
+    }
+}
+
+#[test]
+fn gateways_are_judged_without_the_kinds_of_kudo() {
+    let view = NoInstances(Snapshot::default());
+    let said = through(Door::Validate, &view, &gateway("traditional"), &gateway("expressions"));
+    assert_eq!(said["allowed"], false, "{said}");
+}
