@@ -2,7 +2,8 @@
 //!
 //! Ours beside two others on the same bytes, in turn: a parse of the uid alone (the floor), and
 //! kube's `AdmissionReview<DynamicObject>` from bytes to an answer with the same patch or text.
-//! Prints a table and writes the rows to `target/bench/results.json`.
+//! Prints a table and writes the rows to `target/bench/results.json`; an argument picks the cases
+//! whose name holds it.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -17,7 +18,7 @@ use base64::engine::general_purpose::STANDARD;
 use interlock::admission::snapshot::Snapshot;
 use interlock::admission::{Answer, Config, Door, Freeze, Patience, answer};
 use interlock::api::meta;
-use interlock::api::stamp::{Applied, VersionRef};
+use interlock::api::stamp::{Applied, Envelope, Kept, VersionRef};
 use interlock::plan::basis::Basis;
 use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
@@ -113,7 +114,13 @@ fn instance(parameters: &[(String, String)]) -> Value {
         operator_version: VersionRef { name: "kafka-1.3.3".into(), namespace: "team".into() },
         parameters: parameters.iter().map(|(k, v)| (k.as_str().into(), v.as_str().into())).collect(),
     };
-    let stamp = json!({"v": 1, "hash": applied.hash(), "spec": applied, "uid": "0a1b2c3d-1111-4222-8333-444455556666"});
+    let stamp = Envelope {
+        hash: applied.hash(),
+        kept: Kept::Inline { spec: applied.clone() },
+        previous: None,
+        uid: Some("0a1b2c3d-1111-4222-8333-444455556666".into()),
+        generation: Some(4),
+    };
     let status = |name: &str, state: &str| {
         json!({"name": name, "status": state, "uid": "7c9e6679-7425-40de-944b-e07fc1f90ae7",
                "lastUpdatedTimestamp": "2026-01-02T03:04:05Z",
@@ -126,7 +133,7 @@ fn instance(parameters: &[(String, String)]) -> Value {
             "name": "kafka", "namespace": "team", "uid": "0a1b2c3d-1111-4222-8333-444455556666",
             "resourceVersion": "123456", "generation": 4, "creationTimestamp": "2026-01-02T03:00:00Z",
             "labels": {"kudo.dev/operator": "kafka"}, "finalizers": [meta::FINALIZER],
-            "annotations": {meta::LAST_APPLIED_SPEC: stamp.to_string()},
+            "annotations": {meta::LAST_APPLIED_SPEC: stamp.to_json()},
             "managedFields": [{"manager": "kubectl-client-side-apply", "operation": "Update",
                 "apiVersion": meta::KUDO_API_VERSION, "time": "2026-01-02T03:00:00Z", "fieldsType": "FieldsV1",
                 "fieldsV1": {"f:metadata": {"f:annotations": {}}, "f:spec": {"f:parameters": {}}}}]
@@ -264,12 +271,13 @@ fn run(case: &Case, view: &Snapshot, config: &Config) -> Vec<Row> {
 
 fn main() {
     let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: Freeze::Strict };
+    let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     let mut rows = Vec::new();
     for (label, target) in [("2 KB", 2_000), ("9 KB", 9_000), ("114 KB", 114_000)] {
         let parameters = sized(target);
         let mut view = Snapshot::default();
         view.add(&version(&parameters), "team").expect("a well-formed OperatorVersion");
-        for case in cases(label, &parameters) {
+        for case in cases(label, &parameters).into_iter().filter(|case| case.name.contains(&only)) {
             println!("{}: {} bytes", case.name, case.body.len());
             rows.extend(run(&case, &view, &config));
         }

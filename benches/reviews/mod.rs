@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use interlock::admission::snapshot::Snapshot;
 use interlock::api::meta;
-use interlock::api::stamp::{Applied, VersionRef};
+use interlock::api::stamp::{Applied, Envelope, Kept, VersionRef};
+use interlock::api::values::Values;
 use interlock::plan::basis::Basis;
 use serde_json::{Value, json};
 
@@ -73,12 +74,18 @@ fn changed(parameters: usize) -> Value {
 
 /// `deploy` has completed; stamped, with its basis, idle.
 fn instance(parameters: usize) -> Value {
-    let values: BTreeMap<_, _> = (0..parameters).map(|i| (name(i).into(), value(i).into())).collect();
+    let values: Values<'_> = (0..parameters).map(|i| (name(i).into(), value(i).into())).collect();
     let applied = Applied {
         operator_version: VersionRef { name: VERSION.into(), namespace: NAMESPACE.into() },
         parameters: values,
     };
-    let stamp = json!({"v": 1, "hash": applied.hash(), "spec": applied, "uid": "c0ffee", "generation": 2});
+    let stamp = Envelope {
+        hash: applied.hash(),
+        kept: Kept::Inline { spec: applied.clone() },
+        previous: None,
+        uid: Some("c0ffee00-2222-4333-8444-555555555555".into()),
+        generation: Some(2),
+    };
     let basis = Basis::new(&applied, BTreeMap::new());
     let time = "2026-01-02T03:10:00Z";
     let phase = |name: &str| {
@@ -93,7 +100,7 @@ fn instance(parameters: usize) -> Value {
             "resourceVersion": "41", "generation": 3, "creationTimestamp": "2026-01-02T03:04:05Z",
             "labels": {"kudo.dev/operator": "kafka"},
             "finalizers": [meta::FINALIZER],
-            "annotations": {meta::LAST_APPLIED_SPEC: stamp.to_string()}
+            "annotations": {meta::LAST_APPLIED_SPEC: stamp.to_json()}
         },
         "spec": {"operatorVersion": {"name": VERSION}, "parameters": applied.parameters},
         "status": {

@@ -126,10 +126,10 @@ fn read_request<'a>(s: &mut Scanner<'a>) -> Scanned<Option<Review<'a>>> {
             6 => review.user_info = read_user(s)?,
             7 => {
                 let before = s.position();
-                review.object = read_object(s)?;
+                review.object = read_object(s, None)?;
                 review.object_size = s.position() - before;
             }
-            8 => review.old_object = read_object(s)?,
+            8 => review.old_object = read_object(s, review.object.as_ref())?,
             _ => review.dry_run = s.optional_bool()?,
         }
         Ok(())
@@ -163,19 +163,26 @@ fn read_user<'a>(s: &mut Scanner<'a>) -> Scanned<UserInfo<'a>> {
     Ok(user)
 }
 
-fn read_object<'a>(s: &mut Scanner<'a>) -> Scanned<Option<Object<'a>>> {
+/// Reads an object, which is likely much like another.
+fn read_object<'a>(s: &mut Scanner<'a>, like: Option<&Object<'a>>) -> Scanned<Option<Object<'a>>> {
+    let likely =
+        |s: &mut Scanner<'a>, known: fn(&Object<'a>) -> Option<Raw<'a>>| s.likely_value(like.and_then(known));
     let mut object = Object::default();
     let mut seen = Seen::default();
     let there = s.optional_members(|name, s| match name.as_str() {
-        "metadata" => seen.once(0, s).and_then(|()| read_metadata(s)).map(|found| object.metadata = found),
-        "spec" => seen.once(1, s).and_then(|()| s.optional_value()).map(|raw| object.spec = raw),
-        "status" => seen.once(2, s).and_then(|()| s.optional_value()).map(|raw| object.status = raw),
+        "metadata" => {
+            seen.once(0, s)?;
+            object.metadata = read_metadata(s, like.map(|like| &like.metadata))?;
+            Ok(())
+        }
+        "spec" => seen.once(1, s).and_then(|()| likely(s, |o| o.spec)).map(|raw| object.spec = raw),
+        "status" => seen.once(2, s).and_then(|()| likely(s, |o| o.status)).map(|raw| object.status = raw),
         _ => s.value().map(drop),
     })?;
     Ok(there.then_some(object))
 }
 
-fn read_metadata<'a>(s: &mut Scanner<'a>) -> Scanned<Metadata<'a>> {
+fn read_metadata<'a>(s: &mut Scanner<'a>, like: Option<&Metadata<'a>>) -> Scanned<Metadata<'a>> {
     let mut metadata = Metadata::default();
     let mut seen = Seen::default();
     s.optional_members(|name, s| {
@@ -193,7 +200,12 @@ fn read_metadata<'a>(s: &mut Scanner<'a>) -> Scanned<Metadata<'a>> {
             }
             "annotations" => {
                 seen.once(7, s)?;
-                metadata.annotations = read_annotations(s)?;
+                metadata.annotations = read_annotations(s, like.and_then(|like| like.annotations.stamp))?;
+                return Ok(());
+            }
+            "managedFields" => {
+                seen.once(8, s)?;
+                metadata.managed_fields = s.likely_value(like.and_then(|like| like.managed_fields))?;
                 return Ok(());
             }
             _ => return s.value().map(drop),
@@ -217,14 +229,14 @@ fn read_finalizers<'a>(s: &mut Scanner<'a>) -> Scanned<Option<Vec<Text<'a>>>> {
     Ok(Some(finalizers))
 }
 
-fn read_annotations<'a>(s: &mut Scanner<'a>) -> Scanned<Annotations<'a>> {
+fn read_annotations<'a>(s: &mut Scanner<'a>, like: Option<Raw<'a>>) -> Scanned<Annotations<'a>> {
     let mut annotations = Annotations::default();
     let mut seen = Seen::default();
     annotations.present = s.optional_members(|name, s| {
         if name.as_str() == meta::LAST_APPLIED_SPEC {
             seen.once(0, s)?;
             annotations.has_stamp = true;
-            annotations.stamp = s.optional_value()?;
+            annotations.stamp = s.likely_value(like)?;
             return Ok(());
         }
         let value = s.value()?;

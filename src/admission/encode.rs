@@ -1,113 +1,106 @@
 //! Bytes out: the AdmissionReview that answers.
+//!
+//! Put together by hand, member by member, in one buffer: most of it is base64 or was escaped
+//! before, and needs no second look.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::Serialize;
+use json_patch::Patch;
 
 use super::decode::{Malformed, Version};
 use super::door::BadReview;
 use super::patch;
+use super::refusal::{Refusal, Rendered};
 use super::review::Review;
-use super::verdict::{Outcome, Refusal, Rendered, Verdict};
-use crate::api::text::json_string;
+use super::verdict::{Outcome, Verdict};
+use crate::api::json::json_bytes;
 
-#[derive(Serialize)]
-struct AuditAnnotations<'a> {
-    verdict: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rule: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    admitted: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    plan: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct Status<'a> {
-    status: &'static str,
-    message: &'a str,
-    reason: &'static str,
-    code: u16,
-    details: Details<'a>,
-}
-
-#[derive(Serialize)]
-struct Details<'a> {
-    name: &'a str,
-    group: &'a str,
-    kind: &'a str,
-    #[serde(skip_serializing_if = "<[Cause]>::is_empty")]
-    causes: &'a [Cause],
-}
-
-/// A cause of a refusal, as kubectl prints it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Cause {
-    /// Reason, one of metav1's.
-    pub reason: &'static str,
-    /// For people.
-    pub message: String,
-    /// Path of the field.
-    pub field: String,
-}
+/// Bytes of an answer beside its patch and its texts.
+const FRAME: usize = 512;
 
 /// Writes the answer to a review.
-///
-/// Put together by hand, member by member, as the patch is base64 and needs no second look.
 pub fn encode(version: Version, review: &Review<'_>, verdict: &Verdict) -> Result<Vec<u8>, BadReview> {
     let refusal = verdict.refusal().map(Refusal::render);
-    let mut out = String::with_capacity(1024);
-    out.push_str("{\"kind\":\"AdmissionReview\",\"apiVersion\":\"");
-    out.push_str(version.as_str());
-    out.push_str("\",\"response\":{\"uid\":");
-    json_string(&mut out, &review.uid);
-    out.push_str(if refusal.is_none() { ",\"allowed\":true" } else { ",\"allowed\":false" });
-    if let Outcome::Allow { patch } = &verdict.outcome
-        && !patch.0.is_empty()
-    {
-        out.push_str(",\"patchType\":\"JSONPatch\",\"patch\":\"");
-        STANDARD.encode_string(patch::to_json(patch).map_err(Malformed::Encode)?, &mut out);
-        out.push('"');
+    let patch = match &verdict.outcome {
+        Outcome::Allow { patch } if !patch.0.is_empty() => Some(json(patch)?),
+        _ => None,
+    };
+    let texts =
+        refusal.as_ref().map_or(0, |r| 3 * r.message.len()) + patch.as_ref().map_or(0, |p| 2 * p.len());
+    let mut body = Body(Vec::with_capacity(FRAME + texts));
+    body.raw("{\"kind\":\"AdmissionReview\",\"apiVersion\":\"").raw(version.as_str());
+    body.raw("\",\"response\":{\"uid\":").string(&review.uid);
+    body.raw(if refusal.is_none() { ",\"allowed\":true" } else { ",\"allowed\":false" });
+    if let Some(patch) = patch {
+        body.raw(",\"patchType\":\"JSONPatch\",\"patch\":\"").base64(&patch)?.raw("\"");
     }
     if let Some(refusal) = &refusal {
-        member(&mut out, "status", &status(review, refusal))?;
+        body.status(review, refusal);
     }
+    body.raw(",\"auditAnnotations\":{\"verdict\":").string(verdict.kind().as_str());
     let rules: Vec<&str> = verdict.rules().collect();
-    let admitted: Vec<&str> = verdict.admitted.iter().map(|rule| rule.id()).collect();
-    let audit = AuditAnnotations {
-        verdict: verdict.kind().as_str(),
-        admitted: (!admitted.is_empty()).then(|| admitted.join(",")),
-        rule: (!rules.is_empty()).then(|| rules.join(",")),
-        plan: verdict.plan.as_deref(),
-    };
-    member(&mut out, "auditAnnotations", &audit)?;
-    if !verdict.warnings.is_empty() {
-        member(&mut out, "warnings", &verdict.warnings)?;
+    if !rules.is_empty() {
+        body.member("rule", &rules.join(","));
     }
-    out.push_str("}}");
-    Ok(out.into_bytes())
+    if !verdict.admitted.is_empty() {
+        let ids: Vec<&str> = verdict.admitted.iter().map(|rule| rule.id()).collect();
+        body.member("admitted", &ids.join(","));
+    }
+    if let Some(plan) = &verdict.plan {
+        body.member("plan", plan);
+    }
+    body.raw("}");
+    for (i, warning) in verdict.warnings.iter().enumerate() {
+        body.raw(if i == 0 { ",\"warnings\":[" } else { "," }).string(warning);
+    }
+    body.raw(if verdict.warnings.is_empty() { "}}" } else { "]}}" });
+    Ok(body.0)
 }
 
-fn member<T: Serialize>(out: &mut String, name: &str, value: &T) -> Result<(), BadReview> {
-    out.push_str(",\"");
-    out.push_str(name);
-    out.push_str("\":");
-    out.push_str(&serde_json::to_string(value).map_err(Malformed::Encode)?);
-    Ok(())
+fn json(patch: &Patch) -> Result<Vec<u8>, BadReview> {
+    Ok(patch::to_json(patch).map_err(Malformed::Encode)?)
 }
 
-fn status<'a>(review: &'a Review<'_>, refusal: &'a Rendered) -> Status<'a> {
-    let name = review.name.as_deref().or(review.old_object.as_ref().and_then(|o| o.metadata.name.as_deref()));
-    Status {
-        status: "Failure",
-        message: &refusal.message,
-        reason: refusal.code.reason(),
-        code: refusal.code.number(),
-        details: Details {
-            name: name.unwrap_or_default(),
-            group: &review.kind.group,
-            kind: &review.kind.kind,
-            causes: &refusal.causes,
-        },
+/// An answer that is being written.
+struct Body(Vec<u8>);
+
+impl Body {
+    fn raw(&mut self, text: &str) -> &mut Self {
+        self.0.extend_from_slice(text.as_bytes());
+        self
+    }
+
+    fn string(&mut self, text: &str) -> &mut Self {
+        json_bytes(&mut self.0, text);
+        self
+    }
+
+    /// A further member of an object.
+    fn member(&mut self, name: &str, value: &str) -> &mut Self {
+        self.raw(",\"").raw(name).raw("\":").string(value)
+    }
+
+    fn base64(&mut self, bytes: &[u8]) -> Result<&mut Self, BadReview> {
+        let at = self.0.len();
+        // Four characters for each three bytes begun.
+        self.0.resize(at + bytes.len().div_ceil(3) * 4, 0);
+        let written = STANDARD.encode_slice(bytes, &mut self.0[at..]);
+        written.map_err(|error| BadReview(format!("the patch could not be written: {error}")))?;
+        Ok(self)
+    }
+
+    /// `status` of a refusal, with `details` that kubectl needs to print the causes.
+    fn status(&mut self, review: &Review<'_>, refusal: &Rendered) {
+        let old = review.old_object.as_ref().and_then(|o| o.metadata.name.as_deref());
+        let name = review.name.as_deref().or(old).unwrap_or_default();
+        self.raw(",\"status\":{\"status\":\"Failure\",\"code\":").raw(&refusal.code.number().to_string());
+        self.member("reason", refusal.code.reason()).member("message", &refusal.message);
+        self.raw(",\"details\":{\"name\":").string(name);
+        self.member("group", &review.kind.group).member("kind", &review.kind.kind);
+        for (i, cause) in refusal.causes.iter().enumerate() {
+            self.raw(if i == 0 { ",\"causes\":[{\"field\":" } else { ",{\"field\":" }).string(&cause.field);
+            self.member("reason", cause.reason).member("message", &cause.message).raw("}");
+        }
+        self.raw(if refusal.causes.is_empty() { "}}" } else { "]}}" });
     }
 }

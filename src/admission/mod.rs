@@ -7,13 +7,17 @@
 pub mod decode;
 pub mod door;
 pub mod encode;
-pub mod facts;
+pub mod parameters;
 pub mod patch;
+pub mod refusal;
 pub mod request;
 pub mod review;
+pub mod room;
 pub mod rules;
 pub mod snapshot;
+pub mod spec;
 pub mod stamp;
+pub mod status;
 pub mod verdict;
 pub mod view;
 

@@ -6,28 +6,34 @@ use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation};
 use serde_json::{Value, json};
 
 use super::review::Metadata;
+use crate::api::json::json_bytes;
 use crate::api::meta;
-use crate::api::text::json_string;
 
 /// The JSON of a patch. Large strings are escaped here rather than by serde_json, which looks at
 /// every byte by itself: a stamp is most of a patch.
-pub fn to_json(patch: &Patch) -> Result<String, serde_json::Error> {
-    let mut out = String::with_capacity(512);
+pub fn to_json(patch: &Patch) -> Result<Vec<u8>, serde_json::Error> {
+    let strings = patch.0.iter().map(|operation| match operation {
+        PatchOperation::Add(AddOperation { value: Value::String(text), .. }) => 2 * text.len(),
+        _ => 0,
+    });
+    let mut out = Vec::with_capacity(strings.sum::<usize>() + 512);
+    out.push(b'[');
     for (i, operation) in patch.0.iter().enumerate() {
-        out.push(if i == 0 { '[' } else { ',' });
+        if i > 0 {
+            out.push(b',');
+        }
         match operation {
             PatchOperation::Add(AddOperation { path, value: Value::String(text) }) => {
-                out.reserve(text.len() + text.len() / 4);
-                out.push_str("{\"op\":\"add\",\"path\":");
-                json_string(&mut out, path.as_str());
-                out.push_str(",\"value\":");
-                json_string(&mut out, text);
-                out.push('}');
+                out.extend_from_slice(b"{\"op\":\"add\",\"path\":");
+                json_bytes(&mut out, path.as_str());
+                out.extend_from_slice(b",\"value\":");
+                json_bytes(&mut out, text);
+                out.push(b'}');
             }
-            other => out.push_str(&serde_json::to_string(other)?),
+            other => serde_json::to_writer(&mut out, other)?,
         }
     }
-    out.push_str(if patch.0.is_empty() { "[]" } else { "]" });
+    out.push(b']');
     Ok(out)
 }
 

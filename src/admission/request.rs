@@ -1,8 +1,8 @@
 //! A review as one of the requests that rules are written for: per subject and per operation,
 //! with everything that the operation needs.
 
+use super::refusal::{Code, Refusal};
 use super::review::{Object, Review};
-use super::verdict::{Code, Refusal};
 use crate::api::kong;
 use crate::api::meta;
 use crate::api::rule::Rule;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::stamp;
+use super::room;
 use crate::api::json::Raw;
 use crate::api::text::Text;
 
@@ -81,6 +81,8 @@ pub struct Metadata<'a> {
     pub finalizers: Option<Vec<Text<'a>>>,
     /// Annotations.
     pub annotations: Annotations<'a>,
+    /// Who owns which field: much text, which nobody reads.
+    pub managed_fields: Option<Raw<'a>>,
 }
 
 /// Annotations: ours as text, of the others only the size.
@@ -115,7 +117,7 @@ impl<'a> Annotations<'a> {
 
     /// Whether all annotations together fit in any case: JSON is never shorter than what it says.
     pub fn surely_fit(&self) -> bool {
-        stamp::holds(self.others, self.stamp_json(), self.history)
+        room::holds(self.others, self.stamp_json(), self.history)
     }
 
     /// The stamp.

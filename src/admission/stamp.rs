@@ -1,51 +1,14 @@
 //! The stamp as a function of `object` and `oldObject`: what the annotation must be, whatever a
 //! request says.
-//!
-//! It is inline only where it cannot make a legal write fail: all annotations of an object
-//! together are limited to 256 KiB, and client-side apply keeps a copy of the object there; etcd
-//! takes 1.5 MiB for the whole write, and what fits only without managedFields silently loses
-//! them.
 
 use std::borrow::Cow;
 
-use super::facts::{Head, Spec};
 use super::review::Annotations;
-use crate::api::meta;
+use super::room::{ANNOTATIONS_LIMIT, ANNOTATIONS_MAX, OBJECT_LIMIT, OBJECT_MAX, Room, SPEC_LIMIT};
+use super::spec::Spec;
+use super::status::Head;
+use crate::api::json::json_string;
 use crate::api::stamp::{Applied, Beginning, Envelope, Kept, Previous, SpecHash};
-use crate::api::text::json_string;
-
-/// Largest spec that is kept inline, as JSON.
-pub const SPEC_LIMIT: usize = 32 * 1024;
-/// All annotations together, when a spec is inline.
-pub const ANNOTATIONS_LIMIT: usize = 192 * 1024;
-/// The whole object, when a spec is inline.
-pub const OBJECT_LIMIT: usize = 1024 * 1024;
-/// All annotations together: `TotalAnnotationSizeLimitB` of the API server.
-const ANNOTATIONS_MAX: usize = 256 * 1024;
-/// The whole object, where even a bare hash is left off, as etcd would refuse it.
-const OBJECT_MAX: usize = 1536 * 1024 - 4 * 1024;
-
-/// How much room an object leaves.
-#[derive(Clone, Copy, Debug)]
-pub struct Room {
-    /// Bytes of all annotations that are not ours; the history of runs gives way to them.
-    pub annotations: usize,
-    /// Bytes of the object as JSON, with the stamp that it has.
-    pub object: usize,
-}
-
-impl Room {
-    fn fits(&self, text: &str, annotations: usize, object: usize) -> bool {
-        if self.annotations + meta::LAST_APPLIED_SPEC.len() + text.len() > annotations {
-            return false;
-        }
-        if self.object.saturating_add(2 * text.len()) <= object {
-            return true;
-        }
-        let escapes: usize = text.bytes().map(|b| usize::from(b == b'"') + usize::from(b == b'\\')).sum();
-        self.object + text.len() + escapes <= object
-    }
-}
 
 /// What last was carried out in full, as text.
 #[derive(Debug, PartialEq, Eq)]
@@ -153,12 +116,6 @@ pub fn kept<'t>(text: &'t str, annotations: usize) -> Option<Cow<'t, str>> {
     room.fits(&text, ANNOTATIONS_MAX, usize::MAX).then_some(Cow::Owned(text))
 }
 
-/// Whether all annotations together fit: those of others, the stamp, and the history with its key.
-pub fn holds(others: usize, stamp: Option<&str>, history: usize) -> bool {
-    let stamp = stamp.map_or(0, |text| meta::LAST_APPLIED_SPEC.len() + text.len());
-    others + stamp + history <= ANNOTATIONS_MAX
-}
-
 impl From<Previous<'_>> for Full<'_> {
     fn from(previous: Previous<'_>) -> Self {
         Self {
@@ -174,7 +131,7 @@ impl From<Previous<'_>> for Full<'_> {
 /// what the stamp says; else it is the stamp itself.
 pub fn previous<'a>(
     stamp: Option<Envelope<'a>>,
-    basis: Option<&Head>,
+    basis: Option<&Head<'_>>,
     new: &SpecHash,
 ) -> Option<Previous<'a>> {
     let stamp = stamp?;
@@ -188,7 +145,7 @@ pub fn previous<'a>(
 pub fn replaced<'a>(
     annotations: &Annotations<'_>,
     old: &'a Spec<'_>,
-    basis: Option<&Head>,
+    basis: Option<&Head<'_>>,
     new: &SpecHash,
 ) -> Option<Full<'a>> {
     let beginning = Beginning::of(annotations.stamp_json()?);

@@ -13,4 +13,5 @@ pub mod pod;
 pub mod rule;
 pub mod stamp;
 pub mod text;
+pub mod values;
 pub mod watched;

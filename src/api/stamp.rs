@@ -4,15 +4,15 @@
 //! durable basis is the condition `SpecStamped` (see [`crate::plan::basis`]).
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::de::{MapAccess, Visitor};
 use serde::ser::SerializeMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
-use super::text::{Text, json_string};
+use super::json::json_string;
+use super::text::Text;
+use super::values::Values;
 
 /// SHA-256 of the canonical JSON of a spec, as `sha256:` and 64 hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -27,7 +27,10 @@ impl SpecHash {
 
     /// The hash of a canonical text.
     pub fn of(canonical: &str) -> Self {
-        Self(format!("sha256:{}", hex(&Sha256::digest(canonical.as_bytes()))))
+        let mut text = String::with_capacity(71);
+        text.push_str("sha256:");
+        push_hex(&mut text, &Sha256::digest(canonical.as_bytes()));
+        Self(text)
     }
 
     /// The first twelve hexadecimal digits, for names.
@@ -43,9 +46,6 @@ impl fmt::Display for SpecHash {
     }
 }
 
-/// Values of parameters, borrowed where they can be.
-pub type Values<'a> = BTreeMap<Cow<'a, str>, Cow<'a, str>>;
-
 /// What of an Instance's spec is carried out: the reference and the parameters, never
 /// `planExecution`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ pub struct Applied<'a> {
     #[serde(borrow)]
     pub operator_version: VersionRef<'a>,
     /// Parameters as given.
-    #[serde(borrow, default, deserialize_with = "values")]
+    #[serde(borrow, default)]
     pub parameters: Values<'a>,
 }
 
@@ -70,31 +70,19 @@ pub struct VersionRef<'a> {
     pub namespace: Cow<'a, str>,
 }
 
-/// Reads parameters without copying their strings.
-pub fn values<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Values<'a>, D::Error> {
-    struct Pairs;
-
-    impl<'de> Visitor<'de> for Pairs {
-        type Value = Values<'de>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a map of strings")
-        }
-
-        fn visit_unit<E>(self) -> Result<Self::Value, E> {
-            Ok(Values::new())
-        }
-
-        fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
-            let mut pairs = Vec::new();
-            while let Some((key, value)) = map.next_entry::<Text<'de>, Text<'de>>()? {
-                pairs.push((key.0, value.0));
-            }
-            Ok(pairs.into_iter().collect())
-        }
+impl VersionRef<'_> {
+    /// The canonical JSON of a spec, from that of its parameters.
+    pub fn canonical_with(&self, parameters: &str) -> String {
+        let mut out = String::with_capacity(parameters.len() + self.name.len() + self.namespace.len() + 80);
+        out.push_str("{\"operatorVersion\":{\"name\":");
+        json_string(&mut out, &self.name);
+        out.push_str(",\"namespace\":");
+        json_string(&mut out, &self.namespace);
+        out.push_str("},\"parameters\":");
+        out.push_str(parameters);
+        out.push('}');
+        out
     }
-
-    deserializer.deserialize_any(Pairs)
 }
 
 impl Applied<'_> {
@@ -106,22 +94,18 @@ impl Applied<'_> {
     /// The canonical JSON (RFC 8785): keys sorted, no white space.
     pub fn canonical(&self) -> String {
         let strings: usize = self.parameters.iter().map(|(key, value)| key.len() + value.len() + 8).sum();
-        let mut out = String::with_capacity(strings + 128);
-        out.push_str("{\"operatorVersion\":{\"name\":");
-        json_string(&mut out, &self.operator_version.name);
-        out.push_str(",\"namespace\":");
-        json_string(&mut out, &self.operator_version.namespace);
-        out.push_str("},\"parameters\":{");
+        let mut parameters = String::with_capacity(strings + 2);
+        parameters.push('{');
         for (i, (key, value)) in self.parameters.iter().enumerate() {
             if i > 0 {
-                out.push(',');
+                parameters.push(',');
             }
-            json_string(&mut out, key);
-            out.push(':');
-            json_string(&mut out, value);
+            json_string(&mut parameters, key);
+            parameters.push(':');
+            json_string(&mut parameters, value);
         }
-        out.push_str("}}");
-        out
+        parameters.push('}');
+        self.operator_version.canonical_with(&parameters)
     }
 
     /// The same, owning its strings.
@@ -131,23 +115,24 @@ impl Applied<'_> {
                 name: Cow::Owned(self.operator_version.name.into_owned()),
                 namespace: Cow::Owned(self.operator_version.namespace.into_owned()),
             },
-            parameters: self
-                .parameters
-                .into_iter()
-                .map(|(k, v)| (Cow::Owned(k.into_owned()), Cow::Owned(v.into_owned())))
-                .collect(),
+            parameters: self.parameters.into_owned(),
         }
     }
 }
 
 /// Lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(2 * bytes.len());
+    push_hex(&mut out, bytes);
+    out
+}
+
+fn push_hex(out: &mut String, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes
-        .iter()
-        .flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]])
-        .map(char::from)
-        .collect()
+    for byte in bytes {
+        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        out.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
 }
 
 /// Where a stamped spec is kept.

@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
     use crate::api::object::NamespacedName;
-    use crate::api::stamp::Values;
+    use crate::api::values::Values;
     use crate::plan::package::Package;
     use crate::plan::rendered::Rendered;
     use crate::plan::run::{InstanceId, Run};

@@ -17,7 +17,8 @@ use super::trigger::{self, TriggerError};
 use crate::api::kudo::Parameter;
 use crate::api::meta::plan::{CLEANUP, DEPLOY};
 use crate::api::rule::Rule;
-use crate::api::stamp::{Applied, Values, VersionRef};
+use crate::api::stamp::{Applied, VersionRef};
+use crate::api::values::Values;
 
 /// What a parameter was before.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,7 +122,7 @@ impl<'a> Delta<'a> {
         }
         let definition = |key: &str| package.and_then(|p| p.parameter(key));
         for (key, was) in &self.changed {
-            let value = new.parameters.get(*key).map(AsRef::as_ref).unwrap_or_default();
+            let value = new.parameters.get(key).map(AsRef::as_ref).unwrap_or_default();
             fields.push(Field::parameter(
                 key,
                 FieldReason::Forbidden,
@@ -254,7 +255,7 @@ fn immutable(
     };
     if let Some((key, was)) = delta.changed.iter().find(|(key, _)| frozen(key)) {
         let parameter = packages.new.parameter(key);
-        let value = new.parameters.get(*key).map(AsRef::as_ref).unwrap_or_default();
+        let value = new.parameters.get(key).map(AsRef::as_ref).unwrap_or_default();
         let (before, after) = (was.display(parameter), params::display(parameter, value));
         return object(
             format!("parameter '{key}' is immutable but was changed from '{before}' to '{after}'"),

@@ -9,7 +9,7 @@ use super::number::{parse_bool, parse_float, parse_int};
 use super::objection::{Field, FieldReason};
 use super::package::Package;
 use crate::api::kudo::Parameter;
-use crate::api::stamp::Values;
+use crate::api::values::Values;
 use crate::template::yaml;
 
 /// What stands for a value that is not shown.
@@ -124,7 +124,7 @@ pub fn immutable_defaults<'p>(
         .parameters()
         .filter(|p| p.immutable == Some(true))
         .filter_map(|p| Some((p.name.as_deref()?, p.default.as_deref()?)))
-        .filter(|(name, _)| !values.contains_key(*name))
+        .filter(|(name, _)| !values.contains_key(name))
 }
 
 #[cfg(test)]

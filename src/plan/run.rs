@@ -1,6 +1,6 @@
 //! The run that the engine is asked about: which plan of which package, for whom, with what.
 
-use crate::api::stamp::Values;
+use crate::api::values::Values;
 use crate::plan::package::Package;
 use crate::plan::rendered::Rendered;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use crate::api::kudo::Parameter;
-use crate::api::stamp::Values;
+use crate::api::values::Values;
 use crate::plan::package::Package;
 use crate::template::{self, yaml};
 

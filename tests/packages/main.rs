@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use interlock::api::kudo::ExecutionStatus;
 use interlock::api::object::{Gvk, NamespacedName};
-use interlock::api::stamp::Values;
+use interlock::api::values::Values;
 use interlock::effect::ChildWrite;
 use interlock::plan::advance::advance;
 use interlock::plan::check;

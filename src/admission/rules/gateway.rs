@@ -4,9 +4,10 @@
 
 use crate::admission::Context;
 use crate::admission::door::Door;
+use crate::admission::refusal::{Field, FieldReason, Refusal};
 use crate::admission::request::{Operation, Request};
 use crate::admission::review::Object;
-use crate::admission::verdict::{Field, FieldReason, Refusal, Verdict};
+use crate::admission::verdict::Verdict;
 use crate::api::interlock::Action;
 use crate::api::object::NamespacedName;
 use crate::api::rule::{Group, Rule};

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 
 use crate::admission::Context;
 use crate::admission::door::{Door, Freeze};
+use crate::admission::refusal::{Field, FieldReason, Refusal};
 use crate::admission::request::{Change, Operation, Request};
 use crate::admission::review::Object;
-use crate::admission::verdict::{Field, FieldReason, Refusal, Verdict};
+use crate::admission::verdict::Verdict;
 use crate::admission::view::Users;
 use crate::api::interlock::{Action, Actions};
 use crate::api::kudo::OperatorVersionSpec;

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::admission::refusal::{Field, FieldReason, Refusal};
 use crate::admission::request::Change;
-use crate::admission::verdict::{Field, FieldReason, Refusal, Verdict};
+use crate::admission::verdict::Verdict;
 use crate::api::json::Raw;
 use crate::api::meta::condition;
 use crate::api::rule::Rule;

@@ -7,7 +7,7 @@ use super::{
     World, basis_of, condition, ended, hash_of, idle, manifest, ours, review, running, scheduled, stamp_of,
 };
 use crate::admission::Door;
-use crate::admission::stamp::{ANNOTATIONS_LIMIT, OBJECT_LIMIT, SPEC_LIMIT};
+use crate::admission::room::{ANNOTATIONS_LIMIT, OBJECT_LIMIT, SPEC_LIMIT};
 use crate::api::meta;
 use crate::plan::basis::Owed;
 

@@ -163,7 +163,7 @@ pub fn missing_defaults<'p>(
         .parameters()
         .filter(|p| p.immutable == Some(true))
         .filter_map(|p| Some((p.name.as_deref()?, p.default.as_deref()?)))
-        .filter(|(name, _)| !spec.parameters.contains_key(*name))
+        .filter(|(name, _)| !spec.parameters.contains_key(name))
         .collect();
     missing.into_iter()
 }

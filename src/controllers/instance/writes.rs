@@ -8,8 +8,9 @@ use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOp
 use serde_json::{Map, Value, json};
 
 use super::subject::{Subject, missing_defaults};
-use crate::admission::facts::Head;
-use crate::admission::stamp::{self, Making, Room};
+use crate::admission::room::{self, Room};
+use crate::admission::stamp::{self, Making};
+use crate::admission::status::Head;
 use crate::api::condition::{self, Time, Wanted};
 use crate::api::kudo::PlanStatus;
 use crate::api::meta;
@@ -76,7 +77,7 @@ fn alike(before: &[condition::Condition], after: &[condition::Condition]) -> boo
 pub fn stamp(subject: &Subject, spec: &Applied<'static>) -> Option<String> {
     let hash = spec.hash();
     let basis = subject.basis.as_ref();
-    let head = basis.map(|b| Head { hash: b.hash.as_str().to_owned(), owes: !b.owed.is_empty() });
+    let head = basis.map(|b| Head { hash: b.hash.as_str().into(), owes: !b.owed.is_empty() });
     let previous = match subject.stamp.clone() {
         Some(old) if old.hash == hash => old.previous,
         old => stamp::previous(old, head.as_ref(), &hash),
@@ -106,14 +107,14 @@ fn annotations(
 ) -> BTreeMap<&'static str, Option<String>> {
     let others = room(&subject.object).annotations;
     let found = |key| annotation(&subject.object, key);
-    let stamp = stamp.filter(|text| stamp::holds(others, Some(text), 0));
+    let stamp = stamp.filter(|text| room::holds(others, Some(text), 0));
     let kept = stamp.as_deref().or(found(meta::LAST_APPLIED_SPEC));
     let size = |text: &str| meta::HISTORY.len() + text.len();
     let ends = ended.is_some();
     let history = ended
         .map(|run| history::with(subject.history(), run))
-        .filter(|text| others + kept.map_or(0, str::len) + size(text) <= stamp::ANNOTATIONS_LIMIT);
-    let gone = found(meta::HISTORY).is_some_and(|text| ends || !stamp::holds(others, kept, size(text)));
+        .filter(|text| others + kept.map_or(0, str::len) + size(text) <= room::ANNOTATIONS_LIMIT);
+    let gone = found(meta::HISTORY).is_some_and(|text| ends || !room::holds(others, kept, size(text)));
     let mut written = BTreeMap::new();
     if history.is_some() || gone {
         written.insert(meta::HISTORY, history);
@@ -201,7 +202,7 @@ fn whole_spec(subject: &Subject, wanted: &Applied<'static>) -> Map<String, Value
         let namespace = if own { Value::Null } else { json!(version.namespace) };
         spec.insert("operatorVersion".to_owned(), json!({"name": version.name, "namespace": namespace}));
     }
-    let gone = subject.spec.parameters.keys().filter(|key| !wanted.parameters.contains_key(*key));
+    let gone = subject.spec.parameters.keys().filter(|key| !wanted.parameters.contains_key(key));
     let mut parameters: Map<String, Value> = gone.map(|key| (key.to_string(), Value::Null)).collect();
     parameters.extend(wanted.parameters.iter().map(|(key, value)| (key.to_string(), json!(value))));
     if !parameters.is_empty() {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::api::kudo::OperatorVersionSpec;
 use crate::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
-use crate::api::stamp::Values;
+use crate::api::values::Values;
 use crate::effect::{ApiFailure, ChildWrite};
 use crate::plan::advance::advance;
 use crate::plan::observe::{Need, Observed, PlanState, Seen, Served, Step};

@@ -1,6 +1,6 @@
 //! What a write of an Instance asks of `planExecution`.
 
-use crate::admission::facts::{Execution, Spec};
+use crate::admission::spec::{Execution, Spec};
 use crate::plan::uid::{Subject, is_version_5, plan_uid};
 
 const NEVER_RUN: &str = "NEVER_RUN";

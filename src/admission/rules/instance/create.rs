@@ -4,10 +4,12 @@ use std::borrow::Cow;
 
 use super::desired::{Desired, Execution, Stamp};
 use super::{Ask, Stop, refusals};
-use crate::admission::facts::Spec;
+use crate::admission::refusal::{Field, FieldReason};
 use crate::admission::review::Object;
-use crate::admission::stamp::{self, Draft, Room};
-use crate::admission::verdict::{Field, FieldReason, Verdict};
+use crate::admission::room::Room;
+use crate::admission::spec::Spec;
+use crate::admission::stamp::{self, Draft};
+use crate::admission::verdict::Verdict;
 use crate::api::meta::plan::{CLEANUP, DEPLOY};
 use crate::api::rule::Rule;
 use crate::plan::objection::{Objection, Prelude};
@@ -19,7 +21,7 @@ impl<'a> Ask<'a> {
     /// Decides on a CREATE.
     pub(super) fn create(&self, object: &Object<'a>) -> Result<Verdict, Stop> {
         let instance = self.instance(object);
-        let given = self.spec(object)?;
+        let given = self.spec(object, None)?;
         let version = given.version();
         if !version.name.is_empty() && version.namespace != self.request.namespace {
             return Err(refusals::version_namespace(&instance, &version, self.request.namespace).into());

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 use super::{Ask, Stop, refusals};
-use crate::admission::facts::Spec;
 use crate::admission::patch::Operations;
 use crate::admission::review::{Annotations, Object};
-use crate::admission::stamp;
+use crate::admission::spec::Spec;
 use crate::admission::verdict::{Outcome, Verdict};
+use crate::admission::{room, stamp};
 use crate::api::meta;
 use crate::api::rule::Rule;
 
@@ -144,8 +144,7 @@ impl Desired<'_> {
                 (text, same, patched)
             }
         };
-        if annotations.history > 0
-            && !stamp::holds(annotations.others, wanted.as_deref(), annotations.history)
+        if annotations.history > 0 && !room::holds(annotations.others, wanted.as_deref(), annotations.history)
         {
             operations.drop_history();
         }

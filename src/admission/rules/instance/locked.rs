@@ -4,7 +4,7 @@ use super::asked::Asked;
 use super::update::{Effect, Update};
 use super::{Stop, refusals};
 use crate::admission::door::Freeze;
-use crate::admission::verdict::Refusal;
+use crate::admission::refusal::Refusal;
 use crate::api::meta::plan::CLEANUP;
 use crate::api::rule::Rule;
 use crate::plan::bench::Bench;

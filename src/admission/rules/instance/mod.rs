@@ -13,11 +13,12 @@ mod verbs;
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use super::super::refusal::Refusal;
 use super::super::request::{Change, Operation, Request};
-use super::super::verdict::{Outcome, Refusal, Verdict};
+use super::super::verdict::{Outcome, Verdict};
 use super::super::{Context, Patience};
-use crate::admission::facts::Spec;
 use crate::admission::review::Object;
+use crate::admission::spec::Spec;
 use crate::api::interlock::Action;
 use crate::api::object::NamespacedName;
 use crate::plan::bench::Bench;
@@ -116,9 +117,9 @@ impl<'a> Ask<'a> {
         }
     }
 
-    /// The spec of an object.
-    fn spec(&self, object: &Object<'a>) -> Result<Spec<'a>, Stop> {
-        Spec::read(object, self.request.namespace)
+    /// The spec of an object, which is likely much like another.
+    fn spec(&self, object: &Object<'a>, like: Option<&Spec<'a>>) -> Result<Spec<'a>, Stop> {
+        Spec::read_like(object, self.request.namespace, like)
             .map_err(|error| refusals::unreadable("spec", &error).into())
     }
 

@@ -1,7 +1,7 @@
 //! Refusals of Instances, for people: what, why now, what next.
 
-use crate::admission::facts::Status;
-use crate::admission::verdict::{Field, FieldReason, Refusal};
+use crate::admission::refusal::{Field, FieldReason, Refusal};
+use crate::admission::status::Status;
 use crate::api::json::JsonError;
 use crate::api::kudo::{ExecutionStatus, PlanStatus};
 use crate::api::object::NamespacedName;

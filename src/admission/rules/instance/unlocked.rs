@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::asked::Asked;
 use super::update::{Effect, Update};
 use super::{Stop, refusals};
-use crate::admission::facts::{Head, Spec};
-use crate::admission::verdict::{Field, FieldReason, Refusal};
+use crate::admission::refusal::{Field, FieldReason, Refusal};
+use crate::admission::spec::Spec;
+use crate::admission::status::Head;
 use crate::api::meta::plan::CLEANUP;
 use crate::api::rule::Rule;
 use crate::api::stamp::Applied;
@@ -26,8 +27,8 @@ impl<'a> Update<'a, '_> {
     }
 
     /// The basis, where the old spec is not what it says was carried out.
-    fn drifted(&self) -> Option<Head> {
-        self.status.basis_head().filter(|head| head.hash != self.old.hash().as_str())
+    fn drifted(&self) -> Result<Option<&Head<'a>>, Stop> {
+        Ok(self.basis()?.filter(|head| head.hash != self.old.hash().as_str()))
     }
 
     /// Whether a plan of the OperatorVersion exists.
@@ -61,7 +62,7 @@ impl<'a> Update<'a, '_> {
             return Err(self.object(judge::cleanup(field())));
         }
         judge::valid(&package, &self.new.applied.parameters, &self.ask.bench).map_err(|o| self.object(o))?;
-        if self.drifted().is_none() {
+        if self.drifted()?.is_none() {
             return Ok(Effect::run(plan));
         }
         if self.envelope().is_none() {
@@ -110,8 +111,8 @@ impl<'a> Update<'a, '_> {
         let bench = &self.ask.bench;
         let (new, old) = self.packages()?;
         let packages = Packages { new: &new, old: old.as_deref() };
-        if let Some(basis) = self.drifted() {
-            return self.edit_drifted(&basis, packages);
+        if let Some(basis) = self.drifted()? {
+            return self.edit_drifted(basis, packages);
         }
         let delta = Delta::between(&self.old.applied, &self.new.applied);
         if delta.upgrade && !self.goes_back() {
@@ -151,7 +152,7 @@ impl<'a> Update<'a, '_> {
 
     /// The old spec holds an edit that admission never saw: the change is judged against the
     /// basis, and left to the reconciler, which would else carry the unseen edit out with it.
-    fn edit_drifted(&self, head: &Head, packages: Packages<'_>) -> Result<Effect<'a>, Stop> {
+    fn edit_drifted(&self, head: &Head<'_>, packages: Packages<'_>) -> Result<Effect<'a>, Stop> {
         let mended = head.hash == self.new.hash().as_str();
         let own = Delta::between(&self.old.applied, &self.new.applied);
         if mended {
@@ -159,7 +160,8 @@ impl<'a> Update<'a, '_> {
         }
         let bench = &self.ask.bench;
         judge::triggered(&own, packages, bench).map_err(|o| self.object(o))?;
-        let Some(basis) = self.status.basis() else { return Ok(Effect::nothing()) };
+        let basis = self.status.basis().map_err(|error| refusals::unreadable("status", &error))?;
+        let Some(basis) = basis else { return Ok(Effect::nothing()) };
         let envelope = self.envelope();
         let stamp = envelope.as_ref().and_then(|e| e.kept.inline());
         judge::unseen(&basis, stamp, &self.new.applied, packages, bench).map_err(|objection| {

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use super::asked::{Asked, asked};
 use super::desired::{Desired, Execution, Stamp, has_finalizer};
 use super::{Ask, Stop, refusals};
-use crate::admission::facts::{Spec, Status};
+use crate::admission::refusal::{Field, FieldReason, Refusal};
 use crate::admission::request::Change;
-use crate::admission::stamp::{self, Draft, Room};
-use crate::admission::verdict::{Field, FieldReason, Refusal, Verdict};
+use crate::admission::room::Room;
+use crate::admission::spec::Spec;
+use crate::admission::stamp::{self, Draft};
+use crate::admission::status::{Head, Status};
+use crate::admission::verdict::Verdict;
 use crate::admission::{Patience, VerdictKind};
 use crate::api::rule::Rule;
 use crate::api::stamp::{Beginning, Envelope};
@@ -65,8 +68,9 @@ impl<'a> Ask<'a> {
             return self.metadata_only(change);
         }
         let status = Status::read(old).map_err(|error| refusals::unreadable("status", &error))?;
-        let (new, before) = (self.spec(object)?, self.spec(old)?);
-        let changed = new.applied != before.applied;
+        let new = self.spec(object, None)?;
+        let before = self.spec(old, Some(&new))?;
+        let changed = !new.same(&before);
         let instance = self.instance(old);
         Update { ask: self, change, instance, new, old: before, status, changed }.decide()
     }
@@ -141,7 +145,7 @@ impl<'a> Update<'a, '_> {
                 status: before.status.as_ref().into(),
             }),
         };
-        let stamp = self.stamp(&effect, spec);
+        let stamp = self.stamp(&effect, spec)?;
         let restored = lock.is_some() && has_finalizer(self.change.old);
         let lost = restored && !has_finalizer(self.change.object);
         let desired = Desired {
@@ -175,7 +179,7 @@ impl<'a> Update<'a, '_> {
     }
 
     /// The stamp as it must be.
-    fn stamp(&self, effect: &Effect<'_>, spec: &Spec<'_>) -> Stamp<'_> {
+    fn stamp(&self, effect: &Effect<'_>, spec: &Spec<'_>) -> Result<Stamp<'_>, Stop> {
         let metadata = &self.change.old.metadata;
         let annotations = &metadata.annotations;
         let json = annotations.stamp_json();
@@ -188,11 +192,11 @@ impl<'a> Update<'a, '_> {
             }
         };
         if !effect.stamped || stamped() {
-            return Stamp::Kept(annotations);
+            return Ok(Stamp::Kept(annotations));
         }
         // What runs no plan leaves what was carried out in full as it was.
-        let basis = effect.plan.is_some().then(|| self.status.basis_head()).flatten();
-        let previous = stamp::replaced(annotations, &self.old, basis.as_ref(), hash);
+        let basis = if effect.plan.is_some() { self.basis()? } else { None };
+        let previous = stamp::replaced(annotations, &self.old, basis, hash);
         let uid = metadata.uid.as_deref();
         let text = stamp::write(
             &Draft { hash, spec: spec.canonical(), previous, uid },
@@ -201,7 +205,12 @@ impl<'a> Update<'a, '_> {
                 object: self.ask.request.size,
             },
         );
-        Stamp::Made { text, before: json }
+        Ok(Stamp::Made { text, before: json })
+    }
+
+    /// What the status says was carried out.
+    pub(super) fn basis(&self) -> Result<Option<&Head<'a>>, Stop> {
+        self.status.basis_head().map_err(|error| refusals::unreadable("status", &error).into())
     }
 
     /// What the old object says was carried out.

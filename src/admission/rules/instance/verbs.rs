@@ -5,11 +5,13 @@
 use std::borrow::Cow;
 
 use super::{Ask, Stop};
-use crate::admission::facts::{Spec, Status};
 use crate::admission::patch::Operations;
+use crate::admission::refusal::{Field, FieldReason, Refusal};
 use crate::admission::request::{Change, Operation};
 use crate::admission::review::{Annotations, Object};
-use crate::admission::verdict::{Field, FieldReason, Outcome, Refusal, Verdict};
+use crate::admission::spec::Spec;
+use crate::admission::status::Status;
+use crate::admission::verdict::{Outcome, Verdict};
 use crate::api::json::Raw;
 use crate::api::meta;
 use crate::api::rule::Rule;
@@ -122,7 +124,8 @@ impl<'a> Ask<'a> {
         };
         let request: Request = text.parse().map_err(|error| malformed(&error))?;
         verb::check_reason(reason).map_err(|error| malformed(&error))?;
-        let (spec, before) = (self.spec(change.object)?, self.spec(change.old)?);
+        let spec = self.spec(change.object, None)?;
+        let before = self.spec(change.old, Some(&spec))?;
         let alone = spec.applied == before.applied
             && (!spec.execution.said || spec.execution.same(&before.execution));
         if !alone {

@@ -1,0 +1,199 @@
+//! The parameters of a spec, as values and as the text that they came in.
+//!
+//! An object and what it was share nearly all of them, and the API server sends them in
+//! canonical form: so most are not read a second time, and not written anew to be hashed.
+
+use std::borrow::Cow;
+
+use crate::api::json::{JsonError, Scanner, json_string};
+use crate::api::values::Values;
+
+/// How parameters stand in the text.
+#[derive(Clone, Debug, Default)]
+pub struct Written<'a> {
+    /// The text of each, name and value, in the order of the values; none where they came in
+    /// another order.
+    members: Vec<&'a str>,
+    /// The text of all, where it is canonical JSON.
+    canonical: Option<&'a str>,
+}
+
+impl<'a> Written<'a> {
+    /// The canonical JSON of the parameters, where that is how they came.
+    pub fn canonical(&self) -> Option<&'a str> {
+        self.canonical
+    }
+}
+
+/// Parameters that were read before.
+#[derive(Clone, Copy, Debug)]
+pub struct Like<'k, 'a> {
+    /// Their values.
+    pub values: &'k Values<'a>,
+    /// Their text.
+    pub written: &'k Written<'a>,
+}
+
+/// Reads an object of strings, or null, that is likely much like another.
+pub fn read<'a>(
+    s: &mut Scanner<'a>,
+    like: Option<Like<'_, 'a>>,
+) -> Result<(Values<'a>, Written<'a>), JsonError> {
+    if s.null()? {
+        return Ok(Default::default());
+    }
+    let mut known = Known { like, next: 0 };
+    let count = like.map_or(16, |like| like.written.members.len() + 1);
+    let mut values = Values::with_capacity(count);
+    let mut members = Vec::with_capacity(count);
+    let (mut canonical, mut in_order, mut length) = (true, true, 2);
+    let from = s.here();
+    s.whole_members(|s| {
+        let member = match known.take(s) {
+            Some(member) => member,
+            None => known.read(s)?,
+        };
+        canonical &= member.canonical;
+        in_order &= values.last().is_none_or(|(last, _)| *last < member.name);
+        length += member.text.len() + usize::from(!members.is_empty());
+        members.push(member.text);
+        values.insert(member.name, member.value);
+        Ok(())
+    })?;
+    let text = s.since(from).get();
+    if !in_order {
+        members.clear();
+    }
+    // Nothing but the members, a comma between two, and the braces: no white space.
+    let canonical = (canonical && in_order && length == text.len()).then_some(text);
+    Ok((values, Written { members, canonical }))
+}
+
+/// One parameter and its text.
+struct Member<'a> {
+    name: Cow<'a, str>,
+    value: Cow<'a, str>,
+    text: &'a str,
+    /// Whether the text is canonical.
+    canonical: bool,
+}
+
+impl<'a> Member<'a> {
+    fn read(s: &mut Scanner<'a>) -> Result<Self, JsonError> {
+        let from = s.here();
+        let (name, value) = (s.name()?.0, s.text()?.0);
+        let text = s.since(from).get();
+        let canonical = match (&name, &value) {
+            // Without an escape: five marks, and no white space.
+            (Cow::Borrowed(name), Cow::Borrowed(value)) => text.len() == name.len() + value.len() + 5,
+            _ => {
+                let mut own = String::with_capacity(text.len());
+                json_string(&mut own, &name);
+                own.push(':');
+                json_string(&mut own, &value);
+                own == text
+            }
+        };
+        Ok(Self { name, value, text, canonical })
+    }
+}
+
+/// Parameters that were read before, one of which is likely next.
+struct Known<'k, 'a> {
+    like: Option<Like<'k, 'a>>,
+    next: usize,
+}
+
+impl<'a> Known<'_, 'a> {
+    /// Takes the likely one, if it is next.
+    fn take(&mut self, s: &mut Scanner<'a>) -> Option<Member<'a>> {
+        let like = self.like?;
+        let text = *like.written.members.get(self.next)?;
+        let (name, value) = like.values.nth(self.next)?;
+        if !s.exactly(text) {
+            return None;
+        }
+        self.next += 1;
+        let canonical = like.written.canonical.is_some();
+        Some(Member { name: name.clone(), value: value.clone(), text, canonical })
+    }
+
+    /// Reads another one, and finds out what is likely to follow it.
+    fn read(&mut self, s: &mut Scanner<'a>) -> Result<Member<'a>, JsonError> {
+        let member = Member::read(s)?;
+        let passed = |next: usize| {
+            self.like.and_then(|like| like.values.nth(next)).is_some_and(|(name, _)| *name <= member.name)
+        };
+        while passed(self.next) {
+            self.next += 1;
+        }
+        Ok(member)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    use super::*;
+    use crate::api::stamp::{Applied, VersionRef};
+
+    fn alone(text: &str) -> (Values<'_>, Written<'_>) {
+        read(&mut Scanner::new(text), None).unwrap()
+    }
+
+    #[rstest]
+    #[case::sorted(r#"{"A":"1","B":"x"}"#, true)]
+    #[case::none("{}", true)]
+    #[case::escapes(r#"{"A":"\"\n\\","B":"\u0001"}"#, true)]
+    #[case::go_escapes(r#"{"A":"\u003c"}"#, false)]
+    #[case::a_slash(r#"{"A":"\/"}"#, false)]
+    #[case::upper_case(r#"{"A":"\u001F"}"#, false)]
+    #[case::in_another_order(r#"{"B":"1","A":"x"}"#, false)]
+    #[case::twice(r#"{"A":"1","A":"1"}"#, false)]
+    #[case::space_between(r#"{"A":"1", "B":"x"}"#, false)]
+    #[case::space_inside(r#"{"A": "1","B":"x"}"#, false)]
+    #[case::space_at_the_end(r#"{"A":"1","B":"x" }"#, false)]
+    #[case::null("null", false)]
+    fn what_is_canonical_as_it_came(#[case] text: &str, #[case] canonical: bool) {
+        let (parameters, found) = alone(text);
+        assert_eq!(found.canonical(), canonical.then_some(text));
+        if canonical {
+            let version = VersionRef { name: "v".into(), namespace: "n".into() };
+            let written = version.canonical_with(text);
+            assert_eq!(written, Applied { operator_version: version, parameters }.canonical());
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// It makes no difference what else was read before.
+        #[test]
+        fn what_was_read_before_changes_nothing(
+            text in members(), before in members(), common in members(),
+        ) {
+            let join = |a: &str, b: &str| format!("{{{}}}", [a, b].into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join(","));
+            let (text, before) = (join(&common, &text), join(&common, &before));
+            let before = alone(&before);
+            let like = Like { values: &before.0, written: &before.1 };
+            let (values, found) = read(&mut Scanner::new(&text), Some(like)).unwrap();
+            let (expected, own) = alone(&text);
+            prop_assert_eq!(&values, &expected);
+            // Never canonical where it is not; that it is may go unnoticed.
+            prop_assert!(found.canonical().is_none() || found.canonical() == own.canonical());
+            prop_assert_eq!(found.members, own.members);
+            let map: BTreeMap<String, String> = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(serde_json::to_string(&map).unwrap(), serde_json::to_string(&values).unwrap());
+        }
+    }
+
+    /// Members of an object, some of them with escapes and spaces.
+    fn members() -> impl Strategy<Value = String> {
+        prop::collection::vec("\"[a-c]{0,2}\":( )?\"([x-z]|\\\\n|\\\\u0041){0,2}\"", 0..5)
+            .prop_map(|all| all.join(","))
+    }
+}

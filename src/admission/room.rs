@@ -1,0 +1,48 @@
+//! How much room an object leaves for a stamp.
+//!
+//! A stamp is inline only where it cannot make a legal write fail: all annotations of an object
+//! together are limited to 256 KiB, and client-side apply keeps a copy of the object there; etcd
+//! takes 1.5 MiB for the whole write, and what fits only without managedFields silently loses
+//! them.
+
+use crate::api::meta;
+
+/// Largest spec that is kept inline, as JSON.
+pub const SPEC_LIMIT: usize = 32 * 1024;
+/// All annotations together, when a spec is inline.
+pub const ANNOTATIONS_LIMIT: usize = 192 * 1024;
+/// The whole object, when a spec is inline.
+pub const OBJECT_LIMIT: usize = 1024 * 1024;
+/// All annotations together: `TotalAnnotationSizeLimitB` of the API server.
+pub const ANNOTATIONS_MAX: usize = 256 * 1024;
+/// The whole object, where even a bare hash is left off, as etcd would refuse it.
+pub const OBJECT_MAX: usize = 1536 * 1024 - 4 * 1024;
+
+/// How much room an object leaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Bytes of all annotations that are not ours; the history of runs gives way to them.
+    pub annotations: usize,
+    /// Bytes of the object as JSON, with the stamp that it has.
+    pub object: usize,
+}
+
+impl Room {
+    /// Whether a stamp fits, with all annotations and the whole object at most so large.
+    pub fn fits(&self, text: &str, annotations: usize, object: usize) -> bool {
+        if self.annotations + meta::LAST_APPLIED_SPEC.len() + text.len() > annotations {
+            return false;
+        }
+        if self.object.saturating_add(2 * text.len()) <= object {
+            return true;
+        }
+        let escapes: usize = text.bytes().map(|b| usize::from(b == b'"') + usize::from(b == b'\\')).sum();
+        self.object + text.len() + escapes <= object
+    }
+}
+
+/// Whether all annotations together fit: those of others, the stamp, and the history with its key.
+pub fn holds(others: usize, stamp: Option<&str>, history: usize) -> bool {
+    let stamp = stamp.map_or(0, |text| meta::LAST_APPLIED_SPEC.len() + text.len());
+    others + stamp + history <= ANNOTATIONS_MAX
+}

@@ -1,0 +1,187 @@
+//! The spec of an Instance, borrowed from the review.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+
+use super::parameters::{self, Like, Written};
+use super::review::Object;
+use crate::api::json::{JsonError, Scanner, Seen};
+use crate::api::object::NamespacedName;
+use crate::api::stamp::{Applied, SpecHash, VersionRef};
+
+/// `spec.planExecution` as a write has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Execution<'a> {
+    /// Whether anything is said at all: absent, null and `{}` say nothing.
+    pub said: bool,
+    /// Plan, empty when there is none.
+    pub plan: Cow<'a, str>,
+    /// Id, empty when there is none.
+    pub uid: Cow<'a, str>,
+    /// Status, empty when there is none.
+    pub status: Cow<'a, str>,
+}
+
+impl<'a> Execution<'a> {
+    fn read(s: &mut Scanner<'a>) -> Result<Self, JsonError> {
+        let mut execution = Self::default();
+        let mut seen = Seen::default();
+        let mut said = false;
+        s.optional_members(|name, s| {
+            let (number, place) = match name.as_str() {
+                "planName" => (0, &mut execution.plan),
+                "uid" => (1, &mut execution.uid),
+                "status" => (2, &mut execution.status),
+                _ => return s.value().map(drop),
+            };
+            seen.once(number, s)?;
+            if let Some(text) = s.optional_text()? {
+                said = true;
+                *place = text.0;
+            }
+            Ok(())
+        })?;
+        Ok(Self { said, ..execution })
+    }
+}
+
+impl Execution<'_> {
+    /// Whether both name the same execution in the same status.
+    pub fn same(&self, other: &Execution<'_>) -> bool {
+        self.plan == other.plan && self.uid == other.uid && self.status == other.status
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.same(&Execution::default())
+    }
+}
+
+/// The spec of an Instance.
+#[derive(Clone, Debug, Default)]
+pub struct Spec<'a> {
+    /// What is carried out.
+    pub applied: Applied<'a>,
+    /// The text of its parameters, as long as they are as they came.
+    written: Written<'a>,
+    /// Canonical JSON of `applied` and its hash, once they were asked for.
+    canonical: OnceCell<(String, SpecHash)>,
+    /// What runs it.
+    pub execution: Execution<'a>,
+    /// Whether `spec` has a `parameters` map.
+    pub has_parameters: bool,
+}
+
+impl<'a> Spec<'a> {
+    /// Reads the spec of an object in a namespace.
+    pub fn read(object: &Object<'a>, namespace: &'a str) -> Result<Self, JsonError> {
+        Self::read_like(object, namespace, None)
+    }
+
+    /// The same where it is likely much like another.
+    pub fn read_like(
+        object: &Object<'a>,
+        namespace: &'a str,
+        like: Option<&Self>,
+    ) -> Result<Self, JsonError> {
+        let mut spec = Self::default();
+        let Some(raw) = object.spec else { return Ok(spec) };
+        let like = like.map(|like| Like { values: &like.applied.parameters, written: &like.written });
+        let mut seen = Seen::default();
+        raw.members(|name, s| match name.as_str() {
+            "operatorVersion" => {
+                seen.once(0, s)?;
+                spec.applied.operator_version = read_reference(s)?;
+                Ok(())
+            }
+            "parameters" => {
+                seen.once(1, s)?;
+                (spec.applied.parameters, spec.written) = parameters::read(s, like)?;
+                Ok(())
+            }
+            "planExecution" => {
+                seen.once(2, s)?;
+                spec.execution = Execution::read(s)?;
+                Ok(())
+            }
+            _ => s.value().map(drop),
+        })?;
+        let version = &mut spec.applied.operator_version;
+        if version.namespace.is_empty() {
+            version.namespace = Cow::Borrowed(namespace);
+        }
+        spec.has_parameters = !spec.applied.parameters.is_empty();
+        Ok(spec)
+    }
+
+    /// Whether the same is carried out.
+    pub fn same(&self, other: &Spec<'_>) -> bool {
+        let parameters = match (self.written.canonical(), other.written.canonical()) {
+            (Some(own), Some(other)) => own == other,
+            _ => self.applied.parameters == other.applied.parameters,
+        };
+        parameters && self.applied.operator_version == other.applied.operator_version
+    }
+
+    /// Hash of what is carried out.
+    pub fn hash(&self) -> &SpecHash {
+        &self.both().1
+    }
+
+    /// Canonical JSON of what is carried out.
+    pub fn canonical(&self) -> &str {
+        &self.both().0
+    }
+
+    fn both(&self) -> &(String, SpecHash) {
+        self.canonical.get_or_init(|| {
+            let text = match self.written.canonical() {
+                Some(parameters) => self.applied.operator_version.canonical_with(parameters),
+                None => self.applied.canonical(),
+            };
+            let hash = SpecHash::of(&text);
+            (text, hash)
+        })
+    }
+
+    /// The OperatorVersion.
+    pub fn version(&self) -> NamespacedName {
+        let version = &self.applied.operator_version;
+        NamespacedName::new(version.namespace.as_ref(), version.name.as_ref())
+    }
+
+    /// Gives a parameter a value.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.applied.parameters.insert(Cow::Owned(name.to_owned()), Cow::Owned(value.to_owned()));
+        self.changed();
+    }
+
+    /// Takes a parameter out.
+    pub fn remove(&mut self, name: &str) {
+        self.applied.parameters.remove(name);
+        self.changed();
+    }
+
+    fn changed(&mut self) {
+        self.written = Written::default();
+        self.canonical.take();
+    }
+}
+
+fn read_reference<'a>(s: &mut Scanner<'a>) -> Result<VersionRef<'a>, JsonError> {
+    let mut reference = VersionRef::default();
+    let mut seen = Seen::default();
+    s.optional_members(|name, s| {
+        let (number, place) = match name.as_str() {
+            "name" => (0, &mut reference.name),
+            "namespace" => (1, &mut reference.namespace),
+            _ => return s.value().map(drop),
+        };
+        seen.once(number, s)?;
+        if let Some(text) = s.optional_text()? {
+            *place = text.0;
+        }
+        Ok(())
+    })?;
+    Ok(reference)
+}

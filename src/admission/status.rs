@@ -1,0 +1,206 @@
+//! The status of an Instance, borrowed from the review.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::review::Object;
+use super::spec::Execution;
+use crate::api::json::{JsonError, Raw, Scanner, Seen};
+use crate::api::kudo::{ExecutionStatus, PlanStatus};
+use crate::api::meta;
+use crate::api::text::Text;
+use crate::plan::basis::Basis;
+use crate::plan::lock::{self, Entry, Lock};
+
+/// The status of an Instance, as far as rules read it.
+#[derive(Debug, Default)]
+pub struct Status<'a> {
+    entries: Vec<Recorded<'a>>,
+    conditions: Option<Raw<'a>>,
+    /// The message that holds the basis, once it was asked for: it is long, and a refusal of a
+    /// frozen change never asks.
+    message: OnceCell<Result<Option<Raw<'a>>, JsonError>>,
+    head: OnceCell<Option<Head<'a>>>,
+}
+
+/// An entry of `planStatus`.
+#[derive(Debug)]
+struct Recorded<'a> {
+    plan: Text<'a>,
+    uid: Text<'a>,
+    status: ExecutionStatus,
+    raw: Raw<'a>,
+}
+
+#[derive(Deserialize)]
+struct BasisHead<'a> {
+    #[serde(borrow)]
+    hash: Text<'a>,
+    #[serde(default)]
+    owed: BTreeMap<String, serde::de::IgnoredAny>,
+}
+
+/// What of the basis every decision needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head<'a> {
+    /// Hash of what was carried out.
+    pub hash: Cow<'a, str>,
+    /// Whether plans are owed.
+    pub owes: bool,
+}
+
+impl<'a> Status<'a> {
+    /// Reads the status of an object.
+    pub fn read(object: &Object<'a>) -> Result<Self, JsonError> {
+        let mut status = Self::default();
+        let Some(raw) = object.status else { return Ok(status) };
+        let mut seen = Seen::default();
+        raw.members(|name, s| match name.as_str() {
+            "planStatus" => {
+                seen.once(0, s)?;
+                s.optional_members(|plan, s| {
+                    status.entries.extend(Recorded::read(plan, s)?);
+                    Ok(())
+                })
+                .map(drop)
+            }
+            "conditions" => {
+                seen.once(1, s)?;
+                status.conditions = s.optional_value()?;
+                Ok(())
+            }
+            _ => s.value().map(drop),
+        })?;
+        Ok(status)
+    }
+
+    /// The lock that this status and an execution hold.
+    pub fn lock<'s>(&'s self, execution: &'s Execution<'_>) -> Option<Lock<'s>> {
+        lock::lock(&execution.plan, &execution.uid, self.entries())
+    }
+
+    /// The entries of `planStatus`.
+    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.entries.iter().map(|e| Entry { plan: &e.plan, uid: &e.uid, status: &e.status })
+    }
+
+    /// The message of the condition that holds the basis.
+    fn message(&self) -> Result<Option<Raw<'a>>, JsonError> {
+        let read = || self.conditions.map_or(Ok(None), |raw| read_basis(&mut Scanner::new(raw.get())));
+        self.message.get_or_init(read).clone()
+    }
+
+    /// Hash of the basis and whether plans are owed.
+    pub fn basis_head(&self) -> Result<Option<&Head<'a>>, JsonError> {
+        let message = self.message()?;
+        Ok(self.head.get_or_init(|| message.and_then(head)).as_ref())
+    }
+
+    /// The basis.
+    pub fn basis(&self) -> Result<Option<Basis>, JsonError> {
+        Ok(self.message()?.and_then(|message| Basis::parse(&message.text().ok()?)))
+    }
+
+    /// The record of a plan, for texts.
+    pub fn record(&self, plan: &str) -> Option<PlanStatus> {
+        let entry = self.entries.iter().find(|e| e.plan.as_str() == plan)?;
+        serde_json::from_str(entry.raw.get()).ok()
+    }
+}
+
+impl<'a> Recorded<'a> {
+    fn read(plan: Text<'a>, s: &mut Scanner<'a>) -> Result<Option<Self>, JsonError> {
+        let (mut uid, mut status) = (None, None);
+        let mut seen = Seen::default();
+        let from = s.position();
+        let there = s.optional_members(|name, s| match name.as_str() {
+            "uid" => seen.once(0, s).and_then(|()| s.optional_text()).map(|text| uid = text),
+            "status" => seen.once(1, s).and_then(|()| s.optional_text()).map(|text| status = text),
+            _ => s.value().map(drop),
+        })?;
+        let status = ExecutionStatus::from(status.as_deref().unwrap_or_default());
+        Ok(there.then(|| Self { plan, uid: uid.unwrap_or_default(), status, raw: s.since(from) }))
+    }
+}
+
+/// The message of the condition that holds the basis.
+fn read_basis<'a>(s: &mut Scanner<'a>) -> Result<Option<Raw<'a>>, JsonError> {
+    let mut basis = None;
+    s.elements(|s| {
+        let (mut type_, mut message) = (None, None);
+        s.members(|name, s| match name.as_str() {
+            "type" => s.optional_text().map(|text| type_ = text),
+            "message" => s.optional_value().map(|raw| message = raw),
+            _ => s.value().map(drop),
+        })?;
+        if type_.as_deref() == Some(meta::condition::SPEC_STAMPED) {
+            basis = basis.or(message);
+        }
+        Ok(())
+    })?;
+    Ok(basis)
+}
+
+fn head(message: Raw<'_>) -> Option<Head<'_>> {
+    quick_head(message.get()).or_else(|| {
+        let text = message.text().ok()?;
+        let head: BasisHead<'_> = serde_json::from_str(&text).ok()?;
+        Some(Head { hash: head.hash.as_str().to_owned().into(), owes: !head.owed.is_empty() })
+    })
+}
+
+/// The head of a basis out of the JSON of its text, where that is written as [`Basis::message`]
+/// writes it: the hash first, then `detail`, which ends with the map of its parameters, then
+/// `owed`, which is a map of strings and there only where plans are owed.
+fn quick_head(json: &str) -> Option<Head<'_>> {
+    let rest = json.strip_prefix(r#""{\"hash\":\""#)?;
+    let (hash, rest) = rest.split_once(r#"\",\""#)?;
+    let known = rest.starts_with(r#"detail\":{"#) && !hash.contains('\\');
+    let owes = match rest {
+        _ if rest.ends_with(r#"}}}""#) => false,
+        _ if rest.ends_with(r#"\"}}""#) => true,
+        _ => return None,
+    };
+    known.then_some(Head { hash: Cow::Borrowed(hash), owes })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::api::stamp::{Applied, VersionRef};
+    use crate::plan::basis::Owed;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// The quick way says what the whole parse says, whatever parameters are called.
+        #[test]
+        fn the_head_of_a_basis(
+            names in prop::collection::vec("[a-z\"\\\\{:,]{0,6}|owed|\",\"owed\":\\{", 0..5), owes: bool, bare: bool,
+        ) {
+            let spec = Applied {
+                operator_version: VersionRef { name: "a".into(), namespace: "b".into() },
+                parameters: names.iter().map(|n| (n.clone().into(), n.clone().into())).collect(),
+            };
+            let owed = owes.then(|| ("deploy".to_owned(), Owed::Failed)).into_iter().collect::<BTreeMap<_, _>>();
+            let mut basis = Basis::new(&spec, owed);
+            if bare {
+                basis.detail = None;
+            }
+            let json = serde_json::to_string(&basis.message()).unwrap();
+            if let Some(head) = quick_head(&json) {
+                prop_assert_eq!(head.hash, basis.hash.as_str());
+                prop_assert_eq!(head.owes, owes);
+            } else {
+                prop_assert!(bare);
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! The syntax of JSON: a place in a text, which moves over one token or one value at a time.
+//!
+//! It accepts exactly what serde_json accepts (a property test holds it to that), takes eight
+//! bytes of a string at a time, and does not recurse, so depth costs memory and no stack.
+
+use std::borrow::Cow;
+
+use thiserror::Error;
+
+use super::escape::next_special;
+
+/// Where a text is no JSON, or not of the shape that is read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{what} at byte {at}")]
+pub struct JsonError {
+    /// What is wrong.
+    pub what: Cow<'static, str>,
+    /// Where.
+    pub at: usize,
+}
+
+pub(super) type Scanned<T> = Result<T, JsonError>;
+
+/// A place in a text.
+#[derive(Debug)]
+pub(super) struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// What was taken since a position.
+    pub(super) fn since(&self, position: usize) -> &'a str {
+        self.text.get(position..self.at).unwrap_or_default()
+    }
+
+    pub(super) fn error<T>(&self, what: impl Into<Cow<'static, str>>) -> Scanned<T> {
+        Err(JsonError { what: what.into(), at: self.at })
+    }
+
+    /// Takes a text, if it is next, letter by letter.
+    pub(super) fn exactly(&mut self, text: &str) -> bool {
+        let found = self.text.as_bytes().get(self.at..).is_some_and(|rest| rest.starts_with(text.as_bytes()));
+        self.at += if found { text.len() } else { 0 };
+        found
+    }
+
+    /// The next byte that is no white space, which stays.
+    #[inline]
+    pub(super) fn peek(&mut self) -> Option<u8> {
+        loop {
+            let byte = *self.text.as_bytes().get(self.at)?;
+            if !matches!(byte, b' ' | b'\n' | b'\t' | b'\r') {
+                return Some(byte);
+            }
+            self.at += 1;
+        }
+    }
+
+    /// Takes that byte, if it is next.
+    #[inline]
+    pub(super) fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// The inside of a string, and whether it has escapes; its opening quote is next.
+    #[inline]
+    pub(super) fn string(&mut self) -> Scanned<(&'a str, bool)> {
+        if !self.take(b'"') {
+            return self.error("expected a string");
+        }
+        let start = self.at;
+        let bytes = self.text.as_bytes();
+        let mut at = start;
+        let mut escapes = false;
+        loop {
+            at = next_special(bytes, at);
+            match bytes.get(at) {
+                Some(b'"') => {
+                    self.at = at + 1;
+                    return Ok((&self.text[start..at], escapes));
+                }
+                Some(b'\\') => {
+                    escapes = true;
+                    at += match bytes.get(at + 1) {
+                        Some(b'"' | b'\\' | b'n' | b'/' | b'b' | b'f' | b'r' | b't') => 2,
+                        Some(b'u') if hexadecimal(bytes, at + 2) => 6,
+                        _ => return self.fail("invalid escape", at),
+                    };
+                }
+                Some(_) => return self.fail("control character in a string", at),
+                None => return self.fail("a string does not end", at),
+            }
+        }
+    }
+
+    fn fail<T>(&mut self, what: &'static str, at: usize) -> Scanned<T> {
+        self.at = at;
+        self.error(what)
+    }
+
+    /// Takes a value of any depth.
+    pub(super) fn value(&mut self) -> Scanned<()> {
+        let mut open = Open::default();
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    self.string()?;
+                }
+                Some(b'{') => {
+                    self.at += 1;
+                    if !self.take(b'}') {
+                        open.push(true);
+                        self.name()?;
+                        continue;
+                    }
+                }
+                Some(b'[') => {
+                    self.at += 1;
+                    if !self.take(b']') {
+                        open.push(false);
+                        continue;
+                    }
+                }
+                Some(b'-' | b'0'..=b'9') => self.number()?,
+                Some(_) => self.literal()?,
+                None => return self.error("a value is missing"),
+            }
+            if self.close(&mut open)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What follows a value: closing marks, or a comma. Tells whether the outermost is complete.
+    fn close(&mut self, open: &mut Open) -> Scanned<bool> {
+        while let Some(mark) = open.last() {
+            match self.peek() {
+                Some(b',') => {
+                    self.at += 1;
+                    if mark == b'}' {
+                        self.name()?;
+                    }
+                    return Ok(false);
+                }
+                Some(byte) if byte == mark => {
+                    self.at += 1;
+                    open.pop();
+                }
+                _ => return self.error("expected `,` or an end"),
+            }
+        }
+        Ok(true)
+    }
+
+    fn name(&mut self) -> Scanned<()> {
+        self.string()?;
+        if self.take(b':') { Ok(()) } else { self.error("expected `:`") }
+    }
+
+    pub(super) fn literal(&mut self) -> Scanned<()> {
+        let found = ["true", "false", "null"].into_iter().any(|word| self.exactly(word));
+        if found { Ok(()) } else { self.error("expected a value") }
+    }
+
+    fn digits(&mut self) -> Scanned<()> {
+        let rest = &self.text.as_bytes()[self.at..];
+        let length = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+        if length == 0 {
+            return self.error("invalid number");
+        }
+        self.at += length;
+        Ok(())
+    }
+
+    fn next_is(&mut self, wanted: &[u8]) -> bool {
+        let found = self.text.as_bytes().get(self.at).is_some_and(|b| wanted.contains(b));
+        self.at += usize::from(found);
+        found
+    }
+
+    fn number(&mut self) -> Scanned<()> {
+        self.next_is(b"-");
+        if !self.next_is(b"0") {
+            self.digits()?;
+        } else if self.text.as_bytes().get(self.at).is_some_and(u8::is_ascii_digit) {
+            return self.error("invalid number");
+        }
+        if self.next_is(b".") {
+            self.digits()?;
+        }
+        if self.next_is(b"eE") {
+            self.next_is(b"+-");
+            self.digits()?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether four hexadecimal digits stand there.
+fn hexadecimal(bytes: &[u8], at: usize) -> bool {
+    bytes.get(at..at + 4).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// The objects and lists that are still open: a bit each, set for an object, so that a value
+/// that is not very deep needs no memory.
+#[derive(Default)]
+struct Open {
+    depth: usize,
+    innermost: u64,
+    outer: Vec<u64>,
+}
+
+impl Open {
+    const BITS: usize = u64::BITS as usize;
+
+    fn push(&mut self, object: bool) {
+        if self.depth > 0 && self.depth.is_multiple_of(Self::BITS) {
+            self.outer.push(self.innermost);
+        }
+        self.innermost = self.innermost << 1 | u64::from(object);
+        self.depth += 1;
+    }
+
+    fn pop(&mut self) {
+        self.depth -= 1;
+        self.innermost >>= 1;
+        if self.depth.is_multiple_of(Self::BITS)
+            && let Some(outer) = self.outer.pop()
+        {
+            self.innermost = outer;
+        }
+    }
+
+    /// What closes the innermost.
+    fn last(&self) -> Option<u8> {
+        (self.depth > 0).then_some(if self.innermost & 1 == 1 { b'}' } else { b']' })
+    }
+}

@@ -1,0 +1,188 @@
+//! Values of parameters: a map by name.
+//!
+//! A sorted list, as the API server sends them sorted: reading one is then a push, two are
+//! compared side by side, and a search is a few steps over what lies together.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::text::Text;
+
+type Pair<'a> = (Cow<'a, str>, Cow<'a, str>);
+
+/// Values by name, in order of name, borrowed where they can be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Values<'a>(Vec<Pair<'a>>);
+
+impl<'a> Values<'a> {
+    /// None.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// None yet, with room for so many.
+    pub fn with_capacity(count: usize) -> Self {
+        Self(Vec::with_capacity(count))
+    }
+
+    /// Sets a value; the last one counts.
+    pub fn insert(&mut self, name: Cow<'a, str>, value: Cow<'a, str>) {
+        if self.0.last().is_none_or(|(last, _)| *last < name) {
+            return self.0.push((name, value));
+        }
+        match self.place(&name) {
+            Ok(at) => self.0[at].1 = value,
+            Err(at) => self.0.insert(at, (name, value)),
+        }
+    }
+
+    /// Takes a value out.
+    pub fn remove(&mut self, name: &str) {
+        if let Ok(at) = self.place(name) {
+            self.0.remove(at);
+        }
+    }
+
+    /// A value.
+    pub fn get(&self, name: &str) -> Option<&Cow<'a, str>> {
+        self.place(name).ok().map(|at| &self.0[at].1)
+    }
+
+    /// Whether there is a value of that name.
+    pub fn contains_key(&self, name: &str) -> bool {
+        self.place(name).is_ok()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The one at a place in the order.
+    pub fn nth(&self, at: usize) -> Option<(&Cow<'a, str>, &Cow<'a, str>)> {
+        self.0.get(at).map(|(name, value)| (name, value))
+    }
+
+    /// The last one in the order.
+    pub fn last(&self) -> Option<(&Cow<'a, str>, &Cow<'a, str>)> {
+        self.0.last().map(|(name, value)| (name, value))
+    }
+
+    /// All of them, in order of name.
+    pub fn iter(&self) -> Iter<'_, 'a> {
+        self.0.iter().map(|(name, value)| (name, value))
+    }
+
+    /// All names, in order.
+    pub fn keys(&self) -> impl Iterator<Item = &Cow<'a, str>> {
+        self.0.iter().map(|(name, _)| name)
+    }
+
+    /// The same, owning its strings.
+    pub fn into_owned(self) -> Values<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        Values(self.0.into_iter().map(|(name, value)| (owned(name), owned(value))).collect())
+    }
+
+    fn place(&self, name: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(other, _)| other.as_ref().cmp(name))
+    }
+}
+
+/// Names and values, in order.
+pub type Iter<'s, 'a> =
+    std::iter::Map<std::slice::Iter<'s, Pair<'a>>, fn(&'s Pair<'a>) -> (&'s Cow<'a, str>, &'s Cow<'a, str>)>;
+
+impl<'s, 'a> IntoIterator for &'s Values<'a> {
+    type Item = (&'s Cow<'a, str>, &'s Cow<'a, str>);
+    type IntoIter = Iter<'s, 'a>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<'a> FromIterator<Pair<'a>> for Values<'a> {
+    fn from_iter<I: IntoIterator<Item = Pair<'a>>>(pairs: I) -> Self {
+        let mut values = Self::new();
+        pairs.into_iter().for_each(|(name, value)| values.insert(name, value));
+        values
+    }
+}
+
+impl<'a, const N: usize> From<[Pair<'a>; N]> for Values<'a> {
+    fn from(pairs: [Pair<'a>; N]) -> Self {
+        pairs.into_iter().collect()
+    }
+}
+
+impl Serialize for Values<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Values<'a> {
+    /// Without copying strings; `null` is none.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Pairs;
+
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = Values<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map of strings")
+            }
+
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Values::new())
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+                let mut values = Values::new();
+                while let Some((name, value)) = map.next_entry::<Text<'de>, Text<'de>>()? {
+                    values.insert(name.0, value.0);
+                }
+                Ok(values)
+            }
+        }
+
+        deserializer.deserialize_any(Pairs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// It is the map that it stands for, in whatever order it was filled.
+        #[test]
+        fn a_list_of_values_is_a_map(pairs in prop::collection::vec(("[a-c]{0,2}", "[x-z]{0,1}"), 0..12), gone in "[a-c]{0,2}") {
+            let mut map: BTreeMap<String, String> = pairs.iter().cloned().collect();
+            let mut values: Values<'_> =
+                pairs.iter().map(|(k, v)| (k.as_str().into(), v.as_str().into())).collect();
+            prop_assert_eq!(values.get(&gone).map(AsRef::as_ref), map.get(&gone).map(String::as_str));
+            values.remove(&gone);
+            map.remove(&gone);
+            prop_assert!(!values.contains_key(&gone));
+            prop_assert_eq!(serde_json::to_string(&values).unwrap(), serde_json::to_string(&map).unwrap());
+            let json = serde_json::to_string(&map).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Values<'_>>(&json).unwrap(), values);
+        }
+    }
+}
