@@ -3,8 +3,11 @@
 use std::io::IsTerminal as _;
 
 use clap::ValueEnum;
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, fmt, registry};
+
+use super::json_lines::JsonLines;
 
 /// How a log line is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -30,11 +33,15 @@ pub struct BadFilter {
 pub fn start(level: &str, format: Format) -> Result<(), BadFilter> {
     let bad = |problem: String| BadFilter { level: level.to_owned(), problem };
     let filter = EnvFilter::try_new(level).map_err(|error| bad(error.to_string()))?;
-    let lines = fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let lines = fmt::layer().with_writer(std::io::stderr);
     let _already_started = match format {
-        Format::Text => lines.with_ansi(std::io::stderr().is_terminal()).try_init(),
+        Format::Text => {
+            let lines = lines.with_ansi(std::io::stderr().is_terminal());
+            registry().with(filter).with(lines).try_init()
+        }
         Format::Json => {
-            lines.json().flatten_event(true).with_current_span(true).with_span_list(false).try_init()
+            let lines = lines.fmt_fields(JsonLines).event_format(JsonLines).with_ansi(false);
+            registry().with(filter).with(lines).try_init()
         }
     };
     std::panic::set_hook(Box::new(|panic| {

@@ -1,6 +1,7 @@
 //! What the process tells about itself: log lines, metrics, and what it was built from.
 
 pub mod build;
+mod json_lines;
 pub mod log;
 pub mod metrics;
 pub mod readiness;
