@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
@@ -42,6 +42,10 @@ pub struct Port {
     /// Where refusals are counted.
     pub metrics: Arc<Metrics>,
 }
+
+/// A TLS record of the largest size: rustls by itself asks the kernel for 4 KiB at a time, three
+/// times for a usual review.
+const READ_AHEAD: usize = 16 * 1024 + 256 + 5;
 
 /// Longest wait for requests in flight once the port is closed.
 pub const DRAIN: Duration = Duration::from_secs(30);
@@ -111,6 +115,7 @@ impl Connection {
     }
 
     async fn handshake(&self, config: Arc<rustls::ServerConfig>, stream: TcpStream) {
+        let stream = BufReader::with_capacity(READ_AHEAD, stream);
         let handshake = TlsAcceptor::from(config).accept(stream);
         match tokio::time::timeout(self.port.limits.handshake, handshake).await {
             Ok(Ok(stream)) => self.serve(stream).await,
