@@ -26,6 +26,14 @@ impl PackageHash {
     }
 }
 
+/// Whether a check of values can find fault with any value of a parameter, or with its absence.
+pub(super) fn constrained(parameter: &Parameter) -> bool {
+    let typed =
+        matches!(parameter.value_type.as_deref(), Some("integer" | "number" | "boolean" | "array" | "map"));
+    let listed = parameter.enum_.as_ref().is_some_and(|values| !values.is_empty());
+    typed || listed || (parameter.required == Some(true) && parameter.default.is_none())
+}
+
 /// An OperatorVersion, ready to be asked.
 #[derive(Clone, Debug)]
 pub struct Package {
@@ -37,6 +45,7 @@ pub struct Package {
     pub hash: PackageHash,
     parameters: BTreeMap<String, usize>,
     tasks: BTreeMap<String, usize>,
+    constrained: Vec<usize>,
     parsed: Arc<BTreeMap<String, OnceLock<Result<Template, ParseError>>>>,
 }
 
@@ -57,9 +66,11 @@ impl Package {
         };
         let parameters = by_name(spec.parameters.iter().flatten().map(|p| p.name.as_ref()).collect());
         let tasks = by_name(spec.tasks.iter().flatten().map(|t| t.name.as_ref()).collect());
+        let all = spec.parameters.iter().flatten().enumerate();
+        let constrained = all.filter(|(_, p)| constrained(p)).map(|(i, _)| i).collect();
         let files = spec.templates.iter().flatten();
         let parsed = Arc::new(files.map(|(file, _)| (file.clone(), OnceLock::new())).collect());
-        Self { key, spec: Arc::new(spec), hash, parameters, tasks, parsed }
+        Self { key, spec: Arc::new(spec), hash, parameters, tasks, constrained, parsed }
     }
 
     /// A plan by name.
@@ -80,6 +91,12 @@ impl Package {
     /// All parameters as listed.
     pub fn parameters(&self) -> impl Iterator<Item = &Parameter> {
         self.spec.parameters.iter().flatten()
+    }
+
+    /// Parameters that do not take every value, in the order they are listed.
+    pub fn constrained(&self) -> impl Iterator<Item = &Parameter> {
+        let all = self.spec.parameters.as_deref().unwrap_or_default();
+        self.constrained.iter().filter_map(|&i| all.get(i))
     }
 
     /// A task by name.

@@ -109,7 +109,7 @@ fn not_listed(parameter: &Parameter, value: &str) -> Option<String> {
 /// Checks the values of all parameters that a package defines, in the order it lists them.
 pub fn check_all(package: &Package, values: &Values<'_>) -> Vec<Problem> {
     package
-        .parameters()
+        .constrained()
         .filter_map(|p| check(p, p.name.as_deref().and_then(|n| values.get(n)).map(AsRef::as_ref)))
         .collect()
 }
@@ -216,6 +216,27 @@ mod tests {
             check(&listed, Some("c")).unwrap().sentence,
             r#"parameter "P" has an invalid value "c": value is "c", but only allowed values are [a b]"#
         );
+    }
+
+    /// What is not asked at all would have been accepted.
+    #[rstest]
+    fn parameters_that_are_not_constrained_take_every_value(
+        #[values(None, Some("string"), Some("nonsense"), Some("integer"), Some("map"))] type_: Option<&str>,
+        #[values(None, Some(false), Some(true))] required: Option<bool>,
+        #[values(None, Some("d"))] default: Option<&str>,
+        #[values(None, Some(vec![]), Some(vec!["a".to_owned()]))] listed: Option<Vec<String>>,
+        #[values(None, Some(""), Some("[a"))] value: Option<&str>,
+    ) {
+        let parameter = Parameter {
+            name: Some("P".to_owned()),
+            value_type: type_.map(str::to_owned),
+            required,
+            default: default.map(str::to_owned),
+            enum_: listed,
+            ..Parameter::default()
+        };
+        let constrained = crate::plan::package::constrained(&parameter);
+        assert!(constrained || check(&parameter, value).is_none());
     }
 
     #[test]
