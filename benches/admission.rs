@@ -2,8 +2,9 @@
 //!
 //! Ours beside two others on the same bytes, in turn: a parse of the uid alone (the floor), and
 //! kube's `AdmissionReview<DynamicObject>` from bytes to an answer with the same patch or text.
-//! Prints a table and writes the rows to `target/bench/results.json`; an argument picks the cases
-//! whose name holds it.
+//! The goals are for 9 KB; at 114 KB the parse of the uid alone takes more of kube's time than the
+//! goal of a refusal. Prints a table and writes the rows to `target/bench/results.json`; an
+//! argument picks the cases whose name holds it.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -28,6 +29,8 @@ use serde_json::{Value, json};
 
 /// Samples of each of the three, taken in turn.
 const SAMPLES: usize = 400;
+/// The size that the goals are for.
+const JUDGED: &str = "9 KB";
 /// How long one sample runs: short, so that many are not interrupted.
 const SAMPLE: Duration = Duration::from_micros(500);
 
@@ -65,6 +68,8 @@ fn kube(body: &[u8], answer: &Result<json_patch::Patch, String>) -> usize {
 struct Case {
     name: String,
     body: Vec<u8>,
+    /// Whether the goals are for this size.
+    judged: bool,
     /// Largest ratio to kube's path.
     of_kube: f64,
     /// Largest ratio to the floor.
@@ -181,6 +186,7 @@ fn sized(target: usize) -> Vec<(String, String)> {
 }
 
 fn cases(label: &str, parameters: &[(String, String)]) -> Vec<Case> {
+    let judged = label == JUDGED;
     let old = instance(parameters);
     let mut edited = old.clone();
     edited["spec"]["parameters"][&parameters[0].0] = json!("4711");
@@ -195,18 +201,21 @@ fn cases(label: &str, parameters: &[(String, String)]) -> Vec<Case> {
         Case {
             name: format!("admission {label}, schedules and stamps"),
             body: review(&edited, &old),
+            judged,
             of_kube: 0.4,
             of_floor: Some(2.5),
         },
         Case {
             name: format!("admission {label}, refused"),
             body: review(&frozen, &running),
+            judged,
             of_kube: 0.3,
             of_floor: None,
         },
         Case {
             name: format!("admission {label}, no-op"),
             body: review(&labelled, &old),
+            judged,
             of_kube: 0.3,
             of_floor: None,
         },
@@ -233,8 +242,9 @@ fn undisturbed(mut times: Vec<f64>) -> f64 {
     times[times.len() / 10]
 }
 
-fn row(name: &str, ours: f64, other: f64, of: &str, goal: f64) -> Row {
-    Row::beside(&format!("{name}, us"), ours / 1e3, (of, other / 1e3), ours / other, Some(Goal::AtMost(goal)))
+fn row(case: &Case, ours: f64, other: f64, of: &str, goal: f64) -> Row {
+    let goal = case.judged.then_some(Goal::AtMost(goal));
+    Row::beside(&format!("{}, us", case.name), ours / 1e3, (of, other / 1e3), ours / other, goal)
 }
 
 fn run(case: &Case, view: &Snapshot, config: &Config) -> Vec<Row> {
@@ -264,8 +274,8 @@ fn run(case: &Case, view: &Snapshot, config: &Config) -> Vec<Row> {
         times[2].push(sample(calls[2], least));
     }
     let [ours, theirs, least] = times.map(undisturbed);
-    let mut rows = vec![row(&case.name, ours, theirs, "kube AdmissionReview<DynamicObject>", case.of_kube)];
-    rows.extend(case.of_floor.map(|goal| row(&case.name, ours, least, "uid-only parse", goal)));
+    let mut rows = vec![row(case, ours, theirs, "kube AdmissionReview<DynamicObject>", case.of_kube)];
+    rows.extend(case.of_floor.map(|goal| row(case, ours, least, "uid-only parse", goal)));
     rows
 }
 
@@ -273,7 +283,7 @@ fn main() {
     let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: Freeze::Strict };
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     let mut rows = Vec::new();
-    for (label, target) in [("2 KB", 2_000), ("9 KB", 9_000), ("114 KB", 114_000)] {
+    for (label, target) in [("2 KB", 2_000), (JUDGED, 9_000), ("114 KB", 114_000)] {
         let parameters = sized(target);
         let mut view = Snapshot::default();
         view.add(&version(&parameters), "team").expect("a well-formed OperatorVersion");
