@@ -10,6 +10,8 @@ pub const KUDO_VERSION: &str = "v1beta1";
 /// `apiVersion` of the KUDO kinds.
 pub const KUDO_API_VERSION: &str = "kudo.dev/v1beta1";
 
+/// API group of the kind Interlock.
+pub const INTERLOCK_GROUP: &str = "interlock.dev";
 /// `apiVersion` of the kind Interlock.
 pub const INTERLOCK_API_VERSION: &str = "interlock.dev/v1alpha1";
 
@@ -81,6 +83,8 @@ pub mod install {
     pub const SERVICE: &str = "interlock";
     /// Secret of type `kubernetes.io/tls`, with `ca.crt` beside the pair.
     pub const CERTIFICATE_SECRET: &str = "interlock-certificate";
+    /// ValidatingAdmissionPolicy of the freeze, and its binding, which follows the settings.
+    pub const FREEZE_BINDING: &str = "interlock-freeze";
     /// Lease of the replica that reconciles.
     pub const LEASE: &str = "interlock";
     /// Port of the webhook in the pod; 443 on the Service.

@@ -21,8 +21,12 @@ use crate::api::meta;
 use crate::api::rule::Rule;
 use crate::plan::verb;
 
-/// A locked Instance keeps its spec and our finalizer.
-pub const FREEZE: &str = "interlock-freeze";
+/// A locked Instance keeps its spec. Bound apart from the rest: its binding leaves the namespaces
+/// out in which the settings let the freeze pass.
+pub const FREEZE: &str = meta::install::FREEZE_BINDING;
+/// A locked Instance keeps its `planExecution` and our finalizer, one that is being deleted its
+/// spec.
+pub const LOCK: &str = "interlock-lock";
 /// `planExecution` is written as a trigger or not at all.
 pub const PLAN_EXECUTION: &str = "interlock-plan-execution";
 /// `planStatus` and our conditions are written by the process only.
@@ -32,7 +36,7 @@ pub const STATUS: &str = "interlock-status";
 pub const VERBS: &str = "interlock-verbs";
 
 /// The lock: the predicate of [`crate::plan::lock`], on the old object.
-const LOCK: [(&str, &str); 3] = [
+const LOCKED: [(&str, &str); 3] = [
     ("entry", "variables.past[?variables.oldPlan].orValue({})"),
     (
         "scheduled",
@@ -122,7 +126,7 @@ fn restart() -> String {
 
 /// Policies, each followed by its binding.
 pub fn all(options: &Options) -> Vec<Value> {
-    [freeze(options), plan_execution(options), status(options), verbs(options).0]
+    [freeze(options), lock(options), plan_execution(options), status(options), verbs(options).0]
         .into_iter()
         .flat_map(|policy| [json!(policy), json!(binding(&policy))])
         .collect()
@@ -143,41 +147,55 @@ pub fn verbs(options: &Options) -> (ValidatingAdmissionPolicy, ValidatingAdmissi
 const SCHEDULES: &str =
     "variables.newUid != '' && variables.newUid != variables.oldUid && variables.newStatus == 'NEVER_RUN'";
 
+const WHILE_IT_RUNS: &str =
+    "while plan ' + variables.holder + ' is ' + variables.state + '; wait until it has ended";
+
+/// The API server tells only one denial, and which policy it asks first is not settled: where
+/// [`LOCK`] refuses because of `planExecution` or the deletion, it alone speaks.
 fn freeze(options: &Options) -> ValidatingAdmissionPolicy {
     let mut variables = EXECUTION.to_vec();
-    variables.extend(LOCK);
+    variables.extend(LOCKED);
     variables.extend(HOLDER);
     variables.extend(SPEC);
-    let execution = execution_kept(options.freeze);
     let parameters = match options.freeze {
         Freeze::Strict => "variables.sameParameters".to_owned(),
         Freeze::SamePlan => format!("variables.sameParameters || ({})", restart()),
     };
+    let execution = execution_kept(options.freeze);
+    let validations = vec![guard(
+        Rule::PlanRunning,
+        &format!(
+            "!variables.locked || variables.deleting || !({execution}) || (variables.sameVersion && ({parameters}))"
+        ),
+        "the spec is frozen while a plan is scheduled or runs",
+        &format!("the spec is frozen {WHILE_IT_RUNS}"),
+    )];
+    policy(FREEZE, ("instances", &["UPDATE"]), &variables, validations, options)
+}
+
+fn lock(options: &Options) -> ValidatingAdmissionPolicy {
+    let mut variables = EXECUTION.to_vec();
+    variables.extend(LOCKED);
+    variables.extend(HOLDER);
+    variables.extend(SPEC);
+    let execution = execution_kept(options.freeze);
     let finalizer = cel_string(meta::FINALIZER);
     let kept = format!(
         "!({finalizer} in oldObject.?metadata.?finalizers.orValue([])) \
          || {finalizer} in object.?metadata.?finalizers.orValue([])"
     );
-    let while_it_runs =
-        "while plan ' + variables.holder + ' is ' + variables.state + '; wait until it has ended";
     let validations = vec![
-        guard(
-            Rule::PlanRunning,
-            &format!("!variables.locked || (variables.sameVersion && ({parameters}))"),
-            "the spec is frozen while a plan is scheduled or runs",
-            &format!("the spec is frozen {while_it_runs}"),
-        ),
         guard(
             Rule::PlanOverride,
             &format!("!variables.locked || {execution}"),
             "spec.planExecution is frozen while a plan is scheduled or runs",
-            &format!("spec.planExecution is frozen {while_it_runs}"),
+            &format!("spec.planExecution is frozen {WHILE_IT_RUNS}"),
         ),
         guard(
             Rule::FinalizerKept,
             &format!("!variables.locked || {kept}"),
             "our finalizer stays while a plan is scheduled or runs",
-            &format!("finalizer {} stays {while_it_runs}", meta::FINALIZER),
+            &format!("finalizer {} stays {WHILE_IT_RUNS}", meta::FINALIZER),
         ),
         guard(
             Rule::InstanceDeleting,
@@ -186,16 +204,15 @@ fn freeze(options: &Options) -> ValidatingAdmissionPolicy {
             "the spec does not change while the Instance is being deleted; let the deletion end",
         ),
     ];
-    policy(FREEZE, ("instances", &["UPDATE"]), &variables, validations, options)
+    policy(LOCK, ("instances", &["UPDATE"]), &variables, validations, options)
 }
 
 fn plan_execution(options: &Options) -> ValidatingAdmissionPolicy {
     let mut variables = EXECUTION.to_vec();
-    variables.extend(LOCK);
+    variables.extend(LOCKED);
     variables.extend(HOLDER);
     variables.extend(STAMP);
-    // Where the freeze refuses, it alone speaks: the API server tells only one denial, and which
-    // policy it asks first is not settled.
+    // Where the lock refuses, it alone speaks.
     let frozen = format!("variables.locked && !({})", execution_kept(options.freeze));
     variables.push(("frozen", &frozen));
     let cleanup = match options.freeze {
@@ -452,7 +469,7 @@ mod tests {
     #[test]
     fn the_status_does_not_depend_on_the_mode() {
         let (strict, same) = (policies(Freeze::Strict), policies(Freeze::SamePlan));
-        assert_ne!(strict[..2], same[..2]);
-        assert_eq!(strict[2], same[2]);
+        assert!(strict[..3].iter().zip(&same[..3]).all(|(strict, same)| strict != same));
+        assert_eq!(strict[3], same[3]);
     }
 }

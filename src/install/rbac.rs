@@ -51,13 +51,13 @@ pub fn all(options: &Options) -> Vec<Value> {
     all
 }
 
-/// What the webhook has where it runs apart: it reads three kinds and their definitions, and
-/// nothing else.
+/// What the webhook has where it runs apart: it reads what it decides with, and nothing else.
 pub fn webhook(options: &Options) -> Vec<Value> {
     let rules = vec![
         rule([meta::KUDO_GROUP], ["instances", "operatorversions"], READ),
         rule([""], ["namespaces"], READ),
         rule([DEFINITIONS_GROUP], [DEFINITIONS], ["list", "watch"]),
+        rule([meta::INTERLOCK_GROUP], ["interlocks"], READ),
     ];
     vec![
         json!(account(install::WEBHOOK_NAME, options)),
@@ -102,6 +102,15 @@ fn controller_rules() -> Vec<PolicyRule> {
             READ,
         )
         .named([policies::VERBS]),
+        // The second layer of the freeze follows the settings of namespaces.
+        rule(
+            ["admissionregistration.k8s.io"],
+            ["validatingadmissionpolicybindings"],
+            ["get", "list", "watch", "patch"],
+        )
+        .named([install::FREEZE_BINDING]),
+        rule([meta::INTERLOCK_GROUP], ["interlocks"], READ),
+        rule([meta::INTERLOCK_GROUP], ["interlocks/status"], ["patch"]),
         rule(["authentication.k8s.io"], ["selfsubjectreviews", "tokenreviews"], ["create"]),
         rule(["authorization.k8s.io"], ["subjectaccessreviews"], ["create"]),
     ]
@@ -168,6 +177,8 @@ fn people() -> Vec<Value> {
             vec![
                 rule([meta::KUDO_GROUP], kinds, READ),
                 rule([meta::KUDO_GROUP], ["instances/status"], ["get"]),
+                // Whoever edits it decides what is guarded: that takes a right of its own.
+                rule([meta::INTERLOCK_GROUP], ["interlocks"], READ),
             ],
         ),
         (
@@ -328,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn the_webhook_apart_writes_nothing_and_reads_three_kinds_and_definitions() {
+    fn the_webhook_apart_writes_nothing_and_reads_what_it_decides_with() {
         let webhook = webhook(&Options::default());
         let mut kinds = 0;
         for (_, rule) in rules(&webhook) {

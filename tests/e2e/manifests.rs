@@ -82,7 +82,12 @@ fn policies_have_no_type_warnings() {
         return;
     }
     let admin = cluster.admin();
-    for name in [install::policies::FREEZE, install::policies::PLAN_EXECUTION, install::policies::STATUS] {
+    for name in [
+        install::policies::FREEZE,
+        install::policies::LOCK,
+        install::policies::PLAN_EXECUTION,
+        install::policies::STATUS,
+    ] {
         let path = format!("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{name}");
         let checked = wait_until("the policy is type-checked", Duration::from_secs(60), || {
             let policy = admin.read(&path).ok();
