@@ -28,7 +28,6 @@ pub const DEFAULT: &str = "default";
     plural = "interlocks",
     singular = "interlock",
     shortname = "ilk",
-    category = "interlock",
     doc = "How Interlock is set up, and how its parts stand. The object named default is honoured, others are not.",
     status = "InterlockStatus",
     derive = "Default",

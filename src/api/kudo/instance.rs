@@ -20,7 +20,6 @@ use super::reference::ObjectReference;
     singular = "instance",
     shortname = "inst",
     category = "kudo",
-    category = "interlock",
     category = "all",
     doc = "A deployment of an OperatorVersion.",
     namespaced,

@@ -25,7 +25,6 @@ pub struct Maintainer {
     singular = "operator",
     shortname = "op",
     category = "kudo",
-    category = "interlock",
     doc = "Identity of a package, shared by its versions.",
     namespaced,
     schema = "derived",

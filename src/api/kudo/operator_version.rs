@@ -18,7 +18,6 @@ use super::reference::ObjectReference;
     singular = "operatorversion",
     shortname = "opv",
     category = "kudo",
-    category = "interlock",
     doc = "One version of an operator: parameters, templates, tasks and plans.",
     namespaced,
     schema = "derived",
