@@ -6,6 +6,7 @@
 
 mod certificates;
 mod options;
+mod settings;
 mod signals;
 mod supervisor;
 mod webhook;
@@ -131,8 +132,10 @@ impl Process {
         let mut servers = JoinSet::new();
         let mut parts = Parts::new();
         let queue = options.roles.controllers.then(|| Arc::new(Queue::default()));
-        let (_modes, wanted) = watch::channel(Modes::default());
-        let (supervisor, watches) = self.supervise(&books, queue.clone(), wanted, &mut parts);
+        let (modes, wanted) = watch::channel(Modes::default());
+        let settings = self.follow_settings(queue.clone(), modes, &mut parts);
+        let (supervisor, watches) =
+            self.supervise(&books, queue.clone(), wanted, settings.clone(), &mut parts);
         let capabilities = supervisor.snapshot();
         self.know_the_user(&books, &mut parts);
         let (reconciling, leadership) = match queue {
@@ -146,6 +149,10 @@ impl Process {
                 (tokio::spawn(nothing), watch::channel(Leadership::Standby).1)
             }
         };
+        if options.roles.controllers {
+            let snapshot = capabilities.clone();
+            self.report_settings(&books, settings, snapshot, leadership.clone(), &mut parts);
+        }
         self.keep_certificates(&books, leadership, &mut parts)?;
         // Last, as a process that has no checks yet would call itself ready.
         self.serve_webhook(webhook, capabilities, &mut servers);

@@ -8,6 +8,7 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use super::kinds::{Kinds, Known};
+use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, ObjectKey};
 use crate::effect::{ApiFailure, ChildWrite};
 
@@ -140,7 +141,8 @@ pub enum Written {
     Gone,
 }
 
-/// Writes of the bookkeeping user: Instances, their status, and the Secrets of their specs.
+/// Writes of the bookkeeping user: Instances, their status, the Secrets of their specs, and what
+/// tells how the process is set up.
 #[derive(Clone)]
 pub struct Bookkeeping {
     client: Client,
@@ -195,6 +197,25 @@ impl Bookkeeping {
     ) -> Result<Arc<Value>, ApiFailure> {
         let body = serde_json::to_value(patch).map_err(|error| local(error.to_string()))?;
         request(&self.client, Method::PATCH, &instance_path(key), JSON_PATCH, Some(&body)).await.map(Arc::new)
+    }
+
+    /// Merge patch of the status of an Interlock, on exactly this version.
+    pub async fn patch_interlock_status(
+        &self,
+        name: &str,
+        resource_version: &str,
+        status: Value,
+    ) -> Result<(), ApiFailure> {
+        let mut patch = json!({ "status": status });
+        set_resource_version(&mut patch, resource_version);
+        let path = format!("/apis/{}/interlocks/{name}/status", meta::INTERLOCK_API_VERSION);
+        request(&self.client, Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await.map(drop)
+    }
+
+    /// Merge patch of a policy binding, which names the version that it was decided on.
+    pub async fn patch_binding(&self, name: &str, patch: &Value) -> Result<(), ApiFailure> {
+        let path = format!("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/{name}");
+        request(&self.client, Method::PATCH, &path, MERGE_PATCH, Some(patch)).await.map(drop)
     }
 
     /// Creates a Secret; one that is there already is left as it is, as its name holds its hash.

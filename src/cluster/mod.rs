@@ -2,6 +2,7 @@
 
 pub mod apply;
 pub mod authorize;
+pub mod binding;
 pub mod certificates;
 pub mod client;
 pub mod crds;

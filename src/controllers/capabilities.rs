@@ -1,11 +1,23 @@
 //! What can run: one declaration each, and nothing else to add one but its controller.
 
+use crate::api::meta;
 use crate::cluster::supervisor::{Capability, Kind};
 
 /// Plans of Instances, and the rules of admission about them.
 pub const INSTANCES: &str = "instances";
 /// Inventory of routes: what later decides about the dialects of gateways is known already.
 pub const ROUTES: &str = "routes";
+
+/// The settings: the object that says which of the others run. It cannot itself be switched off.
+pub const SETTINGS: &str = "settings";
+
+/// Those without which Interlock is not ready.
+pub const ESSENTIAL: &[&str] = &[INSTANCES];
+
+/// Names of those that the settings are about.
+pub fn settable() -> Vec<&'static str> {
+    CAPABILITIES.iter().map(|capability| capability.name).filter(|name| *name != SETTINGS).collect()
+}
 
 /// Every capability.
 ///
@@ -27,6 +39,16 @@ pub const CAPABILITIES: &[Capability] = &[
         ],
         optional: &[],
         finalizes: Some("Instance"),
+        answers: true,
+    },
+    Capability {
+        name: SETTINGS,
+        required: &[Kind {
+            namespaced: false,
+            ..custom(meta::INTERLOCK_GROUP, "Interlock", "interlocks", &["v1alpha1"])
+        }],
+        optional: &[],
+        finalizes: None,
         answers: true,
     },
     Capability {

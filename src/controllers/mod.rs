@@ -19,6 +19,7 @@ use observe::{Observer, Store};
 
 pub mod capabilities;
 pub mod instance;
+pub mod interlock;
 pub mod observe;
 pub mod turns;
 

@@ -347,7 +347,7 @@ mod tests {
             assert!(!has(rule, "resources", "secrets"));
             kinds += rule["resources"].as_array().unwrap().len();
         }
-        assert!(kinds <= 4);
+        assert!(kinds <= 5);
     }
 
     /// What the process watches is what it may watch: declared kinds and those of packages.

@@ -13,7 +13,7 @@ use crate::cluster::events::Events;
 use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{Answer, Handle, Modes, Setup, Snapshot, State, Supervisor};
 use crate::controllers::capabilities::{CAPABILITIES, INSTANCES};
-use crate::controllers::observe::Observer;
+use crate::controllers::observe::{Interlocks, Observer};
 use crate::controllers::turns::Turns;
 use crate::telemetry::readiness::Check;
 
@@ -24,10 +24,11 @@ impl Process {
         books: &Client,
         queue: Option<Arc<Queue<NamespacedName>>>,
         modes: watch::Receiver<Modes>,
+        settings: Arc<Interlocks>,
         parts: &mut Parts,
     ) -> (Handle, Arc<Observer>) {
         let controllers = self.options.roles.controllers;
-        let observer = Observer::new(self.store.clone(), queue, self.metrics.clone());
+        let observer = Observer::new(self.store.clone(), settings, queue, self.metrics.clone());
         let events = controllers.then(|| Events::new(books.clone()));
         let (supervisor, handle) = Supervisor::new(Setup {
             client: books.clone(),

@@ -21,6 +21,7 @@ mod process;
 mod real_packages;
 mod requests;
 mod see;
+mod settings;
 mod stamps;
 mod verbs;
 mod wire;

@@ -56,8 +56,10 @@ pub struct InterlockSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CapabilitySetting {
-    /// `auto`, the default: it runs while its kinds are served. `manual`: what runs goes on, but
-    /// it is not started by a CustomResourceDefinition that appears. `off`: it does not run.
+    /// `auto`, the default: it runs while its kinds are served. `manual`: it runs if its kinds are
+    /// served when the mode is set or the process starts, and until one goes; a
+    /// CustomResourceDefinition that is installed later starts nothing. `off`, in quotes: it does
+    /// not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = Mode::ALL.map(Mode::as_str)))]
     pub mode: Option<String>,
@@ -69,7 +71,8 @@ pub enum Mode {
     /// While its kinds are served.
     #[default]
     Auto,
-    /// As long as it goes on; it is not started by a kind that appears.
+    /// It runs if its kinds were there when the process first looked, or when the mode was set,
+    /// until one goes: a definition that somebody installs later starts nothing.
     Manual,
     /// Never.
     Off,

@@ -42,7 +42,7 @@ impl Action {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleSetting {
-    /// The rules: `freeze`, `parameters`, `plans`, `upgrades` or `versions`. The groups `lock` and
+    /// The rules: `freeze`, `parameters`, `plans`, `upgrades`, `versions` or `flavors`. The groups `lock` and
     /// `requests` always deny.
     #[schemars(length(max = 63), extend("x-kubernetes-validations" = group_validations()))]
     pub group: String,
@@ -50,7 +50,7 @@ pub struct RuleSetting {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace_selector: Option<NamespaceSelector>,
     /// `Deny`: refuse. `Warn`: admit with the text of the refusal as a warning, an audit
-    /// annotation and a count. `Off`: do not evaluate.
+    /// annotation and a count. `Off`, in quotes: do not evaluate.
     #[schemars(extend("enum" = Action::ALL.map(Action::as_str)))]
     pub action: String,
 }
@@ -116,6 +116,14 @@ impl Rules {
     /// Whether nothing is set: everything denies, everywhere.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// What a group does in every namespace, where that can be told without their labels.
+    pub fn everywhere(&self, group: Group) -> Option<Action> {
+        match self.0.iter().find(|setting| setting.group == group) {
+            None => Some(Action::Deny),
+            Some(first) => first.selector.is_empty().then_some(first.action),
+        }
     }
 
     /// What the rules do in a namespace. The first setting of a group that selects it holds, and

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+pub use crate::api::interlock::Mode;
+
 /// A named set of kinds, and what runs on them. Declared once, in
 /// [`crate::controllers::capabilities`].
 #[derive(Debug)]
@@ -42,19 +44,6 @@ impl Kind {
     pub fn name(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }
-}
-
-/// Whether a capability shall run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// It runs while its kinds are there.
-    #[default]
-    Auto,
-    /// It runs if its kinds were there when the process first looked, or when the mode was set,
-    /// until one goes: a definition that somebody installs later starts nothing.
-    Manual,
-    /// It does not run.
-    Off,
 }
 
 /// The mode of each capability by name; those that are not named are [`Mode::Auto`].

@@ -1,6 +1,6 @@
 //! The store: rows of what rules read, and for controllers the objects themselves.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use serde_json::Value;
@@ -20,6 +20,7 @@ use crate::plan::package::Package;
 pub struct Store {
     inner: RwLock<Inner>,
     changes: watch::Sender<u64>,
+    namespace_changes: watch::Sender<u64>,
     /// Whether whole objects are kept, as controllers need them.
     keep_objects: bool,
 }
@@ -58,7 +59,12 @@ struct Row {
 impl Store {
     /// An empty store.
     pub fn new(keep_objects: bool) -> Arc<Self> {
-        Arc::new(Self { inner: RwLock::default(), changes: watch::Sender::new(0), keep_objects })
+        Arc::new(Self {
+            inner: RwLock::default(),
+            changes: watch::Sender::new(0),
+            namespace_changes: watch::Sender::new(0),
+            keep_objects,
+        })
     }
 
     /// Ticks after each change of what admission reads.
@@ -153,7 +159,19 @@ impl Store {
         };
         drop(inner);
         self.tick();
+        self.namespace_changes.send_modify(|n| *n = n.wrapping_add(1));
         Some(name)
+    }
+
+    /// Ticks after each change of what rules read of Namespaces.
+    pub fn namespace_changes(&self) -> watch::Receiver<u64> {
+        self.namespace_changes.subscribe()
+    }
+
+    /// Names and labels of all Namespaces.
+    pub fn namespaces(&self) -> BTreeMap<String, Labels> {
+        let inner = self.read();
+        inner.namespaces.iter().map(|(name, namespace)| (name.clone(), namespace.labels.clone())).collect()
     }
 
     /// Sets what the rules do where; answers whether that is new.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde_json::Value;
 
+use super::interlocks::Interlocks;
 use super::store::Store;
 use crate::admission::view::View as _;
 use crate::api::meta;
@@ -22,6 +23,7 @@ use crate::telemetry::metrics::Metrics;
 /// Keeps what is seen, tells the queue whom it concerns, and asks for watches.
 pub struct Observer {
     store: Arc<Store>,
+    interlocks: Arc<Interlocks>,
     /// Where controllers run.
     queue: Option<Arc<Queue<NamespacedName>>>,
     /// Set once, before anything is observed.
@@ -42,11 +44,12 @@ impl Observer {
     /// An observer that has seen nothing.
     pub fn new(
         store: Arc<Store>,
+        interlocks: Arc<Interlocks>,
         queue: Option<Arc<Queue<NamespacedName>>>,
         metrics: Arc<Metrics>,
     ) -> Arc<Self> {
         let (supervisor, demand) = (OnceLock::new(), Mutex::default());
-        Arc::new(Self { store, queue, supervisor, demand, metrics })
+        Arc::new(Self { store, interlocks, queue, supervisor, demand, metrics })
     }
 
     /// Where watches are asked for.
@@ -158,6 +161,7 @@ impl Sink for Observer {
                     self.enqueue(self.store.instances_of(&key));
                 }
             }
+            (meta::INTERLOCK_GROUP, "Interlock") => self.interlocks.see(&change),
             ("", "Namespace") => {
                 if let Some(name) = self.store.see_namespace(&change) {
                     self.enqueue(self.store.instances_in(&name));

@@ -1,0 +1,170 @@
+//! A ValidatingAdmissionPolicyBinding of ours, watched by name: from which namespaces its policy
+//! is kept away.
+//!
+//! Namespaces are left out by one requirement on the label that only the API server writes;
+//! whatever else somebody put into the selector stays.
+
+use std::collections::BTreeSet;
+
+use futures::StreamExt as _;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, watch_object};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+/// The label with the name of a namespace, on every one.
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+/// The namespaces that a binding leaves out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeftOut {
+    /// These; often none.
+    Named(BTreeSet<String>),
+    /// All.
+    All,
+}
+
+impl Default for LeftOut {
+    fn default() -> Self {
+        Self::Named(BTreeSet::new())
+    }
+}
+
+impl LeftOut {
+    fn requirement(&self) -> Option<LabelSelectorRequirement> {
+        let requirement = |operator: &str, values| LabelSelectorRequirement {
+            key: NAME_LABEL.to_owned(),
+            operator: operator.to_owned(),
+            values,
+        };
+        match self {
+            Self::Named(names) if names.is_empty() => None,
+            Self::Named(names) => Some(requirement("NotIn", Some(names.iter().cloned().collect()))),
+            Self::All => Some(requirement("DoesNotExist", None)),
+        }
+    }
+}
+
+/// What is known of the binding.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Sight {
+    /// Not read yet, or not allowed to be read.
+    #[default]
+    Unknown,
+    /// There is none: its policy refuses nothing.
+    Absent,
+    /// It is there.
+    Present(Found),
+}
+
+/// The binding as it was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// Its version, for a conditional write.
+    pub resource_version: String,
+    expressions: Vec<LabelSelectorRequirement>,
+}
+
+/// Whether a requirement is one that [`LeftOut`] makes.
+fn is_ours(requirement: &LabelSelectorRequirement) -> bool {
+    requirement.key == NAME_LABEL && ["NotIn", "DoesNotExist"].contains(&requirement.operator.as_str())
+}
+
+impl Found {
+    fn of(binding: ValidatingAdmissionPolicyBinding) -> Self {
+        let selector = binding.spec.match_resources.and_then(|resources| resources.namespace_selector);
+        Self {
+            resource_version: binding.metadata.resource_version.unwrap_or_default(),
+            expressions: selector.and_then(|selector| selector.match_expressions).unwrap_or_default(),
+        }
+    }
+
+    /// The merge patch that makes it leave out these; `None` where it does already.
+    pub fn patch(&self, left_out: &LeftOut) -> Option<Value> {
+        let wanted = left_out.requirement();
+        let ours: Vec<_> = self.expressions.iter().filter(|e| is_ours(e)).collect();
+        if ours == wanted.iter().collect::<Vec<_>>() {
+            return None;
+        }
+        let others = self.expressions.iter().filter(|e| !is_ours(e)).cloned();
+        let expressions: Vec<_> = others.chain(wanted).collect();
+        Some(json!({
+            "metadata": { "resourceVersion": self.resource_version },
+            "spec": { "matchResources": { "namespaceSelector": { "matchExpressions": expressions } } },
+        }))
+    }
+}
+
+/// Watches the binding of that name, for ever.
+pub async fn follow(client: Client, name: &str, sight: watch::Sender<Sight>) {
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client);
+    let mut stream = std::pin::pin!(watch_object(bindings, name).default_backoff());
+    while let Some(event) = stream.next().await {
+        match event {
+            Ok(seen) => {
+                let found = seen.map_or(Sight::Absent, |binding| Sight::Present(Found::of(binding)));
+                sight.send_if_modified(|sight| {
+                    let changed = *sight != found;
+                    *sight = found;
+                    changed
+                });
+            }
+            Err(error) => report(name, &error),
+        }
+    }
+}
+
+fn report(name: &str, error: &watcher::Error) {
+    tracing::warn!(binding = name, %error, "the policy binding cannot be watched; trying again");
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn found(expressions: Value) -> Found {
+        Found { resource_version: "7".to_owned(), expressions: serde_json::from_value(expressions).unwrap() }
+    }
+
+    fn named(names: &[&str]) -> LeftOut {
+        LeftOut::Named(names.iter().map(|name| (*name).to_owned()).collect())
+    }
+
+    fn not_in(names: &[&str]) -> Value {
+        json!({"key": NAME_LABEL, "operator": "NotIn", "values": names})
+    }
+
+    fn none() -> Value {
+        json!({"key": NAME_LABEL, "operator": "DoesNotExist"})
+    }
+
+    fn theirs() -> Value {
+        json!({"key": "tier", "operator": "NotIn", "values": ["x"]})
+    }
+
+    #[rstest]
+    #[case::nothing(json!([]), named(&[]), None)]
+    #[case::some(json!([]), named(&["b", "a"]), Some(json!([not_in(&["a", "b"])])))]
+    #[case::the_same(json!([not_in(&["a", "b"])]), named(&["a", "b"]), None)]
+    #[case::fewer(json!([not_in(&["a", "b"])]), named(&["b"]), Some(json!([not_in(&["b"])])))]
+    #[case::none_any_more(json!([not_in(&["a"])]), named(&[]), Some(json!([])))]
+    #[case::all(json!([not_in(&["a"])]), LeftOut::All, Some(json!([none()])))]
+    #[case::still_all(json!([none()]), LeftOut::All, None)]
+    #[case::beside_theirs(json!([theirs()]), named(&["a"]), Some(json!([theirs(), not_in(&["a"])])))]
+    #[case::theirs_alone(json!([theirs()]), named(&[]), None)]
+    fn only_our_requirement_is_written(
+        #[case] expressions: Value,
+        #[case] left_out: LeftOut,
+        #[case] written: Option<Value>,
+    ) {
+        let patch = found(expressions).patch(&left_out);
+        let selector = "/spec/matchResources/namespaceSelector/matchExpressions";
+        assert_eq!(patch.as_ref().and_then(|p| p.pointer(selector)), written.as_ref());
+        assert!(patch.is_none_or(|p| p["metadata"]["resourceVersion"] == "7"));
+    }
+}

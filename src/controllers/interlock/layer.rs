@@ -1,0 +1,15 @@
+//! The second layer of the freeze follows the settings: its binding leaves out the namespaces in
+//! which the webhook lets a frozen edit pass, which the policy would else refuse all the same.
+
+use crate::api::interlock::{Action, Labels, Rules};
+use crate::api::rule::Group;
+use crate::cluster::binding::LeftOut;
+
+/// The namespaces in which the freeze does not deny.
+pub fn left_out<'a>(rules: &Rules, namespaces: impl Iterator<Item = (&'a String, &'a Labels)>) -> LeftOut {
+    if rules.everywhere(Group::Freeze).is_some_and(|action| action != Action::Deny) {
+        return LeftOut::All;
+    }
+    let lenient = |labels| rules.within(Some(labels)).group(Group::Freeze) != Action::Deny;
+    LeftOut::Named(namespaces.filter(|(_, labels)| lenient(labels)).map(|(name, _)| name.clone()).collect())
+}

@@ -1,0 +1,222 @@
+//! Settings: the Interlock object named `default`, honoured by every replica and reported on by
+//! the leader.
+//!
+//! Event -> [`Interlocks`] -> modes of the capabilities, rules of the store (every replica, at once)
+//! -> status of the objects ([`status`]), binding of the freeze ([`layer`]) (leader, when they
+//! differ from what is there).
+
+pub mod layer;
+pub mod status;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::interlock::{self, Interlock, InterlockStatus, Problem, Settings};
+use crate::api::meta::install::FREEZE_BINDING;
+use crate::api::object::NamespacedName;
+use crate::cluster::apply::Bookkeeping;
+use crate::cluster::binding::{LeftOut, Sight};
+use crate::cluster::lease::Leadership;
+use crate::cluster::queue::Queue;
+use crate::cluster::supervisor::{Modes, Snapshot};
+use crate::controllers::capabilities;
+use crate::controllers::observe::Store;
+use crate::controllers::observe::interlocks::{Interlocks, Seen};
+use crate::effect::ApiFailure;
+
+/// A burst of changes is told once.
+const BURST: Duration = Duration::from_millis(200);
+/// Pause after a write that failed.
+const AFTER_FAILURE: Duration = Duration::from_secs(5);
+/// How long the binding may stay unread before that is told.
+const UNREAD: Duration = Duration::from_secs(10);
+
+/// What the settings work with.
+pub struct Context {
+    /// The objects; a watch fills it.
+    pub objects: Arc<Interlocks>,
+    /// Who asks what the rules do.
+    pub store: Arc<Store>,
+    /// Instances, where controllers run: rules that change may let one go on.
+    pub queue: Option<Arc<Queue<NamespacedName>>>,
+    /// The modes of the capabilities.
+    pub modes: watch::Sender<Modes>,
+}
+
+impl Context {
+    /// Follows the object that is honoured, for ever.
+    pub async fn follow(self) {
+        let mut changes = self.objects.changes();
+        loop {
+            self.honour();
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn honour(&self) {
+        let settings = read(self.objects.honoured().as_ref());
+        let modes = Modes(settings.modes);
+        self.modes.send_if_modified(|old| {
+            let changed = *old != modes;
+            *old = modes;
+            changed
+        });
+        if self.store.set_rules(settings.rules) {
+            tracing::info!("what the rules do has changed");
+            let queue = self.queue.iter();
+            queue.for_each(|queue| self.store.instance_keys().into_iter().for_each(|key| queue.add(key)));
+        }
+    }
+}
+
+/// The settings of the object that is honoured; the defaults without one.
+fn read(honoured: Option<&Seen>) -> Settings {
+    match honoured {
+        None => Settings::default(),
+        Some(Seen::Read(object)) => Settings::read(&object.spec, &capabilities::settable()),
+        Some(Seen::Unreadable { why, .. }) => Settings {
+            problems: vec![Problem {
+                field: "spec".to_owned(),
+                problem: format!("{why}; correct it as `kubectl explain interlock.spec` says"),
+            }],
+            ..Settings::default()
+        },
+    }
+}
+
+/// Tells what became of the settings; only the leader writes.
+pub struct Reporter {
+    /// The objects.
+    pub objects: Arc<Interlocks>,
+    /// Which namespaces there are.
+    pub store: Arc<Store>,
+    /// Where every capability stands.
+    pub snapshot: watch::Receiver<Arc<Snapshot>>,
+    /// The binding of the freeze.
+    pub binding: watch::Receiver<Sight>,
+    /// Whether this process may write.
+    pub leadership: watch::Receiver<Leadership>,
+    /// Writes.
+    pub bookkeeping: Bookkeeping,
+}
+
+impl Reporter {
+    /// Writes what differs, until it is told to stop.
+    pub async fn run(self, stop: CancellationToken) {
+        let began = Instant::now();
+        let (mut objects, mut namespaces) = (self.objects.changes(), self.store.namespace_changes());
+        let (mut snapshot, mut binding) = (self.snapshot.clone(), self.binding.clone());
+        let mut leadership = self.leadership.clone();
+        loop {
+            let leads = self.leadership.borrow().holds();
+            let again = if leads { self.write(began).await } else { None };
+            let timer = tokio::time::sleep(again.unwrap_or(Duration::MAX));
+            tokio::select! {
+                () = stop.cancelled() => return,
+                Ok(()) = objects.changed() => {}
+                Ok(()) = namespaces.changed() => {}
+                Ok(()) = snapshot.changed() => {}
+                Ok(()) = binding.changed() => {}
+                Ok(()) = leadership.changed() => {}
+                () = timer => {}
+            }
+            tokio::time::sleep(BURST).await;
+        }
+    }
+
+    /// Writes what differs; answers when to look again, if nothing happens before.
+    async fn write(&self, began: Instant) -> Option<Duration> {
+        let honoured = self.objects.honoured();
+        let settings = read(honoured.as_ref());
+        let lagging = self.write_binding(&settings, began).await.err();
+        let mut again = lagging.as_ref().map(|_| AFTER_FAILURE);
+        let now = Timestamp::now();
+        let snapshot = self.snapshot.borrow().clone();
+        let settable = capabilities::settable();
+        for seen in self.objects.all() {
+            let object = seen.object();
+            let (status, later) = match object.metadata.name.as_deref() {
+                Some(interlock::DEFAULT) => {
+                    let look = status::honoured(
+                        object,
+                        &status::Told {
+                            snapshot: &snapshot,
+                            essential: capabilities::ESSENTIAL,
+                            settable: &settable,
+                            problems: &settings.problems,
+                            lagging: lagging.as_deref(),
+                            now,
+                        },
+                    );
+                    (look.status, look.again)
+                }
+                _ => (status::ignored(object, now), None),
+            };
+            let later = later.map(|at| Duration::try_from(at.duration_since(now)).unwrap_or_default());
+            let retry = self.write_status(object, status).await.err().map(|()| AFTER_FAILURE);
+            again = [again, later, retry].into_iter().flatten().min();
+        }
+        again
+    }
+
+    async fn write_status(&self, object: &Interlock, status: InterlockStatus) -> Result<(), ()> {
+        if object.status.as_ref() == Some(&status) {
+            return Ok(());
+        }
+        let (Some(name), Some(version)) = (&object.metadata.name, &object.metadata.resource_version) else {
+            return Ok(());
+        };
+        match self.bookkeeping.patch_interlock_status(name, version, json!(status)).await {
+            Ok(()) => Ok(()),
+            // A newer version, or its end, comes with the watch.
+            Err(ApiFailure { code: 404 | 409, .. }) => Ok(()),
+            Err(failure) => {
+                tracing::warn!(interlock = name, error = failure.message, "a status was not written");
+                Err(())
+            }
+        }
+    }
+
+    /// Leaves the namespaces out in which the freeze does not deny; an error says why not.
+    async fn write_binding(&self, settings: &Settings, began: Instant) -> Result<(), String> {
+        let namespaces = self.store.namespaces();
+        let left_out = layer::left_out(&settings.rules, namespaces.iter());
+        let remedy = format!(
+            "this process needs get, list, watch and patch on ValidatingAdmissionPolicyBinding {FREEZE_BINDING} \
+             (`interlock render rbac`); until then the policy refuses frozen edits everywhere"
+        );
+        let patch = match &*self.binding.borrow() {
+            Sight::Present(found) => found.patch(&left_out),
+            Sight::Unknown if left_out != LeftOut::default() && began.elapsed() > UNREAD => {
+                return Err(format!("the binding of the freeze cannot be read: {remedy}"));
+            }
+            Sight::Unknown | Sight::Absent => None,
+        };
+        let Some(patch) = patch else { return Ok(()) };
+        match self.bookkeeping.patch_binding(FREEZE_BINDING, &patch).await {
+            Ok(()) => {
+                tracing::info!(
+                    binding = FREEZE_BINDING,
+                    ?left_out,
+                    "the policy of the freeze follows the settings"
+                );
+                Ok(())
+            }
+            Err(ApiFailure { code: 404 | 409, .. }) => Ok(()),
+            Err(failure) => {
+                Err(format!("the binding of the freeze was not written: {}; {remedy}", failure.message))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,230 @@
+//! What the status of an Interlock object says: where every capability stands, and what of the
+//! spec is honoured. Pure; the time is an argument.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use crate::api::condition::Status;
+use crate::api::interlock::{DEFAULT, Interlock, InterlockStatus, Problem};
+use crate::cluster::supervisor::{Mode, Sight, Snapshot, State, Status as Standing};
+
+/// Summary.
+const READY: &str = "Ready";
+/// Whether the object is honoured, in whole.
+const ACCEPTED: &str = "Accepted";
+/// Whether the second layer follows the rules of the spec.
+const RULES_APPLIED: &str = "RulesApplied";
+
+/// How long a capability stands in a state that passes before that is told: what only starts
+/// again, at a restart of the process above all, flips nothing.
+const PASSES_WITHIN: jiff::SignedDuration = jiff::SignedDuration::from_secs(5);
+
+/// What there is to tell.
+pub struct Told<'a> {
+    /// Where every capability stands.
+    pub snapshot: &'a Snapshot,
+    /// Capabilities that the settings are about.
+    pub settable: &'a [&'a str],
+    /// Those of them without which Interlock is not ready.
+    pub essential: &'a [&'a str],
+    /// What of the spec cannot be honoured.
+    pub problems: &'a [Problem],
+    /// Why the second layer does not follow, where it does not.
+    pub lagging: Option<&'a str>,
+    /// Now.
+    pub now: Timestamp,
+}
+
+/// A status, and when it is to be looked at again.
+#[derive(Debug, PartialEq)]
+pub struct Look {
+    /// As it should be.
+    pub status: InterlockStatus,
+    /// When a state has lasted long enough to be told.
+    pub again: Option<Timestamp>,
+}
+
+struct Wanted {
+    type_: String,
+    status: Status,
+    reason: String,
+    message: String,
+}
+
+fn wanted(type_: &str, status: Status, reason: &str, message: impl Into<String>) -> Wanted {
+    Wanted { type_: type_.to_owned(), status, reason: reason.to_owned(), message: message.into() }
+}
+
+/// The status of an object that is not honoured.
+pub fn ignored(object: &Interlock, now: Timestamp) -> InterlockStatus {
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let text = format!(
+        "only the Interlock named {DEFAULT} is honoured: move what {name} sets to it, and delete {name}"
+    );
+    let conditions =
+        [READY, ACCEPTED].map(|type_| wanted(type_, Status::False, "NotHonoured", text.as_str()));
+    with(object, conditions.into(), now)
+}
+
+/// The status of the object that is honoured.
+pub fn honoured(object: &Interlock, told: &Told<'_>) -> Look {
+    let mut again = None;
+    let mut conditions = vec![accepted(told.problems), applied(told.lagging)];
+    let mut unready: Vec<(Status, String, String)> = told
+        .essential
+        .iter()
+        .filter(|name| told.snapshot.get(name).is_none())
+        .map(|name| {
+            let text = format!("{}: it has not been looked at yet", type_of(name));
+            (Status::Unknown, State::Unknown(None).reason().to_owned(), text)
+        })
+        .collect();
+    let standings = told.snapshot.capabilities.iter();
+    for standing in standings.filter(|standing| told.settable.contains(&standing.name)) {
+        let type_ = type_of(standing.name);
+        let until = standing.since + PASSES_WITHIN;
+        let before = found(object, &type_);
+        let one = match before {
+            Some(before) if passes(&standing.state) && told.now < until => {
+                again = Some(again.map_or(until, |again: Timestamp| again.min(until)));
+                as_before(before)
+            }
+            _ => capability(&type_, standing),
+        };
+        let counts = told.essential.contains(&standing.name) && standing.mode != Mode::Off;
+        if counts && one.status != Status::True {
+            unready.push((one.status, one.reason.clone(), format!("{type_}: {}", one.message)));
+        }
+        conditions.push(one);
+    }
+    conditions.insert(0, ready(unready));
+    Look { status: with(object, conditions, told.now), again }
+}
+
+fn ready(unready: Vec<(Status, String, String)>) -> Wanted {
+    let worst = unready.iter().find(|(status, ..)| *status == Status::False).or(unready.first());
+    let Some((status, reason, _)) = worst else {
+        return wanted(READY, Status::True, "Running", "everything that is required runs");
+    };
+    let texts: Vec<&str> = unready.iter().map(|(_, _, text)| text.as_str()).collect();
+    wanted(READY, *status, reason, texts.join("; "))
+}
+
+fn accepted(problems: &[Problem]) -> Wanted {
+    if problems.is_empty() {
+        return wanted(ACCEPTED, Status::True, "Accepted", "all of the spec is honoured");
+    }
+    let texts: Vec<String> = problems.iter().map(|p| format!("{}: {}", p.field, p.problem)).collect();
+    let text = format!("the rest is honoured, but not {}", texts.join("; "));
+    wanted(ACCEPTED, Status::False, "Invalid", text)
+}
+
+fn applied(lagging: Option<&str>) -> Wanted {
+    match lagging {
+        None => wanted(RULES_APPLIED, Status::True, "Applied", "webhook and policies follow the rules"),
+        Some(why) => wanted(RULES_APPLIED, Status::False, "PolicyNotWritten", why),
+    }
+}
+
+/// `InstancesReady` for `instances`.
+fn type_of(capability: &str) -> String {
+    let (first, rest) = capability.split_at_checked(1).unwrap_or(("", capability));
+    format!("{}{rest}{READY}", first.to_ascii_uppercase())
+}
+
+/// Whether a state is on the way to another.
+fn passes(state: &State) -> bool {
+    matches!(state, State::Starting(_) | State::Draining(_) | State::Unknown(_))
+}
+
+fn capability(type_: &str, standing: &Standing) -> Wanted {
+    let state = &standing.state;
+    let status = match state {
+        State::Running(_) => Status::True,
+        State::Starting(_) | State::Unknown(_) => Status::Unknown,
+        State::Disabled
+        | State::Waiting(_)
+        | State::Forbidden(_)
+        | State::Degraded(..)
+        | State::Draining(_) => Status::False,
+    };
+    let message = match state {
+        State::Running(_) => running(standing),
+        State::Disabled => format!("spec.capabilities.{}.mode is off", standing.name),
+        other => other.message(),
+    };
+    wanted(type_, status, state.reason(), message)
+}
+
+/// What a capability that runs goes without.
+fn running(standing: &Standing) -> String {
+    let missing: Vec<&str> = standing
+        .kinds
+        .iter()
+        .filter(|kind| !kind.required && matches!(kind.sight, Sight::Absent(_)))
+        .map(|kind| kind.name.as_str())
+        .collect();
+    let refused: Vec<String> = standing
+        .kinds
+        .iter()
+        .filter(|kind| !kind.required)
+        .filter_map(|kind| match &kind.sight {
+            Sight::Forbidden(verb) => Some(format!("{} {}", verb.as_str(), kind.name)),
+            _ => None,
+        })
+        .collect();
+    let mut text = "it runs".to_owned();
+    if !missing.is_empty() {
+        text.push_str(&format!("; not served, and not needed: {}", missing.join(", ")));
+    }
+    if !refused.is_empty() {
+        text.push_str(&format!("; this process may not {}", refused.join(", ")));
+    }
+    text
+}
+
+fn found<'a>(object: &'a Interlock, type_: &str) -> Option<&'a Condition> {
+    object.status.as_ref()?.conditions.iter().find(|condition| condition.type_ == type_)
+}
+
+fn as_before(condition: &Condition) -> Wanted {
+    let status = match condition.status.as_str() {
+        "True" => Status::True,
+        "False" => Status::False,
+        _ => Status::Unknown,
+    };
+    wanted(&condition.type_, status, &condition.reason, condition.message.as_str())
+}
+
+/// The status with these conditions, and with those of others that are there.
+fn with(object: &Interlock, conditions: Vec<Wanted>, now: Timestamp) -> InterlockStatus {
+    let generation = object.metadata.generation;
+    let before = object.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let mut all: Vec<Condition> = conditions
+        .into_iter()
+        .map(|wanted| {
+            let status = wanted.status.as_str();
+            let same = before.iter().find(|c| c.type_ == wanted.type_ && c.status == status);
+            Condition {
+                last_transition_time: same.map_or(Time(now), |c| c.last_transition_time.clone()),
+                type_: wanted.type_,
+                status: status.to_owned(),
+                reason: wanted.reason,
+                message: wanted.message,
+                observed_generation: generation,
+            }
+        })
+        .collect();
+    let others: Vec<Condition> = before
+        .iter()
+        .filter(|c| !is_ours(&c.type_) && all.iter().all(|o| o.type_ != c.type_))
+        .cloned()
+        .collect();
+    all.extend(others);
+    InterlockStatus { observed_generation: generation, conditions: all }
+}
+
+/// Whether a condition is ours to take away when it is not wanted any more.
+fn is_ours(type_: &str) -> bool {
+    [READY, ACCEPTED, RULES_APPLIED].contains(&type_) || type_.ends_with(READY)
+}

@@ -1,0 +1,222 @@
+//! What a status says, and when it changes.
+
+use jiff::Timestamp;
+use rstest::rstest;
+use serde_json::json;
+
+use super::layer::left_out;
+use super::status::{self, Told};
+use super::*;
+use crate::api::interlock::{Labels, Rules};
+use crate::cluster::crds::Absence;
+use crate::cluster::supervisor::{
+    Answer, Epoch, KindStatus, Lack, Missing, Mode, Refused, Sight as Seeing, State, Status, Verb,
+};
+
+const SINCE: i64 = 1_000;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn standing(name: &'static str, state: State) -> Status {
+    Status { name, state, mode: Mode::Auto, since: at(SINCE), answer: Answer::Judge, kinds: Vec::new() }
+}
+
+fn snapshot(instances: State, routes: State) -> Snapshot {
+    Snapshot { capabilities: vec![standing("instances", instances), standing("routes", routes)] }
+}
+
+fn object(generation: i64) -> Interlock {
+    let mut object = Interlock::new("default", interlock::InterlockSpec::default());
+    object.metadata.generation = Some(generation);
+    object
+}
+
+fn told(snapshot: &Snapshot, now: i64) -> Told<'_> {
+    Told {
+        snapshot,
+        settable: &["instances", "routes"],
+        essential: &["instances"],
+        problems: &[],
+        lagging: None,
+        now: at(now),
+    }
+}
+
+/// `type status reason` of every condition.
+fn said(status: &InterlockStatus) -> Vec<String> {
+    status.conditions.iter().map(|c| format!("{} {} {}", c.type_, c.status, c.reason)).collect()
+}
+
+fn message<'a>(status: &'a InterlockStatus, type_: &str) -> &'a str {
+    &status.conditions.iter().find(|c| c.type_ == type_).unwrap().message
+}
+
+fn running() -> State {
+    State::Running(Epoch(1))
+}
+
+fn missing() -> State {
+    State::Waiting(vec![Missing {
+        name: "instances.kudo.dev".to_owned(),
+        why: Lack::Absent(Absence::Missing),
+    }])
+}
+
+#[rstest]
+#[case::all_run(running(), running(), ["Ready True Running", "InstancesReady True Running", "RoutesReady True Running"])]
+#[case::off(
+    running(),
+    State::Disabled,
+    ["Ready True Running", "InstancesReady True Running", "RoutesReady False Disabled"]
+)]
+#[case::missing(
+    missing(),
+    running(),
+    ["Ready False CRDMissing", "InstancesReady False CRDMissing", "RoutesReady True Running"]
+)]
+#[case::forbidden(
+    State::Forbidden(Refused { name: "instances.kudo.dev".to_owned(), verb: Verb::List }),
+    running(),
+    ["Ready False Forbidden", "InstancesReady False Forbidden", "RoutesReady True Running"]
+)]
+#[case::starting(
+    State::Starting(Epoch(2)),
+    running(),
+    ["Ready Unknown Syncing", "InstancesReady Unknown Syncing", "RoutesReady True Running"]
+)]
+#[case::unknown(
+    State::Unknown(None),
+    running(),
+    ["Ready Unknown DiscoveryUnknown", "InstancesReady Unknown DiscoveryUnknown", "RoutesReady True Running"]
+)]
+fn every_capability_has_a_condition(
+    #[case] instances: State,
+    #[case] routes: State,
+    #[case] want: [&str; 3],
+) {
+    let snapshot = snapshot(instances, routes);
+    let status = status::honoured(&object(3), &told(&snapshot, SINCE + 60)).status;
+    let found = said(&status);
+    assert_eq!([&found[0], &found[3], &found[4]], want);
+    assert_eq!(found[1..3], ["Accepted True Accepted", "RulesApplied True Applied"]);
+    assert_eq!(status.observed_generation, Some(3));
+    assert!(status.conditions.iter().all(|c| c.observed_generation == Some(3) && !c.message.is_empty()));
+}
+
+#[test]
+fn names_and_verbs_are_exact() {
+    let forbidden = State::Forbidden(Refused { name: "instances.kudo.dev".to_owned(), verb: Verb::Watch });
+    let mut snapshot = snapshot(forbidden, running());
+    snapshot.capabilities[1].kinds = vec![KindStatus {
+        name: "httproutes.gateway.networking.k8s.io".to_owned(),
+        required: false,
+        sight: Seeing::Absent(Absence::Missing),
+    }];
+    let status = status::honoured(&object(1), &told(&snapshot, SINCE)).status;
+    assert!(message(&status, "InstancesReady").contains("may not watch instances.kudo.dev"));
+    assert!(message(&status, "Ready").starts_with("InstancesReady: "));
+    assert!(message(&status, "RoutesReady").ends_with("httproutes.gateway.networking.k8s.io"));
+}
+
+/// Switched off by the user: that is no fault.
+#[test]
+fn what_is_switched_off_is_not_waited_for() {
+    let mut snapshot = snapshot(State::Disabled, running());
+    snapshot.capabilities[0].mode = Mode::Off;
+    let status = status::honoured(&object(1), &told(&snapshot, SINCE)).status;
+    assert_eq!(said(&status)[0], "Ready True Running");
+    assert!(message(&status, "InstancesReady").contains("spec.capabilities.instances.mode is off"));
+}
+
+/// A restart of the process, or of a watch, flips nothing.
+#[test]
+fn what_passes_is_told_when_it_lasts() {
+    let calm = snapshot(running(), running());
+    let mut object = object(1);
+    let first = status::honoured(&object, &told(&calm, SINCE + 60));
+    assert_eq!(first.again, None);
+    object.status = Some(first.status.clone());
+    let restarted = snapshot(State::Starting(Epoch(9)), State::Unknown(None));
+    let look = status::honoured(&object, &told(&restarted, SINCE + 1));
+    assert_eq!(look.status, first.status, "no write");
+    assert_eq!(look.again, Some(at(SINCE + 5)));
+    let look = status::honoured(&object, &told(&restarted, SINCE + 5));
+    assert_eq!(look.again, None);
+    assert_eq!(said(&look.status)[0], "Ready Unknown Syncing");
+}
+
+/// Transition times move with the status and with nothing else.
+#[test]
+fn transition_times() {
+    let times = |status: &InterlockStatus| -> Vec<i64> {
+        status.conditions.iter().map(|c| c.last_transition_time.0.as_second()).collect()
+    };
+    let mut object = object(1);
+    let first = status::honoured(&object, &told(&snapshot(running(), missing()), 2_000)).status;
+    assert_eq!(times(&first), [2_000; 5]);
+    object.status = Some(first.clone());
+    let again = status::honoured(&object, &told(&snapshot(running(), missing()), 3_000)).status;
+    assert_eq!(again, first, "nothing new, nothing written");
+    let off = status::honoured(&object, &told(&snapshot(running(), State::Disabled), 3_000)).status;
+    assert_eq!(times(&off), [2_000; 5], "another reason of the same status");
+    let runs = status::honoured(&object, &told(&snapshot(running(), running()), 3_000)).status;
+    assert_eq!(times(&runs), [2_000, 2_000, 2_000, 2_000, 3_000]);
+}
+
+#[test]
+fn conditions_of_others_stay_and_old_ones_of_ours_go() {
+    let mut object = object(1);
+    let other = json!({
+        "type": "Reviewed", "status": "True", "reason": "ByHand", "message": "", "lastTransitionTime": "2026-01-02T03:04:05Z",
+    });
+    let mut gone = other.clone();
+    gone["type"] = json!("PoliciesReady");
+    object.status = serde_json::from_value(json!({"conditions": [other, gone]})).unwrap();
+    let status = status::honoured(&object, &told(&snapshot(running(), running()), 2_000)).status;
+    let types: Vec<&str> = status.conditions.iter().map(|c| c.type_.as_str()).collect();
+    assert_eq!(types, ["Ready", "Accepted", "RulesApplied", "InstancesReady", "RoutesReady", "Reviewed"]);
+}
+
+#[test]
+fn what_is_not_honoured_is_named() {
+    let problems = [Problem { field: "spec.rules[0].group".to_owned(), problem: "is no group".to_owned() }];
+    let snapshot = snapshot(running(), running());
+    let told = Told { problems: &problems, lagging: Some("may not"), ..told(&snapshot, 2_000) };
+    let status = status::honoured(&object(1), &told).status;
+    assert_eq!(
+        said(&status)[..3],
+        ["Ready True Running", "Accepted False Invalid", "RulesApplied False PolicyNotWritten"]
+    );
+    assert!(message(&status, "Accepted").contains("spec.rules[0].group: is no group"));
+    let mut other = object(1);
+    other.metadata.name = Some("mine".to_owned());
+    let status = status::ignored(&other, at(2_000));
+    assert_eq!(said(&status), ["Ready False NotHonoured", "Accepted False NotHonoured"]);
+    assert!(message(&status, "Ready").contains("delete mine"));
+}
+
+#[test]
+fn the_second_layer_leaves_out_what_does_not_deny() {
+    let labels = |tier: &str| Labels::from([("tier".to_owned(), tier.to_owned())]);
+    let namespaces = [("a".to_owned(), labels("dev")), ("b".to_owned(), labels("prod"))];
+    let left_out = |rules: serde_json::Value| {
+        let (rules, problems) = Rules::read(&serde_json::from_value::<Vec<_>>(rules).unwrap());
+        assert_eq!(problems, []);
+        left_out(&rules, namespaces.iter().map(|(name, labels)| (name, labels)))
+    };
+    let dev = json!({"matchLabels": {"tier": "dev"}});
+    let named = |names: &[&str]| LeftOut::Named(names.iter().map(|name| (*name).to_owned()).collect());
+    assert_eq!(left_out(json!([])), named(&[]));
+    assert_eq!(
+        left_out(json!([{"group": "freeze", "action": "Warn", "namespaceSelector": dev}])),
+        named(&["a"])
+    );
+    assert_eq!(left_out(json!([{"group": "parameters", "action": "Off"}])), named(&[]));
+    assert_eq!(left_out(json!([{"group": "freeze", "action": "Off"}])), LeftOut::All);
+    let but_dev = json!([
+        {"group": "freeze", "action": "Deny", "namespaceSelector": dev}, {"group": "freeze", "action": "Warn"},
+    ]);
+    assert_eq!(left_out(but_dev), named(&["b"]));
+}

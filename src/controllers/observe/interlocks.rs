@@ -1,0 +1,93 @@
+//! The Interlock objects, as last seen.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Deserialize as _;
+use tokio::sync::watch;
+
+use crate::api::interlock::{DEFAULT, Interlock};
+use crate::api::object::meta_str;
+use crate::cluster::watch::Change;
+
+/// What is known of one of them.
+#[derive(Clone, Debug)]
+pub enum Seen {
+    /// It could be read.
+    Read(Arc<Interlock>),
+    /// A version of the schema that this process does not know lets through what it cannot read.
+    Unreadable {
+        /// Its metadata and status, with an empty spec.
+        object: Arc<Interlock>,
+        /// Why, for people.
+        why: String,
+    },
+}
+
+impl Seen {
+    /// The object; its spec is empty where it could not be read.
+    pub fn object(&self) -> &Interlock {
+        match self {
+            Self::Read(object) | Self::Unreadable { object, .. } => object,
+        }
+    }
+}
+
+/// All of them, by name; shared by reference.
+#[derive(Debug)]
+pub struct Interlocks {
+    known: Mutex<BTreeMap<String, Seen>>,
+    changes: watch::Sender<u64>,
+}
+
+impl Default for Interlocks {
+    fn default() -> Self {
+        Self { known: Mutex::default(), changes: watch::Sender::new(0) }
+    }
+}
+
+impl Interlocks {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Seen>> {
+        // Changes of the map do not panic half-way.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in a change.
+    pub fn see(&self, change: &Change) {
+        let (Change::Applied(object) | Change::Deleted(object)) = change else { return };
+        let Some(name) = meta_str(object, "name") else { return };
+        match change {
+            Change::Applied(_) => self.known().insert(name.to_owned(), read(object)),
+            _ => self.known().remove(name),
+        };
+        self.changes.send_modify(|n| *n = n.wrapping_add(1));
+    }
+
+    /// Ticks after each change.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// The one that is honoured.
+    pub fn honoured(&self) -> Option<Seen> {
+        self.known().get(DEFAULT).cloned()
+    }
+
+    /// All of them.
+    pub fn all(&self) -> Vec<Seen> {
+        self.known().values().cloned().collect()
+    }
+}
+
+fn read(object: &serde_json::Value) -> Seen {
+    let error = match Interlock::deserialize(object) {
+        Ok(interlock) => return Seen::Read(Arc::new(interlock)),
+        Err(error) => error,
+    };
+    let mut bare = object.clone();
+    if let Some(bare) = bare.as_object_mut() {
+        bare.insert("spec".to_owned(), serde_json::json!({}));
+    }
+    let object = Interlock::deserialize(&bare).unwrap_or_default();
+    Seen::Unreadable { object: Arc::new(object), why: error.to_string() }
+}

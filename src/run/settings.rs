@@ -1,0 +1,66 @@
+//! The settings: followed by every replica, reported on by the one that leads.
+
+use std::sync::Arc;
+
+use kube::Client;
+use tokio::sync::watch;
+
+use super::{Parts, Process, RunError};
+use crate::api::meta::install::FREEZE_BINDING;
+use crate::api::object::NamespacedName;
+use crate::cluster::apply::Bookkeeping;
+use crate::cluster::binding::{self, Sight};
+use crate::cluster::lease::Leadership;
+use crate::cluster::queue::Queue;
+use crate::cluster::supervisor::{Modes, Snapshot};
+use crate::controllers::interlock::{Context, Reporter};
+use crate::controllers::observe::Interlocks;
+
+impl Process {
+    /// Follows the Interlock objects, which the supervisor's watch fills in; rules and modes change
+    /// with the one that is honoured.
+    pub(super) fn follow_settings(
+        &self,
+        queue: Option<Arc<Queue<NamespacedName>>>,
+        modes: watch::Sender<Modes>,
+        parts: &mut Parts,
+    ) -> Arc<Interlocks> {
+        let objects = Arc::new(Interlocks::default());
+        let context = Context { objects: objects.clone(), store: self.store.clone(), queue, modes };
+        parts.spawn(async move {
+            context.follow().await;
+            Ok("the settings")
+        });
+        objects
+    }
+
+    /// Tells what became of the settings, while this process leads.
+    pub(super) fn report_settings(
+        &self,
+        books: &Client,
+        objects: Arc<Interlocks>,
+        snapshot: watch::Receiver<Arc<Snapshot>>,
+        leadership: watch::Receiver<Leadership>,
+        parts: &mut Parts,
+    ) {
+        let (sight, binding) = watch::channel(Sight::default());
+        let client = books.clone();
+        parts.spawn(async move {
+            binding::follow(client, FREEZE_BINDING, sight).await;
+            Ok("the watch of a policy binding")
+        });
+        let reporter = Reporter {
+            objects,
+            store: self.store.clone(),
+            snapshot,
+            binding,
+            leadership,
+            bookkeeping: Bookkeeping::new(books.clone()),
+        };
+        let stop = self.shutdown.lingering_token();
+        parts.spawn(async move {
+            reporter.run(stop).await;
+            std::future::pending::<Result<&str, RunError>>().await
+        });
+    }
+}

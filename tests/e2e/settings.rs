@@ -1,0 +1,207 @@
+//! The Interlock object: rules that change while the process runs, what is told of it, and life
+//! without it. It is cluster-wide, so each test has a control plane of its own.
+
+use std::time::Duration;
+
+use interlock::api::meta;
+use serde_json::{Value, json};
+
+use crate::support::client::Answer;
+use crate::support::{Client, Cluster, Interlock, Namespace, wait_until};
+
+const CAP: Duration = Duration::from_secs(60);
+
+/// `gated-0.1.0`, whose plan deploy waits at a Service without an address where GATED is true.
+const PACKAGE: &str = include_str!("bypass/operatorversion.yaml");
+
+const INTERLOCKS: &str = "/apis/interlock.dev/v1alpha1/interlocks";
+
+/// As a user writes it.
+fn manifest(name: &str, spec: &str) -> String {
+    format!("apiVersion: interlock.dev/v1alpha1\nkind: Interlock\nmetadata: {{name: {name}}}\nspec: {spec}\n")
+}
+
+/// A namespace whose Instance `demo` runs plan deploy, and waits at its gate.
+struct Ground<'a> {
+    ns: Namespace<'a>,
+    user: Client,
+}
+
+impl<'a> Ground<'a> {
+    fn new(cluster: &'a Cluster, tier: &str) -> Self {
+        let ns = cluster.namespace(tier);
+        let labels = json!({"metadata": {"labels": {"tier": tier}}});
+        cluster.admin().merge_patch(&format!("/api/v1/namespaces/{}", ns.name()), &labels).ok();
+        let user = ns.user("alice");
+        user.create_package(ns.name(), PACKAGE);
+        let ground = Self { ns, user };
+        let instance = json!({
+            "apiVersion": meta::KUDO_API_VERSION, "kind": "Instance", "metadata": {"name": "demo"},
+            "spec": {"operatorVersion": {"name": "gated-0.1.0"}, "parameters": {"GATED": "true"}},
+        });
+        ground.user.post(&ground.ns.path(meta::KUDO_API_VERSION, "instances", ""), &instance).ok();
+        ground.await_that("plan deploy waits at its gate", |found| {
+            found["status"]["planStatus"]["deploy"]["phases"][0]["steps"][1]["status"] == "IN_PROGRESS"
+        });
+        ground
+    }
+
+    fn path(&self) -> String {
+        self.ns.path(meta::KUDO_API_VERSION, "instances", "demo")
+    }
+
+    #[track_caller]
+    fn await_that(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        wait_until(what, CAP, || {
+            let found = self.user.read(&self.path());
+            if found.code == 200 && holds(&found.body) { Ok(found.body) } else { Err(found.to_string()) }
+        })
+    }
+
+    /// What becomes of an edit of the frozen Instance; nothing is stored.
+    fn try_edit(&self) -> Answer {
+        let edit = json!({"spec": {"parameters": {"SIZE": "tried"}}});
+        self.user.merge_patch(&format!("{}?dryRun=All", self.path()), &edit)
+    }
+
+    #[track_caller]
+    fn await_code(&self, what: &str, code: u16) {
+        wait_until(what, CAP, || match self.try_edit() {
+            answer if answer.code == code => Ok(()),
+            answer => Err(answer.to_string()),
+        });
+    }
+
+    fn open(&self) {
+        let path = format!("{}/status", self.ns.path("v1", "services", "demo-gate"));
+        let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}});
+        self.ns.admin().merge_patch(&path, &status).ok();
+    }
+}
+
+/// Reason and message of a condition.
+fn condition(object: &Value, type_: &str) -> Option<(String, String, String)> {
+    let conditions = object["status"]["conditions"].as_array()?;
+    let found = conditions.iter().find(|c| c["type"] == type_)?;
+    let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+    Some((text("status"), text("reason"), text("message")))
+}
+
+#[track_caller]
+fn await_condition(admin: &Client, name: &str, type_: &str, want: (&str, &str)) -> String {
+    wait_until(&format!("{name}: {type_} is {want:?}"), CAP, || {
+        let found = admin.read(&format!("{INTERLOCKS}/{name}"));
+        match condition(&found.body, type_) {
+            Some((status, reason, message)) if (status.as_str(), reason.as_str()) == want => Ok(message),
+            _ => Err(found.to_string()),
+        }
+    })
+}
+
+/// From Deny to Warn to Deny, in one namespace of two, without a restart and in both layers; what
+/// was let through is carried out when the plan has ended.
+#[test]
+fn rules_change_while_the_process_runs() {
+    let cluster = Cluster::own(&[]);
+    let process = Interlock::install(&cluster, &[]);
+    let (admin, pid) = (cluster.admin(), process.pid());
+    let (dev, prod) = (Ground::new(&cluster, "dev"), Ground::new(&cluster, "prod"));
+    dev.try_edit().refused(422);
+
+    let warn = "{rules: [{group: freeze, action: Warn, namespaceSelector: {matchLabels: {tier: dev}}}]}";
+    admin.apply(&manifest("default", warn));
+    dev.await_code("a frozen edit is let through by both layers", 200);
+    prod.try_edit().refused(422);
+    await_condition(&admin, "default", "RulesApplied", ("True", "Applied"));
+
+    let before = dev.await_that("it still runs", |_| true);
+    let edit = r#"{"spec": {"parameters": {"SIZE": "large"}}}"#;
+    let out = dev.user.kubectl(&["patch", "instance", "demo", "--type=merge", "-p", edit]);
+    assert!(out.stderr.contains("Warning: failed to update Instance"), "{out}");
+    assert!(out.stderr.contains("[plan-running] (admitted: group freeze warns here)"), "{out}");
+    out.ok();
+    let after = dev.await_that("the edit is stored", |found| found["spec"]["parameters"]["SIZE"] == "large");
+    assert_eq!(after["spec"]["planExecution"], before["spec"]["planExecution"], "the run goes on");
+    let metrics = process.ops("/metrics").map(|(_, text)| text).unwrap_or_default();
+    let counted = r#"interlock_admission_admitted_total{door="validate",rule="plan-running"} "#;
+    assert!(metrics.contains(counted), "{metrics}");
+    dev.open();
+    let done = dev.await_that("the edit is carried out after the plan", |found| {
+        found["status"]["planStatus"]["update"]["status"] == "COMPLETE"
+    });
+    assert_eq!(done["status"]["planStatus"]["deploy"]["status"], "COMPLETE");
+
+    let all = r#"{rules: [{group: freeze, action: "Off"}]}"#;
+    admin.apply(&manifest("default", all));
+    prod.await_code("a frozen edit is let through everywhere", 200);
+    admin.kubectl(&["delete", "interlock", "default"]).ok();
+    prod.await_code("without the object everything denies", 422);
+    wait_until("the policy guards every namespace again", CAP, || {
+        let path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/interlock-freeze";
+        let found = admin.read(path).ok();
+        let left_out = found.pointer("/spec/matchResources/namespaceSelector/matchExpressions");
+        if left_out.is_none_or(|l| l == &json!([])) { Ok(()) } else { Err(found.to_string()) }
+    });
+    assert_eq!(process.pid(), pid, "nothing was started again");
+}
+
+/// What the schema cannot refuse is told in conditions; the rest is honoured.
+#[test]
+fn what_is_not_honoured_is_told() {
+    let cluster = Cluster::own(&[]);
+    let _process = Interlock::install(&cluster, &[]);
+    let admin = cluster.admin();
+    let refused = |spec: &str| admin.kubectl_in(&["apply", "-f", "-"], &manifest("default", spec)).refused();
+    let said = refused("{rules: [{group: lock, action: Warn}]}");
+    assert!(said.contains("always denies; the groups that can be set are freeze"), "{said}");
+    assert!(refused("{rules: [{group: frost, action: Warn}]}").contains("is no group of rules"));
+    assert!(refused("{rules: [{group: freeze, action: Allow}]}").contains("\"Deny\", \"Warn\", \"Off\""));
+    let selector = "{matchExpressions: [{key: a, operator: In}]}";
+    let said =
+        refused(&format!("{{rules: [{{group: freeze, action: Warn, namespaceSelector: {selector}}}]}}"));
+    assert!(said.contains("In and NotIn need values"), "{said}");
+    // YAML 1.1, which kubectl reads, takes a bare Off for false.
+    assert!(refused("{rules: [{group: freeze, action: Off}]}").contains("must be of type string"));
+
+    admin.apply(&manifest("default", "{capabilities: {roots: {mode: auto}}}"));
+    let told = await_condition(&admin, "default", "Accepted", ("False", "Invalid"));
+    assert!(told.contains("spec.capabilities.roots: there is no such capability"), "{told}");
+    admin.apply(&manifest("default", "{}"));
+    await_condition(&admin, "default", "Accepted", ("True", "Accepted"));
+    admin.apply(&manifest("mine", r#"{rules: [{group: freeze, action: "Off"}]}"#));
+    let told = await_condition(&admin, "mine", "Ready", ("False", "NotHonoured"));
+    assert!(told.contains("only the Interlock named default is honoured"), "{told}");
+    let shown = admin.kubectl(&["get", "ilk"]).ok();
+    assert!(shown.contains("NAME") && shown.contains("READY") && shown.contains("NotHonoured"), "{shown}");
+}
+
+/// Instances are guarded, and can be written, where the kind Interlock is not installed.
+#[test]
+fn without_the_kind_everything_has_its_default() {
+    let cluster = Cluster::own(&[]);
+    let process = Interlock::install(&cluster, &[]);
+    let admin = cluster.admin();
+    admin.apply(&manifest("default", r#"{rules: [{group: freeze, action: "Off"}]}"#));
+    let ground = Ground::new(&cluster, "dev");
+    ground.await_code("a frozen edit is let through", 200);
+    admin.kubectl(&["delete", "crd", "interlocks.interlock.dev", "--timeout=60s"]).ok();
+    ground.await_code("without the kind everything denies", 422);
+    ground.open();
+    ground.await_that("plans end", |found| found["status"]["planStatus"]["deploy"]["status"] == "COMPLETE");
+    let edit = json!({"spec": {"parameters": {"SIZE": "large"}}});
+    ground.user.merge_patch(&ground.path(), &edit).ok();
+    process.kill();
+    process.start();
+    process.await_ready();
+    ground.await_that("an edit is carried out", |found| {
+        found["status"]["planStatus"]["update"]["status"] == "COMPLETE"
+    });
+    let crds = interlock::install::objects(interlock::install::Part::Crds, &process.options(&[]));
+    crate::support::interlock::apply(&admin, crds);
+    wait_until("the kind is served again", CAP, || {
+        let spec = manifest("default", "{}");
+        let out = admin.kubectl_in(&["apply", "-f", "-"], &spec);
+        if out.code == 0 { Ok(()) } else { Err(out.to_string()) }
+    });
+    await_condition(&admin, "default", "Accepted", ("True", "Accepted"));
+}
