@@ -13,6 +13,7 @@ mod ground;
 mod installed;
 mod kudo_client;
 mod layers;
+mod lifecycle;
 mod manifests;
 mod outage;
 mod packages;

@@ -380,6 +380,9 @@ impl Supervisor {
         }
         self.snapshot.send_if_modified(|old| replace(old, snapshot));
         for (kind, needers) in changed {
+            if let Some(Watching { sight, .. }) = self.watches.borrow().get(&kind) {
+                tracing::info!(%kind, sight = sight.name(), why = %sight, "a kind is seen otherwise than before");
+            }
             self.setup.listener.changed(&kind, needers);
         }
         for tracked in &self.capabilities {
@@ -486,11 +489,9 @@ fn culprit(facts: &Facts) -> (String, String) {
     let bad = facts.required.iter().find(|kind| kind.leaving || kind.sight != Sight::Synced);
     let name = |kind: &Seen| kind.name.clone();
     let why = |kind: &Seen| match &kind.sight {
-        Sight::Absent(absence) => absence.to_string(),
-        Sight::Forbidden(verb) => format!("may not be read by this process (verb {})", verb.as_str()),
-        Sight::Broken(why) => why.clone(),
         Sight::Listing => "was made anew".to_owned(),
         Sight::Synced => "is being deleted".to_owned(),
+        sight => sight.to_string(),
     };
     match bad.or(facts.required.first()) {
         Some(kind) if bad.is_some() => (name(kind), why(kind)),

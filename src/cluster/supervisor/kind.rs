@@ -332,3 +332,6 @@ impl Watched {
         self.needers.is_empty() && self.open.is_none() && !self.known
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -252,6 +252,31 @@ pub enum Sight {
     Broken(String),
 }
 
+impl Sight {
+    /// In one word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Absent(_) => "Absent",
+            Self::Listing => "Listing",
+            Self::Synced => "Synced",
+            Self::Forbidden(_) => "Forbidden",
+            Self::Broken(_) => "Broken",
+        }
+    }
+}
+
+impl fmt::Display for Sight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Absent(absence) => absence.fmt(f),
+            Self::Listing => f.write_str("is being listed"),
+            Self::Synced => f.write_str("is watched"),
+            Self::Forbidden(verb) => write!(f, "may not be read by this process (verb {})", verb.as_str()),
+            Self::Broken(why) => f.write_str(why),
+        }
+    }
+}
+
 /// All capabilities, in the order of their declaration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {

@@ -1,0 +1,284 @@
+//! Every definition that something needs is taken away, spoiled and forbidden, in random order,
+//! while Instances are written to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::changes::{Change, path_of_role, rival, without};
+use super::world::{CAP, World, definition};
+use crate::support::{Namespace, announce, count, instances, wait_until};
+
+/// Definitions that a capability or a package's template needs.
+const DEFINITIONS: [&str; 4] = ["instances", "operatorversions", "envoyfilters", "httproutes"];
+const INSTANCES: [(&str, &str); 3] = [("demo-a", "filtered"), ("demo-b", "plain"), ("demo-c", "filtered")];
+/// Growth of resident memory that is none: the allocator's and the log's.
+const SLACK: u64 = 24 * 1024;
+
+/// A small generator, so that a seed tells the whole order.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from((self.0 >> 33) % n as u64).unwrap()
+    }
+}
+
+#[test]
+fn definitions_come_and_go_in_any_order_and_nothing_is_lost() {
+    let world = World::new();
+    if !world.cluster.has_workloads() {
+        return;
+    }
+    let given = std::env::var("INTERLOCK_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = given.unwrap_or_else(|| u64::from(uuid::Uuid::new_v4().as_fields().0));
+    announce(&format!("INTERLOCK_SEED={seed}"));
+    let mut random = Random(seed);
+    world.install("envoyfilters");
+    world.install("httproutes");
+    world.grant_filters();
+    let ns = world.cluster.namespace("chaos");
+    let mut course = Course { world: &world, ns: &ns, slowest: Duration::ZERO };
+    course.repair();
+    let load = Load::start(&ns);
+    let mut resident = Vec::new();
+    let changes = count(10, 100);
+    for i in 0..changes {
+        let (plural, change) = (DEFINITIONS[random.below(4)], Change::ALL[random.below(5)]);
+        let began = Instant::now();
+        let before = course.children();
+        course.make(plural, change);
+        world.assert_same_process();
+        // Instances that go with their own definition take their children along.
+        if plural != "instances" {
+            let after = course.children();
+            let lost: Vec<_> = before.iter().filter(|child| !after.contains(child)).collect();
+            assert!(lost.is_empty(), "{plural} {change:?}: children were deleted: {lost:?}");
+        }
+        course.repair();
+        resident.push(world.resident());
+        announce(&format!(
+            "{}/{changes} {plural} {change:?}: {:.1} s, slowest state {:.1} s, {} KiB resident, {} writes",
+            i + 1,
+            began.elapsed().as_secs_f32(),
+            course.slowest.as_secs_f32(),
+            world.resident(),
+            load.writes(),
+        ));
+    }
+    let writes = load.stop();
+    let (first, last) = (resident[0], resident[resident.len() - 1]);
+    announce(&format!(
+        "{changes} changes, {writes} writes beside them, slowest state {:?}, resident {first} KiB -> {last} KiB",
+        course.slowest
+    ));
+    assert!(last < first * 3 / 2 + SLACK, "memory grows: {resident:?}");
+}
+
+struct Course<'a> {
+    world: &'a World,
+    ns: &'a Namespace<'a>,
+    slowest: Duration,
+}
+
+impl Course<'_> {
+    /// Makes a change and undoes it; after each half the state must be right.
+    fn make(&mut self, plural: &str, change: Change) {
+        let admin = self.world.cluster.admin();
+        match change {
+            Change::Remove => {
+                self.world.remove(plural);
+                self.seen(plural, &["Absent"]);
+                self.world.install(plural);
+            }
+            Change::Replace => {
+                self.world.remove(plural);
+                self.world.install(plural);
+            }
+            Change::Unserve => {
+                self.world.serve(plural, false);
+                self.seen(plural, &["Absent"]);
+                self.world.serve(plural, true);
+            }
+            Change::Rival => {
+                self.world.remove(plural);
+                let rival = rival(plural);
+                let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+                admin.post(path, &rival).ok();
+                self.await_condition(rival["metadata"]["name"].as_str().unwrap(), "Established", "True");
+                self.world.install(plural);
+                let name = definition(plural)["metadata"]["name"].as_str().unwrap().to_owned();
+                self.await_condition(&name, "NamesAccepted", "False");
+                // What a package makes is the rival's now; what a capability needs is not there.
+                let other = if plural == "envoyfilters" { "Forbidden" } else { "Absent" };
+                self.seen(plural, &[other]);
+                admin.delete(&format!("{path}/{}", rival["metadata"]["name"].as_str().unwrap())).ok();
+            }
+            Change::Forbid => {
+                let role = admin.read(&path_of_role(plural)).ok();
+                let rules = without(&role["rules"], plural);
+                // Before, as nobody without rights can take a finalizer off.
+                self.world.remove(plural);
+                self.allow(plural, &rules, false);
+                self.world.install(plural);
+                self.seen(plural, &["Forbidden"]);
+                self.allow(plural, &role["rules"], true);
+            }
+        }
+        self.seen(plural, &["Synced"]);
+    }
+
+    /// Waits until the process sees a definition so, and remembers how long that took.
+    fn seen(&mut self, plural: &str, wanted: &[&str]) {
+        let began = Instant::now();
+        let kind = definition(plural)["spec"]["names"]["kind"].as_str().unwrap().to_owned();
+        wait_until(&format!("{plural} are {wanted:?}"), CAP, || {
+            let found = self.world.sight(&kind);
+            if wanted.contains(&found.as_str()) {
+                Ok(())
+            } else {
+                Err(format!("{found}; {}", self.definitions()))
+            }
+        });
+        let states: &[&str] = match (plural, wanted) {
+            ("instances" | "operatorversions", ["Synced"]) => &["Running"],
+            ("instances" | "operatorversions", ["Forbidden"]) => &["Forbidden"],
+            ("instances" | "operatorversions", _) => &["Waiting"],
+            _ => &["Running"],
+        };
+        wait_until(&format!("the capability is {states:?}"), CAP, || {
+            let found = self.world.state("instances");
+            if states.contains(&found.as_str()) { Ok(()) } else { Err(found) }
+        });
+        // How long a right is missed is a matter of back-off.
+        if wanted != ["Forbidden"] {
+            self.slowest = self.slowest.max(began.elapsed());
+        }
+    }
+
+    /// Every definition of a group that is played with, for people.
+    fn definitions(&self) -> String {
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let found = self.world.cluster.admin().read(path).ok();
+        let told = found["items"].as_array().into_iter().flatten().map(|o| {
+            format!(
+                "{}: deleted {}, {}",
+                o["metadata"]["name"], o["metadata"]["deletionTimestamp"], o["status"]["conditions"]
+            )
+        });
+        told.collect::<Vec<_>>().join("\n")
+    }
+
+    fn await_condition(&self, name: &str, type_: &str, status: &str) {
+        let admin = self.world.cluster.admin();
+        let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+        wait_until(&format!("{name} has {type_}={status}"), CAP, || {
+            let found = admin.read(&path).ok();
+            let conditions = found["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            let holds = conditions.iter().any(|c| c["type"] == type_ && c["status"] == status);
+            if holds { Ok(()) } else { Err(format!("{conditions:?}")) }
+        });
+    }
+
+    /// Sets the rules of a role, and waits until the API server decides by them.
+    fn allow(&self, plural: &str, rules: &Value, allowed: bool) {
+        let admin = self.world.cluster.admin();
+        admin.merge_patch(&path_of_role(plural), &json!({"rules": rules})).ok();
+        let group = definition(plural)["spec"]["group"].clone();
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {
+                "user": interlock::api::meta::CONTROLLER_USER,
+                "groups": ["system:serviceaccounts", "system:serviceaccounts:interlock-system", "system:authenticated"],
+                "resourceAttributes": { "group": group, "resource": plural, "verb": "list" },
+            },
+        });
+        wait_until("the API server decides by the new role", CAP, || {
+            let answer = admin.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &review).ok();
+            if answer["status"]["allowed"] == allowed { Ok(()) } else { Err(answer.to_string()) }
+        });
+    }
+
+    /// Name and uid of what packages made.
+    fn children(&self) -> Vec<(String, String)> {
+        let path = format!("{}?labelSelector=heritage%3Dkudo", self.ns.path("v1", "configmaps", ""));
+        let found = self.ns.admin().read(&path).ok();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let mut children: Vec<_> = found["items"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|o| (text(&o["metadata"]["name"]), text(&o["metadata"]["uid"])))
+            .collect();
+        children.sort();
+        children
+    }
+
+    /// Makes what the API server deleted along with a definition, and waits for the plans.
+    fn repair(&self) {
+        self.world.create_package(self.ns);
+        let user = self.ns.admin();
+        for (name, kind) in INSTANCES {
+            self.world.create_instance(self.ns, name, kind);
+        }
+        for (name, _) in INSTANCES {
+            wait_until(&format!("{name} has come to rest"), CAP, || {
+                let found = user.read(&self.ns.path("kudo.dev/v1beta1", "instances", name));
+                let done = ["deploy", "update"].iter().all(|plan| {
+                    matches!(
+                        found.body["status"]["planStatus"][plan]["status"].as_str(),
+                        Some("COMPLETE" | "NEVER_RUN")
+                    )
+                });
+                let ran = found.body["status"]["planStatus"]["deploy"]["status"] == "COMPLETE";
+                if done && ran && instances::idle(&found.body) { Ok(()) } else { Err(found.to_string()) }
+            });
+        }
+    }
+}
+
+/// Writes to Instances beside the test.
+struct Load {
+    stop: Arc<AtomicBool>,
+    written: Arc<AtomicUsize>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Load {
+    fn start(ns: &Namespace<'_>) -> Self {
+        let (stop, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let (user, path) = (ns.admin(), ns.path("kudo.dev/v1beta1", "instances", "load"));
+        let all = ns.path("kudo.dev/v1beta1", "instances", "");
+        let (stopped, count) = (stop.clone(), written.clone());
+        let thread = std::thread::spawn(move || {
+            let object = json!({
+                "apiVersion": "kudo.dev/v1beta1", "kind": "Instance", "metadata": { "name": "load" },
+                "spec": { "operatorVersion": { "name": "filter-0.1.0" } },
+            });
+            for i in 0.. {
+                if stopped.load(Ordering::Relaxed) {
+                    return;
+                }
+                let edit = json!({"spec": {"parameters": {"VALUE": format!("v{i}")}}});
+                // Most are refused while a plan runs or a kind is away; that is the point.
+                let answers = [user.merge_patch(&path, &edit).code, user.post(&all, &object).code];
+                count.fetch_add(answers.iter().filter(|code| **code < 300).count(), Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        });
+        Self { stop, written, thread }
+    }
+
+    fn writes(&self) -> usize {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    fn stop(self) -> usize {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().expect("the load ends");
+        self.written.load(Ordering::Relaxed)
+    }
+}

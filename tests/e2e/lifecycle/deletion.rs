@@ -1,0 +1,49 @@
+//! A definition that is deleted with our finalizers on its objects.
+
+use std::time::{Duration, Instant};
+
+use rstest::rstest;
+
+use super::world::{CAP, World};
+use crate::support::{announce, wait_until};
+
+const INSTANCES: usize = 5;
+/// What the issue asks for.
+const IN_TIME: Duration = Duration::from_secs(60);
+
+/// The cleanup runs, or its package goes first, or it never ends: the definition goes away.
+#[rstest]
+#[case::with_its_package("plain", &["instances"])]
+#[case::all_at_once("plain", &["operatorversions", "operators", "instances"])]
+#[case::with_a_cleanup_that_never_ends("endless", &["instances"])]
+fn a_definition_goes_away_in_time(#[case] kind: &str, #[case] definitions: &[&str]) {
+    let world = World::new();
+    if !world.cluster.has_workloads() {
+        return;
+    }
+    let ns = world.cluster.namespace("going");
+    let user = ns.user("alice");
+    world.create_package(&ns);
+    let names: Vec<String> = (0..INSTANCES).map(|i| format!("demo-{i}")).collect();
+    for name in &names {
+        world.create_instance(&ns, name, kind);
+    }
+    for name in &names {
+        let found = crate::support::instances::await_run(&user, name, "deploy", "");
+        assert_eq!(found["metadata"]["finalizers"][0], "kudo.dev.instance.cleanup");
+    }
+    let admin = world.cluster.admin();
+    let began = Instant::now();
+    for plural in definitions {
+        admin.delete(&World::path(plural)).ok();
+    }
+    wait_until("the definitions are gone", CAP, || {
+        let left: Vec<_> = definitions.iter().filter(|p| admin.read(&World::path(p)).code != 404).collect();
+        if left.is_empty() { Ok(()) } else { Err(format!("{left:?} are there")) }
+    });
+    let took = began.elapsed();
+    announce(&format!("{INSTANCES} Instances ({kind}), {definitions:?}: gone after {took:?}"));
+    assert!(took < IN_TIME, "{took:?}");
+    world.await_state("instances", "Waiting");
+    world.assert_same_process();
+}

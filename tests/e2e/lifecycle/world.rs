@@ -1,0 +1,244 @@
+//! A control plane and a process of their own, definitions that can be taken away, and what is
+//! looked at from outside.
+
+use std::time::Duration;
+
+use interlock::api::meta;
+use interlock::api::watched::AGGREGATE;
+use interlock::install::{self, Part};
+use serde_json::{Value, json};
+
+use super::metric;
+use crate::support::{Cluster, Interlock, Namespace, interlock as process, wait_until};
+
+pub const CAP: Duration = Duration::from_secs(90);
+
+const PACKAGE: &str = include_str!("operatorversion.yaml");
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+pub struct World {
+    pub cluster: Cluster,
+    pub interlock: Interlock,
+    pid: Option<u32>,
+}
+
+/// The definitions that are played with, by plural.
+pub fn definition(plural: &str) -> Value {
+    let own = install::objects(Part::Crds, &install::Options::default());
+    let own = own.into_iter().find(|o| o["spec"]["names"]["plural"] == plural);
+    own.unwrap_or_else(|| match plural {
+        "envoyfilters" => small("networking.istio.io", "EnvoyFilter", plural, "v1alpha3"),
+        "httproutes" => {
+            let mut object = small("gateway.networking.k8s.io", "HTTPRoute", plural, "v1");
+            // Such groups are protected: https://github.com/kubernetes/enhancements/pull/1111.
+            object["metadata"]["annotations"] =
+                json!({"api-approved.kubernetes.io": "unapproved, for a test"});
+            object
+        }
+        other => panic!("no definition of {other}"),
+    })
+}
+
+fn small(group: &str, kind: &str, plural: &str, version: &str) -> Value {
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.{group}") },
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": { "kind": kind, "plural": plural, "singular": kind.to_lowercase(), "listKind": format!("{kind}List") },
+            "versions": [{ "name": version, "served": true, "storage": true, "schema": schema }],
+        },
+    })
+}
+
+impl World {
+    /// Installed, with the definitions of KUDO's kinds.
+    pub fn new() -> Self {
+        let world = Self::without_definitions();
+        for plural in ["operators", "operatorversions", "instances"] {
+            world.install(plural);
+        }
+        world.await_state("instances", "Running");
+        world
+    }
+
+    /// Installed, without any definition that the capabilities need.
+    pub fn without_definitions() -> Self {
+        let cluster = Cluster::own(&["--audit"]);
+        let interlock = Interlock::prepare(&cluster, &[]);
+        process::apply_installation(&cluster, &interlock.options(&[]));
+        let world = Self { cluster, interlock, pid: None };
+        for plural in ["instances", "operatorversions", "operators"] {
+            world.remove(plural);
+        }
+        world.interlock.start();
+        world.interlock.await_ready();
+        world.interlock.await_guarding(&world.cluster);
+        Self { pid: world.interlock.pid(), ..world }
+    }
+
+    pub fn path(plural: &str) -> String {
+        format!("{DEFINITIONS}/{}", definition(plural)["metadata"]["name"].as_str().unwrap())
+    }
+
+    /// Creates a definition; waits until the API server has made up its mind about it.
+    pub fn install(&self, plural: &str) {
+        let admin = self.cluster.admin();
+        wait_until("the definition is created", CAP, || {
+            let answer = admin.post(DEFINITIONS, &definition(plural));
+            if matches!(answer.code, 201 | 409) { Ok(()) } else { Err(answer.to_string()) }
+        });
+    }
+
+    /// Deletes a definition, and waits until it is gone.
+    pub fn remove(&self, plural: &str) {
+        let admin = self.cluster.admin();
+        let path = Self::path(plural);
+        admin.delete(&path);
+        wait_until(&format!("{plural} are gone"), CAP, || {
+            let answer = admin.read(&path);
+            if answer.code == 404 { Ok(()) } else { Err(answer.to_string()) }
+        });
+    }
+
+    /// State of a capability, as metrics tell.
+    pub fn state(&self, capability: &str) -> String {
+        let name = format!("name=\"{capability}\"");
+        let states = interlock::cluster::supervisor::State::NAMES.into_iter();
+        let is = |state: &str| {
+            let labels = [name.as_str(), &format!("state=\"{state}\"")].map(str::to_owned);
+            let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+            metric(&self.interlock, "interlock_capability_state{", &labels) == Some(1.0)
+        };
+        states.into_iter().find(|state| is(state)).unwrap_or("none").to_owned()
+    }
+
+    /// How the process last said that it sees a kind.
+    pub fn sight(&self, kind: &str) -> String {
+        let log = self.interlock.log();
+        let of = format!("Kind={kind} ");
+        let line = log.lines().rfind(|line| line.contains("a kind is seen otherwise") && line.contains(&of));
+        let sight = line.and_then(|line| line.split("sight=").nth(1));
+        sight
+            .and_then(|text| text.split(|c: char| !c.is_alphanumeric()).find(|t| !t.is_empty()))
+            .unwrap_or("none")
+            .to_owned()
+    }
+
+    #[track_caller]
+    pub fn await_state(&self, capability: &str, state: &str) {
+        wait_until(&format!("{capability} is {state}"), CAP, || {
+            let found = self.state(capability);
+            if found == state { Ok(()) } else { Err(found) }
+        });
+    }
+
+    #[track_caller]
+    pub fn await_event(&self, reason: &str, definition: &str) {
+        let admin = self.cluster.admin();
+        wait_until(&format!("an Event {reason} on {definition}"), CAP, || {
+            let found = admin.read("/apis/events.k8s.io/v1/namespaces/default/events").ok();
+            let events = found["items"].as_array().cloned().unwrap_or_default();
+            let is = |e: &Value| e["reason"] == reason && e["regarding"]["name"] == definition;
+            if events.iter().any(is) { Ok(()) } else { Err(format!("{events:#?}")) }
+        });
+    }
+
+    pub fn create_package(&self, ns: &Namespace<'_>) {
+        let path = ns.path(meta::KUDO_API_VERSION, "operatorversions", "");
+        let object = interlock::template::yaml::documents(PACKAGE).unwrap().remove(0);
+        self.post_soon(&path, &object);
+    }
+
+    /// `kind` is `plain`, `filtered` (makes an EnvoyFilter) or `endless` (cleanup never ends).
+    pub fn create_instance(&self, ns: &Namespace<'_>, name: &str, kind: &str) {
+        let object = json!({
+            "apiVersion": meta::KUDO_API_VERSION, "kind": "Instance", "metadata": { "name": name },
+            "spec": {
+                "operatorVersion": { "name": "filter-0.1.0" },
+                "parameters": {
+                    "FILTER": (kind == "filtered").to_string(),
+                    "ENDLESS": (kind == "endless").to_string(),
+                },
+            },
+        });
+        self.post_soon(&ns.path(meta::KUDO_API_VERSION, "instances", ""), &object);
+    }
+
+    /// POST, as often as a kind takes that was just established.
+    fn post_soon(&self, path: &str, object: &Value) {
+        let admin = self.cluster.admin();
+        wait_until(&format!("{path} takes an object"), CAP, || {
+            let answer = admin.post(path, object);
+            if matches!(answer.code, 201 | 409) { Ok(()) } else { Err(answer.to_string()) }
+        });
+    }
+
+    /// Lets the process watch EnvoyFilters.
+    pub fn grant_filters(&self) {
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": { "name": "watch-filters", "labels": { AGGREGATE: "true" } },
+            "rules": [{
+                "apiGroups": ["networking.istio.io"], "resources": ["envoyfilters"],
+                "verbs": ["get", "list", "watch"],
+            }],
+        });
+        process::apply(&self.cluster.admin(), vec![role]);
+    }
+
+    #[track_caller]
+    pub fn assert_same_process(&self) {
+        let pid = self.pid.expect("it was started");
+        let running =
+            std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
+        assert!(running && self.interlock.pid() == Some(pid), "the process ended:\n{}", self.interlock.log());
+        assert!(!self.interlock.log().contains("panicked"), "{}", self.interlock.log());
+    }
+
+    /// Resident memory of the process, in KiB.
+    pub fn resident(&self) -> u64 {
+        let pid = self.pid.expect("it was started");
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default().to_owned();
+        line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0)
+    }
+
+    /// What the process, or a package through it, has asked for: verb and path, watches left out.
+    pub fn requests(&self, within: &str) -> Vec<String> {
+        let Some(log) = self.cluster.ready().and_then(|ready| ready.audit.clone()) else { return Vec::new() };
+        let text = std::fs::read_to_string(log).unwrap_or_default();
+        // The last line may be half written.
+        let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
+        let events = whole.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let ours = events.filter(|event| event["user"]["username"] == meta::CONTROLLER_USER);
+        let ended = ours.filter(|event| event["stage"] == "ResponseComplete" && event["verb"] != "watch");
+        let about = ended.filter(|event| within.is_empty() || event["objectRef"]["namespace"] == within);
+        about
+            .map(|event| {
+                format!(
+                    "{} {}",
+                    event["verb"].as_str().unwrap_or(""),
+                    event["requestURI"].as_str().unwrap_or("")
+                )
+            })
+            .collect()
+    }
+
+    /// Waits until the audit log holds everything that was answered so far.
+    pub fn settle_audit(&self, ns: &Namespace<'_>) {
+        let Some(log) = self.cluster.ready().and_then(|ready| ready.audit.clone()) else { return };
+        let marker = format!("marker-{}", crate::support::suffix());
+        ns.admin().read(&ns.path("v1", "configmaps", &marker)).refused(404);
+        wait_until("the audit log holds the marker", CAP, || {
+            let held = std::fs::read_to_string(&log).unwrap_or_default().contains(&marker);
+            if held { Ok(()) } else { Err("not yet".to_owned()) }
+        });
+    }
+}
+
+pub fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
+    let conditions = object["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
+    conditions.iter().find(|c| c["type"] == type_).unwrap_or(&Value::Null)
+}
