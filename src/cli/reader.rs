@@ -1,6 +1,7 @@
 //! Reading objects with the caller's rights: what cannot be seen is never taken for absent.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::anyhow;
 use kube::api::{Api, DynamicObject, ListParams, TypeMeta};
@@ -12,6 +13,10 @@ use super::served::Resource;
 
 /// How many objects are asked for at a time.
 const PAGE: u32 = 500;
+/// How often a list is asked for that the API server cannot give yet: that of a kind whose
+/// definition is new, for a second or two.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// What became of a look at one object.
 #[derive(Clone, Debug)]
@@ -56,11 +61,16 @@ pub(super) async fn list(
     resource: &Resource,
     selection: &Selection<'_>,
 ) -> Result<Vec<Value>, Error> {
-    match pages(client, resource, selection, Some(PAGE)).await {
-        // The list took longer than the API server keeps its versions.
-        Err(error) if code(&error) == Some(410) => pages(client, resource, selection, None).await,
-        other => other,
+    let mut page = Some(PAGE);
+    for _ in 1..TRIES {
+        match pages(client, resource, selection, page).await {
+            // The list took longer than the API server keeps its versions.
+            Err(error) if code(&error) == Some(410) => page = None,
+            Err(error) if code(&error) == Some(429) => tokio::time::sleep(PAUSE).await,
+            other => return other,
+        }
     }
+    pages(client, resource, selection, page).await
 }
 
 async fn pages(

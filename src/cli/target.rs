@@ -6,9 +6,11 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
+use http::{HeaderValue, header};
 use kube::Client;
 
 use crate::cluster::client::Connection;
+use crate::telemetry::build;
 
 /// Flags that choose a cluster and a namespace, as kubectl's.
 #[derive(Args, Debug)]
@@ -28,7 +30,11 @@ impl TargetFlags {
     /// A client, and the namespace that is meant where none is named.
     pub(super) async fn connect(&self) -> anyhow::Result<(Client, String)> {
         let connection = Connection { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() };
-        let config = connection.config().await?;
+        let mut config = connection.config().await?;
+        // The API server notes whose writes are whose by the first word of it.
+        if let Ok(agent) = HeaderValue::from_str(&build::user_agent(" command line")) {
+            config.headers.push((header::USER_AGENT, agent));
+        }
         let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let client = Client::try_from(config).context("the client cannot be made")?;
         Ok((client, namespace))
