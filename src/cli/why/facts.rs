@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kube::Client;
 use serde_json::Value;
 
+use crate::api::interlock;
 use crate::api::meta;
 use crate::api::object::{Gvk, annotation, meta_str};
 use crate::cli::reader::{self, Found, Selection};
@@ -29,6 +30,8 @@ pub(super) struct Facts {
     pub(super) events: Result<Vec<Value>, String>,
     /// The user that keeps Interlock's books; the error where that may not be read.
     pub(super) bookkeeper: Result<String, String>,
+    /// The object in which Interlock reports its capabilities.
+    pub(super) report: Found,
 }
 
 /// Something that an object refers to.
@@ -87,10 +90,12 @@ impl Reading<'_> {
             package: None,
             events: Ok(Vec::new()),
             bookkeeper: Err(String::new()),
+            report: Found::Missing,
         };
-        let (package, events, bookkeeper) =
-            tokio::join!(self.package(&facts), self.events(&facts), self.bookkeeper());
+        let (package, events, bookkeeper, report) =
+            tokio::join!(self.package(&facts), self.events(&facts), self.bookkeeper(), self.report());
         (facts.package, facts.events, facts.bookkeeper) = (package, events, bookkeeper);
+        facts.report = report;
         facts
     }
 
@@ -201,6 +206,10 @@ impl Reading<'_> {
         let selection =
             Selection { namespace: Some(namespace), fields: Some(&fields), ..Selection::default() };
         reader::list(self.client, resource, &selection).await.map_err(|error| reader::said(&error))
+    }
+
+    async fn report(&self) -> Found {
+        self.get("interlock.dev", "Interlock", "", interlock::DEFAULT).await
     }
 
     /// The user that admission skips, as the installed webhook names it.

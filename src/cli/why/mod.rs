@@ -6,13 +6,16 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 
+use self::answer::Story;
 use self::facts::Reading;
-use self::story::Story;
 use super::reader::{self, Found};
 use super::served::{Named, Served};
 use super::target::{TargetFlags, block_on};
 
+mod actors;
+mod answer;
 mod facts;
+mod happened;
 mod story;
 mod text;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::story::{Dependency, Story};
+use super::answer::{Dependency, Story};
 
 /// For people.
 pub(super) fn text(story: &Story) -> String {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::cli::why::facts::{Maker, Reference};
@@ -64,6 +64,11 @@ fn facts(object: Value) -> Facts {
         package: Some(Arc::new(package())),
         events: Ok(Vec::new()),
         bookkeeper: Ok("someone".to_owned()),
+        report: Found::There(Arc::new(json!({"status": {"conditions": [
+            condition("Ready", "False", "CRDMissing", "InstancesReady: m"),
+            condition("InstancesReady", "True", "Running", "m"),
+            condition("RoutesReady", "False", "CRDMissing", "two\nlines"),
+        ]}}))),
     }
 }
 
@@ -90,7 +95,7 @@ fn an_instance_whose_plan_stalls() {
             "Stalled=True (Error): the server says no",
         ]
     );
-    assert_eq!(story.acted_on_by[0].who, "Interlock, as someone");
+    assert_eq!(story.acted_on_by[0].who, "Interlock, capability instances (Running), as someone");
     assert_eq!(story.unknown, Vec::<String>::new());
 }
 

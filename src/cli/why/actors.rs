@@ -1,0 +1,104 @@
+//! Who writes an object or decides about it.
+
+use std::fmt::Write as _;
+
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::answer::{Actor, named, one_line};
+use super::facts::{self, Facts};
+use crate::api::kudo::OperatorVersionSpec;
+use crate::api::meta;
+use crate::api::object::{Gvk, annotation};
+use crate::cli::reader::Found;
+use crate::cluster::supervisor::Capability;
+use crate::controllers::capabilities::{CAPABILITIES, INSTANCES};
+
+/// Packages, then Interlock, then whoever the API server names.
+pub(super) fn all(facts: &Facts) -> Vec<Actor> {
+    let mut actors = Vec::new();
+    if let Some(instance) = facts.instance()
+        && let Some([plan, phase, step]) = facts::written_by(&facts.object)
+    {
+        let run = annotation(&facts.object, meta::PLAN_UID).unwrap_or_default();
+        let mut does = format!("wrote it last: plan {plan}, phase {phase}, step {step}");
+        if let Some(tasks) = tasks_of(facts, plan, phase, step) {
+            let _ = write!(does, ", {tasks}");
+        }
+        let _ = write!(does, " (run {run})");
+        actors.push(Actor { who: named(instance).to_string(), does });
+    }
+    actors.extend(capabilities(facts).map(|capability| interlock(facts, capability)));
+    actors.extend(managers(&facts.object));
+    actors
+}
+
+/// The parts of Interlock that act on the object or read it.
+pub(super) fn capabilities(facts: &Facts) -> impl Iterator<Item = &'static Capability> {
+    let kind = Gvk::of(&facts.object);
+    let made = facts.instance().is_some();
+    CAPABILITIES.iter().filter(move |capability| {
+        let mut kinds = capability.required.iter().chain(capability.optional);
+        let reads = kinds.any(|read| {
+            kind.as_ref().is_some_and(|kind| (read.group, read.kind) == (&kind.group, &kind.kind))
+        });
+        reads || made && capability.name == INSTANCES
+    })
+}
+
+fn interlock(facts: &Facts, capability: &Capability) -> Actor {
+    let state = match &facts.report {
+        Found::There(report) => reported(report, capability.name).unwrap_or("state not reported".to_owned()),
+        Found::Missing => "state not reported".to_owned(),
+        Found::Unknown(_) => "state unknown".to_owned(),
+    };
+    let made = facts.instance().is_some();
+    let user = facts.bookkeeper.as_ref().ok().filter(|_| made);
+    let user = user.map_or_else(String::new, |user| format!(", as {user}"));
+    let does = match capability.name {
+        INSTANCES if facts::is_instance(&facts.object) => {
+            "judges its changes, runs its plans and keeps its status"
+        }
+        INSTANCES if made => "brings it back to what its plan wrote whenever a plan of the Instance runs",
+        INSTANCES => "runs plans of the Instances that need it",
+        _ => "keeps an inventory of it",
+    };
+    Actor { who: format!("Interlock, capability {} ({state}){user}", capability.name), does: does.to_owned() }
+}
+
+/// What the condition of a capability says: `InstancesReady` for `instances`.
+fn reported(report: &Value, capability: &str) -> Option<String> {
+    let conditions = report["status"]["conditions"].as_array()?;
+    let of = |condition: &&Value| {
+        let name = condition["type"].as_str().and_then(|type_| type_.strip_suffix("Ready"));
+        name.is_some_and(|name| name.eq_ignore_ascii_case(capability))
+    };
+    let condition = conditions.iter().find(of)?;
+    let reason = condition["reason"].as_str()?;
+    let message = condition["message"].as_str().map(one_line).unwrap_or_default();
+    let fine = condition["status"] == "True" || message.is_empty();
+    Some(if fine { reason.to_owned() } else { format!("{reason}: {message}") })
+}
+
+/// The tasks of a step, as the package of the Instance lists them now.
+fn tasks_of(facts: &Facts, plan: &str, phase: &str, step: &str) -> Option<String> {
+    let spec = OperatorVersionSpec::deserialize(&facts.package.as_ref()?["spec"]).ok()?;
+    let plan = spec.plans?.remove(plan)?;
+    let phase = plan.phases?.into_iter().find(|found| found.name.as_deref() == Some(phase))?;
+    let step = phase.steps?.into_iter().find(|found| found.name.as_deref() == Some(step))?;
+    let tasks = step.tasks.filter(|tasks| !tasks.is_empty())?;
+    let noun = if tasks.len() == 1 { "task" } else { "one of the tasks" };
+    Some(format!("{noun} {}", tasks.join(", ")))
+}
+
+/// Who wrote which part of the object, as the API server keeps it.
+fn managers(object: &Value) -> Vec<Actor> {
+    let fields = object["metadata"]["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
+    let actors = fields.iter().filter_map(|entry| {
+        let who = format!("field manager {}", entry["manager"].as_str()?);
+        let part = entry["subresource"].as_str().filter(|part| !part.is_empty()).unwrap_or("object");
+        let at = entry["time"].as_str().unwrap_or("an unknown time");
+        Some(Actor { who, does: format!("wrote the {part} at {at}") })
+    });
+    actors.collect()
+}

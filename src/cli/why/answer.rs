@@ -1,0 +1,109 @@
+//! What is told of an object: the data of the answer, as text and JSON print it.
+
+use jiff::Timestamp;
+use serde::{Deserialize as _, Serialize};
+use serde_json::Value;
+
+use super::facts;
+use crate::api::kudo::Instance;
+use crate::api::object::{Gvk, meta_str};
+
+/// What is told of an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Story {
+    pub(super) object: Named,
+    /// What it is and how it stands.
+    pub(super) is: Vec<String>,
+    pub(super) depends_on: Vec<Dependency>,
+    pub(super) acted_on_by: Vec<Actor>,
+    /// Newest first.
+    pub(super) happened: Vec<Happening>,
+    /// What could not be told, and why.
+    pub(super) unknown: Vec<String>,
+}
+
+/// An object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Named {
+    /// Kind with its group.
+    pub(super) kind: String,
+    /// Absent for cluster-scoped objects.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) namespace: String,
+    pub(super) name: String,
+}
+
+impl std::fmt::Display for Named {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ", self.kind)?;
+        if !self.namespace.is_empty() {
+            write!(f, "{}/", self.namespace)?;
+        }
+        f.write_str(&self.name)
+    }
+}
+
+/// Something that the object cannot do without.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Dependency {
+    #[serde(flatten)]
+    pub(super) on: Named,
+    /// Name of the link between them.
+    pub(super) link: &'static str,
+    pub(super) state: Presence,
+    /// Why nobody can tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) why: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Presence {
+    Present,
+    Terminating,
+    Missing,
+    Unknown,
+}
+
+impl Presence {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Present => "present",
+            Self::Terminating => "being deleted",
+            Self::Missing => "missing",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Somebody who writes the object or decides about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Actor {
+    pub(super) who: String,
+    pub(super) does: String,
+}
+
+/// Something that happened to the object or to its Instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Happening {
+    pub(super) at: Timestamp,
+    pub(super) what: String,
+}
+
+/// The name of an object.
+pub(super) fn named(object: &Value) -> Named {
+    let of = |field| meta_str(object, field).unwrap_or_default().to_owned();
+    let kind = Gvk::of(object).map(|gvk| facts::name_of(&gvk.group, &gvk.kind)).unwrap_or_default();
+    Named { kind, namespace: of("namespace"), name: of("name") }
+}
+
+/// An object as an Instance, if it is one.
+pub(super) fn read_instance(object: &Value) -> Option<Instance> {
+    facts::is_instance(object).then(|| Instance::deserialize(object).ok()).flatten()
+}
+
+/// Line breaks would break the form.
+pub(super) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
