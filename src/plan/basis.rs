@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::package::PackageHash;
 use crate::api::condition::{self, Condition};
+use crate::api::kudo::Instance;
 use crate::api::meta;
 use crate::api::stamp::{Applied, SpecHash, VersionRef, hex};
 
@@ -101,6 +102,19 @@ pub enum Difference {
     },
     /// Somewhere: only the bare hash is known.
     Somewhere,
+}
+
+/// What of an Instance's spec is carried out.
+pub fn carried_out(instance: &Instance, namespace: &str) -> Applied<'static> {
+    let reference = instance.spec.operator_version.clone().unwrap_or_default();
+    let parameters = instance.spec.parameters.iter().flatten();
+    Applied {
+        operator_version: VersionRef {
+            name: reference.name().to_owned().into(),
+            namespace: reference.namespace_or(namespace).to_owned().into(),
+        },
+        parameters: parameters.map(|(k, v)| (k.clone().into(), v.clone().into())).collect(),
+    }
 }
 
 impl Basis {

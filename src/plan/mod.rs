@@ -28,6 +28,7 @@ pub mod params;
 pub mod progress;
 pub mod render;
 pub mod rendered;
+pub mod rest;
 pub mod run;
 pub mod state;
 pub mod task;

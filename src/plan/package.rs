@@ -73,6 +73,11 @@ impl Package {
         Self { key, spec: Arc::new(spec), hash, parameters, tasks, constrained, parsed }
     }
 
+    /// The same package under another name: what was read and parsed is shared.
+    pub fn under(&self, key: NamespacedName) -> Self {
+        Self { key, ..self.clone() }
+    }
+
     /// A plan by name.
     pub fn plan(&self, name: &str) -> Option<&Plan> {
         self.spec.plans.as_ref()?.get(name)

@@ -87,21 +87,21 @@ pub enum Family {
 }
 
 impl Family {
-    /// What a parent does: "each Instance that owns it".
+    /// What a parent is to its child, after "each Instance that".
     pub const fn of_parent(self) -> &'static str {
         match self {
-            Self::Owns => "owns",
-            Self::Needs => "is needed by",
-            Self::Carries => "carries traffic to",
+            Self::Owns => "owns it",
+            Self::Needs => "it needs",
+            Self::Carries => "carries traffic to it",
         }
     }
 
-    /// What a child does: "each Instance that needs it".
+    /// What a child is to its parent, after "each Instance that".
     pub const fn of_child(self) -> &'static str {
         match self {
-            Self::Owns => "is owned by",
-            Self::Needs => "needs",
-            Self::Carries => "has traffic from",
+            Self::Owns => "it owns",
+            Self::Needs => "needs it",
+            Self::Carries => "it carries traffic to",
         }
     }
 }

@@ -9,7 +9,7 @@ use super::declare::{Concerns, Kind, Reach, Ref, Side, Update};
 use super::id::{Epoch, Id, KindId, Uid};
 use super::names::Sym;
 use super::reading::{Kept, Reading};
-use super::schema::Schema;
+use super::schema::{Schema, Watch};
 use crate::api::object::meta_str;
 
 /// uids of deleted objects that are remembered, so that a late answer does not bring one back; it
@@ -93,6 +93,16 @@ impl Graph {
         watch.listing.clear();
         watch.synced.clear();
         self.concerned_by(kind)
+    }
+
+    /// Forgets the objects of a kind, which says nothing of them: it is unavailable and unknown
+    /// from now on. Answers what was forgotten.
+    pub fn forget(&mut self, kind: KindId) -> Vec<Id> {
+        self.schema.get_mut(kind).watch = Watch::default();
+        let all: Vec<Ix> = self.objects(kind).collect();
+        let ids = all.iter().map(|ix| self.id(*ix)).collect();
+        all.into_iter().for_each(|ix| self.remove(ix));
+        ids
     }
 
     fn concerned_by(&self, kind: KindId) -> Dirty {
@@ -290,7 +300,8 @@ impl Graph {
         };
         let Some(ix) = found.filter(same) else { return Dirty::default() };
         let mut dirty = Dirty { news: true, ..Dirty::default() };
-        self.remove(ix, &mut dirty);
+        self.concerns(ix, self.schema.get(kind).declared.events.delete, &mut dirty);
+        self.remove(ix);
         dirty.sorted()
     }
 
@@ -298,18 +309,20 @@ impl Graph {
     fn sweep(&mut self, kind: KindId, namespace: &str) -> Dirty {
         let mut dirty = Dirty { news: true, ..Dirty::default() };
         let watch = &mut self.schema.get_mut(kind).watch;
-        let Some(round) = watch.listing.remove(namespace) else { return Dirty::default() };
         watch.synced.insert(namespace.to_owned());
+        let Some(round) = watch.listing.remove(namespace) else { return dirty };
         let unseen = |ix: &Ix| {
             let node = self.arena.node(*ix);
             let listed = namespace.is_empty() || &**self.arena.names.text(node.key.namespace) == namespace;
             listed && node.seen < round
         };
         let unseen: Vec<Ix> = self.objects(kind).filter(unseen).collect();
+        let declared = self.schema.get(kind).declared;
+        unseen.iter().for_each(|ix| self.concerns(*ix, declared.events.delete, &mut dirty));
         for ix in unseen {
             self.bury(self.arena.node(ix).uid);
             dirty.gone.push(self.id(ix));
-            self.remove(ix, &mut dirty);
+            self.remove(ix);
         }
         dirty.sorted()
     }
@@ -321,9 +334,7 @@ impl Graph {
         self.gone.extend(uid);
     }
 
-    fn remove(&mut self, ix: Ix, dirty: &mut Dirty) {
-        let kind = self.arena.node(ix).key.kind;
-        self.concerns(ix, self.schema.get(kind).declared.events.delete, dirty);
+    fn remove(&mut self, ix: Ix) {
         let targets = self.let_go(ix);
         let facts = std::mem::take(&mut self.arena.node_mut(ix).facts);
         self.give_words(ix, &facts);

@@ -64,8 +64,8 @@ fn nobody(why: &str) -> String {
 fn roots(reaches: &[Reach]) -> String {
     let reach = |reach: &Reach| match reach {
         Reach::Itself => "itself".to_owned(),
-        Reach::Up(family, kind) => format!("each {kind} that {} it", family.of_parent()),
-        Reach::Down(family, kind) => format!("each {kind} that {} it", family.of_child()),
+        Reach::Up(family, kind) => format!("each {kind} that {}", family.of_parent()),
+        Reach::Down(family, kind) => format!("each {kind} that {}", family.of_child()),
     };
     reaches.iter().map(reach).collect::<Vec<_>>().join("; ")
 }

@@ -118,7 +118,9 @@ fn roots(kind: KindName, names: &[&str]) -> Vec<Id> {
 #[case::a_namespace_terminates(&[instance("a", json!({})), namespace(json!({}))],
     namespace(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})), &["a"])]
 #[case::a_namespace_is_labelled(&[instance("a", json!({})), namespace(json!({}))],
-    namespace(json!({"metadata": {"labels": {"a": "b"}}})), &[])]
+    namespace(json!({"metadata": {"labels": {"a": "b"}}})), &["a"])]
+#[case::a_namespace_is_annotated(&[instance("a", json!({})), namespace(json!({}))],
+    namespace(json!({"metadata": {"annotations": {"a": "b"}}})), &[])]
 #[case::an_instance_is_edited(&[instance("a", json!({}))], instance("a", json!({"spec": {"parameters": {"x": "1"}}})), &["a"])]
 #[case::an_instance_is_labelled(&[instance("a", json!({}))], instance("a", json!({"metadata": {"labels": {"x": "1"}}})), &[])]
 #[case::a_child_instance_too(&[instance("a", json!({}))], instance("b", owned_by("a")), &["a", "b"])]

@@ -43,6 +43,25 @@ impl Graph {
         Some(Row { graph: self, ix })
     }
 
+    /// Objects that refer to one of that name, whether that is there or not, as [`Row::along`].
+    pub fn along(
+        &self,
+        kind: KindId,
+        namespace: &str,
+        name: &str,
+        side: Side,
+        link: &'static str,
+    ) -> impl Iterator<Item = Row<'_>> + '_ {
+        let found = self.arena.find(kind, namespace, name, "");
+        found.into_iter().flat_map(move |ix| self.ends(ix, side, link))
+    }
+
+    fn ends(&self, ix: Ix, side: Side, link: &'static str) -> impl Iterator<Item = Row<'_>> + '_ {
+        let named = move |number: u16| self.schema.link(number).name == link;
+        let ends = self.arena.neighbours(ix, side).filter(move |(_, number)| named(*number));
+        ends.filter(|(end, _)| self.arena.is_present(*end)).map(|(end, _)| Row { graph: self, ix: end })
+    }
+
     /// All objects of a kind, in no order.
     pub fn rows(&self, kind: KindId) -> impl Iterator<Item = Row<'_>> + '_ {
         self.objects(kind).map(|ix| Row { graph: self, ix })
@@ -123,11 +142,6 @@ impl<'g> Row<'g> {
     /// Objects that refer to this one, or that this one refers to, by the link of that name, on
     /// one side of it.
     pub fn along(&self, side: Side, link: &'static str) -> impl Iterator<Item = Row<'g>> + 'g {
-        let graph = self.graph;
-        let ends = graph.arena.neighbours(self.ix, side);
-        ends.filter(move |(ix, number)| {
-            graph.schema.link(*number).name == link && graph.arena.is_present(*ix)
-        })
-        .map(move |(ix, _)| Row { graph, ix })
+        self.graph.ends(self.ix, side, link)
     }
 }

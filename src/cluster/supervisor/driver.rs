@@ -294,7 +294,7 @@ impl Supervisor {
         kind.running.clear();
         let sink = self.setup.sink.as_ref();
         match act {
-            Act::Close => kind.feeds.iter().for_each(|feed| feed.end()),
+            Act::Close => kind.feeds.iter().for_each(|feed| feed.end(sink)),
             Act::Gone => kind.feeds.iter().for_each(|feed| feed.gone(sink)),
             Act::Forget => kind.feeds.iter().for_each(|feed| feed.forget(sink)),
             Act::Open { epoch, usable, reach } => {

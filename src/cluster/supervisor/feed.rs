@@ -24,7 +24,11 @@ pub trait Sink: Send + Sync + 'static {
     fn observe(&self, kind: &Gvk, epoch: Epoch, change: Change);
 
     /// Nobody needs a kind any more: its objects are not followed, which says nothing of them.
-    fn forget(&self, kind: &Gvk, objects: Vec<Arc<Value>>);
+    fn forget(&self, kind: &Gvk);
+
+    /// A kind is not watched now: what is known of it is out of date, and nothing follows from
+    /// what is not known.
+    fn end(&self, kind: &Gvk);
 }
 
 /// Namespace (empty for cluster-scoped objects) and name.
@@ -70,8 +74,10 @@ impl Feed {
     }
 
     /// Ends the epoch; what is known stays.
-    pub fn end(&self) {
-        self.inner().epoch = Epoch::default();
+    pub fn end(&self, sink: &dyn Sink) {
+        let mut inner = self.inner();
+        inner.epoch = Epoch::default();
+        inner.kind.iter().for_each(|kind| sink.end(kind));
     }
 
     /// Ends the epoch: the kind is gone, and so is every object that was known.
@@ -88,10 +94,8 @@ impl Feed {
     pub fn forget(&self, sink: &dyn Sink) {
         let mut inner = self.inner();
         inner.epoch = Epoch::default();
-        let known = std::mem::take(&mut inner.known);
-        if let Some(kind) = &inner.kind {
-            sink.forget(kind, known.into_values().collect());
-        }
+        inner.known.clear();
+        inner.kind.iter().for_each(|kind| sink.forget(kind));
     }
 
     /// Takes in a change under an epoch; drops it where that is over. The lock is held while it

@@ -7,17 +7,7 @@ use jiff::Timestamp;
 
 use super::capability::Mode;
 use crate::cluster::crds::Absence;
-
-/// Number of a stretch in which a kind or a capability was one and the same. Whatever carries
-/// another number than the current one is of another world, and dropped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Epoch(pub u64);
-
-impl fmt::Display for Epoch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+pub use crate::topology::Epoch;
 
 /// A verb that the API server refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

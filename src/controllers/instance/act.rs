@@ -64,7 +64,7 @@ async fn drop_trigger(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailu
     info!(instance = %subject.key, plan = subject.plan(), "a trigger on a spec that nobody accepted is dropped");
     let patch = writes::clear(subject, None, None);
     let object = ctx.bookkeeping.json_patch_instance(&subject.key, &patch).await?;
-    ctx.store.see_instance(&Change::Applied(object));
+    ctx.saw(&subject.key, &Change::Applied(object));
     Ok(Flow::Again)
 }
 
@@ -81,7 +81,7 @@ pub(super) async fn patch(
 ) -> Result<Flow, ApiFailure> {
     let body = writes::instance(subject, change);
     let object = ctx.bookkeeping.patch_instance(&subject.key, subject.resource_version(), body).await?;
-    ctx.store.see_instance(&Change::Applied(object));
+    ctx.saw(&subject.key, &Change::Applied(object));
     Ok(Flow::Again)
 }
 
@@ -103,7 +103,7 @@ pub(super) async fn write_status(
     status: serde_json::Value,
 ) -> Result<(), ApiFailure> {
     let object = ctx.bookkeeping.patch_status(&subject.key, subject.resource_version(), status).await?;
-    ctx.store.see_instance(&Change::Applied(object.clone()));
+    ctx.saw(&subject.key, &Change::Applied(object.clone()));
     if let Ok(written) = Subject::read(&subject.key, object) {
         ctx.books.note(&written);
     }
@@ -260,7 +260,7 @@ pub(super) fn finished_run(ctx: &Context, subject: &Subject) -> Option<history::
 pub(super) async fn clear(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
     let patch = writes::clear(subject, finished_run(ctx, subject), verbs::answered(ctx, subject));
     let object = ctx.bookkeeping.json_patch_instance(&subject.key, &patch).await?;
-    ctx.store.see_instance(&Change::Applied(object.clone()));
+    ctx.saw(&subject.key, &Change::Applied(object.clone()));
     if let Ok(now) = Subject::read(&subject.key, object) {
         let kept = writes::kept_elsewhere(now.stamp.as_ref());
         let before = subject.stamp.as_ref();

@@ -1,11 +1,17 @@
 //! What this process last knew status to say: a write of somebody else's is found and undone.
 //!
 //! The guards refuse such writes; this is for those that came while the guards were absent. What
-//! was written before this process first looked cannot be told from its own.
+//! was written before this process first had something to do with an Instance cannot be told from
+//! its own.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io::{Read as _, Write as _};
 use std::sync::{Mutex, PoisonError};
 
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::subject::Subject;
@@ -26,17 +32,42 @@ pub struct Books {
     kept: Mutex<HashMap<NamespacedName, (String, SpecHash)>>,
 }
 
+/// What status said, packed: it is unpacked only where it differs from what is found.
 struct Known {
     uid: String,
+    packed: Box<[u8]>,
+}
+
+#[derive(PartialEq, Serialize, Deserialize)]
+struct Said {
     entries: BTreeMap<String, PlanStatus>,
     decisive: Vec<Condition>,
 }
 
-impl Known {
+impl Said {
     fn of(subject: &Subject) -> Self {
         let decisive =
             subject.conditions().into_iter().filter(|c| DECISIVE.contains(&c.type_.as_str())).collect();
-        Self { uid: subject.uid().to_owned(), entries: subject.entries().into_owned(), decisive }
+        Self { entries: subject.entries().into_owned(), decisive }
+    }
+
+    /// Maps with string keys always serialise, and memory can always be written to.
+    fn pack(&self) -> Box<[u8]> {
+        let mut packed = DeflateEncoder::new(Vec::new(), Compression::fast());
+        let _ = packed.write_all(&serde_json::to_vec(self).unwrap_or_default());
+        packed.finish().unwrap_or_default().into_boxed_slice()
+    }
+
+    fn unpack(packed: &[u8]) -> Option<Self> {
+        let mut text = Vec::new();
+        DeflateDecoder::new(packed).read_to_end(&mut text).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+}
+
+impl Known {
+    fn of(subject: &Subject) -> Self {
+        Self { uid: subject.uid().to_owned(), packed: Said::of(subject).pack() }
     }
 }
 
@@ -74,11 +105,15 @@ impl Books {
     /// The merge patch of the status that undoes what others wrote; `None` where nothing was.
     pub fn restoration(&self, subject: &Subject) -> Option<Value> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = Known::of(subject);
-        let Some(known) = known.get(&subject.key).filter(|known| known.uid == found.uid) else {
-            known.insert(subject.key.clone(), found);
+        let now = Known::of(subject);
+        let Some(known) = known.get(&subject.key).filter(|known| known.uid == now.uid) else {
+            known.insert(subject.key.clone(), now);
             return None;
         };
+        if known.packed == now.packed {
+            return None;
+        }
+        let (known, found) = (Said::unpack(&known.packed)?, Said::of(subject));
         let mut patch = Map::new();
         if known.entries != found.entries {
             let mut entries: Map<String, Value> =

@@ -19,7 +19,8 @@ use crate::cluster::kinds::Kinds;
 use crate::cluster::lease::Leadership;
 use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{Assignment, Handle, Sight, Watching};
-use crate::controllers::observe::{Observer, Store};
+use crate::cluster::watch::Change;
+use crate::controllers::observe::{Kept, Observer, Store};
 use crate::plan::package::Package;
 use crate::telemetry::metrics::Metrics;
 
@@ -96,7 +97,20 @@ impl Context {
 
     /// Whether an Instance is being deleted, as last seen.
     pub fn is_deleted(&self, key: &NamespacedName) -> bool {
-        self.store.get_instance(key).is_some_and(|object| meta_str(&object, "deletionTimestamp").is_some())
+        let object = match self.store.instance(key) {
+            Kept::Whole(object) => object,
+            Kept::AtRest { .. } | Kept::Nothing => return false,
+        };
+        meta_str(&object, "deletionTimestamp").is_some()
+    }
+
+    /// Takes in an object as it was answered in work on an Instance; whether that is news. Others
+    /// that it concerns are looked at; the watch's echo of it will concern nobody.
+    pub fn saw(&self, instance: &NamespacedName, change: &Change) -> bool {
+        let concerned = self.store.answered(change);
+        let others = concerned.iter().flatten().filter(|other| *other != instance);
+        others.for_each(|other| self.queue.add(other.clone()));
+        concerned.is_some()
     }
 
     /// Whether this process leads now.

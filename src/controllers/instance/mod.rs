@@ -28,6 +28,7 @@ use crate::api::meta;
 use crate::api::object::{NamespacedName, annotation};
 use crate::cluster::supervisor::Work;
 use crate::controllers::capabilities::INSTANCES;
+use crate::controllers::observe::Kept;
 pub use context::Context;
 use flow::Outcome;
 
@@ -40,7 +41,8 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// Works on the queue until it is told to stop; only while this process leads, and only what the
 /// supervisor assigns.
 ///
-/// At each new assignment, and when leadership comes, every Instance is looked at once. What was
+/// At each new assignment, and when leadership comes, every Instance that is not at rest is
+/// looked at. What was
 /// begun before is finished, as every write is conditional; where that takes too long it is cut,
 /// and found as it is by whoever looks next.
 pub async fn run(ctx: Arc<Context>, stop: CancellationToken) {
@@ -65,6 +67,7 @@ pub async fn run(ctx: Arc<Context>, stop: CancellationToken) {
         };
         term.cancel();
         end(workers).await;
+        ctx.store.looked_at(false);
         if over {
             return;
         }
@@ -73,7 +76,8 @@ pub async fn run(ctx: Arc<Context>, stop: CancellationToken) {
 
 fn begin(ctx: &Arc<Context>, term: &CancellationToken) -> Vec<JoinHandle<()>> {
     ctx.books.clear();
-    ctx.store.instance_keys().into_iter().for_each(|key| ctx.queue.add(key));
+    ctx.store.looked_at(true);
+    ctx.store.restless().into_iter().for_each(|key| ctx.queue.add(key));
     (0..WORKERS).map(|_| tokio::spawn(worker(ctx.clone(), term.clone()))).collect()
 }
 
@@ -102,10 +106,10 @@ async fn requests_wait(ctx: &Context) {
     let mut guard = ctx.guard.clone();
     while guard.changed().await.is_ok() {
         let asks = |key: &NamespacedName| {
-            let object = ctx.store.get_instance(key);
-            object.is_some_and(|object| annotation(&object, meta::REQUEST).is_some())
+            let kept = ctx.store.instance(key);
+            matches!(kept, Kept::Whole(object) if annotation(&object, meta::REQUEST).is_some())
         };
-        ctx.store.instance_keys().into_iter().filter(asks).for_each(|key| ctx.queue.add(key));
+        ctx.store.restless().into_iter().filter(asks).for_each(|key| ctx.queue.add(key));
     }
     std::future::pending().await
 }

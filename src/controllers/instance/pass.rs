@@ -292,7 +292,7 @@ impl<'a> Pass<'a> {
         }
         match self.ctx.objects.get(key).await {
             Ok(Some(object)) => {
-                self.ctx.store.see_child(&Change::Applied(object.clone()));
+                self.ctx.saw(&self.subject.key, &Change::Applied(object.clone()));
                 self.saw(key.clone(), Seen::Present(object));
             }
             Ok(None) => self.saw(key.clone(), Seen::Absent),
@@ -373,7 +373,7 @@ impl<'a> Pass<'a> {
 
     /// Takes the Instance as it now is, if it still names this run.
     fn adopt(&mut self, object: Arc<Value>) -> Result<(), Stop> {
-        self.ctx.store.see_instance(&Change::Applied(object.clone()));
+        self.ctx.saw(&self.subject.key, &Change::Applied(object.clone()));
         let subject = Subject::read(&self.subject.key, object).map_err(|error| {
             warn!(%error, "an Instance could not be read");
             Stop::Superseded
@@ -425,7 +425,7 @@ impl<'a> Pass<'a> {
     }
 
     async fn recorded(&mut self, object: Arc<Value>, phase: &Phase) {
-        self.ctx.store.see_instance(&Change::Applied(object.clone()));
+        self.ctx.saw(&self.subject.key, &Change::Applied(object.clone()));
         if let Ok(subject) = Subject::read(&self.subject.key, object) {
             self.ctx.books.note(&subject);
             self.subject = subject;
@@ -462,13 +462,13 @@ impl<'a> Pass<'a> {
         for (key, answer) in self.ctx.objects.run(lanes).await {
             match answer {
                 Ok(Written::Now(object)) => {
-                    self.ctx.store.see_child(&Change::Applied(object.clone()));
+                    self.ctx.saw(&self.subject.key, &Change::Applied(object.clone()));
                     self.observed.failures.remove(&key);
                     self.observed.objects.insert(key, Seen::Present(object));
                 }
                 Ok(Written::Gone) => {
                     if let Some(Seen::Present(object)) = self.observed.objects.get(&key) {
-                        self.ctx.store.see_child(&Change::Deleted(object.clone()));
+                        self.ctx.saw(&self.subject.key, &Change::Deleted(object.clone()));
                     }
                     self.observed.failures.remove(&key);
                     self.observed.objects.insert(key, Seen::Absent);

@@ -4,13 +4,9 @@ use super::context::Context;
 use super::subject::Subject;
 use crate::api::condition::{self, Status, Wanted};
 use crate::api::meta::condition as types;
-use crate::api::object::ObjectKey;
+use crate::controllers::observe::SPEAKING;
 use crate::plan::drift;
 use crate::plan::health::{self, Health};
-
-/// Kinds whose health makes an Instance ready; Pods of Deployments and finished Pods of Jobs
-/// are not asked (KUDO counted the latter as unhealthy for ever).
-const KINDS: [&str; 2] = ["Deployment", "StatefulSet"];
 
 /// The condition as it should be; `None` where it stays: a failed plan is said until one
 /// completes, and an Instance that never ran says nothing.
@@ -29,15 +25,14 @@ pub fn condition(ctx: &Context, subject: &Subject) -> Option<Wanted> {
         return wanted(Status::False, "PlanOwed", format!("these plans failed: {}", failed.join(", ")));
     }
     // What cannot be seen now is not healthy and not unhealthy; whoever sees it again wakes us.
-    if !ctx.sees(subject, |kind| kind.group == "apps" && KINDS.contains(&kind.kind.as_str())) {
+    if !ctx.sees(subject, |kind| kind.group == "apps" && SPEAKING.contains(&kind.kind.as_str())) {
         return None;
     }
     let unhealthy: Vec<String> = ctx
         .store
-        .children_of(&subject.key)
+        .children_of(&subject.key, &SPEAKING)
         .iter()
-        .filter(|(ObjectKey { gvk, .. }, _)| KINDS.contains(&gvk.kind.as_str()))
-        .filter_map(|(_, object)| match health::of(object) {
+        .filter_map(|object| match health::of(object) {
             Health::Healthy => None,
             Health::Waiting(why) | Health::Failed(why) => Some(why),
         })

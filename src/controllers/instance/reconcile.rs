@@ -1,9 +1,11 @@
 //! One Instance: ask what is next, do it, ask again, until it waits or is settled.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde_json::Value;
 use tracing::{debug, warn};
 
 use super::context::Context;
@@ -16,24 +18,27 @@ use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::api::stamp::Applied;
 use crate::cluster::watch::Change;
+use crate::controllers::observe::Kept;
 use crate::effect::ApiFailure;
 use crate::plan::next::{self, Deletion, Facts, Next, Stamp};
 
 /// Steps of one reconcile; each ends in a write or in the end.
 const STEPS: usize = 64;
+
 /// Reconciles one Instance.
 pub async fn reconcile(ctx: &Context, key: &NamespacedName) -> Outcome {
+    let outcome = steps(ctx, key).await;
+    if outcome == Outcome::Settled {
+        ctx.store.let_go(key);
+    }
+    outcome
+}
+
+async fn steps(ctx: &Context, key: &NamespacedName) -> Outcome {
     for _ in 0..STEPS {
-        let Some(object) = ctx.store.get_instance(key) else {
-            ctx.books.forget(key);
-            return Outcome::Settled;
-        };
-        let subject = match Subject::read(key, object) {
+        let subject = match subject(ctx, key).await {
             Ok(subject) => subject,
-            Err(error) => {
-                warn!(%error, "an Instance is left alone");
-                return Outcome::Settled;
-            }
+            Err(outcome) => return outcome,
         };
         let deleted_at = subject.deleted_at().filter(|_| subject.has_finalizer());
         match step(ctx, subject).await {
@@ -49,13 +54,49 @@ pub async fn reconcile(ctx: &Context, key: &NamespacedName) -> Outcome {
     Outcome::Retry
 }
 
+/// The Instance as last known, or how the reconcile ends without it.
+async fn subject(ctx: &Context, key: &NamespacedName) -> Result<Subject, Outcome> {
+    let object = match ctx.store.instance(key) {
+        Kept::Whole(object) => object,
+        // Nothing is to be done, and `Ready` says how it is: no request.
+        Kept::AtRest { well: true } => return Err(Outcome::Settled),
+        Kept::AtRest { well: false } => look(ctx, key).await?,
+        Kept::Nothing => {
+            ctx.books.forget(key);
+            return Err(Outcome::Settled);
+        }
+    };
+    Subject::read(key, object).map_err(|error| {
+        warn!(%error, "an Instance is left alone");
+        Outcome::Settled
+    })
+}
+
+/// Reads an Instance of which only the row is kept.
+async fn look(ctx: &Context, key: &NamespacedName) -> Result<Arc<Value>, Outcome> {
+    match ctx.bookkeeping.instance(key).await {
+        Ok(Some(object)) => {
+            ctx.store.hold(key, object.clone());
+            Ok(object)
+        }
+        Ok(None) => {
+            ctx.store.forget_instance(key);
+            Err(Outcome::Settled)
+        }
+        Err(error) => {
+            warn!(instance = %key, message = %error.message, "an Instance could not be read");
+            Err(Outcome::Retry)
+        }
+    }
+}
+
 /// After a write that failed: a conflict is looked at again, anything else waits.
 async fn recover(ctx: &Context, key: &NamespacedName, failure: &ApiFailure) -> Flow {
     // A JSON patch whose test does not hold is answered 422.
     if matches!(failure.code, 404 | 409 | 422) {
         match ctx.bookkeeping.instance(key).await {
             Ok(Some(object)) => {
-                let news = ctx.store.see_instance(&Change::Applied(object)).is_some();
+                let news = ctx.saw(key, &Change::Applied(object));
                 return if news { Flow::Again } else { Flow::End(Outcome::Retry) };
             }
             Ok(None) => {

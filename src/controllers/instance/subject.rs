@@ -13,8 +13,8 @@ use crate::api::condition::Condition;
 use crate::api::kudo::{Instance, PlanStatus};
 use crate::api::meta;
 use crate::api::object::{NamespacedName, annotation};
-use crate::api::stamp::{Applied, Envelope, Kept, SpecHash, VersionRef};
-use crate::plan::basis::Basis;
+use crate::api::stamp::{Applied, Envelope, Kept, SpecHash};
+use crate::plan::basis::{Basis, carried_out};
 use crate::plan::history;
 use crate::plan::package::Package;
 use crate::plan::progress::Progress;
@@ -55,7 +55,7 @@ impl Subject {
     pub fn read(key: &NamespacedName, object: Arc<Value>) -> Result<Self, Unreadable> {
         let instance = Instance::deserialize(object.as_ref())
             .map_err(|source| Unreadable { key: key.clone(), source })?;
-        let spec = applied(&instance, &key.namespace);
+        let spec = carried_out(&instance, &key.namespace);
         let own = instance.metadata.uid.as_deref();
         // The uid of another object: the manifest of that one was copied, its stamp says nothing.
         let stamp = annotation(&object, meta::LAST_APPLIED_SPEC)
@@ -166,22 +166,4 @@ pub fn missing_defaults<'p>(
         .filter(|(name, _)| !spec.parameters.contains_key(name))
         .collect();
     missing.into_iter()
-}
-
-/// What of an Instance's spec is carried out.
-fn applied(instance: &Instance, namespace: &str) -> Applied<'static> {
-    let reference = instance.spec.operator_version.clone().unwrap_or_default();
-    Applied {
-        operator_version: VersionRef {
-            name: reference.name().to_owned().into(),
-            namespace: reference.namespace_or(namespace).to_owned().into(),
-        },
-        parameters: instance
-            .spec
-            .parameters
-            .iter()
-            .flatten()
-            .map(|(k, v)| (k.clone().into(), v.clone().into()))
-            .collect(),
-    }
 }

@@ -72,7 +72,7 @@ impl Context {
         if self.store.set_rules(settings.rules) {
             tracing::info!("what the rules do has changed");
             let queue = self.queue.iter();
-            queue.for_each(|queue| self.store.instance_keys().into_iter().for_each(|key| queue.add(key)));
+            queue.for_each(|queue| self.store.restless().into_iter().for_each(|key| queue.add(key)));
         }
     }
 }

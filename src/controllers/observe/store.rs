@@ -1,20 +1,24 @@
-//! The store: rows of what rules read, and for controllers the objects themselves.
+//! The store: the topology, and beside it what cannot be a row: parsed packages, the Instances
+//! that controllers have something to do with, and what packages made.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tracing::warn;
 
-use crate::admission::view::{Users, View};
-use crate::api::interlock::{Actions, Labels, Rules};
-use crate::api::kudo::{Instance, OperatorVersionSpec};
+use super::body::Body;
+use crate::api::interlock::{Labels, Rules};
+use crate::api::kudo::OperatorVersionSpec;
 use crate::api::meta;
-use crate::api::object::{NamespacedName, ObjectKey, meta_str};
+use crate::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
 use crate::cluster::watch::Change;
-use crate::plan::lock;
-use crate::plan::package::Package;
+use crate::plan::package::{Package, PackageHash};
+use crate::topology::declare::Side;
+use crate::topology::kinds::{self, INSTANCE, NAMESPACE, OPERATOR_VERSION, fact, link};
+use crate::topology::{self, Dirty, Epoch, Graph, Id, KindId, Row};
 
 /// What the process knows of the cluster. Eventually consistent; shared by reference.
 pub struct Store {
@@ -23,48 +27,97 @@ pub struct Store {
     namespace_changes: watch::Sender<u64>,
     /// Whether whole objects are kept, as controllers need them.
     keep_objects: bool,
+    /// Whether a controller looks at what is news of an Instance at rest.
+    looked_at: AtomicBool,
 }
 
-#[derive(Default)]
-struct Inner {
-    packages: HashMap<NamespacedName, Arc<Package>>,
-    rows: HashMap<NamespacedName, Row>,
-    users: HashMap<NamespacedName, BTreeSet<NamespacedName>>,
+/// Where a change comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum From {
+    /// A watch, with a controller behind it.
+    Watch,
+    /// An answer to this process, or a watch that nobody looks at.
+    Elsewhere,
+}
+
+pub(super) struct Inner {
+    pub graph: Graph,
+    pub kinds: Ids,
+    pub packages: HashMap<NamespacedName, Arc<Package>>,
+    by_hash: HashMap<PackageHash, Weak<Package>>,
+    /// Instances that are not at rest, and those that a controller asked for.
     instances: HashMap<NamespacedName, Arc<Value>>,
-    namespaces: HashMap<String, Namespace>,
-    rules: Rules,
-    children: HashMap<ObjectKey, Arc<Value>>,
-    by_instance: HashMap<NamespacedName, BTreeSet<ObjectKey>>,
-    /// Versions at which objects went, so that a late answer does not bring them back.
-    gone: HashMap<ObjectKey, u64>,
+    /// What packages made.
+    bodies: HashMap<Id, Body>,
+    pub labels: HashMap<String, Labels>,
+    pub rules: Rules,
 }
 
-/// What rules read of a Namespace.
-#[derive(PartialEq, Eq)]
-struct Namespace {
-    terminating: bool,
-    labels: Labels,
+/// Kinds that are told apart here.
+pub(super) struct Ids {
+    pub instance: KindId,
+    pub operator_version: KindId,
+    pub namespace: KindId,
 }
 
-/// Tombstones kept; a late answer is late by seconds, not by thousands of deletions.
-const TOMBSTONES: usize = 4096;
+/// What is kept of an Instance.
+#[derive(Clone, Debug)]
+pub enum Kept {
+    /// All of it, as last seen.
+    Whole(Arc<Value>),
+    /// It is at rest: its row.
+    AtRest {
+        /// Whether all that its package made is as it should be.
+        well: bool,
+    },
+    /// Nothing: it is not there.
+    Nothing,
+}
 
-/// What rules read of an Instance.
-struct Row {
-    operator_version: NamespacedName,
-    /// The plan that holds the lock.
-    locked: Option<String>,
+/// An Instance that an event concerns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Concerned {
+    /// Which.
+    pub instance: NamespacedName,
+    /// Whether it is at rest: no plan waits for its turn.
+    pub resting: bool,
 }
 
 impl Store {
     /// An empty store.
     pub fn new(keep_objects: bool) -> Arc<Self> {
+        let mut graph = kinds::graph();
+        let mut id = |name: topology::KindName| graph.kind(name.group, name.kind);
+        let kinds =
+            Ids { instance: id(INSTANCE), operator_version: id(OPERATOR_VERSION), namespace: id(NAMESPACE) };
+        let inner = Inner {
+            graph,
+            kinds,
+            packages: HashMap::new(),
+            by_hash: HashMap::new(),
+            instances: HashMap::new(),
+            bodies: HashMap::new(),
+            labels: HashMap::new(),
+            rules: Rules::default(),
+        };
         Arc::new(Self {
-            inner: RwLock::default(),
+            inner: RwLock::new(inner),
             changes: watch::Sender::new(0),
             namespace_changes: watch::Sender::new(0),
             keep_objects,
+            looked_at: AtomicBool::new(false),
         })
+    }
+
+    /// A controller begins to look at every Instance that something happens to, or ends: then
+    /// those at rest are not kept for it.
+    pub fn looked_at(&self, by_a_controller: bool) {
+        self.looked_at.store(by_a_controller, Ordering::SeqCst);
+        if !by_a_controller {
+            let mut inner = self.write();
+            let held: Vec<NamespacedName> = inner.instances.keys().cloned().collect();
+            held.iter().for_each(|key| inner.let_go(key));
+        }
     }
 
     /// Ticks after each change of what admission reads.
@@ -72,7 +125,7 @@ impl Store {
         self.changes.subscribe()
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Inner> {
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, Inner> {
         // Writers do not panic half-way through a change.
         self.inner.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -85,93 +138,96 @@ impl Store {
         self.changes.send_modify(|n| *n = n.wrapping_add(1));
     }
 
-    /// Takes in a change of an OperatorVersion; answers its key.
-    pub fn see_operator_version(&self, change: &Change) -> Option<NamespacedName> {
-        let (Change::Applied(object) | Change::Deleted(object)) = change else { return None };
-        let key = key_of(object)?;
-        if let Change::Deleted(_) = change {
-            self.write().packages.remove(&key);
-        } else {
-            let spec = object.get("spec").cloned().unwrap_or_default();
-            match serde_json::from_value::<OperatorVersionSpec>(spec) {
-                Ok(spec) => {
-                    let package = Arc::new(Package::new(key.clone(), spec));
-                    self.write().packages.insert(key.clone(), package);
-                }
-                Err(error) => {
-                    warn!(operator_version = %key, %error, "an OperatorVersion could not be read");
-                    return None;
-                }
-            }
-        }
-        self.tick();
-        Some(key)
+    /// A kind is not watched any more: what is known of it is frozen. Answers the Instances that
+    /// its objects concern.
+    pub fn kind_unavailable(&self, kind: &Gvk) -> Vec<Concerned> {
+        let mut inner = self.write();
+        let kind = inner.graph.kind(&kind.group, &kind.kind);
+        let dirty = inner.graph.kind_unavailable(kind);
+        inner.concerned(&dirty.roots).collect()
     }
 
-    /// Takes in a change of an Instance; answers its key, or `None` where it tells nothing new.
-    pub fn see_instance(&self, change: &Change) -> Option<NamespacedName> {
-        let (Change::Applied(object) | Change::Deleted(object)) = change else { return None };
-        let key = key_of(object)?;
+    /// Nobody needs a kind any more: its objects are forgotten, which says nothing of them.
+    pub fn forget_kind(&self, kind: &Gvk) {
         let mut inner = self.write();
-        let known = inner.instances.get(&key).map(version);
-        if !inner.is_news(change, known) {
-            return None;
+        let kind = inner.graph.kind(&kind.group, &kind.kind);
+        for id in inner.graph.forget(kind) {
+            inner.bodies.remove(&id);
         }
-        if let Some(old) = inner.rows.remove(&key)
-            && let Some(users) = inner.users.get_mut(&old.operator_version)
-        {
-            users.remove(&key);
-            if users.is_empty() {
-                inner.users.remove(&old.operator_version);
-            }
-        }
-        if let Change::Deleted(_) = change {
-            inner.instances.remove(&key);
-        } else {
-            if let Some(row) = row_of(&key, object) {
-                inner.users.entry(row.operator_version.clone()).or_default().insert(key.clone());
-                inner.rows.insert(key.clone(), row);
-            }
-            if self.keep_objects {
-                inner.instances.insert(key.clone(), object.clone());
-            }
-        }
-        drop(inner);
-        self.tick();
-        Some(key)
     }
 
-    /// Takes in a change of a Namespace; answers its name where rules can tell the difference.
-    pub fn see_namespace(&self, change: &Change) -> Option<String> {
-        let (Change::Applied(object) | Change::Deleted(object)) = change else { return None };
-        let name = meta_str(object, "name")?.to_owned();
-        let now = matches!(change, Change::Applied(_)).then(|| Namespace {
-            terminating: meta_str(object, "deletionTimestamp").is_some(),
-            labels: labels_of(object),
-        });
+    /// Takes in what a watch told; answers the Instances that it concerns and that have something
+    /// to do. With the first event of an epoch the kind is available, as a watch tells nothing
+    /// of one that is over.
+    pub fn observe(&self, kind: &Gvk, epoch: Epoch, change: &Change) -> Vec<Concerned> {
         let mut inner = self.write();
-        if inner.namespaces.get(&name) == now.as_ref() {
-            return None;
-        }
-        match now {
-            Some(now) => inner.namespaces.insert(name.clone(), now),
-            None => inner.namespaces.remove(&name),
+        let id = inner.graph.kind(&kind.group, &kind.kind);
+        let again = match inner.graph.epoch(id) {
+            Some(known) if known == epoch => Vec::new(),
+            _ => inner.graph.kind_available(id, epoch).roots,
         };
+        let looked_at = self.looked_at.load(Ordering::SeqCst);
+        let from = if looked_at { From::Watch } else { From::Elsewhere };
+        let dirty = inner.take(id, epoch, change, self.keep_objects.then_some(from));
+        let concerned = inner.concerned(&again).chain(inner.concerned(&dirty.roots)).collect();
+        let of_namespaces = id == inner.kinds.namespace;
         drop(inner);
-        self.tick();
-        self.namespace_changes.send_modify(|n| *n = n.wrapping_add(1));
-        Some(name)
+        if dirty.news {
+            self.tick();
+        }
+        if dirty.news && of_namespaces {
+            self.namespace_changes.send_modify(|n| *n = n.wrapping_add(1));
+        }
+        concerned
     }
 
-    /// Ticks after each change of what rules read of Namespaces.
+    /// Takes in an object as the API server answered it to this process; `None` where that tells
+    /// nothing new, else the Instances that it concerns. What is not watched is not kept, as
+    /// nothing would tell when it goes.
+    pub fn answered(&self, change: &Change) -> Option<Vec<NamespacedName>> {
+        let (Change::Applied(object) | Change::Deleted(object)) = change else { return None };
+        let gvk = Gvk::of(object)?;
+        let mut inner = self.write();
+        let kind = inner.graph.find_kind(&gvk.group, &gvk.kind)?;
+        let epoch = inner.graph.epoch(kind)?;
+        let dirty = inner.take(kind, epoch, change, self.keep_objects.then_some(From::Elsewhere));
+        if !dirty.news {
+            return None;
+        }
+        let concerned = inner.concerned(&dirty.roots).map(|concerned| concerned.instance).collect();
+        drop(inner);
+        self.tick();
+        Some(concerned)
+    }
+
+    /// Keeps an Instance that is at rest, as it was read, until [`Self::let_go`].
+    pub fn hold(&self, key: &NamespacedName, object: Arc<Value>) {
+        self.answered(&Change::Applied(object.clone()));
+        self.write().instances.insert(key.clone(), object);
+    }
+
+    /// A controller has nothing more to do with an Instance.
+    pub fn let_go(&self, key: &NamespacedName) {
+        self.write().let_go(key);
+    }
+
+    /// Drops an Instance that a read did not find.
+    pub fn forget_instance(&self, key: &NamespacedName) {
+        let object = json!({
+            "apiVersion": meta::KUDO_API_VERSION, "kind": INSTANCE.kind,
+            "metadata": {"namespace": key.namespace, "name": key.name},
+        });
+        self.answered(&Change::Deleted(Arc::new(object)));
+    }
+
+    /// Ticks after each change of a Namespace.
     pub fn namespace_changes(&self) -> watch::Receiver<u64> {
         self.namespace_changes.subscribe()
     }
 
     /// Names and labels of all Namespaces.
     pub fn namespaces(&self) -> BTreeMap<String, Labels> {
-        let inner = self.read();
-        inner.namespaces.iter().map(|(name, namespace)| (name.clone(), namespace.labels.clone())).collect()
+        self.read().labels.iter().map(|(name, labels)| (name.clone(), labels.clone())).collect()
     }
 
     /// Sets what the rules do where; answers whether that is new.
@@ -186,167 +242,192 @@ impl Store {
         true
     }
 
-    /// Takes in a change of an object that a package made; answers the Instance it belongs to.
-    pub fn see_child(&self, change: &Change) -> Option<NamespacedName> {
-        let (Change::Applied(object) | Change::Deleted(object)) = change else { return None };
-        let key = ObjectKey::of(object)?;
-        let owner = owner_of(object);
-        let mut inner = self.write();
-        let known = inner.children.get(&key).map(version);
-        if !inner.is_news(change, known) {
-            return None;
-        }
-        if let Change::Deleted(_) = change {
-            inner.children.remove(&key);
-        } else {
-            inner.children.insert(key.clone(), object.clone());
-        }
-        if let Some(owner) = &owner {
-            let keys = inner.by_instance.entry(owner.clone()).or_default();
-            match change {
-                Change::Applied(_) => {
-                    keys.insert(key);
-                }
-                _ => {
-                    keys.remove(&key);
-                    if keys.is_empty() {
-                        inner.by_instance.remove(owner);
-                    }
-                }
-            }
-        }
-        owner
+    /// What is known of an Instance.
+    pub fn instance(&self, key: &NamespacedName) -> Kept {
+        self.read().kept(key)
     }
 
-    /// An Instance as last seen.
-    pub fn get_instance(&self, key: &NamespacedName) -> Option<Arc<Value>> {
-        self.read().instances.get(key).cloned()
-    }
-
-    /// Every Instance.
-    pub fn instance_keys(&self) -> Vec<NamespacedName> {
-        self.read().instances.keys().cloned().collect()
+    /// Every Instance that has something to do.
+    pub fn restless(&self) -> Vec<NamespacedName> {
+        let inner = self.read();
+        let keys = inner.graph.rows(inner.kinds.instance).map(|row| name(&row.id()));
+        keys.filter(|key| !matches!(inner.kept(key), Kept::AtRest { well: true })).collect()
     }
 
     /// The Instances that refer to an OperatorVersion.
     pub fn instances_of(&self, operator_version: &NamespacedName) -> Vec<NamespacedName> {
-        self.read().users.get(operator_version).into_iter().flatten().cloned().collect()
+        let inner = self.read();
+        let mut users: Vec<_> = inner.users(operator_version).map(|row| name(&row.id())).collect();
+        users.sort();
+        users
     }
 
     /// Whether any Instance refers to an OperatorVersion.
     pub fn is_used(&self, operator_version: &NamespacedName) -> bool {
-        self.read().users.contains_key(operator_version)
+        self.read().users(operator_version).next().is_some()
     }
 
-    /// The Instances of a namespace.
-    pub fn instances_in(&self, namespace: &str) -> Vec<NamespacedName> {
-        self.read().instances.keys().filter(|key| key.namespace == namespace).cloned().collect()
+    /// Whether an Instance has something to do, or needs a look.
+    pub fn is_restless(&self, key: &NamespacedName) -> bool {
+        !matches!(self.instance(key), Kept::AtRest { well: true })
     }
 
     /// An object of a package as last seen.
     pub fn get_child(&self, key: &ObjectKey) -> Option<Arc<Value>> {
-        self.read().children.get(key).cloned()
-    }
-
-    /// Drops an object of a package that is not followed any more, which says nothing of it.
-    pub fn forget_child(&self, object: &Value) {
-        let Some(key) = ObjectKey::of(object) else { return };
-        let mut inner = self.write();
-        inner.children.remove(&key);
-        if let Some(owner) = owner_of(object)
-            && let Some(keys) = inner.by_instance.get_mut(&owner)
-        {
-            keys.remove(&key);
-        }
-    }
-
-    /// Drops an Instance that a read did not find.
-    pub fn forget_instance(&self, key: &NamespacedName) {
-        let object = self.read().instances.get(key).cloned();
-        if let Some(object) = object {
-            self.see_instance(&Change::Deleted(object));
-        }
-    }
-
-    /// The objects that belong to an Instance, in order.
-    pub fn children_of(&self, instance: &NamespacedName) -> Vec<(ObjectKey, Arc<Value>)> {
         let inner = self.read();
-        let keys = inner.by_instance.get(instance).into_iter().flatten();
-        keys.filter_map(|key| Some((key.clone(), inner.children.get(key)?.clone()))).collect()
+        let kind = inner.graph.find_kind(&key.gvk.group, &key.gvk.kind)?;
+        let row = inner.graph.row(kind, key.namespace.as_deref().unwrap_or_default(), &key.name)?;
+        inner.bodies.get(&row.id()).and_then(Body::open)
+    }
+
+    /// Objects of some kinds that belong to an Instance, in order.
+    pub fn children_of(&self, instance: &NamespacedName, kinds: &[&str]) -> Vec<Arc<Value>> {
+        let inner = self.read();
+        let Some(row) = inner.instance(instance) else { return Vec::new() };
+        let made = row.along(Side::Child, link::MADE_BY).map(|row| row.id());
+        let mut made: Vec<Id> = made.filter(|id| kinds.contains(&&*id.kind.kind)).collect();
+        made.sort();
+        made.iter().filter_map(|id| inner.bodies.get(id)?.open()).collect()
     }
 }
 
 impl Inner {
-    /// Whether a change is newer than what is known. The answers to our own writes come in here
-    /// as well as the watch, in any order; versions of one kind are ordered numbers.
-    fn is_news(&mut self, change: &Change, known: Option<u64>) -> bool {
-        let (Change::Applied(object) | Change::Deleted(object)) = change else { return false };
-        let (Some(key), at) = (ObjectKey::of(object), version(object)) else { return true };
-        if let Change::Deleted(_) = change {
-            if self.gone.len() >= TOMBSTONES {
-                self.gone.clear();
+    /// Takes a change into the graph and, where it is news, into the tables beside it; whole
+    /// objects are kept where it says where they come from.
+    fn take(&mut self, kind: KindId, epoch: Epoch, change: &Change, keep: Option<From>) -> Dirty {
+        let told = match change {
+            Change::Applied(object) => topology::Change::Applied(object),
+            Change::Deleted(object) => topology::Change::Deleted(object),
+            Change::Synced => topology::Change::Synced(""),
+        };
+        let known = matches!(change, Change::Applied(object) if self.is_known(kind, object));
+        let dirty = self.graph.apply(kind, epoch, told);
+        if dirty.news {
+            match change {
+                // Somebody's write to an Instance at rest is looked at once: it may have to be undone.
+                Change::Applied(object) => {
+                    let look = known && keep == Some(From::Watch) && !dirty.roots.is_empty();
+                    self.keep(kind, object, keep.is_some(), look);
+                }
+                Change::Deleted(object) => self.drop(kind, object),
+                Change::Synced => {}
             }
-            self.gone.insert(key, at);
-            return true;
         }
-        known.is_none_or(|known| at > known || at == 0) && self.gone.get(&key).is_none_or(|gone| at > *gone)
-    }
-}
-
-/// `metadata.resourceVersion` as a number; 0 where it is none.
-fn version(object: &Arc<Value>) -> u64 {
-    meta_str(object, "resourceVersion").and_then(|v| v.parse().ok()).unwrap_or(0)
-}
-
-impl View for Store {
-    fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>> {
-        self.read().packages.get(key).cloned()
+        dirty
     }
 
-    fn users_of(&self, operator_version: &NamespacedName) -> Users {
-        let inner = self.read();
-        let Some(keys) = inner.users.get(operator_version) else { return Users::default() };
-        let locked =
-            keys.iter().filter_map(|key| Some((key.clone(), inner.rows.get(key)?.locked.clone()?))).collect();
-        Users { total: keys.len(), locked }
+    fn is_known(&self, kind: KindId, object: &Value) -> bool {
+        let text = |field| meta_str(object, field).unwrap_or_default();
+        self.graph.row(kind, text("namespace"), text("name")).is_some()
     }
 
-    fn namespace_terminating(&self, namespace: &str) -> bool {
-        self.read().namespaces.get(namespace).is_some_and(|namespace| namespace.terminating)
-    }
-
-    fn actions(&self, namespace: &str) -> Actions {
-        let inner = self.read();
-        if inner.rules.is_empty() {
-            return Actions::default();
+    fn let_go(&mut self, key: &NamespacedName) {
+        if self.instance(key).is_some_and(|row| is(&row, fact::AT_REST)) {
+            self.instances.remove(key);
         }
-        inner.rules.within(inner.namespaces.get(namespace).map(|namespace| &namespace.labels))
+    }
+
+    fn keep(&mut self, kind: KindId, object: &Arc<Value>, whole: bool, look: bool) {
+        let namespace = meta_str(object, "namespace").unwrap_or_default();
+        let name = meta_str(object, "name").unwrap_or_default();
+        if kind == self.kinds.operator_version {
+            self.keep_package(NamespacedName::new(namespace, name), object);
+        } else if kind == self.kinds.namespace {
+            self.labels.insert(name.to_owned(), labels_of(object));
+        } else if !whole {
+            // Only controllers look at the rest.
+        } else if kind == self.kinds.instance {
+            let key = NamespacedName::new(namespace, name);
+            self.instances.insert(key.clone(), object.clone());
+            if !look {
+                self.let_go(&key);
+            }
+        } else if object["metadata"]["labels"][meta::HERITAGE] == meta::HERITAGE_VALUE
+            && let Some(id) = self.graph.row(kind, namespace, name).map(|row| row.id())
+        {
+            self.bodies.insert(id, Body::of(object));
+        }
+    }
+
+    fn drop(&mut self, kind: KindId, object: &Value) {
+        let namespace = meta_str(object, "namespace").unwrap_or_default();
+        let name = meta_str(object, "name").unwrap_or_default();
+        if kind == self.kinds.operator_version {
+            self.packages.remove(&NamespacedName::new(namespace, name));
+        } else if kind == self.kinds.namespace {
+            self.labels.remove(name);
+        } else if kind == self.kinds.instance {
+            self.instances.remove(&NamespacedName::new(namespace, name));
+        } else if let Some(gvk) = Gvk::of(object) {
+            let kind = topology::GroupKind::new(&gvk.group, &gvk.kind);
+            self.bodies.remove(&Id::new(kind, namespace, name));
+        }
+    }
+
+    /// Packages of the same content are read once, whatever they are called.
+    fn keep_package(&mut self, key: NamespacedName, object: &Value) {
+        let spec = object.get("spec").cloned().unwrap_or_default();
+        match serde_json::from_value::<OperatorVersionSpec>(spec) {
+            Ok(spec) => {
+                let package = Package::new(key.clone(), spec);
+                let hash = package.hash.clone();
+                let package = match self.by_hash.get(&hash).and_then(Weak::upgrade) {
+                    Some(known) => Arc::new(known.under(key.clone())),
+                    None => Arc::new(package),
+                };
+                self.by_hash.retain(|_, package| package.strong_count() > 0);
+                self.by_hash.entry(hash).or_insert_with(|| Arc::downgrade(&package));
+                self.packages.insert(key, package);
+            }
+            Err(error) => warn!(operator_version = %key, %error, "an OperatorVersion could not be read"),
+        }
+    }
+
+    fn kept(&self, key: &NamespacedName) -> Kept {
+        match (self.instances.get(key), self.instance(key)) {
+            (Some(object), Some(_)) => Kept::Whole(object.clone()),
+            (None, Some(row)) => Kept::AtRest { well: is_well(&row) },
+            (_, None) => Kept::Nothing,
+        }
+    }
+
+    /// The Instances among roots that have something to do.
+    fn concerned<'r>(&'r self, roots: &'r [Id]) -> impl Iterator<Item = Concerned> + 'r {
+        roots.iter().filter(|id| id.kind == INSTANCE).filter_map(|id| {
+            let instance = name(id);
+            let resting = self.instance(&instance).is_some_and(|row| is(&row, fact::AT_REST));
+            let rests = matches!(self.kept(&instance), Kept::AtRest { well: true });
+            (!rests).then_some(Concerned { instance, resting })
+        })
+    }
+
+    fn instance(&self, key: &NamespacedName) -> Option<Row<'_>> {
+        self.graph.row(self.kinds.instance, &key.namespace, &key.name)
+    }
+
+    /// The Instances that refer to an OperatorVersion, also to one that is not there.
+    pub(super) fn users(&self, operator_version: &NamespacedName) -> impl Iterator<Item = Row<'_>> {
+        let NamespacedName { namespace, name } = operator_version;
+        self.graph.along(self.kinds.operator_version, namespace, name, Side::Child, link::OPERATOR_VERSION)
     }
 }
 
-fn key_of(object: &Value) -> Option<NamespacedName> {
-    Some(NamespacedName::new(meta_str(object, "namespace")?, meta_str(object, "name")?))
+/// Whether all that the package of an Instance made, and that says so, is as it should be.
+fn is_well(instance: &Row<'_>) -> bool {
+    let speaks = |row: &Row<'_>| super::SPEAKING.contains(&&*row.id().kind.kind);
+    instance.along(Side::Child, link::MADE_BY).filter(speaks).all(|row| is(&row, fact::HEALTHY))
+}
+
+pub(super) fn is(row: &Row<'_>, fact: &str) -> bool {
+    row.word(fact) == Some(fact::YES)
+}
+
+pub(super) fn name(id: &Id) -> NamespacedName {
+    NamespacedName::new(&*id.namespace, &*id.name)
 }
 
 fn labels_of(object: &Value) -> Labels {
     let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
     let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
     labels.into_iter().flatten().filter_map(text).collect()
-}
-
-fn row_of(key: &NamespacedName, object: &Value) -> Option<Row> {
-    let instance: Instance = serde_json::from_value(object.clone())
-        .inspect_err(|error| warn!(instance = %key, %error, "an Instance could not be read"))
-        .ok()?;
-    let reference = instance.spec.operator_version.clone().unwrap_or_default();
-    let operator_version = NamespacedName::new(reference.namespace_or(&key.namespace), reference.name());
-    Some(Row { operator_version, locked: lock::of(&instance).map(|lock| lock.plan.to_owned()) })
-}
-
-/// The Instance that an object belongs to: by its labels, which every object of a package
-/// carries; a cluster-scoped object names only the uid, which is not looked up here.
-fn owner_of(object: &Value) -> Option<NamespacedName> {
-    let labels = object.get("metadata")?.get("labels")?;
-    let name = labels.get(meta::INSTANCE)?.as_str()?;
-    Some(NamespacedName::new(meta_str(object, "namespace")?, name))
 }

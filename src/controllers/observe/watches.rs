@@ -6,19 +6,25 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::interlocks::Interlocks;
-use super::store::Store;
+use super::store::{Concerned, Store};
 use crate::admission::view::View as _;
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
 use crate::cluster::queue::Queue;
-use crate::cluster::supervisor::{Epoch, Handle, Needer, Sink};
+use crate::cluster::supervisor::{Handle, Needer, Sink};
 use crate::cluster::watch::Change;
 use crate::plan::kinds;
 use crate::telemetry::metrics::Metrics;
+use crate::topology::Epoch;
+
+/// What happens to an Instance at rest, or to what it made, comes in bursts and delays no plan:
+/// it is looked at once they are over.
+const BURST: Duration = Duration::from_millis(50);
 
 /// Keeps what is seen, tells the queue whom it concerns, and asks for watches.
 pub struct Observer {
@@ -108,25 +114,23 @@ impl Observer {
         self.need(Needer::Package(package.clone()), wanted);
     }
 
-    fn see_instance(&self, change: &Change) {
-        let Some(key) = self.store.see_instance(change) else { return };
+    /// What an Instance needs watched, and what the going of one spares.
+    fn look_at_instance(&self, change: &Change) {
         match change {
             Change::Applied(object) => {
-                let package = package_of(&key, object);
+                let Some(package) = package_of(object) else { return };
                 if !self.demand().packages.contains_key(&package) {
                     self.look_at_package(&package);
                     self.look_at_unused();
                 }
             }
-            Change::Deleted(_) => {
-                if self.demand().instances.remove(&key).is_some() {
-                    self.need(Needer::Instance(key.clone()), BTreeSet::new());
-                }
+            Change::Deleted(object) => {
+                let key = key_of(object).filter(|key| self.demand().instances.remove(key).is_some());
+                key.into_iter().for_each(|key| self.need(Needer::Instance(key), BTreeSet::new()));
                 self.look_at_unused();
             }
             Change::Synced => {}
         }
-        self.enqueue([key]);
     }
 
     fn look_at_unused(&self) {
@@ -134,9 +138,18 @@ impl Observer {
         packages.iter().filter(|package| !self.store.is_used(package)).for_each(|p| self.look_at_package(p));
     }
 
+    /// Instances at rest that are well have nothing to do.
     fn enqueue(&self, instances: impl IntoIterator<Item = NamespacedName>) {
         if let Some(queue) = &self.queue {
-            instances.into_iter().for_each(|instance| queue.add(instance));
+            let restless = instances.into_iter().filter(|instance| self.store.is_restless(instance));
+            restless.for_each(|instance| queue.add(instance));
+        }
+    }
+
+    fn concern(&self, concerned: Vec<Concerned>) {
+        let Some(queue) = &self.queue else { return };
+        for Concerned { instance, resting } in concerned {
+            queue.add_after(instance, if resting { BURST } else { Duration::ZERO });
         }
     }
 
@@ -151,46 +164,40 @@ impl Observer {
 }
 
 impl Sink for Observer {
-    fn observe(&self, kind: &Gvk, _epoch: Epoch, change: Change) {
+    fn observe(&self, kind: &Gvk, epoch: Epoch, change: Change) {
         self.metrics.watch_told(jiff::Timestamp::now().as_second());
+        let concerned = self.store.observe(kind, epoch, &change);
         match (kind.group.as_str(), kind.kind.as_str()) {
-            (meta::KUDO_GROUP, "Instance") => self.see_instance(&change),
+            (meta::KUDO_GROUP, "Instance") => self.look_at_instance(&change),
             (meta::KUDO_GROUP, "OperatorVersion") => {
-                if let Some(key) = self.store.see_operator_version(&change) {
-                    self.look_at_package(&key);
-                    self.enqueue(self.store.instances_of(&key));
+                if let Change::Applied(object) | Change::Deleted(object) = &change {
+                    key_of(object).into_iter().for_each(|key| self.look_at_package(&key));
                 }
             }
             (meta::INTERLOCK_GROUP, "Interlock") => self.interlocks.see(&change),
-            ("", "Namespace") => {
-                if let Some(name) = self.store.see_namespace(&change) {
-                    self.enqueue(self.store.instances_in(&name));
-                }
-            }
             _ => {}
         }
-        let (Change::Applied(object) | Change::Deleted(object)) = &change else { return };
-        if self.queue.is_some() && is_made_by_a_package(object) {
-            let owner = self.store.see_child(&change);
-            self.enqueue(owner);
-        }
+        self.concern(concerned);
     }
 
-    fn forget(&self, _kind: &Gvk, objects: Vec<Arc<Value>>) {
-        objects.iter().for_each(|object| self.store.forget_child(object));
+    fn end(&self, kind: &Gvk) {
+        let concerned = self.store.kind_unavailable(kind);
+        self.concern(concerned);
     }
-}
 
-fn is_made_by_a_package(object: &Value) -> bool {
-    object["metadata"]["labels"][meta::HERITAGE] == meta::HERITAGE_VALUE
+    fn forget(&self, kind: &Gvk) {
+        self.store.forget_kind(kind);
+    }
 }
 
 /// The OperatorVersion that an Instance refers to.
-fn package_of(instance: &NamespacedName, object: &Value) -> NamespacedName {
+fn package_of(object: &Value) -> Option<NamespacedName> {
     let reference = &object["spec"]["operatorVersion"];
     let text = |field: &str| reference[field].as_str().filter(|text| !text.is_empty());
-    NamespacedName::new(
-        text("namespace").unwrap_or(meta_str(object, "namespace").unwrap_or(&instance.namespace)),
-        text("name").unwrap_or_default(),
-    )
+    let namespace = text("namespace").or_else(|| meta_str(object, "namespace"))?;
+    Some(NamespacedName::new(namespace, text("name").unwrap_or_default()))
+}
+
+fn key_of(object: &Value) -> Option<NamespacedName> {
+    Some(NamespacedName::new(meta_str(object, "namespace")?, meta_str(object, "name")?))
 }

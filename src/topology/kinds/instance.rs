@@ -8,10 +8,8 @@ use serde_json::Value;
 use super::fact::{self, YES};
 use super::made::{HEALTH, MADE_BY, MAKER, TERMINATING};
 use super::{NAMESPACE, OPERATOR_VERSION, link};
-use crate::api::condition;
 use crate::api::kudo::Instance;
-use crate::api::meta::condition as types;
-use crate::plan::lock;
+use crate::plan::{lock, rest};
 use crate::topology::declare::{
     Concerns, Events, Fact, Family, Holder, Kind, Link, Reach, Read, Ref, Side, Update, When,
 };
@@ -85,17 +83,6 @@ fn decisive(object: &Value) -> u64 {
     ))
 }
 
-/// Nothing is scheduled, runs, is owed, stalls or differs, and what was made is healthy.
 fn at_rest(object: &Value) -> Cow<'_, str> {
-    let Ok(instance) = Instance::deserialize(object) else { return "".into() };
-    let conditions = instance.status.as_ref().map_or(&[][..], |status| &status.conditions);
-    let rests = instance.metadata.deletion_timestamp.is_none()
-        && instance.spec.plan_execution.as_ref().is_none_or(|execution| execution.plan().is_empty())
-        && lock::of(&instance).is_none()
-        && condition::find(conditions, types::SPEC_STAMPED).is_some()
-        && condition::is_true(conditions, types::READY)
-        && ![types::STALLED, types::SPEC_DRIFT, types::PLAN_RUNNING]
-            .iter()
-            .any(|type_| condition::is_true(conditions, type_));
-    if rests { YES.into() } else { "".into() }
+    if rest::at_rest(object) { YES.into() } else { "".into() }
 }

@@ -1,0 +1,42 @@
+//! What admission asks of the store.
+
+use std::sync::Arc;
+
+use super::store::{Store, is, name};
+use crate::admission::view::{Users, View};
+use crate::api::interlock::Actions;
+use crate::api::object::NamespacedName;
+use crate::plan::package::Package;
+use crate::topology::kinds::fact;
+
+impl View for Store {
+    fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>> {
+        self.read().packages.get(key).cloned()
+    }
+
+    fn users_of(&self, operator_version: &NamespacedName) -> Users {
+        let inner = self.read();
+        let mut users = Users::default();
+        for row in inner.users(operator_version) {
+            users.total += 1;
+            let locked = row.word(fact::LOCKED).filter(|plan| !plan.is_empty());
+            users.locked.extend(locked.map(|plan| (name(&row.id()), plan.to_owned())));
+        }
+        users.locked.sort();
+        users
+    }
+
+    fn namespace_terminating(&self, namespace: &str) -> bool {
+        let inner = self.read();
+        let row = inner.graph.row(inner.kinds.namespace, "", namespace);
+        row.is_some_and(|row| is(&row, fact::TERMINATING))
+    }
+
+    fn actions(&self, namespace: &str) -> Actions {
+        let inner = self.read();
+        if inner.rules.is_empty() {
+            return Actions::default();
+        }
+        inner.rules.within(inner.labels.get(namespace))
+    }
+}
