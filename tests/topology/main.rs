@@ -1,0 +1,199 @@
+//! Random objects and events: the graph that events made, and whom they concern, are those that a
+//! slow and simple reference finds by looking at everything.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod add_a_kind;
+mod objects;
+mod reference;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use interlock::topology::kinds;
+use interlock::topology::{Change, Epoch, Graph, KindId};
+use objects::{Op, op};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use reference::{Key, Reference};
+use serde_json::Value;
+
+/// The graph beside what is known to be in the cluster.
+struct World {
+    graph: Graph,
+    known: Reference,
+    version: u64,
+    epochs: BTreeMap<&'static str, u64>,
+    deleted: Vec<Value>,
+}
+
+impl World {
+    fn new() -> Self {
+        let mut world = Self {
+            graph: kinds::graph(),
+            known: Reference::default(),
+            version: 0,
+            epochs: BTreeMap::new(),
+            deleted: Vec::new(),
+        };
+        objects::KINDS.iter().for_each(|(_, kind, _)| world.available(kind));
+        world
+    }
+
+    fn id(&mut self, kind: &str) -> KindId {
+        let (api_version, kind, _) = objects::kind(kind);
+        self.graph.kind(api_version.split_once('/').map_or("", |(group, _)| group), kind)
+    }
+
+    fn available(&mut self, kind: &'static str) {
+        let epoch = self.epochs.entry(kind).or_default();
+        *epoch += 1;
+        let epoch = Epoch(*epoch);
+        let id = self.id(kind);
+        let dirty = self.graph.kind_available(id, epoch);
+        assert_eq!(dirty.roots, self.known.concerned_by_all(kind), "whom {kind} concerns");
+        self.known.available.insert(kind, false);
+    }
+
+    fn take(&mut self, op: &Op) {
+        match op {
+            Op::Apply(object) => self.apply(object),
+            Op::Delete(key) => self.delete(key),
+            Op::Late(which) => self.late(*which),
+            Op::Echo(key) => self.echo(key),
+            Op::Unavailable(kind) => {
+                let id = self.id(kind);
+                let dirty = self.graph.kind_unavailable(id);
+                assert_eq!(dirty.roots, self.known.concerned_by_all(kind), "whom {kind} concerns");
+                self.known.available.remove(kind);
+            }
+            Op::Available(kind) => self.available(kind),
+            Op::List(kind, missing) => self.list(kind, *missing),
+        }
+        self.compare();
+    }
+
+    fn compare(&self) {
+        let (picture, expected) = (self.graph.picture(), self.known.picture());
+        assert_eq!(picture.edges, expected.edges);
+        let is = picture.nodes.iter().map(|(id, node)| (id.clone(), node.is)).collect();
+        assert_eq!(expected.nodes, is);
+    }
+
+    fn epoch(&self, kind: &str) -> Epoch {
+        Epoch(self.epochs[kind])
+    }
+
+    fn stamped(&mut self, object: &Value) -> Value {
+        self.version += 1;
+        let mut object = object.clone();
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        object
+    }
+
+    fn apply(&mut self, object: &Value) {
+        let object = self.stamped(object);
+        let key = Key::of(&object);
+        let id = self.id(key.kind);
+        // An object that was deleted does not come back: the next one has another uid.
+        let buried =
+            self.known.gone.contains(objects::uid(&object)) && !self.known.objects.contains_key(&key);
+        let expected = if self.known.available.contains_key(key.kind) && !buried {
+            self.known.put(&key, object.clone())
+        } else {
+            Vec::new()
+        };
+        let dirty = self.graph.apply(id, self.epoch(key.kind), Change::Applied(&object));
+        assert_eq!(dirty.roots, expected, "whom {object} concerns");
+        let other = Epoch(self.epochs[key.kind] + 7);
+        assert!(!self.graph.apply(id, other, Change::Deleted(&object)).news, "of another epoch");
+    }
+
+    fn delete(&mut self, key: &Key) {
+        let Some(object) = self.known.objects.get(key).cloned() else { return };
+        let id = self.id(key.kind);
+        let expected = if self.known.available.contains_key(key.kind) {
+            self.deleted.push(object.clone());
+            self.known.remove(std::slice::from_ref(key))
+        } else {
+            Vec::new()
+        };
+        let dirty = self.graph.apply(id, self.epoch(key.kind), Change::Deleted(&object));
+        assert_eq!(dirty.roots, expected, "whom the end of {object} concerns");
+    }
+
+    /// A word about an object that is gone, or is another one by now.
+    fn late(&mut self, which: usize) {
+        let Some(object) = self.deleted.get(which).cloned() else { return };
+        let key = Key::of(&object);
+        if self.known.objects.get(&key).is_some_and(|now| objects::uid(now) == objects::uid(&object)) {
+            return;
+        }
+        let id = self.id(key.kind);
+        for change in [Change::Applied(&object), Change::Deleted(&object)] {
+            assert!(!self.graph.apply(id, self.epoch(key.kind), change).news, "late: {change:?}");
+        }
+    }
+
+    /// An answer that is heard of twice.
+    fn echo(&mut self, key: &Key) {
+        let Some(object) = self.known.objects.get(key).cloned() else { return };
+        let id = self.id(key.kind);
+        assert!(!self.graph.apply(id, self.epoch(key.kind), Change::Applied(&object)).news);
+    }
+
+    /// A list in which some objects are missing.
+    fn list(&mut self, kind: &'static str, missing: u8) {
+        if !self.known.available.contains_key(kind) {
+            return;
+        }
+        let (id, epoch) = (self.id(kind), self.epoch(kind));
+        self.graph.apply(id, epoch, Change::Listing(""));
+        let mine = self.known.objects.iter().filter(|(key, _)| key.kind == kind).enumerate();
+        let (gone, there): (Vec<_>, Vec<_>) = mine.partition(|(place, _)| missing >> (place % 8) & 1 == 1);
+        for (_, (_, object)) in there {
+            assert!(!self.graph.apply(id, epoch, Change::Listed(object)).news, "nothing new in {object}");
+        }
+        let gone: Vec<Key> = gone.into_iter().map(|(_, (key, _))| key.clone()).collect();
+        self.deleted.extend(gone.iter().map(|key| self.known.objects[key].clone()));
+        let dirty = self.graph.apply(id, epoch, Change::Synced(""));
+        assert_eq!(dirty.gone.len(), gone.len());
+        assert_eq!(dirty.roots, self.known.remove(&gone), "whom the end of {gone:?} concerns");
+        self.known.available.insert(kind, true);
+    }
+
+    /// The graph made anew from what is known, in another order, is the same.
+    fn rebuilt(&mut self) -> Graph {
+        let mut fresh = Self::new();
+        for object in self.known.objects.values().rev() {
+            fresh.apply(object);
+        }
+        fresh.graph
+    }
+}
+
+#[test]
+fn the_graph_is_what_a_rebuild_makes_of_it() {
+    // About ten seconds of an unoptimised build; `make soak` tries 120,000.
+    let cases = if std::env::var_os("INTERLOCK_SOAK").is_some() { 120_000 } else { 4_000 };
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let ops = proptest::collection::vec(op(), 1..24);
+    let mut events = 0_usize;
+    let counted = std::cell::RefCell::new(&mut events);
+    let result = TestRunner::new(config).run(&ops, |ops| {
+        let mut world = World::new();
+        for op in &ops {
+            world.take(op);
+        }
+        let rebuilt = world.rebuilt().picture();
+        let found = world.graph.picture();
+        prop_assert_eq!(&found.edges, &rebuilt.edges);
+        let facts = |picture: &interlock::topology::picture::Picture| -> BTreeSet<_> {
+            picture.nodes.iter().map(|(id, node)| (id.clone(), node.facts.clone())).collect()
+        };
+        prop_assert_eq!(facts(&found), facts(&rebuilt));
+        **counted.borrow_mut() += ops.len();
+        Ok(())
+    });
+    result.unwrap_or_else(|error| panic!("{error}"));
+    println!("{cases} cases, {events} events");
+}
