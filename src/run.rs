@@ -155,8 +155,8 @@ impl Process {
         }
         self.keep_certificates(&books, leadership, &mut parts)?;
         // Last, as a process that has no checks yet would call itself ready.
-        self.serve_webhook(webhook, capabilities, &mut servers);
-        self.serve_ops(ops, &books, &mut servers);
+        self.serve_webhook(webhook, capabilities.clone(), &mut servers);
+        self.serve_ops(ops, &books, capabilities, &mut servers);
         tokio::select! {
             ended = self.until_stopped(&mut signals, reconciling, servers) => ended,
             error = first_end(&mut parts) => Err(error),

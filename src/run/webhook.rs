@@ -11,9 +11,11 @@ use tokio::task::JoinSet;
 use super::Process;
 use crate::cluster::authorize::Authorizer;
 use crate::cluster::supervisor::Snapshot;
+use crate::controllers::observe::live::Document;
 use crate::server::accept::{DRAIN, Port};
 use crate::server::admission::Admission;
 use crate::server::doors::{self, Doors};
+use crate::server::graph::Graph;
 use crate::server::health::{self, Health};
 use crate::server::in_flight::InFlight;
 use crate::server::limits::Limits;
@@ -60,10 +62,18 @@ impl Process {
         servers.spawn(self.port(app, true).serve(listener, DRAIN));
     }
 
-    pub(super) fn serve_ops(&self, listener: TcpListener, books: &Client, servers: &mut JoinSet<()>) {
+    pub(super) fn serve_ops(
+        &self,
+        listener: TcpListener,
+        books: &Client,
+        capabilities: watch::Receiver<Arc<Snapshot>>,
+        servers: &mut JoinSet<()>,
+    ) {
         let open = self.options.ops_address.ip().is_loopback();
         let guard = (!open).then(|| Guard::new(Authorizer::new(books)));
-        let app = ops::router(self.health(), self.metrics.clone(), guard);
+        let store = self.store.clone();
+        let graph = Graph::new(Arc::new(move || Document::of(&store, &capabilities.borrow()).json()));
+        let app = ops::router(self.health(), self.metrics.clone(), graph, guard);
         servers.spawn(self.port(app, !open).serve(listener, DRAIN));
     }
 }

@@ -11,6 +11,7 @@ pub mod body;
 pub mod doors;
 mod duration;
 pub mod files;
+pub mod graph;
 pub mod health;
 pub mod in_flight;
 pub mod limits;

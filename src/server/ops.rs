@@ -1,5 +1,5 @@
-//! The ops port: health and metrics. Plain on loopback; beyond it TLS, and only those read
-//! metrics whom the API server lets.
+//! The ops port: health, metrics and the live graph. Plain on loopback; beyond it TLS, and only
+//! those read metrics and graph whom the API server lets.
 
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use axum::routing::get;
 use http::{HeaderValue, StatusCode, header};
 use tokio::sync::Semaphore;
 
+use super::graph::{self, Graph};
 use super::health::{self, Health};
 use crate::cluster::authorize::Authorizer;
 use crate::telemetry::metrics::{CONTENT_TYPE, Metrics};
@@ -33,19 +34,17 @@ impl Guard {
 
     async fn check(&self, token: Option<&str>, path: &str) -> Result<(), (StatusCode, String)> {
         let Some(token) = token else {
-            let text = "send a bearer token of a user who may `get` the path /metrics\n";
-            return Err((StatusCode::UNAUTHORIZED, text.to_owned()));
+            let text = format!("send a bearer token of a user who may `get` the path {path}\n");
+            return Err((StatusCode::UNAUTHORIZED, text));
         };
         let Ok(_turn) = self.questions.try_acquire() else {
             return Err((StatusCode::TOO_MANY_REQUESTS, "too many at the same time; try again\n".to_owned()));
         };
         match self.authorizer.may_get(token, path).await {
             Ok(true) => Ok(()),
-            Ok(false) => {
-                Err((StatusCode::FORBIDDEN, "this user may not `get` the path /metrics\n".to_owned()))
-            }
+            Ok(false) => Err((StatusCode::FORBIDDEN, format!("this user may not `get` the path {path}\n"))),
             Err(error) => {
-                tracing::warn!(%error, "nobody could be asked who may read metrics");
+                tracing::warn!(%error, "nobody could be asked who may read the ops port");
                 Err((StatusCode::SERVICE_UNAVAILABLE, "the API server could not be asked\n".to_owned()))
             }
         }
@@ -53,8 +52,9 @@ impl Guard {
 }
 
 /// Routes of the ops port; without a guard everybody who reaches it may read.
-pub fn router(health: Health, metrics: Arc<Metrics>, guard: Option<Guard>) -> Router {
-    let mut private = Router::new().route("/metrics", get(exposition)).with_state(metrics);
+pub fn router(health: Health, metrics: Arc<Metrics>, graph: Graph, guard: Option<Guard>) -> Router {
+    let metrics = Router::new().route("/metrics", get(exposition)).with_state(metrics);
+    let mut private = metrics.merge(graph::router(graph, guard.is_none()));
     if let Some(guard) = guard {
         private = private.route_layer(from_fn_with_state(guard, pass));
     }

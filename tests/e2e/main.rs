@@ -9,6 +9,7 @@ mod support;
 mod bypass;
 mod drift;
 mod flavor;
+mod graph_page;
 mod ground;
 mod installed;
 mod kudo_client;

@@ -277,9 +277,10 @@ fn base64_decode(text: &str) -> Vec<u8> {
     base64::engine::general_purpose::STANDARD.decode(text).unwrap()
 }
 
-/// Beyond loopback the ops port speaks TLS, and tells metrics only to those who may read them.
+/// Beyond loopback the ops port speaks TLS, and tells metrics and the live graph only to those who
+/// may read them.
 #[test]
-fn metrics_beyond_loopback_are_for_those_who_may_read_them() {
+fn metrics_and_graph_beyond_loopback_are_for_those_who_may_read_them() {
     let cluster = cluster();
     let Some(testbed) = cluster.testbed() else { return };
     let port = free_port();
@@ -304,9 +305,11 @@ fn metrics_beyond_loopback_are_for_those_who_may_read_them() {
         (Some(token("interlock")), 403),
         (Some(token("admin")), 200),
     ] {
-        let answer = ask("/metrics", token.as_deref()).unwrap();
-        if answer.0 != code {
-            panic!("{code} was expected, not {answer:?}");
+        for path in ["/metrics", "/graph", "/graph.json"] {
+            let answer = ask(path, token.as_deref()).unwrap();
+            if answer.0 != code {
+                panic!("{code} was expected of {path}, not {answer:?}");
+            }
         }
     }
 }

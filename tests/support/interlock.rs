@@ -139,6 +139,10 @@ impl Interlock {
         self.webhook_port
     }
 
+    pub fn ops_port(&self) -> u16 {
+        self.ops_port
+    }
+
     /// GET on the plain port of health and metrics; `None` = no answer.
     pub fn ops(&self, path: &str) -> Option<(u16, String)> {
         http_get(self.ops_port, path)

@@ -2,6 +2,7 @@
 
 mod body;
 pub mod interlocks;
+pub mod live;
 pub mod store;
 mod view;
 pub mod watches;

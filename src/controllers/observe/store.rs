@@ -383,7 +383,7 @@ impl Inner {
         }
     }
 
-    fn kept(&self, key: &NamespacedName) -> Kept {
+    pub(super) fn kept(&self, key: &NamespacedName) -> Kept {
         match (self.instances.get(key), self.instance(key)) {
             (Some(object), Some(_)) => Kept::Whole(object.clone()),
             (None, Some(row)) => Kept::AtRest { well: is_well(&row) },
@@ -401,7 +401,7 @@ impl Inner {
         })
     }
 
-    fn instance(&self, key: &NamespacedName) -> Option<Row<'_>> {
+    pub(super) fn instance(&self, key: &NamespacedName) -> Option<Row<'_>> {
         self.graph.row(self.kinds.instance, &key.namespace, &key.name)
     }
 
@@ -413,7 +413,7 @@ impl Inner {
 }
 
 /// Whether all that the package of an Instance made, and that says so, is as it should be.
-fn is_well(instance: &Row<'_>) -> bool {
+pub(super) fn is_well(instance: &Row<'_>) -> bool {
     let speaks = |row: &Row<'_>| super::SPEAKING.contains(&&*row.id().kind.kind);
     instance.along(Side::Child, link::MADE_BY).filter(speaks).all(|row| is(&row, fact::HEALTHY))
 }

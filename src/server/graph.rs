@@ -1,0 +1,235 @@
+//! `/graph`, a page that draws the live graph of this process, and `/graph.json`, what it draws.
+//!
+//! Nothing is worked on while nobody asks: the page asks every two seconds while it is looked at,
+//! and what one page was told is told to all others within [`FRESH`].
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::HeaderMap;
+use http::{HeaderValue, StatusCode, header};
+use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
+
+/// How long an answer is given again without a look at the graph.
+const FRESH: Duration = Duration::from_millis(500);
+
+const FRAME: &str = include_str!("graph/page.html");
+const STYLE: &str = include_str!("graph/page.css");
+const SCRIPT: &str = include_str!("graph/page.js");
+
+/// Gives the graph as JSON, as it is now.
+pub type Look = Arc<dyn Fn() -> Vec<u8> + Send + Sync>;
+
+/// The graph, and what was told of it last.
+#[derive(Clone)]
+pub struct Graph {
+    look: Look,
+    told: Arc<Mutex<Option<Told>>>,
+    page: Page,
+}
+
+#[derive(Clone)]
+struct Told {
+    at: Instant,
+    body: Bytes,
+    etag: HeaderValue,
+}
+
+#[derive(Clone)]
+struct Page {
+    body: Bytes,
+    policy: HeaderValue,
+}
+
+impl Graph {
+    /// Of a process.
+    pub fn new(look: Look) -> Self {
+        Self { look, told: Arc::default(), page: Page::new() }
+    }
+
+    /// What to tell now. One look at a time: who comes meanwhile is told the same.
+    fn tell(&self) -> Told {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(told) = told.as_ref().filter(|told| told.at.elapsed() < FRESH) {
+            return told.clone();
+        }
+        let body = Bytes::from((self.look)());
+        let etag = header_of(format!("\"{}\"", hash(&body)));
+        let now = Told { at: Instant::now(), body, etag };
+        *told = Some(now.clone());
+        now
+    }
+}
+
+impl Page {
+    /// The page in one piece; its policy lets exactly its own style and script run, and lets it
+    /// ask nobody but this process.
+    fn new() -> Self {
+        let body = FRAME.replace("/*STYLE*/", STYLE).replace("/*SCRIPT*/", SCRIPT);
+        let policy = format!(
+            "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; connect-src 'self'; \
+             base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+            hash(STYLE.as_bytes()),
+            hash(SCRIPT.as_bytes())
+        );
+        Self { body: Bytes::from(body), policy: header_of(policy) }
+    }
+}
+
+fn hash(bytes: &[u8]) -> String {
+    STANDARD.encode(Sha256::digest(bytes))
+}
+
+/// Of text that is made of base64 and fixed words.
+fn header_of(text: String) -> HeaderValue {
+    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
+}
+
+/// Routes of the graph. `open` says that everybody who reaches the port may read.
+pub fn router(graph: Graph, open: bool) -> Router {
+    let routes = Router::new().route("/graph", get(page)).route("/graph.json", get(json)).with_state(graph);
+    if open { routes.route_layer(from_fn(here_only)) } else { routes }
+}
+
+/// A page elsewhere could give its own name this address, and read what a browser on this machine
+/// may read; the name in the request tells.
+async fn here_only(request: Request, next: Next) -> Response {
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    if is_here(host) {
+        return next.run(request).await;
+    }
+    let text = "the graph is shown at 127.0.0.1, [::1] and localhost only; for another machine use \
+                kubectl port-forward\n";
+    (StatusCode::MISDIRECTED_REQUEST, text).into_response()
+}
+
+fn is_here(host: &str) -> bool {
+    let port = |rest: &str| {
+        rest.is_empty() || rest.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok())
+    };
+    ["127.0.0.1", "[::1]", "localhost"].iter().any(|name| host.strip_prefix(name).is_some_and(port))
+}
+
+async fn page(State(graph): State<Graph>) -> Response {
+    let Page { body, policy } = graph.page;
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
+        (header::CONTENT_SECURITY_POLICY, policy),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+    ];
+    (headers, body).into_response()
+}
+
+async fn json(State(graph): State<Graph>, asked: HeaderMap) -> Response {
+    let Ok(told) = tokio::task::spawn_blocking(move || graph.tell()).await else {
+        return (StatusCode::INTERNAL_SERVER_ERROR, "the graph could not be drawn\n").into_response();
+    };
+    let known = asked.get(header::IF_NONE_MATCH).is_some_and(|etag| *etag == told.etag);
+    let headers = [
+        (header::ETAG, told.etag),
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+    ];
+    if known {
+        return (StatusCode::NOT_MODIFIED, headers).into_response();
+    }
+    (headers, told.body).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use axum::body::Body;
+    use http_body_util::BodyExt as _;
+    use rstest::rstest;
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    /// Counts looks; each shows another graph.
+    fn graph() -> (Graph, Arc<AtomicUsize>) {
+        let looks = Arc::new(AtomicUsize::new(0));
+        let count = looks.clone();
+        (
+            Graph::new(Arc::new(move || {
+                format!("{{\"look\": {}}}", count.fetch_add(1, Ordering::SeqCst)).into()
+            })),
+            looks,
+        )
+    }
+
+    async fn ask(graph: &Graph, path: &str, headers: &[(&str, &str)]) -> Response {
+        let mut request = Request::get(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        router(graph.clone(), true).oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
+    }
+
+    async fn text(response: Response) -> String {
+        String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_looks_twice_within_a_moment_and_nothing_is_sent_twice() {
+        let (graph, looks) = graph();
+        let here = ("host", "localhost:8080");
+        let first = ask(&graph, "/graph.json", &[here]).await;
+        let etag = first.headers()["etag"].to_str().unwrap().to_owned();
+        assert_eq!(text(first).await, "{\"look\": 0}");
+        let again = ask(&graph, "/graph.json", &[here, ("if-none-match", &etag)]).await;
+        assert_eq!((again.status(), looks.load(Ordering::SeqCst)), (StatusCode::NOT_MODIFIED, 1));
+        assert_eq!(text(again).await, "");
+        tokio::time::advance(FRESH * 2).await;
+        let changed = ask(&graph, "/graph.json", &[here, ("if-none-match", &etag)]).await;
+        assert_eq!(text(changed).await, "{\"look\": 1}");
+    }
+
+    #[tokio::test]
+    async fn the_page_is_one_piece_and_runs_nothing_but_its_own() {
+        let (graph, _) = graph();
+        let page = ask(&graph, "/graph", &[("host", "127.0.0.1:8080")]).await;
+        let policy = page.headers()["content-security-policy"].to_str().unwrap().to_owned();
+        assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
+        assert!(!policy.contains("unsafe"), "{policy}");
+        let html = text(page).await;
+        assert!(html.contains(SCRIPT) && html.contains(STYLE));
+        for elsewhere in ["http://", "https://", "src=", "@import", "url("] {
+            let found = html.replace("http://www.w3.org/2000/svg", "");
+            assert!(!found.contains(elsewhere), "{elsewhere}");
+        }
+        for markup in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
+            assert!(!SCRIPT.contains(markup), "{markup}");
+        }
+    }
+
+    #[rstest]
+    #[case("localhost", true)]
+    #[case("localhost:8080", true)]
+    #[case("127.0.0.1:8080", true)]
+    #[case("[::1]:8080", true)]
+    #[case("localhost.evil.example:8080", false)]
+    #[case("127.0.0.1.evil.example", false)]
+    #[case("evil.example:8080", false)]
+    #[case("", false)]
+    #[tokio::test]
+    async fn another_name_for_this_machine_is_not_answered(#[case] host: &str, #[case] answered: bool) {
+        let (graph, looks) = graph();
+        let status = ask(&graph, "/graph.json", &[("host", host)]).await.status();
+        assert_eq!(status == StatusCode::OK, answered, "{status}");
+        assert_eq!(looks.load(Ordering::SeqCst), usize::from(answered));
+    }
+}
