@@ -11,7 +11,9 @@ use crate::telemetry::build;
 pub mod check;
 mod files;
 pub mod flavor;
+mod follow;
 pub mod package;
+pub mod plan;
 mod reader;
 pub mod render;
 pub mod run;
@@ -37,6 +39,8 @@ enum Command {
     Render(Box<render::Arguments>),
     /// Installs, upgrades and uninstalls packages.
     Package(Box<package::Arguments>),
+    /// Tells how the plans of an Instance stand, and ends or retries one.
+    Plan(Box<plan::Arguments>),
     /// Decides as the webhook does, without a cluster: 0 allowed, 1 refused, 2 error.
     Check(Box<check::Arguments>),
     /// Prints the objects that Interlock cares about, and how they hang together.
@@ -53,6 +57,7 @@ pub fn main() -> ExitCode {
         Command::Run(arguments) => run::main(*arguments),
         Command::Render(arguments) => render::main(*arguments),
         Command::Package(arguments) => package::main(*arguments),
+        Command::Plan(arguments) => plan::main(*arguments),
         Command::Check(arguments) => check::main(*arguments),
         Command::Topology(arguments) => topology::main(*arguments),
         Command::Why(arguments) => why::main(*arguments),

@@ -41,11 +41,21 @@ impl TargetFlags {
     }
 }
 
+/// The server's own words, without the ones around them.
+pub(super) fn said(error: kube::Error) -> anyhow::Error {
+    match error {
+        kube::Error::Api(status) => anyhow::anyhow!("{}", status.message),
+        other => anyhow::anyhow!(other),
+    }
+}
+
 /// Runs what a command has to wait for, on this thread.
 pub(super) fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
+    super::exit(finish(work))
+}
+
+/// Runs what a command has to wait for, on this thread, to its result.
+pub(super) fn finish<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    super::exit(match runtime {
-        Ok(runtime) => runtime.block_on(work),
-        Err(error) => Err(anyhow::anyhow!("the process could not be started: {error}")),
-    })
+    runtime.context("the process could not be started")?.block_on(work)
 }

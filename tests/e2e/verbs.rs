@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Client, Cluster, Interlock, Namespace, wait_until};
 
+mod commands;
 mod crashes;
 
 const CAP: Duration = Duration::from_secs(60);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use futures::{StreamExt as _, pin_mut};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::runtime::watcher;
@@ -11,9 +11,9 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use super::versions;
-use super::wait::{Follower, Over};
 use crate::api::kudo::{Instance, Operator, OperatorVersion, OperatorVersionSpec};
-use crate::cli::target::TargetFlags;
+use crate::cli::follow::{Follower, Over};
+use crate::cli::target::{TargetFlags, said};
 use crate::plan::packaged::Packaged;
 
 /// The Instance that somebody wants.
@@ -29,14 +29,6 @@ pub(super) struct Wanted<'a> {
 pub(super) struct Target {
     client: Client,
     namespace: String,
-}
-
-/// The server's own words, without the ones around them.
-fn said(error: kube::Error) -> anyhow::Error {
-    match error {
-        kube::Error::Api(status) => anyhow!("{}", status.message),
-        other => anyhow!(other),
-    }
 }
 
 impl Target {

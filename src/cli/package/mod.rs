@@ -13,7 +13,6 @@ mod cluster;
 mod source;
 mod values;
 mod versions;
-mod wait;
 
 /// Flags of `interlock package`.
 #[derive(Args, Debug)]

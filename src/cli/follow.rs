@@ -85,7 +85,7 @@ impl Follower {
 }
 
 /// Why a plan failed: every message, with where it stands.
-fn complaint(plan: &str, entry: &PlanStatus) -> String {
+pub(super) fn complaint(plan: &str, entry: &PlanStatus) -> String {
     let mut parts = Vec::new();
     let mut add = |at: String, message: Option<&String>| {
         if let Some(message) = message.filter(|m| !m.is_empty()) {

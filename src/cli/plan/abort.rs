@@ -1,0 +1,55 @@
+//! `interlock plan abort`.
+
+use anyhow::Context as _;
+use clap::Args;
+
+use super::request;
+use super::subject::{Subject, current, entries};
+use crate::plan::verb::Verb;
+
+/// Flags of `abort`.
+#[derive(Args, Debug)]
+#[group(skip)]
+pub(super) struct Flags {
+    #[command(flatten)]
+    pub(super) request: request::Flags,
+    /// Then go back to the spec that last was carried out in full.
+    #[arg(long)]
+    revert: bool,
+}
+
+/// Ends the run that is under way.
+pub(super) async fn run(subject: &Subject, flags: &Flags) -> anyhow::Result<()> {
+    let instance = subject.get().await?;
+    let run = match &flags.request.run {
+        Some(run) => run.clone(),
+        None => {
+            let (_, run) =
+                current(&instance).with_context(|| format!("instance {}: no plan runs", subject.key()))?;
+            run
+        }
+    };
+    let verb = Verb::Abort { revert: flags.revert };
+    let what = request::run_name(&instance, &run);
+    let request = request::send(subject, verb, run, &flags.request.reason).await?;
+    let then =
+        if flags.revert { "; then the spec goes back to what last was carried out in full" } else { "" };
+    println!("instance {}: {what} is to end{then}", subject.key());
+    if !flags.request.patience.wait {
+        return Ok(());
+    }
+    let ended = request::answered(subject, &request, flags.request.patience.timeout).await?;
+    let entry = entries(&ended).find(|(_, entry)| entry.uid == request.run);
+    let end = entry.map_or_else(
+        || "has ended".to_owned(),
+        |(_, e)| format!("is {}: {}", e.status, e.message.clone().unwrap_or_default()),
+    );
+    println!("instance {}: {what} {end}", subject.key());
+    if let (true, Some((plan, run))) = (flags.revert, current(&ended)) {
+        println!(
+            "instance {}: plan {plan} (run {run}) goes back; wait for it with `interlock plan wait`",
+            subject.key()
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! `interlock plan history`.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+
+use super::subject::{Subject, annotation};
+use super::{Form, Name};
+use crate::api::meta;
+use crate::plan::history::{self, Run};
+
+/// Flags of `history`.
+#[derive(Args, Debug)]
+pub(super) struct Flags {
+    #[command(flatten)]
+    pub(super) name: Name,
+    /// Form of what is printed.
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Form,
+}
+
+/// Prints the last runs, newest first.
+pub(super) async fn run(subject: &Subject, flags: &Flags) -> anyhow::Result<()> {
+    let instance = subject.get().await?;
+    let runs = history::read(annotation(&instance, meta::HISTORY));
+    flags.output.print(&runs, || text(&runs))
+}
+
+fn text(runs: &[Run]) -> String {
+    if runs.is_empty() {
+        return "no run has ended yet\n".to_owned();
+    }
+    let mut rows = vec![["PLAN", "RUN", "RESULT", "START", "END", "SPEC"].map(str::to_owned)];
+    let time = |time: &Option<jiff::Timestamp>| {
+        time.map_or_else(|| "-".to_owned(), |t| t.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+    };
+    for run in runs {
+        let spec = run.hash.as_ref().map_or("-", |hash| hash.short()).to_owned();
+        rows.push([
+            run.plan.clone(),
+            run.uid.clone(),
+            run.result.as_str().to_owned(),
+            time(&run.start),
+            time(&run.end),
+            spec,
+        ]);
+    }
+    let width = |i: usize| rows.iter().map(|row| row[i].len()).max().unwrap_or_default();
+    let widths: Vec<usize> = (0..6).map(width).collect();
+    let mut out = String::new();
+    for (i, row) in rows.iter().enumerate() {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "{}", cells.join("  ").trim_end());
+        for asked in i.checked_sub(1).and_then(|i| runs.get(i)).iter().flat_map(|run| &run.asked) {
+            let who = if asked.who.is_empty() { "somebody" } else { asked.who.as_str() };
+            let _ = writeln!(out, "  {} by {who}: {}", asked.verb, asked.reason);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_with_what_was_asked_of_them() {
+        let runs = history::read(Some(
+            r#"[{"plan": "deploy", "uid": "u2", "result": "COMPLETE", "start": "2026-01-02T03:04:05.678Z", "end": "2026-01-02T03:04:06Z",
+                "asked": [{"verb": "retry", "who": "alice", "reason": "it can now", "nonce": "n"}]},
+               {"plan": "not-allowed", "uid": "u1", "result": "FATAL_ERROR", "asked": [{"verb": "abort", "reason": "no", "nonce": "m"}]}]"#,
+        ));
+        assert_eq!(
+            text(&runs),
+            "PLAN         RUN  RESULT       START                 END                   SPEC\n\
+             deploy       u2   COMPLETE     2026-01-02T03:04:05Z  2026-01-02T03:04:06Z  -\n\
+             \x20 retry by alice: it can now\n\
+             not-allowed  u1   FATAL_ERROR  -                     -                     -\n\
+             \x20 abort by somebody: no\n"
+        );
+        assert_eq!(text(&[]), "no run has ended yet\n");
+    }
+}

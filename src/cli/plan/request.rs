@@ -1,0 +1,90 @@
+//! What `abort` and `retry` have in common: the request, and how it is answered.
+
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use clap::Args;
+use serde_json::json;
+
+use super::subject::{Subject, annotation, entries};
+use super::{Name, Patience};
+use crate::api::condition;
+use crate::api::kudo::Instance;
+use crate::api::meta;
+use crate::plan::history;
+use crate::plan::verb::{self, Request, Verb};
+
+/// Flags of a request.
+#[derive(Args, Debug)]
+pub(super) struct Flags {
+    #[command(flatten)]
+    pub(super) name: Name,
+    /// Why, in one line: it goes into the Event and the history.
+    #[arg(long)]
+    pub(super) reason: String,
+    /// Uid of the run that is meant, where it is not the obvious one.
+    #[arg(long, value_name = "UID")]
+    pub(super) run: Option<String>,
+    #[command(flatten)]
+    pub(super) patience: Patience,
+}
+
+/// Asks something of a run.
+pub(super) async fn send(
+    subject: &Subject,
+    verb: Verb,
+    run: String,
+    reason: &str,
+) -> anyhow::Result<Request> {
+    verb::check_reason(reason).map_err(|error| anyhow!("--reason: {error}"))?;
+    let request = Request { verb, run, nonce: uuid::Uuid::new_v4().simple().to_string() };
+    let annotations = json!({ meta::REQUEST: request.to_string(), meta::REASON: reason });
+    subject.patch(json!({ "metadata": { "annotations": annotations } })).await?;
+    Ok(request)
+}
+
+/// Waits until a request was carried out: the Instance as it then is.
+pub(super) async fn answered(
+    subject: &Subject,
+    request: &Request,
+    limit: Duration,
+) -> anyhow::Result<Instance> {
+    let text = request.to_string();
+    let mut unavailable = None;
+    let seen = subject.until(limit, |seen| match seen {
+        None => Some(None),
+        Some(instance) => {
+            unavailable = complaint(&instance);
+            (annotation(&instance, meta::REQUEST) != Some(&text)).then_some(Some(instance))
+        }
+    });
+    match seen.await {
+        Some(Some(instance)) => {
+            let runs = history::read(annotation(&instance, meta::HISTORY));
+            if !history::knows(&runs, &request.nonce) {
+                bail!(
+                    "the request was taken away without effect; `kubectl describe instance` shows the Event {}",
+                    meta::event::REQUEST_DROPPED
+                );
+            }
+            Ok(instance)
+        }
+        Some(None) => bail!("instance {} is gone", subject.key()),
+        None => bail!("the request is not carried out after {limit:?}: {}", unavailable.unwrap_or_default()),
+    }
+}
+
+/// Why requests are not carried out.
+fn complaint(instance: &Instance) -> Option<String> {
+    let conditions = &instance.status.as_ref()?.conditions;
+    let found = condition::find(conditions, meta::condition::VERBS_UNAVAILABLE)?;
+    Some(if found.status == "True" { found.message.clone() } else { "is Interlock running?".to_owned() })
+}
+
+/// `plan PLAN (run UID)`.
+pub(super) fn run_name(instance: &Instance, run: &str) -> String {
+    let plan = entries(instance).find(|(_, entry)| entry.uid == run).map(|(plan, _)| plan.as_str());
+    let execution = instance.spec.plan_execution.as_ref().filter(|e| e.uid() == run);
+    let plan = plan.or(execution.map(|e| e.plan()));
+    plan.map_or_else(|| format!("run {run}"), |plan| format!("plan {plan} (run {run})"))
+}

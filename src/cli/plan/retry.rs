@@ -1,0 +1,37 @@
+//! `interlock plan retry`.
+
+use anyhow::Context as _;
+
+use super::request;
+use super::subject::{Subject, current, failed};
+use crate::plan::verb::Verb;
+
+pub(super) use super::request::Flags;
+
+/// Runs a plan again that failed.
+pub(super) async fn run(subject: &Subject, flags: &Flags) -> anyhow::Result<()> {
+    let instance = subject.get().await?;
+    let run = match &flags.run {
+        Some(run) => run.clone(),
+        None => {
+            let (_, run) = failed(&instance)
+                .with_context(|| format!("instance {}: no plan has failed", subject.key()))?;
+            run
+        }
+    };
+    let what = request::run_name(&instance, &run);
+    let request = request::send(subject, Verb::Retry, run, &flags.reason).await?;
+    println!("instance {}: {what} is to be retried", subject.key());
+    if !flags.patience.wait {
+        return Ok(());
+    }
+    let begun = request::answered(subject, &request, flags.patience.timeout).await?;
+    match current(&begun) {
+        Some((plan, run)) => println!(
+            "instance {}: plan {plan} runs again (run {run}); wait for it with `interlock plan wait`",
+            subject.key()
+        ),
+        None => println!("instance {}: it has run; `interlock plan history` tells how", subject.key()),
+    }
+    Ok(())
+}

@@ -1,0 +1,203 @@
+//! `interlock plan status`.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::subject::{self, Subject, annotation, entries};
+use super::{Form, Name};
+use crate::api::condition;
+use crate::api::kudo::{ExecutionStatus, Instance, PlanStatus};
+use crate::api::meta::{self, condition as types};
+use crate::plan::basis::{Basis, Owed};
+
+/// Flags of `status`.
+#[derive(Args, Debug)]
+pub(super) struct Flags {
+    #[command(flatten)]
+    pub(super) name: Name,
+    /// Form of what is printed.
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Form,
+}
+
+/// How the plans of an Instance stand.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    namespace: String,
+    name: String,
+    operator_version: String,
+    /// The run that is scheduled or runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current: Option<Current>,
+    /// The last run of each plan, by name.
+    plans: Vec<PlanStatus>,
+    /// Plans that are owed, and how.
+    #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    owed: std::collections::BTreeMap<String, Owed>,
+    /// Conditions that say something to people.
+    conditions: Vec<Said>,
+    /// What somebody asks and is not carried out yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Current {
+    plan: String,
+    run: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Said {
+    #[serde(rename = "type")]
+    type_: String,
+    status: String,
+    reason: String,
+    message: String,
+}
+
+/// Prints how the plans stand.
+pub(super) async fn run(subject: &Subject, flags: &Flags) -> anyhow::Result<()> {
+    let report = Report::of(&subject.get().await?);
+    flags.output.print(&report, || report.text())
+}
+
+impl Report {
+    fn of(instance: &Instance) -> Self {
+        let conditions = instance.status.as_ref().map(|s| s.conditions.clone()).unwrap_or_default();
+        let told = [types::READY, types::STALLED, types::SPEC_DRIFT, types::VERBS_UNAVAILABLE];
+        let said = told.iter().filter_map(|type_| condition::find(&conditions, type_)).map(|found| Said {
+            type_: found.type_.clone(),
+            status: found.status.clone(),
+            reason: found.reason.clone(),
+            message: found.message.clone(),
+        });
+        let name = |text: &Option<String>| text.clone().unwrap_or_default();
+        Self {
+            namespace: name(&instance.metadata.namespace),
+            name: name(&instance.metadata.name),
+            operator_version: instance.spec.operator_version.as_ref().map_or("", |v| v.name()).to_owned(),
+            current: subject::current(instance).map(|(plan, run)| Current { plan, run }),
+            plans: entries(instance)
+                .map(|(plan, entry)| PlanStatus { name: plan.clone(), ..entry.clone() })
+                .collect(),
+            owed: Basis::read(&conditions).map(|basis| basis.owed).unwrap_or_default(),
+            conditions: said.collect(),
+            request: annotation(instance, meta::REQUEST).map(str::to_owned),
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut out =
+            format!("Instance {}/{}, OperatorVersion {}\n", self.namespace, self.name, self.operator_version);
+        let mut line = |text: String| {
+            // Writing to a String cannot fail.
+            let _ = writeln!(out, "{text}");
+        };
+        for plan in &self.plans {
+            plan_lines(plan).into_iter().for_each(&mut line);
+        }
+        if let Some(current) =
+            self.current.as_ref().filter(|c| !self.plans.iter().any(|plan| plan.uid == c.run))
+        {
+            line(format!("plan {} (run {}): scheduled, has not begun", current.plan, current.run));
+        }
+        for (plan, how) in &self.owed {
+            let how = match how {
+                Owed::Queued => "is queued",
+                Owed::Failed => "failed and is owed",
+                Owed::Aborted => "was aborted and is owed",
+            };
+            line(format!("plan {plan} {how}"));
+        }
+        for said in &self.conditions {
+            let quiet = said.status == "False" && said.message.is_empty();
+            if !quiet {
+                let message =
+                    if said.message.is_empty() { String::new() } else { format!(": {}", said.message) };
+                line(format!("{} {} ({}){message}", said.type_, said.status, said.reason));
+            }
+        }
+        if let Some(request) = &self.request {
+            line(format!("request {request} waits to be carried out"));
+        }
+        out
+    }
+}
+
+fn plan_lines(plan: &PlanStatus) -> Vec<String> {
+    let says = |message: &Option<String>| {
+        message.as_ref().filter(|m| !m.is_empty()).map_or_else(String::new, |m| format!(" ({m})"))
+    };
+    if plan.status == ExecutionStatus::NeverRun {
+        return vec![format!("plan {}: {}", plan.name, plan.status)];
+    }
+    let since =
+        plan.last_updated_timestamp.as_ref().map_or_else(String::new, |t| format!(", last change {}", t.0));
+    let mut lines =
+        vec![format!("plan {} (run {}): {}{since}{}", plan.name, plan.uid, plan.status, says(&plan.message))];
+    for phase in plan.phases.iter().flatten() {
+        lines.push(format!("  phase {}: {}{}", phase.name, phase.status, says(&phase.message)));
+        for step in phase.steps.iter().flatten() {
+            lines.push(format!("    step {}: {}{}", step.name, step.status, says(&step.message)));
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_runs_what_it_waits_for_and_what_is_owed() {
+        let said = |type_: &str, status: &str, reason: &str, message: &str| {
+            json!({"type": type_, "status": status, "reason": reason, "message": message,
+                "lastTransitionTime": "2026-01-02T03:04:05Z"})
+        };
+        let basis =
+            json!({"hash": "sha256:0", "owed": {"update": "failed", "backup": "aborted"}}).to_string();
+        let instance: Instance = serde_json::from_value(json!({
+            "apiVersion": "kudo.dev/v1beta1", "kind": "Instance",
+            "metadata": {"name": "demo", "namespace": "team", "annotations": {meta::REQUEST: "abort/u1/nonce-01"}},
+            "spec": {"operatorVersion": {"name": "held-0.1.0"}, "planExecution": {"planName": "deploy", "uid": "u1"}},
+            "status": {
+                "planStatus": {
+                    "deploy": {"status": "IN_PROGRESS", "uid": "u1", "lastUpdatedTimestamp": "2026-01-02T03:04:05Z",
+                        "phases": [{"name": "main", "status": "IN_PROGRESS", "steps": [
+                            {"name": "before", "status": "COMPLETE"}, {"name": "gate", "status": "IN_PROGRESS"}]}]},
+                    "not-allowed": {"status": "NEVER_RUN"},
+                },
+                "conditions": [
+                    said("Ready", "Unknown", "PlanInProgress", "plan deploy runs"),
+                    said("Stalled", "False", "Waiting", "Service team/demo-gate: service demo-gate has no address"),
+                    said("SpecDrift", "False", "CarriedOut", ""),
+                    said("SpecStamped", "True", "Stamped", &basis),
+                ],
+            },
+        }))
+        .unwrap();
+        let report = Report::of(&instance);
+        assert_eq!(
+            report.text(),
+            "Instance team/demo, OperatorVersion held-0.1.0\n\
+             plan deploy (run u1): IN_PROGRESS, last change 2026-01-02T03:04:05Z\n\
+             \x20 phase main: IN_PROGRESS\n\
+             \x20   step before: COMPLETE\n\
+             \x20   step gate: IN_PROGRESS\n\
+             plan not-allowed: NEVER_RUN\n\
+             plan backup was aborted and is owed\n\
+             plan update failed and is owed\n\
+             Ready Unknown (PlanInProgress): plan deploy runs\n\
+             Stalled False (Waiting): Service team/demo-gate: service demo-gate has no address\n\
+             request abort/u1/nonce-01 waits to be carried out\n"
+        );
+        assert_eq!(json!(report)["current"], json!({"plan": "deploy", "run": "u1"}));
+    }
+}

@@ -1,0 +1,109 @@
+//! The Instance that a command is about.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use anyhow::bail;
+use futures::{Stream, StreamExt as _};
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher;
+use serde_json::Value;
+
+use crate::api::kudo::{ExecutionStatus, Instance, PlanStatus};
+use crate::cli::target::{TargetFlags, said};
+
+/// An Instance of a cluster.
+pub(super) struct Subject {
+    instances: Api<Instance>,
+    namespace: String,
+    name: String,
+}
+
+/// What a watch tells next; `None` where the Instance is gone.
+pub(super) type Sightings = Pin<Box<dyn Stream<Item = Option<Instance>>>>;
+
+impl Subject {
+    pub(super) async fn connect(flags: &TargetFlags, name: String) -> anyhow::Result<Self> {
+        let (client, namespace) = flags.connect().await?;
+        Ok(Self { instances: Api::namespaced(client, &namespace), namespace, name })
+    }
+
+    /// `NAMESPACE/NAME`.
+    pub(super) fn key(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+
+    pub(super) async fn get(&self) -> anyhow::Result<Instance> {
+        match self.instances.get_opt(&self.name).await.map_err(said)? {
+            Some(instance) => Ok(instance),
+            None => bail!("instance {} does not exist; choose another namespace with -n", self.key()),
+        }
+    }
+
+    pub(super) async fn patch(&self, patch: Value) -> anyhow::Result<Instance> {
+        self.instances.patch(&self.name, &PatchParams::default(), &Patch::Merge(patch)).await.map_err(said)
+    }
+
+    /// The Instance as it is and whenever it changes; a broken watch is taken up again.
+    pub(super) fn watch(&self) -> Sightings {
+        let stream = watcher::watch_object(self.instances.clone(), &self.name).default_backoff();
+        Box::pin(stream.filter_map(|event| async move {
+            event.inspect_err(|error| tracing::debug!(%error, "the watch starts again")).ok()
+        }))
+    }
+
+    /// Watches until something holds, or the time is over.
+    pub(super) async fn until<T>(
+        &self,
+        limit: Duration,
+        mut look: impl FnMut(Option<Instance>) -> Option<T>,
+    ) -> Option<T> {
+        let mut sightings = self.watch();
+        let found = async {
+            while let Some(seen) = sightings.next().await {
+                if let Some(found) = look(seen) {
+                    return Some(found);
+                }
+            }
+            None
+        };
+        tokio::time::timeout(limit, found).await.ok().flatten()
+    }
+}
+
+/// Plan and uid of the run that is scheduled or runs.
+pub(super) fn current(instance: &Instance) -> Option<(String, String)> {
+    let execution = instance.spec.plan_execution.as_ref().filter(|e| !e.plan().is_empty());
+    let over = |plan: &str, uid: &str| {
+        entries(instance).any(|(p, e)| p == plan && e.uid == uid && e.status.is_terminal())
+    };
+    let named = execution.map(|e| (e.plan().to_owned(), e.uid().to_owned())).filter(|(p, u)| !over(p, u));
+    let running = || entries(instance).find(|(_, e)| e.status.is_running());
+    named.or_else(|| running().map(|(plan, entry)| (plan.clone(), entry.uid.clone())))
+}
+
+/// The newest run that failed: plan and uid.
+pub(super) fn failed(instance: &Instance) -> Option<(String, String)> {
+    let failed =
+        entries(instance).filter(|(_, e)| e.status == ExecutionStatus::FatalError && !e.uid.is_empty());
+    let newest = failed.max_by_key(|(_, e)| e.last_updated_timestamp.as_ref().map(|time| time.0));
+    newest.map(|(plan, entry)| (plan.clone(), entry.uid.clone()))
+}
+
+/// What is recorded of the plans.
+pub(super) fn entries(instance: &Instance) -> impl Iterator<Item = (&String, &PlanStatus)> {
+    instance.status.iter().flat_map(|status| &status.plan_status)
+}
+
+/// The last run that ended: how.
+pub(super) fn last(instance: &Instance) -> Option<(&String, &PlanStatus)> {
+    let ended = entries(instance).filter(|(_, e)| e.status.is_terminal());
+    ended.max_by_key(|(_, e)| e.last_updated_timestamp.as_ref().map(|time| time.0))
+}
+
+/// An annotation.
+pub(super) fn annotation<'i>(instance: &'i Instance, key: &str) -> Option<&'i str> {
+    instance.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+}

@@ -1,0 +1,79 @@
+//! `interlock plan wait`: 0 COMPLETE, 1 FATAL_ERROR, 2 no end in time, or an error.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use clap::Args;
+
+use super::Name;
+use super::subject::{self, Subject};
+use crate::api::kudo::{ExecutionStatus, Instance};
+use crate::cli::follow::{Follower, Over};
+
+/// Flags of `wait`.
+#[derive(Args, Debug)]
+pub(super) struct Flags {
+    #[command(flatten)]
+    pub(super) name: Name,
+    /// Longest wait.
+    #[arg(long, default_value = "5m", value_parser = crate::cli::run::duration)]
+    timeout: Duration,
+}
+
+/// Waits for the run that is under way; where none is, tells how the last one ended, and where
+/// there was none, waits for the first.
+pub(super) async fn run(subject: &Subject, flags: &Flags) -> anyhow::Result<ExitCode> {
+    let instance = subject.get().await?;
+    if subject::current(&instance).is_none()
+        && let Some(over) = ended(&instance)
+    {
+        return tell(subject, over);
+    }
+    let mut follower = Follower::default();
+    let over = subject.until(flags.timeout, |seen| {
+        let Some(instance) = seen else {
+            return Some(Err(anyhow!("instance {} was deleted meanwhile", subject.key())));
+        };
+        let (lines, over) = follower.see(&instance);
+        lines.iter().for_each(|line| println!("{line}"));
+        // What ended before the watch began is told by the record alone.
+        let over = match over {
+            Over::No if subject::current(&instance).is_none() => ended(&instance),
+            Over::No => None,
+            over => Some(over),
+        };
+        over.map(Ok)
+    });
+    match over.await {
+        Some(over) => tell(subject, over?),
+        None => Err(anyhow!(
+            "instance {} is not done after {:?}: {}",
+            subject.key(),
+            flags.timeout,
+            follower.standing()
+        )),
+    }
+}
+
+fn ended(instance: &Instance) -> Option<Over> {
+    let (plan, entry) = subject::last(instance)?;
+    Some(match entry.status {
+        ExecutionStatus::Complete => Over::Complete(plan.clone()),
+        _ => Over::Failed(crate::cli::follow::complaint(plan, entry)),
+    })
+}
+
+fn tell(subject: &Subject, over: Over) -> anyhow::Result<ExitCode> {
+    match over {
+        Over::Complete(plan) => {
+            println!("instance {}: plan {plan} is COMPLETE", subject.key());
+            Ok(ExitCode::SUCCESS)
+        }
+        Over::Failed(why) => {
+            eprintln!("instance {}: {why}", subject.key());
+            Ok(ExitCode::FAILURE)
+        }
+        Over::No => Err(anyhow!("instance {}: no plan has ended", subject.key())),
+    }
+}

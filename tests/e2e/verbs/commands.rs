@@ -1,0 +1,99 @@
+//! `interlock plan`, as its users type it.
+
+use serde_json::{Value, json};
+
+use super::{Ground, run_of, text};
+use crate::support::interlock::interlock;
+use crate::support::{Client, Interlock, Output};
+
+fn plan(user: &Client, ground: &Ground<'_>, arguments: &[&str]) -> Output {
+    let out = interlock(user, &[&["plan", "-n", ground.ns.name()], arguments].concat(), "");
+    println!(
+        "$ interlock plan {}\n{}{}(exit code {})",
+        arguments.join(" "),
+        out.stdout,
+        out.stderr,
+        out.code
+    );
+    out
+}
+
+fn json_of(out: Output) -> Value {
+    serde_json::from_str(&out.ok()).expect("JSON")
+}
+
+#[test]
+fn without_a_plan_there_is_nothing_to_ask() {
+    let ground = Ground::new(Interlock::shared().0, "commands");
+    let ask = |arguments: &[&str]| plan(&ground.user, &ground, arguments);
+    assert!(ask(&["status", "demo"]).stderr.contains("does not exist"));
+    ground.idle("demo", &json!({"SIZE": "small"}));
+    assert_eq!(ask(&["wait", "demo"]).code, 0);
+    assert!(ask(&["abort", "demo", "--reason", "x"]).stderr.contains("no plan runs"));
+    assert!(ask(&["retry", "demo", "--reason", "x"]).stderr.contains("no plan has failed"));
+    assert_eq!(ask(&["abort", "demo"]).code, 2, "a reason is required");
+}
+
+#[test]
+fn a_plan_is_looked_at_ended_and_retried() {
+    let ground = Ground::new(Interlock::shared().0, "commands");
+    let ask = |arguments: &[&str]| plan(&ground.user, &ground, arguments);
+    ground.create("demo", "held-0.1.0", &json!({"GATED": "true"}));
+    let held = ground.await_step("demo", "deploy", 1, "IN_PROGRESS");
+    let run = run_of(&held, "deploy");
+    ground.await_that("demo", "what it waits for is told", |found| {
+        text(&super::condition(found, "Stalled")["message"]).contains("demo-gate")
+    });
+    let status = ask(&["status", "--instance", "demo"]).ok();
+    for line in [
+        format!("plan deploy (run {run}): IN_PROGRESS"),
+        "    step gate: IN_PROGRESS".to_owned(),
+        format!("Stalled False (Waiting): Service {}/demo-gate: ", ground.ns.name()),
+    ] {
+        assert!(status.contains(&line), "want {line:?} in:\n{status}");
+    }
+    let report = json_of(ask(&["status", "demo", "-o", "json"]));
+    assert_eq!(report["current"], json!({"plan": "deploy", "run": run}));
+    assert!(ask(&["status", "instance/demo", "-o", "yaml"]).ok().contains("operatorVersion: held-0.1.0"));
+    assert_eq!(ask(&["wait", "demo", "--timeout", "1s"]).code, 2);
+
+    let refused =
+        ask(&["abort", "demo", "--run", "00000000-0000-4000-8000-000000000000", "--reason", "wrong"]);
+    assert!(refused.stderr.contains("[verb-request]"), "{}", refused.stderr);
+    let said = ask(&["abort", "demo", "--reason", "no address is left", "--wait"]).ok();
+    assert!(
+        said.contains(&format!(
+            "plan deploy (run {run}) is FATAL_ERROR: aborted by alice: no address is left"
+        )),
+        "{said}"
+    );
+    assert_eq!(ask(&["wait", "demo"]).code, 1);
+
+    ground.open("demo");
+    let said = ask(&["retry", "demo", "--reason", "there are addresses again", "--wait"]).ok();
+    assert!(said.contains("is to be retried"), "{said}");
+    assert_eq!(ask(&["wait", "demo"]).code, 0);
+    ground.await_plan("demo", "deploy", "COMPLETE");
+    let table = ask(&["history", "demo"]).ok();
+    for line in ["  retry by alice: there are addresses again", "  abort by alice: no address is left"] {
+        assert!(table.contains(line), "want {line:?} in:\n{table}");
+    }
+    let runs = json_of(ask(&["history", "demo", "-o", "json"]));
+    assert_eq!((&runs[1]["uid"], &runs[1]["asked"][0]["who"]), (&json!(run), &json!("alice")));
+}
+
+#[test]
+fn a_plan_that_never_ends_is_ended_and_the_spec_goes_back() {
+    let ground = Ground::new(Interlock::shared().0, "commands");
+    let ask = |arguments: &[&str]| plan(&ground.user, &ground, arguments);
+    ground.idle("demo", &json!({"SIZE": "small"}));
+    ground.edit("demo", &json!({"DISK": "slow"}));
+    let held = ground.await_step("demo", "not-allowed", 0, "IN_PROGRESS");
+    let never = ground.await_that("demo", "it is told that nothing will end it", |found| {
+        super::condition(found, "Stalled")["reason"] == "NeverDone"
+    });
+    assert_eq!(super::condition(&never, "Stalled")["status"], "True", "{held:#}");
+    let said = ask(&["abort", "demo", "--revert", "--reason", "that disk stays", "--wait"]).ok();
+    assert!(said.contains("goes back"), "{said}");
+    assert!(ground.get("demo")["spec"]["parameters"]["DISK"].is_null());
+}
