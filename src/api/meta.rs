@@ -109,7 +109,7 @@ pub mod condition {
     pub const READY: &str = "Ready";
     /// A plan runs; its message carries the progress of the run as JSON.
     pub const PLAN_RUNNING: &str = "PlanRunning";
-    /// What a plan waits for, when an error keeps it from going on.
+    /// What a plan waits for: True where it takes somebody to let it go on.
     pub const STALLED: &str = "Stalled";
     /// The spec differs from what was carried out.
     pub const SPEC_DRIFT: &str = "SpecDrift";

@@ -265,7 +265,7 @@ enum TaskEnd {
 }
 
 fn gather(progress: TaskProgress, unsaved: &mut BTreeSet<Subject>, out: &mut Step) {
-    let TaskProgress { lane, needs, waiting, notes, absent, dealt_with, done: _ } = progress;
+    let TaskProgress { lane, needs, waiting, held, notes, absent, dealt_with, done: _ } = progress;
     let subject = |write: &ChildWrite| write.key().map(|key| Subject::new(&key.gvk, &key.name));
     out.save_first |= lane.iter().filter_map(subject).any(|subject| unsaved.contains(&subject));
     unsaved.extend(dealt_with);
@@ -275,6 +275,7 @@ fn gather(progress: TaskProgress, unsaved: &mut BTreeSet<Subject>, out: &mut Ste
     out.needs.extend(needs);
     out.waiting.extend(waiting);
     out.absent.extend(absent);
+    out.held = out.held.take().or(held);
     out.notes.extend(notes);
 }
 

@@ -159,7 +159,7 @@ fn judge(wanted: &[Wanted], observed: &Observed, progress: &mut TaskProgress) ->
         let Some(Seen::Present(current)) = observed.objects.get(key) else { continue };
         match health::of(current) {
             Health::Healthy => {}
-            Health::Waiting(why) => progress.waiting.push(why),
+            Health::Waiting(why) => progress.waiting.push(format!("{key}: {why}")),
             Health::Failed(why) => {
                 let namespace = key.namespace.as_deref().unwrap_or_default();
                 let cause =

@@ -102,6 +102,8 @@ pub struct TaskProgress {
     pub needs: BTreeSet<Need>,
     /// What it waits for.
     pub waiting: Vec<String>,
+    /// What keeps it from ever going on, unless somebody does something.
+    pub held: Option<String>,
     /// What people should hear of.
     pub notes: Vec<Note>,
     /// Kinds that it waits for, which are not served.
@@ -128,6 +130,9 @@ pub struct Step {
     pub needs: BTreeSet<Need>,
     /// What unfinished tasks wait for, for people, in plan order.
     pub waiting: Vec<String>,
+    /// What keeps the first of them that it concerns from ever going on, unless somebody does
+    /// something.
+    pub held: Option<String>,
     /// The first error of a task that is tried again, for people.
     pub stalled: Option<String>,
     /// Kinds that tasks wait for, which are not served.

@@ -31,7 +31,8 @@ pub fn advance(
         }
         TaskKind::Dummy { .. } => {
             let never = format!("task {} is a Dummy that is never done", site.path());
-            return Ok(TaskProgress { waiting: vec![never], ..TaskProgress::default() });
+            let held = Some(format!("{never}; `interlock plan abort` ends the plan"));
+            return Ok(TaskProgress { waiting: vec![never], held, ..TaskProgress::default() });
         }
         TaskKind::Pipe(_) => return Err(not_yet(site, "Pipe")),
         TaskKind::KudoOperator => return Err(not_yet(site, "KudoOperator")),

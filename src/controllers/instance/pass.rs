@@ -189,7 +189,8 @@ impl<'a> Pass<'a> {
         }
         if step.effects.is_empty() {
             self.tried_again = step.stalled.is_some();
-            return Ok(Some(Phase::Waiting { stalled: step.stalled.or_else(|| absent(&step.absent)) }));
+            let stalled = step.stalled.or_else(|| absent(&step.absent));
+            return Ok(Some(Phase::Waiting { stalled, held: step.held, waits: step.waiting }));
         }
         let covered = self.covers(&step.effects);
         if !covered {

@@ -28,6 +28,10 @@ pub enum Phase {
     Waiting {
         /// The first error that is tried again.
         stalled: Option<String>,
+        /// What keeps it from ever going on, unless somebody does something.
+        held: Option<String>,
+        /// What it waits for.
+        waits: Vec<String>,
     },
     /// It is over.
     Over {
@@ -120,16 +124,29 @@ fn running(view: &View<'_>, phase: &Phase, now: Timestamp) -> Wanted {
     wanted(types::PLAN_RUNNING, Status::True, "PlanStarted", progress.message())
 }
 
-/// `Stalled` appears with the first error and goes when the run goes on.
+/// `Stalled` names what a run waits for: it is True with an error that is tried again and with
+/// what passes only when somebody does something, else False with the objects that are not
+/// healthy yet. It goes when the run goes on.
 fn stalled(view: &View<'_>, phase: &Phase) -> Option<Wanted> {
-    if let Phase::Waiting { stalled: Some(error) } = phase {
-        let mut text = error.clone();
-        text.truncate((0..=16_384.min(text.len())).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0));
-        return Some(wanted(types::STALLED, Status::True, "TransientError", text));
-    }
     let conditions = view.subject.conditions();
-    let was = crate::api::condition::find(&conditions, types::STALLED).is_some_and(|c| c.status == "True");
-    was.then(|| wanted(types::STALLED, Status::False, "GoingOn", String::new()))
+    let found = crate::api::condition::find(&conditions, types::STALLED);
+    let (status, reason, text) = match phase {
+        Phase::Waiting { stalled: Some(error), .. } => (Status::True, "TransientError", error.clone()),
+        Phase::Waiting { held: Some(held), .. } => (Status::True, "NeverDone", held.clone()),
+        Phase::Waiting { waits, .. } if !waits.is_empty() => (Status::False, "Waiting", waits.join("; ")),
+        Phase::Running if found.is_some_and(|c| c.status != "True") => return None,
+        _ => {
+            let says = found.is_some_and(|c| c.status == "True" || !c.message.is_empty());
+            return says.then(|| wanted(types::STALLED, Status::False, "GoingOn", String::new()));
+        }
+    };
+    Some(wanted(types::STALLED, status, reason, shortened(text)))
+}
+
+/// A message of a condition is limited to 32,768 bytes.
+fn shortened(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(16_384));
+    text
 }
 
 fn ready_at_end(view: &View<'_>, basis: &Basis, complete: bool) -> Wanted {

@@ -204,7 +204,7 @@ fn a_job_that_failed_ends_the_run() {
     let mut server = Server::default();
     let mut process = Process::new(fixture.run(), fixture.start());
     let step = process.pass(&mut server).unwrap();
-    assert_eq!(step.waiting, ["job \"j\" still running or failed"]);
+    assert_eq!(step.waiting, ["Job ns/j: job \"j\" still running or failed"]);
     let job = server.objects.get_mut(&key("batch/v1", "Job", "j")).unwrap();
     job["status"] = json!({"conditions": [{"type": "Failed", "status": "True", "message": "limit"}]});
     let fatal = process.pass(&mut server).unwrap().fatal.unwrap();
