@@ -35,6 +35,9 @@ pub const STATUS: &str = "interlock-status";
 /// What people ask of a run, by the API server's own authorizer.
 pub const VERBS: &str = "interlock-verbs";
 
+/// OperatorVersions of other namespaces, by the API server's own authorizer.
+pub const VERSIONS: &str = "interlock-versions";
+
 /// The lock: the predicate of [`crate::plan::lock`], on the old object.
 const LOCKED: [(&str, &str); 3] = [
     ("entry", "variables.past[?variables.oldPlan].orValue({})"),
@@ -126,10 +129,15 @@ fn restart() -> String {
 
 /// Policies, each followed by its binding.
 pub fn all(options: &Options) -> Vec<Value> {
-    [freeze(options), lock(options), plan_execution(options), status(options), verbs(options).0]
-        .into_iter()
-        .flat_map(|policy| [json!(policy), json!(binding(&policy))])
-        .collect()
+    let all = [
+        freeze(options),
+        lock(options),
+        plan_execution(options),
+        status(options),
+        verbs(options).0,
+        versions(options),
+    ];
+    all.into_iter().flat_map(|policy| [json!(policy), json!(binding(&policy))]).collect()
 }
 
 /// The policy that guards what people ask of a run, and its binding: nothing is carried out where
@@ -283,6 +291,39 @@ fn status(options: &Options) -> ValidatingAdmissionPolicy {
         ),
     ];
     policy(STATUS, ("instances/status", &["UPDATE"]), &[], validations, options)
+}
+
+/// A reference to an OperatorVersion of another namespace is for those who may read it: its
+/// templates and defaults come to light in what the Instance makes.
+fn versions(options: &Options) -> ValidatingAdmissionPolicy {
+    let of = |object: &str, field: &str| format!("{object}.?spec.?operatorVersion.?{field}.orValue('')");
+    let before = |field: &str| format!("oldObject == null ? '' : {}", of("oldObject", field));
+    let owned = [
+        ("newNamespace", of("object", "namespace")),
+        ("newName", of("object", "name")),
+        ("oldNamespace", before("namespace")),
+        ("oldName", before("name")),
+        (
+            "refers",
+            "variables.newNamespace != '' && variables.newNamespace != request.namespace \
+             && (variables.newNamespace != variables.oldNamespace || variables.newName != variables.oldName)"
+                .to_owned(),
+        ),
+    ];
+    let variables: Vec<(&str, &str)> = owned.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let may_read = format!(
+        "!variables.refers || authorizer.group({}).resource('operatorversions').namespace(variables.newNamespace)\
+         .name(variables.newName).check('get').allowed()",
+        cel_string(meta::KUDO_GROUP)
+    );
+    let validations = vec![guard(
+        Rule::VersionNamespace,
+        &may_read,
+        "an OperatorVersion of another namespace is used only by who may get it there",
+        "user ' + request.userInfo.username + ' may not get OperatorVersion ' + variables.newNamespace + '/' + \
+         variables.newName + '; use one of namespace ' + request.namespace + ', or ask for the right to get that one",
+    )];
+    policy(VERSIONS, ("instances", &["CREATE", "UPDATE"]), &variables, validations, options)
 }
 
 fn verbs_policy(options: &Options) -> ValidatingAdmissionPolicy {

@@ -20,6 +20,7 @@ mod mutators;
 mod printed;
 mod quiet;
 mod same_plan;
+mod verbs;
 mod versions;
 mod writes;
 

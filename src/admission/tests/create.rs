@@ -132,8 +132,8 @@ fn hole_17_unknown_parameters_are_refused() {
 )]
 #[case::of_another_namespace(
     json!({"operatorVersion": {"name": "kafka-1", "namespace": "other"}}),
-    "version-namespace",
-    "refers to an OperatorVersion of namespace \"other\""
+    "version-missing",
+    "OperatorVersion other/kafka-1 of Instance team/prod is not found"
 )]
 fn row_2_the_operator_version(#[case] spec: Value, #[case] rule: &str, #[case] sentence: &str) {
     let mut object = manifest(json!({}));

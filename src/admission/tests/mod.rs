@@ -12,6 +12,7 @@ mod stamp;
 mod status;
 mod update;
 mod upgrade;
+mod verbs;
 mod versions;
 
 use base64::Engine;
@@ -134,6 +135,16 @@ impl World {
     /// allow without a further patch, and mutation must not change again.
     pub fn admit(&self, review: Value) -> Said {
         let mutated = self.ask(Door::Mutate, &review);
+        if mutated.allowed() && foreign(&review) {
+            let mut again = review.clone();
+            again["request"]["object"] = mutated.object.clone();
+            let validated = self.ask(Door::Validate, &again);
+            if !validated.allowed() {
+                // What is in another namespace is told after the policy was asked.
+                assert_eq!(mutated.patch, Value::Null);
+                return validated;
+            }
+        }
         let kudo = self.ask(Door::Kudo, &review);
         assert_eq!(kudo.response["allowed"], mutated.response["allowed"]);
         assert_eq!(kudo.patch, mutated.patch);
@@ -167,6 +178,11 @@ impl World {
         json_patch::merge(&mut object, &patch);
         self.update(old, object)
     }
+}
+
+fn foreign(review: &Value) -> bool {
+    let namespace = review["request"]["object"]["spec"]["operatorVersion"]["namespace"].as_str();
+    namespace.is_some_and(|namespace| namespace != NAMESPACE)
 }
 
 pub fn review(operation: &str, kind: &str, object: Value, old: Value) -> Value {

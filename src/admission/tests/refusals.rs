@@ -63,7 +63,7 @@ fn a_frozen_edit_reads_like_this() {
          spec.parameters.NODES: '3' -> '5'\n  \
          spec.parameters.PASSWORD: '***' -> '***'\n\
          Why now: plan deploy is IN_PROGRESS at phase brokers, step roll, last change 2026-01-02T04:00:00Z\n\
-         Next: wait until the plan has ended (`kubectl get instance prod -n team -w` shows it), then send the change again\n\
+         Next: wait until the plan has ended (`interlock plan wait prod -n team`), or end it (`interlock plan abort prod -n team --reason ...`), then send the change again\n\
          See docs/denials/plan-running.md"
     );
     let causes = &said.response["status"]["details"]["causes"];

@@ -21,7 +21,8 @@ pub fn refusal(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'stati
         return Some(Refusal {
             rule: Rule::VersionNamespace.id().to_owned(),
             message: format!(
-                "OperatorVersion {}/{} is in another namespace",
+                "OperatorVersion {}/{} is in another namespace, and nobody has seen to it that whoever refers to it may \
+                 read it",
                 version.namespace, version.name
             ),
         });

@@ -22,10 +22,6 @@ impl<'a> Ask<'a> {
     pub(super) fn create(&self, object: &Object<'a>) -> Result<Verdict, Stop> {
         let instance = self.instance(object);
         let given = self.spec(object, None)?;
-        let version = given.version();
-        if !version.name.is_empty() && version.namespace != self.request.namespace {
-            return Err(refusals::version_namespace(&instance, &version, self.request.namespace).into());
-        }
         let package = self.package(&given, &instance)?;
         let object_to =
             |objection: Objection| Stop::from(refusals::from_objection(at_creation(objection), &instance));

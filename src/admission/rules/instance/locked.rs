@@ -101,7 +101,6 @@ impl<'a> Update<'a, '_> {
                 _ => Effect::nothing(),
             });
         }
-        self.foreign()?;
         let (new, old) = self.packages()?;
         let delta = Delta::between(&self.old.applied, &self.new.applied);
         let packages = Packages { new: &new, old: old.as_deref() };

@@ -57,20 +57,6 @@ pub fn version_missing(instance: &str, key: &NamespacedName) -> Refusal {
     ))
 }
 
-/// The OperatorVersion lives elsewhere.
-pub fn version_namespace(instance: &str, key: &NamespacedName, own: &str) -> Refusal {
-    Refusal::invalid(
-        Rule::VersionNamespace,
-        format!("Instance {instance} refers to an OperatorVersion of namespace {:?}", key.namespace),
-        vec![Field::new(
-            "spec.operatorVersion.namespace",
-            FieldReason::Forbidden,
-            format!("{:?}, but the Instance is in {own:?}", key.namespace),
-        )],
-    )
-    .next(format!("leave the namespace out, and create the OperatorVersion in {own:?}"))
-}
-
 /// Why now: the plan, its phase and step, and since when.
 pub fn why_locked(lock: &Lock<'_>, status: &Status<'_>) -> String {
     match (lock.status, status.record(lock.plan).as_ref()) {
@@ -99,8 +85,8 @@ fn place(entry: &PlanStatus) -> String {
 pub fn next_locked(instance: &str) -> String {
     let (namespace, name) = instance.split_once('/').unwrap_or_default();
     format!(
-        "wait until the plan has ended (`kubectl get instance {name} -n {namespace} -w` shows it), then send \
-         the change again"
+        "wait until the plan has ended (`interlock plan wait {name} -n {namespace}`), or end it (`interlock plan \
+         abort {name} -n {namespace} --reason ...`), then send the change again"
     )
 }
 

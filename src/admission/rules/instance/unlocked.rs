@@ -107,7 +107,6 @@ impl<'a> Update<'a, '_> {
 
     /// The spec changes.
     pub(super) fn edit(&self) -> Result<Effect<'a>, Stop> {
-        self.foreign()?;
         let bench = &self.ask.bench;
         let (new, old) = self.packages()?;
         let packages = Packages { new: &new, old: old.as_deref() };

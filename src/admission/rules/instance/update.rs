@@ -241,16 +241,6 @@ impl<'a> Update<'a, '_> {
         }
     }
 
-    pub(super) fn foreign(&self) -> Result<(), Stop> {
-        let own = self.ask.request.namespace;
-        let version = self.new.version();
-        let moved = self.new.applied.operator_version != self.old.applied.operator_version;
-        if moved && !version.name.is_empty() && version.namespace != own {
-            return Err(refusals::version_namespace(&self.instance, &version, own).into());
-        }
-        Ok(())
-    }
-
     pub(super) fn delta_fields(&self, package: Option<&Package>) -> Vec<Field> {
         let delta = Delta::between(&self.old.applied, &self.new.applied);
         delta.fields(&self.new.applied, Some(&self.old.applied.operator_version), package)
