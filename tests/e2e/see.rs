@@ -37,14 +37,14 @@ fn instance(parameters: &Value) -> String {
 }
 
 /// Without what differs from run to run: names, times, and the order of what happens within a
-/// second. A plan that ends quickly tells nobody that it started.
+/// second. A plan that ends quickly tells nobody that it started, nor that it waits.
 fn settled(out: &Output, namespace: &str) -> String {
     let mut text = out.stdout.replace(namespace, "NAMESPACE");
     for (pattern, name) in [
         (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UID"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
         (r"-[0-9a-f]{8,10}(-[a-z0-9]{5})?\b", "-HASH"),
-        (r"(?m)^.*PlanStarted.*\n", ""),
+        (r"(?m)^.*(PlanStarted|Stalled became).*\n", ""),
     ] {
         text = Regex::new(pattern).unwrap().replace_all(&text, name).into_owned();
     }

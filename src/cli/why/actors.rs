@@ -12,7 +12,7 @@ use crate::api::meta;
 use crate::api::object::{Gvk, annotation};
 use crate::cli::reader::Found;
 use crate::cluster::supervisor::Capability;
-use crate::controllers::capabilities::{CAPABILITIES, INSTANCES};
+use crate::controllers::capabilities::{CAPABILITIES, INSTANCES, SETTINGS};
 
 /// Packages, then Interlock, then whoever the API server names.
 pub(super) fn all(facts: &Facts) -> Vec<Actor> {
@@ -61,6 +61,7 @@ fn interlock(facts: &Facts, capability: &Capability) -> Actor {
         }
         INSTANCES if made => "brings it back to what its plan wrote whenever a plan of the Instance runs",
         INSTANCES => "runs plans of the Instances that need it",
+        SETTINGS => "is set up by it",
         _ => "keeps an inventory of it",
     };
     Actor { who: format!("Interlock, capability {} ({state}){user}", capability.name), does: does.to_owned() }
