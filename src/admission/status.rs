@@ -153,11 +153,16 @@ fn head(message: Raw<'_>) -> Option<Head<'_>> {
 }
 
 /// The head of a basis out of the JSON of its text, where that is written as [`Basis::message`]
-/// writes it: the hash first, then `detail`, which ends with the map of its parameters, then
-/// `owed`, which is a map of strings and there only where plans are owed.
+/// writes it: the hash first, then perhaps `run`, a map of strings without quotes, then `detail`,
+/// which ends with the map of its parameters, then `owed`, which is a map of strings and there
+/// only where plans are owed.
 fn quick_head(json: &str) -> Option<Head<'_>> {
     let rest = json.strip_prefix(r#""{\"hash\":\""#)?;
     let (hash, rest) = rest.split_once(r#"\",\""#)?;
+    let rest = match rest.strip_prefix(r#"run\":{"#) {
+        Some(run) => run.split_once(r#"},\""#)?.1,
+        None => rest,
+    };
     let known = rest.starts_with(r#"detail\":{"#) && !hash.contains('\\');
     let owes = match rest {
         _ if rest.ends_with(r#"}}}""#) => false,
@@ -174,8 +179,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::api::kudo::OperatorVersionSpec;
+    use crate::api::object::NamespacedName;
     use crate::api::stamp::{Applied, VersionRef};
-    use crate::plan::basis::Owed;
+    use crate::plan::basis::{Owed, Ran};
+    use crate::plan::package::Package;
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
@@ -183,7 +191,10 @@ mod tests {
         /// The quick way says what the whole parse says, whatever parameters are called.
         #[test]
         fn the_head_of_a_basis(
-            names in prop::collection::vec("[a-z\"\\\\{:,]{0,6}|owed|\",\"owed\":\\{", 0..5), owes: bool, bare: bool,
+            names in prop::collection::vec("[a-z\"\\\\{:,]{0,6}|owed|\",\"owed\":\\{", 0..5),
+            owes: bool,
+            bare: bool,
+            ran: bool,
         ) {
             let spec = Applied {
                 operator_version: VersionRef { name: "a".into(), namespace: "b".into() },
@@ -191,6 +202,11 @@ mod tests {
             };
             let owed = owes.then(|| ("deploy".to_owned(), Owed::Failed)).into_iter().collect::<BTreeMap<_, _>>();
             let mut basis = Basis::new(&spec, owed);
+            if ran {
+                let package = Package::new(NamespacedName::new("a", "b"), OperatorVersionSpec::default()).hash;
+                let started = jiff::Timestamp::UNIX_EPOCH;
+                basis = basis.ran(Some(Ran { uid: "u".to_owned(), package, started }));
+            }
             if bare {
                 basis.detail = None;
             }

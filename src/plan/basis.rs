@@ -53,12 +53,12 @@ impl Short {
 pub struct Basis {
     /// Hash of the spec.
     pub hash: SpecHash,
-    /// Short hashes; absent where they did not fit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detail: Option<Detail>,
     /// The run that was started last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Ran>,
+    /// Short hashes; absent where they did not fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Detail>,
     /// Plans triggered since the last run's start that have not reached COMPLETE.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub owed: BTreeMap<String, Owed>,
