@@ -168,10 +168,48 @@ fn an_event_is_told_with_the_last_time_it_was_seen(#[case] times: Value, #[case]
 
 #[test]
 fn what_may_not_be_read_is_said() {
-    let unseen =
-        Facts { events: Err("no events".into()), bookkeeper: Err("no webhooks".into()), ..facts(instance()) };
+    let unseen = Facts {
+        events: Err("no events".into()),
+        bookkeeper: Err("no webhooks".into()),
+        report: Found::Unknown("no report".into()),
+        ..facts(instance())
+    };
+    let story = Story::of(&unseen);
+    assert_eq!(story.acted_on_by[0].who, "Interlock, capability instances (state unknown)");
     assert_eq!(
-        Story::of(&unseen).unknown,
-        ["Events: no events", "the user that Interlock works as: no webhooks"]
+        story.unknown,
+        [
+            "Events: no events",
+            "the user that Interlock works as: no webhooks",
+            "the state of Interlock's capabilities: no report",
+        ]
     );
+}
+
+#[rstest]
+#[case("networking.k8s.io/v1", "Ingress", &["Interlock, capability routes (CRDMissing: two lines)"])]
+#[case("v1", "Namespace", &["Interlock, capability instances (Running)"])]
+#[case("interlock.dev/v1alpha1", "Interlock", &["Interlock, capability settings (state not reported)"])]
+#[case("v1", "ConfigMap", &[])]
+fn the_capabilities_that_read_a_kind_act_on_it(
+    #[case] api_version: &str,
+    #[case] kind: &str,
+    #[case] expected: &[&str],
+) {
+    let object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}});
+    let story = Story::of(&facts(object));
+    let who: Vec<_> = story.acted_on_by.iter().map(|actor| actor.who.as_str()).collect();
+    assert_eq!(who, expected);
+}
+
+#[test]
+fn what_people_asked_of_a_run_is_told_with_its_end() {
+    let mut object = instance();
+    let run = json!([{
+        "plan": "deploy", "uid": "r", "result": "FATAL_ERROR", "end": "2026-01-02T00:00:00Z",
+        "asked": [{"verb": "abort", "who": "alice", "reason": "wrong size", "nonce": "n"}],
+    }]);
+    object["metadata"]["annotations"] = json!({"plan.interlock.dev/history": run.to_string()});
+    let told = &Story::of(&facts(object)).happened[0].what;
+    assert_eq!(told, "plan deploy ended FATAL_ERROR; alice asked for abort: wrong size");
 }
