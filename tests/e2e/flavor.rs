@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::interlock::interlock;
+use crate::support::interlock::{await_definitions, interlock};
 use crate::support::{Client, Cluster, Interlock, shared};
 
 const TC: &str = "traditional_compatible";
@@ -129,8 +129,7 @@ fn kong_crd(cluster: &Cluster) -> Option<()> {
     let crd = shared::find("crds/kong_dataplanes.yaml")?;
     let admin = cluster.admin();
     admin.kubectl(&["apply", "--server-side", "-f", &crd.to_string_lossy()]).ok();
-    let name = "crd/dataplanes.gateway-operator.konghq.com";
-    admin.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", name]).ok();
+    await_definitions(&admin);
     Some(())
 }
 

@@ -14,7 +14,7 @@ use interlock::api::meta;
 use interlock::install::{self, Options, Part};
 use serde_json::{Value, json};
 
-use crate::support::interlock::apply;
+use crate::support::interlock::{apply, await_definitions};
 use crate::support::{Client, Cluster, Namespace, wait_for};
 
 const FINISHED: &str = "11111111-1111-4111-8111-111111111111";
@@ -159,7 +159,7 @@ impl<'a> Ground<'a> {
                 .any(|k| o["kind"] == *k)
         });
         apply(&admin, objects);
-        admin.kubectl(&["wait", "--for=condition=Established", "--timeout=120s", "crd", "--all"]).ok();
+        await_definitions(&admin);
         let ns = cluster.namespace("layers");
         let user = ns.user("alice");
         let mut view = Snapshot::default();

@@ -227,7 +227,24 @@ pub fn apply_installation(cluster: &Cluster, options: &Options) {
     objects.retain(|object| object["kind"] != "Deployment");
     objects.push(install::rbac::packages_cluster_admin(options));
     apply(&admin, objects);
-    admin.kubectl(&["wait", "--for=condition=Established", "--timeout=120s", "crd", "--all"]).ok();
+    await_definitions(&admin);
+}
+
+/// Waits until every CustomResourceDefinition that is there to stay is established. `kubectl wait`
+/// ends with an error where one has no conditions yet.
+#[track_caller]
+pub fn await_definitions(admin: &Client) {
+    wait_until("every definition is established", Duration::from_secs(120), || {
+        let found = admin.read("/apis/apiextensions.k8s.io/v1/customresourcedefinitions");
+        let items = found.body["items"].as_array().ok_or_else(|| found.to_string())?;
+        let established = |crd: &Value| {
+            let conditions = crd["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
+            conditions.iter().any(|c| c["type"] == "Established" && c["status"] == "True")
+        };
+        let open =
+            items.iter().find(|crd| crd["metadata"]["deletionTimestamp"].is_null() && !established(crd));
+        open.map_or(Ok(()), |crd| Err(crd["metadata"]["name"].to_string()))
+    });
 }
 
 /// Server-side apply of objects.
