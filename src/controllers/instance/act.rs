@@ -9,6 +9,7 @@ use tracing::info;
 use super::context::Context;
 use super::flow::{Flow, Outcome};
 use super::pass::{Begin, Ended, Pass};
+use super::send::{clear, fresh_uid, note, patch, patch_status, schedule_as, wanted};
 use super::subject::Subject;
 use super::writes::{self, InstanceChange, StatusChange};
 use super::{ready, spec_secret, verbs};
@@ -17,12 +18,10 @@ use crate::api::kudo::ExecutionStatus;
 use crate::api::meta::{self, condition as types, event};
 use crate::api::stamp::Applied;
 use crate::cluster::watch::Change;
-use crate::effect::{ApiFailure, Note, Severity};
+use crate::effect::{ApiFailure, Severity};
 use crate::plan::basis::Basis;
-use crate::plan::history;
 use crate::plan::next::{Next, Refusal, Source};
 use crate::plan::observe::PlanState;
-use crate::plan::uid::{self, Subject as UidSubject};
 
 /// First delay of a repeated cleanup; doubled with each failure.
 const CLEANUP_BACKOFF: Duration = Duration::from_secs(2);
@@ -73,54 +72,6 @@ async fn restamp(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
     patch(ctx, subject, InstanceChange { stamp: Some(stamp), ..InstanceChange::default() }).await
 }
 
-/// Writes the Instance on the version that was read.
-pub(super) async fn patch(
-    ctx: &Context,
-    subject: &Subject,
-    change: InstanceChange<'_>,
-) -> Result<Flow, ApiFailure> {
-    let body = writes::instance(subject, change);
-    let object = ctx.bookkeeping.patch_instance(&subject.key, subject.resource_version(), body).await?;
-    ctx.saw(&subject.key, &Change::Applied(object));
-    Ok(Flow::Again)
-}
-
-/// Writes the status; `true` when there was something to write.
-pub(super) async fn patch_status(
-    ctx: &Context,
-    subject: &Subject,
-    change: StatusChange,
-) -> Result<bool, ApiFailure> {
-    let Some(status) = writes::status(subject, change, Timestamp::now()) else { return Ok(false) };
-    write_status(ctx, subject, status).await?;
-    Ok(true)
-}
-
-/// Writes the status and takes down what it now says.
-pub(super) async fn write_status(
-    ctx: &Context,
-    subject: &Subject,
-    status: serde_json::Value,
-) -> Result<(), ApiFailure> {
-    let object = ctx.bookkeeping.patch_status(&subject.key, subject.resource_version(), status).await?;
-    ctx.saw(&subject.key, &Change::Applied(object.clone()));
-    if let Ok(written) = Subject::read(&subject.key, object) {
-        ctx.books.note(&written);
-    }
-    Ok(())
-}
-
-/// The uid of a run that the reconciler schedules: the same when it is decided again on the
-/// same version.
-pub(super) fn fresh_uid(subject: &Subject, plan: &str, spec: &Applied<'_>) -> String {
-    let of = UidSubject {
-        namespace: &subject.key.namespace,
-        name: &subject.key.name,
-        version: subject.resource_version(),
-    };
-    uid::plan_uid(of, plan, &spec.hash()).to_string()
-}
-
 async fn schedule(
     ctx: &Context,
     subject: &Subject,
@@ -134,26 +85,6 @@ async fn schedule(
         stamped.as_ref().filter(|_| source == Source::Stamp).unwrap_or(&subject.spec),
     );
     schedule_as(ctx, subject, stamped.is_some() && source == Source::Stamp, plan, &uid).await
-}
-
-/// Schedules a plan under a uid, on the stamp or on the spec that is there.
-pub(super) async fn schedule_as(
-    ctx: &Context,
-    subject: &Subject,
-    on_stamp: bool,
-    plan: &str,
-    uid: &str,
-) -> Result<Flow, ApiFailure> {
-    let differs = subject.stamp.as_ref().is_none_or(|s| s.hash != subject.hash);
-    let stamp = (differs && !on_stamp).then(|| writes::stamp(subject, &subject.spec)).flatten();
-    info!(instance = %subject.key, plan, uid, "a plan is scheduled by the reconciler");
-    let ended = finished_run(ctx, subject);
-    patch(
-        ctx,
-        subject,
-        InstanceChange { schedule: Some((plan, uid)), stamp, ended, ..InstanceChange::default() },
-    )
-    .await
 }
 
 async fn create(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
@@ -247,31 +178,6 @@ async fn keep_spec(
         ctx.books.note_kept(subject, hash);
     }
     Ok(())
-}
-
-/// The finished execution that `planExecution` names, for the history.
-pub(super) fn finished_run(ctx: &Context, subject: &Subject) -> Option<history::Run> {
-    let entries = subject.entries();
-    let entry =
-        entries.get(subject.plan()).filter(|e| e.uid == subject.plan_uid() && e.status.is_terminal())?;
-    Some(verbs::run_of(ctx, subject, subject.plan(), entry))
-}
-
-pub(super) async fn clear(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
-    let patch = writes::clear(subject, finished_run(ctx, subject), verbs::answered(ctx, subject));
-    let object = ctx.bookkeeping.json_patch_instance(&subject.key, &patch).await?;
-    ctx.saw(&subject.key, &Change::Applied(object.clone()));
-    if let Ok(now) = Subject::read(&subject.key, object) {
-        let kept = writes::kept_elsewhere(now.stamp.as_ref());
-        let before = subject.stamp.as_ref();
-        let previous = before.and_then(|s| s.previous.as_ref()).map(|p| p.hash.clone());
-        for hash in previous.into_iter().filter(|h| !kept.contains(h.as_str())) {
-            if writes::kept_elsewhere(before).contains(hash.as_str()) {
-                spec_secret::delete(ctx, subject, &hash).await?;
-            }
-        }
-    }
-    Ok(Flow::Again)
 }
 
 /// Basis and stamp are set to the spec that is there, without a rollout.
@@ -379,19 +285,4 @@ async fn idle(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
     }
     patch_status(ctx, subject, StatusChange { conditions, ..StatusChange::default() }).await?;
     Ok(Flow::End(Outcome::Settled))
-}
-
-pub(super) fn wanted(type_: &'static str, status: Status, reason: &str, message: String) -> Wanted {
-    Wanted { type_, status, reason: reason.to_owned(), message }
-}
-
-pub(super) async fn note(
-    ctx: &Context,
-    subject: &Subject,
-    severity: Severity,
-    reason: &str,
-    message: String,
-) {
-    let note = Note { severity, reason: reason.to_owned(), message };
-    ctx.events.publish(&subject.key, subject.uid(), note).await;
 }

@@ -4,6 +4,7 @@
 //! the engine ([`pass`]).
 
 pub mod act;
+pub mod asked;
 pub mod books;
 pub mod context;
 pub mod flow;
@@ -12,6 +13,7 @@ pub mod ready;
 pub mod reconcile;
 pub mod record;
 pub mod refusal;
+pub mod send;
 pub mod spec_secret;
 pub mod subject;
 pub mod verbs;

@@ -15,7 +15,7 @@ use tracing::{debug, warn};
 use super::context::Context;
 use super::record::{self, Phase};
 use super::subject::Subject;
-use super::{verbs, writes};
+use super::{asked, writes};
 use crate::api::object::{Gvk, ObjectKey, meta_str};
 use crate::api::stamp::Applied;
 use crate::cluster::apply::Written;
@@ -385,7 +385,7 @@ impl<'a> Pass<'a> {
         let entry = entries.get(&self.plan);
         let recorded = entry.is_some_and(|e| e.uid == self.uid && !e.status.is_terminal());
         let deleted = subject.deleted_at().is_some() && self.plan != crate::api::meta::plan::CLEANUP;
-        let aborted = verbs::aborts(self.ctx, &subject, &self.uid);
+        let aborted = asked::aborts(self.ctx, &subject, &self.uid);
         if !named || !same || deleted || aborted || (self.started && !recorded) {
             return Err(Stop::Superseded);
         }

@@ -11,7 +11,7 @@ use tracing::{debug, warn};
 use super::context::Context;
 use super::flow::{Flow, Outcome};
 use super::subject::Subject;
-use super::{act, refusal, spec_secret, verbs, writes};
+use super::{act, asked, refusal, send, spec_secret, verbs, writes};
 use crate::admission::view::View;
 use crate::api::kudo::ExecutionStatus;
 use crate::api::meta;
@@ -113,7 +113,7 @@ async fn recover(ctx: &Context, key: &NamespacedName, failure: &ApiFailure) -> F
 async fn step(ctx: &Context, subject: Subject) -> Result<Flow, ApiFailure> {
     if let Some(status) = ctx.books.restoration(&subject) {
         warn!(instance = %subject.key, "status was written by somebody else and is restored");
-        act::write_status(ctx, &subject, status).await?;
+        send::write_status(ctx, &subject, status).await?;
         return Ok(Flow::Again);
     }
     if let Some(flow) = verbs::look(ctx, &subject).await? {
@@ -142,7 +142,7 @@ fn decide(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'static>>) 
         failures: cleanup_failures(subject, since),
         overdue: ctx.instances_leave() && overdue_in(since).is_zero(),
     });
-    let asked = verbs::asked(ctx, subject);
+    let asked = asked::asked(ctx, subject);
     next::next(&Facts {
         asked: asked.as_ref(),
         spec: &subject.spec,

@@ -6,65 +6,26 @@
 
 use jiff::Timestamp;
 
-use super::act::{self, note, patch, patch_status, wanted};
+use super::asked::{self, asked, run_of};
 use super::context::Context;
 use super::flow::Flow;
 use super::record::{self, Phase, View as Recorded};
+use super::send::{self, fresh_uid, note, patch, patch_status, wanted};
 use super::spec_secret;
 use super::subject::Subject;
 use super::writes::{self, InstanceChange, StatusChange};
 use crate::api::condition::{self, Status};
-use crate::api::kudo::{OperatorVersionSpec, PlanStatus};
+use crate::api::kudo::OperatorVersionSpec;
 use crate::api::meta::{self, condition as types, event};
 use crate::api::object::{NamespacedName, annotation};
 use crate::api::stamp::Applied;
 use crate::cluster::guard::Guard;
 use crate::effect::{ApiFailure, Severity};
-use crate::plan::lock::Entry;
+use crate::plan::drift;
 use crate::plan::next::Answer;
 use crate::plan::observe::{Fatal, PlanState};
 use crate::plan::package::Package;
-use crate::plan::verb::{self, Asked, Course, Runs, Verb};
-use crate::plan::{drift, history};
-
-/// The request, where it can be read and the guard over it is as installed.
-pub(super) fn asked(ctx: &Context, subject: &Subject) -> Option<Asked> {
-    if !ctx.guard.borrow().holds() {
-        return None;
-    }
-    subject.asked().ok().flatten()
-}
-
-/// Whether a run is to be aborted.
-pub(super) fn aborts(ctx: &Context, subject: &Subject, run: &str) -> bool {
-    asked(ctx, subject)
-        .is_some_and(|asked| matches!(asked.request.verb, Verb::Abort { .. }) && asked.request.run == run)
-}
-
-/// The request that the clear of `planExecution` takes along.
-pub(super) fn answered<'s>(ctx: &Context, subject: &'s Subject) -> Option<&'s str> {
-    let asked = asked(ctx, subject)?;
-    let over = matches!(course(subject, &asked), Settled::Clear | Settled::Done);
-    annotation(&subject.object, meta::REQUEST).filter(|_| over)
-}
-
-#[derive(PartialEq, Eq)]
-enum Settled {
-    Clear,
-    Done,
-    Open,
-}
-
-fn course(subject: &Subject, asked: &Asked) -> Settled {
-    let entries = subject.entries();
-    let entries: Vec<Entry<'_>> =
-        entries.iter().map(|(plan, e)| Entry { plan, uid: &e.uid, status: &e.status }).collect();
-    match verb::course(asked, Runs { plan: subject.plan(), uid: subject.plan_uid(), entries: &entries }) {
-        Course::Clear => Settled::Clear,
-        Course::Done => Settled::Done,
-        _ => Settled::Open,
-    }
-}
+use crate::plan::verb::Verb;
 
 /// Says that requests are not carried out, or takes that back; takes away what is no request.
 pub(super) async fn look(ctx: &Context, subject: &Subject) -> Result<Option<Flow>, ApiFailure> {
@@ -160,7 +121,7 @@ async fn retry(
     plan: &str,
 ) -> Result<Flow, ApiFailure> {
     let Some(asked) = asked(ctx, subject) else { return Ok(Flow::Again) };
-    let flow = act::schedule_as(ctx, subject, stamped.is_some(), plan, &asked.retry).await?;
+    let flow = send::schedule_as(ctx, subject, stamped.is_some(), plan, &asked.retry).await?;
     let run = &asked.request.run;
     let message = format!("plan {plan} (run {run}) is retried as run {} {}", asked.retry, asked.told());
     note(ctx, subject, Severity::Normal, event::PLAN_RETRIED, message).await;
@@ -192,20 +153,20 @@ async fn revert(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
     let back = match way_back(ctx, subject).await? {
         Ok(back) => back,
         Err(why) => {
-            let flow = act::clear(ctx, subject).await?;
+            let flow = send::clear(ctx, subject).await?;
             let message = format!("the spec was not reverted: {why}");
             note(ctx, subject, Severity::Warning, event::REQUEST_DROPPED, message).await;
             return Ok(flow);
         }
     };
     let WayBack { spec, plan } = back;
-    let uid = plan.as_deref().map(|plan| act::fresh_uid(subject, plan, &spec));
+    let uid = plan.as_deref().map(|plan| fresh_uid(subject, plan, &spec));
     let told = asked(ctx, subject).map(|asked| asked.told()).unwrap_or_default();
     let change = InstanceChange {
         schedule: plan.as_deref().zip(uid.as_deref()),
         spec: Some(&spec),
         stamp: writes::stamp(subject, &spec),
-        ended: act::finished_run(ctx, subject),
+        ended: asked::finished_run(ctx, subject),
         answered: true,
         ..InstanceChange::default()
     };
@@ -242,22 +203,4 @@ async fn way_back(ctx: &Context, subject: &Subject) -> Result<Result<WayBack, St
         let plan = drift::in_order(plans.into_iter().chain(drift::queue(basis))).into_iter().next();
         WayBack { spec, plan }
     }))
-}
-
-/// A run as the history has it.
-pub(super) fn run_of(ctx: &Context, subject: &Subject, plan: &str, entry: &PlanStatus) -> history::Run {
-    let ran = subject.basis.as_ref().and_then(|basis| basis.run.as_ref()).filter(|ran| ran.uid == entry.uid);
-    let asked = asked(ctx, subject).filter(|asked| match asked.request.verb {
-        Verb::Abort { .. } => asked.request.run == entry.uid,
-        Verb::Retry => asked.retry == entry.uid,
-    });
-    history::Run {
-        plan: plan.to_owned(),
-        uid: entry.uid.clone(),
-        hash: subject.basis.as_ref().map(|basis| basis.hash.clone()),
-        result: entry.status.clone(),
-        start: ran.map(|ran| ran.started),
-        end: entry.last_updated_timestamp.as_ref().map(|time| time.0).filter(|_| entry.status.is_terminal()),
-        asked: asked.iter().map(history::Asked::from).collect(),
-    }
 }

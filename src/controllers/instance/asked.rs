@@ -1,0 +1,75 @@
+//! What people ask of the runs of an Instance, as it stands there, and runs as the history has them.
+
+use super::context::Context;
+use super::subject::Subject;
+use crate::api::kudo::PlanStatus;
+use crate::api::meta;
+use crate::api::object::annotation;
+use crate::plan::history;
+use crate::plan::lock::Entry;
+use crate::plan::verb::{self, Asked, Course, Runs, Verb};
+
+/// The request, where it can be read and the guard over it is as installed.
+pub(super) fn asked(ctx: &Context, subject: &Subject) -> Option<Asked> {
+    if !ctx.guard.borrow().holds() {
+        return None;
+    }
+    subject.asked().ok().flatten()
+}
+
+/// Whether a run is to be aborted.
+pub(super) fn aborts(ctx: &Context, subject: &Subject, run: &str) -> bool {
+    asked(ctx, subject)
+        .is_some_and(|asked| matches!(asked.request.verb, Verb::Abort { .. }) && asked.request.run == run)
+}
+
+/// The request that the clear of `planExecution` takes along.
+pub(super) fn answered<'s>(ctx: &Context, subject: &'s Subject) -> Option<&'s str> {
+    let asked = asked(ctx, subject)?;
+    let over = matches!(course(subject, &asked), Settled::Clear | Settled::Done);
+    annotation(&subject.object, meta::REQUEST).filter(|_| over)
+}
+
+#[derive(PartialEq, Eq)]
+enum Settled {
+    Clear,
+    Done,
+    Open,
+}
+
+fn course(subject: &Subject, asked: &Asked) -> Settled {
+    let entries = subject.entries();
+    let entries: Vec<Entry<'_>> =
+        entries.iter().map(|(plan, e)| Entry { plan, uid: &e.uid, status: &e.status }).collect();
+    match verb::course(asked, Runs { plan: subject.plan(), uid: subject.plan_uid(), entries: &entries }) {
+        Course::Clear => Settled::Clear,
+        Course::Done => Settled::Done,
+        _ => Settled::Open,
+    }
+}
+
+/// A run as the history has it.
+pub(super) fn run_of(ctx: &Context, subject: &Subject, plan: &str, entry: &PlanStatus) -> history::Run {
+    let ran = subject.basis.as_ref().and_then(|basis| basis.run.as_ref()).filter(|ran| ran.uid == entry.uid);
+    let asked = asked(ctx, subject).filter(|asked| match asked.request.verb {
+        Verb::Abort { .. } => asked.request.run == entry.uid,
+        Verb::Retry => asked.retry == entry.uid,
+    });
+    history::Run {
+        plan: plan.to_owned(),
+        uid: entry.uid.clone(),
+        hash: subject.basis.as_ref().map(|basis| basis.hash.clone()),
+        result: entry.status.clone(),
+        start: ran.map(|ran| ran.started),
+        end: entry.last_updated_timestamp.as_ref().map(|time| time.0).filter(|_| entry.status.is_terminal()),
+        asked: asked.iter().map(history::Asked::from).collect(),
+    }
+}
+
+/// The finished execution that `planExecution` names, for the history.
+pub(super) fn finished_run(ctx: &Context, subject: &Subject) -> Option<history::Run> {
+    let entries = subject.entries();
+    let entry =
+        entries.get(subject.plan()).filter(|e| e.uid == subject.plan_uid() && e.status.is_terminal())?;
+    Some(run_of(ctx, subject, subject.plan(), entry))
+}

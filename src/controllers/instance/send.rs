@@ -1,0 +1,115 @@
+//! Sends what [`writes`] makes, on the version that was read, and takes in what the API server answers.
+
+use jiff::Timestamp;
+use tracing::info;
+
+use super::context::Context;
+use super::flow::Flow;
+use super::subject::Subject;
+use super::writes::{self, InstanceChange, StatusChange};
+use super::{asked, spec_secret};
+use crate::api::condition::{Status, Wanted};
+use crate::api::stamp::Applied;
+use crate::cluster::watch::Change;
+use crate::effect::{ApiFailure, Note, Severity};
+use crate::plan::uid::{self, Subject as UidSubject};
+
+/// Writes the Instance on the version that was read.
+pub(super) async fn patch(
+    ctx: &Context,
+    subject: &Subject,
+    change: InstanceChange<'_>,
+) -> Result<Flow, ApiFailure> {
+    let body = writes::instance(subject, change);
+    let object = ctx.bookkeeping.patch_instance(&subject.key, subject.resource_version(), body).await?;
+    ctx.saw(&subject.key, &Change::Applied(object));
+    Ok(Flow::Again)
+}
+
+/// Writes the status; `true` when there was something to write.
+pub(super) async fn patch_status(
+    ctx: &Context,
+    subject: &Subject,
+    change: StatusChange,
+) -> Result<bool, ApiFailure> {
+    let Some(status) = writes::status(subject, change, Timestamp::now()) else { return Ok(false) };
+    write_status(ctx, subject, status).await?;
+    Ok(true)
+}
+
+/// Writes the status and takes down what it now says.
+pub(super) async fn write_status(
+    ctx: &Context,
+    subject: &Subject,
+    status: serde_json::Value,
+) -> Result<(), ApiFailure> {
+    let object = ctx.bookkeeping.patch_status(&subject.key, subject.resource_version(), status).await?;
+    ctx.saw(&subject.key, &Change::Applied(object.clone()));
+    if let Ok(written) = Subject::read(&subject.key, object) {
+        ctx.books.note(&written);
+    }
+    Ok(())
+}
+
+/// The uid of a run that the reconciler schedules: the same when it is decided again on the
+/// same version.
+pub(super) fn fresh_uid(subject: &Subject, plan: &str, spec: &Applied<'_>) -> String {
+    let of = UidSubject {
+        namespace: &subject.key.namespace,
+        name: &subject.key.name,
+        version: subject.resource_version(),
+    };
+    uid::plan_uid(of, plan, &spec.hash()).to_string()
+}
+
+/// Schedules a plan under a uid, on the stamp or on the spec that is there.
+pub(super) async fn schedule_as(
+    ctx: &Context,
+    subject: &Subject,
+    on_stamp: bool,
+    plan: &str,
+    uid: &str,
+) -> Result<Flow, ApiFailure> {
+    let differs = subject.stamp.as_ref().is_none_or(|s| s.hash != subject.hash);
+    let stamp = (differs && !on_stamp).then(|| writes::stamp(subject, &subject.spec)).flatten();
+    info!(instance = %subject.key, plan, uid, "a plan is scheduled by the reconciler");
+    let ended = asked::finished_run(ctx, subject);
+    patch(
+        ctx,
+        subject,
+        InstanceChange { schedule: Some((plan, uid)), stamp, ended, ..InstanceChange::default() },
+    )
+    .await
+}
+
+pub(super) async fn clear(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
+    let patch = writes::clear(subject, asked::finished_run(ctx, subject), asked::answered(ctx, subject));
+    let object = ctx.bookkeeping.json_patch_instance(&subject.key, &patch).await?;
+    ctx.saw(&subject.key, &Change::Applied(object.clone()));
+    if let Ok(now) = Subject::read(&subject.key, object) {
+        let kept = writes::kept_elsewhere(now.stamp.as_ref());
+        let before = subject.stamp.as_ref();
+        let previous = before.and_then(|s| s.previous.as_ref()).map(|p| p.hash.clone());
+        for hash in previous.into_iter().filter(|h| !kept.contains(h.as_str())) {
+            if writes::kept_elsewhere(before).contains(hash.as_str()) {
+                spec_secret::delete(ctx, subject, &hash).await?;
+            }
+        }
+    }
+    Ok(Flow::Again)
+}
+
+pub(super) fn wanted(type_: &'static str, status: Status, reason: &str, message: String) -> Wanted {
+    Wanted { type_, status, reason: reason.to_owned(), message }
+}
+
+pub(super) async fn note(
+    ctx: &Context,
+    subject: &Subject,
+    severity: Severity,
+    reason: &str,
+    message: String,
+) {
+    let note = Note { severity, reason: reason.to_owned(), message };
+    ctx.events.publish(&subject.key, subject.uid(), note).await;
+}
