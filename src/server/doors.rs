@@ -155,36 +155,29 @@ fn tell_log(record: &Record, start: Instant) {
     let Record { operation, group, kind, namespace, name, user, rules, plan, dry_run, .. } = record;
     let plan = plan.as_deref().unwrap_or_default();
     let micros = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
+    // The level of a tracing line is a constant, so each level is a line of its own.
+    macro_rules! decided {
+        ($level:ident) => {
+            tracing::$level!(
+                operation,
+                group,
+                kind,
+                namespace,
+                name,
+                user,
+                ?rules,
+                verdict,
+                plan,
+                dry_run,
+                micros,
+                "decided"
+            )
+        };
+    }
     if matches!(record.verdict, VerdictKind::Denied | VerdictKind::Patched) || !record.admitted.is_empty() {
-        tracing::info!(
-            operation,
-            group,
-            kind,
-            namespace,
-            name,
-            user,
-            ?rules,
-            verdict,
-            plan,
-            dry_run,
-            micros,
-            "decided"
-        );
+        decided!(info);
     } else {
-        tracing::debug!(
-            operation,
-            group,
-            kind,
-            namespace,
-            name,
-            user,
-            ?rules,
-            verdict,
-            plan,
-            dry_run,
-            micros,
-            "decided"
-        );
+        decided!(debug);
     }
 }
 
