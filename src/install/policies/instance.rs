@@ -1,0 +1,226 @@
+//! What happens to an Instance: its spec, its `planExecution`, its finalizer and its stamp.
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
+use super::shape::{guard, policy};
+use crate::admission::Freeze;
+use crate::api::meta;
+use crate::api::rule::Rule;
+use crate::install::Options;
+use crate::install::webhooks::cel_string;
+
+/// A locked Instance keeps its spec. Bound apart from the rest: its binding leaves the namespaces
+/// out in which the settings let the freeze pass.
+pub const FREEZE: &str = meta::install::FREEZE_BINDING;
+/// A locked Instance keeps its `planExecution` and our finalizer, one that is being deleted its
+/// spec.
+pub const LOCK: &str = "interlock-lock";
+/// `planExecution` is written as a trigger or not at all.
+pub const PLAN_EXECUTION: &str = "interlock-plan-execution";
+
+/// The lock: the predicate of [`crate::plan::lock`], on the old object.
+const LOCKED: [(&str, &str); 3] = [
+    ("entry", "variables.past[?variables.oldPlan].orValue({})"),
+    (
+        "scheduled",
+        "variables.oldPlan != '' && !(variables.oldUid != '' && variables.entry.?uid.orValue('') == variables.oldUid \
+         && variables.entry.?status.orValue('') in ['COMPLETE', 'FATAL_ERROR'])",
+    ),
+    (
+        "running",
+        "variables.past.filter(p, variables.past[p].?status.orValue('') in ['PENDING', 'IN_PROGRESS', 'ERROR'])",
+    ),
+];
+
+/// Who holds the lock, for people.
+const HOLDER: [(&str, &str); 3] = [
+    ("locked", "variables.scheduled || variables.running.size() > 0"),
+    (
+        "holder",
+        "variables.scheduled ? variables.oldPlan : (variables.running.size() > 0 ? variables.running[0] : '')",
+    ),
+    (
+        "state",
+        "variables.scheduled && variables.entry.?uid.orValue('') != variables.oldUid ? 'scheduled' \
+         : variables.past[?variables.holder].?status.orValue('scheduled')",
+    ),
+];
+
+/// What is carried out, compared as the stamp's hash is made: name and namespace of the
+/// OperatorVersion, the namespace defaulted, and the parameters.
+const SPEC: [(&str, &str); 4] = [
+    ("oldVersion", "oldObject.?spec.?operatorVersion.?namespace.orValue('')"),
+    ("newVersion", "object.?spec.?operatorVersion.?namespace.orValue('')"),
+    (
+        "sameVersion",
+        "object.?spec.?operatorVersion.?name.orValue('') == oldObject.?spec.?operatorVersion.?name.orValue('') \
+         && (variables.newVersion == '' ? request.namespace : variables.newVersion) \
+         == (variables.oldVersion == '' ? request.namespace : variables.oldVersion)",
+    ),
+    ("sameParameters", "object.?spec.?parameters.orValue({}) == oldObject.?spec.?parameters.orValue({})"),
+];
+
+/// `planExecution` before and after; there is no old object on CREATE.
+const EXECUTION: [(&str, &str); 11] = [
+    ("old", "oldObject == null ? {} : oldObject.?spec.?planExecution.orValue({})"),
+    ("oldPlan", "variables.old.?planName.orValue('')"),
+    ("oldUid", "variables.old.?uid.orValue('')"),
+    ("oldStatus", "variables.old.?status.orValue('')"),
+    ("newPlan", "object.?spec.?planExecution.?planName.orValue('')"),
+    ("newUid", "object.?spec.?planExecution.?uid.orValue('')"),
+    ("newStatus", "object.?spec.?planExecution.?status.orValue('')"),
+    (
+        "sameExecution",
+        "variables.newPlan == variables.oldPlan && variables.newUid == variables.oldUid \
+         && variables.newStatus == variables.oldStatus",
+    ),
+    ("past", "oldObject == null ? {} : oldObject.?status.?planStatus.orValue({})"),
+    (
+        "usedUp",
+        "variables.past.exists(p, variables.past[p].?uid.orValue('') == variables.newUid \
+         && variables.past[p].?status.orValue('') in ['COMPLETE', 'FATAL_ERROR'])",
+    ),
+    ("deleting", "has(object.metadata.deletionTimestamp)"),
+];
+
+const STAMP: [(&str, &str); 2] = [
+    ("newStamp", "object.?metadata.?annotations[?'interlock.dev/last-applied-spec'].orValue('')"),
+    (
+        "oldStamp",
+        "oldObject == null ? '' : oldObject.?metadata.?annotations[?'interlock.dev/last-applied-spec'].orValue('')",
+    ),
+];
+
+/// What of `planExecution` a locked Instance still lets change.
+fn execution_kept(freeze: Freeze) -> String {
+    match freeze {
+        Freeze::Strict => "variables.sameExecution".to_owned(),
+        // A restart of the running plan, as the webhook writes it; `cleanup` while deleting.
+        Freeze::SamePlan => format!(
+            "variables.sameExecution || ({}) || (variables.newPlan == 'cleanup' && variables.deleting)",
+            restart()
+        ),
+    }
+}
+
+fn restart() -> String {
+    format!("variables.newPlan == variables.holder && {SCHEDULES}")
+}
+
+/// Whether `planExecution` is written as the webhook writes a run that it schedules.
+const SCHEDULES: &str =
+    "variables.newUid != '' && variables.newUid != variables.oldUid && variables.newStatus == 'NEVER_RUN'";
+
+const WHILE_IT_RUNS: &str =
+    "while plan ' + variables.holder + ' is ' + variables.state + '; wait until it has ended";
+
+/// The API server tells only one denial, and which policy it asks first is not settled: where
+/// [`LOCK`] refuses because of `planExecution` or the deletion, it alone speaks.
+pub(super) fn freeze(options: &Options) -> ValidatingAdmissionPolicy {
+    let mut variables = EXECUTION.to_vec();
+    variables.extend(LOCKED);
+    variables.extend(HOLDER);
+    variables.extend(SPEC);
+    let parameters = match options.freeze {
+        Freeze::Strict => "variables.sameParameters".to_owned(),
+        Freeze::SamePlan => format!("variables.sameParameters || ({})", restart()),
+    };
+    let execution = execution_kept(options.freeze);
+    let validations = vec![guard(
+        Rule::PlanRunning,
+        &format!(
+            "!variables.locked || variables.deleting || !({execution}) || (variables.sameVersion && ({parameters}))"
+        ),
+        "the spec is frozen while a plan is scheduled or runs",
+        &format!("the spec is frozen {WHILE_IT_RUNS}"),
+    )];
+    policy(FREEZE, ("instances", &["UPDATE"]), &variables, validations, options)
+}
+
+pub(super) fn lock(options: &Options) -> ValidatingAdmissionPolicy {
+    let mut variables = EXECUTION.to_vec();
+    variables.extend(LOCKED);
+    variables.extend(HOLDER);
+    variables.extend(SPEC);
+    let execution = execution_kept(options.freeze);
+    let finalizer = cel_string(meta::FINALIZER);
+    let kept = format!(
+        "!({finalizer} in oldObject.?metadata.?finalizers.orValue([])) \
+         || {finalizer} in object.?metadata.?finalizers.orValue([])"
+    );
+    let validations = vec![
+        guard(
+            Rule::PlanOverride,
+            &format!("!variables.locked || {execution}"),
+            "spec.planExecution is frozen while a plan is scheduled or runs",
+            &format!("spec.planExecution is frozen {WHILE_IT_RUNS}"),
+        ),
+        guard(
+            Rule::FinalizerKept,
+            &format!("!variables.locked || {kept}"),
+            "our finalizer stays while a plan is scheduled or runs",
+            &format!("finalizer {} stays {WHILE_IT_RUNS}", meta::FINALIZER),
+        ),
+        guard(
+            Rule::InstanceDeleting,
+            "!variables.deleting || (variables.sameVersion && variables.sameParameters)",
+            "the spec does not change while the Instance is being deleted",
+            "the spec does not change while the Instance is being deleted; let the deletion end",
+        ),
+    ];
+    policy(LOCK, ("instances", &["UPDATE"]), &variables, validations, options)
+}
+
+pub(super) fn plan_execution(options: &Options) -> ValidatingAdmissionPolicy {
+    let mut variables = EXECUTION.to_vec();
+    variables.extend(LOCKED);
+    variables.extend(HOLDER);
+    variables.extend(STAMP);
+    // Where the lock refuses, it alone speaks.
+    let frozen = format!("variables.locked && !({})", execution_kept(options.freeze));
+    variables.push(("frozen", &frozen));
+    let cleanup = match options.freeze {
+        Freeze::Strict => "variables.newPlan != 'cleanup'",
+        Freeze::SamePlan => "variables.newPlan != 'cleanup' || variables.deleting",
+    };
+    let validations = vec![
+        guard(
+            Rule::PlanStatus,
+            &format!(
+                "variables.frozen || variables.sameExecution \
+                 || (variables.newPlan == '' && (variables.newUid == '' || variables.newUid == variables.oldUid) && (variables.newStatus == '' || variables.newStatus == variables.oldStatus)) \
+                 || (variables.newPlan != '' && {SCHEDULES})"
+            ),
+            "spec.planExecution is changed only to nothing, or to a planName with a new uid and status NEVER_RUN",
+            "spec.planExecution is changed only to nothing, or to a planName with a new uid and status NEVER_RUN",
+        ),
+        guard(
+            Rule::PlanUid,
+            "variables.frozen || variables.sameExecution || variables.newPlan == '' || !variables.usedUp",
+            "spec.planExecution.uid is that of a run that has ended; a new run needs a new uid",
+            "spec.planExecution.uid is that of a run that has ended; a new run needs a new uid",
+        ),
+        guard(
+            Rule::PlanCleanup,
+            &format!("variables.frozen || variables.sameExecution || {cleanup}"),
+            "only Interlock schedules plan cleanup, when the Instance is deleted",
+            "only Interlock schedules plan cleanup, when the Instance is deleted",
+        ),
+        guard(
+            Rule::InstanceDeleting,
+            "variables.frozen || variables.sameExecution || !variables.deleting || variables.newPlan == '' || variables.newPlan == 'cleanup'",
+            "no plan but cleanup is scheduled while the Instance is being deleted",
+            "no plan but cleanup is scheduled while the Instance is being deleted; let the deletion end",
+        ),
+        guard(
+            Rule::StampMismatch,
+            // Only the head is matched: the cost of a regular expression grows with the text.
+            "variables.newStamp == variables.oldStamp || variables.newStamp == '' \
+             || (variables.newStamp.size() > 96 && variables.newStamp.endsWith('}') && variables.newStamp.substring(0, 96)\
+             .matches('^\\\\{\"v\":1,\"hash\":\"sha256:[0-9a-f]{64}\",\"(spec|ref)\":'))",
+            "annotation interlock.dev/last-applied-spec is written by Interlock; leave it as it is, or drop it",
+            "annotation interlock.dev/last-applied-spec is written by Interlock; leave it as it is, or drop it",
+        ),
+    ];
+    policy(PLAN_EXECUTION, ("instances", &["CREATE", "UPDATE"]), &variables, validations, options)
+}

@@ -1,0 +1,97 @@
+//! The second layer: what CEL can say of the rules, as ValidatingAdmissionPolicies.
+//!
+//! They hold while the webhook is down or its configuration is gone. They see the object after
+//! the webhook's mutation, under the user's identity, so what the webhook writes must pass too:
+//! `planExecution` as `{plan, uid, NEVER_RUN}`.
+//!
+//! Two traps shape the expressions (both measured): a variable that keeps an optional value
+//! reads as absent later, so each ends in `orValue`; and a message with a line break is dropped,
+//! so each is one line, with a plain one beside it.
+
+mod instance;
+mod shape;
+mod status;
+mod verbs;
+mod versions;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+use serde_json::{Value, json};
+
+pub use instance::{FREEZE, LOCK, PLAN_EXECUTION};
+use shape::binding;
+pub use status::STATUS;
+pub use verbs::VERBS;
+pub use versions::VERSIONS;
+
+use super::Options;
+
+/// Policies, each followed by its binding.
+pub fn all(options: &Options) -> Vec<Value> {
+    let all = [
+        instance::freeze(options),
+        instance::lock(options),
+        instance::plan_execution(options),
+        status::status(options),
+        verbs::verbs(options),
+        versions::versions(options),
+    ];
+    all.into_iter().flat_map(|policy| [json!(policy), json!(binding(&policy))]).collect()
+}
+
+/// The policy that guards what people ask of a run, and its binding: nothing is carried out where
+/// these are not intact.
+///
+/// Only the API server knows what a user may do. It is asked for the verb of that name on the
+/// Instance, and nothing that a user writes can pretend to be somebody else.
+pub fn verbs(options: &Options) -> (ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding) {
+    let policy = verbs::verbs(options);
+    let binding = binding(&policy);
+    (policy, binding)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admission::Freeze;
+
+    fn policies(freeze: Freeze) -> Vec<Value> {
+        let options = Options { freeze, ..Options::default() };
+        all(&options).into_iter().filter(|o| o["kind"] == "ValidatingAdmissionPolicy").collect()
+    }
+
+    #[test]
+    fn every_policy_fails_closed_and_is_bound() {
+        let all = all(&Options::default());
+        for pair in all.chunks(2) {
+            assert_eq!(pair[0]["spec"]["failurePolicy"], "Fail");
+            assert_eq!(pair[1]["spec"]["policyName"], pair[0]["metadata"]["name"]);
+            assert_eq!(pair[1]["spec"]["validationActions"], json!(["Deny"]));
+        }
+    }
+
+    /// A line break loses the message; an optional value in a variable reads as absent.
+    #[test]
+    fn no_trap_is_stepped_into() {
+        for policy in [Freeze::Strict, Freeze::SamePlan].into_iter().flat_map(policies) {
+            for validation in policy["spec"]["validations"].as_array().unwrap() {
+                for text in ["message", "messageExpression"] {
+                    assert!(!validation[text].as_str().unwrap().contains('\n'), "{validation}");
+                }
+            }
+            for variable in policy["spec"]["variables"].as_array().into_iter().flatten() {
+                let expression = variable["expression"].as_str().unwrap();
+                let optional = expression.contains(".?") || expression.contains("[?");
+                assert!(!optional || expression.contains("orValue"), "{expression} keeps an optional value");
+            }
+        }
+    }
+
+    #[test]
+    fn the_status_does_not_depend_on_the_mode() {
+        let (strict, same) = (policies(Freeze::Strict), policies(Freeze::SamePlan));
+        assert!(strict[..3].iter().zip(&same[..3]).all(|(strict, same)| strict != same));
+        assert_eq!(strict[3], same[3]);
+    }
+}

@@ -1,0 +1,77 @@
+//! What every policy has in common.
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchResources, NamedRuleWithOperations, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+    ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec, Validation, Variable,
+};
+
+use crate::api::meta;
+use crate::api::rule::Rule;
+use crate::install::webhooks::not_ourselves;
+use crate::install::{Options, cluster_wide, strings};
+
+/// What must hold, and what is said where it does not: `plain`, where `text` cannot be made.
+/// `text` stands inside of a CEL string, which it may close and open again.
+///
+/// `Invalid`, as kubectl then prints the text alone, and not the whole patch before it.
+pub(super) fn guard(rule: Rule, expression: &str, plain: &str, text: &str) -> Validation {
+    let id = rule.id();
+    Validation {
+        expression: expression.to_owned(),
+        message: Some(format!("{plain} [{id}]")),
+        message_expression: Some(format!(
+            "'Instance ' + request.namespace + '/' + request.name + ': {text} [{id}]'"
+        )),
+        reason: Some("Invalid".to_owned()),
+    }
+}
+
+pub(super) fn policy(
+    name: &str,
+    (resource, operations): (&str, &[&str]),
+    variables: &[(&str, &str)],
+    validations: Vec<Validation>,
+    options: &Options,
+) -> ValidatingAdmissionPolicy {
+    let rule = NamedRuleWithOperations {
+        api_groups: Some(strings([meta::KUDO_GROUP])),
+        api_versions: Some(strings([meta::KUDO_VERSION])),
+        operations: Some(operations.iter().map(|&o| o.to_owned()).collect()),
+        resources: Some(strings([resource])),
+        scope: Some("Namespaced".to_owned()),
+        resource_names: None,
+    };
+    let variables: Vec<_> = variables
+        .iter()
+        .map(|&(name, expression)| Variable { name: name.to_owned(), expression: expression.to_owned() })
+        .collect();
+    ValidatingAdmissionPolicy {
+        metadata: cluster_wide(name),
+        spec: Some(ValidatingAdmissionPolicySpec {
+            failure_policy: Some("Fail".to_owned()),
+            match_conditions: Some(vec![not_ourselves(options)]),
+            match_constraints: Some(MatchResources {
+                match_policy: Some("Equivalent".to_owned()),
+                namespace_selector: options.namespace_selector(),
+                resource_rules: Some(vec![rule]),
+                ..MatchResources::default()
+            }),
+            validations: Some(validations),
+            variables: (!variables.is_empty()).then_some(variables),
+            ..ValidatingAdmissionPolicySpec::default()
+        }),
+        status: None,
+    }
+}
+
+pub(super) fn binding(policy: &ValidatingAdmissionPolicy) -> ValidatingAdmissionPolicyBinding {
+    let name = policy.metadata.name.clone().unwrap_or_default();
+    ValidatingAdmissionPolicyBinding {
+        metadata: cluster_wide(&name),
+        spec: ValidatingAdmissionPolicyBindingSpec {
+            policy_name: name,
+            validation_actions: strings(["Deny"]),
+            ..ValidatingAdmissionPolicyBindingSpec::default()
+        },
+    }
+}

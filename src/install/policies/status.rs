@@ -1,0 +1,36 @@
+//! The status of an Instance.
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
+use super::shape::{guard, policy};
+use crate::api::meta;
+use crate::api::rule::Rule;
+use crate::install::Options;
+use crate::install::webhooks::cel_string;
+
+/// `planStatus` and our conditions are written by the process only.
+pub const STATUS: &str = "interlock-status";
+
+pub(super) fn status(options: &Options) -> ValidatingAdmissionPolicy {
+    let ours = meta::condition::OURS.map(cel_string).join(", ");
+    let of_type = |object: &str| {
+        format!("{object}.?status.?conditions.orValue([]).filter(c, c.?type.orValue('') == t)")
+    };
+    let alone = "written by Interlock only";
+    let conditions = format!("the conditions {}", meta::condition::OURS.join(", "));
+    let validations = vec![
+        guard(
+            Rule::StatusOwner,
+            "object.?status.?planStatus.orValue({}) == oldObject.?status.?planStatus.orValue({})",
+            &format!("status.planStatus is {alone}"),
+            &format!("status.planStatus is {alone}, and not by ' + request.userInfo.username + '"),
+        ),
+        guard(
+            Rule::StatusOwner,
+            &format!("[{ours}].all(t, {} == {})", of_type("object"), of_type("oldObject")),
+            &format!("{conditions} are {alone}"),
+            &format!("{conditions} are {alone}, and not by ' + request.userInfo.username + '"),
+        ),
+    ];
+    policy(STATUS, ("instances/status", &["UPDATE"]), &[], validations, options)
+}

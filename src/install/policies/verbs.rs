@@ -1,0 +1,92 @@
+//! What people ask of a run.
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
+use super::shape::{guard, policy};
+use crate::api::meta;
+use crate::api::rule::Rule;
+use crate::install::Options;
+use crate::install::webhooks::cel_string;
+use crate::plan::verb;
+
+/// What people ask of a run, by the API server's own authorizer.
+pub const VERBS: &str = "interlock-verbs";
+
+pub(super) fn verbs(options: &Options) -> ValidatingAdmissionPolicy {
+    let annotation = |object: &str, key: &str| {
+        format!("{object}.?metadata.?annotations[?{}].orValue('')", cel_string(key))
+    };
+    let before = |key: &str| format!("oldObject == null ? '' : {}", annotation("oldObject", key));
+    let owned = [
+        ("request", annotation("object", meta::REQUEST)),
+        ("oldRequest", before(meta::REQUEST)),
+        ("reason", annotation("object", meta::REASON)),
+        ("oldReason", before(meta::REASON)),
+        ("by", annotation("object", meta::REQUESTED_BY)),
+        ("oldBy", before(meta::REQUESTED_BY)),
+        ("asks", "variables.request != '' && variables.request != variables.oldRequest".to_owned()),
+        ("stays", "variables.request != '' && variables.request == variables.oldRequest".to_owned()),
+        ("verb", "variables.request.startsWith('retry/') ? 'retry' : 'abort'".to_owned()),
+    ];
+    let variables: Vec<(&str, &str)> = owned.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let words = verb::Verb::ALL.map(verb::Verb::word).join("|");
+    let (shortest, longest) = verb::NONCE;
+    let shape =
+        format!("^({words})/[A-Za-z0-9-]{{1,{}}}/[A-Za-z0-9-]{{{shortest},{longest}}}$", verb::RUN_LIMIT);
+    let reason = format!("^[^\\x00-\\x1f\\x7f]{{1,{}}}$", verb::REASON_LIMIT);
+    let request = meta::REQUEST;
+    let reason_key = meta::REASON;
+    let says = |text: &str| (text.to_owned(), text.to_owned());
+    let (malformed, malformed_text) = says(&format!(
+        "annotation {request} is VERB/RUN-UID/NONCE, with abort, abort-revert or retry as VERB and a nonce of \
+         {shortest} to {longest} letters, digits or dashes"
+    ));
+    let (unreasoned, unreasoned_text) = says(&format!(
+        "annotation {reason_key} says why in one line of at most {} characters",
+        verb::REASON_LIMIT
+    ));
+    let (changed, changed_text) = says(&format!(
+        "annotation {reason_key} and who asked stay as they are while the request is there; take the request away first"
+    ));
+    let (created, created_text) =
+        says(&format!("a new Instance has no run yet; leave annotation {request} out"));
+    let validations = vec![
+        guard(Rule::VerbRequest, "!variables.asks || oldObject != null", &created, &created_text),
+        guard(
+            Rule::VerbRequest,
+            &format!("!variables.asks || variables.request.matches('{shape}')"),
+            &malformed,
+            &malformed_text,
+        ),
+        guard(
+            Rule::VerbRequest,
+            &format!("!variables.asks || variables.reason.matches('{reason}')"),
+            &unreasoned,
+            &unreasoned_text,
+        ),
+        guard(
+            Rule::VerbRequest,
+            "!variables.asks || variables.by in ['', request.userInfo.username]",
+            "who asks is recorded by Interlock, and is nobody else",
+            "who asks is recorded by Interlock, and is nobody but ' + request.userInfo.username + '",
+        ),
+        guard(
+            Rule::VerbRequest,
+            "!variables.stays || (variables.reason == variables.oldReason && variables.by == variables.oldBy)",
+            &changed,
+            &changed_text,
+        ),
+        guard(
+            Rule::VerbRights,
+            &format!(
+                "!variables.asks || oldObject == null || authorizer.group({}).resource('instances')\
+                 .namespace(request.namespace).name(request.name).check(variables.verb).allowed()",
+                cel_string(meta::KUDO_GROUP)
+            ),
+            "this needs the verb abort or retry on instances.kudo.dev; ask for a role that gives it",
+            "user ' + request.userInfo.username + ' has no verb ' + variables.verb + ' on instances.kudo.dev here; \
+             ask for a role that gives it, as admin and edit do",
+        ),
+    ];
+    policy(VERBS, ("instances", &["CREATE", "UPDATE"]), &variables, validations, options)
+}

@@ -1,0 +1,45 @@
+//! References to OperatorVersions of other namespaces.
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
+use super::shape::{guard, policy};
+use crate::api::meta;
+use crate::api::rule::Rule;
+use crate::install::Options;
+use crate::install::webhooks::cel_string;
+
+/// OperatorVersions of other namespaces, by the API server's own authorizer.
+pub const VERSIONS: &str = "interlock-versions";
+
+/// A reference to an OperatorVersion of another namespace is for those who may read it: its
+/// templates and defaults come to light in what the Instance makes.
+pub(super) fn versions(options: &Options) -> ValidatingAdmissionPolicy {
+    let of = |object: &str, field: &str| format!("{object}.?spec.?operatorVersion.?{field}.orValue('')");
+    let before = |field: &str| format!("oldObject == null ? '' : {}", of("oldObject", field));
+    let owned = [
+        ("newNamespace", of("object", "namespace")),
+        ("newName", of("object", "name")),
+        ("oldNamespace", before("namespace")),
+        ("oldName", before("name")),
+        (
+            "refers",
+            "variables.newNamespace != '' && variables.newNamespace != request.namespace \
+             && (variables.newNamespace != variables.oldNamespace || variables.newName != variables.oldName)"
+                .to_owned(),
+        ),
+    ];
+    let variables: Vec<(&str, &str)> = owned.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let may_read = format!(
+        "!variables.refers || authorizer.group({}).resource('operatorversions').namespace(variables.newNamespace)\
+         .name(variables.newName).check('get').allowed()",
+        cel_string(meta::KUDO_GROUP)
+    );
+    let validations = vec![guard(
+        Rule::VersionNamespace,
+        &may_read,
+        "an OperatorVersion of another namespace is used only by who may get it there",
+        "user ' + request.userInfo.username + ' may not get OperatorVersion ' + variables.newNamespace + '/' + \
+         variables.newName + '; use one of namespace ' + request.namespace + ', or ask for the right to get that one",
+    )];
+    policy(VERSIONS, ("instances", &["CREATE", "UPDATE"]), &variables, validations, options)
+}
