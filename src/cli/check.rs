@@ -95,14 +95,7 @@ pub fn main(arguments: Arguments) -> ExitCode {
         std::io::stdout().write_all(text.as_bytes()).context("the answer cannot be written")?;
         Ok(verdict.allowed())
     });
-    match told {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::from(2)
-        }
-    }
+    super::exit_of(told)
 }
 
 fn run(arguments: &Arguments) -> anyhow::Result<Verdict> {

@@ -80,14 +80,7 @@ pub fn main(arguments: Arguments) -> ExitCode {
         std::io::stdout().write_all(plan.to_string().as_bytes()).context("the plan cannot be written")?;
         Ok(plan.works())
     });
-    match told {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::from(2)
-        }
-    }
+    super::exit_of(told)
 }
 
 fn plan(arguments: &PlanArguments) -> anyhow::Result<Plan> {

@@ -93,6 +93,18 @@ fn exit(result: anyhow::Result<()>) -> ExitCode {
     }
 }
 
+/// Of a command that decides: 0 yes, 1 no, 2 error.
+fn exit_of(decided: anyhow::Result<bool>) -> ExitCode {
+    match decided {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
 fn namespaced_name(text: &str) -> Result<NamespacedName, String> {
     match text.split_once('/') {
         Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
