@@ -16,6 +16,8 @@ use super::context::Context;
 use super::record::{self, Phase};
 use super::subject::Subject;
 use super::{asked, writes};
+use crate::api::condition;
+use crate::api::meta::condition as types;
 use crate::api::object::{Gvk, ObjectKey, meta_str};
 use crate::api::stamp::Applied;
 use crate::cluster::apply::Written;
@@ -197,7 +199,7 @@ impl<'a> Pass<'a> {
             self.survey().await;
         }
         if !covered || step.save_first {
-            self.prove().await?;
+            self.prove(step.save_first).await?;
         }
         self.write(step.effects).await;
         Ok(None)
@@ -356,9 +358,11 @@ impl<'a> Pass<'a> {
     }
 
     /// Proves that the run is current: by recording how it stands where that has changed, else
-    /// by reading the Instance.
-    async fn prove(&mut self) -> Result<(), Stop> {
-        if self.record(Phase::Running).await? {
+    /// by reading the Instance. What a stalled run says stays until a try has gone well, unless
+    /// something must be saved before the write.
+    async fn prove(&mut self, save: bool) -> Result<(), Stop> {
+        let keeps = !save && self.started && condition::is_true(&self.subject.conditions(), types::STALLED);
+        if !keeps && self.record(Phase::Running).await? {
             return Ok(());
         }
         let found = self.ctx.bookkeeping.instance(&self.subject.key).await?.ok_or(Stop::Gone)?;
