@@ -29,7 +29,7 @@ test: testbed
 	@echo "== build"
 	cargo test --locked --no-run
 	@echo "== tests"
-	cargo test --locked --no-fail-fast
+	@hack/test
 
 .PHONY: soak
 soak: testbed
