@@ -10,6 +10,7 @@ use interlock::api::meta;
 use serde_json::{Value, json};
 
 use crate::support::client::Answer;
+use crate::support::instances::condition;
 use crate::support::{Client, Cluster, Interlock, Namespace, wait_until};
 
 mod frozen;
@@ -221,12 +222,6 @@ fn rule(answer: &Answer) -> String {
 fn essence(found: &Value) -> Value {
     json!({"uid": found["metadata"]["uid"], "spec": found["spec"], "finalizers": found["metadata"]["finalizers"],
         "run": found["status"]["planStatus"]["deploy"]["uid"]})
-}
-
-/// Whether a condition is so.
-fn condition<'a>(found: &'a Value, type_: &str) -> &'a Value {
-    let conditions = found["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
-    conditions.iter().find(|c| c["type"] == type_).unwrap_or(&Value::Null)
 }
 
 fn sha256(text: &str) -> String {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::support::instances::condition;
 use crate::support::{Client, Cluster, Interlock, Namespace, wait_until};
 
 const CAP: Duration = Duration::from_secs(60);
@@ -136,11 +137,6 @@ fn status_of<'a>(found: &'a Value, plan: &str) -> &'a str {
 
 fn uid_of<'a>(found: &'a Value, plan: &str) -> &'a str {
     found["status"]["planStatus"][plan]["uid"].as_str().unwrap_or("")
-}
-
-fn condition<'a>(found: &'a Value, type_: &str) -> &'a Value {
-    let conditions = found["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
-    conditions.iter().find(|c| c["type"] == type_).unwrap_or(&Value::Null)
 }
 
 fn stamp(found: &Value) -> Value {

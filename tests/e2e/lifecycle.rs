@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use crate::support::instances::condition;
 use crate::support::{Interlock, announce, wait_until};
 
 mod changes;
@@ -50,7 +51,7 @@ fn a_step_waits_for_the_definition_of_what_it_makes() {
     let waiting = "EnvoyFilter";
     let found = wait_until("Stalled names the kind", CAP, || {
         let found = user.get("instances.kudo.dev", "demo").ok_or("no Instance")?;
-        let stalled = world::condition(&found, "Stalled");
+        let stalled = condition(&found, "Stalled");
         let says =
             stalled["status"] == "True" && stalled["message"].as_str().is_some_and(|m| m.contains(waiting));
         if says { Ok(found) } else { Err(format!("{found:#}")) }
@@ -83,7 +84,7 @@ fn a_step_waits_for_the_definition_of_what_it_makes() {
     .ok();
     wait_until("the plan waits again", CAP, || {
         let found = user.get("instances.kudo.dev", "demo").ok_or("no Instance")?;
-        let stalled = world::condition(&found, "Stalled")["status"] == "True";
+        let stalled = condition(&found, "Stalled")["status"] == "True";
         if stalled { Ok(()) } else { Err(format!("{found:#}")) }
     });
     // It is deleted: an output kind that is gone is cleaned up.

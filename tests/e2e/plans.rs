@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::support::instances::condition;
 use crate::support::{Client, Interlock, wait_until};
 
 const CAP: Duration = Duration::from_secs(60);
@@ -130,9 +131,4 @@ fn a_right_that_is_missing_stalls_the_step_with_the_servers_text() {
     ns.allow_secrets();
     let found = await_plan(&user, "deploy", "COMPLETE");
     assert_eq!(condition(&found, "Stalled")["status"], "False");
-}
-
-fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
-    let conditions = object["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
-    conditions.iter().find(|c| c["type"] == type_).unwrap_or(&Value::Null)
 }

@@ -122,7 +122,7 @@ fn why_tells_what_a_plan_waits_for_and_what_is_missing() {
     ground.user.apply(&instance(&json!({"FORBIDDEN": "true"})));
     wait_until("the plan stalls", CAP, || {
         let found = instances::instance(&ground.user, "demo");
-        let stalled = instances::condition(&found, "Stalled").is_some_and(|c| c["status"] == "True");
+        let stalled = instances::condition(&found, "Stalled")["status"] == "True";
         if stalled { Ok(()) } else { Err(found.to_string()) }
     });
     let said = ground.run(&["why", "instance/demo"]).ok();

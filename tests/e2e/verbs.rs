@@ -5,6 +5,7 @@ use std::time::Duration;
 use interlock::api::meta;
 use serde_json::{Value, json};
 
+use crate::support::instances::condition;
 use crate::support::{Client, Cluster, Interlock, Namespace, wait_until};
 
 mod commands;
@@ -125,11 +126,6 @@ fn run_of(found: &Value, plan: &str) -> String {
 fn history(found: &Value) -> Vec<Value> {
     let runs = text(&found["metadata"]["annotations"][meta::HISTORY]);
     serde_json::from_str(runs).expect("the history")
-}
-
-fn condition<'a>(found: &'a Value, type_: &str) -> &'a Value {
-    let conditions = found["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
-    conditions.iter().find(|c| c["type"] == type_).unwrap_or(&Value::Null)
 }
 
 /// As zookeeper's package keeps its disks: a change that is not allowed triggers a plan that

@@ -24,6 +24,12 @@ pub fn idle(instance: &Value) -> bool {
     instance["spec"]["planExecution"]["planName"].as_str().unwrap_or_default().is_empty()
 }
 
+/// A condition of an object; `null` where it is absent.
+pub fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
+    let conditions = object["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
+    conditions.iter().find(|c| c["type"] == type_).unwrap_or(&Value::Null)
+}
+
 /// Waits until a plan is COMPLETE in another run than `before`, and nothing is scheduled.
 #[track_caller]
 pub fn await_run(user: &Client, name: &str, plan: &str, before: &str) -> Value {

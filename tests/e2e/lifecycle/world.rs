@@ -237,8 +237,3 @@ impl World {
         });
     }
 }
-
-pub fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
-    let conditions = object["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
-    conditions.iter().find(|c| c["type"] == type_).unwrap_or(&Value::Null)
-}
