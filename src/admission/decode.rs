@@ -208,6 +208,11 @@ fn read_metadata<'a>(s: &mut Scanner<'a>, like: Option<&Metadata<'a>>) -> Scanne
                 metadata.managed_fields = s.likely_value(like.and_then(|like| like.managed_fields))?;
                 return Ok(());
             }
+            "generation" => {
+                seen.once(9, s)?;
+                metadata.generation = Some(s.value()?);
+                return Ok(());
+            }
             _ => return s.value().map(drop),
         };
         seen.once(number, s)?;
@@ -250,6 +255,7 @@ fn read_annotations<'a>(s: &mut Scanner<'a>, like: Option<Raw<'a>>) -> Scanned<A
             meta::REQUEST => annotations.request = Some(value),
             meta::REASON => annotations.reason = Some(value),
             meta::REQUESTED_BY => annotations.requested_by = Some(value),
+            meta::ALLOW_FLAVOR => annotations.allow_flavor = Some(value),
             _ => {}
         }
         annotations.others += size;

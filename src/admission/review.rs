@@ -81,6 +81,8 @@ pub struct Metadata<'a> {
     pub finalizers: Option<Vec<Text<'a>>>,
     /// Annotations.
     pub annotations: Annotations<'a>,
+    /// How often the spec was changed.
+    pub generation: Option<Raw<'a>>,
     /// Who owns which field: much text, which nobody reads.
     pub managed_fields: Option<Raw<'a>>,
 }
@@ -105,6 +107,8 @@ pub struct Annotations<'a> {
     pub reason: Option<Raw<'a>>,
     /// `plan.interlock.dev/requested-by`.
     pub requested_by: Option<Raw<'a>>,
+    /// `interlock.dev/allow-router-flavor-change`, counted among the others.
+    pub allow_flavor: Option<Raw<'a>>,
     /// `plan.interlock.dev/history`.
     pub runs: Option<Raw<'a>>,
 }

@@ -63,6 +63,10 @@ pub const GUARD: &str = "interlock.dev/guard";
 pub const GUARD_FLAVOR: &str = "kong-router-flavor";
 /// Annotation on gateways: what configures them, as `NAMESPACE/NAME` or a name of their namespace.
 pub const CONFIG_PRODUCER: &str = "interlock.dev/config-producer";
+/// Annotation: the one change of router flavor that is made against the rules, `FROM->TO@CHANGE`.
+pub const ALLOW_FLAVOR: &str = "interlock.dev/allow-router-flavor-change";
+/// Verb on an object that whoever writes [`ALLOW_FLAVOR`] there must have.
+pub const ALLOW_FLAVOR_VERB: &str = "override-router-flavor";
 
 /// Default namespace of the process.
 pub const NAMESPACE: &str = "interlock-system";

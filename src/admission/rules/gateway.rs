@@ -8,9 +8,11 @@ use crate::admission::refusal::{Field, FieldReason, Refusal};
 use crate::admission::request::{Operation, Request};
 use crate::admission::review::Object;
 use crate::admission::verdict::Verdict;
+use crate::api::canonical;
 use crate::api::interlock::Action;
 use crate::api::object::NamespacedName;
 use crate::api::rule::{Group, Rule};
+use crate::rollout::flavor::allowance::{Allowance, ChangeId};
 use crate::rollout::flavor::change::Change;
 use crate::rollout::flavor::finding::Findings;
 use crate::rollout::flavor::gateway::Gateway;
@@ -30,19 +32,20 @@ pub(super) fn judge(
     if context.door == Door::Mutate || actions.group(Group::Flavors) == Action::Off {
         return Verdict::allow();
     }
-    let (new, old) = match operation {
+    let (new_object, old_object) = match operation {
         Operation::Create(object) => (*object, None),
         Operation::Update(change) => (change.object, Some(change.old)),
         Operation::Delete(_) => return Verdict::allow(),
     };
     let subject = Subject { kind, name: NamespacedName::new(request.namespace, request.name) };
     let around = context.view.around(&subject);
-    let new = match read(&subject, new, around.sources) {
+    let new = match read(&subject, new_object, around.sources) {
         Ok(gateway) => gateway,
         Err(refusal) => return (*refusal).into(),
     };
     // What is stored already and cannot be read is nothing to hold on to.
-    let old = old.and_then(|old| read(&subject, old, around.sources).ok());
+    let old = old_object.and_then(|old| read(&subject, old, around.sources).ok());
+    let allowance = old_object.and_then(|old| allowance(new_object, old));
     let findings = judge_change(&Change {
         subject: &subject,
         live: old.as_ref().map(|old| &old.spec.reading),
@@ -52,8 +55,19 @@ pub(super) fn judge(
         routes: &around.routes,
         configuration: Configuration::Usual,
         group: around.group.as_ref(),
+        allowance: allowance.as_ref(),
     });
     verdict(&subject, findings, old.as_ref(), &new, actions.group(Group::Flavors))
+}
+
+/// What the annotation of an object says about this change of it. It is part of what the API
+/// server's policy lets somebody write.
+fn allowance(new: &Object<'_>, old: &Object<'_>) -> Option<Allowance> {
+    let text = new.metadata.annotations.allow_flavor?.text().ok()?;
+    let spec = canonical::hash(new.spec.map_or("{}", |raw| raw.get()));
+    let uid = old.metadata.uid.as_deref().unwrap_or_default();
+    let generation = old.metadata.generation.map_or("0", |raw| raw.get());
+    Allowance::read(Some(&text), || ChangeId::of(uid, generation, &spec))
 }
 
 fn read(subject: &Subject, object: &Object<'_>, sources: &dyn Sources) -> Result<Gateway, Box<Refusal>> {

@@ -1,5 +1,6 @@
 //! A change of a gateway, with everything that a judgement of it rests on.
 
+use super::allowance::Allowance;
 use super::group::Group;
 use super::matrix::Configuration;
 use super::reading::{Effective, Reading};
@@ -26,6 +27,8 @@ pub struct Change<'a> {
     pub configuration: Configuration,
     /// Who else the producer serves.
     pub group: Option<&'a Group>,
+    /// What somebody says who may override the rules.
+    pub allowance: Option<&'a Allowance>,
 }
 
 impl Change<'_> {

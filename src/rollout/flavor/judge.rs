@@ -6,10 +6,11 @@
 
 use super::Flavor;
 use super::change::Change;
-use super::finding::Findings;
+use super::finding::{Finding, Findings};
 use super::matrix::{self, InPlace, Loads, Row, Staged};
 use super::reading::{Effective, FILE_VARIABLE, Reading, VARIABLE};
 use super::subject::SubjectKind;
+use crate::api::meta;
 use crate::api::rule::Rule;
 
 mod served;
@@ -107,6 +108,15 @@ fn known(change: &Change<'_>, to: Flavor, findings: &mut Findings) {
     if from == to || upgraded_from_legacy(change) {
         return;
     }
+    let mut found = Findings::default();
+    between(change, from, to, &mut found);
+    let_through(change, from, to, &mut found);
+    findings.denied.append(&mut found.denied);
+    findings.warned.append(&mut found.warned);
+}
+
+/// A change from one flavor to another.
+fn between(change: &Change<'_>, from: Flavor, to: Flavor, findings: &mut Findings) {
     let before = stored(change).and_then(runs_with);
     let was_staged = change.stored.is_some_and(|stored| stored.staged);
     if before == Some(to) {
@@ -131,11 +141,7 @@ fn known(change: &Change<'_>, to: Flavor, findings: &mut Findings) {
         );
         return;
     }
-    let mut found = Findings::default();
-    step(change, from, to, &mut found);
-    let_through(change, from, to, &mut found);
-    findings.denied.append(&mut found.denied);
-    findings.warned.append(&mut found.warned);
+    step(change, from, to, findings);
 }
 
 /// The router that pods run with, in terms of flavors.
@@ -283,23 +289,49 @@ fn mixed(change: &Change<'_>, to: Flavor, findings: &mut Findings) {
     }
 }
 
-/// RF19: where no pod runs, none can deadlock; routes that would be lost are lost all the same.
+/// RF19: somebody who may says so, or no pod runs.
 fn let_through(change: &Change<'_>, from: Flavor, to: Flavor, findings: &mut Findings) {
-    if !change.stopped {
+    if change.stopped {
+        without_pods(from, to, findings);
+    }
+    if findings.denied.is_empty() {
         return;
     }
+    match change.allowance.map(|allowance| allowance.permits(from, to)) {
+        None => {}
+        Some(Err(why)) => findings.warn(Rule::FlavorAllowed, why),
+        Some(Ok(())) => {
+            let rules = ids(&findings.denied);
+            findings.warned.append(&mut findings.denied);
+            findings.warn(
+                Rule::FlavorAllowed,
+                format!(
+                    "{from} -> {to} ({rules}) is allowed by annotation {}; expect downtime",
+                    meta::ALLOW_FLAVOR
+                ),
+            );
+        }
+    }
+}
+
+fn ids(findings: &[Finding]) -> String {
+    let ids: Vec<&str> = findings.iter().map(|finding| finding.rule.id()).collect();
+    ids.join(", ")
+}
+
+/// Where no pod runs, none can deadlock; routes that would be lost are lost all the same.
+fn without_pods(from: Flavor, to: Flavor, findings: &mut Findings) {
     let of_pods = |rule: Rule| matches!(rule, Rule::FlavorInPlace | Rule::FlavorSkip);
     let (passed, kept): (Vec<_>, Vec<_>) =
         findings.denied.drain(..).partition(|finding| of_pods(finding.rule));
     findings.denied = kept;
     if !passed.is_empty() {
-        let rules: Vec<&str> = passed.iter().map(|finding| finding.rule.id()).collect();
         findings.warn(
             Rule::FlavorAllowed,
             format!(
                 "{from} -> {to} ({}) is allowed as no pod runs; start the configuration producer again only when \
                  all pods run {to}",
-                rules.join(", ")
+                ids(&passed)
             ),
         );
     }

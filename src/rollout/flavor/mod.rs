@@ -9,6 +9,7 @@
 
 use std::fmt;
 
+pub mod allowance;
 pub mod change;
 pub mod environment;
 pub mod expand;

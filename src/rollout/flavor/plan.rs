@@ -172,6 +172,7 @@ fn hop(question: &Question<'_>, from: Flavor, to: Flavor, way: Way) -> Hop {
             routes: question.routes,
             configuration: question.configuration,
             group: question.group,
+            allowance: None,
         })
     };
     let findings = judged(way == Way::Staged, way == Way::Outage);

@@ -2,6 +2,8 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::world::{Case, config_map, data_plane, http_route, lines, plane, proxy, read};
+use crate::api::stamp::SpecHash;
+use crate::rollout::flavor::allowance::{Allowance, ChangeId};
 use crate::rollout::flavor::gateway::Gateway;
 use crate::rollout::flavor::matrix::Configuration;
 use crate::rollout::flavor::routes::Inventory;
@@ -217,4 +219,76 @@ fn a_configuration_without_expressions_may_leave_them() {
         )
     };
     assert_eq!(lines(&case.judge()), [""; 0]);
+}
+
+fn change_id() -> ChangeId {
+    ChangeId::of("uid", "1", &SpecHash::of("{}"))
+}
+
+fn allowance(text: &str) -> Option<Allowance> {
+    Allowance::read(Some(&text.replace("CHANGE", &change_id().to_string())), change_id)
+}
+
+const RF03_BACK: &str = "[RF03] router flavor change expressions -> traditional skips a step; change to traditional_compatible first, promote it, then change to traditional (this isolates regex-engine failures from route-format failures)";
+
+#[rstest]
+#[case::exact(
+    "expressions->traditional@CHANGE",
+    "warned",
+    "warned [RF19] expressions -> traditional (RF03) is allowed by annotation interlock.dev/allow-router-flavor-change; expect downtime"
+)]
+#[case::used_up(
+    "expressions->traditional@0123456789ab",
+    "denied",
+    "warned [RF19] annotation interlock.dev/allow-router-flavor-change is for another change; write \"expressions->traditional@CHANGE\" for this change"
+)]
+fn an_override_lets_one_change_through(#[case] text: &str, #[case] verdict: &str, #[case] last: &str) {
+    let case = Case {
+        allowance: allowance(text),
+        ..Case::change(&deployment(NEW, "expressions"), &deployment(NEW, "traditional"))
+    };
+    let mut said = lines(&case.judge());
+    said.sort();
+    let mut wanted = vec![
+        format!("{verdict} {RF03_BACK}"),
+        RF13.to_owned(),
+        last.replace("CHANGE", &change_id().to_string()),
+    ];
+    wanted.sort();
+    assert_eq!(said, wanted);
+}
+
+/// What would not start at all, and what is allowed anyway, asks for no override.
+#[rstest]
+#[case::no_flavor("traditional", "x", &["denied [RF01]"])]
+#[case::allowed("traditional", "traditional_compatible", &["warned [RF09]"])]
+fn an_override_is_silent_elsewhere(#[case] from: &str, #[case] to: &str, #[case] said: &[&str]) {
+    let case = Case {
+        allowance: allowance("traditional->expressions@CHANGE"),
+        ..Case::change(&plane(NEW, Some(from), false), &plane(NEW, Some(to), false))
+    };
+    let found = lines(&case.judge());
+    assert_eq!(found.len(), said.len(), "{found:?}");
+    assert!(found.iter().zip(said).all(|(found, said)| found.starts_with(said)), "{found:?}");
+}
+
+/// A staged flavor may be let loose, and a second hop staged, where somebody answers for it.
+#[rstest]
+#[case::another_hop("expressions", true, "traditional->expressions@CHANGE", &["RF06", "RF19"])]
+#[case::set_loose("traditional_compatible", false, "traditional->traditional_compatible@CHANGE", &["RF07", "RF19"])]
+fn an_override_of_what_is_staged(
+    #[case] to: &str,
+    #[case] staged: bool,
+    #[case] text: &str,
+    #[case] warned: &[&str],
+) {
+    let case = Case {
+        stored: Some(plane(NEW, Some("traditional_compatible"), true)),
+        allowance: allowance(text),
+        ..Case::change(&plane(NEW, Some("traditional"), true), &plane(NEW, Some(to), staged))
+    };
+    let findings = case.judge();
+    assert_eq!(findings.denied, []);
+    let ids: Vec<&str> = findings.warned.iter().map(|finding| finding.rule.id()).collect();
+    assert_eq!(ids, warned);
 }

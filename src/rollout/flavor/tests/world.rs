@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::rollout::flavor::Flavor;
+use crate::rollout::flavor::allowance::Allowance;
 use crate::rollout::flavor::change::Change;
 use crate::rollout::flavor::finding::Findings;
 use crate::rollout::flavor::gateway::Gateway;
@@ -60,6 +61,7 @@ pub struct Case {
     pub routes: Inventory,
     pub configuration: Configuration,
     pub stopped: bool,
+    pub allowance: Option<Allowance>,
 }
 
 impl Case {
@@ -72,6 +74,7 @@ impl Case {
             routes: Inventory::Unseen,
             configuration: Configuration::Usual,
             stopped: false,
+            allowance: None,
         }
     }
 
@@ -85,6 +88,7 @@ impl Case {
             routes: &self.routes,
             configuration: self.configuration,
             group: None,
+            allowance: self.allowance.as_ref(),
         })
     }
 }

@@ -1,0 +1,182 @@
+//! The override of a rule about flavors: somebody with the right to says that one change is made
+//! all the same.
+//!
+//! It is an annotation, `FROM->TO@CHANGE`, on the object that is written: the gateway, or the
+//! ConfigMap or Secret that the flavor comes from. `CHANGE` names the object, the state that it is
+//! changed from and what it becomes, so an override is used up by the change that it allows, and
+//! one that stays on the object afterwards allows nothing. Who may write it is asked of the API
+//! server's authorizer, by a policy ([`crate::install::policies`]).
+
+use std::fmt;
+
+use thiserror::Error;
+
+use super::Flavor;
+use crate::api::meta;
+use crate::api::stamp::SpecHash;
+
+/// One change of one object: twelve hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeId(String);
+
+impl ChangeId {
+    /// Of the object with that uid, from a state to a content.
+    ///
+    /// The state is one that the object is never in again once it has been changed: of objects
+    /// that count them `metadata.generation`, of ConfigMaps and Secrets `metadata.resourceVersion`.
+    pub fn of(uid: &str, state: &str, content: &SpecHash) -> Self {
+        Self(SpecHash::of(&format!("{uid}\n{state}\n{content}")).short().to_owned())
+    }
+}
+
+impl fmt::Display for ChangeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What an annotation allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Override {
+    from: Flavor,
+    to: Flavor,
+    /// Absent where the annotation was written without: it allows nothing then.
+    change: Option<ChangeId>,
+}
+
+/// Why an annotation is no override.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("annotation {} is FROM->TO@CHANGE, with router flavors as FROM and TO", meta::ALLOW_FLAVOR)]
+pub struct Malformed;
+
+impl Override {
+    /// Reads the value of the annotation [`meta::ALLOW_FLAVOR`]; `None` where there is none.
+    pub fn parse(annotation: Option<&str>) -> Option<Result<Self, Malformed>> {
+        Some(Self::read(annotation?.trim()).ok_or(Malformed))
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let (flavors, change) = match text.split_once('@') {
+            Some((flavors, change)) => (flavors, Some(ChangeId(change.to_owned()))),
+            None => (text, None),
+        };
+        let (from, to) = flavors.split_once("->")?;
+        Some(Self { from: Flavor::named(from)?, to: Flavor::named(to)?, change })
+    }
+
+    /// Whether it allows that change between these flavors.
+    pub fn permits(&self, from: Flavor, to: Flavor, change: &ChangeId) -> bool {
+        self.from == from && self.to == to && self.change.as_ref() == Some(change)
+    }
+
+    /// The text that allows a change.
+    pub fn text(from: Flavor, to: Flavor, change: &ChangeId) -> String {
+        format!("{from}->{to}@{change}")
+    }
+}
+
+/// What an object's annotation says about the change that is judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    said: Result<Override, Malformed>,
+    change: ChangeId,
+}
+
+impl Allowance {
+    /// Of the annotation's value; `change` names the change, and is made only where it is asked for.
+    pub fn read(annotation: Option<&str>, change: impl FnOnce() -> ChangeId) -> Option<Self> {
+        let said = Override::parse(annotation)?;
+        Some(Self { said, change: change() })
+    }
+
+    /// Whether the change between these flavors is allowed by it; if not, what to write.
+    pub fn permits(&self, from: Flavor, to: Flavor) -> Result<(), String> {
+        let write = format!("\"{}\" for this change", Override::text(from, to, &self.change));
+        match &self.said {
+            Ok(said) if said.permits(from, to, &self.change) => Ok(()),
+            Ok(Override { change: None, .. }) => {
+                Err(format!("annotation {} names no change; write {write}", meta::ALLOW_FLAVOR))
+            }
+            Ok(_) => Err(format!("annotation {} is for another change; write {write}", meta::ALLOW_FLAVOR)),
+            Err(malformed) => Err(format!("{malformed}; write {write}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::Flavor::{Expressions as EX, Traditional as T, TraditionalCompatible as TC};
+    use super::*;
+
+    fn change() -> ChangeId {
+        ChangeId::of("uid-1", "7", &SpecHash::of("{}"))
+    }
+
+    #[rstest]
+    #[case::none(None, T, EX, None)]
+    #[case::exact(Some("traditional->expressions@CHANGE"), T, EX, Some(Ok(())))]
+    #[case::spaces(Some(" traditional->expressions@CHANGE\n"), T, EX, Some(Ok(())))]
+    #[case::other_way(
+        Some("expressions->traditional@CHANGE"),
+        T,
+        EX,
+        Some(Err("is for another change; write \"traditional->expressions@CHANGE\" for this change"))
+    )]
+    #[case::other_target(
+        Some("traditional->traditional_compatible@CHANGE"),
+        T,
+        EX,
+        Some(Err("is for another change"))
+    )]
+    #[case::other_change(
+        Some("traditional->expressions@000000000000"),
+        T,
+        EX,
+        Some(Err("is for another change"))
+    )]
+    #[case::no_change(
+        Some("traditional->expressions"),
+        T,
+        EX,
+        Some(Err("names no change; write \"traditional->expressions@CHANGE\""))
+    )]
+    #[case::empty_change(Some("traditional->expressions@"), T, EX, Some(Err("is for another change")))]
+    #[case::no_flavor(
+        Some("traditional->atc@CHANGE"),
+        T,
+        EX,
+        Some(Err(
+            "is FROM->TO@CHANGE, with router flavors as FROM and TO; write \"traditional->expressions@CHANGE\""
+        ))
+    )]
+    #[case::any(Some("*"), TC, EX, Some(Err("is FROM->TO@CHANGE")))]
+    #[case::empty(Some(""), TC, EX, Some(Err("is FROM->TO@CHANGE")))]
+    fn only_the_exact_text_permits(
+        #[case] text: Option<&str>,
+        #[case] from: Flavor,
+        #[case] to: Flavor,
+        #[case] permitted: Option<Result<(), &str>>,
+    ) {
+        let written = |text: &str| text.replace("CHANGE", &change().to_string());
+        let allowance = Allowance::read(text.map(written).as_deref(), change);
+        match (allowance.map(|allowance| allowance.permits(from, to)), permitted) {
+            (None, None) | (Some(Ok(())), Some(Ok(()))) => {}
+            (Some(Err(said)), Some(Err(part))) => {
+                let said = said.replace(&change().to_string(), "CHANGE").replace("FROM->TO@CHANGE", "FORM");
+                assert!(said.contains(&part.replace("FROM->TO@CHANGE", "FORM")), "{said}");
+            }
+            (said, wanted) => panic!("{said:?}, not {wanted:?}"),
+        }
+    }
+
+    #[rstest]
+    #[case::uid("uid-2", "7", "{}")]
+    #[case::state("uid-1", "8", "{}")]
+    #[case::content("uid-1", "7", "{\"a\":1}")]
+    #[case::no_mixing("uid-1\n7", "", "{}")]
+    fn another_change_has_another_name(#[case] uid: &str, #[case] state: &str, #[case] content: &str) {
+        assert_ne!(ChangeId::of(uid, state, &SpecHash::of(content)), change());
+    }
+}
