@@ -4,19 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use thiserror::Error;
 
-use super::view::{Around, Users, View};
+use super::view::{Users, View};
 use crate::api::interlock::{Actions, Labels, Rules};
 use crate::api::kudo::{Instance, OperatorVersion};
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, ObjectKey};
 use crate::plan::lock;
 use crate::plan::package::Package;
-use crate::rollout::flavor::group::Group;
-use crate::rollout::flavor::routes::Inventory;
-use crate::rollout::flavor::sources::Given;
+use crate::rollout::flavor::known::{Around, Known};
+use crate::rollout::flavor::sources::Source;
 use crate::rollout::flavor::subject::Subject;
 
 /// An object that is of a known kind and cannot be read.
@@ -38,8 +37,9 @@ pub struct Snapshot {
     terminating: BTreeSet<String>,
     labels: BTreeMap<String, Labels>,
     rules: Rules,
-    around: Vec<Value>,
-    sources: Given,
+    flavors: Known,
+    /// Whether objects were given that flavors could depend on.
+    looked: bool,
 }
 
 impl Snapshot {
@@ -59,10 +59,8 @@ impl Snapshot {
         } else if key.gvk == Gvk::new("v1", "Namespace") {
             self.namespace(key.name.clone(), object).map_err(unreadable)?;
         } else {
-            let mut object = object.clone();
-            object["metadata"]["namespace"] = json!(own);
-            self.sources.add(&object);
-            self.around.push(object);
+            self.flavors.take(object, namespace);
+            self.looked = true;
         }
         Ok(())
     }
@@ -110,15 +108,15 @@ impl View for Snapshot {
         self.rules.within(self.labels.get(namespace))
     }
 
-    fn around(&self, gateway: &Subject) -> Around<'_> {
-        let namespace = &gateway.name.namespace;
-        let routes = match self.around.is_empty() {
-            true => Inventory::Unseen,
-            false => Inventory::of(&self.around, namespace),
-        };
-        let own = self.around.iter().find(|object| gateway.is(object));
-        // An unreadable object among the others says nothing about who shares a producer.
-        let group = own.and_then(|own| Group::of(own, &self.around, namespace, &self.sources).ok().flatten());
-        Around { sources: &self.sources, routes, group }
+    fn around(&self, gateway: &Subject) -> Around {
+        let around = self.flavors.around(gateway);
+        match self.looked {
+            true => around,
+            false => Around { routes: Around::default().routes, ..around },
+        }
+    }
+
+    fn fed_by(&self, source: &Source) -> Vec<Arc<Value>> {
+        self.flavors.fed_by(source)
     }
 }

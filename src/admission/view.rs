@@ -6,12 +6,13 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::api::interlock::Actions;
 use crate::api::object::NamespacedName;
 use crate::plan::package::Package;
-use crate::rollout::flavor::group::Group;
-use crate::rollout::flavor::routes::Inventory;
-use crate::rollout::flavor::sources::{Nothing, Sources};
+use crate::rollout::flavor::known::Around;
+use crate::rollout::flavor::sources::Source;
 use crate::rollout::flavor::subject::Subject;
 
 /// Cross-object facts.
@@ -34,8 +35,13 @@ pub trait View {
     }
 
     /// What is known around a gateway; nothing, where no cache holds such objects.
-    fn around(&self, _gateway: &Subject) -> Around<'_> {
-        Around { sources: &Nothing, routes: Inventory::Unseen, group: None }
+    fn around(&self, _gateway: &Subject) -> Around {
+        Around::default()
+    }
+
+    /// The gateways whose flavor may come from a ConfigMap or Secret, as far as they are read.
+    fn fed_by(&self, _source: &Source) -> Vec<Arc<Value>> {
+        Vec::new()
     }
 }
 
@@ -50,16 +56,6 @@ pub enum Standing {
     ObjectAlone(String),
     /// Nothing is judged, and this is said.
     Nothing(String),
-}
-
-/// What is known around a gateway.
-pub struct Around<'a> {
-    /// ConfigMaps and Secrets.
-    pub sources: &'a dyn Sources,
-    /// The routes that exist.
-    pub routes: Inventory,
-    /// Who shares its configuration producer.
-    pub group: Option<Group>,
 }
 
 /// Instances that refer to an OperatorVersion.

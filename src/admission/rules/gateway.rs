@@ -1,6 +1,7 @@
 //! Gateways: a change of router flavor goes in steps that work.
 //!
-//! Live is what is stored: there is no stamp of gateways yet. Nothing is mutated.
+//! Live is what a Deployment ran with when last all its pods were of one template, else what is
+//! stored. Nothing is mutated.
 
 use crate::admission::Context;
 use crate::admission::door::Door;
@@ -39,16 +40,19 @@ pub(super) fn judge(
     };
     let subject = Subject { kind, name: NamespacedName::new(request.namespace, request.name) };
     let around = context.view.around(&subject);
-    let new = match read(&subject, new_object, around.sources) {
+    let new = match read(&subject, new_object, &around.sources) {
         Ok(gateway) => gateway,
         Err(refusal) => return (*refusal).into(),
     };
     // What is stored already and cannot be read is nothing to hold on to.
-    let old = old_object.and_then(|old| read(&subject, old, around.sources).ok());
+    let old = old_object.and_then(|old| read(&subject, old, &around.sources).ok());
     let allowance = old_object.and_then(|old| allowance(new_object, old));
+    // Pods of an earlier template may run beside those of the stored one, or instead of them.
+    let stored = old.as_ref().map(|old| &old.spec.reading);
+    let live = stored.map(|stored| around.rolled_out.as_ref().unwrap_or(stored));
     let findings = judge_change(&Change {
         subject: &subject,
-        live: old.as_ref().map(|old| &old.spec.reading),
+        live,
         stored: old.as_ref().map(|old| &old.spec),
         new: &new.spec,
         stopped: new.stopped && old.as_ref().is_some_and(|old| old.stopped),

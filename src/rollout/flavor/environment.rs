@@ -11,7 +11,7 @@ use crate::api::pod::{Container, EnvFrom, EnvVar, Metadata, ValueFrom};
 
 /// Longest value that is followed. References can double a value with every entry; a flavor has
 /// at most 22 characters.
-const LONGEST: usize = 256;
+pub(super) const LONGEST: usize = 256;
 
 /// A key of a ConfigMap or Secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,12 +1,15 @@
 //! What is guarded: a DataPlane, or a Deployment that runs Kong, as far as flavors go.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use serde::de::{Deserialize, Deserializer};
 use serde_json::Value;
 use thiserror::Error;
 
 use super::environment::Surroundings;
 use super::reading::Reading;
-use super::sources::Sources;
+use super::sources::{Asked, Source, Sources};
 use super::subject::{Spec, Subject, SubjectKind};
 use crate::api::kong::{self, DataPlaneSpec};
 use crate::api::meta;
@@ -92,6 +95,25 @@ impl Gateway {
             stopped: replicas == Some(0) && status.replicas.unwrap_or_default() == 0,
             subject,
         })
+    }
+}
+
+/// The ConfigMaps and Secrets that the flavor of a gateway comes from, or would come from if they
+/// had the key.
+pub fn sources_of(object: &Value) -> BTreeSet<Source> {
+    let asked = Asking(RefCell::default());
+    // Of an object that cannot be read, what was asked until then.
+    let _ = Gateway::read(object, "", &asked);
+    asked.0.into_inner()
+}
+
+/// Notes what is asked for; no source has the key, so that the next one is asked too.
+struct Asking(RefCell<BTreeSet<Source>>);
+
+impl Sources for Asking {
+    fn ask(&self, source: &Source, _: &str) -> Asked {
+        self.0.borrow_mut().insert(source.clone());
+        Asked::NoKey
     }
 }
 

@@ -1,5 +1,7 @@
 //! Gateways that one configuration producer serves: they share one dialect.
 
+use std::borrow::Borrow;
+
 use serde_json::Value;
 
 use super::Flavor;
@@ -12,7 +14,7 @@ use crate::api::object::{NamespacedName, annotation, meta_str};
 
 /// Flag and variable by which an ingress controller is told which gateway to configure.
 const ADMIN_SERVICE_FLAG: &str = "--kong-admin-svc";
-const ADMIN_SERVICE_VARIABLE: &str = "CONTROLLER_KONG_ADMIN_SVC";
+pub(super) const ADMIN_SERVICE_VARIABLE: &str = "CONTROLLER_KONG_ADMIN_SVC";
 
 /// A producer and the other gateways that it serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,14 +29,14 @@ impl Group {
     /// The group of a gateway among the objects of a cluster; `None` where no producer is known.
     pub fn of(
         gateway: &Value,
-        objects: &[Value],
+        objects: &[impl Borrow<Value>],
         namespace: &str,
         sources: &dyn Sources,
     ) -> Result<Option<Self>, Unreadable> {
         let Some(producer) = producer(gateway, objects, namespace) else { return Ok(None) };
         let own = Gateway::read(gateway, namespace, sources)?.map(|gateway| gateway.subject);
         let mut others = Vec::new();
-        for object in objects.iter().filter(|object| Gateway::is_guarded(object)) {
+        for object in objects.iter().map(Borrow::borrow).filter(|object| Gateway::is_guarded(object)) {
             if self::producer(object, objects, namespace).as_ref() != Some(&producer) {
                 continue;
             }
@@ -58,7 +60,7 @@ impl Group {
 
 /// The producer of a gateway, among the objects of a cluster: the one that its annotation names,
 /// a ControlPlane that refers to it, or an ingress controller whose admin Service selects it.
-fn producer(gateway: &Value, objects: &[Value], namespace: &str) -> Option<String> {
+fn producer(gateway: &Value, objects: &[impl Borrow<Value>], namespace: &str) -> Option<String> {
     if let Some(named) = annotation(gateway, meta::CONFIG_PRODUCER) {
         return Some(if named.contains('/') {
             named.to_owned()
@@ -78,14 +80,14 @@ fn producer(gateway: &Value, objects: &[Value], namespace: &str) -> Option<Strin
             is_guarded_controller(object)
                 && admin_service(object, namespace_of(object, namespace)).is_some_and(|service| {
                     service.namespace == here
-                        && objects.iter().any(|o| {
+                        && objects.iter().map(Borrow::borrow).any(|o| {
                             is_service(o, &service, namespace_of(o, namespace)) && selects(o, gateway)
                         })
                 })
         }
         _ => false,
     };
-    let found = objects.iter().find(|object| refers(object))?;
+    let found = objects.iter().map(Borrow::borrow).find(|object| refers(object))?;
     Some(format!(
         "{} {}/{}",
         found["kind"].as_str()?,

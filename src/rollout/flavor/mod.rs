@@ -17,6 +17,7 @@ pub mod finding;
 pub mod gateway;
 pub mod group;
 pub mod judge;
+pub mod known;
 pub mod matrix;
 pub mod pattern;
 pub mod plan;

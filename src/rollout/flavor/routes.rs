@@ -50,22 +50,50 @@ pub struct Route {
 /// The routes that exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inventory {
-    /// Nobody could look.
+    /// Nobody looked.
     Unseen,
-    /// Those with traits, of all that were looked at.
-    Seen(Vec<Route>),
+    /// Somebody looked.
+    Seen {
+        /// Those with traits, of all that were seen.
+        routes: Vec<Route>,
+        /// Kinds that bear on a change of flavor and were not seen, or not everywhere, each with
+        /// the reason.
+        blind: Vec<String>,
+    },
 }
 
 impl Inventory {
     /// Of objects of any kind; `namespace` stands for one that is absent.
     pub fn of<'a>(objects: impl IntoIterator<Item = &'a Value>, namespace: &str) -> Self {
-        Self::Seen(objects.into_iter().filter_map(|object| Route::of(object, namespace)).collect())
+        Self::seen(objects.into_iter().filter_map(|object| Route::of(object, namespace)))
+    }
+
+    /// Of the routes with traits, where nothing else is hidden.
+    pub fn seen(routes: impl IntoIterator<Item = Route>) -> Self {
+        Self::Seen { routes: routes.into_iter().collect(), blind: Vec::new() }
+    }
+
+    /// The same, as seen by one to whom these kinds are hidden.
+    #[must_use]
+    pub fn hiding(&self, blind: Vec<String>) -> Self {
+        match self {
+            Self::Unseen => Self::Unseen,
+            Self::Seen { routes, .. } => Self::Seen { routes: routes.clone(), blind },
+        }
+    }
+
+    /// What was not seen.
+    pub fn blind(&self) -> &[String] {
+        match self {
+            Self::Unseen => &[],
+            Self::Seen { blind, .. } => blind,
+        }
     }
 
     /// Traits of a sort, as a list that names those of a namespace and counts the others; `None`
     /// where there are none.
     pub fn list(&self, namespace: &str, mut which: impl FnMut(&Trait) -> Option<String>) -> Option<Listed> {
-        let Self::Seen(routes) = self else { return None };
+        let Self::Seen { routes, .. } = self else { return None };
         let (mut named, mut count) = (Vec::new(), 0);
         for route in routes {
             for found in &route.traits {

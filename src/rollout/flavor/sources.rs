@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use super::environment::LONGEST;
 use crate::api::object::{NamespacedName, meta_str};
 
 /// What a source is.
@@ -70,9 +71,24 @@ impl Sources for Nothing {
 pub struct Given(BTreeMap<Source, BTreeMap<String, String>>);
 
 impl Given {
-    /// Adds an object, which says what its namespace is; kinds that are no source are left out.
-    pub fn add(&mut self, object: &Value) {
-        self.0.extend(given(object, ""));
+    /// Adds an object; kinds that are no source are left out. `namespace` stands for one that is
+    /// absent.
+    pub fn add(&mut self, object: &Value, namespace: &str) {
+        self.0.extend(given(object, namespace));
+    }
+
+    /// Takes an object out: it may exist or not.
+    pub fn remove(&mut self, object: &Value, namespace: &str) {
+        if let Some((source, _)) = given(object, namespace) {
+            self.0.remove(&source);
+        }
+    }
+
+    /// Those of a namespace, to which alone its pods can refer.
+    #[must_use]
+    pub fn within(&self, namespace: &str) -> Self {
+        let here = self.0.iter().filter(|(source, _)| source.name.namespace == namespace);
+        Self(here.map(|(source, data)| (source.clone(), data.clone())).collect())
     }
 
     /// Of objects of any kind; `namespace` stands for one that is absent.
@@ -99,10 +115,10 @@ fn given(object: &Value, namespace: &str) -> Option<(Source, BTreeMap<String, St
     let own = meta_str(object, "namespace").filter(|own| !own.is_empty()).unwrap_or(namespace);
     let name = NamespacedName::new(own, meta_str(object, "name")?);
     let entries = |field: &str| object[field].as_object().into_iter().flatten();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let text = |value: &Value| shortened(value.as_str().unwrap_or_default());
     let decoded = |value: &Value| {
         let bytes = STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default();
-        String::from_utf8_lossy(&bytes).into_owned()
+        shortened(&String::from_utf8_lossy(&bytes))
     };
     let mut data: BTreeMap<String, String> = match kind {
         SourceKind::ConfigMap => entries("data").map(|(key, value)| (key.clone(), text(value))).collect(),
@@ -112,4 +128,9 @@ fn given(object: &Value, namespace: &str) -> Option<(Source, BTreeMap<String, St
         data.extend(entries("stringData").map(|(key, value)| (key.clone(), text(value))));
     }
     Some((Source { kind, name }, data))
+}
+
+/// A value as far as it matters: one that is longer than any that is followed stays so.
+fn shortened(value: &str) -> String {
+    value[..value.floor_char_boundary(LONGEST + 4)].to_owned()
 }

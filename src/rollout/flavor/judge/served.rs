@@ -20,6 +20,12 @@ pub(super) fn routes(change: &Change<'_>, from: Flavor, to: Flavor, findings: &m
         Flavor::TraditionalCompatible => {}
         Flavor::Expressions => entering_expressions(change, &change_of, findings),
     }
+    if !change.routes.blind().is_empty() {
+        findings.warn(
+            Rule::FlavorRoutes,
+            format!("{change_of}: not judged by what is not seen here: {}", change.routes.blind().join(", ")),
+        );
+    }
 }
 
 fn list(change: &Change<'_>, word: &str, which: &Trait) -> Option<Listed> {

@@ -1,0 +1,153 @@
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::world::{config_map, data_plane, http_route, proxy};
+use crate::api::object::NamespacedName;
+use crate::rollout::flavor::gateway::{Gateway, sources_of};
+use crate::rollout::flavor::known::{Known, is_rolled_out};
+use crate::rollout::flavor::reading::{Effective, Reading};
+use crate::rollout::flavor::routes::Inventory;
+use crate::rollout::flavor::sources::{Asked, Given, Source, SourceKind, Sources};
+use crate::rollout::flavor::subject::{Subject, SubjectKind};
+
+fn known(objects: &[Value]) -> Known {
+    let mut known = Known::default();
+    objects.iter().for_each(|object| known.take(object, "kong"));
+    known
+}
+
+fn subject(kind: SubjectKind, name: &str) -> Subject {
+    Subject { kind, name: NamespacedName::new("kong", name) }
+}
+
+fn deployment(name: &str, container: Value, ready: i64) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "kong", "generation": 2, "labels": {"interlock.dev/guard": "kong-router-flavor"}},
+        "spec": {"replicas": 3, "template": {
+            "metadata": {"labels": {"app": name}}, "spec": {"containers": [container], "volumes": [{"name": "much"}]},
+        }},
+        "status": {"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": ready},
+    })
+}
+
+fn with_env(env: Value) -> Value {
+    json!({"name": "proxy", "image": "kong:3.9", "env": env, "resources": {"limits": {"cpu": "1"}}})
+}
+
+/// What is kept of an object reads as the object does.
+#[rstest]
+#[case::plain(json!([{"name": "KONG_ROUTER_FLAVOR", "value": "expressions"}, {"name": "X", "value": "much"}]))]
+#[case::from_config_map(json!([{"name": "KONG_ROUTER_FLAVOR", "valueFrom": {"configMapKeyRef": {"name": "router", "key": "flavor"}}}]))]
+#[case::referring(json!([{"name": "F", "value": "expressions"}, {"name": "KONG_ROUTER_FLAVOR", "value": "$(F)"}]))]
+#[case::by_file(json!([{"name": "KONG_ROUTER_FLAVOR_FILE", "value": "/x"}]))]
+#[case::default(json!([]))]
+fn what_is_kept_of_a_gateway_reads_the_same(#[case] env: Value) {
+    let object = data_plane(with_env(env), true);
+    let map = config_map("router", json!({"flavor": "expressions", "other": "x".repeat(4000)}));
+    let known = known(&[object.clone(), map.clone()]);
+    let sources = Given::of([&map], "kong");
+    let kept = known.gateways().next().unwrap();
+    let read = |object: &Value, sources: &Given| Gateway::read(object, "kong", sources).unwrap();
+    assert_eq!(read(kept, known.sources()), read(&object, &sources));
+    assert!(!kept.to_string().contains("much") && !kept.to_string().contains("limits"), "{kept}");
+}
+
+#[test]
+fn a_long_value_is_not_kept_and_stays_too_long() {
+    let known = known(&[config_map("router", json!({"flavor": "x".repeat(100_000)}))]);
+    let source = Source { kind: SourceKind::ConfigMap, name: NamespacedName::new("kong", "router") };
+    let Asked::Value(value) = known.sources().ask(&source, "flavor") else { panic!("not kept") };
+    assert!((257..300).contains(&value.len()), "{}", value.len());
+}
+
+#[test]
+fn the_sources_of_a_flavor_are_all_that_could_set_it() {
+    let mut container = with_env(json!([
+        {"name": "KONG_ROUTER_FLAVOR", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+        {"name": "OTHER", "valueFrom": {"configMapKeyRef": {"name": "unrelated", "key": "k"}}},
+    ]));
+    container["envFrom"] = json!([
+        {"configMapRef": {"name": "all"}},
+        {"prefix": "KONG_ROUTER_", "configMapRef": {"name": "prefixed"}},
+        {"prefix": "OTHER_", "configMapRef": {"name": "elsewhere"}},
+    ]);
+    let object = data_plane(container, false);
+    let names: Vec<String> = sources_of(&object).iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["ConfigMap kong/all", "ConfigMap kong/prefixed", "Secret kong/s"]);
+    let known = known(&[object]);
+    let fed =
+        |kind, name: &str| known.fed_by(&Source { kind, name: NamespacedName::new("kong", name) }).len();
+    assert_eq!((fed(SourceKind::Secret, "s"), fed(SourceKind::ConfigMap, "unrelated")), (1, 0));
+}
+
+#[rstest]
+#[case::all_of_one_template(3, true)]
+#[case::not_all_ready(2, false)]
+fn a_rollout_is_over_when_all_pods_are_of_one_template(#[case] ready: i64, #[case] over: bool) {
+    assert_eq!(is_rolled_out(&deployment("edge", proxy("kong:3.9", None), ready)), over);
+}
+
+#[test]
+fn live_is_what_was_rolled_out_last() {
+    let edge = subject(SubjectKind::Deployment, "edge");
+    let flavor = |known: &Known| known.around(&edge).rolled_out.map(|reading: Reading| reading.effective);
+    let of = |flavor: &str, ready| deployment("edge", proxy("kong:3.9", Some(flavor)), ready);
+    let mut known = known(&[of("traditional", 1)]);
+    assert_eq!(flavor(&known), None, "it never was");
+    known.take(&of("traditional", 3), "");
+    known.take(&of("traditional_compatible", 1), "");
+    assert_eq!(flavor(&known), Some(Effective::Known(super::world::T)));
+    known.take(&of("traditional_compatible", 3), "");
+    assert_eq!(flavor(&known), Some(Effective::Known(super::world::TC)));
+    known.drop(&of("traditional_compatible", 3), "");
+    assert_eq!(flavor(&known), None);
+}
+
+#[test]
+fn routes_come_and_go() {
+    let gateway = subject(SubjectKind::DataPlane, "edge");
+    let query = http_route("kong", "search", json!({"queryParams": [{"name": "q"}]}));
+    let plain = http_route("kong", "search", json!({"path": {"type": "PathPrefix", "value": "/"}}));
+    let count = |known: &Known| match &*known.around(&gateway).routes {
+        Inventory::Unseen => None,
+        Inventory::Seen { routes, .. } => Some(routes.len()),
+    };
+    let mut known = known(std::slice::from_ref(&query));
+    assert_eq!(count(&known), Some(1));
+    known.take(&plain, "");
+    assert_eq!(count(&known), Some(0));
+    known.take(&query, "");
+    known.drop(&query, "");
+    assert_eq!(count(&known), Some(0));
+}
+
+/// A ControlPlane by reference, an ingress controller by its admin Service.
+#[test]
+fn producers_are_found() {
+    let control_plane = json!({
+        "apiVersion": "gateway-operator.konghq.com/v1beta1", "kind": "ControlPlane",
+        "metadata": {"namespace": "kong", "name": "cp"}, "spec": {"dataplane": "edge", "image": "kic"},
+    });
+    let controller = deployment(
+        "kic",
+        json!({"name": "controller", "args": ["--kong-admin-svc=kong/admin"], "env": [{"name": "X", "value": "y"}]}),
+        3,
+    );
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"namespace": "kong", "name": "admin"},
+        "spec": {"selector": {"app": "proxy"}, "ports": []},
+    });
+    let objects = [
+        data_plane(proxy("kong:3.9", None), false),
+        control_plane,
+        controller,
+        service,
+        deployment("proxy", proxy("kong:3.9", None), 3),
+    ];
+    let known = known(&objects);
+    let producer = |kind, name| known.around(&subject(kind, name)).group.map(|group| group.producer);
+    assert_eq!(producer(SubjectKind::DataPlane, "edge").as_deref(), Some("ControlPlane kong/cp"));
+    assert_eq!(producer(SubjectKind::Deployment, "proxy").as_deref(), Some("Deployment kong/kic"));
+    assert_eq!(producer(SubjectKind::Deployment, "kic"), None);
+}
