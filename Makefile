@@ -7,7 +7,7 @@ help:
 	@echo "make run    a control plane on this machine, Interlock guarding it, and an operator to try it on"
 	@echo "make test   everything that CI runs (first time: about 20 minutes on two cores)"
 	@echo "make soak   the long counts"
-	@echo "make fuzz   ten minutes of libFuzzer over decode and decide"
+	@echo "make fuzz   ten minutes of libFuzzer over decode and decide, and over router flavors"
 	@echo "make bench  measures, as ratios; writes target/bench/results.json"
 	@echo "make lint   formatting, clippy, licences and sources of dependencies"
 
@@ -39,8 +39,9 @@ soak: testbed
 # Coverage-guided; needs the nightly toolchain and cargo-fuzz (`cargo install --locked cargo-fuzz`).
 .PHONY: fuzz
 fuzz: tools
-	mkdir -p target/fuzz-corpus
-	cargo +nightly fuzz run review target/fuzz-corpus fuzz/seeds/review -- -max_total_time=600 -max_len=65536
+	mkdir -p target/fuzz-corpus/review target/fuzz-corpus/flavor
+	cargo +nightly fuzz run review target/fuzz-corpus/review fuzz/seeds/review -- -max_total_time=300 -max_len=65536
+	cargo +nightly fuzz run flavor target/fuzz-corpus/flavor fuzz/seeds/flavor -- -max_total_time=300 -max_len=65536
 
 .PHONY: bench
 bench: tools

@@ -2,9 +2,9 @@
 
 #![no_main]
 
-#[path = "../../tests/hostile/entry.rs"]
-mod entry;
+#[path = "../../tests/hostile/review.rs"]
+mod review;
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|body: &[u8]| entry::call(body));
+fuzz_target!(|body: &[u8]| review::call(body));

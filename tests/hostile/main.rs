@@ -1,9 +1,12 @@
-//! Hostile bodies for as long as there is time: 30 seconds in `make test`, ten minutes in
-//! `make soak`. `make fuzz` does the same under libFuzzer, guided by coverage.
+//! Hostile bodies for as long as there is time: 20 seconds for each way in in `make test`, ten
+//! minutes in `make soak`. `make fuzz` does the same under libFuzzer, guided by coverage.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
-mod entry;
+mod flavor;
+mod kubelet;
+mod properties;
+mod review;
 
 use std::time::{Duration, Instant};
 
@@ -19,8 +22,8 @@ impl Dice {
     }
 }
 
-/// Pieces that mean something to a JSON reader or to a rule.
-const PIECES: [&str; 20] = [
+/// Pieces that mean something to a JSON reader.
+const JSON: [&str; 11] = [
     "null",
     "{}",
     "[]",
@@ -32,6 +35,10 @@ const PIECES: [&str; 20] = [
     "\u{feff}",
     "[[[[[[[[",
     "{\"a\":{\"a\":",
+];
+
+/// Pieces that mean something to a rule about Instances.
+const OF_REVIEWS: [&str; 9] = [
     "\"planName\":\"\"",
     "\"uid\":\"x\"",
     "\"status\":\"COMPLETE\"",
@@ -43,7 +50,26 @@ const PIECES: [&str; 20] = [
     "\"deletionTimestamp\":\"x\"",
 ];
 
-fn damage(dice: &mut Dice, seeds: &[Vec<u8>]) -> Vec<u8> {
+/// Pieces that mean something to the resolver of flavors.
+const OF_FLAVORS: [&str; 15] = [
+    "\\n",
+    "{\"name\":\"KONG_ROUTER_FLAVOR\",\"value\":\"expressions\"},",
+    "{\"name\":\"KONG_ROUTER_FLAVOR\",\"valueFrom\":{\"configMapKeyRef\":{\"name\":\"a\",\"key\":\"b\"}}},",
+    "{\"name\":\"KONG_ROUTER_FLAVOR_FILE\",\"value\":\"/f\"},",
+    "{\"prefix\":\"KONG_\",\"secretRef\":{\"name\":\"a\"}},",
+    "\"optional\":true,",
+    "\"value\":\"\",",
+    "$(KONG_ROUTER_FLAVOR)",
+    "$$(",
+    ")",
+    "traditional",
+    "\\u00a0expressions",
+    "kong:2.8",
+    "\"name\":\"proxy\"",
+    "\"args\":[\"kong\",\"-c\",\"/c\"],",
+];
+
+fn damage(dice: &mut Dice, seeds: &[Vec<u8>], pieces: &[&str]) -> Vec<u8> {
     let mut body = seeds[dice.roll(seeds.len())].clone();
     for _ in 0..=dice.roll(4) {
         let at = dice.roll(body.len() + 1);
@@ -52,7 +78,7 @@ fn damage(dice: &mut Dice, seeds: &[Vec<u8>]) -> Vec<u8> {
             0 if at < body.len() => body[at] = u8::try_from(dice.roll(256)).unwrap(),
             1 => drop(body.drain(at..end)),
             2 => {
-                let piece = PIECES[dice.roll(PIECES.len())].bytes();
+                let piece = pieces[dice.roll(pieces.len())].bytes();
                 drop(body.splice(at..end, piece));
             }
             3 => {
@@ -71,23 +97,33 @@ fn damage(dice: &mut Dice, seeds: &[Vec<u8>]) -> Vec<u8> {
     body
 }
 
-#[test]
-fn no_body_makes_it_panic() {
-    let seeds: Vec<Vec<u8>> = std::fs::read_dir("fuzz/seeds/review")
+fn hostile(folder: &str, what: &str, pieces: &[&str], call: fn(&[u8])) {
+    let seeds: Vec<Vec<u8>> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| std::fs::read(entry.unwrap().path()).unwrap())
         .collect();
-    let seconds = if std::env::var_os("INTERLOCK_SOAK").is_some() { 600 } else { 30 };
+    let pieces: Vec<&str> = JSON.iter().chain(pieces).copied().collect();
+    let seconds = if std::env::var_os("INTERLOCK_SOAK").is_some() { 600 } else { 20 };
     let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let given = std::env::var("INTERLOCK_SEED").ok().and_then(|text| text.parse::<u64>().ok());
     let seed = given.unwrap_or_else(|| clock.subsec_nanos().into()) | 1;
     let (mut dice, start, mut count) = (Dice(seed), Instant::now(), 0_u64);
-    seeds.iter().for_each(|body| entry::call(body));
+    seeds.iter().for_each(|body| call(body));
     while start.elapsed() < Duration::from_secs(seconds) {
-        let body = damage(&mut dice, &seeds);
-        let caught = std::panic::catch_unwind(|| entry::call(&body));
-        assert!(caught.is_ok(), "INTERLOCK_SEED={seed}, body {count}: {}", String::from_utf8_lossy(&body));
+        let body = damage(&mut dice, &seeds, &pieces);
+        let caught = std::panic::catch_unwind(|| call(&body));
+        assert!(caught.is_ok(), "INTERLOCK_SEED={seed}, {what} {count}: {}", String::from_utf8_lossy(&body));
         count += 1;
     }
-    eprintln!("counted: {count} hostile bodies in {seconds} s, none made it panic (INTERLOCK_SEED={seed})");
+    eprintln!("counted: {count} hostile {what} in {seconds} s, none made it panic (INTERLOCK_SEED={seed})");
+}
+
+#[test]
+fn no_body_makes_it_panic() {
+    hostile("fuzz/seeds/review", "bodies", &OF_REVIEWS, review::call);
+}
+
+#[test]
+fn no_gateway_makes_it_panic_or_lie() {
+    hostile("fuzz/seeds/flavor", "gateways", &OF_FLAVORS, flavor::call);
 }

@@ -14,9 +14,15 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding.
+    /// A finding. It stays one line whatever the names in it hold: custom resources may call a
+    /// container anything, and a warning with a line break is lost on its way.
     pub fn new(rule: Rule, text: impl Into<String>) -> Self {
-        Self { rule, text: text.into() }
+        let text: String = text.into();
+        let text = match text.contains(char::is_control) {
+            true => text.split(char::is_control).collect::<Vec<_>>().join("?"),
+            false => text,
+        };
+        Self { rule, text }
     }
 }
 

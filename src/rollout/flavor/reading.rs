@@ -184,9 +184,10 @@ fn effective(proxy: &Container, direct: &Variable, by_file: Variable) -> Effecti
     }
 }
 
-/// Kong trims, and rejects what is empty (`kong/conf_loader/parse.lua`).
+/// Kong trims what Lua calls a space (`kong/tools/string.lua`), and rejects what is empty
+/// (`kong/conf_loader/parse.lua`).
 fn of_value(value: &str, keys: &[Key]) -> Effective {
-    let trimmed = value.trim();
+    let trimmed = value.trim_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
     if trimmed.starts_with("{vault://") {
         return Effective::Unknown(Unknown::Vault);
     }
@@ -202,14 +203,18 @@ fn runs_entrypoint(proxy: &Container) -> bool {
     proxy.command.is_empty() && proxy.args.first().is_none_or(|first| first == "kong")
 }
 
-/// A configuration file that the container brings.
+/// A configuration file that the container brings; the words of a script count like its own.
 fn conf_file(proxy: &Container) -> Option<String> {
-    let words: Vec<&str> = proxy.command.iter().chain(&proxy.args).map(String::as_str).collect();
-    if words.iter().any(|word| *word == "kong" || word.ends_with("/kong")) {
-        let after = words.iter().position(|word| ["-c", "--conf"].contains(word)).map(|at| at + 1);
-        let joined = words.iter().find_map(|word| word.strip_prefix("--conf="));
-        if let Some(path) = joined.or(after.and_then(|at| words.get(at).copied())) {
-            return Some(path.to_owned());
+    let mut words = proxy.command.iter().chain(&proxy.args).flat_map(|word| word.split_whitespace());
+    if words.any(|word| word == "kong" || word.ends_with("/kong")) {
+        while let Some(word) = words.next() {
+            let named = match word {
+                "-c" | "--conf" => words.next(),
+                _ => word.strip_prefix("--conf="),
+            };
+            if let Some(path) = named {
+                return Some(path.to_owned());
+            }
         }
     }
     let covers = |mount: &str| {

@@ -47,6 +47,8 @@ fn key(kind: &str, name: &str, key: &str, optional: bool) -> Value {
 #[case::forward_reference(json!([{"name": FLAVOR, "value": "$(A)"}, {"name": "A", "value": "expressions"}]), "\"$(A)\", which is no flavor")]
 #[case::escaped(json!([{"name": "A", "value": "expressions"}, {"name": FLAVOR, "value": "$$(A)"}]), "\"$(A)\", which is no flavor")]
 #[case::to_itself(json!([{"name": FLAVOR, "value": "expressions"}, {"name": FLAVOR, "value": "$(KONG_ROUTER_FLAVOR)"}]), "expressions")]
+#[case::what_lua_calls_a_space(json!([{"name": FLAVOR, "value": "\t\u{b}expressions\r\n"}]), "expressions")]
+#[case::no_space_for_lua(json!([{"name": FLAVOR, "value": "\u{a0}expressions"}]), "\"\\u{a0}expressions\", which is no flavor")]
 #[case::vault(json!([{"name": FLAVOR, "value": "{vault://env/x}"}]), "unknown: it comes from a vault")]
 #[case::config_map(json!([key("configMapKeyRef", "router", "flavor", false)]), "expressions")]
 #[case::secret_decoded_once(json!([key("secretKeyRef", "router", "flavor", false)]), "traditional")]
@@ -89,6 +91,8 @@ fn by_env_from(#[case] env_from: Value, #[case] effective: &str) {
 #[case::env_beats_conf(json!({"args": ["kong", "start", "-c", "/conf"], "env": [{"name": FLAVOR, "value": "expressions"}]}), "expressions")]
 #[case::mounted_conf(json!({"volumeMounts": [{"mountPath": "/etc/kong/"}]}), "unknown: it may be set in the configuration file /etc/kong")]
 #[case::other_mount(json!({"volumeMounts": [{"mountPath": "/etc/kong-plugins"}]}), DEFAULT)]
+#[case::conf_in_a_script(json!({"command": ["sh", "-c", "exec kong start -c /conf"]}), "unknown: it may be set in the configuration file /conf")]
+#[case::script(json!({"command": ["sh", "-c", "exec kong start"]}), DEFAULT)]
 #[case::shell(json!({"command": ["sh", "-c", "KONG_ROUTER_FLAVOR=expressions kong start"]}), "unknown: the container's command line names it")]
 #[case::null(json!({"env": null, "envFrom": null, "args": null}), DEFAULT)]
 fn by_container(#[case] container: Value, #[case] effective: &str) {

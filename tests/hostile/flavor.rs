@@ -1,0 +1,107 @@
+//! The way in for hostile gateways, shared by the fuzz target, the properties and the time-bounded
+//! run: `{"gateway": ..., "next": ..., "objects": [...], "allow": "..."}`, read, judged and planned for.
+//!
+//! Whatever comes in: no panic, and what the resolver says of a flavor holds in a second reading.
+
+use interlock::api::stamp::SpecHash;
+use interlock::rollout::flavor::Flavor;
+use interlock::rollout::flavor::allowance::{Allowance, ChangeId};
+use interlock::rollout::flavor::change::Change;
+use interlock::rollout::flavor::gateway::Gateway;
+use interlock::rollout::flavor::group::Group;
+use interlock::rollout::flavor::judge::judge;
+use interlock::rollout::flavor::matrix::Configuration;
+use interlock::rollout::flavor::plan::{Plan, Question};
+use interlock::rollout::flavor::reading::Effective;
+use interlock::rollout::flavor::routes::Inventory;
+use interlock::rollout::flavor::sources::Given;
+use serde_json::Value;
+
+use super::kubelet::{Fate, GUESSES, Pod};
+
+const NAMESPACE: &str = "kong";
+
+/// Reads, judges and plans. Panics where the process would, and where a reading does not hold.
+pub fn call(body: &[u8]) {
+    let Ok(input) = serde_json::from_slice::<Value>(body) else { return };
+    let objects = input["objects"].as_array().cloned().unwrap_or_default();
+    let (Some(gateway), next) = (check(&input["gateway"], &objects), check(&input["next"], &objects)) else {
+        return;
+    };
+    let routes = Inventory::of(&objects, NAMESPACE);
+    let sources = Given::of(&objects, NAMESPACE);
+    let id = || ChangeId::of("uid", "1", &SpecHash::of("{}"));
+    let allowance = Allowance::read(input["allow"].as_str(), id);
+    let group = Group::of(&input["gateway"], &objects, NAMESPACE, &sources).ok().flatten();
+    for configuration in [Configuration::Usual, Configuration::FieldsOnly] {
+        let change = |new: &Gateway| {
+            judge(&Change {
+                subject: &gateway.subject,
+                live: Some(&gateway.spec.reading),
+                stored: Some(&gateway.spec),
+                new: &new.spec,
+                stopped: gateway.stopped && new.stopped,
+                routes: &routes,
+                configuration,
+                group: group.as_ref(),
+                allowance: allowance.as_ref(),
+            })
+        };
+        let kept = change(&gateway);
+        assert!(kept.denied.is_empty() && kept.warned.is_empty(), "no change is judged: {kept:?}");
+        let findings = next.as_ref().map(&change).unwrap_or_default();
+        for finding in findings.denied.iter().chain(&findings.warned) {
+            assert!(!finding.text.contains('\n'), "one line each: {}", finding.text);
+        }
+        for to in Flavor::ALL {
+            let plan = Plan::make(&Question {
+                subject: &gateway.subject,
+                live: &gateway.spec,
+                to,
+                routes: &routes,
+                configuration,
+                group: group.as_ref(),
+                outage: true,
+            });
+            let known = gateway.spec.reading.effective.known().is_some();
+            assert_eq!(plan.is_ok(), known, "a plan begins where a flavor is known");
+            if let Ok(plan) = plan {
+                assert!(!plan.to_string().is_empty());
+            }
+        }
+    }
+}
+
+/// Reads a gateway, and holds what is said of its flavor against the second reading.
+pub fn check(object: &Value, objects: &[Value]) -> Option<Gateway> {
+    let gateway = Gateway::read(object, NAMESPACE, &Given::of(objects, NAMESPACE)).ok()??;
+    let template = match object["kind"] == "DataPlane" {
+        true => &object["spec"]["deployment"]["podTemplateSpec"],
+        false => &object["spec"]["template"],
+    };
+    // The second reading knows one namespace.
+    let elsewhere =
+        |o: &Value| !o["metadata"]["namespace"].is_null() && o["metadata"]["namespace"] != NAMESPACE;
+    if gateway.subject.name.namespace == NAMESPACE && !objects.iter().any(elsewhere) {
+        let pod = Pod { template, objects };
+        for guess in GUESSES {
+            if let Some(fate) = pod.fate(guess) {
+                let said = &gateway.spec.reading.effective;
+                assert!(holds(said, &fate), "{said:?} is said, {fate:?} follows from {guess:?}: {object}");
+            }
+        }
+    }
+    Some(gateway)
+}
+
+/// Where pods do not start, nothing that is said of them is wrong.
+fn holds(said: &Effective, fate: &Fate) -> bool {
+    match (said, fate) {
+        (_, Fate::NeverStarts) | (Effective::Unknown(_), _) => true,
+        (Effective::Known(flavor), Fate::Runs(found)) => flavor.as_str() == found,
+        (Effective::Invalid(_), Fate::Rejects)
+        | (Effective::Exclusive, Fate::Exits)
+        | (Effective::Legacy, Fate::Legacy) => true,
+        _ => false,
+    }
+}
