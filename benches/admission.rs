@@ -1,9 +1,10 @@
-//! What a decision costs: decode, decide, encode, at 2, 9 and 114 KB.
+//! What a decision costs: decode, decide, encode, at 2, 9 and 114 KB; a DataPlane at 30 KB.
 //!
 //! Ours beside two others on the same bytes, in turn: a parse of the uid alone (the floor), and
 //! kube's `AdmissionReview<DynamicObject>` from bytes to an answer with the same patch or text.
 //! The goals are for 9 KB; at 114 KB the parse of the uid alone takes more of kube's time than the
-//! goal of a refusal. Prints a table and writes the rows to `target/bench/results.json`; an
+//! goal of a refusal. The calls about a DataPlane are those of validation, where its router flavor
+//! is judged. Prints a table and writes the rows to `target/bench/results.json`; an
 //! argument picks the cases whose name holds it.
 
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
@@ -18,8 +19,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use interlock::admission::snapshot::Snapshot;
 use interlock::admission::{Answer, Config, Door, Freeze, Patience, answer};
-use interlock::api::meta;
 use interlock::api::stamp::{Applied, Envelope, Kept, VersionRef};
+use interlock::api::{kong, meta};
 use interlock::plan::basis::Basis;
 use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
@@ -67,6 +68,7 @@ fn kube(body: &[u8], answer: &Result<json_patch::Patch, String>) -> usize {
 
 struct Case {
     name: String,
+    door: Door,
     body: Vec<u8>,
     /// Whether the goals are for this size.
     judged: bool,
@@ -200,6 +202,7 @@ fn cases(label: &str, parameters: &[(String, String)]) -> Vec<Case> {
     vec![
         Case {
             name: format!("admission {label}, schedules and stamps"),
+            door: Door::Mutate,
             body: review(&edited, &old),
             judged,
             of_kube: 0.4,
@@ -207,6 +210,7 @@ fn cases(label: &str, parameters: &[(String, String)]) -> Vec<Case> {
         },
         Case {
             name: format!("admission {label}, refused"),
+            door: Door::Mutate,
             body: review(&frozen, &running),
             judged,
             of_kube: 0.3,
@@ -214,12 +218,84 @@ fn cases(label: &str, parameters: &[(String, String)]) -> Vec<Case> {
         },
         Case {
             name: format!("admission {label}, no-op"),
+            door: Door::Mutate,
             body: review(&labelled, &old),
             judged,
             of_kube: 0.3,
             of_floor: None,
         },
     ]
+}
+
+/// A DataPlane as an API server sends it, its container with a flavor and many other variables.
+fn data_plane(variables: usize, flavor: &str) -> Value {
+    let mut env: Vec<Value> = (0..variables)
+        .map(|i| match i % 8 {
+            0 => json!({"name": format!("KONG_SETTING_{i:03}"), "valueFrom": {"secretKeyRef": {"name": "kong", "key": format!("setting-{i}")}}}),
+            1 => json!({"name": format!("KONG_SETTING_{i:03}"), "value": format!("$(KONG_SETTING_{:03})/more", i - 1)}),
+            _ => json!({"name": format!("KONG_SETTING_{i:03}"), "value": format!("0.0.0.0:{} reuseport backlog=16384", 8000 + i)}),
+        })
+        .collect();
+    env.insert(variables / 2, json!({"name": "KONG_ROUTER_FLAVOR", "value": flavor}));
+    let sidecar =
+        json!({"name": "logs", "image": "registry.example/fluent-bit:3.1", "env": env[..variables / 4]});
+    let proxy = json!({
+        "name": "proxy", "image": "kong:3.9", "env": env,
+        "readinessProbe": {"httpGet": {"path": "/status/ready", "port": 8100}, "periodSeconds": 5},
+        "resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"memory": "2Gi"}},
+        "volumeMounts": [{"name": "tls", "mountPath": "/var/tls", "readOnly": true}],
+    });
+    json!({
+        "apiVersion": kong::API_VERSION, "kind": "DataPlane",
+        "metadata": {
+            "name": "edge", "namespace": "team", "uid": "0a1b2c3d-1111-4222-8333-444455556666",
+            "resourceVersion": "123456", "generation": 4, "creationTimestamp": "2026-01-02T03:00:00Z",
+        },
+        "spec": {"deployment": {
+            "replicas": 3,
+            "podTemplateSpec": {
+                "metadata": {"labels": {"app": "edge"}},
+                "spec": {"containers": [sidecar, proxy], "volumes": [{"name": "tls", "secret": {"secretName": "tls"}}]},
+            },
+        }},
+        "status": {"replicas": 3, "readyReplicas": 3, "service": "edge"},
+    })
+}
+
+/// What is judged of a gateway: its flavor, or something else that is changed.
+fn gateway_cases() -> Vec<Case> {
+    let update = |object: &Value, old: &Value| {
+        let mut review: Value = serde_json::from_slice(&review(object, old)).expect("a review is JSON");
+        for field in ["kind", "requestKind"] {
+            review["request"][field] =
+                json!({"group": kong::GROUP, "version": kong::VERSION, "kind": "DataPlane"});
+        }
+        for field in ["resource", "requestResource"] {
+            review["request"][field] =
+                json!({"group": kong::GROUP, "version": kong::VERSION, "resource": "dataplanes"});
+        }
+        review["request"]["name"] = json!("edge");
+        review.to_string().into_bytes()
+    };
+    let variables = (1..)
+        .find(|n| {
+            let object = data_plane(*n, "expressions");
+            update(&object, &object).len() >= 30_000
+        })
+        .expect("more variables make a longer review");
+    let old = data_plane(variables, "expressions");
+    let mut scaled = old.clone();
+    scaled["spec"]["deployment"]["replicas"] = json!(4);
+    let broken = data_plane(variables, "traditional");
+    let case = |name: &str, body| Case {
+        name: format!("DataPlane 30 KB, {name}"),
+        door: Door::Validate,
+        body,
+        judged: false,
+        of_kube: 1.0,
+        of_floor: None,
+    };
+    vec![case("flavor kept", update(&scaled, &old)), case("flavor refused", update(&broken, &old))]
 }
 
 /// Time of one call, in nanoseconds, over about [`SAMPLE`].
@@ -248,11 +324,11 @@ fn row(case: &Case, ours: f64, other: f64, of: &str, goal: f64) -> Row {
 }
 
 fn run(case: &Case, view: &Snapshot, config: &Config) -> Vec<Row> {
-    let ours = || match answer(Door::Mutate, &case.body, view, config, Patience::Exhausted) {
+    let ours = || match answer(case.door, &case.body, view, config, Patience::Exhausted) {
         Ok(Answer::Done(reply)) => reply.body.len(),
         _ => panic!("{}: no answer", case.name),
     };
-    let told = match answer(Door::Mutate, &case.body, view, config, Patience::Exhausted) {
+    let told = match answer(case.door, &case.body, view, config, Patience::Exhausted) {
         Ok(Answer::Done(reply)) => serde_json::from_slice::<Value>(&reply.body).expect("an answer is JSON"),
         _ => panic!("{}: no answer", case.name),
     };
@@ -291,6 +367,11 @@ fn main() {
             println!("{}: {} bytes", case.name, case.body.len());
             rows.extend(run(&case, &view, &config));
         }
+    }
+    let view = Snapshot::default();
+    for case in gateway_cases().into_iter().filter(|case| case.name.contains(&only)) {
+        println!("{}: {} bytes", case.name, case.body.len());
+        rows.extend(run(&case, &view, &config));
     }
     results::report(&rows);
 }
