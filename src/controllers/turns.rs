@@ -35,7 +35,7 @@ impl Listener for Turns {
         tokio::spawn(async move { events.publish_on_definition(&kind, note).await });
     }
 
-    fn changed(&self, _kind: &Gvk, needers: Vec<Needer>) {
-        needers.into_iter().for_each(|needer| self.observer.wake(needer));
+    fn changed(&self, kind: &Gvk, needers: Vec<Needer>) {
+        needers.into_iter().for_each(|needer| self.observer.wake(kind, needer));
     }
 }

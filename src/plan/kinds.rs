@@ -1,9 +1,15 @@
-//! Which kinds a package makes, as far as its templates say so before they are rendered.
+//! Which kinds a package makes, as far as its templates say so before they are rendered, and
+//! which of them a run made.
 
 use std::collections::BTreeSet;
 
 use crate::api::object::Gvk;
 use crate::plan::package::Package;
+use crate::plan::render::{self, Site};
+use crate::plan::run::Run;
+use crate::plan::task;
+use crate::plan::task_kind::TaskKind;
+use crate::plan::values;
 
 /// The kinds that are written out in the templates. A kind that a template computes is not
 /// among them; whoever runs the plan meets it.
@@ -36,9 +42,56 @@ fn plain(value: &str) -> Option<&str> {
     (!value.is_empty() && !value.contains("{{")).then_some(value)
 }
 
+/// Which of these kinds a run applies objects of, with the values that it has; those of a Toggle
+/// task that is off are not among them, nor those of a template that does not render.
+pub fn applied(run: &Run<'_>, among: &BTreeSet<Gvk>) -> BTreeSet<Gvk> {
+    let Ok(params) = values::parameters(run.package, run.values) else { return BTreeSet::new() };
+    let phases = run.package.plan(run.plan).and_then(|plan| plan.phases.as_deref()).unwrap_or_default();
+    let mut found = BTreeSet::new();
+    for phase in phases {
+        for step in phase.steps.iter().flatten() {
+            for task in step.tasks.iter().flatten() {
+                let site = Site {
+                    run,
+                    params: &params,
+                    phase: phase.name.as_deref().unwrap_or_default(),
+                    step: step.name.as_deref().unwrap_or_default(),
+                    task,
+                };
+                found.extend(applied_by(&site, among));
+            }
+        }
+    }
+    found
+}
+
+fn applied_by(site: &Site<'_>, among: &BTreeSet<Gvk>) -> BTreeSet<Gvk> {
+    let package = site.run.package;
+    let resources = match package.task(site.task).and_then(|task| TaskKind::build(task).ok()) {
+        Some(TaskKind::Apply(resources)) => resources,
+        Some(TaskKind::Toggle { resources, parameter })
+            if task::toggle(site, parameter).is_ok_and(|on| on) =>
+        {
+            resources
+        }
+        _ => return BTreeSet::new(),
+    };
+    // What cannot hold such a kind need not be rendered: keys may be made in it.
+    let may_hold = |text: &str| among.iter().any(|gvk| text.contains(&gvk.kind));
+    let files: Vec<String> =
+        resources.iter().filter(|file| package.template(file).is_some_and(may_hold)).cloned().collect();
+    let objects = render::objects(site, &files).unwrap_or_default();
+    objects.iter().filter_map(Gvk::of).filter(|gvk| among.contains(gvk)).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::api::object::NamespacedName;
+    use crate::plan::rendered::Rendered;
+    use crate::plan::run::InstanceId;
 
     #[test]
     fn documents_are_told_apart_and_what_is_computed_is_left_out() {
@@ -48,5 +101,49 @@ mod tests {
         let expected = [("apps/v1", "Deployment"), ("example.io/v1", "Filter"), ("v1", "ConfigMap")]
             .map(|(v, k)| Gvk::new(v, k));
         assert_eq!(written_out(text), BTreeSet::from(expected));
+    }
+
+    /// What plan deploy applies with these values, of two kinds that are asked for.
+    fn deploys(values: &[(&str, &str)]) -> Vec<String> {
+        let steps = json!([{"name": "s", "tasks": ["filter", "route", "forget", "lost"]}]);
+        let spec = json!({
+            "operator": {"name": "web"}, "version": "1.0.0",
+            "parameters": [{"name": "FILTER", "default": "false"}, {"name": "ROUTED", "default": "yes"}],
+            "plans": {"deploy": {"strategy": "serial", "phases": [{"name": "p", "steps": steps}]}},
+            "tasks": [
+                {"name": "filter", "kind": "Toggle", "spec": {"parameter": "FILTER", "resources": ["filter.yaml"]}},
+                {"name": "route", "kind": "Apply", "spec": {"resources": ["config.yaml", "route.yaml"]}},
+                {"name": "forget", "kind": "Delete", "spec": {"resources": ["filter.yaml"]}},
+            ],
+            "templates": {
+                "config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n",
+                "filter.yaml": "apiVersion: a.io/v1\nkind: Filter\nmetadata: {name: f}\n",
+                "route.yaml": "{{ if eq .Params.ROUTED \"yes\" }}\napiVersion: b.io/v1\nkind: Route\n\
+                               metadata: {name: r}\n{{ end }}",
+            },
+        });
+        let spec = serde_json::from_value(spec).unwrap();
+        let package = Package::new(NamespacedName::new("ns", "web"), spec);
+        let instance = InstanceId { namespace: "ns".into(), name: "demo".into(), uid: "u".into() };
+        let values = values.iter().map(|(k, v)| ((*k).to_owned().into(), (*v).to_owned().into())).collect();
+        let rendered = Rendered::default();
+        let run = Run {
+            package: &package,
+            instance: &instance,
+            plan: "deploy",
+            uid: "run",
+            values: &values,
+            rendered: &rendered,
+        };
+        let among = BTreeSet::from([Gvk::new("a.io/v1", "Filter"), Gvk::new("b.io/v1", "Route")]);
+        applied(&run, &among).into_iter().map(|gvk| gvk.kind).collect()
+    }
+
+    #[test]
+    fn a_run_makes_the_kinds_that_its_parameters_ask_for() {
+        assert_eq!(deploys(&[]), ["Route"]);
+        assert_eq!(deploys(&[("FILTER", "true")]), ["Filter", "Route"]);
+        assert_eq!(deploys(&[("ROUTED", "no")]), Vec::<String>::new());
+        assert_eq!(deploys(&[("FILTER", "maybe"), ("ROUTED", "no")]), Vec::<String>::new());
     }
 }

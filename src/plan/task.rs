@@ -54,7 +54,7 @@ fn not_yet(site: &Site<'_>, kind: &'static str) -> TaskError {
 }
 
 /// The boolean that decides a Toggle task, as Go's `strconv.ParseBool` reads it.
-fn toggle(site: &Site<'_>, name: &str) -> Result<bool, TaskError> {
+pub(super) fn toggle(site: &Site<'_>, name: &str) -> Result<bool, TaskError> {
     let fatal = |cause: String| TaskError::fatal(reason::TOGGLE, cause);
     match site.params.get(name) {
         None => Err(fatal(format!("no value for parameter {name} found"))),

@@ -11,6 +11,7 @@ mod changes;
 mod chaos;
 mod deletion;
 mod idle;
+mod missing;
 mod world;
 
 use world::{CAP, World};

@@ -5,6 +5,7 @@
 
 pub mod act;
 pub mod asked;
+pub mod bereft;
 pub mod books;
 pub mod context;
 pub mod flow;
@@ -63,6 +64,7 @@ pub async fn run(ctx: Arc<Context>, stop: CancellationToken) {
         // An error means that the elector or the supervisor is gone, and the process with it.
         let over = tokio::select! {
             () = requests_wait(&ctx) => true,
+            () = bereft::follow(&ctx) => true,
             () = stop.cancelled() => true,
             changed = leadership.wait_for(|now| now.holds() != leads) => changed.is_err(),
             changed = work.changed() => changed.is_err(),
@@ -124,15 +126,19 @@ async fn worker(ctx: Arc<Context>, stop: CancellationToken) {
         };
         let taken = InWork { ctx: &ctx, key };
         let key = &taken.key;
-        let deletions_only = ctx.assignment().work == Work::Deletions;
-        if !ctx.leads() || deletions_only && !ctx.is_deleted(key) {
-            // Whoever leads next looks at every Instance, and so does the next assignment.
+        if !ctx.leads() {
+            // Whoever leads next looks at every Instance.
             continue;
         }
+        let deletions_only = ctx.assignment().work == Work::Deletions;
         let span =
             info_span!("reconcile", controller = "instance", namespace = %key.namespace, name = %key.name);
         let start = Instant::now();
-        let outcome = reconcile::reconcile(&ctx, key).instrument(span).await;
+        let outcome = if deletions_only && !ctx.is_deleted(key) {
+            bereft::say(&ctx, key).instrument(span).await
+        } else {
+            reconcile::reconcile(&ctx, key).instrument(span).await
+        };
         let result = match outcome {
             Outcome::Settled => {
                 ctx.queue.forget(key);

@@ -1,12 +1,25 @@
-//! The condition `Ready` of an idle Instance: whether what its package made is healthy.
+//! The condition `Ready` of an idle Instance: whether what its package made is healthy, and
+//! whether the kinds of it are served.
 
+use std::collections::BTreeMap;
+
+use super::bereft::MISSING_DEPENDENCY;
 use super::context::Context;
 use super::subject::Subject;
 use crate::api::condition::{self, Status, Wanted};
-use crate::api::meta::condition as types;
+use crate::api::kudo::ExecutionStatus;
+use crate::api::meta::{condition as types, plan};
+use crate::api::object::Gvk;
+use crate::cluster::crds::Absence;
 use crate::controllers::observe::SPEAKING;
 use crate::plan::drift;
 use crate::plan::health::{self, Health};
+use crate::plan::kinds;
+use crate::plan::rendered::Rendered;
+use crate::plan::run::{InstanceId, Run};
+
+/// Plans that make what lasts; others come and go.
+const LASTING: [&str; 3] = [plan::DEPLOY, plan::UPGRADE, plan::UPDATE];
 
 /// The condition as it should be; `None` where it stays: a failed plan is said until one
 /// completes, and an Instance that never ran says nothing.
@@ -37,8 +50,48 @@ pub fn condition(ctx: &Context, subject: &Subject) -> Option<Wanted> {
             Health::Waiting(why) | Health::Failed(why) => Some(why),
         })
         .collect();
-    match unhealthy.as_slice() {
-        [] => wanted(Status::True, "ResourcesReady", String::new()),
-        why => wanted(Status::False, "ResourceNotReady", why.join(", ")),
+    match (unhealthy.as_slice(), missing(ctx, subject).as_slice()) {
+        ([], []) => wanted(Status::True, "ResourcesReady", String::new()),
+        ([], missing) => wanted(Status::Unknown, MISSING_DEPENDENCY, missing.join("; ")),
+        (why, _) => wanted(Status::False, "ResourceNotReady", why.join(", ")),
     }
+}
+
+/// The kinds that this Instance made objects of and that are not served, for people.
+fn missing(ctx: &Context, subject: &Subject) -> Vec<String> {
+    let version = &subject.spec.operator_version;
+    let Some(package) = ctx.package(version) else { return Vec::new() };
+    let made = ctx.watches.kinds_of(&subject.key, &package.key);
+    let absent: BTreeMap<Gvk, Absence> =
+        made.into_iter().filter_map(|kind| ctx.watches.absence(&kind).map(|why| (kind, why))).collect();
+    if absent.is_empty() {
+        return Vec::new();
+    }
+    let instance = InstanceId {
+        namespace: subject.key.namespace.clone(),
+        name: subject.key.name.clone(),
+        uid: subject.uid().to_owned(),
+    };
+    let among = absent.keys().cloned().collect();
+    let entries = subject.entries();
+    let carried_out = LASTING
+        .iter()
+        .filter_map(|plan| Some((*plan, entries.get(*plan)?)))
+        .filter(|(_, entry)| entry.status == ExecutionStatus::Complete);
+    let applied = carried_out.flat_map(|(plan, entry)| {
+        let values = &subject.spec.parameters;
+        let rendered = Rendered::default();
+        let run = Run {
+            package: &package,
+            instance: &instance,
+            plan,
+            uid: &entry.uid,
+            values,
+            rendered: &rendered,
+        };
+        kinds::applied(&run, &among)
+    });
+    let applied: std::collections::BTreeSet<Gvk> = applied.collect();
+    let told = absent.iter().filter(|(kind, _)| applied.contains(kind));
+    told.map(|(kind, why)| format!("the CustomResourceDefinition of {kind} {why}")).collect()
 }

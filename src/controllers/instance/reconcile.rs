@@ -56,11 +56,18 @@ async fn steps(ctx: &Context, key: &NamespacedName) -> Outcome {
 
 /// The Instance as last known, or how the reconcile ends without it.
 async fn subject(ctx: &Context, key: &NamespacedName) -> Result<Subject, Outcome> {
+    match ctx.store.instance(key) {
+        // Nothing is to be done, and `Ready` says how it is: no request.
+        Kept::AtRest { well: true } => Err(Outcome::Settled),
+        _ => whole(ctx, key).await,
+    }
+}
+
+/// The Instance as last known, read where only its row is kept.
+pub(super) async fn whole(ctx: &Context, key: &NamespacedName) -> Result<Subject, Outcome> {
     let object = match ctx.store.instance(key) {
         Kept::Whole(object) => object,
-        // Nothing is to be done, and `Ready` says how it is: no request.
-        Kept::AtRest { well: true } => return Err(Outcome::Settled),
-        Kept::AtRest { well: false } => look(ctx, key).await?,
+        Kept::AtRest { .. } => look(ctx, key).await?,
         Kept::Nothing => {
             ctx.books.forget(key);
             return Err(Outcome::Settled);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use super::bereft;
 use super::subject::Subject;
 use super::writes::StatusChange;
 use crate::api::condition::{Status, Wanted};
@@ -71,16 +72,18 @@ pub fn change(view: &View<'_>, phase: &Phase, now: Timestamp) -> StatusChange {
             conditions.push(ready_at_end(view, &basis, fatal.is_none()));
             conditions.extend(owed(view, &basis));
         } else if !view.started && [plans::DEPLOY, plans::UPDATE, plans::UPGRADE].contains(&plan.as_str()) {
-            conditions.push(wanted(
-                types::READY,
-                Status::Unknown,
-                "PlanInProgress",
-                format!("plan {plan} runs"),
-            ));
+            conditions.push(in_progress(plan));
         }
         conditions.push(wanted(types::SPEC_STAMPED, Status::True, "Stamped", basis.message()));
     }
+    if !matches!(phase, Phase::Over { .. }) && bereft::says(&view.subject.conditions()) {
+        conditions.push(in_progress(plan));
+    }
     StatusChange { entries, conditions }
+}
+
+fn in_progress(plan: &str) -> Wanted {
+    wanted(types::READY, Status::Unknown, "PlanInProgress", format!("plan {plan} runs"))
 }
 
 /// The basis as it shall be; `None` while the run only goes on.

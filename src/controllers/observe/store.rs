@@ -1,7 +1,7 @@
 //! The store: the topology, and beside it what cannot be a row: parsed packages, the Instances
 //! that controllers have something to do with, and what packages made.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
@@ -47,6 +47,8 @@ pub(super) struct Inner {
     by_hash: HashMap<PackageHash, Weak<Package>>,
     /// Instances that are not at rest, and those that a controller asked for.
     instances: HashMap<NamespacedName, Arc<Value>>,
+    /// Instances at rest that something may be wrong with, of which no row tells.
+    doubted: HashSet<NamespacedName>,
     /// What packages made.
     bodies: HashMap<Id, Body>,
     pub labels: HashMap<String, Labels>,
@@ -96,6 +98,7 @@ impl Store {
             packages: HashMap::new(),
             by_hash: HashMap::new(),
             instances: HashMap::new(),
+            doubted: HashSet::new(),
             bodies: HashMap::new(),
             labels: HashMap::new(),
             rules: Rules::default(),
@@ -206,6 +209,17 @@ impl Store {
         self.write().instances.insert(key.clone(), object);
     }
 
+    /// A controller is to look at an Instance, also at one that is at rest and well, until it says
+    /// [`Self::trust`].
+    pub fn doubt(&self, key: &NamespacedName) {
+        self.write().doubted.insert(key.clone());
+    }
+
+    /// A controller knows how an Instance is.
+    pub fn trust(&self, key: &NamespacedName) {
+        self.write().doubted.remove(key);
+    }
+
     /// A controller has nothing more to do with an Instance.
     pub fn let_go(&self, key: &NamespacedName) {
         self.write().let_go(key);
@@ -245,6 +259,12 @@ impl Store {
     /// What is known of an Instance.
     pub fn instance(&self, key: &NamespacedName) -> Kept {
         self.read().kept(key)
+    }
+
+    /// Every Instance.
+    pub fn instances(&self) -> Vec<NamespacedName> {
+        let inner = self.read();
+        inner.graph.rows(inner.kinds.instance).map(|row| name(&row.id())).collect()
     }
 
     /// Every Instance that has something to do.
@@ -357,7 +377,9 @@ impl Inner {
         } else if kind == self.kinds.namespace {
             self.labels.remove(name);
         } else if kind == self.kinds.instance {
-            self.instances.remove(&NamespacedName::new(namespace, name));
+            let key = NamespacedName::new(namespace, name);
+            self.instances.remove(&key);
+            self.doubted.remove(&key);
         } else if let Some(gvk) = Gvk::of(object) {
             let kind = topology::GroupKind::new(&gvk.group, &gvk.kind);
             self.bodies.remove(&Id::new(kind, namespace, name));
@@ -386,7 +408,7 @@ impl Inner {
     pub(super) fn kept(&self, key: &NamespacedName) -> Kept {
         match (self.instances.get(key), self.instance(key)) {
             (Some(object), Some(_)) => Kept::Whole(object.clone()),
-            (None, Some(row)) => Kept::AtRest { well: is_well(&row) },
+            (None, Some(row)) => Kept::AtRest { well: is_well(&row) && !self.doubted.contains(key) },
             (_, None) => Kept::Nothing,
         }
     }

@@ -4,19 +4,20 @@
 //! built-in kinds in whole, as health is read from their status; custom kinds by their metadata,
 //! as nothing here reads more of them until a plan merges into one, and then reads it by name.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::interlocks::Interlocks;
-use super::store::{Concerned, Store};
+use super::store::{Concerned, Kept, Store};
 use crate::admission::view::View as _;
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
+use crate::cluster::crds::Absence;
 use crate::cluster::queue::Queue;
-use crate::cluster::supervisor::{Handle, Needer, Sink};
+use crate::cluster::supervisor::{Handle, Needer, Sight, Sink};
 use crate::cluster::watch::Change;
 use crate::plan::kinds;
 use crate::telemetry::metrics::Metrics;
@@ -44,6 +45,8 @@ struct Demand {
     packages: HashMap<NamespacedName, BTreeSet<Gvk>>,
     /// Kinds that an Instance was seen to make beyond those of its package.
     instances: HashMap<NamespacedName, BTreeSet<Gvk>>,
+    /// Packages of which a kind is not served: their Instances may have made objects of it.
+    bereft: HashSet<NamespacedName>,
 }
 
 impl Observer {
@@ -108,7 +111,10 @@ impl Observer {
             return;
         }
         match wanted.is_empty() {
-            true => demand.packages.remove(package),
+            true => {
+                demand.bereft.remove(package);
+                demand.packages.remove(package)
+            }
             false => demand.packages.insert(package.clone(), wanted.clone()),
         };
         self.need(Needer::Package(package.clone()), wanted);
@@ -133,6 +139,14 @@ impl Observer {
         }
     }
 
+    /// Whether an Instance is seen for the first time; not asked while no package lacks a kind.
+    fn is_first(&self, kind: &Gvk, change: &Change) -> bool {
+        let Change::Applied(object) = change else { return false };
+        (kind.group.as_str(), kind.kind.as_str()) == (meta::KUDO_GROUP, "Instance")
+            && !self.demand().bereft.is_empty()
+            && key_of(object).is_some_and(|key| matches!(self.store.instance(&key), Kept::Nothing))
+    }
+
     fn look_at_unused(&self) {
         let packages: Vec<NamespacedName> = self.demand().packages.keys().cloned().collect();
         packages.iter().filter(|package| !self.store.is_used(package)).for_each(|p| self.look_at_package(p));
@@ -153,12 +167,48 @@ impl Observer {
         }
     }
 
-    /// Those who need something may go on.
-    pub fn wake(&self, needer: Needer) {
+    /// A kind is seen otherwise than before: those who need it may go on, or go without.
+    pub fn wake(&self, kind: &Gvk, needer: Needer) {
         match needer {
             Needer::Capability(_) => {}
-            Needer::Package(package) => self.enqueue(self.store.instances_of(&package)),
+            Needer::Package(package) => {
+                let users = self.store.instances_of(&package);
+                if self.absence(kind).is_some() {
+                    self.demand().bereft.insert(package);
+                    users.iter().for_each(|instance| self.store.doubt(instance));
+                } else {
+                    self.look_at_lack(&package);
+                }
+                self.enqueue(users);
+            }
             Needer::Instance(instance) => self.enqueue([instance]),
+        }
+    }
+
+    /// Why a kind that is asked for is not served; `None` where it is, or nobody knows yet.
+    pub fn absence(&self, kind: &Gvk) -> Option<Absence> {
+        match self.supervisor.get()?.watching(kind)?.sight {
+            Sight::Absent(absence) => Some(absence),
+            _ => None,
+        }
+    }
+
+    /// Whether all kinds of a package are served again.
+    fn look_at_lack(&self, package: &NamespacedName) {
+        let mut demand = self.demand();
+        let mut kinds = demand.packages.get(package).into_iter().flatten();
+        if !kinds.any(|kind| self.absence(kind).is_some()) {
+            demand.bereft.remove(package);
+        }
+    }
+
+    /// An Instance that is seen for the first time, of a package that lacks a kind.
+    fn look_at_bereft(&self, change: &Change) {
+        let Change::Applied(object) = change else { return };
+        let (Some(package), Some(key)) = (package_of(object), key_of(object)) else { return };
+        if self.demand().bereft.contains(&package) {
+            self.store.doubt(&key);
+            self.enqueue([key]);
         }
     }
 }
@@ -166,9 +216,15 @@ impl Observer {
 impl Sink for Observer {
     fn observe(&self, kind: &Gvk, epoch: Epoch, change: Change) {
         self.metrics.watch_told(jiff::Timestamp::now().as_second());
+        let first = self.is_first(kind, &change);
         let concerned = self.store.observe(kind, epoch, &change);
         match (kind.group.as_str(), kind.kind.as_str()) {
-            (meta::KUDO_GROUP, "Instance") => self.look_at_instance(&change),
+            (meta::KUDO_GROUP, "Instance") => {
+                self.look_at_instance(&change);
+                if first {
+                    self.look_at_bereft(&change);
+                }
+            }
             (meta::KUDO_GROUP, "OperatorVersion") => {
                 if let Change::Applied(object) | Change::Deleted(object) = &change {
                     key_of(object).into_iter().for_each(|key| self.look_at_package(&key));

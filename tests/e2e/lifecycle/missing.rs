@@ -1,0 +1,117 @@
+//! What Instances say while a definition is missing.
+
+use serde_json::Value;
+
+use super::world::{CAP, World};
+use crate::support::instances::condition;
+use crate::support::{Client, Namespace, instances, wait_until};
+
+struct Ground<'a> {
+    world: &'a World,
+    ns: &'a Namespace<'a>,
+    user: Client,
+}
+
+impl Ground<'_> {
+    /// Waits until `Ready` of an Instance has a reason; its message.
+    #[track_caller]
+    fn await_ready(&self, name: &str, status: &str, reason: &str, text: &str) -> String {
+        wait_until(&format!("{name}: Ready is {status}/{reason}: {text}"), CAP, || {
+            let found = self.user.get("instances.kudo.dev", name).ok_or("no Instance")?;
+            let ready = condition(&found, "Ready");
+            let message = ready["message"].as_str().unwrap_or_default().to_owned();
+            let holds = ready["status"] == status && ready["reason"] == reason && message.contains(text);
+            if holds { Ok(message) } else { Err(format!("{:#}", found["status"]["conditions"])) }
+        })
+    }
+
+    /// Writes to the Instances that the audit log holds.
+    fn writes(&self) -> Vec<String> {
+        self.world.settle_audit(self.ns);
+        let mut requests = self.world.requests(self.ns.name());
+        requests.retain(|request| request.contains("/instances/") && !request.starts_with("get "));
+        requests
+    }
+
+    fn version(&self, name: &str) -> Value {
+        self.user.get("instances.kudo.dev", name).expect("it is there")["metadata"]["resourceVersion"].clone()
+    }
+}
+
+/// Of two Instances of one package, the one that made an object of the kind says that it is not
+/// served, in each way in which it may not be; the other is ready all the time.
+#[test]
+fn an_instance_says_that_the_definition_of_what_it_made_is_missing() {
+    let world = World::new();
+    world.install("envoyfilters");
+    world.grant_filters();
+    let ns = world.cluster.namespace("bereft");
+    world.create_package(&ns);
+    world.create_instance(&ns, "demo", "filtered");
+    world.create_instance(&ns, "other", "plain");
+    let ground = Ground { world: &world, ns: &ns, user: ns.user("alice") };
+    for name in ["demo", "other"] {
+        instances::await_run(&ground.user, name, "deploy", "");
+        ground.await_ready(name, "True", "ResourcesReady", "");
+    }
+    let other = ground.version("other");
+    let kind = "CustomResourceDefinition of networking.istio.io/v1alpha3, Kind=EnvoyFilter";
+    world.serve("envoyfilters", false);
+    ground.await_ready("demo", "Unknown", "MissingDependency", &format!("{kind} serves v1alpha9"));
+    world.serve("envoyfilters", true);
+    ground.await_ready("demo", "True", "ResourcesReady", "");
+    world.remove("envoyfilters");
+    ground.await_ready("demo", "Unknown", "MissingDependency", &format!("{kind} is not installed"));
+
+    // Another process finds it said, and writes nothing.
+    let version = ground.version("demo");
+    world.interlock.kill();
+    world.interlock.start();
+    world.interlock.await_ready();
+    world.await_state("instances", "Running");
+    world.create_instance(&ns, "late", "plain");
+    instances::await_run(&ground.user, "late", "deploy", "");
+    ground.await_ready("late", "True", "ResourcesReady", "");
+    assert_eq!(ground.version("demo"), version);
+    assert_eq!(ground.version("other"), other, "it made no such object");
+
+    world.install("envoyfilters");
+    ground.await_ready("demo", "True", "ResourcesReady", "");
+}
+
+/// A definition that every plan needs goes and comes: every Instance says so once.
+#[test]
+fn every_instance_says_that_a_definition_is_missing_that_plans_need() {
+    let world = World::new();
+    let ns = world.cluster.namespace("bereft");
+    world.create_package(&ns);
+    let ground = Ground { world: &world, ns: &ns, user: ns.user("alice") };
+    let names = ["demo-0", "demo-1", "demo-2"];
+    for name in names {
+        world.create_instance(&ns, name, "plain");
+        instances::await_run(&ground.user, name, "deploy", "");
+    }
+    for name in names {
+        ground.await_ready(name, "True", "ResourcesReady", "");
+    }
+    let before = ground.writes().len();
+    world.remove("operatorversions");
+    let said = "CustomResourceDefinition operatorversions.kudo.dev is not installed";
+    for name in names {
+        ground.await_ready(name, "Unknown", "MissingDependency", said);
+    }
+    let writes = ground.writes().split_off(before);
+    assert_eq!(writes.len(), names.len(), "one each: {writes:#?}");
+    // One that is made meanwhile says so too.
+    world.create_instance(&ns, "late", "plain");
+    ground.await_ready("late", "Unknown", "MissingDependency", said);
+
+    world.install("operatorversions");
+    for name in names {
+        ground.await_ready(name, "True", "ResourcesReady", "");
+    }
+    world.create_package(&ns);
+    instances::await_run(&ground.user, "late", "deploy", "");
+    ground.await_ready("late", "True", "ResourcesReady", "");
+    world.assert_same_process();
+}
