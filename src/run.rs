@@ -133,10 +133,11 @@ impl Process {
         let mut parts = Parts::new();
         let queue = options.roles.controllers.then(|| Arc::new(Queue::default()));
         let (modes, wanted) = watch::channel(Modes::default());
-        let settings = self.follow_settings(queue.clone(), modes, &mut parts);
+        let settings = Arc::new(observe::Interlocks::default());
         let (supervisor, watches) =
             self.supervise(&books, queue.clone(), wanted, settings.clone(), &mut parts);
         let capabilities = supervisor.snapshot();
+        self.follow_settings(settings.clone(), queue.clone(), modes, capabilities.clone(), &mut parts);
         self.know_the_user(&books, &mut parts);
         let (reconciling, leadership) = match queue {
             Some(queue) => {

@@ -21,17 +21,17 @@ impl Process {
     /// with the one that is honoured.
     pub(super) fn follow_settings(
         &self,
+        objects: Arc<Interlocks>,
         queue: Option<Arc<Queue<NamespacedName>>>,
         modes: watch::Sender<Modes>,
+        snapshot: watch::Receiver<Arc<Snapshot>>,
         parts: &mut Parts,
-    ) -> Arc<Interlocks> {
-        let objects = Arc::new(Interlocks::default());
-        let context = Context { objects: objects.clone(), store: self.store.clone(), queue, modes };
+    ) {
+        let context = Context { objects, store: self.store.clone(), queue, modes, snapshot };
         parts.spawn(async move {
             context.follow().await;
             Ok("the settings")
         });
-        objects
     }
 
     /// Tells what became of the settings, while this process leads.

@@ -12,7 +12,7 @@ use crate::api::watched::BUILT_IN;
 use crate::cluster::events::Events;
 use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{Answer, Handle, Modes, Setup, Snapshot, State, Supervisor};
-use crate::controllers::capabilities::{CAPABILITIES, INSTANCES};
+use crate::controllers::capabilities::{CAPABILITIES, INSTANCES, SETTINGS};
 use crate::controllers::observe::{Interlocks, Observer};
 use crate::controllers::turns::Turns;
 use crate::telemetry::readiness::Check;
@@ -38,6 +38,7 @@ impl Process {
             built_in: BUILT_IN,
             labels: format!("{}={}", meta::HERITAGE, meta::HERITAGE_VALUE),
             modes,
+            settings: SETTINGS,
             sink: observer.clone(),
             listener: Arc::new(Turns::new(observer.clone(), events)),
             metrics: self.metrics.clone(),

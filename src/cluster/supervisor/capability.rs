@@ -46,13 +46,14 @@ impl Kind {
     }
 }
 
-/// The mode of each capability by name; those that are not named are [`Mode::Auto`].
+/// The mode of each capability by name, once that is known; those that are not named are
+/// [`Mode::Auto`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Modes(pub BTreeMap<String, Mode>);
+pub struct Modes(pub Option<BTreeMap<String, Mode>>);
 
 impl Modes {
-    /// The mode of one.
-    pub fn of(&self, capability: &str) -> Mode {
-        self.0.get(capability).copied().unwrap_or_default()
+    /// The mode of one; `None` while nobody knows whether it is switched off.
+    pub fn of(&self, capability: &str) -> Option<Mode> {
+        self.0.as_ref().map(|modes| modes.get(capability).copied().unwrap_or_default())
     }
 }

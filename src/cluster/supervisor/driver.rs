@@ -38,6 +38,9 @@ pub struct Setup {
     pub labels: String,
     /// What users want.
     pub modes: watch::Receiver<Modes>,
+    /// The capability whose objects say what users want: it always runs, and the others wait for
+    /// what it says.
+    pub settings: &'static str,
     /// Who keeps what is seen.
     pub sink: Arc<dyn Sink>,
     /// Who is told of turns and of kinds that came or went.
@@ -214,13 +217,16 @@ impl Supervisor {
         self.publish(now);
     }
 
-    /// Capabilities that are switched on need their kinds, whether these are there or not.
+    /// Capabilities that are switched on need their kinds, whether these are there or not; those of
+    /// which that is not known yet list nothing.
     fn demand(&mut self, modes: &Modes, now: Instant) {
         let mut needs = Vec::new();
+        let settings = self.setup.settings;
         for tracked in &mut self.capabilities {
-            tracked.mode = modes.of(tracked.declared.name);
+            let Some(mode) = mode(settings, modes, tracked.declared) else { continue };
+            tracked.mode = mode;
             let needer = Needer::Capability(tracked.declared.name);
-            needs.extend(tracked.wants.iter().map(|(want, ..)| (want.clone(), needer.clone(), tracked.mode)));
+            needs.extend(tracked.wants.iter().map(|(want, ..)| (want.clone(), needer.clone(), mode)));
         }
         for (want, needer, mode) in needs {
             match mode {
@@ -327,7 +333,7 @@ impl Supervisor {
             // Each look goes one step; the longest way is a drain, a rest, a start and a run.
             for _ in 0..8 {
                 let facts = Facts {
-                    mode: modes.of(tracked.declared.name),
+                    mode: mode(self.setup.settings, modes, tracked.declared),
                     definitions_known: known,
                     required: self.seen(tracked, now),
                     at_work: tracked.at_work,
@@ -484,6 +490,11 @@ impl Tracked {
     }
 }
 
+/// What users want of a capability, once that is known.
+fn mode(settings: &str, modes: &Modes, declared: &Capability) -> Option<Mode> {
+    if declared.name == settings { Some(Mode::Auto) } else { modes.of(declared.name) }
+}
+
 /// The definition that a turn is about, and what is with it.
 fn culprit(facts: &Facts) -> (String, String) {
     let bad = facts.required.iter().find(|kind| kind.leaving || kind.sight != Sight::Synced);
@@ -495,7 +506,7 @@ fn culprit(facts: &Facts) -> (String, String) {
     };
     match bad.or(facts.required.first()) {
         Some(kind) if bad.is_some() => (name(kind), why(kind)),
-        Some(kind) if facts.mode == Mode::Off => (name(kind), "is not used: switched off".to_owned()),
+        Some(kind) if facts.mode == Some(Mode::Off) => (name(kind), "is not used: switched off".to_owned()),
         Some(kind) => (name(kind), "can be used".to_owned()),
         None => Default::default(),
     }

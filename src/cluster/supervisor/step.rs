@@ -51,8 +51,8 @@ pub struct Seen {
 /// All that a look takes in.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// What its users want.
-    pub mode: Mode,
+    /// What its users want; `None` while that is not known: then it does not start.
+    pub mode: Option<Mode>,
     /// Whether the definitions can be watched.
     pub definitions_known: bool,
     /// Its required kinds.
@@ -152,21 +152,25 @@ impl Machine {
     /// Under [`Mode::Manual`], a kind that is missing takes the right to start away; setting the
     /// mode gives it back.
     fn invite(&mut self, facts: &Facts) {
-        if facts.mode != self.mode || facts.mode == Mode::Auto {
+        let Some(mode) = facts.mode else { return };
+        if mode != self.mode || mode == Mode::Auto {
             self.invited = true;
         }
-        self.mode = facts.mode;
-        if facts.mode == Mode::Manual && facts.definitions_known && !missing(facts, absent).is_empty() {
+        self.mode = mode;
+        if mode == Mode::Manual && facts.definitions_known && !missing(facts, absent).is_empty() {
             self.invited = false;
         }
     }
 
     fn verdict(&self, facts: &Facts) -> Verdict {
-        if facts.mode == Mode::Off {
+        if facts.mode == Some(Mode::Off) {
             return Verdict::Off;
         }
         if !facts.definitions_known {
             return Verdict::Unknown;
+        }
+        if facts.mode.is_none() {
+            return Verdict::Listing;
         }
         let gone = missing(facts, absent);
         if !gone.is_empty() {
@@ -248,7 +252,9 @@ impl Machine {
         let deprived = facts.required.iter().any(|kind| absent(kind).is_some() || kind.leaving);
         match self.state {
             _ if self.started => Work::Full,
-            State::Draining(_) | State::Waiting(_) if releases && deprived && facts.mode != Mode::Off => {
+            State::Draining(_) | State::Waiting(_)
+                if releases && deprived && facts.mode.is_some_and(|mode| mode != Mode::Off) =>
+            {
                 Work::Deletions
             }
             _ => Work::None,

@@ -24,7 +24,7 @@ use crate::cluster::apply::Bookkeeping;
 use crate::cluster::binding::{LeftOut, Sight};
 use crate::cluster::lease::Leadership;
 use crate::cluster::queue::Queue;
-use crate::cluster::supervisor::{Modes, Snapshot};
+use crate::cluster::supervisor::{Modes, Snapshot, State};
 use crate::controllers::capabilities;
 use crate::controllers::observe::Store;
 use crate::controllers::observe::interlocks::{Interlocks, Seen};
@@ -45,13 +45,20 @@ pub struct Context {
     pub store: Arc<Store>,
     /// Instances, where controllers run: rules that change may let one go on.
     pub queue: Option<Arc<Queue<NamespacedName>>>,
-    /// The modes of the capabilities.
+    /// The modes of the capabilities; nothing is said before the objects are listed.
     pub modes: watch::Sender<Modes>,
+    /// Where every capability stands, the settings among them.
+    pub snapshot: watch::Receiver<Arc<Snapshot>>,
 }
 
 impl Context {
     /// Follows the object that is honoured, for ever.
     pub async fn follow(self) {
+        let mut snapshot = self.snapshot.clone();
+        // Both senders live as long as the process.
+        if snapshot.wait_for(|snapshot| are_known(snapshot)).await.is_err() {
+            return;
+        }
         let mut changes = self.objects.changes();
         loop {
             self.honour();
@@ -63,7 +70,7 @@ impl Context {
 
     fn honour(&self) {
         let settings = read(self.objects.honoured().as_ref());
-        let modes = Modes(settings.modes);
+        let modes = Modes(Some(settings.modes));
         self.modes.send_if_modified(|old| {
             let changed = *old != modes;
             *old = modes;
@@ -75,6 +82,13 @@ impl Context {
             queue.for_each(|queue| self.store.restless().into_iter().for_each(|key| queue.add(key)));
         }
     }
+}
+
+/// Whether the objects are listed, or cannot be: where the kind is absent or may not be read,
+/// everything has its default.
+fn are_known(snapshot: &Snapshot) -> bool {
+    let standing = snapshot.get(capabilities::SETTINGS);
+    standing.is_some_and(|standing| !matches!(standing.state, State::Starting(_) | State::Unknown(None)))
 }
 
 /// The settings of the object that is honoured; the defaults without one.

@@ -13,7 +13,7 @@ fn kind(name: &str, finalized: bool) -> Seen {
 
 fn facts() -> Facts {
     Facts {
-        mode: Mode::Auto,
+        mode: Some(Mode::Auto),
         definitions_known: true,
         required: vec![kind("instances.kudo.dev", true), kind("operatorversions.kudo.dev", false)],
         at_work: Work::None,
@@ -61,8 +61,10 @@ fn names(state: &State) -> String {
 /// Where a capability comes to rest, from nothing.
 #[rstest]
 #[case::nothing_is_known(|f: &mut Facts| f.definitions_known = false, "Unknown", Work::None)]
-#[case::off(|f: &mut Facts| f.mode = Mode::Off, "Disabled", Work::None)]
-#[case::off_and_unknown(|f: &mut Facts| { f.mode = Mode::Off; f.definitions_known = false; }, "Disabled", Work::None)]
+#[case::off(|f: &mut Facts| f.mode = Some(Mode::Off), "Disabled", Work::None)]
+#[case::not_known_whether_off(|f: &mut Facts| f.mode = None, "Starting", Work::None)]
+#[case::not_known_whether_off_and_missing(|f: &mut Facts| { f.mode = None; gone(f, 1); }, "Starting", Work::None)]
+#[case::off_and_unknown(|f: &mut Facts| { f.mode = Some(Mode::Off); f.definitions_known = false; }, "Disabled", Work::None)]
 #[case::both_missing(|f: &mut Facts| { gone(f, 0); gone(f, 1); }, "Waiting", Work::None)]
 #[case::one_missing(|f: &mut Facts| gone(f, 0), "Waiting", Work::None)]
 #[case::only_deletions_end(|f: &mut Facts| gone(f, 1), "Waiting", Work::Deletions)]
@@ -74,7 +76,7 @@ fn names(state: &State) -> String {
 )]
 #[case::listing(|f: &mut Facts| f.required[1].sight = Sight::Listing, "Starting", Work::None)]
 #[case::broken(|f: &mut Facts| f.required[1].sight = Sight::Broken("500".into()), "Starting", Work::None)]
-#[case::manual_at_the_first_look(|f: &mut Facts| f.mode = Mode::Manual, "Running", Work::Full)]
+#[case::manual_at_the_first_look(|f: &mut Facts| f.mode = Some(Mode::Manual), "Running", Work::Full)]
 fn from_nothing(#[case] change: fn(&mut Facts), #[case] expected: &str, #[case] work: Work) {
     let mut machine = Machine::default();
     let (state, did, _) = settle(&mut machine, &mut with(change));
@@ -88,7 +90,7 @@ fn from_nothing(#[case] change: fn(&mut Facts), #[case] expected: &str, #[case] 
 #[case::unknown_and_all_gone(
     |f: &mut Facts| { f.definitions_known = false; gone(f, 0); gone(f, 1); }, "Unknown", Work::Full, false
 )]
-#[case::off(|f: &mut Facts| f.mode = Mode::Off, "Disabled", Work::None, true)]
+#[case::off(|f: &mut Facts| f.mode = Some(Mode::Off), "Disabled", Work::None, true)]
 #[case::missing(|f: &mut Facts| gone(f, 0), "Waiting", Work::None, true)]
 #[case::input_missing(|f: &mut Facts| gone(f, 1), "Waiting", Work::Deletions, true)]
 #[case::leaving(|f: &mut Facts| f.required[0].leaving = true, "Draining", Work::Deletions, true)]
@@ -98,7 +100,7 @@ fn from_nothing(#[case] change: fn(&mut Facts), #[case] expected: &str, #[case] 
 #[case::another_world_not_listed(
     |f: &mut Facts| { f.required[0].world = Epoch(2); f.required[0].sight = Sight::Listing; }, "Starting", Work::None, true
 )]
-#[case::manual(|f: &mut Facts| f.mode = Mode::Manual, "Running", Work::Full, false)]
+#[case::manual(|f: &mut Facts| f.mode = Some(Mode::Manual), "Running", Work::Full, false)]
 fn from_running(
     #[case] change: fn(&mut Facts),
     #[case] expected: &str,
@@ -170,7 +172,7 @@ fn a_start_that_takes_too_long_is_a_fault_and_goes_on_when_it_can() {
 fn manual_does_not_start_by_what_others_install() {
     let mut machine = running();
     let mut facts = with(|f| {
-        f.mode = Mode::Manual;
+        f.mode = Some(Mode::Manual);
         gone(f, 0);
     });
     facts.at_work = Work::Full;
@@ -178,9 +180,9 @@ fn manual_does_not_start_by_what_others_install() {
     facts.required[0].sight = Sight::Synced;
     let (state, work, _) = settle(&mut machine, &mut facts);
     assert_eq!((state.reason(), work), ("Manual", Work::None));
-    facts.mode = Mode::Auto;
+    facts.mode = Some(Mode::Auto);
     assert_eq!(settle(&mut machine, &mut facts).0.name(), "Running");
-    facts.mode = Mode::Manual;
+    facts.mode = Some(Mode::Manual);
     assert_eq!(settle(&mut machine, &mut facts).0.name(), "Running", "what runs goes on");
 }
 
@@ -258,7 +260,12 @@ fn any_kind(finalized: bool) -> impl Strategy<Value = Seen> {
 
 prop_compose! {
     fn any_facts()(
-        mode in prop_oneof![6 => Just(Mode::Auto), 1 => Just(Mode::Manual), 1 => Just(Mode::Off)],
+        mode in prop_oneof![
+            6 => Just(Some(Mode::Auto)),
+            1 => Just(Some(Mode::Manual)),
+            1 => Just(Some(Mode::Off)),
+            1 => Just(None),
+        ],
         definitions_known in prop::bool::weighted(0.8),
         first in any_kind(true),
         second in any_kind(false),
@@ -288,7 +295,7 @@ proptest! {
             facts.next_epoch = Epoch(i as u64 + 1);
             let step = machine.step(&facts);
             let whole = facts.definitions_known
-                && facts.mode != Mode::Off
+                && facts.mode.is_some_and(|mode| mode != Mode::Off)
                 && facts.required.iter().all(|k| k.sight == Sight::Synced && !k.leaving);
             if step.work == Work::Full && told != Work::Full {
                 prop_assert!(whole, "{facts:?}");
