@@ -220,11 +220,22 @@ pub fn interlock(user: &Client, arguments: &[&str], input: &str) -> super::Outpu
 
 /// Applies what `interlock render` prints, for a process outside the cluster, with packages
 /// bound to cluster-admin.
+#[track_caller]
 pub fn apply_installation(cluster: &Cluster, options: &Options) {
+    apply_installation_without(cluster, options, &[]);
+}
+
+/// The same without the definitions of these plurals.
+#[track_caller]
+pub fn apply_installation_without(cluster: &Cluster, options: &Options, plurals: &[&str]) {
     let admin = cluster.admin();
     let mut objects = install::objects(Part::All, options);
     // Its pods would be fake ones: what the Deployment would run is started by the test.
     objects.retain(|object| object["kind"] != "Deployment");
+    let left_out = |object: &Value| {
+        object["spec"]["names"]["plural"].as_str().is_some_and(|plural| plurals.contains(&plural))
+    };
+    objects.retain(|object| !left_out(object));
     objects.push(install::rbac::packages_cluster_admin(options));
     apply(&admin, objects);
     await_definitions(&admin);

@@ -67,11 +67,9 @@ impl World {
     pub fn without_definitions() -> Self {
         let cluster = Cluster::own(&["--audit"]);
         let interlock = Interlock::prepare(&cluster, &[]);
-        process::apply_installation(&cluster, &interlock.options(&[]));
+        let kudo = ["instances", "operatorversions", "operators"];
+        process::apply_installation_without(&cluster, &interlock.options(&[]), &kudo);
         let world = Self { cluster, interlock, pid: None };
-        for plural in ["instances", "operatorversions", "operators"] {
-            world.remove(plural);
-        }
         world.interlock.start();
         world.interlock.await_ready();
         world.interlock.await_guarding(&world.cluster);
