@@ -1,13 +1,13 @@
 //! The syntax of JSON: a place in a text, which moves over one token or one value at a time.
 //!
-//! It accepts exactly what serde_json accepts (a property test holds it to that), takes eight
-//! bytes of a string at a time, and does not recurse, so depth costs memory and no stack.
+//! It accepts exactly what serde_json accepts (a property test holds it to that), takes a block
+//! of a string at a time, and does not recurse, so depth costs memory and no stack.
 
 use std::borrow::Cow;
 
 use thiserror::Error;
 
-use super::escape::next_special;
+use super::escape::{BLOCK, specials};
 
 /// Where a text is no JSON, or not of the shape that is read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -79,27 +79,34 @@ impl<'a> Cursor<'a> {
         if !self.take(b'"') {
             return self.error("expected a string");
         }
-        let start = self.at;
-        let bytes = self.text.as_bytes();
-        let mut at = start;
-        let mut escapes = false;
-        loop {
-            at = next_special(bytes, at);
-            match bytes.get(at) {
-                Some(b'"') => {
-                    self.at = at + 1;
-                    return Ok((&self.text[start..at], escapes));
+        let (start, bytes) = (self.at, self.text.as_bytes());
+        let (mut at, mut escapes) = (start, false);
+        'blocks: loop {
+            let mut marked = marked(bytes, at);
+            while marked != 0 {
+                let special = at + marked.trailing_zeros() as usize;
+                match bytes.get(special) {
+                    Some(b'"') => {
+                        self.at = special + 1;
+                        return Ok((&self.text[start..special], escapes));
+                    }
+                    Some(b'\\') => {}
+                    _ => return self.fail("control character in a string", special),
                 }
-                Some(b'\\') => {
-                    escapes = true;
-                    at += match bytes.get(at + 1) {
-                        Some(b'"' | b'\\' | b'n' | b'/' | b'b' | b'f' | b'r' | b't') => 2,
-                        Some(b'u') if hexadecimal(bytes, at + 2) => 6,
-                        _ => return self.fail("invalid escape", at),
-                    };
+                escapes = true;
+                let Some(length) = escape(bytes, special) else {
+                    return self.fail("invalid escape", special);
+                };
+                let after = special + length;
+                if after >= at + BLOCK {
+                    at = after;
+                    continue 'blocks;
                 }
-                Some(_) => return self.fail("control character in a string", at),
-                None => return self.fail("a string does not end", at),
+                marked &= u32::MAX << (after - at);
+            }
+            at += BLOCK;
+            if at > bytes.len() {
+                return self.fail("a string does not end", bytes.len());
             }
         }
     }
@@ -204,6 +211,31 @@ impl<'a> Cursor<'a> {
             self.digits()?;
         }
         Ok(())
+    }
+}
+
+/// Marks the bytes that end a piece of a string, in the block that begins there or in what is left
+/// of the text.
+#[inline]
+fn marked(bytes: &[u8], at: usize) -> u32 {
+    let rest = bytes.get(at..).unwrap_or_default();
+    match rest.first_chunk() {
+        Some(block) => specials(block),
+        None => {
+            let mut last = [b' '; BLOCK];
+            last[..rest.len()].copy_from_slice(rest);
+            specials(&last)
+        }
+    }
+}
+
+/// Length of the escape that begins there.
+#[inline]
+fn escape(bytes: &[u8], at: usize) -> Option<usize> {
+    match bytes.get(at + 1)? {
+        b'"' | b'\\' | b'n' | b'/' | b'b' | b'f' | b'r' | b't' => Some(2),
+        b'u' if hexadecimal(bytes, at + 2) => Some(6),
+        _ => None,
     }
 }
 

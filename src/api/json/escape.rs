@@ -1,37 +1,33 @@
 //! The bytes that JSON wants escaped: found, and written.
 
-const ONES: u64 = 0x0101_0101_0101_0101;
-const HIGHS: u64 = 0x8080_8080_8080_8080;
+use wide::u8x16;
 
-/// Marks the bytes of a word that are `byte`; the lowest mark is exact.
+/// Bytes that are looked at together.
+pub(super) const BLOCK: usize = 16;
+
+/// Marks the bytes of a block that JSON wants escaped, a bit each, the first byte the lowest.
 #[inline]
-fn marks(word: u64, byte: u8) -> u64 {
-    let difference = word ^ (ONES * u64::from(byte));
-    difference.wrapping_sub(ONES) & !difference & HIGHS
+pub(super) fn specials(block: &[u8; BLOCK]) -> u32 {
+    let bytes = u8x16::from(*block);
+    let control = bytes.min(u8x16::splat(0x1f)).simd_eq(bytes);
+    let quote = bytes.simd_eq(u8x16::splat(b'"'));
+    let backslash = bytes.simd_eq(u8x16::splat(b'\\'));
+    (control | quote | backslash).to_bitmask()
 }
 
-/// Where the next byte stands that JSON wants escaped, eight bytes at a time; the length where
-/// there is none.
+/// Where the next byte stands that JSON wants escaped; the length where there is none.
 #[inline]
 pub(super) fn next_special(bytes: &[u8], from: usize) -> usize {
     let rest = bytes.get(from..).unwrap_or_default();
-    let (words, tail) = rest.as_chunks::<8>();
-    for (i, chunk) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*chunk);
-        let found = specials(word);
+    let (blocks, tail) = rest.as_chunks::<BLOCK>();
+    for (i, block) in blocks.iter().enumerate() {
+        let found = specials(block);
         if found != 0 {
-            return from + 8 * i + (found.trailing_zeros() / 8) as usize;
+            return from + BLOCK * i + found.trailing_zeros() as usize;
         }
     }
     let special = tail.iter().position(|b| *b < 0x20 || matches!(b, b'"' | b'\\'));
     bytes.len() - tail.len() + special.unwrap_or(tail.len())
-}
-
-/// Marks the bytes of a word that JSON wants escaped; the lowest mark is exact.
-#[inline]
-fn specials(word: u64) -> u64 {
-    let control = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
-    marks(word, b'"') | marks(word, b'\\') | control
 }
 
 /// The letter that follows the backslash for a byte that JSON wants escaped.
@@ -66,23 +62,23 @@ pub fn json_string(out: &mut String, text: &str) {
 }
 
 /// The same, of a long text with an escape every few bytes, such as JSON itself: there, a copy
-/// for each piece between two escapes costs more than copying eight bytes at a time, whatever
-/// is in them, and going back.
+/// for each piece between two escapes costs more than copying a block at a time, whatever is in
+/// it, and going back.
 pub fn json_bytes(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let mut at = out.len();
-    // Room for an escape at each byte, and for the eight bytes that are written ahead.
-    out.resize(at + 2 * text.len() + 8, 0);
+    // Room for an escape at each byte, and for the block that is written ahead.
+    out.resize(at + 2 * text.len() + BLOCK, 0);
     let mut rest = text.as_bytes();
     loop {
-        if let Some(chunk) = rest.first_chunk::<8>()
-            && let Some(place) = out.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<8>)
+        if let Some(block) = rest.first_chunk::<BLOCK>()
+            && let Some(place) = out.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<BLOCK>)
         {
-            *place = *chunk;
-            let plain = (specials(u64::from_le_bytes(*chunk)).trailing_zeros() / 8) as usize;
+            *place = *block;
+            let plain = (specials(block).trailing_zeros() as usize).min(BLOCK);
             at += plain;
             rest = &rest[plain..];
-            if plain == 8 {
+            if plain == BLOCK {
                 continue;
             }
         }

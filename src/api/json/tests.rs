@@ -94,7 +94,7 @@ proptest! {
     }
 
     #[test]
-    fn strings_are_read_as_serde_json_reads_them(text in "\\PC{0,20}|[\\x00-\\x7f]{0,30}") {
+    fn strings_are_read_as_serde_json_reads_them(text in "\\PC{0,20}|[\\x00-\\x7f]{0,70}|[a\"\\\\]{0,70}") {
         let json = serde_json::to_string(&text).unwrap();
         let read = Scanner::new(&json).text().unwrap();
         prop_assert_eq!(read.as_str(), text);
