@@ -22,6 +22,7 @@ impl<'a> Ask<'a> {
     pub(super) fn create(&self, object: &Object<'a>) -> Result<Verdict, Stop> {
         let instance = self.instance(object);
         let given = self.spec(object, None)?;
+        self.refers(&given, None);
         let package = self.package(&given, &instance)?;
         let object_to =
             |objection: Objection| Stop::from(refusals::from_objection(at_creation(objection), &instance));

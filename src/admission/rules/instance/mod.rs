@@ -10,7 +10,7 @@ mod unlocked;
 mod update;
 mod verbs;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use super::super::refusal::Refusal;
@@ -35,6 +35,9 @@ pub(super) struct Ask<'a> {
     bench: Bench,
     /// Refusals that the settings let pass, to be told.
     passed: RefCell<Vec<Refusal>>,
+    /// Whether the request refers anew to an OperatorVersion of another namespace: a refusal would
+    /// tell what is there to somebody who may not read it.
+    looks_elsewhere: Cell<bool>,
 }
 
 /// Why a decision ends here.
@@ -54,7 +57,8 @@ impl From<Refusal> for Stop {
 /// Decides on an Instance.
 pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &Context<'_>) -> Verdict {
     let bench = Bench::new(context.view.actions(request.namespace));
-    let ask = Ask { request, context, bench, passed: RefCell::default() };
+    let (passed, looks_elsewhere) = (RefCell::default(), Cell::default());
+    let ask = Ask { request, context, bench, passed, looks_elsewhere };
     let decided = match operation {
         Operation::Create(object) => ask.create(object),
         Operation::Update(change) => ask.update(*change),
@@ -63,7 +67,7 @@ pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &
     match decided.and_then(|verdict| ask.requests(operation, verdict)) {
         Ok(verdict) => ask.tell(verdict, operation),
         // The policy that asks whether the user may read it comes before the validating call.
-        Err(Stop::Refused(_)) if context.door == Door::Mutate && ask.looks_elsewhere(operation) => {
+        Err(Stop::Refused(_)) if context.door == Door::Mutate && ask.looks_elsewhere.get() => {
             Verdict::allow()
         }
         Err(Stop::Refused(refusal)) => Verdict::of(Outcome::Refuse(refusal)),
@@ -72,18 +76,12 @@ pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &
 }
 
 impl<'a> Ask<'a> {
-    /// Whether a request refers anew to an OperatorVersion of another namespace: a refusal would
-    /// tell what is there to somebody who may not read it.
-    fn looks_elsewhere(&self, operation: &Operation<'a>) -> bool {
-        let version = |object| self.spec(object, None).map(|spec| spec.version()).ok();
-        let (new, old) = match operation {
-            Operation::Create(object) => (version(object), None),
-            Operation::Update(change) => (version(change.object), version(change.old)),
-            Operation::Delete(_) => (None, None),
-        };
-        let elsewhere =
-            |key: &NamespacedName| !key.name.is_empty() && key.namespace != self.request.namespace;
-        new.as_ref().is_some_and(elsewhere) && new != old
+    /// Notes which OperatorVersion is referred to, before anything is said about it.
+    fn refers(&self, new: &Spec<'_>, old: Option<&Spec<'_>>) {
+        let version = &new.applied.operator_version;
+        let same = old.is_some_and(|old| old.applied.operator_version == *version);
+        let elsewhere = !version.name.is_empty() && version.namespace != self.request.namespace;
+        self.looks_elsewhere.set(elsewhere && !same);
     }
 
     /// Hears a refusal: an error where it holds.

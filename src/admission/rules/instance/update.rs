@@ -70,6 +70,7 @@ impl<'a> Ask<'a> {
         let status = Status::read(old).map_err(|error| refusals::unreadable("status", &error))?;
         let new = self.spec(object, None)?;
         let before = self.spec(old, Some(&new))?;
+        self.refers(&new, Some(&before));
         let changed = !new.same(&before);
         let instance = self.instance(old);
         Update { ask: self, change, instance, new, old: before, status, changed }.decide()
