@@ -139,6 +139,8 @@ pub mod event {
     pub const PLAN_REVERTED: &str = "PlanReverted";
     /// A request was taken away without effect; ours.
     pub const REQUEST_DROPPED: &str = "RequestDropped";
+    /// The Interlock object that was honoured was deleted; ours.
+    pub const SETTINGS_DELETED: &str = "SettingsDeleted";
     /// The OperatorVersion of an Instance is absent or unusable.
     pub const INVALID_OPERATOR_VERSION: &str = "InvalidOperatorVersion";
 }

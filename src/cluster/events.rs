@@ -1,4 +1,5 @@
-//! Events on Instances and definitions; the only writes that are made freely. A lost Event changes nothing.
+//! Events on Instances, definitions and settings; the only writes that are made freely. A lost Event changes
+//! nothing.
 //!
 //! Each transition is an Event of its own: kube's recorder folds Events of one reason into a
 //! series and keeps the first text, so "plan cleanup finished" would read "plan deploy finished".
@@ -22,6 +23,9 @@ const CONTROLLER: &str = "instance-controller";
 
 /// Who tells of capabilities.
 const SUPERVISOR: &str = "interlock-supervisor";
+
+/// Events on cluster-scoped objects live in this namespace.
+const CLUSTER: &str = "default";
 
 /// Publishes notes.
 #[derive(Clone)]
@@ -58,8 +62,19 @@ impl Events {
             name: Some(name.to_owned()),
             ..ObjectReference::default()
         };
-        // Events on cluster-scoped objects live there.
-        self.create(SUPERVISOR, "default", regarding, note).await;
+        self.create(SUPERVISOR, CLUSTER, regarding, note).await;
+    }
+
+    /// Publishes one note on an Interlock object, which need not be there.
+    pub async fn publish_on_interlock(&self, name: &str, uid: Option<&str>, note: Note) {
+        let regarding = ObjectReference {
+            api_version: Some(meta::INTERLOCK_API_VERSION.to_owned()),
+            kind: Some("Interlock".to_owned()),
+            name: Some(name.to_owned()),
+            uid: uid.map(str::to_owned),
+            ..ObjectReference::default()
+        };
+        self.create(SUPERVISOR, CLUSTER, regarding, note).await;
     }
 
     async fn create(&self, controller: &str, namespace: &str, regarding: ObjectReference, note: Note) {

@@ -10,6 +10,7 @@ use crate::api::meta::install::FREEZE_BINDING;
 use crate::api::object::NamespacedName;
 use crate::cluster::apply::Bookkeeping;
 use crate::cluster::binding::{self, Sight};
+use crate::cluster::events::Events;
 use crate::cluster::lease::Leadership;
 use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{Modes, Snapshot};
@@ -56,6 +57,7 @@ impl Process {
             binding,
             leadership,
             bookkeeping: Bookkeeping::new(books.clone()),
+            events: Events::new(books.clone()),
         };
         let stop = self.shutdown.lingering_token();
         parts.spawn(async move {

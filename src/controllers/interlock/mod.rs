@@ -18,17 +18,19 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::interlock::{self, Interlock, InterlockStatus, Problem, Settings};
+use crate::api::meta::event;
 use crate::api::meta::install::FREEZE_BINDING;
 use crate::api::object::NamespacedName;
 use crate::cluster::apply::Bookkeeping;
 use crate::cluster::binding::{LeftOut, Sight};
+use crate::cluster::events::Events;
 use crate::cluster::lease::Leadership;
 use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{Modes, Snapshot, State};
 use crate::controllers::capabilities;
 use crate::controllers::observe::Store;
 use crate::controllers::observe::interlocks::{Interlocks, Seen};
-use crate::effect::ApiFailure;
+use crate::effect::{ApiFailure, Note, Severity};
 
 /// A burst of changes is told once.
 const BURST: Duration = Duration::from_millis(200);
@@ -122,6 +124,8 @@ pub struct Reporter {
     pub bookkeeping: Bookkeeping,
 }
 
+    /// Tells of deletions.
+    pub events: Events,
 impl Reporter {
     /// Writes what differs, until it is told to stop.
     pub async fn run(self, stop: CancellationToken) {
@@ -131,8 +135,14 @@ impl Reporter {
         let mut leadership = self.leadership.clone();
         loop {
             let leads = self.leadership.borrow().holds();
+        let mut known: Option<Seen> = None;
             let again = if leads { self.write(began).await } else { None };
             let timer = tokio::time::sleep(again.unwrap_or(Duration::MAX));
+            let honoured = self.objects.honoured();
+            if let (true, Some(gone), None) = (leads, &known, &honoured) {
+                self.tell_deleted(gone.object()).await;
+            }
+            known = honoured;
             tokio::select! {
                 () = stop.cancelled() => return,
                 Ok(()) = objects.changed() => {}
@@ -183,6 +193,18 @@ impl Reporter {
 
     async fn write_status(&self, object: &Interlock, status: InterlockStatus) -> Result<(), ()> {
         if object.status.as_ref() == Some(&status) {
+    /// The object cannot say any more what goes on without it.
+    async fn tell_deleted(&self, object: &Interlock) {
+        let message = format!(
+            "every rule denies again, every capability is auto, and packages act as the service account that the process \
+             was started with; {} Instances are still managed",
+            self.store.instances().len()
+        );
+        tracing::warn!(message, "the Interlock object was deleted");
+        let note = Note { severity: Severity::Warning, reason: event::SETTINGS_DELETED.to_owned(), message };
+        self.events.publish_on_interlock(interlock::DEFAULT, object.metadata.uid.as_deref(), note).await;
+    }
+
             return Ok(());
         }
         let (Some(name), Some(version)) = (&object.metadata.name, &object.metadata.resource_version) else {
