@@ -141,7 +141,7 @@ impl Process {
         self.know_the_user(&books, &mut parts);
         let (reconciling, leadership) = match queue {
             Some(queue) => {
-                let effects = client::effects(&cluster, &options.packages, self.metrics.clone())?;
+                let effects = client::effects(&cluster, self.metrics.clone())?;
                 let guard = self.watch_the_guard(&books, &mut parts);
                 self.reconcile(books.clone(), effects, queue, guard, (supervisor, watches))
             }
@@ -252,6 +252,7 @@ impl Process {
         let context = controllers::Context {
             client,
             effects,
+            packages: options.packages.clone(),
             store: self.store.clone(),
             queue,
             leadership: election.leadership(),

@@ -18,17 +18,24 @@ const CONCURRENT: usize = 8;
 /// Name under which fields are owned; merge patches record it in `managedFields`.
 const FIELD_MANAGER: &str = "interlock-plan";
 
-/// Reads and writes objects of any kind as one user.
+/// Reads and writes objects of any kind as a service account, by impersonation.
 #[derive(Clone)]
 pub struct Objects {
     client: Client,
     kinds: Arc<Kinds>,
+    account: NamespacedName,
 }
 
 impl Objects {
-    /// As the user of `client`.
-    pub fn new(client: Client, kinds: Arc<Kinds>) -> Self {
-        Self { client, kinds }
+    /// As this service account; the user of `client` must have the right to impersonate it.
+    pub fn new(client: Client, kinds: Arc<Kinds>, account: NamespacedName) -> Self {
+        Self { client, kinds, account }
+    }
+
+    /// The same as another service account.
+    #[must_use]
+    pub fn under(&self, account: NamespacedName) -> Self {
+        Self { client: self.client.clone(), kinds: self.kinds.clone(), account }
     }
 
     /// Reads an object; `Ok(None)` when it is not there, also when its kind is not served.
@@ -128,7 +135,9 @@ impl Objects {
         content_type: &str,
         body: Option<&Value>,
     ) -> Result<Value, ApiFailure> {
-        request(&self.client, method, path, content_type, body).await
+        let NamespacedName { namespace, name } = &self.account;
+        let user = format!("system:serviceaccount:{namespace}:{name}");
+        request_as(&self.client, Some(&user), method, path, content_type, body).await
     }
 }
 
@@ -281,6 +290,17 @@ async fn request(
     content_type: &str,
     body: Option<&Value>,
 ) -> Result<Value, ApiFailure> {
+    request_as(client, None, method, path, content_type, body).await
+}
+
+async fn request_as(
+    client: &Client,
+    user: Option<&str>,
+    method: Method,
+    path: &str,
+    content_type: &str,
+    body: Option<&Value>,
+) -> Result<Value, ApiFailure> {
     let uri = match method {
         Method::POST | Method::PATCH => format!("{path}?fieldManager={FIELD_MANAGER}"),
         _ => path.to_owned(),
@@ -288,6 +308,9 @@ async fn request(
     let mut request = Request::builder().method(method).uri(uri);
     if !content_type.is_empty() {
         request = request.header(http::header::CONTENT_TYPE, content_type);
+    }
+    if let Some(user) = user {
+        request = request.header("Impersonate-User", user);
     }
     let bytes = match body {
         Some(body) => serde_json::to_vec(body).map_err(|error| local(error.to_string()))?,

@@ -15,7 +15,6 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use tower::{Layer, Service};
 
-use crate::api::object::NamespacedName;
 use crate::telemetry::build;
 use crate::telemetry::metrics::Metrics;
 
@@ -87,15 +86,11 @@ pub fn bookkeeping(config: &Config, metrics: Arc<Metrics>) -> Result<Client, Cli
     client(config.clone(), "", metrics)
 }
 
-/// The client for effects of packages: it acts as a service account, and may do what that may.
-pub fn effects(
-    config: &Config,
-    account: &NamespacedName,
-    metrics: Arc<Metrics>,
-) -> Result<Client, ClientError> {
+/// The client for effects of packages; each of its requests names whom it acts as
+/// ([`crate::cluster::apply::Objects`]).
+pub fn effects(config: &Config, metrics: Arc<Metrics>) -> Result<Client, ClientError> {
     let mut config = config.clone();
-    config.auth_info.impersonate =
-        Some(format!("system:serviceaccount:{}:{}", account.namespace, account.name));
+    config.auth_info.impersonate = None;
     client(config, " packages", metrics)
 }
 

@@ -30,6 +30,8 @@ pub struct Context {
     pub client: Client,
     /// Acts for packages, under their own identity.
     pub effects: Client,
+    /// The service account that packages act as where the settings name no other.
+    pub packages: NamespacedName,
     /// What the process knows of the cluster; the watches fill it.
     pub store: Arc<Store>,
     /// Which kinds are watched for whom.
@@ -52,7 +54,7 @@ pub async fn run(context: Context, stop: CancellationToken) {
     let kinds = Arc::new(Kinds::new(context.supervisor.definitions().clone()));
     let instance = instance::Context {
         bookkeeping: Bookkeeping::new(context.client.clone()),
-        objects: Objects::new(context.effects, kinds.clone()),
+        objects: Objects::new(context.effects, kinds.clone(), context.packages),
         events: Events::new(context.client.clone()),
         client: context.client,
         kinds,

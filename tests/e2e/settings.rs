@@ -29,21 +29,57 @@ struct Ground<'a> {
 
 impl<'a> Ground<'a> {
     fn new(cluster: &'a Cluster, tier: &str) -> Self {
+        let ground = Self::prepare(cluster, tier);
+        ground.create();
+        ground.await_that("plan deploy waits at its gate", |found| {
+            found["status"]["planStatus"]["deploy"]["phases"][0]["steps"][1]["status"] == "IN_PROGRESS"
+        });
+        ground
+    }
+
+    /// Without the Instance.
+    fn prepare(cluster: &'a Cluster, tier: &str) -> Self {
         let ns = cluster.namespace(tier);
         let labels = json!({"metadata": {"labels": {"tier": tier}}});
         cluster.admin().merge_patch(&format!("/api/v1/namespaces/{}", ns.name()), &labels).ok();
         let user = ns.user("alice");
         user.create_package(ns.name(), PACKAGE);
-        let ground = Self { ns, user };
+        Self { ns, user }
+    }
+
+    fn create(&self) {
         let instance = json!({
             "apiVersion": meta::KUDO_API_VERSION, "kind": "Instance", "metadata": {"name": "demo"},
             "spec": {"operatorVersion": {"name": "gated-0.1.0"}, "parameters": {"GATED": "true"}},
         });
-        ground.user.post(&ground.ns.path(meta::KUDO_API_VERSION, "instances", ""), &instance).ok();
-        ground.await_that("plan deploy waits at its gate", |found| {
-            found["status"]["planStatus"]["deploy"]["phases"][0]["steps"][1]["status"] == "IN_PROGRESS"
+        self.user.post(&self.ns.path(meta::KUDO_API_VERSION, "instances", ""), &instance).ok();
+    }
+
+    /// Waits until `Stalled` says this; all that it says.
+    #[track_caller]
+    fn await_stalled(&self, text: &str) -> String {
+        let found = self.await_that(&format!("Stalled says {text:?}"), |found| {
+            condition(found, "Stalled")
+                .is_some_and(|(status, _, said)| status == "True" && said.contains(text))
         });
-        ground
+        condition(&found, "Stalled").map(|(.., said)| said).unwrap_or_default()
+    }
+
+    /// A Role with one rule, in this namespace, bound to a service account.
+    fn grant(&self, name: &str, rule: &str, (namespace, account): (&str, &str)) {
+        let group = "rbac.authorization.k8s.io";
+        let rule: Value = serde_json::from_str(rule).expect("JSON");
+        let role = json!({
+            "apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": {"name": name}, "rules": [rule],
+        });
+        let binding = json!({
+            "apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": {"name": name},
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": account}],
+        });
+        for (plural, object) in [("roles", role), ("rolebindings", binding)] {
+            self.ns.admin().post(&self.ns.path(&format!("{group}/v1"), plural, ""), &object).ok();
+        }
     }
 
     fn path(&self) -> String {
@@ -136,6 +172,14 @@ fn rules_change_while_the_process_runs() {
     prod.await_code("a frozen edit is let through everywhere", 200);
     admin.kubectl(&["delete", "interlock", "default"]).ok();
     prod.await_code("without the object everything denies", 422);
+    wait_until("an Event tells what goes on without the object", CAP, || {
+        let found = admin.read("/apis/events.k8s.io/v1/namespaces/default/events").ok();
+        let events = found["items"].as_array().cloned().unwrap_or_default();
+        let of_it =
+            events.iter().find(|e| e["reason"] == "SettingsDeleted" && e["regarding"]["name"] == "default");
+        let note = of_it.and_then(|e| e["note"].as_str()).unwrap_or_default();
+        if note.contains("2 Instances are still managed") { Ok(()) } else { Err(format!("{events:#?}")) }
+    });
     wait_until("the policy guards every namespace again", CAP, || {
         let path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/interlock-freeze";
         let found = admin.read(path).ok();
@@ -205,3 +249,34 @@ fn without_the_kind_everything_has_its_default() {
     });
     await_condition(&admin, "default", "Accepted", ("True", "Accepted"));
 }
+
+/// Packages act as the service account that the settings name for a namespace, with its rights and
+/// no others; the settings change while a plan waits.
+#[test]
+fn packages_act_as_the_service_account_of_their_namespace() {
+    let cluster = Cluster::own(&[]);
+    let process = Interlock::install(&cluster, &[]);
+    let (admin, pid) = (cluster.admin(), process.pid());
+    let accounts =
+        "{instances: {serviceAccounts: [{name: deployer, namespaceSelector: {matchLabels: {tier: dev}}}]}}";
+    admin.apply(&manifest("default", accounts));
+    await_condition(&admin, "default", "Accepted", ("True", "Accepted"));
+    let _prod = Ground::new(&cluster, "prod");
+
+    let dev = Ground::prepare(&cluster, "dev");
+    dev.create();
+    let said = dev.await_stalled("impersonate");
+    assert!(said.contains("\"deployer\"") && said.contains(dev.ns.name()), "{said}");
+    dev.grant("interlock-acts-as-deployer", IMPERSONATE, ("interlock-system", "interlock"));
+    let account = format!("system:serviceaccount:{}:deployer", dev.ns.name());
+    dev.await_stalled(&format!("User \"{account}\" cannot"));
+
+    admin.apply(&manifest("default", "{}"));
+    dev.await_that("the plan goes on as the default account", |found| {
+        found["status"]["planStatus"]["deploy"]["phases"][0]["steps"][1]["status"] == "IN_PROGRESS"
+    });
+    assert_eq!(process.pid(), pid, "nothing was started again");
+}
+
+/// What lets the process act as a service account of a namespace.
+const IMPERSONATE: &str = r#"{"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["impersonate"], "resourceNames": ["deployer"]}"#;

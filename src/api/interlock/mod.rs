@@ -10,9 +10,11 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub mod accounts;
 pub mod rules;
 pub mod selector;
 
+pub use accounts::{Account, Accounts, InstancesSetting, ServiceAccountSetting};
 pub use rules::{Action, Actions, RuleSetting, Rules};
 pub use selector::{Labels, NamespaceSelector};
 
@@ -45,6 +47,9 @@ pub struct InterlockSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     pub capabilities: BTreeMap<String, CapabilitySetting>,
+    /// How Instances are carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instances: Option<InstancesSetting>,
     /// What the rules do, by group and namespace. The first setting of a group that selects a
     /// namespace holds; where none does, the group denies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -126,6 +131,8 @@ pub struct Settings {
     pub modes: BTreeMap<String, Mode>,
     /// What the rules do where.
     pub rules: Rules,
+    /// Which service account packages act as where.
+    pub accounts: Accounts,
     /// What was left out.
     pub problems: Vec<Problem>,
 }
@@ -156,7 +163,10 @@ impl Settings {
         }
         let (rules, wrong) = Rules::read(&spec.rules);
         problems.extend(wrong);
-        Self { modes, rules, problems }
+        let instances = spec.instances.as_ref().map(|instances| instances.service_accounts.as_slice());
+        let (accounts, wrong) = Accounts::read(instances.unwrap_or_default());
+        problems.extend(wrong);
+        Self { modes, rules, accounts, problems }
     }
 }
 

@@ -153,8 +153,12 @@ async fn run(
         let message = "ended: the OperatorVersion was changed while it ran; a run never mixes two packages";
         return end(ctx, &subject, BTreeMap::from([(subject.plan().to_owned(), message.to_owned())])).await;
     }
+    // Nothing is done with rights that are only guessed.
+    let Some(objects) = ctx.objects_in(&subject.key.namespace) else {
+        return Ok(Flow::End(Outcome::Retry));
+    };
     keep_spec(ctx, &subject, &spec, progress.is_none()).await?;
-    Ok(match Pass::new(ctx, subject, &spec, &package, begin).run().await {
+    Ok(match Pass::new(ctx, objects, subject, &spec, &package, begin).run().await {
         Ended::Finished | Ended::Superseded => Flow::Again,
         Ended::Waiting | Ended::Gone => Flow::End(Outcome::Settled),
         Ended::Retry => Flow::End(Outcome::Retry),

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use super::books::Books;
 use super::subject::Subject;
 use crate::admission::view::View;
+use crate::api::interlock::Account;
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
 use crate::api::stamp::VersionRef;
@@ -41,7 +42,7 @@ pub struct Context {
     pub queue: Arc<Queue<NamespacedName>>,
     /// Writes of the bookkeeping user.
     pub bookkeeping: Bookkeeping,
-    /// Reads and writes under the effects identity.
+    /// Reads and writes as the service account that packages act as by default.
     pub objects: Objects,
     /// Which kinds are served.
     pub kinds: Arc<Kinds>,
@@ -63,6 +64,16 @@ impl Context {
     /// A package, as last seen.
     pub fn package(&self, version: &VersionRef<'_>) -> Option<Arc<Package>> {
         self.store.operator_version(&NamespacedName::new(version.namespace.as_ref(), version.name.as_ref()))
+    }
+
+    /// Reads and writes as the service account that packages act as in a namespace; `None` while
+    /// nobody can tell which that is.
+    pub fn objects_in(&self, namespace: &str) -> Option<Objects> {
+        match self.store.account(namespace) {
+            Account::Default => Some(self.objects.clone()),
+            Account::Named(account) => Some(self.objects.under(account)),
+            Account::Unknown => None,
+        }
     }
 
     /// What the controller is told to do now.

@@ -20,7 +20,7 @@ use crate::api::condition;
 use crate::api::meta::condition as types;
 use crate::api::object::{Gvk, ObjectKey, meta_str};
 use crate::api::stamp::Applied;
-use crate::cluster::apply::Written;
+use crate::cluster::apply::{Objects, Written};
 use crate::cluster::kinds::{self, Known};
 use crate::cluster::watch::Change;
 use crate::effect::{ApiFailure, ChildWrite, Note};
@@ -65,6 +65,7 @@ pub enum Begin {
 /// A run to carry on.
 pub struct Pass<'a> {
     ctx: &'a Context,
+    objects: Objects,
     subject: Subject,
     spec: &'a Applied<'static>,
     package: &'a Package,
@@ -101,9 +102,11 @@ impl From<ApiFailure> for Stop {
 }
 
 impl<'a> Pass<'a> {
-    /// A pass of the execution that `planExecution` names, on this spec and package.
+    /// A pass of the execution that `planExecution` names, on this spec and package; its effects
+    /// are made through `objects`.
     pub fn new(
         ctx: &'a Context,
+        objects: Objects,
         subject: Subject,
         spec: &'a Applied<'static>,
         package: &'a Package,
@@ -133,6 +136,7 @@ impl<'a> Pass<'a> {
         };
         Self {
             ctx,
+            objects,
             subject,
             spec,
             package,
@@ -293,7 +297,7 @@ impl<'a> Pass<'a> {
                 _ => {}
             }
         }
-        match self.ctx.objects.get(key).await {
+        match self.objects.get(key).await {
             Ok(Some(object)) => {
                 self.ctx.saw(&self.subject.key, &Change::Applied(object.clone()));
                 self.saw(key.clone(), Seen::Present(object));
@@ -464,7 +468,7 @@ impl<'a> Pass<'a> {
     }
 
     async fn write(&mut self, lanes: Vec<Vec<ChildWrite>>) {
-        for (key, answer) in self.ctx.objects.run(lanes).await {
+        for (key, answer) in self.objects.run(lanes).await {
             match answer {
                 Ok(Written::Now(object)) => {
                     self.ctx.saw(&self.subject.key, &Change::Applied(object.clone()));

@@ -45,7 +45,7 @@ pub struct Context {
     pub objects: Arc<Interlocks>,
     /// Who asks what the rules do.
     pub store: Arc<Store>,
-    /// Instances, where controllers run: rules that change may let one go on.
+    /// Instances, where controllers run: settings that change may let one go on.
     pub queue: Option<Arc<Queue<NamespacedName>>>,
     /// The modes of the capabilities; nothing is said before the objects are listed.
     pub modes: watch::Sender<Modes>,
@@ -78,8 +78,10 @@ impl Context {
             *old = modes;
             changed
         });
-        if self.store.set_rules(settings.rules) {
-            tracing::info!("what the rules do has changed");
+        let rules = self.store.set_rules(settings.rules);
+        let accounts = self.store.set_accounts(settings.accounts);
+        if rules || accounts {
+            tracing::info!(rules, accounts, "the settings have changed");
             let queue = self.queue.iter();
             queue.for_each(|queue| self.store.restless().into_iter().for_each(|key| queue.add(key)));
         }
@@ -122,10 +124,10 @@ pub struct Reporter {
     pub leadership: watch::Receiver<Leadership>,
     /// Writes.
     pub bookkeeping: Bookkeeping,
-}
-
     /// Tells of deletions.
     pub events: Events,
+}
+
 impl Reporter {
     /// Writes what differs, until it is told to stop.
     pub async fn run(self, stop: CancellationToken) {
@@ -133,16 +135,16 @@ impl Reporter {
         let (mut objects, mut namespaces) = (self.objects.changes(), self.store.namespace_changes());
         let (mut snapshot, mut binding) = (self.snapshot.clone(), self.binding.clone());
         let mut leadership = self.leadership.clone();
+        let mut known: Option<Seen> = None;
         loop {
             let leads = self.leadership.borrow().holds();
-        let mut known: Option<Seen> = None;
-            let again = if leads { self.write(began).await } else { None };
-            let timer = tokio::time::sleep(again.unwrap_or(Duration::MAX));
             let honoured = self.objects.honoured();
             if let (true, Some(gone), None) = (leads, &known, &honoured) {
                 self.tell_deleted(gone.object()).await;
             }
             known = honoured;
+            let again = if leads { self.write(began).await } else { None };
+            let timer = tokio::time::sleep(again.unwrap_or(Duration::MAX));
             tokio::select! {
                 () = stop.cancelled() => return,
                 Ok(()) = objects.changed() => {}
@@ -191,8 +193,6 @@ impl Reporter {
         again
     }
 
-    async fn write_status(&self, object: &Interlock, status: InterlockStatus) -> Result<(), ()> {
-        if object.status.as_ref() == Some(&status) {
     /// The object cannot say any more what goes on without it.
     async fn tell_deleted(&self, object: &Interlock) {
         let message = format!(
@@ -205,6 +205,8 @@ impl Reporter {
         self.events.publish_on_interlock(interlock::DEFAULT, object.metadata.uid.as_deref(), note).await;
     }
 
+    async fn write_status(&self, object: &Interlock, status: InterlockStatus) -> Result<(), ()> {
+        if object.status.as_ref() == Some(&status) {
             return Ok(());
         }
         let (Some(name), Some(version)) = (&object.metadata.name, &object.metadata.resource_version) else {

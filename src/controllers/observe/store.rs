@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tracing::warn;
 
 use super::body::Body;
-use crate::api::interlock::{Labels, Rules};
+use crate::api::interlock::{Account, Accounts, Labels, Rules};
 use crate::api::kudo::OperatorVersionSpec;
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
@@ -53,6 +53,7 @@ pub(super) struct Inner {
     bodies: HashMap<Id, Body>,
     pub labels: HashMap<String, Labels>,
     pub rules: Rules,
+    accounts: Accounts,
 }
 
 /// Kinds that are told apart here.
@@ -102,6 +103,7 @@ impl Store {
             bodies: HashMap::new(),
             labels: HashMap::new(),
             rules: Rules::default(),
+            accounts: Accounts::default(),
         };
         Arc::new(Self {
             inner: RwLock::new(inner),
@@ -254,6 +256,20 @@ impl Store {
         drop(inner);
         self.tick();
         true
+    }
+
+    /// Sets which service account packages act as where; answers whether that is new.
+    pub fn set_accounts(&self, accounts: Accounts) -> bool {
+        let mut inner = self.write();
+        let new = inner.accounts != accounts;
+        inner.accounts = accounts;
+        new
+    }
+
+    /// The service account that packages act as in a namespace.
+    pub fn account(&self, namespace: &str) -> Account {
+        let inner = self.read();
+        inner.accounts.of(namespace, inner.labels.get(namespace))
     }
 
     /// What is known of an Instance.
