@@ -87,8 +87,9 @@ where
             Err(error) => match judge(&error) {
                 Failure::Refused => return End::ListRefused,
                 Failure::NotFound => return End::NotFound,
-                Failure::Answered(why) | Failure::Unanswered(why) => {
-                    emit(Event::Trouble(why));
+                failure => {
+                    pace.heed(&failure);
+                    emit(Event::Trouble(failure.why()));
                     pace.pause().await;
                     continue;
                 }
@@ -150,8 +151,9 @@ where
                 Failure::NotFound => return Some(End::NotFound),
                 // Too old a version, a kind that is initialised anew: what was listed may be of
                 // another world.
-                Failure::Answered(why) => {
-                    emit(Event::Trouble(why));
+                failure @ (Failure::Answered(_) | Failure::Busy(_)) => {
+                    pace.heed(&failure);
+                    emit(Event::Trouble(failure.why()));
                     return None;
                 }
                 Failure::Unanswered(why) => {
@@ -197,16 +199,29 @@ async fn drain<K: Resource>(
 enum Failure {
     Refused,
     NotFound,
+    /// 429: it is to be asked again soon, as while the storage of a kind is initialised.
+    Busy(String),
     /// The API server said something else.
     Answered(String),
     /// Nobody answered.
     Unanswered(String),
 }
 
+impl Failure {
+    fn why(self) -> String {
+        match self {
+            Self::Refused => "403".to_owned(),
+            Self::NotFound => "404".to_owned(),
+            Self::Busy(why) | Self::Answered(why) | Self::Unanswered(why) => why,
+        }
+    }
+}
+
 fn judge(error: &Error) -> Failure {
     match error {
         Error::Api(status) if status.code == 403 => Failure::Refused,
         Error::Api(status) if status.code == 404 => Failure::NotFound,
+        Error::Api(status) if status.code == 429 => Failure::Busy(format!("429 {}", status.message)),
         Error::Api(status) => Failure::Answered(format!("{} {}", status.code, status.message)),
         other => Failure::Unanswered(other.to_string()),
     }
@@ -225,6 +240,8 @@ pub(super) struct Pace {
 }
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// The longest pause where the API server says to come again soon; it asks for one second.
+const SOON: Duration = Duration::from_secs(2);
 /// The longest pause before anything that failed is tried again.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
@@ -244,6 +261,13 @@ impl Pace {
         pause
     }
 
+    /// Does not let pauses grow while the API server says that it will be ready soon.
+    fn heed(&mut self, failure: &Failure) {
+        if matches!(failure, Failure::Busy(_)) {
+            self.pause = self.pause.min(SOON);
+        }
+    }
+
     async fn pause(&mut self) {
         let pause = self.next(Instant::now());
         tokio::time::sleep(pause).await;
@@ -261,5 +285,17 @@ mod tests {
         assert_eq!(pace.next(now), FIRST_PAUSE * 32, "a success in between is no reason to hurry");
         assert_eq!((0..20).map(|_| pace.next(now)).last(), Some(LONGEST_PAUSE));
         assert_eq!(pace.next(now + LONGEST_PAUSE * 3), FIRST_PAUSE);
+    }
+
+    #[test]
+    fn an_api_server_that_will_be_ready_soon_is_asked_again_soon() {
+        let (mut pace, now) = (Pace::new(), Instant::now());
+        let pauses: Vec<Duration> = (0..20)
+            .map(|_| {
+                pace.heed(&Failure::Busy("storage is (re)initializing".to_owned()));
+                pace.next(now)
+            })
+            .collect();
+        assert_eq!(pauses.iter().max(), Some(&SOON), "{pauses:?}");
     }
 }
