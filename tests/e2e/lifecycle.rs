@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::support::instances::condition;
 use crate::support::{Interlock, announce, wait_until};
 
+mod answers;
 mod changes;
 mod chaos;
 mod deletion;

@@ -55,7 +55,12 @@ fn small(group: &str, kind: &str, plural: &str, version: &str) -> Value {
 impl World {
     /// Installed, with the definitions of KUDO's kinds.
     pub fn new() -> Self {
-        let world = Self::without_definitions();
+        Self::on(Cluster::own(&["--audit"]), &[])
+    }
+
+    /// The same on this control plane, with further flags of the process.
+    pub fn on(cluster: Cluster, flags: &[&str]) -> Self {
+        let world = Self::bare(cluster, flags);
         for plural in ["operators", "operatorversions", "instances"] {
             world.install(plural);
         }
@@ -65,8 +70,11 @@ impl World {
 
     /// Installed, without any definition that the capabilities need.
     pub fn without_definitions() -> Self {
-        let cluster = Cluster::own(&["--audit"]);
-        let interlock = Interlock::prepare(&cluster, &[]);
+        Self::bare(Cluster::own(&["--audit"]), &[])
+    }
+
+    fn bare(cluster: Cluster, flags: &[&str]) -> Self {
+        let interlock = Interlock::prepare(&cluster, flags);
         let kudo = ["instances", "operatorversions", "operators"];
         process::apply_installation_without(&cluster, &interlock.options(&[]), &kudo);
         let world = Self { cluster, interlock, pid: None };

@@ -1,0 +1,200 @@
+//! What admission answers in each state of the capability, over the wire.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::changes::{path_of_role, without};
+use super::metric;
+use super::world::{CAP, World};
+use crate::support::gate::Gate;
+use crate::support::{Client, Cluster, Namespace, Output, announce, instances, wait_until};
+
+const INTERLOCKS: &str = "/apis/interlock.dev/v1alpha1/interlocks";
+
+/// An Instance `demo` that has been deployed.
+fn deployed(world: &World, ns: &Namespace<'_>) -> Client {
+    let user = ns.user("alice");
+    world.create_package(ns);
+    world.create_instance(ns, "demo", "plain");
+    instances::await_run(&user, "demo", "deploy", "");
+    user
+}
+
+/// What becomes of an edit; nothing is stored.
+fn tried(user: &Client, name: &str, spec: &Value) -> Output {
+    let patch = json!({"spec": spec}).to_string();
+    user.kubectl(&["patch", "instance", name, "--dry-run=server", "--type=merge", "-p", &patch])
+}
+
+/// An edit that only the package shows to be wrong.
+fn unknown_parameter() -> Value {
+    json!({"parameters": {"NOPE": "x"}})
+}
+
+/// An edit that the object alone shows to be wrong.
+fn forged_run() -> Value {
+    json!({"planExecution": {"planName": "deploy", "uid": "a", "status": "COMPLETE"}})
+}
+
+/// Waits until an edit is admitted with this among the warnings.
+#[track_caller]
+fn await_warning(user: &Client, spec: &Value, warning: &str) {
+    wait_until(&format!("an edit is admitted with: {warning}"), CAP, || {
+        let out = tried(user, "demo", spec);
+        if out.code == 0 && out.stderr.contains(warning) { Ok(()) } else { Err(out.to_string()) }
+    });
+}
+
+#[track_caller]
+fn await_refusal(user: &Client, name: &str, spec: &Value) {
+    wait_until("an edit is refused", CAP, || {
+        let out = tried(user, name, spec);
+        let refused = out.code != 0 && !out.stderr.contains("failed calling webhook");
+        if refused { Ok(()) } else { Err(out.to_string()) }
+    });
+}
+
+fn set(world: &World, spec: &str) {
+    let text = format!(
+        "apiVersion: interlock.dev/v1alpha1\nkind: Interlock\nmetadata: {{name: default}}\nspec: {spec}\n"
+    );
+    world.cluster.admin().apply(&text);
+}
+
+/// Switched off or without its kinds: everything is admitted, and the user is told. Without a
+/// right: what the object alone shows to be wrong is refused, the rest is admitted, and the user
+/// is told. While it drains: everything is judged.
+#[test]
+fn a_capability_that_does_not_run_says_so_to_whoever_writes() {
+    let world = World::new();
+    let ns = world.cluster.namespace("answers");
+    let user = deployed(&world, &ns);
+    let admin = world.cluster.admin();
+    await_refusal(&user, "demo", &unknown_parameter());
+
+    set(&world, r#"{capabilities: {instances: {mode: "off"}}}"#);
+    world.await_state("instances", "Disabled");
+    let unchecked = "Warning: Interlock does not check this now: instances: ";
+    await_warning(&user, &unknown_parameter(), &format!("{unchecked}switched off"));
+    admin.delete(&format!("{INTERLOCKS}/default")).ok();
+    world.await_state("instances", "Running");
+    await_refusal(&user, "demo", &unknown_parameter());
+
+    world.remove("operatorversions");
+    world.await_state("instances", "Waiting");
+    let missing = "CustomResourceDefinition operatorversions.kudo.dev is not installed";
+    await_warning(&user, &unknown_parameter(), &format!("{unchecked}{missing}"));
+    world.install("operatorversions");
+    world.await_state("instances", "Running");
+    world.create_package(&ns);
+    await_refusal(&user, "demo", &unknown_parameter());
+
+    // An open watch is not authorised again; the list of a new process is.
+    let role = path_of_role("operatorversions");
+    let rules = admin.read(&role).ok()["rules"].clone();
+    world.interlock.kill();
+    admin.merge_patch(&role, &json!({"rules": without(&rules, "operatorversions")})).ok();
+    world.interlock.start();
+    world.await_state("instances", "Forbidden");
+    let alone = "Warning: Interlock checks this without other objects: instances: ";
+    await_warning(&user, &unknown_parameter(), &format!("{alone}this process may not list operatorversions"));
+    await_refusal(&user, "demo", &forged_run());
+    admin.merge_patch(&role, &json!({"rules": rules})).ok();
+    world.await_state("instances", "Running");
+    await_refusal(&user, "demo", &unknown_parameter());
+
+    if !world.cluster.has_workloads() {
+        return;
+    }
+    world.create_instance(&ns, "lingering", "endless");
+    instances::await_run(&user, "lingering", "deploy", "");
+    admin.delete(&World::path("instances")).ok();
+    world.await_state("instances", "Draining");
+    await_refusal(&user, "lingering", &json!({"parameters": {"VALUE": "other"}}));
+}
+
+/// While it starts, the API server is asked to call again, for eight seconds at most; when it
+/// cannot read for long, it decides by what the object holds.
+#[test]
+fn a_capability_that_starts_is_waited_for() {
+    let cluster = Cluster::own(&["--audit"]);
+    let gate = Gate::start(&cluster, &cluster.user("interlock", &[]));
+    let world = World::on(cluster, &[&gate.flag()]);
+    let ns = world.cluster.namespace("answers");
+    let user = deployed(&world, &ns);
+
+    // A webhook is given five seconds: on a machine where those do not do, the next try may.
+    let path = format!("{}?dryRun=All", ns.path("kudo.dev/v1beta1", "instances", "demo"));
+    let answer = (0..10)
+        .map(|_| {
+            start_behind(&world, &gate, "v1beta1/instances?");
+            let (writer, path) = (ns.admin(), path.clone());
+            let write = std::thread::spawn(move || {
+                writer.merge_patch(&path, &json!({"spec": {"parameters": {"VALUE": "other"}}}))
+            });
+            wait_until("the webhook asks to be called again", CAP, || {
+                let told = metric(&world.interlock, "interlock_refused_total{", &["not_in_sync"]);
+                if told.is_some_and(|n| n > 0.0) || write.is_finished() {
+                    Ok(())
+                } else {
+                    Err("not yet".into())
+                }
+            });
+            gate.open();
+            write.join().expect("an answer")
+        })
+        .find(|answer| answer.code == 200);
+    assert!(answer.is_some(), "no write was made to wait until it was admitted");
+    world.await_state("instances", "Running");
+
+    start_behind(&world, &gate, "v1beta1/instances?");
+    let (began, alone) =
+        (Instant::now(), "Warning: Interlock checks this without other objects: instances: ");
+    await_warning(&user, &unknown_parameter(), &format!("{alone}its kinds are being listed"));
+    announce(&format!("a capability that does not come to run decides alone after {:?}", began.elapsed()));
+    await_refusal(&user, "demo", &forged_run());
+    gate.open();
+    world.await_state("instances", "Running");
+    await_refusal(&user, "demo", &unknown_parameter());
+
+    gate.cut("v1beta1/operatorversions?");
+    world.await_state("instances", "Degraded");
+    await_warning(&user, &unknown_parameter(), &format!("{alone}operatorversions.kudo.dev: "));
+    await_refusal(&user, "demo", &forged_run());
+    gate.open();
+    world.await_state("instances", "Running");
+    await_refusal(&user, "demo", &unknown_parameter());
+}
+
+/// A part that is switched off does not run for the moment that it takes to read the settings.
+#[test]
+fn nothing_runs_before_the_settings_are_known() {
+    let cluster = Cluster::own(&["--audit"]);
+    let gate = Gate::start(&cluster, &cluster.user("interlock", &[]));
+    let world = World::on(cluster, &[&gate.flag()]);
+    set(&world, r#"{capabilities: {instances: {mode: "off"}}}"#);
+    world.await_state("instances", "Disabled");
+    let before = world.interlock.log().len();
+    start_behind(&world, &gate, "v1alpha1/interlocks?");
+    world.await_state("instances", "Starting");
+    gate.open();
+    world.await_state("instances", "Disabled");
+    let log = world.interlock.log().split_off(before);
+    let ran =
+        log.lines().find(|line| line.contains("capability=\"instances\"") && line.contains("to=\"Running\""));
+    assert_eq!(ran, None, "it ran for a moment");
+    assert!(log.contains("a capability turned"), "{log}");
+    let listed = log.contains("Kind=Instance ");
+    assert!(!listed, "it was not even read: {log}");
+}
+
+/// Starts the process anew while requests for a path wait.
+fn start_behind(world: &World, gate: &Gate, path: &'static str) {
+    world.interlock.kill();
+    gate.close(path);
+    world.interlock.start();
+    wait_until("a request waits at the gate", Duration::from_secs(90), || {
+        if gate.waiting() > 0 { Ok(()) } else { Err("none".to_owned()) }
+    });
+}
