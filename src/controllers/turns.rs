@@ -24,7 +24,8 @@ impl Turns {
 
 impl Listener for Turns {
     fn turned(&self, capability: &'static str, turn: Turn, kind: &str, why: &str) {
-        let Some(events) = self.events.clone() else { return };
+        // A capability that needs no definition has none to tell it of.
+        let Some(events) = self.events.clone().filter(|_| !kind.is_empty()) else { return };
         let (severity, reason, verb) = match turn {
             Turn::Started => (Severity::Normal, "CapabilityStarted", "runs"),
             Turn::Stopped => (Severity::Warning, "CapabilityStopped", "has stopped"),

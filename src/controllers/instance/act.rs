@@ -278,7 +278,7 @@ async fn retry_cleanup(
 /// Nothing is to be done but to say how the Instance is.
 async fn idle(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
     ctx.store.trust(&subject.key);
-    let mut conditions: Vec<Wanted> = ready::condition(ctx, subject).into_iter().collect();
+    let mut conditions: Vec<Wanted> = ready::condition(ctx, subject).await.into_iter().collect();
     let found = subject.conditions();
     let stalled = crate::api::condition::find(&found, types::STALLED);
     if stalled.is_some_and(|c| c.status == "True") {

@@ -10,7 +10,7 @@ use crate::api::condition::{self, Status, Wanted};
 use crate::api::kudo::ExecutionStatus;
 use crate::api::meta::{condition as types, plan};
 use crate::api::object::Gvk;
-use crate::cluster::crds::Absence;
+use crate::cluster::kinds::Known;
 use crate::controllers::observe::SPEAKING;
 use crate::plan::drift;
 use crate::plan::health::{self, Health};
@@ -23,7 +23,7 @@ const LASTING: [&str; 3] = [plan::DEPLOY, plan::UPGRADE, plan::UPDATE];
 
 /// The condition as it should be; `None` where it stays: a failed plan is said until one
 /// completes, and an Instance that never ran says nothing.
-pub fn condition(ctx: &Context, subject: &Subject) -> Option<Wanted> {
+pub async fn condition(ctx: &Context, subject: &Subject) -> Option<Wanted> {
     let conditions = subject.conditions();
     let found = condition::find(&conditions, types::READY);
     if found.is_some_and(|c| c.reason == "PlanInFatalError") {
@@ -50,7 +50,7 @@ pub fn condition(ctx: &Context, subject: &Subject) -> Option<Wanted> {
             Health::Waiting(why) | Health::Failed(why) => Some(why),
         })
         .collect();
-    match (unhealthy.as_slice(), missing(ctx, subject).as_slice()) {
+    match (unhealthy.as_slice(), missing(ctx, subject).await.as_slice()) {
         ([], []) => wanted(Status::True, "ResourcesReady", String::new()),
         ([], missing) => wanted(Status::Unknown, MISSING_DEPENDENCY, missing.join("; ")),
         (why, _) => wanted(Status::False, "ResourceNotReady", why.join(", ")),
@@ -58,12 +58,18 @@ pub fn condition(ctx: &Context, subject: &Subject) -> Option<Wanted> {
 }
 
 /// The kinds that this Instance made objects of and that are not served, for people.
-fn missing(ctx: &Context, subject: &Subject) -> Vec<String> {
+async fn missing(ctx: &Context, subject: &Subject) -> Vec<String> {
     let version = &subject.spec.operator_version;
     let Some(package) = ctx.package(version) else { return Vec::new() };
     let made = ctx.watches.kinds_of(&subject.key, &package.key);
-    let absent: BTreeMap<Gvk, Absence> =
-        made.into_iter().filter_map(|kind| ctx.watches.absence(&kind).map(|why| (kind, why))).collect();
+    let mut absent = BTreeMap::new();
+    for kind in made {
+        let Some(why) = ctx.watches.absence(&kind) else { continue };
+        // Without a definition an aggregated API server may have it.
+        if !matches!(ctx.kinds.get(&ctx.client, &kind).await, Ok(Known::Served(_))) {
+            absent.insert(kind, why);
+        }
+    }
     if absent.is_empty() {
         return Vec::new();
     }

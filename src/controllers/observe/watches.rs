@@ -16,6 +16,7 @@ use crate::admission::view::View as _;
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
 use crate::cluster::crds::Absence;
+use crate::cluster::kinds::is_built_in;
 use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{Handle, Needer, Sight, Sink};
 use crate::cluster::watch::Change;
@@ -185,8 +186,12 @@ impl Observer {
         }
     }
 
-    /// Why a kind that is asked for is not served; `None` where it is, or nobody knows yet.
+    /// Why the definition of a kind that is asked for is missing or of no use; `None` where it is
+    /// not, where nobody knows yet, and for what the API server itself has.
     pub fn absence(&self, kind: &Gvk) -> Option<Absence> {
+        if is_built_in(&kind.group) {
+            return None;
+        }
         match self.supervisor.get()?.watching(kind)?.sight {
             Sight::Absent(absence) => Some(absence),
             _ => None,
