@@ -4,25 +4,37 @@
 //! kube's own watcher keeps to the version of its last list when a watch cannot be started, also
 //! when the kind was deleted and made anew meanwhile, and does not say that a watch is open
 //! again. Here who started a watch hears of both.
+//!
+//! A list is handed on object by object, while it is read: what is held of it is one page.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
-use kube::api::{Api, ListParams, Resource, WatchEvent, WatchParams};
-use kube::{Error, ResourceExt as _};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
+use kube::api::{ListParams, WatchEvent, WatchParams};
+use kube::core::Request;
+use kube::{Client, Error};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::debug;
+
+use crate::api::object::meta_str;
+use crate::cluster::crds::Definition;
 
 /// What happened to a kind.
 #[derive(Clone, Debug)]
 pub enum Event<K> {
-    /// Every object of the kind, complete: a list that breaks off tells nothing. Again after a
-    /// watch that could not be continued.
-    Listed(Vec<K>),
+    /// A list begins. It may break off, and begin anew.
+    Listing,
+    /// An object is in the list.
+    Listed(K),
+    /// The list is complete: what was not in it is gone.
+    Synced,
     /// An object is there.
     Applied(K),
     /// An object is gone; its last state.
@@ -33,15 +45,71 @@ pub enum Event<K> {
     Trouble(String),
 }
 
-/// What happened to an object of a watched kind, for those who keep what is seen.
+/// What happened to an object of a watched kind, for those who keep what is seen. Namespaces are
+/// empty where all of them are watched at once.
 #[derive(Clone, Debug)]
 pub enum Change {
+    /// A list of that namespace begins.
+    Listing(Arc<str>),
+    /// It is in the list.
+    Listed(Arc<Value>),
+    /// The list is complete.
+    Synced {
+        /// Of which namespace.
+        namespace: Arc<str>,
+        /// Whether what was not in it is gone; else somebody else follows more of this kind.
+        rest_is_gone: bool,
+    },
     /// It is there, as given.
     Applied(Arc<Value>),
     /// It is gone; its last known state.
     Deleted(Arc<Value>),
-    /// Every object of the kind has been delivered once; again after a broken watch.
-    Synced,
+}
+
+/// What an object is read as.
+pub trait Object: Clone + DeserializeOwned + Debug + Send + 'static {
+    /// `metadata.resourceVersion`.
+    fn version(&self) -> &str;
+}
+
+impl Object for Value {
+    fn version(&self) -> &str {
+        meta_str(self, "resourceVersion").unwrap_or_default()
+    }
+}
+
+impl Object for Definition {
+    fn version(&self) -> &str {
+        self.metadata.resource_version.as_deref().unwrap_or_default()
+    }
+}
+
+/// What is followed.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// Path of the list.
+    pub path: String,
+    /// Label selector where not all objects are wanted.
+    pub labels: Option<String>,
+    /// Whether only their metadata is asked for.
+    pub metadata_only: bool,
+}
+
+impl Subject {
+    fn list(&self, params: &ListParams) -> Result<http::Request<Vec<u8>>, Error> {
+        let request = Request::new(&self.path);
+        let built = if self.metadata_only { request.list_metadata(params) } else { request.list(params) };
+        built.map_err(Error::BuildRequest)
+    }
+
+    fn watch(&self, params: &WatchParams, version: &str) -> Result<http::Request<Vec<u8>>, Error> {
+        let request = Request::new(&self.path);
+        let built = match self.metadata_only {
+            true => request.watch_metadata(params, version),
+            false => request.watch(params, version),
+        };
+        built.map_err(Error::BuildRequest)
+    }
 }
 
 /// Why a watch ended for good: trying again is up to who started it.
@@ -55,33 +123,23 @@ pub enum End {
     NotFound,
 }
 
-/// Objects of one page: those of CustomResourceDefinitions and of custom resources can be large.
-const PAGE: u32 = 250;
-
 /// The API server ends a watch after 290 s, as kube asks it to; one that it does not end is dead.
 const IDLE: Duration = Duration::from_secs(295);
 
 /// Follows a kind.
-pub async fn follow<K>(
-    api: Api<K>,
-    labels: Option<String>,
-    page: Option<u32>,
+pub async fn follow<K: Object>(
+    client: Client,
+    subject: Subject,
     mut emit: impl FnMut(Event<K>) + Send,
-) -> End
-where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    let lists = ListParams {
-        label_selector: labels.clone(),
-        limit: Some(page.unwrap_or(PAGE)),
-        ..ListParams::default()
-    };
-    let watches = WatchParams { label_selector: labels, ..WatchParams::default() };
+) -> End {
+    let watches = WatchParams { label_selector: subject.labels.clone(), ..WatchParams::default() };
     let mut pace = Pace::new();
     loop {
-        let version = match list(&api, &lists).await {
-            Ok((items, version)) => {
-                emit(Event::Listed(items));
+        // Before the first page is asked for: what somebody else tells from now on is newer.
+        emit(Event::Listing);
+        let version = match list(&client, &subject, &mut emit).await {
+            Ok(version) => {
+                emit(Event::Synced);
                 version
             }
             Err(error) => match judge(&error) {
@@ -95,43 +153,76 @@ where
                 }
             },
         };
-        if let Some(end) = watch_from(&api, &watches, version, &mut pace, &mut emit).await {
+        if let Some(end) = watch_from(&client, &subject, &watches, version, &mut pace, &mut emit).await {
             return end;
         }
         pace.pause().await;
     }
 }
 
-/// Reads every page.
-async fn list<K>(api: &Api<K>, params: &ListParams) -> Result<(Vec<K>, String), Error>
-where
-    K: Clone + DeserializeOwned + Debug,
-{
-    let mut params = params.clone();
-    let mut items = Vec::new();
+/// Objects of the first page: definitions with their schemas are up to a megabyte each.
+const FIRST_PAGE: u32 = 20;
+/// Objects of the largest page.
+const LARGEST_PAGE: u32 = 500;
+/// What a page is to weigh.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// How many objects to ask for after a page that weighed so much.
+fn next_page(objects: u32, bytes: usize) -> u32 {
+    let fitting = u64::from(objects) * PAGE_BYTES as u64 / bytes.max(1) as u64;
+    let fitting = u32::try_from(fitting).unwrap_or(LARGEST_PAGE);
+    // What follows may be larger than what was seen: the pages grow by and by.
+    fitting.clamp(FIRST_PAGE / 4, objects.saturating_mul(4)).min(LARGEST_PAGE)
+}
+
+/// A page as it was sent; its objects are read one after the other.
+#[derive(Deserialize)]
+struct Page<'t> {
+    metadata: ListMeta,
+    #[serde(borrow, default)]
+    items: Option<Vec<&'t RawValue>>,
+}
+
+/// Reads every page; gives the version to watch from.
+async fn list<K: Object>(
+    client: &Client,
+    subject: &Subject,
+    emit: &mut (impl FnMut(Event<K>) + Send),
+) -> Result<String, Error> {
+    let mut params = ListParams {
+        label_selector: subject.labels.clone(),
+        limit: Some(FIRST_PAGE),
+        ..ListParams::default()
+    };
     loop {
-        let page = api.list(&params).await?;
-        items.extend(page.items);
+        let text = client.request_text(subject.list(&params)?).await?;
+        let page: Page<'_> = serde_json::from_str(&text).map_err(Error::SerdeError)?;
+        for object in page.items.iter().flatten() {
+            emit(Event::Listed(serde_json::from_str(object.get()).map_err(Error::SerdeError)?));
+        }
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params.continue_token = Some(token),
-            None => return Ok((items, page.metadata.resource_version.unwrap_or_default())),
+            None => return Ok(page.metadata.resource_version.unwrap_or_default()),
         }
+        params.limit = params.limit.map(|objects| next_page(objects, text.len()));
     }
 }
 
 /// Watches from a version on, until the kind has to be listed again (`None`) or it ends.
-async fn watch_from<K>(
-    api: &Api<K>,
+async fn watch_from<K: Object>(
+    client: &Client,
+    subject: &Subject,
     params: &WatchParams,
     mut version: String,
     pace: &mut Pace,
     emit: &mut (impl FnMut(Event<K>) + Send),
-) -> Option<End>
-where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-{
+) -> Option<End> {
     loop {
-        match api.watch(params, &version).await {
+        let opened = match subject.watch(params, &version) {
+            Ok(request) => client.request_events::<K>(request).await,
+            Err(error) => Err(error),
+        };
+        match opened {
             Ok(stream) => {
                 emit(Event::Flowing);
                 let opened = Instant::now();
@@ -172,7 +263,7 @@ enum Broken {
     List(String),
 }
 
-async fn drain<K: Resource>(
+async fn drain<K: Object>(
     stream: &mut (impl Stream<Item = Result<WatchEvent<K>, Error>> + Unpin),
     version: &mut String,
     emit: &mut (impl FnMut(Event<K>) + Send),
@@ -183,11 +274,11 @@ async fn drain<K: Resource>(
         };
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                *version = object.resource_version().unwrap_or_default();
+                object.version().clone_into(version);
                 emit(Event::Applied(object));
             }
             WatchEvent::Deleted(object) => {
-                *version = object.resource_version().unwrap_or_default();
+                object.version().clone_into(version);
                 emit(Event::Deleted(object));
             }
             WatchEvent::Bookmark(bookmark) => *version = bookmark.metadata.resource_version,
@@ -297,5 +388,15 @@ mod tests {
             })
             .collect();
         assert_eq!(pauses.iter().max(), Some(&SOON), "{pauses:?}");
+    }
+
+    #[test]
+    fn pages_grow_by_and_by_and_shrink_at_once() {
+        let page_after = |objects, each: usize| next_page(objects, objects as usize * each);
+        assert_eq!(page_after(FIRST_PAGE, 1 << 10), FIRST_PAGE * 4);
+        assert_eq!(page_after(FIRST_PAGE * 4, 4 << 10), 256, "a mebibyte of four kibibytes each");
+        assert_eq!(page_after(LARGEST_PAGE, 100), LARGEST_PAGE);
+        assert_eq!(page_after(LARGEST_PAGE, 1 << 20), FIRST_PAGE / 4);
+        assert_eq!(next_page(FIRST_PAGE, 0), FIRST_PAGE * 4);
     }
 }

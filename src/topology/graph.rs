@@ -95,6 +95,13 @@ impl Graph {
         self.concerned_by(kind)
     }
 
+    /// The kind is gone, and every object of it with it.
+    pub fn gone(&mut self, kind: KindId) -> Dirty {
+        self.schema.get_mut(kind).watch = Watch::default();
+        let all = self.objects(kind).collect();
+        self.end_of(kind, all)
+    }
+
     /// Forgets the objects of a kind, which says nothing of them: it is unavailable and unknown
     /// from now on. Answers what was forgotten.
     pub fn forget(&mut self, kind: KindId) -> Vec<Id> {
@@ -144,14 +151,15 @@ impl Graph {
         let Some((namespace, name)) = names_of(object) else { return Dirty::default() };
         let uid = meta_str(object, "uid").map(Uid::of);
         let version = version_of(object);
-        let round = self.schema.get(kind).watch.round;
+        let watch = &self.schema.get(kind).watch;
+        let (round, begun) = (watch.round, watch.begun(namespace));
         let known = self.arena.find(kind, namespace, name, "").filter(|ix| self.arena.is_present(*ix));
         if let Some(ix) = known {
             let node = self.arena.node_mut(ix);
             // A list tells the truth about what nobody has told since it began, also where
             // versions have gone back, as in a restored etcd.
             let late =
-                if listed && node.seen < round { version == node.version } else { version <= node.version };
+                if listed && node.seen < begun { version == node.version } else { version <= node.version };
             node.seen = node.seen.max(round);
             if late && version != 0 {
                 return Dirty::default();
@@ -299,27 +307,31 @@ impl Graph {
             _ => true,
         };
         let Some(ix) = found.filter(same) else { return Dirty::default() };
-        let mut dirty = Dirty { news: true, ..Dirty::default() };
-        self.concerns(ix, self.schema.get(kind).declared.events.delete, &mut dirty);
-        self.remove(ix);
-        dirty.sorted()
+        self.end_of(kind, vec![ix])
     }
 
     /// An object that a list does not hold is gone.
     fn sweep(&mut self, kind: KindId, namespace: &str) -> Dirty {
-        let mut dirty = Dirty { news: true, ..Dirty::default() };
         let watch = &mut self.schema.get_mut(kind).watch;
         watch.synced.insert(namespace.to_owned());
-        let Some(round) = watch.listing.remove(namespace) else { return dirty };
+        let Some(round) = watch.listing.remove(namespace) else {
+            return Dirty { news: true, ..Dirty::default() };
+        };
         let unseen = |ix: &Ix| {
             let node = self.arena.node(*ix);
             let listed = namespace.is_empty() || &**self.arena.names.text(node.key.namespace) == namespace;
             listed && node.seen < round
         };
-        let unseen: Vec<Ix> = self.objects(kind).filter(unseen).collect();
+        let unseen = self.objects(kind).filter(unseen).collect();
+        self.end_of(kind, unseen)
+    }
+
+    /// These objects of a kind are gone.
+    fn end_of(&mut self, kind: KindId, gone: Vec<Ix>) -> Dirty {
+        let mut dirty = Dirty { news: true, ..Dirty::default() };
         let declared = self.schema.get(kind).declared;
-        unseen.iter().for_each(|ix| self.concerns(*ix, declared.events.delete, &mut dirty));
-        for ix in unseen {
+        gone.iter().for_each(|ix| self.concerns(*ix, declared.events.delete, &mut dirty));
+        for ix in gone {
             self.bury(self.arena.node(ix).uid);
             dirty.gone.push(self.id(ix));
             self.remove(ix);

@@ -51,6 +51,12 @@ pub(super) struct Watch {
 }
 
 impl Watch {
+    /// The round of the list that an object of that namespace is in.
+    pub(super) fn begun(&self, namespace: &str) -> u32 {
+        let round = self.listing.get("").or_else(|| self.listing.get(namespace));
+        round.copied().unwrap_or(self.round)
+    }
+
     /// Whether an object that is not in the graph is not in the cluster either.
     pub(super) fn knows(&self, namespace: &str) -> bool {
         self.epoch.is_some() && (self.synced.contains("") || self.synced.contains(namespace))

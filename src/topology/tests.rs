@@ -188,6 +188,52 @@ fn what_a_list_does_not_hold_is_gone_when_it_is_complete() {
 }
 
 #[test]
+fn a_list_that_broke_off_says_nothing() {
+    let (a, b) = (instance("a", json!({})), instance("b", json!({})));
+    let mut world = World::with(&[a.clone(), b]);
+    let kind = world.kind_of(&a);
+    world.graph.apply(kind, EPOCH, Change::Listing(""));
+    world.graph.apply(kind, EPOCH, Change::Listed(&a));
+    assert_eq!(world.graph.rows(kind).count(), 2, "the rest may follow");
+    world.graph.apply(kind, EPOCH, Change::Listing(""));
+    let dirty = world.graph.apply(kind, EPOCH, Change::Synced(""));
+    assert_eq!(dirty.gone.len(), 2, "what was seen in the one that broke off is asked for again");
+}
+
+#[test]
+fn a_list_of_one_namespace_says_nothing_of_another() {
+    let (a, b) = (instance("a", json!({})), instance("b", json!({"metadata": {"namespace": "other"}})));
+    let mut world = World::with(&[a.clone(), b.clone()]);
+    let kind = world.kind_of(&a);
+    world.graph.apply(kind, EPOCH, Change::Listing("ns"));
+    world.graph.apply(kind, EPOCH, Change::Listing("other"));
+    world.graph.apply(kind, EPOCH, Change::Listed(&b));
+    assert_eq!(world.graph.apply(kind, EPOCH, Change::Synced("other")).gone, []);
+    assert_eq!(world.graph.apply(kind, EPOCH, Change::Synced("ns")).gone, roots(INSTANCE, &["a"]));
+}
+
+#[test]
+fn what_was_told_while_a_list_was_read_is_newer() {
+    let (a, b) = (instance("a", json!({})), instance("b", json!({})));
+    let mut world = World::with(std::slice::from_ref(&a));
+    let kind = world.kind_of(&a);
+    world.graph.apply(kind, EPOCH, Change::Listing(""));
+    world.apply(b.clone());
+    assert_eq!(world.graph.apply(kind, EPOCH, Change::Synced("")).gone, roots(INSTANCE, &["a"]));
+    assert!(world.graph.row(kind, "ns", "b").is_some());
+}
+
+#[test]
+fn the_objects_of_a_kind_go_with_it() {
+    let world_of = [instance("a", json!({})), config_map("a")];
+    let mut world = World::with(&world_of);
+    let kind = world.kind_of(&world_of[1]);
+    let dirty = world.graph.gone(kind);
+    assert_eq!((dirty.roots, dirty.gone.len()), (roots(INSTANCE, &["a"]), 1));
+    assert!(world.graph.epoch(kind).is_none(), "nothing tells of it any more");
+}
+
+#[test]
 fn a_list_is_believed_also_where_versions_have_gone_back() {
     let mut world = World::with(&[namespace(json!({})), version(), instance("a", json!({}))]);
     let kind = world.graph.kind(INSTANCE.group, INSTANCE.kind);

@@ -30,6 +30,7 @@ pub enum Op {
     Unavailable(&'static str),
     Available(&'static str),
     List(&'static str, u8),
+    Gone(&'static str),
 }
 
 pub fn kind(name: &str) -> (&'static str, &'static str, bool) {
@@ -74,6 +75,7 @@ pub fn op() -> impl Strategy<Value = Op> {
         1 => any_kind().prop_map(Op::Unavailable),
         1 => any_kind().prop_map(Op::Available),
         1 => (any_kind(), any::<u8>()).prop_map(|(kind, missing)| Op::List(kind, missing)),
+        1 => any_kind().prop_map(Op::Gone),
     ]
 }
 

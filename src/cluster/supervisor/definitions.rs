@@ -4,16 +4,12 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use kube::Client;
-use kube::api::{Api, ApiResource};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::kind::HICCUP;
 use crate::cluster::crds::{Crds, Definition};
-use crate::cluster::watch::{self, End, Event, LONGEST_PAUSE};
-
-/// Definitions of one page of a list: with their schemas they are up to a megabyte each.
-const PAGE: u32 = 20;
+use crate::cluster::watch::{self, End, Event, LONGEST_PAUSE, Subject};
 
 /// First pause after a refusal; doubled up to 30 s.
 const AFTER_REFUSAL: Duration = Duration::from_secs(1);
@@ -54,6 +50,8 @@ pub enum Said {
 #[derive(Debug)]
 pub struct Health {
     definitions: Definitions,
+    /// Those of a list that is not complete yet.
+    listing: Vec<Definition>,
     listed: bool,
     trouble: Option<Instant>,
     refused: bool,
@@ -65,7 +63,7 @@ impl Health {
     /// Nothing is known.
     pub fn new(definitions: Definitions) -> Self {
         let (listed, refused) = (false, false);
-        Self { definitions, listed, trouble: None, refused, refusals: 0, again: None }
+        Self { definitions, listing: Vec::new(), listed, trouble: None, refused, refusals: 0, again: None }
     }
 
     /// Whether the table can be relied on.
@@ -107,7 +105,10 @@ impl Health {
 
     fn event(&mut self, event: Event<Definition>, now: Instant) {
         match event {
-            Event::Listed(all) => {
+            Event::Listing => self.listing.clear(),
+            Event::Listed(one) => self.listing.push(one),
+            Event::Synced => {
+                let all = std::mem::take(&mut self.listing);
                 self.definitions.change(|crds| crds.replace(all));
                 self.listed = true;
             }
@@ -131,16 +132,10 @@ impl Health {
 
 /// Starts the watch.
 pub fn open(client: Client, tell: impl Fn(Said) + Send + Sync + 'static) -> AbortHandle {
-    let resource = ApiResource {
-        group: "apiextensions.k8s.io".to_owned(),
-        version: "v1".to_owned(),
-        api_version: "apiextensions.k8s.io/v1".to_owned(),
-        kind: "CustomResourceDefinition".to_owned(),
-        plural: "customresourcedefinitions".to_owned(),
-    };
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned();
+    let subject = Subject { path, labels: None, metadata_only: false };
     let task = async move {
-        let api: Api<Definition> = Api::all_with(client, &resource);
-        let end = watch::follow(api, None, Some(PAGE), |event| tell(Said::Event(Box::new(event)))).await;
+        let end = watch::follow(client, subject, |event| tell(Said::Event(Box::new(event)))).await;
         tell(Said::Ended(end));
     };
     tokio::spawn(task).abort_handle()

@@ -293,6 +293,16 @@ impl Supervisor {
             self.act(&want, act);
         }
         self.kinds.retain(|_, kind| !kind.watched.is_done());
+        self.share();
+    }
+
+    /// Two versions of one kind are followed apart, and what is known is of the kind.
+    fn share(&self) {
+        for (want, kind) in &self.kinds {
+            let same = |other: &&Want| other.group == want.group && other.kind == want.kind;
+            let shared = self.kinds.keys().filter(same).count() > 1;
+            kind.feeds.iter().for_each(|feed| feed.share(shared));
+        }
     }
 
     fn act(&mut self, want: &Want, act: Act) {

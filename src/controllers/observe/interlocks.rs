@@ -8,7 +8,6 @@ use tokio::sync::watch;
 
 use crate::api::interlock::{DEFAULT, Interlock};
 use crate::api::object::meta_str;
-use crate::cluster::watch::Change;
 
 /// What is known of one of them.
 #[derive(Clone, Debug)]
@@ -52,14 +51,20 @@ impl Interlocks {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in a change.
-    pub fn see(&self, change: &Change) {
-        let (Change::Applied(object) | Change::Deleted(object)) = change else { return };
+    /// One is there, as given.
+    pub fn see(&self, object: &serde_json::Value) {
         let Some(name) = meta_str(object, "name") else { return };
-        match change {
-            Change::Applied(_) => self.known().insert(name.to_owned(), read(object)),
-            _ => self.known().remove(name),
-        };
+        self.known().insert(name.to_owned(), read(object));
+        self.tick();
+    }
+
+    /// One is gone.
+    pub fn gone(&self, name: &str) {
+        self.known().remove(name);
+        self.tick();
+    }
+
+    fn tick(&self) {
         self.changes.send_modify(|n| *n = n.wrapping_add(1));
     }
 

@@ -77,6 +77,15 @@ pub enum Kept {
     Nothing,
 }
 
+/// What came of something that a watch told.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// The Instances that it concerns and that have something to do.
+    pub concerned: Vec<Concerned>,
+    /// Objects that turned out to be gone.
+    pub gone: Vec<Id>,
+}
+
 /// An Instance that an event concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Concerned {
@@ -161,10 +170,22 @@ impl Store {
         }
     }
 
-    /// Takes in what a watch told; answers the Instances that it concerns and that have something
-    /// to do. With the first event of an epoch the kind is available, as a watch tells nothing
-    /// of one that is over.
-    pub fn observe(&self, kind: &Gvk, epoch: Epoch, change: &Change) -> Vec<Concerned> {
+    /// A kind is gone, and every object of it with it.
+    pub fn kind_gone(&self, kind: &Gvk) -> Told {
+        let mut inner = self.write();
+        let id = inner.graph.kind(&kind.group, &kind.kind);
+        let dirty = inner.graph.gone(id);
+        inner.bury(id, &dirty.gone);
+        let concerned = inner.concerned(&dirty.roots).collect();
+        let of_namespaces = id == inner.kinds.namespace;
+        drop(inner);
+        self.told(of_namespaces);
+        Told { concerned, gone: dirty.gone }
+    }
+
+    /// Takes in what a watch told. With the first event of an epoch the kind is available, as a
+    /// watch tells nothing of one that is over.
+    pub fn observe(&self, kind: &Gvk, epoch: Epoch, change: &Change) -> Told {
         let mut inner = self.write();
         let id = inner.graph.kind(&kind.group, &kind.kind);
         let again = match inner.graph.epoch(id) {
@@ -178,12 +199,16 @@ impl Store {
         let of_namespaces = id == inner.kinds.namespace;
         drop(inner);
         if dirty.news {
-            self.tick();
+            self.told(of_namespaces);
         }
-        if dirty.news && of_namespaces {
+        Told { concerned, gone: dirty.gone }
+    }
+
+    fn told(&self, of_namespaces: bool) {
+        self.tick();
+        if of_namespaces {
             self.namespace_changes.send_modify(|n| *n = n.wrapping_add(1));
         }
-        concerned
     }
 
     /// Takes in an object as the API server answered it to this process; `None` where that tells
@@ -332,23 +357,25 @@ impl Inner {
     /// objects are kept where it says where they come from.
     fn take(&mut self, kind: KindId, epoch: Epoch, change: &Change, keep: Option<From>) -> Dirty {
         let told = match change {
+            Change::Listing(namespace) => topology::Change::Listing(namespace),
+            Change::Listed(object) => topology::Change::Listed(object),
             Change::Applied(object) => topology::Change::Applied(object),
             Change::Deleted(object) => topology::Change::Deleted(object),
-            Change::Synced => topology::Change::Synced(""),
+            Change::Synced { namespace, rest_is_gone: true } => topology::Change::Synced(namespace),
+            Change::Synced { rest_is_gone: false, .. } => return Dirty { news: true, ..Dirty::default() },
         };
-        let known = matches!(change, Change::Applied(object) if self.is_known(kind, object));
+        let there = match change {
+            Change::Listed(object) | Change::Applied(object) => Some(object),
+            _ => None,
+        };
+        let known = there.is_some_and(|object| self.is_known(kind, object));
         let dirty = self.graph.apply(kind, epoch, told);
-        if dirty.news {
-            match change {
-                // Somebody's write to an Instance at rest is looked at once: it may have to be undone.
-                Change::Applied(object) => {
-                    let look = known && keep == Some(From::Watch) && !dirty.roots.is_empty();
-                    self.keep(kind, object, keep.is_some(), look);
-                }
-                Change::Deleted(object) => self.drop(kind, object),
-                Change::Synced => {}
-            }
+        if let Some(object) = there.filter(|_| dirty.news) {
+            // Somebody's write to an Instance at rest is looked at once: it may have to be undone.
+            let look = known && keep == Some(From::Watch) && !dirty.roots.is_empty();
+            self.keep(kind, object, keep.is_some(), look);
         }
+        self.bury(kind, &dirty.gone);
         dirty
     }
 
@@ -385,20 +412,18 @@ impl Inner {
         }
     }
 
-    fn drop(&mut self, kind: KindId, object: &Value) {
-        let namespace = meta_str(object, "namespace").unwrap_or_default();
-        let name = meta_str(object, "name").unwrap_or_default();
-        if kind == self.kinds.operator_version {
-            self.packages.remove(&NamespacedName::new(namespace, name));
-        } else if kind == self.kinds.namespace {
-            self.labels.remove(name);
-        } else if kind == self.kinds.instance {
-            let key = NamespacedName::new(namespace, name);
-            self.instances.remove(&key);
-            self.doubted.remove(&key);
-        } else if let Some(gvk) = Gvk::of(object) {
-            let kind = topology::GroupKind::new(&gvk.group, &gvk.kind);
-            self.bodies.remove(&Id::new(kind, namespace, name));
+    fn bury(&mut self, kind: KindId, gone: &[Id]) {
+        for id in gone {
+            if kind == self.kinds.operator_version {
+                self.packages.remove(&name(id));
+            } else if kind == self.kinds.namespace {
+                self.labels.remove(&*id.name);
+            } else if kind == self.kinds.instance {
+                self.instances.remove(&name(id));
+                self.doubted.remove(&name(id));
+            } else {
+                self.bodies.remove(id);
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::interlocks::Interlocks;
-use super::store::{Concerned, Kept, Store};
+use super::store::{Concerned, Kept, Store, Told};
 use crate::admission::view::View as _;
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
@@ -22,7 +22,10 @@ use crate::cluster::supervisor::{Handle, Needer, Sight, Sink};
 use crate::cluster::watch::Change;
 use crate::plan::kinds;
 use crate::telemetry::metrics::Metrics;
-use crate::topology::Epoch;
+use crate::topology::kinds::{INSTANCE, OPERATOR_VERSION};
+use crate::topology::{Epoch, Id, KindName};
+
+const INTERLOCK: KindName = KindName::new(meta::INTERLOCK_GROUP, "Interlock");
 
 /// What happens to an Instance at rest, or to what it made, comes in bursts and delays no plan:
 /// it is looked at once they are over.
@@ -121,31 +124,52 @@ impl Observer {
         self.need(Needer::Package(package.clone()), wanted);
     }
 
-    /// What an Instance needs watched, and what the going of one spares.
-    fn look_at_instance(&self, change: &Change) {
-        match change {
-            Change::Applied(object) => {
-                let Some(package) = package_of(object) else { return };
-                if !self.demand().packages.contains_key(&package) {
-                    self.look_at_package(&package);
-                    self.look_at_unused();
-                }
-            }
-            Change::Deleted(object) => {
-                let key = key_of(object).filter(|key| self.demand().instances.remove(key).is_some());
-                key.into_iter().for_each(|key| self.need(Needer::Instance(key), BTreeSet::new()));
-                self.look_at_unused();
-            }
-            Change::Synced => {}
+    /// What an Instance needs watched.
+    fn look_at_instance(&self, object: &Value) {
+        let Some(package) = package_of(object) else { return };
+        if !self.demand().packages.contains_key(&package) {
+            self.look_at_package(&package);
+            self.look_at_unused();
         }
     }
 
     /// Whether an Instance is seen for the first time; not asked while no package lacks a kind.
-    fn is_first(&self, kind: &Gvk, change: &Change) -> bool {
-        let Change::Applied(object) = change else { return false };
+    fn is_first(&self, kind: &Gvk, object: &Value) -> bool {
         (kind.group.as_str(), kind.kind.as_str()) == (meta::KUDO_GROUP, "Instance")
             && !self.demand().bereft.is_empty()
             && key_of(object).is_some_and(|key| matches!(self.store.instance(&key), Kept::Nothing))
+    }
+
+    fn there(&self, kind: &Gvk, object: &Value) {
+        match (kind.group.as_str(), kind.kind.as_str()) {
+            (meta::KUDO_GROUP, "Instance") => self.look_at_instance(object),
+            (meta::KUDO_GROUP, "OperatorVersion") => {
+                key_of(object).into_iter().for_each(|key| self.look_at_package(&key));
+            }
+            (meta::INTERLOCK_GROUP, "Interlock") => self.interlocks.see(object),
+            _ => {}
+        }
+    }
+
+    /// What the going of an object spares.
+    fn gone(&self, id: &Id) {
+        let key = NamespacedName::new(&*id.namespace, &*id.name);
+        if id.kind == INSTANCE {
+            let needed = self.demand().instances.remove(&key).is_some();
+            if needed {
+                self.need(Needer::Instance(key), BTreeSet::new());
+            }
+            self.look_at_unused();
+        } else if id.kind == OPERATOR_VERSION {
+            self.look_at_package(&key);
+        } else if id.kind == INTERLOCK {
+            self.interlocks.gone(&id.name);
+        }
+    }
+
+    fn took(&self, told: Told) {
+        told.gone.iter().for_each(|id| self.gone(id));
+        self.concern(told.concerned);
     }
 
     fn look_at_unused(&self) {
@@ -208,8 +232,7 @@ impl Observer {
     }
 
     /// An Instance that is seen for the first time, of a package that lacks a kind.
-    fn look_at_bereft(&self, change: &Change) {
-        let Change::Applied(object) = change else { return };
+    fn look_at_bereft(&self, object: &Value) {
         let (Some(package), Some(key)) = (package_of(object), key_of(object)) else { return };
         if self.demand().bereft.contains(&package) {
             self.store.doubt(&key);
@@ -221,29 +244,27 @@ impl Observer {
 impl Sink for Observer {
     fn observe(&self, kind: &Gvk, epoch: Epoch, change: Change) {
         self.metrics.watch_told(jiff::Timestamp::now().as_second());
-        let first = self.is_first(kind, &change);
-        let concerned = self.store.observe(kind, epoch, &change);
-        match (kind.group.as_str(), kind.kind.as_str()) {
-            (meta::KUDO_GROUP, "Instance") => {
-                self.look_at_instance(&change);
-                if first {
-                    self.look_at_bereft(&change);
-                }
-            }
-            (meta::KUDO_GROUP, "OperatorVersion") => {
-                if let Change::Applied(object) | Change::Deleted(object) = &change {
-                    key_of(object).into_iter().for_each(|key| self.look_at_package(&key));
-                }
-            }
-            (meta::INTERLOCK_GROUP, "Interlock") => self.interlocks.see(&change),
-            _ => {}
+        let there = match &change {
+            Change::Applied(object) | Change::Listed(object) => Some(object),
+            _ => None,
+        };
+        let first = there.is_some_and(|object| self.is_first(kind, object));
+        let told = self.store.observe(kind, epoch, &change);
+        if let Some(object) = there {
+            self.there(kind, object);
         }
-        self.concern(concerned);
+        if let Some(object) = there.filter(|_| first) {
+            self.look_at_bereft(object);
+        }
+        self.took(told);
+    }
+
+    fn gone(&self, kind: &Gvk) {
+        self.took(self.store.kind_gone(kind));
     }
 
     fn end(&self, kind: &Gvk) {
-        let concerned = self.store.kind_unavailable(kind);
-        self.concern(concerned);
+        self.concern(self.store.kind_unavailable(kind));
     }
 
     fn forget(&self, kind: &Gvk) {
