@@ -4,19 +4,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use kube::Client;
-use kube::api::ApiResource;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::capability::{Capability, Kind, Mode, Modes};
+use super::capability::{Capability, Mode, Modes};
 use super::definitions::{self, Definitions, Health, Said};
-use super::feed::{self, Feed, Running, Sink, Source};
-use super::handle::{Assignment, Handle, Order, Watches, Watching};
+use super::feed::Sink;
+use super::handle::{Handle, Order, Watches, Watching};
 use super::kind::{Act, Needer, Reach, Want, Watched};
-use super::state::{ANSWER_DEADLINE, Answer, Epoch, KindStatus, Sight, Snapshot, State, Status};
-use super::step::{Facts, Machine, START_DEADLINE, Seen, Turn, Work};
+use super::state::{Answer, Epoch, KindStatus, Sight, Snapshot, State, Status};
+use super::step::{Facts, Seen, Turn};
+use super::tended::{Ground, Tended, gvk};
+use super::tracked::{Tracked, Turned};
 use crate::api::object::Gvk;
 use crate::api::watched::BuiltIn;
 use crate::cluster::crds::{Absence, Identity, Usable};
@@ -61,6 +61,7 @@ pub trait Listener: Send + Sync + 'static {
 /// The supervisor; [`Supervisor::run`] is its task.
 pub struct Supervisor {
     setup: Setup,
+    ground: Ground,
     inbox: mpsc::UnboundedReceiver<Order>,
     orders: mpsc::UnboundedSender<Order>,
     definitions: Definitions,
@@ -70,28 +71,6 @@ pub struct Supervisor {
     epochs: u64,
     snapshot: watch::Sender<Arc<Snapshot>>,
     watches: watch::Sender<Arc<Watches>>,
-}
-
-/// A watched kind and its tasks.
-struct Tended {
-    watched: Watched,
-    feeds: Vec<Arc<Feed>>,
-    running: Vec<Running>,
-}
-
-/// A capability and its machine.
-struct Tracked {
-    declared: &'static Capability,
-    wants: Vec<(Want, &'static Kind, bool)>,
-    machine: Machine,
-    mode: Mode,
-    /// What its controller does, as far as is known.
-    at_work: Work,
-    /// What its controller is told to do.
-    told: Assignment,
-    work: watch::Sender<Assignment>,
-    since: Instant,
-    since_wall: Timestamp,
 }
 
 impl Supervisor {
@@ -111,8 +90,16 @@ impl Supervisor {
             definitions: definitions.clone(),
         };
         let health = Health::new(definitions.clone());
+        let ground = Ground {
+            client: setup.client.clone(),
+            namespaces: setup.namespaces.clone(),
+            labels: setup.labels.clone(),
+            sink: setup.sink.clone(),
+            orders: orders.clone(),
+        };
         let mut supervisor = Self {
             setup,
+            ground,
             inbox,
             orders,
             definitions,
@@ -199,12 +186,7 @@ impl Supervisor {
     }
 
     fn tend(&mut self, want: Want, now: Instant) -> &mut Watched {
-        let streams = self.setup.namespaces.len().max(1);
-        let kind = self.kinds.entry(want).or_insert_with(|| Tended {
-            watched: Watched::new(streams, now),
-            feeds: (0..streams).map(|_| Arc::default()).collect(),
-            running: Vec::new(),
-        });
+        let kind = self.kinds.entry(want).or_insert_with(|| Tended::new(&self.ground, now));
         &mut kind.watched
     }
 
@@ -290,7 +272,10 @@ impl Supervisor {
             let found = found.or_else(|| kind.watched.usable().cloned().map(Ok));
             let Some(act) = found.and_then(|found| kind.watched.look(found, now, next)) else { continue };
             self.epochs += 1;
-            self.act(&want, act);
+            if matches!(act, Act::Open { .. }) {
+                self.setup.metrics.watch_started();
+            }
+            kind.act(&want, act, &self.ground);
         }
         self.kinds.retain(|_, kind| !kind.watched.is_done());
         self.share();
@@ -301,37 +286,7 @@ impl Supervisor {
         for (want, kind) in &self.kinds {
             let same = |other: &&Want| other.group == want.group && other.kind == want.kind;
             let shared = self.kinds.keys().filter(same).count() > 1;
-            kind.feeds.iter().for_each(|feed| feed.share(shared));
-        }
-    }
-
-    fn act(&mut self, want: &Want, act: Act) {
-        let Some(kind) = self.kinds.get_mut(want) else { return };
-        kind.running.clear();
-        let sink = self.setup.sink.as_ref();
-        match act {
-            Act::Close => kind.feeds.iter().for_each(|feed| feed.end(sink)),
-            Act::Gone => kind.feeds.iter().for_each(|feed| feed.gone(sink)),
-            Act::Forget => kind.feeds.iter().for_each(|feed| feed.forget(sink)),
-            Act::Open { epoch, usable, reach } => {
-                self.setup.metrics.watch_started();
-                tracing::debug!(kind = %want.kind, group = %want.group, %epoch, "a watch is opened");
-                let sources = sources(want, &usable, reach, &self.setup);
-                for (i, (feed, source)) in kind.feeds.iter().zip(sources).enumerate() {
-                    feed.begin(epoch, gvk(want, Some(&usable)));
-                    let (orders, want) = (self.orders.clone(), want.clone());
-                    let report =
-                        move |report| drop(orders.send(Order::Report(want.clone(), epoch, i, report)));
-                    kind.running.push(feed::open(
-                        self.setup.client.clone(),
-                        source,
-                        feed.clone(),
-                        epoch,
-                        self.setup.sink.clone(),
-                        report,
-                    ));
-                }
-            }
+            kind.share(shared);
         }
     }
 
@@ -350,7 +305,11 @@ impl Supervisor {
                     waited: now - tracked.since,
                     next_epoch: Epoch(self.epochs + 1),
                 };
-                if !tracked.look(&facts, controlled, self.setup.listener.as_ref(), now) {
+                let (changed, turned) = tracked.look(&facts, controlled, now);
+                if let Some(Turned { turn, kind, why }) = turned {
+                    self.setup.listener.turned(tracked.declared.name, turn, &kind, &why);
+                }
+                if !changed {
                     break;
                 }
                 self.epochs += 1;
@@ -440,114 +399,9 @@ impl Supervisor {
     }
 }
 
-impl Tracked {
-    fn new(declared: &'static Capability) -> Self {
-        let want = |kind: &'static Kind, required| {
-            let versions = kind.versions.iter().map(|v| (*v).to_owned()).collect();
-            (Want { group: kind.group.to_owned(), kind: kind.kind.to_owned(), versions }, kind, required)
-        };
-        let required = declared.required.iter().map(|kind| want(kind, true));
-        let optional = declared.optional.iter().map(|kind| want(kind, false));
-        Self {
-            declared,
-            wants: required.chain(optional).collect(),
-            machine: Machine::default(),
-            mode: Mode::Auto,
-            at_work: Work::None,
-            told: Assignment::default(),
-            work: watch::channel(Assignment::default()).0,
-            since: Instant::now(),
-            since_wall: Timestamp::now(),
-        }
-    }
-
-    /// One look; whether anything changed.
-    fn look(&mut self, facts: &Facts, controlled: bool, listener: &dyn Listener, now: Instant) -> bool {
-        let before = self.machine.state().clone();
-        let step = self.machine.step(facts);
-        let changed = *self.machine.state() != before;
-        if changed {
-            (self.since, self.since_wall) = (now, Timestamp::now());
-            let state = self.machine.state();
-            tracing::info!(
-                capability = self.declared.name,
-                from = before.name(),
-                to = state.name(),
-                why = state.message(),
-                "a capability turned"
-            );
-        }
-        if let Some(turn) = step.turn {
-            let (kind, why) = culprit(facts);
-            listener.turned(self.declared.name, turn, &kind, &why);
-        }
-        let told = step.work != self.told.work;
-        if told {
-            self.told = Assignment { work: step.work, epoch: facts.next_epoch };
-            // Until the controller says otherwise it does what it did, or what it is told.
-            if step.work == Work::Full || !controlled {
-                self.at_work = step.work;
-            }
-        }
-        changed || told
-    }
-
-    /// When the time alone changes something.
-    fn due(&self, now: Instant) -> Option<Instant> {
-        let timed = matches!(self.machine.state(), State::Starting(_) | State::Unknown(None));
-        let moments = [self.since + ANSWER_DEADLINE, self.since + START_DEADLINE];
-        moments.into_iter().find(|at| timed && *at > now)
-    }
-}
-
 /// What users want of a capability, once that is known.
 fn mode(settings: &str, modes: &Modes, declared: &Capability) -> Option<Mode> {
     if declared.name == settings { Some(Mode::Auto) } else { modes.of(declared.name) }
-}
-
-/// The definition that a turn is about, and what is with it.
-fn culprit(facts: &Facts) -> (String, String) {
-    let bad = facts.required.iter().find(|kind| kind.leaving || kind.sight != Sight::Synced);
-    let name = |kind: &Seen| kind.name.clone();
-    let why = |kind: &Seen| match &kind.sight {
-        Sight::Listing => "was made anew".to_owned(),
-        Sight::Synced => "is being deleted".to_owned(),
-        sight => sight.to_string(),
-    };
-    match bad.or(facts.required.first()) {
-        Some(kind) if bad.is_some() => (name(kind), why(kind)),
-        Some(kind) if facts.mode == Some(Mode::Off) => (name(kind), "is not used: switched off".to_owned()),
-        Some(kind) => (name(kind), "can be used".to_owned()),
-        None => Default::default(),
-    }
-}
-
-/// How a kind is watched, stream by stream.
-fn sources(want: &Want, usable: &Usable, reach: Reach, setup: &Setup) -> Vec<Source> {
-    let gvk = gvk(want, Some(usable));
-    let resource = ApiResource {
-        api_version: gvk.api_version(),
-        group: gvk.group,
-        version: gvk.version,
-        kind: gvk.kind,
-        plural: usable.plural.clone(),
-    };
-    let one =
-        |namespace| Source { resource: resource.clone(), namespace, reach, labels: setup.labels.clone() };
-    match setup.namespaces.as_slice() {
-        some @ [_, ..] if usable.namespaced => some.iter().cloned().map(Some).map(one).collect(),
-        _ => vec![one(None)],
-    }
-}
-
-/// A wanted kind at the version that is used, or would be.
-fn gvk(want: &Want, usable: Option<&Usable>) -> Gvk {
-    let version = usable.map(|usable| usable.identity.version.clone());
-    Gvk {
-        group: want.group.clone(),
-        version: version.or_else(|| want.versions.first().cloned()).unwrap_or_default(),
-        kind: want.kind.clone(),
-    }
 }
 
 fn replace<T: PartialEq>(old: &mut T, new: T) -> bool {

@@ -14,6 +14,8 @@ mod handle;
 mod kind;
 mod state;
 mod step;
+mod tended;
+mod tracked;
 
 pub use capability::{Capability, Kind, Mode, Modes};
 pub use definitions::Definitions;

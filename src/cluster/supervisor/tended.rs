@@ -1,0 +1,98 @@
+//! A watched kind and the tasks that watch it.
+
+use std::sync::Arc;
+
+use kube::Client;
+use kube::api::ApiResource;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::feed::{self, Feed, Running, Sink, Source};
+use super::handle::Order;
+use super::kind::{Act, Reach, Want, Watched};
+use crate::api::object::Gvk;
+use crate::cluster::crds::Usable;
+
+/// What watches are opened with.
+pub(super) struct Ground {
+    pub client: Client,
+    /// The only namespaces that are looked at; empty means all.
+    pub namespaces: Vec<String>,
+    /// Label selector of what packages make.
+    pub labels: String,
+    pub sink: Arc<dyn Sink>,
+    /// Where the watches report.
+    pub orders: mpsc::UnboundedSender<Order>,
+}
+
+/// A watched kind and its tasks.
+pub(super) struct Tended {
+    pub watched: Watched,
+    feeds: Vec<Arc<Feed>>,
+    running: Vec<Running>,
+}
+
+impl Tended {
+    /// A kind that nobody has looked for yet.
+    pub(super) fn new(ground: &Ground, now: Instant) -> Self {
+        let streams = ground.namespaces.len().max(1);
+        let feeds = (0..streams).map(|_| Arc::default()).collect();
+        Self { watched: Watched::new(streams, now), feeds, running: Vec::new() }
+    }
+
+    /// Says whether another version of the kind is followed too.
+    pub(super) fn share(&self, shared: bool) {
+        self.feeds.iter().for_each(|feed| feed.share(shared));
+    }
+
+    /// Does what the machine says.
+    pub(super) fn act(&mut self, want: &Want, act: Act, ground: &Ground) {
+        self.running.clear();
+        let sink = ground.sink.as_ref();
+        match act {
+            Act::Close => self.feeds.iter().for_each(|feed| feed.end(sink)),
+            Act::Gone => self.feeds.iter().for_each(|feed| feed.gone(sink)),
+            Act::Forget => self.feeds.iter().for_each(|feed| feed.forget(sink)),
+            Act::Open { epoch, usable, reach } => {
+                tracing::debug!(kind = %want.kind, group = %want.group, %epoch, "a watch is opened");
+                let sources = sources(want, &usable, reach, ground);
+                for (i, (feed, source)) in self.feeds.iter().zip(sources).enumerate() {
+                    feed.begin(epoch, gvk(want, Some(&usable)));
+                    let (orders, want) = (ground.orders.clone(), want.clone());
+                    let report =
+                        move |report| drop(orders.send(Order::Report(want.clone(), epoch, i, report)));
+                    let (client, sink) = (ground.client.clone(), ground.sink.clone());
+                    self.running.push(feed::open(client, source, feed.clone(), epoch, sink, report));
+                }
+            }
+        }
+    }
+}
+
+/// How a kind is watched, stream by stream.
+fn sources(want: &Want, usable: &Usable, reach: Reach, ground: &Ground) -> Vec<Source> {
+    let gvk = gvk(want, Some(usable));
+    let resource = ApiResource {
+        api_version: gvk.api_version(),
+        group: gvk.group,
+        version: gvk.version,
+        kind: gvk.kind,
+        plural: usable.plural.clone(),
+    };
+    let one =
+        |namespace| Source { resource: resource.clone(), namespace, reach, labels: ground.labels.clone() };
+    match ground.namespaces.as_slice() {
+        some @ [_, ..] if usable.namespaced => some.iter().cloned().map(Some).map(one).collect(),
+        _ => vec![one(None)],
+    }
+}
+
+/// A wanted kind at the version that is used, or would be.
+pub(super) fn gvk(want: &Want, usable: Option<&Usable>) -> Gvk {
+    let version = usable.map(|usable| usable.identity.version.clone());
+    Gvk {
+        group: want.group.clone(),
+        version: version.or_else(|| want.versions.first().cloned()).unwrap_or_default(),
+        kind: want.kind.clone(),
+    }
+}
