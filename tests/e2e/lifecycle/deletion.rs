@@ -38,8 +38,12 @@ fn a_definition_goes_away_in_time(#[case] kind: &str, #[case] definitions: &[&st
         admin.delete(&World::path(plural)).ok();
     }
     wait_until("the definitions are gone", CAP, || {
-        let left: Vec<_> = definitions.iter().filter(|p| admin.read(&World::path(p)).code != 404).collect();
-        if left.is_empty() { Ok(()) } else { Err(format!("{left:?} are there")) }
+        let left = definitions.iter().map(|plural| (plural, admin.read(&World::path(plural))));
+        let left: Vec<_> = left.filter(|(_, found)| found.code != 404).collect();
+        let why = |found: &crate::support::client::Answer| found.body["status"]["conditions"].to_string();
+        let left = left.iter().map(|(plural, found)| format!("{plural} is there: {}", why(found)));
+        let left: Vec<String> = left.collect();
+        if left.is_empty() { Ok(()) } else { Err(left.join("; ")) }
     });
     let took = began.elapsed();
     announce(&format!("{INSTANCES} Instances ({kind}), {definitions:?}: gone after {took:?}"));
