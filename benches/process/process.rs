@@ -1,0 +1,88 @@
+//! `interlock run` as a process that is measured.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// `interlock run`; killed when dropped.
+pub struct Process(Child);
+
+impl Process {
+    /// Starts it, and says how long it took until it listened.
+    pub fn start(kubeconfig: &Path) -> (Self, Duration) {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+        let begun = Instant::now();
+        let child = Command::new(env!("CARGO_BIN_EXE_interlock"))
+            .args(["run", "--webhook-bind-address=127.0.0.1", &format!("--webhook-port={}", address.port())])
+            .arg(format!("--ops-bind-address=127.0.0.1:{}", free_port()))
+            .arg("--kubeconfig")
+            .arg(kubeconfig)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary starts");
+        let process = Self(child);
+        while TcpStream::connect(address).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(10), "nothing listens on {address} after 10 s");
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        (process, begun.elapsed())
+    }
+
+    /// Resident memory in MiB.
+    pub fn resident(&self) -> f64 {
+        resident(self.0.id())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Resident memory of a process in MiB.
+pub fn resident(pid: u32) -> f64 {
+    status(pid, "VmRSS:")
+}
+
+/// The most that a process has had resident since it began, or since [`forget_peak`]; in MiB.
+pub fn peak(pid: u32) -> f64 {
+    status(pid, "VmHWM:")
+}
+
+/// The peak is what is resident now.
+pub fn forget_peak(pid: u32) {
+    std::fs::write(format!("/proc/{pid}/clear_refs"), "5").expect("a process of ours");
+}
+
+/// Processor time that a process has used, in clock ticks.
+pub fn ticks(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+    // After the name in brackets: utime and stime are the 12th and 13th.
+    let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+    fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
+}
+
+fn status(pid: u32, field: &str) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("a field of the status");
+    let kib: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    kib / 1024.0
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    listener.local_addr().expect("an address").port()
+}
+
+/// A kubeconfig of an API server that does not answer.
+pub fn kubeconfig_of_nobody() -> String {
+    let port = free_port();
+    format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n\
+         clusters: [{{name: c, cluster: {{server: 'https://127.0.0.1:{port}'}}}}]\nusers: [{{name: u, user: {{token: t}}}}]\n"
+    )
+}
