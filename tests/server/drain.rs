@@ -30,7 +30,7 @@ async fn a_stop_answers_what_is_in_flight_and_closes_what_is_idle() {
     let (mut busy, mut idle) = (connect(&world).await, connect(&world).await);
     assert_eq!(idle.post("/mutate", "{}").await.unwrap().status, 200);
     busy.send(request("/mutate?timeout=30s", "", "wait")).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    world.is_waited_for(1).await;
 
     world.shutdown.begin();
     let mut late = connect(&world).await;
@@ -84,14 +84,17 @@ async fn callers_under_load_lose_nothing_while_it_stops() {
             })
         })
         .collect();
-    let enough = async {
-        while calls.load(Ordering::Relaxed) < 500 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+    let calls_are = async |number: usize| {
+        let called = async {
+            while calls.load(Ordering::Relaxed) < number {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(CAP, called).await.expect("callers call");
     };
-    tokio::time::timeout(CAP, enough).await.expect("callers call");
+    calls_are(500).await;
     world.shutdown.begin();
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    calls_are(calls.load(Ordering::Relaxed) + 50).await;
     stopped.store(true, Ordering::SeqCst);
     for caller in callers {
         tokio::time::timeout(CAP, caller).await.expect("it goes elsewhere").expect("without a lost call");

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use interlock::admission::{Answer, BadReview, Door, Patience, Record, Reply, VerdictKind};
@@ -30,6 +30,8 @@ pub const CAP: Duration = Duration::from_secs(60);
 #[derive(Default)]
 struct Scripted {
     arrived: AtomicBool,
+    /// How often somebody was told to wait.
+    told: AtomicUsize,
 }
 
 impl Judge for Scripted {
@@ -40,6 +42,7 @@ impl Judge for Scripted {
             return Err(BadReview("this is no review".to_owned()));
         }
         if script.starts_with("wait") && patience == Patience::Wait && !self.arrived.load(Ordering::SeqCst) {
+            self.told.fetch_add(1, Ordering::SeqCst);
             return Ok(Answer::Wait(NamespacedName::new("a", "b")));
         }
         let word = if patience == Patience::Exhausted { "exhausted" } else { "allowed" };
@@ -127,6 +130,16 @@ impl World {
         let names = ["hook.here.svc".to_owned()];
         let leaf = leaf(&self.authority, &names, Timestamp::now(), Duration::from_secs(600)).unwrap();
         self.shown.show(Pair::from_pem(leaf.certificate.as_bytes(), leaf.key.as_bytes()).unwrap());
+    }
+
+    /// Waits until somebody was told that many times to wait.
+    pub async fn is_waited_for(&self, times: usize) {
+        let told = async {
+            while self.judge.told.load(Ordering::SeqCst) < times {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(CAP, told).await.expect("a review is looked at and waits");
     }
 
     /// What `wait` waits for comes into the cache.
