@@ -43,8 +43,9 @@ fuzz: tools
 	cargo +nightly fuzz run review target/fuzz-corpus/review fuzz/seeds/review -- -max_total_time=300 -max_len=65536
 	cargo +nightly fuzz run flavor target/fuzz-corpus/flavor fuzz/seeds/flavor -- -max_total_time=300 -max_len=65536
 
+# The process is measured beside 10,000 Instances; INTERLOCK_BENCH_INSTANCES says another number.
 .PHONY: bench
-bench: tools
+bench: testbed
 	@rm -f target/bench/results.json
 	cargo bench --locked
 
