@@ -14,6 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 
 use super::{Layout, Options, cluster_wide, policies, strings, within};
+use crate::api::kong;
 use crate::api::meta::{self, install};
 use crate::api::watched::{AGGREGATE, BUILT_IN};
 
@@ -165,6 +166,16 @@ fn impersonation_rules(options: &Options) -> Vec<PolicyRule> {
 /// Verbs on Instances that end a run, or begin it again.
 const VERBS: [&str; 2] = ["abort", "retry"];
 
+/// Who answers for a namespace may make a change of router flavor against the rules, where a
+/// flavor is written.
+fn flavor_overrides() -> Vec<PolicyRule> {
+    vec![
+        rule([kong::GROUP], ["dataplanes"], [meta::ALLOW_FLAVOR_VERB]),
+        rule(["apps"], ["deployments"], [meta::ALLOW_FLAVOR_VERB]),
+        rule([""], ["configmaps", "secrets"], [meta::ALLOW_FLAVOR_VERB]),
+    ]
+}
+
 /// Roles for people, added to the ones that every cluster has. The status of an Instance is
 /// the record of its plans; nobody but the process gets a right to write it.
 fn people() -> Vec<Value> {
@@ -189,7 +200,11 @@ fn people() -> Vec<Value> {
         (
             "interlock-admin",
             "admin",
-            vec![rule([meta::KUDO_GROUP], kinds, write), rule([meta::KUDO_GROUP], ["instances"], VERBS)],
+            [
+                vec![rule([meta::KUDO_GROUP], kinds, write), rule([meta::KUDO_GROUP], ["instances"], VERBS)],
+                flavor_overrides(),
+            ]
+            .concat(),
         ),
     ]
     .into_iter()

@@ -98,7 +98,7 @@ pub fn bookkeeper_of(configuration: &Value) -> Option<String> {
     Some(user)
 }
 
-fn condition(name: &str, expression: &str) -> MatchCondition {
+pub(super) fn condition(name: &str, expression: &str) -> MatchCondition {
     MatchCondition { name: name.to_owned(), expression: expression.to_owned() }
 }
 

@@ -8,6 +8,7 @@
 //! reads as absent later, so each ends in `orValue`; and a message with a line break is dropped,
 //! so each is one line, with a plain one beside it.
 
+mod flavor;
 mod instance;
 mod shape;
 mod status;
@@ -19,6 +20,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use serde_json::{Value, json};
 
+pub use flavor::OVERRIDES;
 pub use instance::{FREEZE, LOCK, PLAN_EXECUTION};
 use shape::binding;
 pub use status::STATUS;
@@ -36,6 +38,7 @@ pub fn all(options: &Options) -> Vec<Value> {
         status::status(options),
         verbs::verbs(options),
         versions::versions(options),
+        flavor::overrides(options),
     ];
     all.into_iter().flat_map(|policy| [json!(policy), json!(binding(&policy))]).collect()
 }

@@ -26,6 +26,15 @@ pub(super) fn guard(rule: Rule, expression: &str, plain: &str, text: &str) -> Va
     }
 }
 
+/// What a policy is about.
+pub(super) struct Subjects<'a> {
+    /// Group, version and resource of each.
+    pub resources: &'a [(&'a str, &'a str, &'a str)],
+    /// What happens to them.
+    pub operations: &'a [&'a str],
+}
+
+/// A policy about a resource of KUDO's group.
 pub(super) fn policy(
     name: &str,
     (resource, operations): (&str, &[&str]),
@@ -33,10 +42,21 @@ pub(super) fn policy(
     validations: Vec<Validation>,
     options: &Options,
 ) -> ValidatingAdmissionPolicy {
-    let rule = NamedRuleWithOperations {
-        api_groups: Some(strings([meta::KUDO_GROUP])),
-        api_versions: Some(strings([meta::KUDO_VERSION])),
-        operations: Some(operations.iter().map(|&o| o.to_owned()).collect()),
+    let resources = &[(meta::KUDO_GROUP, meta::KUDO_VERSION, resource)];
+    policy_over(name, &Subjects { resources, operations }, variables, validations, options)
+}
+
+pub(super) fn policy_over(
+    name: &str,
+    subjects: &Subjects<'_>,
+    variables: &[(&str, &str)],
+    validations: Vec<Validation>,
+    options: &Options,
+) -> ValidatingAdmissionPolicy {
+    let rule = |&(group, version, resource): &(&str, &str, &str)| NamedRuleWithOperations {
+        api_groups: Some(strings([group])),
+        api_versions: Some(strings([version])),
+        operations: Some(subjects.operations.iter().map(|&o| o.to_owned()).collect()),
         resources: Some(strings([resource])),
         scope: Some("Namespaced".to_owned()),
         resource_names: None,
@@ -53,7 +73,7 @@ pub(super) fn policy(
             match_constraints: Some(MatchResources {
                 match_policy: Some("Equivalent".to_owned()),
                 namespace_selector: options.namespace_selector(),
-                resource_rules: Some(vec![rule]),
+                resource_rules: Some(subjects.resources.iter().map(rule).collect()),
                 ..MatchResources::default()
             }),
             validations: Some(validations),
