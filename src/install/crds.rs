@@ -11,6 +11,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt;
 
 use crate::api::interlock::Interlock;
+use crate::api::kong::definition::DataPlane;
 use crate::api::kudo::{Instance, Operator, OperatorVersion};
 
 /// Where KUDO v0.19 allows `null` (`config/crds/*.yaml`): paths of properties, `*` for the
@@ -28,6 +29,29 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     let mut all = kudo();
     all.push(listed(Interlock::crd()));
     all
+}
+
+/// DataPlanes, for clusters without Kong's own definition, which is served as well as this one.
+pub fn kong() -> Vec<CustomResourceDefinition> {
+    let mut crd = listed(DataPlane::crd());
+    for version in &mut crd.spec.versions {
+        if let Some(schema) = version.schema.as_mut().and_then(|s| s.open_api_v3_schema.as_mut()) {
+            never_null(schema);
+        }
+    }
+    vec![crd]
+}
+
+/// As Kong's: what is absent is left out.
+fn never_null(schema: &mut JSONSchemaProps) {
+    schema.nullable = None;
+    schema.properties.iter_mut().flatten().for_each(|(_, property)| never_null(property));
+    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
+        never_null(items);
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
+        never_null(values);
+    }
 }
 
 fn kudo() -> Vec<CustomResourceDefinition> {

@@ -36,6 +36,10 @@ pub fn tree() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
     put(&format!("{admin}/binding.yaml"), &[rbac::packages_cluster_admin(&options)])?;
     put(&format!("{admin}/kustomization.yaml"), &[kustomization(&["../../base", "binding.yaml"], &[])])?;
 
+    let kong = "overlays/kong-crds";
+    put(&format!("{kong}/crds.yaml"), &objects(Part::KongCrds, &options))?;
+    put(&format!("{kong}/kustomization.yaml"), &[kustomization(&["../../base", "crds.yaml"], &[])])?;
+
     let split = Options { layout: Layout::Split, ..options.clone() };
     put("overlays/split/webhook.yaml", &split_resources(&split))?;
     put("overlays/split/patches.yaml", &split_patches(&split))?;

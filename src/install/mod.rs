@@ -146,6 +146,8 @@ impl Options {
 pub enum Part {
     /// CustomResourceDefinitions of kudo.dev.
     Crds,
+    /// CustomResourceDefinition of DataPlanes, for clusters that have none of Kong's.
+    KongCrds,
     /// Webhook configurations.
     Webhooks,
     /// ValidatingAdmissionPolicies and their bindings.
@@ -154,7 +156,7 @@ pub enum Part {
     Rbac,
     /// Namespace, Service, Deployments and what belongs to them.
     Workload,
-    /// All of these, in an order that can be applied.
+    /// All of these but `kong-crds`, in an order that can be applied.
     All,
 }
 
@@ -162,6 +164,7 @@ pub enum Part {
 pub fn objects(part: Part, options: &Options) -> Vec<Value> {
     match part {
         Part::Crds => crds::all().iter().map(|crd| json!(crd)).collect(),
+        Part::KongCrds => crds::kong().iter().map(|crd| json!(crd)).collect(),
         Part::Webhooks => webhooks::all(options),
         Part::Policies => policies::all(options),
         Part::Rbac => rbac::all(options),

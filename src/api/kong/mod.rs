@@ -4,6 +4,8 @@
 //! 2.0, `api/gateway-operator/v1beta1`). Everything else is accepted and left where it is: the
 //! text of the object is what is stored and carried out. `null` reads as absent, as in Go.
 
+pub mod definition;
+
 use serde::Deserialize;
 
 use super::pod::{PodTemplate, or_default};
