@@ -23,19 +23,21 @@ pub struct Full<'a> {
 pub struct Draft<'a> {
     /// Hash of the spec.
     pub hash: &'a SpecHash,
-    /// Its canonical JSON.
-    pub spec: &'a str,
+    /// Its canonical JSON; `None` where nobody has it here.
+    pub spec: Option<&'a str>,
     /// What last was carried out in full.
     pub previous: Option<Full<'a>>,
     /// Uid of the object, where it is known.
     pub uid: Option<&'a str>,
+    /// Further members, as names that need no escapes and strings.
+    pub more: &'a [(&'a str, &'a str)],
 }
 
 /// The annotation's value; `None` where not even a bare hash fits.
 pub fn write(draft: &Draft<'_>, room: Room) -> Option<String> {
     let previous = draft.previous.as_ref();
-    if draft.spec.len() <= SPEC_LIMIT {
-        let text = text_of(draft, Some(draft.spec), previous);
+    if let Some(spec) = draft.spec.filter(|spec| spec.len() <= SPEC_LIMIT) {
+        let text = text_of(draft, Some(spec), previous);
         if room.fits(&text, ANNOTATIONS_LIMIT, OBJECT_LIMIT) {
             return Some(text);
         }
@@ -79,6 +81,12 @@ fn text_of(draft: &Draft<'_>, spec: Option<&str>, previous: Option<&Full<'_>>) -
         out.push_str(",\"uid\":");
         json_string(&mut out, uid);
     }
+    for (name, text) in draft.more {
+        out.push_str(",\"");
+        out.push_str(name);
+        out.push_str("\":");
+        json_string(&mut out, text);
+    }
     out.push('}');
     out
 }
@@ -98,7 +106,8 @@ pub struct Making<'a> {
 /// The annotation's value; `None` where not even a bare hash fits.
 pub fn make(making: Making<'_>, room: Room) -> Option<String> {
     let Making { hash, spec, previous, uid } = making;
-    let draft = Draft { hash, spec: &spec.canonical(), previous: previous.map(Full::from), uid };
+    let canonical = spec.canonical();
+    let draft = Draft { hash, spec: Some(&canonical), previous: previous.map(Full::from), uid, more: &[] };
     write(&draft, room)
 }
 

@@ -194,6 +194,10 @@ rules! {
     VerbRights = "verb-rights" in Lock,
     /// What was sent cannot be judged.
     RequestUnknown = "request-unknown" in Requests,
+    /// A DataPlane names the image of its container `proxy`.
+    DataPlaneImage = "dataplane-image" in Requests,
+    /// A DataPlane has no database.
+    DataPlaneDatabase = "dataplane-database" in Requests,
     /// The value is a router flavor.
     FlavorInvalid = "RF01" in Flavors,
     /// A rolling change of flavor that deadlocks, or loses routes, is not made.

@@ -117,9 +117,17 @@ fn instances(name: &'static str, options: &Options) -> Entry {
     }
 }
 
+/// DataPlanes, whose stamp is an annotation.
+fn data_planes(name: &'static str, options: &Options) -> Entry {
+    Entry { api: (kong::GROUP, kong::VERSION), resource: "dataplanes", ..instances(name, options) }
+}
+
 fn mutating(options: &Options) -> MutatingWebhookConfiguration {
-    let entry = instances("instances.mutate.interlock.dev", options);
-    let webhook = MutatingWebhook {
+    let entries = [
+        instances("instances.mutate.interlock.dev", options),
+        data_planes("dataplanes.mutate.interlock.dev", options),
+    ];
+    let webhook = |entry: Entry| MutatingWebhook {
         admission_review_versions: strings(["v1", "v1beta1"]),
         client_config: client(options, Door::Mutate),
         failure_policy: Some(entry.on_failure.as_str()),
@@ -133,7 +141,10 @@ fn mutating(options: &Options) -> MutatingWebhookConfiguration {
         match_conditions: Some(entry.conditions),
         object_selector: None,
     };
-    MutatingWebhookConfiguration { metadata: metadata(options), webhooks: Some(vec![webhook]) }
+    MutatingWebhookConfiguration {
+        metadata: metadata(options),
+        webhooks: Some(entries.into_iter().map(webhook).collect()),
+    }
 }
 
 fn validating(options: &Options) -> ValidatingWebhookConfiguration {
@@ -166,15 +177,7 @@ fn validating(options: &Options) -> ValidatingWebhookConfiguration {
             conditions: Vec::new(),
             label: None,
         },
-        Entry {
-            name: "dataplanes.interlock.dev",
-            api: (kong::GROUP, kong::VERSION),
-            resource: "dataplanes",
-            operations: &["CREATE", "UPDATE"],
-            on_failure: OnFailure::Refuse,
-            conditions: vec![condition("spec-changed", SPEC_CHANGED)],
-            label: None,
-        },
+        data_planes("dataplanes.interlock.dev", options),
         // Deployments are everywhere: only labelled ones, and never in the way of a cluster that heals.
         Entry {
             name: "kong-deployments.interlock.dev",
@@ -308,7 +311,7 @@ mod tests {
     #[test]
     fn every_entry_is_quick_free_of_side_effects_and_exact() {
         let all = entries(&Options::default());
-        assert_eq!(all.len(), 7);
+        assert_eq!(all.len(), 8);
         for entry in all {
             assert_eq!(entry["timeoutSeconds"], 5);
             assert_eq!(entry["sideEffects"], "None");

@@ -2,3 +2,5 @@
 //! between.
 
 pub mod flavor;
+pub mod live;
+pub mod shape;

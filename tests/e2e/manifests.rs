@@ -45,6 +45,9 @@ fn overlays_are_what_is_rendered() {
     let mut admins = install::objects(Part::All, &plain);
     admins.push(install::rbac::packages_cluster_admin(&plain));
     assert_eq!(by_name(kustomize(&admin, "overlays/packages-cluster-admin")), by_name(admins));
+    let mut with_kong = install::objects(Part::All, &plain);
+    with_kong.extend(install::objects(Part::KongCrds, &plain));
+    assert_eq!(by_name(kustomize(&admin, "overlays/kong-crds")), by_name(with_kong));
 }
 
 /// No field is unknown and every CEL expression compiles.
@@ -54,7 +57,13 @@ fn the_api_server_takes_everything_strictly() {
     let admin = cluster.admin();
     let arguments =
         ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", "-"];
-    for folder in ["base", "overlays/split", "overlays/packages-cluster-admin", "overlays/cert-manager"] {
+    for folder in [
+        "base",
+        "overlays/split",
+        "overlays/packages-cluster-admin",
+        "overlays/kong-crds",
+        "overlays/cert-manager",
+    ] {
         let served: Vec<_> = kustomize(&admin, folder)
             .into_iter()
             .filter(|object| {
@@ -87,6 +96,7 @@ fn policies_have_no_type_warnings() {
         install::policies::LOCK,
         install::policies::PLAN_EXECUTION,
         install::policies::STATUS,
+        install::policies::OVERRIDES,
     ] {
         let path = format!("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{name}");
         let checked = wait_until("the policy is type-checked", Duration::from_secs(60), || {

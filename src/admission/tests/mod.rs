@@ -1,6 +1,7 @@
 //! Rules as tables, over whole reviews: each row is a request and what becomes of it.
 
 mod create;
+mod data_plane;
 mod deleting;
 mod gateway;
 mod locked;

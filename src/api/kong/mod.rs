@@ -5,6 +5,7 @@
 //! text of the object is what is stored and carried out. `null` reads as absent, as in Go.
 
 pub mod definition;
+pub mod stamp;
 
 use serde::Deserialize;
 

@@ -42,11 +42,11 @@ pub struct Findings {
 }
 
 impl Findings {
-    pub(super) fn deny(&mut self, rule: Rule, text: impl Into<String>) {
+    pub(in crate::rollout) fn deny(&mut self, rule: Rule, text: impl Into<String>) {
         self.denied.push(Finding::new(rule, text));
     }
 
-    pub(super) fn warn(&mut self, rule: Rule, text: impl Into<String>) {
+    pub(in crate::rollout) fn warn(&mut self, rule: Rule, text: impl Into<String>) {
         self.warned.push(Finding::new(rule, text));
     }
 }

@@ -38,7 +38,7 @@ impl<'a> Ask<'a> {
         judge::valid(&package, &spec.applied.parameters, &self.bench).map_err(object_to)?;
         let uid = plan_uid(self.subject(None, object), DEPLOY, spec.hash()).to_string();
         let made = stamp::write(
-            &Draft { hash: spec.hash(), spec: spec.canonical(), previous: None, uid: None },
+            &Draft { hash: spec.hash(), spec: Some(spec.canonical()), previous: None, uid: None, more: &[] },
             Room { annotations: object.metadata.annotations.others, object: self.request.size },
         );
         let warnings = self.undone(&given, object, &uid, made.as_deref());

@@ -200,7 +200,7 @@ impl<'a> Update<'a, '_> {
         let previous = stamp::replaced(annotations, &self.old, basis, hash);
         let uid = metadata.uid.as_deref();
         let text = stamp::write(
-            &Draft { hash, spec: spec.canonical(), previous, uid },
+            &Draft { hash, spec: Some(spec.canonical()), previous, uid, more: &[] },
             Room {
                 annotations: self.change.object.metadata.annotations.others,
                 object: self.ask.request.size,

@@ -1,0 +1,203 @@
+//! Gateways: a change of router flavor goes in steps that work, and DataPlanes carry the stamp of
+//! what is live.
+//!
+//! New is compared with what is live: of a DataPlane what its stamp says, of a Deployment the
+//! template that its pods have. The stamp is all that is mutated.
+
+mod stamp;
+
+use crate::admission::Context;
+use crate::admission::door::Door;
+use crate::admission::refusal::{Field, FieldReason, Refusal};
+use crate::admission::request::{Operation, Request};
+use crate::admission::review::Object;
+use crate::admission::verdict::Verdict;
+use crate::api::canonical;
+use crate::api::interlock::Action;
+use crate::api::kong::{DataPlaneSpec, PROXY};
+use crate::api::object::NamespacedName;
+use crate::api::rule::{Group, Rule};
+use crate::rollout::flavor::Flavor;
+use crate::rollout::flavor::allowance::{Allowance, ChangeId};
+use crate::rollout::flavor::change::Change;
+use crate::rollout::flavor::finding::Findings;
+use crate::rollout::flavor::gateway::Gateway;
+use crate::rollout::flavor::judge::judge as judge_change;
+use crate::rollout::flavor::known::Around;
+use crate::rollout::flavor::matrix::Configuration;
+use crate::rollout::flavor::reading::{Effective, Reading};
+use crate::rollout::flavor::subject::{Subject, SubjectKind};
+use crate::rollout::shape;
+use stamp::{Live, Wanted, text_of};
+
+/// Decides on a gateway.
+pub(super) fn judge(
+    kind: SubjectKind,
+    request: &Request<'_>,
+    operation: &Operation<'_>,
+    context: &Context<'_>,
+) -> Verdict {
+    let (object, old) = match operation {
+        Operation::Create(object) => (*object, None),
+        Operation::Update(change) => (change.object, Some(change.old)),
+        Operation::Delete(_) => return Verdict::allow(),
+    };
+    let mutates = context.door == Door::Mutate;
+    if mutates && kind == SubjectKind::Deployment {
+        return Verdict::allow();
+    }
+    let subject = Subject { kind, name: NamespacedName::new(request.namespace, request.name) };
+    let around = context.view.around(&subject);
+    let ask = Ask { subject, around, flavors: context.view.actions(request.namespace).group(Group::Flavors) };
+    if kind == SubjectKind::Deployment {
+        return ask.flavors(object, old, None);
+    }
+    let text = old.and_then(|old| old.metadata.annotations.stamp_text());
+    let live = old.map(|old| Live::of(old, text.as_deref()));
+    let wanted =
+        Wanted::of(request, object, old.zip(live.as_ref()), |spec| ask.flavor_of(spec, live.as_ref()));
+    if mutates {
+        return wanted.patch(object, old);
+    }
+    let refusal = wanted.refusal(&ask.subject, object).or_else(|| ask.shape(object, old).err().map(|e| *e));
+    match refusal {
+        Some(refusal) => refusal.into(),
+        None => ask.flavors(object, old, live.as_ref()),
+    }
+}
+
+/// A gateway that is asked about, and what is known around it.
+struct Ask {
+    subject: Subject,
+    around: Around,
+    /// What the rules about flavors do here.
+    flavors: Action,
+}
+
+impl Ask {
+    /// What the rules about flavors say.
+    fn flavors(&self, object: &Object<'_>, old: Option<&Object<'_>>, live: Option<&Live<'_>>) -> Verdict {
+        if self.flavors == Action::Off {
+            return Verdict::allow();
+        }
+        let new = match self.read(text_of(object), object) {
+            Ok(gateway) => gateway,
+            Err(refusal) => return (*refusal).into(),
+        };
+        // What is stored already and cannot be read is nothing to hold on to.
+        let stored = old.and_then(|old| self.read(text_of(old), old).ok());
+        let allowance = old.and_then(|old| allowance(object, old));
+        let stamped = live.zip(old).and_then(|(live, old)| self.reading(live, old));
+        // Pods of an earlier template may run beside those of the stored one, or instead of them.
+        let rolled_out = stored.as_ref().and(self.around.rolled_out.as_ref());
+        let runs = stamped.as_ref().or(rolled_out).or(stored.as_ref().map(|stored| &stored.spec.reading));
+        let findings = judge_change(&Change {
+            subject: &self.subject,
+            live: runs,
+            stored: stored.as_ref().map(|stored| &stored.spec),
+            new: &new.spec,
+            stopped: new.stopped && stored.as_ref().is_some_and(|stored| stored.stopped),
+            routes: &self.around.routes,
+            configuration: Configuration::Usual,
+            group: self.around.group.as_ref(),
+            allowance: allowance.as_ref(),
+        });
+        self.verdict(findings, runs, &new)
+    }
+
+    /// What the stamp says that the live pods run with.
+    fn reading(&self, live: &Live<'_>, old: &Object<'_>) -> Option<Reading> {
+        let reading = self.read(live.spec(), old).ok()?.spec.reading;
+        // What cannot be read now was known when it became live.
+        Some(match (&reading.effective, live.flavor()) {
+            (Effective::Unknown(_), Some(flavor)) => reading.with(flavor),
+            _ => reading,
+        })
+    }
+
+    /// The flavor of a spec, where it is known or was when it became live.
+    fn flavor_of(&self, spec: &str, live: Option<&Live<'_>>) -> Option<Flavor> {
+        let gateway = Gateway::parse(self.subject.clone(), spec, "{}", &self.around.sources).ok()?;
+        let before = || live.filter(|live| canonical::canonical(live.spec()) == spec)?.flavor();
+        gateway.spec.reading.effective.known().or_else(before)
+    }
+
+    fn read(&self, spec: &str, object: &Object<'_>) -> Result<Gateway, Box<Refusal>> {
+        let status = object.status.map_or("{}", |raw| raw.get());
+        Gateway::parse(self.subject.clone(), spec, status, &self.around.sources)
+            .map_err(|error| self.unreadable(&error))
+    }
+
+    fn unreadable(&self, error: &serde_json::Error) -> Box<Refusal> {
+        let field = Field::new("spec", FieldReason::Invalid, error.to_string());
+        let sentence = format!("{} cannot be read", self.subject);
+        Box::new(Refusal::invalid(Rule::RequestUnknown, sentence, vec![field]))
+    }
+
+    /// Why a DataPlane cannot be stored, whatever its flavor; what was wrong already may stay.
+    fn shape(&self, object: &Object<'_>, old: Option<&Object<'_>>) -> Result<(), Box<Refusal>> {
+        let problems = |object: &Object<'_>| {
+            serde_json::from_str::<Option<DataPlaneSpec>>(text_of(object)).map(|spec| {
+                shape::problems(&spec.unwrap_or_default(), &self.subject.name.namespace, &self.around.sources)
+            })
+        };
+        let found = problems(object).map_err(|error| self.unreadable(&error))?;
+        if found.denied.is_empty() {
+            return Ok(());
+        }
+        let before = old.and_then(|old| problems(old).ok()).unwrap_or_default();
+        let Some(new) = found.denied.into_iter().find(|finding| !before.denied.contains(finding)) else {
+            return Ok(());
+        };
+        let detail = format!("container \"{}\"", PROXY);
+        let field = Field::new(self.subject.kind.template(), FieldReason::Invalid, detail);
+        Err(Box::new(Refusal::invalid(new.rule, new.text, vec![field])))
+    }
+
+    fn verdict(&self, findings: Findings, runs: Option<&Reading>, new: &Gateway) -> Verdict {
+        let mut verdict = Verdict::allow();
+        let mut denied = findings.denied.into_iter();
+        if self.flavors == Action::Deny
+            && let Some(first) = denied.next()
+        {
+            let to = &new.spec.reading.effective;
+            let detail = match runs {
+                Some(runs) => format!("router flavor {} -> {to}", runs.effective),
+                None => format!("router flavor {to}"),
+            };
+            let mut refusal = Refusal::invalid(
+                first.rule,
+                first.text,
+                vec![Field::new(self.subject.kind.template(), FieldReason::Forbidden, detail)],
+            );
+            let others: Vec<String> = denied.map(|finding| finding.to_string()).collect();
+            if !others.is_empty() {
+                refusal = refusal.why(others.join("; "));
+            }
+            if let Some(to) = to.known() {
+                refusal = refusal.next(format!(
+                    "`interlock flavor plan -f FILE --to {to} --outage` prints the steps that work, FILE being the \
+                     object as it runs"
+                ));
+            }
+            verdict = refusal.into();
+        } else {
+            for finding in denied {
+                verdict.admit(finding.rule, &finding.text);
+            }
+        }
+        for finding in findings.warned {
+            verdict.tell(finding.rule, &finding.text);
+        }
+        verdict
+    }
+}
+
+/// What the annotation of an object says about this change of it; that whoever wrote it may is for
+/// the API server's policy to tell.
+fn allowance(new: &Object<'_>, old: &Object<'_>) -> Option<Allowance> {
+    let text = new.metadata.annotations.allow_flavor?.text().ok()?;
+    let uid = old.metadata.uid.as_deref().unwrap_or_default();
+    let generation = old.metadata.generation.map_or("0", |raw| raw.get());
+    Allowance::read(Some(&text), || ChangeId::of(uid, generation, &canonical::hash(text_of(new))))
+}

@@ -1,0 +1,176 @@
+//! The stamp of a DataPlane: what its live pods are made from, whatever a request says.
+//!
+//! It is a function of `object` and `oldObject` alone, so a call that is made again comes to the
+//! same, and a user's change of it is undone.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::admission::patch::Operations;
+use crate::admission::refusal::{Field, FieldReason, Refusal};
+use crate::admission::request::Request;
+use crate::admission::review::Object;
+use crate::admission::room::Room;
+use crate::admission::stamp::{self, Draft};
+use crate::admission::verdict::{Outcome, Verdict};
+use crate::api::kong::stamp::{FLAVOR, LiveStamp, SELECTOR};
+use crate::api::meta;
+use crate::api::rule::Rule;
+use crate::api::stamp::SpecHash;
+use crate::rollout::flavor::Flavor;
+use crate::rollout::flavor::subject::Subject;
+use crate::rollout::live;
+
+/// What is live before a write, as the stored object tells.
+pub struct Live<'a> {
+    /// The annotation, where it tells.
+    stamp: Option<LiveStamp<'a>>,
+    /// What is stored, where the stamp does not hold the spec.
+    stored: &'a str,
+}
+
+impl<'a> Live<'a> {
+    /// Of a stored object and the text of its stamp.
+    ///
+    /// A stamp of another object was copied with it. Where the live pods have another selector than
+    /// it says, a promotion has made live what is stored since: Kong's operator changes
+    /// `status.selector` with a promotion and at no other time, and spec edits wait for its end.
+    pub fn of(old: &'a Object<'_>, stamp: Option<&'a str>) -> Self {
+        let uid = old.metadata.uid.as_deref();
+        let selector = selector(old);
+        let stamp = stamp.and_then(LiveStamp::parse).filter(|stamp| {
+            let own = stamp.uid.is_none() || stamp.uid.as_deref() == uid;
+            let current = selector.is_none() || stamp.selector.as_deref() == selector.as_deref();
+            own && current
+        });
+        Self { stamp, stored: text_of(old) }
+    }
+
+    /// The spec as JSON; where the stamp does not hold it, the best that there is.
+    pub fn spec(&self) -> &'a str {
+        self.stamp.as_ref().and_then(LiveStamp::spec).unwrap_or(self.stored)
+    }
+
+    /// The flavor that the stamp tells of.
+    pub fn flavor(&self) -> Option<Flavor> {
+        Flavor::named(self.stamp.as_ref()?.flavor.as_deref()?)
+    }
+
+    /// Whether only the hash of the live spec is known.
+    fn is_elsewhere(&self) -> bool {
+        self.stamp.as_ref().is_some_and(|stamp| stamp.spec().is_none())
+    }
+}
+
+/// The spec as it stands.
+pub fn text_of<'a>(object: &Object<'a>) -> &'a str {
+    object.spec.map_or("{}", |raw| raw.get())
+}
+
+/// The value of the label by which live pods are known.
+fn selector<'a>(object: &Object<'a>) -> Option<Cow<'a, str>> {
+    let mut found = None;
+    object
+        .status?
+        .members(|name, value| {
+            if name.as_str() == "selector" {
+                found = value.optional_text()?;
+                return Ok(());
+            }
+            value.value().map(drop)
+        })
+        .ok()?;
+    found.map(|text| text.0).filter(|text| !text.is_empty())
+}
+
+/// The stamp that an object must carry; `flavor_of` tells the flavor of a spec where it is known.
+pub struct Wanted {
+    text: Option<String>,
+}
+
+impl Wanted {
+    /// Of a write.
+    pub fn of(
+        request: &Request<'_>,
+        object: &Object<'_>,
+        old: Option<(&Object<'_>, &Live<'_>)>,
+        flavor_of: impl FnOnce(&str) -> Option<Flavor>,
+    ) -> Self {
+        let written: Value = serde_json::from_str(text_of(object)).unwrap_or_default();
+        let annotations = object.metadata.annotations.others + object.metadata.annotations.history;
+        let room = Room { annotations, object: request.size };
+        let uid = old.and_then(|(old, _)| old.metadata.uid.as_deref());
+        let selector = old.and_then(|(old, live)| {
+            let before = || live.stamp.as_ref()?.selector.as_deref().map(|s| Cow::Owned(s.to_owned()));
+            self::selector(old).or_else(before)
+        });
+        let (hash, spec) = match old {
+            // Nothing that was staged has come to the pods since.
+            Some((_, live)) if live.is_elsewhere() && live::is_staged(&written) => {
+                (live.stamp.as_ref().map(|stamp| stamp.hash.clone()), None)
+            }
+            old => {
+                let before = old.and_then(|(_, live)| serde_json::from_str(live.spec()).ok());
+                let spec = live::after(before, &written).to_string();
+                (Some(SpecHash::of(&spec)), Some(spec))
+            }
+        };
+        let Some(hash) = hash else { return Self { text: None } };
+        let known = spec.as_deref().map_or_else(|| old.and_then(|(_, live)| live.flavor()), flavor_of);
+        let mut more: Vec<(&str, &str)> = Vec::new();
+        more.extend(selector.as_deref().map(|selector| (SELECTOR, selector)));
+        more.extend(known.map(|flavor| (FLAVOR, flavor.as_str())));
+        let draft = Draft { hash: &hash, spec: spec.as_deref(), previous: None, uid, more: &more };
+        Self { text: stamp::write(&draft, room) }
+    }
+
+    /// Patches an object that carries another stamp, with a warning where somebody wrote it.
+    pub fn patch(self, object: &Object<'_>, old: Option<&Object<'_>>) -> Verdict {
+        let found = object.metadata.annotations.stamp_text();
+        if found.as_deref() == self.text.as_deref() {
+            return Verdict::allow();
+        }
+        let before = old.and_then(|old| old.metadata.annotations.stamp_text());
+        let undone = old.is_some() && found.is_some() && found != before;
+        let mut operations = Operations::default();
+        operations.stamp(&object.metadata, self.text);
+        let mut verdict = Verdict::of(Outcome::Allow { patch: operations.finish() });
+        if undone {
+            verdict.warn(
+                Rule::StampMismatch,
+                "annotation interlock.dev/last-applied-spec is Interlock's own; the change of it was undone",
+            );
+        }
+        verdict
+    }
+
+    /// Why an object cannot be stored with the stamp that it carries. The flavor may have become
+    /// known, or unknown, since it was written.
+    pub fn refusal(&self, subject: &Subject, object: &Object<'_>) -> Option<Refusal> {
+        let found = object.metadata.annotations.stamp_text();
+        let same = match (found.as_deref(), self.text.as_deref()) {
+            (None, None) => true,
+            (Some(found), Some(wanted)) => match (LiveStamp::parse(found), LiveStamp::parse(wanted)) {
+                (Some(found), Some(wanted)) => {
+                    found.hash == wanted.hash && found.uid == wanted.uid && found.selector == wanted.selector
+                }
+                _ => false,
+            },
+            _ => false,
+        };
+        (!same).then(|| {
+            let detail = format!("{} is not the stamp of what is live", meta::LAST_APPLIED_SPEC);
+            Refusal::invalid(
+                Rule::StampMismatch,
+                format!("{subject} is not as Interlock's mutating webhook makes it"),
+                vec![Field::new("metadata.annotations", FieldReason::Invalid, detail)],
+            )
+            .why("another webhook changed it since, or the mutating webhook was not called")
+            .next(
+                "send the request again; if it is refused again, compare `kubectl get mutatingwebhookconfigurations` \
+                 with `interlock render webhooks`",
+            )
+        })
+    }
+}
