@@ -1,7 +1,12 @@
 //! Router flavors: what kubectl prints of changes to DataPlanes (with Kong's own CRD) and to
 //! labelled Deployments, and that `interlock check` says the same.
 
+mod overrides;
+mod own_definition;
+mod staged;
+
 use std::path::Path;
+use std::sync::Once;
 
 use serde_json::{Value, json};
 
@@ -91,9 +96,17 @@ fn data_plane(name: &str, container: &Value, staged: bool) -> Value {
     plane
 }
 
-/// Applies both, and tells what the second one met; `interlock check` has to say the same.
+/// Applies both, and tells what the second one met.
 fn told(user: &Client, namespace: &str, before: &Value, after: &Value) -> String {
     user.apply(&before.to_string());
+    meets(user, namespace, after)
+}
+
+/// Applies a change of an object, and tells what it met; `interlock check` has to say the same of
+/// the object that is stored.
+fn meets(user: &Client, namespace: &str, after: &Value) -> String {
+    let name = |at: &str| after.pointer(at).and_then(Value::as_str).unwrap_or_default();
+    let before = user.get(name("/kind"), name("/metadata/name")).expect("a stored object");
     let out = user.kubectl_in(&["apply", "-f", "-"], &after.to_string());
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, object: &Value| {
@@ -103,7 +116,7 @@ fn told(user: &Client, namespace: &str, before: &Value, after: &Value) -> String
         std::fs::write(&path, object.to_string()).unwrap();
         path.display().to_string()
     };
-    let (old, new) = (file("old.json", before), file("new.json", after));
+    let (old, new) = (file("old.json", &before), file("new.json", after));
     let checked = interlock(user, &["check", "-f", &new, "--old", &old, "-o", "json"], "");
     assert_eq!(checked.code == 0, out.code == 0, "{checked}\n{out}");
     let checked: Value = serde_json::from_str(&checked.stdout).unwrap();
@@ -124,13 +137,23 @@ fn golden(name: &str, text: &str) {
     similar_asserts::assert_eq!(expected, text, "{name}; INTERLOCK_BLESS=1 writes what is printed now");
 }
 
-/// With Kong's own CRD; `None` where it is not at hand.
-fn kong_crd(cluster: &Cluster) -> Option<()> {
-    let crd = shared::find("crds/kong_dataplanes.yaml")?;
-    let admin = cluster.admin();
-    admin.kubectl(&["apply", "--server-side", "-f", &crd.to_string_lossy()]).ok();
-    await_definitions(&admin);
-    Some(())
+/// Defines DataPlanes on the shared cluster, once: with Kong's own CRD, or where that is not at hand
+/// with ours.
+fn define_data_planes(cluster: &Cluster) {
+    static DEFINED: Once = Once::new();
+    DEFINED.call_once(|| {
+        let admin = cluster.admin();
+        match shared::find("crds/kong_dataplanes.yaml") {
+            Some(crd) => {
+                admin.kubectl(&["apply", "--server-side", "-f", &crd.to_string_lossy()]).ok();
+            }
+            None => {
+                let ours = interlock(&admin, &["render", "kong-crds"], "").ok();
+                admin.kubectl_in(&["apply", "--server-side", "-f", "-"], &ours).ok();
+            }
+        }
+        await_definitions(&admin);
+    });
 }
 
 #[test]
@@ -150,9 +173,7 @@ fn deployments() {
 #[test]
 fn data_planes() {
     let (cluster, _) = Interlock::shared();
-    if kong_crd(cluster).is_none() {
-        return;
-    }
+    define_data_planes(cluster);
     let ns = cluster.namespace("flavor");
     let user = ns.user("alice");
     let mut text = String::new();
