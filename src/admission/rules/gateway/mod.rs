@@ -54,8 +54,9 @@ pub(super) fn judge(
     }
     let text = old.and_then(|old| old.metadata.annotations.stamp_text());
     let live = old.map(|old| Live::of(old, text.as_deref()));
-    let wanted =
-        Wanted::of(request, object, old.zip(live.as_ref()), |spec| ask.flavor_of(spec, live.as_ref()));
+    // What is known of a flavor may change between the calls: only mutation writes it.
+    let flavor_of = |spec: &str| mutates.then(|| ask.flavor_of(spec, live.as_ref())).flatten();
+    let wanted = Wanted::of(request, object, old.zip(live.as_ref()), flavor_of);
     if mutates {
         return wanted.patch(object, old);
     }
