@@ -23,6 +23,7 @@ impl ValueEnum for What {
     fn value_variants<'a>() -> &'a [Self] {
         &[
             Self::Part(Part::Crds),
+            Self::Part(Part::KongCrds),
             Self::Part(Part::Webhooks),
             Self::Part(Part::Policies),
             Self::Part(Part::Rbac),
