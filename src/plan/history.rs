@@ -45,6 +45,9 @@ pub struct Asked {
     pub reason: String,
     /// What made the request one of its kind.
     pub nonce: String,
+    /// What of it was not carried out, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<String>,
 }
 
 impl From<&verb::Asked> for Asked {
@@ -54,6 +57,7 @@ impl From<&verb::Asked> for Asked {
             who: asked.by.clone(),
             reason: asked.reason.clone(),
             nonce: asked.request.nonce.clone(),
+            dropped: None,
         }
     }
 }
@@ -98,6 +102,7 @@ mod tests {
                 who: "alice".to_owned(),
                 reason: "why".to_owned(),
                 nonce: format!("{verb}-{uid}"),
+                dropped: None,
             })
             .collect();
         Run {

@@ -110,6 +110,9 @@ pub enum Answer {
     /// The finished execution is taken out of `planExecution`, and the spec goes back to what
     /// last was carried out in full.
     Revert,
+    /// The run was aborted, and the spec does not go back: somebody edited it since, and the newer
+    /// edit holds. The request is taken away.
+    Overtaken,
     /// The request is taken away: it was carried out, or cannot be (then why).
     Forget(Option<String>),
 }
@@ -214,9 +217,19 @@ fn answer(facts: &Facts<'_>) -> Option<Answer> {
             false => Answer::Forget(Some("the spec that it would run on is lost".to_owned())),
         }),
         Course::Clear | Course::Marked => None,
+        // The write that goes back takes the request along.
+        Course::Done if asked.request.verb == (Verb::Abort { revert: true }) && failed(facts, asked) => {
+            Some(Answer::Overtaken)
+        }
         Course::Done => Some(Answer::Forget(None)),
         Course::Dropped(objection) => Some(Answer::Forget(Some(objection.to_string()))),
     }
+}
+
+/// Whether the run that a request is about ended in failure.
+fn failed(facts: &Facts<'_>, asked: &Asked) -> bool {
+    let mut entries = facts.entries.values();
+    entries.any(|entry| entry.uid == asked.request.run && entry.status == ExecutionStatus::FatalError)
 }
 
 /// Whether there is a spec that somebody accepted.

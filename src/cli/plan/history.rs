@@ -55,7 +55,8 @@ fn text(runs: &[Run]) -> String {
         let _ = writeln!(out, "{}", cells.join("  ").trim_end());
         for asked in i.checked_sub(1).and_then(|i| runs.get(i)).iter().flat_map(|run| &run.asked) {
             let who = if asked.who.is_empty() { "somebody" } else { asked.who.as_str() };
-            let _ = writeln!(out, "  {} by {who}: {}", asked.verb, asked.reason);
+            let dropped = asked.dropped.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+            let _ = writeln!(out, "  {} by {who}: {}{dropped}", asked.verb, asked.reason);
         }
     }
     out

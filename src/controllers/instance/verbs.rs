@@ -74,6 +74,7 @@ pub(super) async fn carry_out(
         Answer::Abort { plan } => abort(ctx, subject, stamped, &plan).await,
         Answer::Retry { plan } => retry(ctx, subject, stamped, &plan).await,
         Answer::Revert => revert(ctx, subject).await,
+        Answer::Overtaken => overtaken(ctx, subject).await,
         Answer::Forget(why) => forget(ctx, subject, why).await,
     }
 }
@@ -125,6 +126,24 @@ async fn retry(
     let run = &asked.request.run;
     let message = format!("plan {plan} (run {run}) is retried as run {} {}", asked.retry, asked.told());
     note(ctx, subject, Severity::Normal, event::PLAN_RETRIED, message).await;
+    Ok(flow)
+}
+
+/// Takes a request away of which the second half is not carried out, and says so.
+async fn overtaken(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
+    let Some(asked) = asked(ctx, subject) else { return Ok(Flow::Again) };
+    let why = "the spec was edited before it went back, and the newer edit holds";
+    let run = &asked.request.run;
+    let entries = subject.entries();
+    let ended = entries.iter().find(|(_, entry)| entry.uid == *run).map(|(plan, entry)| {
+        let mut ended = run_of(ctx, subject, plan, entry);
+        ended.asked.iter_mut().for_each(|asked| asked.dropped = Some(why.to_owned()));
+        ended
+    });
+    let change = InstanceChange { ended, answered: true, ..InstanceChange::default() };
+    let flow = patch(ctx, subject, change).await?;
+    let message = format!("run {run} was aborted, but not reverted {}: {why}", asked.told());
+    note(ctx, subject, Severity::Warning, event::REQUEST_DROPPED, message).await;
     Ok(flow)
 }
 

@@ -394,6 +394,8 @@ use Source::{Spec, Stamp as Stamped};
     failed().scheduled("audit", V4).asked("abort/r/nonce-01"), forget(None))]
 #[case::abort_and_go_back(
     failed().scheduled("backup", "r").asked("abort-revert/r/nonce-01"), Next::Answer(Answer::Revert))]
+#[case::a_newer_edit_is_not_reverted(
+    failed().scheduled("deploy", V5).asked("abort-revert/r/nonce-01"), Next::Answer(Answer::Overtaken))]
 #[case::a_run_that_completed_meanwhile_is_not_reverted(
     World::settled().ran("backup", "r", Complete).scheduled("backup", "r").asked("abort-revert/r/nonce-01"),
     Next::Clear)]

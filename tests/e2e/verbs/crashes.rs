@@ -122,3 +122,38 @@ fn dies(scenario: &Scenario, writes: usize, cluster: &Cluster, way: &CutOff, pro
     }
     died
 }
+
+/// Between the end of a run and the way back somebody edits: the newer edit holds, and the history
+/// and an Event say what became of the request.
+#[test]
+fn an_edit_before_the_way_back_is_carried_out_and_not_reverted() {
+    let cluster = Cluster::own(&[]);
+    let way = CutOff::start(&cluster, &cluster.user("interlock", &[]));
+    let process = Interlock::install(&cluster, &[&way.flag()]);
+    let ground = Ground::new(&cluster, "overtaken");
+    let request = (SCENARIOS[1].before)(&ground);
+    way.after(1);
+    ground.ask("demo", &request, "so that it ends");
+    wait_until("the run has ended, and the next write is kept back", CAP, || {
+        let found = ground.get("demo");
+        let ended = found["status"]["planStatus"]["deploy"]["status"] == "FATAL_ERROR";
+        if ended && way.is_cut() { Ok(()) } else { Err(format!("{found:#}")) }
+    });
+    // It still answers.
+    ground.edit("demo", &json!({"GATED": "false", "SIZE": "large"}));
+    process.kill();
+    way.mend();
+    process.start();
+    process.await_ready();
+    let done = ground.await_plan("demo", "deploy", "COMPLETE");
+    assert_eq!(done["spec"]["parameters"], json!({"GATED": "false", "SIZE": "large"}), "{done:#}");
+    let history = history(&done);
+    let asked = &history[1]["asked"][0];
+    assert_eq!(text(&history[1]["result"]), "FATAL_ERROR", "{history:#?}");
+    assert_eq!(text(&asked["verb"]), "abort-revert");
+    assert!(text(&asked["dropped"]).contains("the newer edit holds"), "{asked}");
+    wait_until("an Event says so", CAP, || {
+        let events = ground.events("RequestDropped");
+        if events.iter().any(|e| e.contains("not reverted")) { Ok(()) } else { Err(format!("{events:?}")) }
+    });
+}
