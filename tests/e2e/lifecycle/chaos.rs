@@ -14,6 +14,10 @@ use crate::support::{Namespace, announce, count, instances, wait_until};
 /// Definitions that a capability or a package's template needs.
 const DEFINITIONS: [&str; 4] = ["instances", "operatorversions", "envoyfilters", "httproutes"];
 const INSTANCES: [(&str, &str); 3] = [("demo-a", "filtered"), ("demo-b", "plain"), ("demo-c", "filtered")];
+/// Within this a change must be seen, beside what the API server itself takes to serve the kind.
+const IN_TIME: Duration = Duration::from_secs(5);
+/// The API server tries a storage that is not ready again after a delay that doubles.
+const SERVED: Duration = Duration::from_secs(300);
 /// Growth of resident memory that is none: the allocator's and the log's.
 const SLACK: u64 = 24 * 1024;
 
@@ -41,7 +45,7 @@ fn definitions_come_and_go_in_any_order_and_nothing_is_lost() {
     world.install("httproutes");
     world.grant_filters();
     let ns = world.cluster.namespace("chaos");
-    let mut course = Course { world: &world, ns: &ns, slowest: Duration::ZERO };
+    let mut course = Course { world: &world, ns: &ns, slowest: Duration::ZERO, was_forbidden: false };
     course.repair();
     let load = Load::start(&ns);
     let mut resident = Vec::new();
@@ -82,6 +86,8 @@ struct Course<'a> {
     world: &'a World,
     ns: &'a Namespace<'a>,
     slowest: Duration,
+    /// Whether a right was missing, which is looked for again after a back-off of up to 30 s.
+    was_forbidden: bool,
 }
 
 impl Course<'_> {
@@ -131,9 +137,27 @@ impl Course<'_> {
         self.seen(plural, &["Synced"]);
     }
 
-    /// Waits until the process sees a definition so, and remembers how long that took.
+    /// Waits until the API server itself lists objects of a definition: its storage is made anew
+    /// with each, which takes a busy machine a while.
+    fn await_served(&self, plural: &str) {
+        let object = definition(plural);
+        let (group, version) = (&object["spec"]["group"], &object["spec"]["versions"][0]["name"]);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let path = format!("/apis/{}/{}/{plural}?limit=1", text(group), text(version));
+        wait_until(&format!("the API server lists {plural}"), SERVED, || {
+            let answer = self.world.cluster.admin().read(&path);
+            if answer.code == 200 { Ok(()) } else { Err(format!("{answer}; {}", self.definitions())) }
+        });
+    }
+
+    /// Waits until the process sees a definition so, and remembers how long that took from the
+    /// moment from which it can.
     fn seen(&mut self, plural: &str, wanted: &[&str]) {
-        let began = Instant::now();
+        let changed = Instant::now();
+        if wanted == ["Synced"] {
+            self.await_served(plural);
+        }
+        let (began, served) = (Instant::now(), changed.elapsed());
         let kind = definition(plural)["spec"]["names"]["kind"].as_str().unwrap().to_owned();
         wait_until(&format!("{plural} are {wanted:?}"), CAP, || {
             let found = self.world.sight(&kind);
@@ -154,9 +178,17 @@ impl Course<'_> {
             if states.contains(&found.as_str()) { Ok(()) } else { Err(found) }
         });
         // How long a right is missed is a matter of back-off.
-        if wanted != ["Forbidden"] {
-            self.slowest = self.slowest.max(began.elapsed());
+        if wanted != ["Forbidden"] && !self.was_forbidden {
+            let took = began.elapsed();
+            self.slowest = self.slowest.max(took);
+            if std::env::var_os("INTERLOCK_SOAK").is_some() {
+                assert!(
+                    took < IN_TIME + served,
+                    "{plural} {wanted:?} after {took:?}, served after {served:?}"
+                );
+            }
         }
+        self.was_forbidden = wanted == ["Forbidden"];
     }
 
     /// Every definition of a group that is played with, for people.
