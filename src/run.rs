@@ -152,6 +152,7 @@ impl Process {
         };
         if options.roles.controllers {
             let snapshot = capabilities.clone();
+            self.label_flavor_sources(&books, snapshot.clone(), leadership.clone(), &mut parts);
             self.report_settings(&books, settings, snapshot, leadership.clone(), &mut parts);
         }
         self.keep_certificates(&books, leadership, &mut parts)?;

@@ -177,6 +177,7 @@ fn read_object<'a>(s: &mut Scanner<'a>, like: Option<&Object<'a>>) -> Scanned<Op
         }
         "spec" => seen.once(1, s).and_then(|()| likely(s, |o| o.spec)).map(|raw| object.spec = raw),
         "status" => seen.once(2, s).and_then(|()| likely(s, |o| o.status)).map(|raw| object.status = raw),
+        "data" => seen.once(3, s).and_then(|()| likely(s, |o| o.data)).map(|raw| object.data = raw),
         _ => s.value().map(drop),
     })?;
     Ok(there.then_some(object))

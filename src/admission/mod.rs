@@ -71,7 +71,7 @@ pub fn decide(request: &Request<'_>, context: &Context<'_>) -> Verdict {
         return Verdict::of(Outcome::Skip);
     }
     // What is seen of Instances says nothing about gateways.
-    if matches!(request.subject, Subject::Gateway(..)) {
+    if matches!(request.subject, Subject::Gateway(..) | Subject::FlavorSource(..)) {
         return rules::judge(request, context);
     }
     match context.view.standing() {

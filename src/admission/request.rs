@@ -6,6 +6,7 @@ use super::review::{Object, Review};
 use crate::api::kong;
 use crate::api::meta;
 use crate::api::rule::Rule;
+use crate::rollout::flavor::sources::SourceKind;
 use crate::rollout::flavor::subject::SubjectKind;
 
 /// A request that rules can be asked about.
@@ -34,6 +35,8 @@ pub enum Subject<'a> {
     OperatorVersion(Operation<'a>),
     /// A DataPlane, or a Deployment that runs Kong.
     Gateway(SubjectKind, Operation<'a>),
+    /// A ConfigMap or Secret that flavors may come from.
+    FlavorSource(SourceKind, Operation<'a>),
     /// A kind or an operation that no rule restricts.
     Free,
 }
@@ -65,7 +68,8 @@ impl<'a> Request<'a> {
         let metadata = match &subject {
             Subject::Instance(operation)
             | Subject::OperatorVersion(operation)
-            | Subject::Gateway(_, operation) => match operation {
+            | Subject::Gateway(_, operation)
+            | Subject::FlavorSource(_, operation) => match operation {
                 Operation::Create(object) | Operation::Delete(object) => Some(&object.metadata),
                 Operation::Update(change) => Some(&change.old.metadata),
             },
@@ -89,9 +93,12 @@ fn subject<'a>(review: &'a Review<'a>) -> Result<Subject<'a>, Box<Refusal>> {
     if let Some(gateway) = gateway(review) {
         return Ok(Subject::Gateway(gateway, operation(review)?));
     }
+    if let Some(source) = flavor_source(review) {
+        return Ok(Subject::FlavorSource(source, operation(review)?));
+    }
     if kind.group.as_str() != meta::KUDO_GROUP || kind.version.as_str() != meta::KUDO_VERSION {
         return Err(unknown(format!(
-            "this webhook decides on {}, DataPlanes and Deployments, not on {:?}",
+            "this webhook decides on {}, on gateways and on sources of their flavors, not on {:?}",
             meta::KUDO_API_VERSION,
             format!("{}/{}, Kind={}", kind.group, kind.version, kind.kind)
         )));
@@ -116,6 +123,15 @@ fn gateway(review: &Review<'_>) -> Option<SubjectKind> {
     match (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str(), sub_resource) {
         (kong::GROUP, kong::VERSION, "DataPlane", "") => Some(SubjectKind::DataPlane),
         ("apps", "v1", "Deployment", "") => Some(SubjectKind::Deployment),
+        _ => None,
+    }
+}
+
+fn flavor_source(review: &Review<'_>) -> Option<SourceKind> {
+    let kind = &review.kind;
+    match (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str()) {
+        ("", "v1", "ConfigMap") => Some(SourceKind::ConfigMap),
+        ("", "v1", "Secret") => Some(SourceKind::Secret),
         _ => None,
     }
 }

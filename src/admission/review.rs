@@ -60,6 +60,8 @@ pub struct Object<'a> {
     pub spec: Option<Raw<'a>>,
     /// The status.
     pub status: Option<Raw<'a>>,
+    /// What a ConfigMap or Secret holds.
+    pub data: Option<Raw<'a>>,
 }
 
 /// Metadata, as far as rules read it.

@@ -61,6 +61,12 @@ pub const SPEC_SECRET_TYPE: &str = "interlock.dev/spec";
 pub const GUARD: &str = "interlock.dev/guard";
 /// Value of the label [`GUARD`]: the rules about router flavors.
 pub const GUARD_FLAVOR: &str = "kong-router-flavor";
+/// Label on ConfigMaps and Secrets that the flavor of a gateway may come from: changes of them
+/// are judged. Its value says who wrote it.
+pub const FLAVOR_SOURCE: &str = "interlock.dev/flavor-source";
+/// Value of the label [`FLAVOR_SOURCE`] where the controller wrote it, and takes it away again;
+/// people write any other.
+pub const FLAVOR_SOURCE_OURS: &str = "in-use";
 /// Annotation on gateways: what configures them, as `NAMESPACE/NAME` or a name of their namespace.
 pub const CONFIG_PRODUCER: &str = "interlock.dev/config-producer";
 /// Annotation: the one change of router flavor that is made against the rules, `FROM->TO@CHANGE`.

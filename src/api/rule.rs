@@ -230,6 +230,8 @@ rules! {
     FlavorTwice = "RF16" in Flavors,
     /// The configuration producer has to follow.
     FlavorProducer = "RF17" in Flavors,
+    /// A ConfigMap or Secret changes the flavor of gateways.
+    FlavorSource = "RF18" in Flavors,
     /// Let through, as no pod runs.
     FlavorAllowed = "RF19" in Flavors,
     /// The preview needs a configuration producer of its own.

@@ -4,6 +4,10 @@
 //! a right to read them all, so they are read by name when a plan needs them. Custom kinds are
 //! watched as well, where whoever installs grants it.
 
+use serde_json::Value;
+
+use super::meta;
+
 /// A kind that is built into the API server.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltIn {
@@ -62,3 +66,50 @@ const fn cluster_wide(
 /// Label of ClusterRoles whose rules are added to those of the controller: `get`, `list` and
 /// `watch` of custom kinds that packages make.
 pub const AGGREGATE: &str = "rbac.interlock.dev/aggregate-to-watch";
+
+/// The labelled objects of a built-in kind. The others of the kind are nobody's business, so what
+/// is seen goes by a name of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Labelled {
+    /// API group, empty for core.
+    pub group: &'static str,
+    /// Kind of the objects.
+    pub kind: &'static str,
+    /// The label.
+    pub label: &'static str,
+    /// Its value; any where it is absent.
+    pub value: Option<&'static str>,
+    /// The name that stands for the kind.
+    pub name: &'static str,
+}
+
+/// Deployments that run Kong or configure it.
+pub const GUARDED_DEPLOYMENTS: Labelled = guarded("apps", "Deployment", "GuardedDeployment");
+/// Services by which ingress controllers reach their gateways.
+pub const GUARDED_SERVICES: Labelled = guarded("", "Service", "GuardedService");
+/// ConfigMaps that flavors may come from.
+pub const FLAVOR_SOURCES: Labelled =
+    Labelled { group: "", kind: "ConfigMap", label: meta::FLAVOR_SOURCE, value: None, name: "FlavorSource" };
+
+/// All of them.
+pub const LABELLED: [Labelled; 3] = [GUARDED_DEPLOYMENTS, GUARDED_SERVICES, FLAVOR_SOURCES];
+
+const fn guarded(group: &'static str, kind: &'static str, name: &'static str) -> Labelled {
+    Labelled { group, kind, label: meta::GUARD, value: Some(meta::GUARD_FLAVOR), name }
+}
+
+impl Labelled {
+    /// The label selector.
+    pub fn selector(&self) -> String {
+        match self.value {
+            Some(value) => format!("{}={value}", self.label),
+            None => self.label.to_owned(),
+        }
+    }
+
+    /// Whether an object of the kind is one of them.
+    pub fn holds(&self, object: &Value) -> bool {
+        let found = object["metadata"]["labels"][self.label].as_str();
+        found.is_some_and(|found| self.value.is_none_or(|value| value == found))
+    }
+}

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use http::{Method, Request};
 use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::kinds::{Kinds, Known};
@@ -248,6 +249,42 @@ impl Bookkeeping {
             Err(failure) if failure.code == 404 => Ok(()),
             Err(failure) => Err(failure),
         }
+    }
+
+    /// Labels an object of the core API, or takes a label of ours away, on the version that was
+    /// read; nothing but its metadata is. One that carries the label with another value than
+    /// `ours` is left as it is. Answers whether the object is there.
+    pub async fn mark(
+        &self,
+        (kind, plural): (&str, &str),
+        key: &NamespacedName,
+        (label, ours): (&str, &str),
+        wanted: bool,
+    ) -> Result<bool, ApiFailure> {
+        let resource = ApiResource {
+            group: String::new(),
+            version: "v1".to_owned(),
+            api_version: "v1".to_owned(),
+            kind: kind.to_owned(),
+            plural: plural.to_owned(),
+        };
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.namespace, &resource);
+        let found = match api.get_metadata(&key.name).await {
+            Ok(found) => found.metadata,
+            Err(error) if failure(&error).code == 404 => return Ok(false),
+            Err(error) => return Err(failure(&error)),
+        };
+        let now = found.labels.as_ref().and_then(|labels| labels.get(label));
+        let due = if wanted { now.is_none() } else { now.is_some_and(|now| now == ours) };
+        if due {
+            let value = if wanted { json!(ours) } else { Value::Null };
+            let mut patch = json!({"metadata": {"uid": found.uid, "labels": {label: value}}});
+            set_resource_version(&mut patch, &found.resource_version.unwrap_or_default());
+            let parameters = PatchParams::apply(FIELD_MANAGER);
+            let sent = api.patch_metadata(&key.name, &parameters, &Patch::Merge(&patch)).await;
+            sent.map_err(|error| failure(&error))?;
+        }
+        Ok(true)
     }
 
     /// Reads a Secret by name.

@@ -1,12 +1,17 @@
 //! What can run: one declaration each, and nothing else to add one but its controller.
 
+use crate::api::kong;
 use crate::api::meta;
+use crate::api::watched::{FLAVOR_SOURCES, GUARDED_DEPLOYMENTS, GUARDED_SERVICES, Labelled};
 use crate::cluster::supervisor::{Capability, Kind};
 
 /// Plans of Instances, and the rules of admission about them.
 pub const INSTANCES: &str = "instances";
-/// Inventory of routes: what later decides about the dialects of gateways is known already.
+/// Inventory of routes: what decides about the flavors of gateways.
 pub const ROUTES: &str = "routes";
+
+/// Gateways, who configures them and where their flavors come from, for admission.
+pub const FLAVORS: &str = "flavors";
 
 /// The settings: the object that says which of the others run. It cannot itself be switched off.
 pub const SETTINGS: &str = "settings";
@@ -35,6 +40,7 @@ pub const CAPABILITIES: &[Capability] = &[
                 versions: &["v1"],
                 namespaced: false,
                 built_in: true,
+                labelled: None,
             },
         ],
         optional: &[],
@@ -57,6 +63,7 @@ pub const CAPABILITIES: &[Capability] = &[
         optional: &[
             custom("gateway.networking.k8s.io", "HTTPRoute", "httproutes", &["v1"]),
             custom("gateway.networking.k8s.io", "GRPCRoute", "grpcroutes", &["v1"]),
+            custom("gateway.networking.k8s.io", "TLSRoute", "tlsroutes", &["v1", "v1alpha3", "v1alpha2"]),
             custom("gateway.networking.k8s.io", "Gateway", "gateways", &["v1"]),
             Kind {
                 namespaced: false,
@@ -65,9 +72,26 @@ pub const CAPABILITIES: &[Capability] = &[
             Kind { built_in: true, ..custom("networking.k8s.io", "Ingress", "ingresses", &["v1"]) },
         ],
         finalizes: None,
-        answers: false,
+        answers: true,
+    },
+    Capability {
+        name: FLAVORS,
+        required: &[],
+        optional: &[
+            custom(kong::GROUP, "DataPlane", "dataplanes", &[kong::VERSION]),
+            custom(kong::GROUP, "ControlPlane", "controlplanes", &["v2beta1", "v1beta1"]),
+            labelled(&GUARDED_DEPLOYMENTS, "deployments"),
+            labelled(&GUARDED_SERVICES, "services"),
+            labelled(&FLAVOR_SOURCES, "configmaps"),
+        ],
+        finalizes: None,
+        answers: true,
     },
 ];
+
+const fn labelled(objects: &'static Labelled, plural: &'static str) -> Kind {
+    Kind { built_in: true, labelled: Some(objects), ..custom(objects.group, objects.kind, plural, &["v1"]) }
+}
 
 const fn custom(
     group: &'static str,
@@ -75,5 +99,5 @@ const fn custom(
     plural: &'static str,
     versions: &'static [&'static str],
 ) -> Kind {
-    Kind { group, kind, plural, versions, namespaced: true, built_in: false }
+    Kind { group, kind, plural, versions, namespaced: true, built_in: false, labelled: None }
 }

@@ -18,6 +18,7 @@ use crate::telemetry::metrics::Metrics;
 use observe::{Observer, Store};
 
 pub mod capabilities;
+pub mod flavor_sources;
 pub mod instance;
 pub mod interlock;
 pub mod observe;

@@ -40,6 +40,12 @@ pub fn all(options: &Options) -> Vec<Value> {
         json!(bind_cluster("interlock-watch-custom", "interlock-watch-custom", own(install::NAME, options))),
         json!(cluster_role("interlock-spec-secrets", spec_secret_rules(), Some(SPEC_SECRETS_WHY))),
         json!(bind_cluster("interlock-spec-secrets", "interlock-spec-secrets", own(install::NAME, options))),
+        json!(cluster_role("interlock-flavor-sources", flavor_source_rules(), Some(FLAVOR_SOURCES_WHY))),
+        json!(bind_cluster(
+            "interlock-flavor-sources",
+            "interlock-flavor-sources",
+            own(install::NAME, options)
+        )),
         json!(role(install::NAME, &options.namespace, own_namespace_rules())),
         json!(bind(install::NAME, &options.namespace, options)),
         json!(role(IMPERSONATOR, &options.packages.namespace, impersonation_rules(options))),
@@ -60,6 +66,7 @@ pub fn webhook(options: &Options) -> Vec<Value> {
         rule([DEFINITIONS_GROUP], [DEFINITIONS], ["list", "watch"]),
         rule([meta::INTERLOCK_GROUP], ["interlocks"], READ),
     ];
+    let rules = rules.into_iter().chain(flavor_rules()).collect();
     vec![
         json!(account(install::WEBHOOK_NAME, options)),
         json!(cluster_role(install::WEBHOOK_NAME, rules, None)),
@@ -80,15 +87,27 @@ pub fn packages_cluster_admin(options: &Options) -> Value {
     ))
 }
 
-fn controller_rules() -> Vec<PolicyRule> {
+/// What a change of router flavor is judged by. Of Deployments, Services and ConfigMaps only
+/// labelled ones are listed, which a role cannot say.
+fn flavor_rules() -> Vec<PolicyRule> {
+    let routes = ["gatewayclasses", "gateways", "grpcroutes", "httproutes", "tlsroutes"];
     vec![
+        rule(["gateway.networking.k8s.io"], routes, READ),
+        rule(["networking.k8s.io"], ["ingresses"], READ),
+        rule([kong::GROUP], ["controlplanes", "dataplanes"], READ),
+        rule(["apps"], ["deployments"], READ),
+        rule([""], ["configmaps", "services"], READ),
+    ]
+}
+
+fn controller_rules() -> Vec<PolicyRule> {
+    let mut rules = vec![
         rule([meta::KUDO_GROUP], ["operators", "operatorversions"], READ),
         rule([meta::KUDO_GROUP], ["instances"], ["get", "list", "watch", "update", "patch"]),
         rule([meta::KUDO_GROUP], ["instances/status"], ["get", "update", "patch"]),
         rule([""], ["namespaces"], READ),
         // Capabilities come and go with their definitions.
         rule([DEFINITIONS_GROUP], [DEFINITIONS], ["list", "watch"]),
-        rule(["gateway.networking.k8s.io"], ["gatewayclasses", "gateways", "grpcroutes", "httproutes"], READ),
         rule(["events.k8s.io"], ["events"], ["create", "patch"]),
         rule(
             ["admissionregistration.k8s.io"],
@@ -114,7 +133,9 @@ fn controller_rules() -> Vec<PolicyRule> {
         rule([meta::INTERLOCK_GROUP], ["interlocks/status"], ["patch"]),
         rule(["authentication.k8s.io"], ["selfsubjectreviews", "tokenreviews"], ["create"]),
         rule(["authorization.k8s.io"], ["subjectaccessreviews"], ["create"]),
-    ]
+    ];
+    rules.extend(flavor_rules());
+    rules
 }
 
 /// What packages made is watched, so that their plans go on by events.
@@ -145,6 +166,14 @@ const SPEC_SECRETS_WHY: &str = "A spec of more than 32 KiB does not fit into the
 
 fn spec_secret_rules() -> Vec<PolicyRule> {
     vec![rule([""], ["secrets"], ["create", "get", "delete"])]
+}
+
+const FLAVOR_SOURCES_WHY: &str = "ConfigMaps and Secrets that the router flavor of a gateway comes from are labelled, \
+     so that changes of them are judged. Their names are not known beforehand; their metadata is read and patched by name, \
+     and nothing lists or watches Secrets. Where no flavor comes from any, this binding can be removed.";
+
+fn flavor_source_rules() -> Vec<PolicyRule> {
+    vec![rule([""], ["configmaps", "secrets"], ["get", "patch"])]
 }
 
 fn own_namespace_rules() -> Vec<PolicyRule> {
@@ -362,7 +391,7 @@ mod tests {
             assert!(!has(rule, "resources", "secrets"));
             kinds += rule["resources"].as_array().unwrap().len();
         }
-        assert!(kinds <= 5);
+        assert!(kinds <= 16);
     }
 
     /// What the process watches is what it may watch: declared kinds and those of packages.

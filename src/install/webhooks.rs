@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
     ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use serde_json::{Value, json};
 
 use super::{Certificates, Endpoint, Options, cluster_wide, strings};
@@ -29,6 +29,10 @@ const SPEC_OR_ANNOTATIONS_CHANGED: &str = "request.operation != 'UPDATE'\n\
 const SPEC_CHANGED: &str = "request.operation != 'UPDATE'\n\
     || object.?spec.orValue({}) != oldObject.?spec.orValue({})";
 
+/// Whether an update changes what a ConfigMap or Secret holds.
+const DATA_CHANGED: &str = "request.operation != 'UPDATE'\n\
+    || object.?data.orValue({}) != oldObject.?data.orValue({})";
+
 /// What happens to a request that cannot be judged.
 #[derive(Clone, Copy)]
 enum OnFailure {
@@ -41,12 +45,22 @@ struct Entry {
     name: &'static str,
     /// Group and version.
     api: (&'static str, &'static str),
-    resource: &'static str,
+    resources: &'static [&'static str],
     operations: &'static [&'static str],
     on_failure: OnFailure,
     conditions: Vec<MatchCondition>,
-    /// A label that objects must have.
-    label: Option<(&'static str, &'static str)>,
+    objects: Objects,
+}
+
+/// Which objects an entry is about.
+#[derive(Clone, Copy)]
+enum Objects {
+    All,
+    /// Those with a label, and a value of it.
+    Labelled(&'static str, &'static str),
+    /// Those with a label, whatever its value, outside of our own namespace: nothing that the
+    /// process needs is in the way of its coming back.
+    Marked(&'static str),
 }
 
 const INSTANCES: (&str, &str) = (meta::KUDO_GROUP, meta::KUDO_VERSION);
@@ -106,20 +120,20 @@ fn instances(name: &'static str, options: &Options) -> Entry {
     Entry {
         name,
         api: INSTANCES,
-        resource: "instances",
+        resources: &["instances"],
         operations: &["CREATE", "UPDATE"],
         on_failure: OnFailure::Refuse,
         conditions: vec![
             not_ourselves(options),
             condition("spec-or-annotations-changed", SPEC_OR_ANNOTATIONS_CHANGED),
         ],
-        label: None,
+        objects: Objects::All,
     }
 }
 
 /// DataPlanes, whose stamp is an annotation.
 fn data_planes(name: &'static str, options: &Options) -> Entry {
-    Entry { api: (kong::GROUP, kong::VERSION), resource: "dataplanes", ..instances(name, options) }
+    Entry { api: (kong::GROUP, kong::VERSION), resources: &["dataplanes"], ..instances(name, options) }
 }
 
 fn mutating(options: &Options) -> MutatingWebhookConfiguration {
@@ -153,40 +167,50 @@ fn validating(options: &Options) -> ValidatingWebhookConfiguration {
         Entry {
             name: "instances-status.interlock.dev",
             api: INSTANCES,
-            resource: "instances/status",
+            resources: &["instances/status"],
             operations: &["UPDATE"],
             on_failure: OnFailure::Refuse,
             conditions: vec![not_ourselves(options)],
-            label: None,
+            objects: Objects::All,
         },
         Entry {
             name: "operatorversions.interlock.dev",
             api: INSTANCES,
-            resource: "operatorversions",
+            resources: &["operatorversions"],
             operations: &["CREATE", "UPDATE"],
             on_failure: OnFailure::Refuse,
             conditions: vec![condition("spec-changed", SPEC_CHANGED)],
-            label: None,
+            objects: Objects::All,
         },
         Entry {
             name: "operatorversions-delete.interlock.dev",
             api: INSTANCES,
-            resource: "operatorversions",
+            resources: &["operatorversions"],
             operations: &["DELETE"],
             on_failure: OnFailure::Admit,
             conditions: Vec::new(),
-            label: None,
+            objects: Objects::All,
         },
         data_planes("dataplanes.interlock.dev", options),
         // Deployments are everywhere: only labelled ones, and never in the way of a cluster that heals.
         Entry {
             name: "kong-deployments.interlock.dev",
             api: ("apps", "v1"),
-            resource: "deployments",
+            resources: &["deployments"],
             operations: &["CREATE", "UPDATE"],
             on_failure: OnFailure::Admit,
             conditions: vec![condition("spec-changed", SPEC_CHANGED)],
-            label: Some((meta::GUARD, meta::GUARD_FLAVOR)),
+            objects: Objects::Labelled(meta::GUARD, meta::GUARD_FLAVOR),
+        },
+        // An edit of any other ConfigMap or Secret is not sent at all.
+        Entry {
+            name: "flavor-sources.interlock.dev",
+            api: ("", "v1"),
+            resources: &["configmaps", "secrets"],
+            operations: &["UPDATE", "DELETE"],
+            on_failure: OnFailure::Admit,
+            conditions: vec![not_ourselves(options), condition("data-changed", DATA_CHANGED)],
+            objects: Objects::Marked(meta::FLAVOR_SOURCE),
         },
     ];
     let webhook = |entry: Entry| ValidatingWebhook {
@@ -195,15 +219,12 @@ fn validating(options: &Options) -> ValidatingWebhookConfiguration {
         failure_policy: Some(entry.on_failure.as_str()),
         match_policy: Some("Equivalent".to_owned()),
         name: entry.name.to_owned(),
-        namespace_selector: options.namespace_selector(),
+        namespace_selector: entry.objects.namespaces(options),
         rules: Some(vec![entry.rule()]),
         side_effects: "None".to_owned(),
         timeout_seconds: Some(TIMEOUT_SECONDS),
+        object_selector: entry.objects.selector(),
         match_conditions: (!entry.conditions.is_empty()).then_some(entry.conditions),
-        object_selector: entry.label.map(|(key, value)| LabelSelector {
-            match_labels: Some([(key.to_owned(), value.to_owned())].into()),
-            match_expressions: None,
-        }),
     };
     ValidatingWebhookConfiguration {
         metadata: metadata(options),
@@ -221,13 +242,45 @@ impl OnFailure {
     }
 }
 
+impl Objects {
+    fn selector(self) -> Option<LabelSelector> {
+        match self {
+            Self::All => None,
+            Self::Labelled(key, value) => Some(LabelSelector {
+                match_labels: Some([(key.to_owned(), value.to_owned())].into()),
+                match_expressions: None,
+            }),
+            Self::Marked(key) => Some(LabelSelector {
+                match_labels: None,
+                match_expressions: Some(vec![requirement(key, "Exists", None)]),
+            }),
+        }
+    }
+
+    fn namespaces(self, options: &Options) -> Option<LabelSelector> {
+        let mut selector = options.namespace_selector();
+        if matches!(self, Self::Marked(_)) {
+            let others = requirement(NAMESPACE_NAME, "NotIn", Some(vec![options.namespace.clone()]));
+            selector.get_or_insert_default().match_expressions.get_or_insert_default().push(others);
+        }
+        selector
+    }
+}
+
+/// The label that every Namespace has.
+const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
+
+fn requirement(key: &str, operator: &str, values: Option<Vec<String>>) -> LabelSelectorRequirement {
+    LabelSelectorRequirement { key: key.to_owned(), operator: operator.to_owned(), values }
+}
+
 impl Entry {
     fn rule(&self) -> RuleWithOperations {
         RuleWithOperations {
             api_groups: Some(strings([self.api.0])),
             api_versions: Some(strings([self.api.1])),
             operations: Some(self.operations.iter().map(|&o| o.to_owned()).collect()),
-            resources: Some(strings([self.resource])),
+            resources: Some(self.resources.iter().map(|&resource| resource.to_owned()).collect()),
             scope: Some("Namespaced".to_owned()),
         }
     }
@@ -294,6 +347,14 @@ mod tests {
                     assert_eq!(rule["resources"], json!(["deployments"]));
                     let labelled = json!({"matchLabels": {"interlock.dev/guard": "kong-router-flavor"}});
                     assert_eq!(entry["objectSelector"], labelled);
+                } else if rule["apiGroups"] == json!([""]) {
+                    let marked = json!({"matchExpressions": [{"key": "interlock.dev/flavor-source", "operator": "Exists"}]});
+                    assert_eq!(entry["objectSelector"], marked);
+                    let ours = &entry["namespaceSelector"]["matchExpressions"][0];
+                    assert_eq!(
+                        (&ours["operator"], &ours["values"]),
+                        (&json!("NotIn"), &json!(["interlock-system"]))
+                    );
                 } else {
                     let ours = [json!(["kudo.dev"]), json!(["gateway-operator.konghq.com"])];
                     assert!(ours.contains(&rule["apiGroups"]), "{entry}");
@@ -317,9 +378,10 @@ mod tests {
             assert_eq!(entry["sideEffects"], "None");
             assert_eq!(entry["matchPolicy"], "Equivalent");
             let rule = &entry["rules"][0];
-            let ignored = rule["operations"] == json!(["DELETE"]) || rule["apiGroups"] == json!(["apps"]);
+            let foreign = [json!(["apps"]), json!([""])].contains(&rule["apiGroups"]);
+            let ignored = rule["operations"] == json!(["DELETE"]) || foreign;
             assert_eq!(entry["failurePolicy"], if ignored { "Ignore" } else { "Fail" });
-            assert!(entry.get("namespaceSelector").is_none());
+            assert_eq!(entry.get("namespaceSelector").is_some(), rule["apiGroups"] == json!([""]));
         }
     }
 

@@ -14,6 +14,7 @@ use crate::cluster::events::Events;
 use crate::cluster::lease::Leadership;
 use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{Modes, Snapshot};
+use crate::controllers::flavor_sources::Labeller;
 use crate::controllers::interlock::{Context, Reporter};
 use crate::controllers::observe::Interlocks;
 
@@ -32,6 +33,27 @@ impl Process {
         parts.spawn(async move {
             context.follow().await;
             Ok("the settings")
+        });
+    }
+
+    /// Labels what flavors of gateways come from, while this process leads.
+    pub(super) fn label_flavor_sources(
+        &self,
+        books: &Client,
+        snapshot: watch::Receiver<Arc<Snapshot>>,
+        leadership: watch::Receiver<Leadership>,
+        parts: &mut Parts,
+    ) {
+        let labeller = Labeller {
+            store: self.store.clone(),
+            snapshot,
+            leadership,
+            bookkeeping: Bookkeeping::new(books.clone()),
+        };
+        let stop = self.shutdown.lingering_token();
+        parts.spawn(async move {
+            labeller.run(stop).await;
+            std::future::pending::<Result<&str, RunError>>().await
         });
     }
 

@@ -11,8 +11,10 @@ use crate::api::object::NamespacedName;
 use crate::api::watched::BUILT_IN;
 use crate::cluster::events::Events;
 use crate::cluster::queue::Queue;
-use crate::cluster::supervisor::{Answer, Handle, Modes, Setup, Snapshot, State, Supervisor};
-use crate::controllers::capabilities::{CAPABILITIES, INSTANCES, SETTINGS};
+use crate::cluster::supervisor::{
+    ANSWER_DEADLINE, Answer, Handle, Modes, Setup, Sight, Snapshot, State, Status, Supervisor,
+};
+use crate::controllers::capabilities::{CAPABILITIES, FLAVORS, INSTANCES, ROUTES, SETTINGS};
 use crate::controllers::observe::{Interlocks, Observer};
 use crate::controllers::turns::Turns;
 use crate::telemetry::readiness::Check;
@@ -51,8 +53,27 @@ impl Process {
         let answers = self.readiness.gate(INSTANCES);
         let listed = self.readiness.check(format!("{INSTANCES}-listed"));
         parts.spawn(follow(handle.snapshot(), answers, listed));
+        parts.spawn(first_look(handle.snapshot(), self.readiness.gate(FLAVORS)));
         (handle, observer)
     }
+}
+
+/// The kinds that bear on flavors are listed before the first answer, where that takes no longer
+/// than a caller can be asked to wait; afterwards what is not seen is said.
+async fn first_look(
+    mut snapshot: watch::Receiver<Arc<Snapshot>>,
+    gate: Check,
+) -> Result<&'static str, RunError> {
+    gate.fail("the kinds that bear on router flavors are being listed".to_owned());
+    let looked = |status: &Status| {
+        let begins = matches!(status.state, State::Starting(_) | State::Unknown(None));
+        !begins && status.kinds.iter().all(|kind| kind.sight != Sight::Listing)
+    };
+    let all =
+        |snapshot: &Arc<Snapshot>| [FLAVORS, ROUTES].iter().all(|name| snapshot.get(name).is_none_or(looked));
+    let _ = tokio::time::timeout(ANSWER_DEADLINE, snapshot.wait_for(all)).await;
+    gate.pass();
+    std::future::pending().await
 }
 
 /// Readiness never depends on what is optional, nor on kinds that are not there: a process that

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use serde_json::Value;
 use tokio::sync::watch;
 
 use super::doors::Judge;
@@ -9,8 +10,12 @@ use crate::admission::view::{Standing, Users, View};
 use crate::admission::{self, Answer, BadReview, Config, Door, Patience};
 use crate::api::interlock::Actions;
 use crate::api::object::NamespacedName;
-use crate::cluster::supervisor::{self as capability, Snapshot};
+use crate::cluster::crds::Absence;
+use crate::cluster::supervisor::{self as capability, Sight, Snapshot, State};
 use crate::plan::package::Package;
+use crate::rollout::flavor::known::Around;
+use crate::rollout::flavor::sources::Source;
+use crate::rollout::flavor::subject::Subject;
 
 /// The rules, a view and a configuration.
 pub struct Admission {
@@ -24,6 +29,8 @@ pub struct Admission {
 
 /// The capability whose kinds admission is about.
 const CAPABILITY: &str = "instances";
+/// Those whose kinds bear on the flavors of gateways.
+const INVENTORY: [&str; 2] = ["flavors", "routes"];
 
 impl Admission {
     fn standing(&self) -> Standing {
@@ -35,12 +42,34 @@ impl Admission {
             Some(capability::Answer::Allow(why)) => Standing::Nothing(why.clone()),
         }
     }
+
+    /// Kinds that are not served have no objects; of others that are not listed nobody can tell.
+    fn blind(&self) -> Vec<String> {
+        let snapshot = self.capabilities.borrow();
+        let mut blind = Vec::new();
+        for status in INVENTORY.iter().filter_map(|name| snapshot.get(name)) {
+            match status.state {
+                State::Running(_) | State::Degraded(..) | State::Draining(_) | State::Unknown(Some(_)) => {
+                    let hidden = status.kinds.iter().filter(|kind| !is_seen(&kind.sight));
+                    blind.extend(hidden.map(|kind| format!("{} ({})", kind.name, kind.sight)));
+                }
+                _ => blind.push(format!("{} ({})", status.name, status.state.message())),
+            }
+        }
+        blind
+    }
+}
+
+fn is_seen(sight: &Sight) -> bool {
+    matches!(sight, Sight::Synced | Sight::Absent(Absence::Missing))
 }
 
 /// A view, and how much it is worth now.
 struct Seen<'a> {
     view: &'a dyn View,
     standing: Standing,
+    /// Kinds that bear on flavors and are not seen, with the reason.
+    blind: Vec<String>,
 }
 
 impl View for Seen<'_> {
@@ -60,6 +89,18 @@ impl View for Seen<'_> {
         self.view.actions(namespace)
     }
 
+    fn around(&self, gateway: &Subject) -> Around {
+        let around = self.view.around(gateway);
+        if self.blind.is_empty() {
+            return around;
+        }
+        Around { routes: Arc::new(around.routes.hiding(self.blind.clone())), ..around }
+    }
+
+    fn fed_by(&self, source: &Source) -> Vec<Arc<Value>> {
+        self.view.fed_by(source)
+    }
+
     fn standing(&self) -> Standing {
         self.standing.clone()
     }
@@ -70,7 +111,7 @@ impl Judge for Admission {
         let Some(config) = self.config.get() else {
             return Err(BadReview("Interlock does not know yet who it is; try again".to_owned()));
         };
-        let view = Seen { view: self.view.as_ref(), standing: self.standing() };
+        let view = Seen { view: self.view.as_ref(), standing: self.standing(), blind: self.blind() };
         admission::answer(door, body, &view, config, patience)
     }
 }

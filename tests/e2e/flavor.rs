@@ -127,7 +127,7 @@ fn meets(user: &Client, namespace: &str, after: &Value) -> String {
 }
 
 #[track_caller]
-fn golden(name: &str, text: &str) {
+pub fn golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/kubectl").join(name);
     if std::env::var_os("INTERLOCK_BLESS").is_some() {
         std::fs::write(&path, text).unwrap();

@@ -4,6 +4,7 @@ use super::Context;
 use super::request::{Request, Subject};
 use super::verdict::Verdict;
 
+mod flavor_source;
 mod gateway;
 mod instance;
 mod operator_version;
@@ -16,6 +17,7 @@ pub(super) fn judge(request: &Request<'_>, context: &Context<'_>) -> Verdict {
         Subject::InstanceStatus(change) => status::judge(*change),
         Subject::OperatorVersion(operation) => operator_version::judge(request, operation, context),
         Subject::Gateway(kind, operation) => gateway::judge(*kind, request, operation, context),
+        Subject::FlavorSource(kind, operation) => flavor_source::judge(*kind, request, operation, context),
         Subject::Free => Verdict::allow(),
     }
 }

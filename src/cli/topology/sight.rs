@@ -5,8 +5,10 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use crate::api::meta;
+use crate::api::watched::LABELLED;
 use crate::cli::reader::{self, Found, Selection};
 use crate::cli::served::{Resource, Served};
+use crate::topology::KindName;
 use crate::topology::kinds;
 use crate::topology::{Change, Epoch, Graph};
 
@@ -87,7 +89,10 @@ impl Sight {
         let horizon = Horizon { asked, home };
         let mut sight = Self { graph: kinds::graph(), blind: Vec::new() };
         let declared = kinds::DECLARED.iter().map(|kind| kind.name);
-        for kind in declared.clone().filter(|kind| served.of(kind.group, kind.kind).is_none()) {
+        let labelled =
+            |kind: &KindName| LABELLED.iter().any(|l| (l.group, l.name) == (kind.group, kind.kind));
+        let absent = declared.filter(|kind| !labelled(kind) && served.of(kind.group, kind.kind).is_none());
+        for kind in absent {
             sight.blind.push(Blind { kind: kind.to_string(), why: Why::NotServed });
         }
         let chosen = served.all().filter(|resource| {
@@ -95,29 +100,35 @@ impl Sight {
             resource.listable && !ECHOES.contains(&name)
         });
         let lists = chosen.map(|resource| async move {
-            let (listed, why) = list(client, resource, horizon).await;
+            let (listed, why) = list(client, resource, None, horizon).await;
             (resource, listed, why)
         });
         let mut lists = stream::iter(lists).buffered(CONCURRENCY);
         while let Some((resource, listed, why)) = lists.next().await {
             sight.blind.extend(why.map(|why| Blind { kind: resource.name(), why }));
-            sight.feed(resource, &listed);
+            sight.feed(&resource.api.group, &resource.api.kind, &listed);
+        }
+        for labelled in &LABELLED {
+            let Some(resource) = served.of(labelled.group, labelled.kind) else { continue };
+            let (listed, why) = list(client, resource, Some(&labelled.selector()), horizon).await;
+            sight.blind.extend(why.map(|why| Blind { kind: labelled.name.to_owned(), why }));
+            sight.feed(labelled.group, labelled.name, &listed);
         }
         sight.blind.sort_by(|a, b| a.kind.cmp(&b.kind));
         sight
     }
 
-    fn feed(&mut self, resource: &Resource, listed: &Listed) {
+    fn feed(&mut self, group: &str, kind: &str, listed: &Listed) {
         let (namespace, objects) = match listed {
             Listed::All(namespace, objects) => (Some(namespace), objects),
             Listed::Single(objects) => (None, objects),
             Listed::Nothing => return,
         };
-        let known = self.graph.find_kind(&resource.api.group, &resource.api.kind).is_some();
+        let known = self.graph.find_kind(group, kind).is_some();
         if objects.is_empty() && !known {
             return;
         }
-        let kind = self.graph.kind(&resource.api.group, &resource.api.kind);
+        let kind = self.graph.kind(group, kind);
         let epoch = Epoch::default();
         let _ = self.graph.kind_available(kind, epoch);
         if let Some(namespace) = namespace {
@@ -154,13 +165,19 @@ impl Sight {
     }
 }
 
-async fn list(client: &Client, resource: &Resource, horizon: Horizon<'_>) -> (Listed, Option<Why>) {
+/// All objects with these labels, else all of a declared kind and what packages made of others.
+async fn list(
+    client: &Client,
+    resource: &Resource,
+    labels: Option<&str>,
+    horizon: Horizon<'_>,
+) -> (Listed, Option<Why>) {
     let name = (resource.api.group.as_str(), resource.api.kind.as_str());
     let declared = kinds::DECLARED.iter().any(|kind| (kind.name.group, kind.name.kind) == name);
     let heritage = format!("{}={}", meta::HERITAGE, meta::HERITAGE_VALUE);
     let is_namespace = name == (kinds::NAMESPACE.group, kinds::NAMESPACE.kind);
     let ask = async |namespace: Option<&str>| {
-        let labels = (!declared).then_some(heritage.as_str());
+        let labels = labels.or((!declared).then_some(heritage.as_str()));
         let metadata_only = METADATA_ONLY.contains(&name);
         let selection = Selection { namespace, labels, fields: None, metadata_only };
         reader::list(client, resource, &selection).await

@@ -41,6 +41,7 @@ pub(super) fn capabilities(facts: &Facts) -> impl Iterator<Item = &'static Capab
         let mut kinds = capability.required.iter().chain(capability.optional);
         let reads = kinds.any(|read| {
             kind.as_ref().is_some_and(|kind| (read.group, read.kind) == (&kind.group, &kind.kind))
+                && read.labelled.is_none_or(|labelled| labelled.holds(&facts.object))
         });
         reads || made && capability.name == INSTANCES
     })

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 pub use crate::api::interlock::Mode;
+use crate::api::watched::Labelled;
 
 /// A named set of kinds, and what runs on them. Declared once, in
 /// [`crate::controllers::capabilities`].
@@ -37,6 +38,8 @@ pub struct Kind {
     pub namespaced: bool,
     /// Whether the API server has it built in: no definition is looked for.
     pub built_in: bool,
+    /// The labelled objects that alone are read; `None` for all.
+    pub labelled: Option<&'static Labelled>,
 }
 
 impl Kind {

@@ -231,6 +231,7 @@ impl Supervisor {
         });
         let on_demand = self.setup.built_in.iter().filter_map(|kind| {
             let same = kind.group == want.group && kind.kind == want.kind && [kind.version] == *want.versions;
+            let same = same && want.labelled.is_none();
             same.then_some((kind.version, kind.plural, kind.namespaced))
         });
         let (version, plural, namespaced) = declared.chain(on_demand).next()?;
@@ -284,7 +285,8 @@ impl Supervisor {
     /// Two versions of one kind are followed apart, and what is known is of the kind.
     fn share(&self) {
         for (want, kind) in &self.kinds {
-            let same = |other: &&Want| other.group == want.group && other.kind == want.kind;
+            let name = |want: &Want| (want.group.clone(), want.kind.clone(), want.labelled);
+            let same = |other: &&Want| name(other) == name(want);
             let shared = self.kinds.keys().filter(same).count() > 1;
             kind.share(shared);
         }
@@ -344,7 +346,12 @@ impl Supervisor {
     fn publish(&mut self, now: Instant) {
         let seen = self.watches_now(now);
         let before = self.watches.borrow().clone();
-        let changed = self.kinds.iter().map(|(want, kind)| (gvk(want, kind.watched.usable()), kind));
+        // Who needs a kind asks for all of it, or for what packages made.
+        let changed = self
+            .kinds
+            .iter()
+            .filter(|(want, _)| want.labelled.is_none())
+            .map(|(want, kind)| (gvk(want, kind.watched.usable()), kind));
         let changed = changed.filter(|(gvk, _)| seen.get(gvk) != before.get(gvk));
         let changed: Vec<(Gvk, Vec<Needer>)> =
             changed.map(|(gvk, kind)| (gvk, kind.watched.needers().cloned().collect())).collect();
@@ -375,7 +382,7 @@ impl Supervisor {
             };
             (gvk(want, watched.usable()), watching)
         };
-        self.kinds.iter().map(each).collect()
+        self.kinds.iter().filter(|(want, _)| want.labelled.is_none()).map(each).collect()
     }
 
     fn snapshot_now(&self, now: Instant) -> Snapshot {

@@ -54,7 +54,7 @@ pub struct Source {
     /// How much of it.
     pub reach: Reach,
     /// Label selector where not all objects are wanted.
-    pub labels: String,
+    pub labels: Option<String>,
 }
 
 impl Feed {
@@ -123,7 +123,7 @@ impl Source {
     fn subject(&self) -> Subject {
         Subject {
             path: DynamicObject::url_path(&self.resource, self.namespace.as_deref()),
-            labels: (!self.reach.all).then(|| self.labels.clone()),
+            labels: self.labels.clone(),
             metadata_only: !self.reach.whole,
         }
     }

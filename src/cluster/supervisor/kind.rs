@@ -8,11 +8,12 @@ use tokio::time::Instant;
 
 use super::state::{Epoch, Sight, Verb};
 use crate::api::object::{Gvk, NamespacedName};
+use crate::api::watched::Labelled;
 use crate::cluster::crds::{Absence, Usable};
 use crate::cluster::watch::{LONGEST_PAUSE, Pace};
 
 /// A kind that something needs, at the first of these versions that is served.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Want {
     /// API group, empty for core.
     pub group: String,
@@ -20,11 +21,18 @@ pub struct Want {
     pub kind: String,
     /// Versions that will do, best first.
     pub versions: Vec<String>,
+    /// The labelled objects that alone are needed; `None` for all, or for what packages made.
+    pub labelled: Option<&'static Labelled>,
 }
 
 impl From<&Gvk> for Want {
     fn from(gvk: &Gvk) -> Self {
-        Self { group: gvk.group.clone(), kind: gvk.kind.clone(), versions: vec![gvk.version.clone()] }
+        Self {
+            group: gvk.group.clone(),
+            kind: gvk.kind.clone(),
+            versions: vec![gvk.version.clone()],
+            labelled: None,
+        }
     }
 }
 

@@ -57,7 +57,7 @@ impl Tended {
                 tracing::debug!(kind = %want.kind, group = %want.group, %epoch, "a watch is opened");
                 let sources = sources(want, &usable, reach, ground);
                 for (i, (feed, source)) in self.feeds.iter().zip(sources).enumerate() {
-                    feed.begin(epoch, gvk(want, Some(&usable)));
+                    feed.begin(epoch, known_as(want, &usable));
                     let (orders, want) = (ground.orders.clone(), want.clone());
                     let report =
                         move |report| drop(orders.send(Order::Report(want.clone(), epoch, i, report)));
@@ -79,11 +79,23 @@ fn sources(want: &Want, usable: &Usable, reach: Reach, ground: &Ground) -> Vec<S
         kind: gvk.kind,
         plural: usable.plural.clone(),
     };
-    let one =
-        |namespace| Source { resource: resource.clone(), namespace, reach, labels: ground.labels.clone() };
+    let labels = match want.labelled {
+        Some(labelled) => Some(labelled.selector()),
+        None => (!reach.all).then(|| ground.labels.clone()),
+    };
+    let one = |namespace| Source { resource: resource.clone(), namespace, reach, labels: labels.clone() };
     match ground.namespaces.as_slice() {
         some @ [_, ..] if usable.namespaced => some.iter().cloned().map(Some).map(one).collect(),
         _ => vec![one(None)],
+    }
+}
+
+/// What those are told who keep what is seen.
+fn known_as(want: &Want, usable: &Usable) -> Gvk {
+    let gvk = gvk(want, Some(usable));
+    match want.labelled {
+        Some(labelled) => Gvk { kind: labelled.name.to_owned(), ..gvk },
+        None => gvk,
     }
 }
 

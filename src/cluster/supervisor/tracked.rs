@@ -39,7 +39,8 @@ impl Tracked {
     pub(super) fn new(declared: &'static Capability) -> Self {
         let want = |kind: &'static Kind, required| {
             let versions = kind.versions.iter().map(|v| (*v).to_owned()).collect();
-            (Want { group: kind.group.to_owned(), kind: kind.kind.to_owned(), versions }, kind, required)
+            let (group, name) = (kind.group.to_owned(), kind.kind.to_owned());
+            (Want { group, kind: name, versions, labelled: kind.labelled }, kind, required)
         };
         let required = declared.required.iter().map(|kind| want(kind, true));
         let optional = declared.optional.iter().map(|kind| want(kind, false));

@@ -1,7 +1,7 @@
 //! The store: the topology, and beside it what cannot be a row: parsed packages, the Instances
 //! that controllers have something to do with, and what packages made.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
@@ -16,6 +16,8 @@ use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
 use crate::cluster::watch::Change;
 use crate::plan::package::{Package, PackageHash};
+use crate::rollout::flavor::known::Known;
+use crate::rollout::flavor::sources::Source;
 use crate::topology::declare::Side;
 use crate::topology::kinds::{self, INSTANCE, NAMESPACE, OPERATOR_VERSION, fact, link};
 use crate::topology::{self, Dirty, Epoch, Graph, Id, KindId, Row};
@@ -25,11 +27,24 @@ pub struct Store {
     inner: RwLock<Inner>,
     changes: watch::Sender<u64>,
     namespace_changes: watch::Sender<u64>,
+    flavor_changes: watch::Sender<u64>,
     /// Whether whole objects are kept, as controllers need them.
     keep_objects: bool,
     /// Whether a controller looks at what is news of an Instance at rest.
     looked_at: AtomicBool,
 }
+
+const FLAVORED: [topology::KindName; 9] = [
+    kinds::DATA_PLANE,
+    kinds::CONTROL_PLANE,
+    kinds::GUARDED_DEPLOYMENT,
+    kinds::GUARDED_SERVICE,
+    kinds::FLAVOR_SOURCE,
+    kinds::INGRESS,
+    kinds::HTTP_ROUTE,
+    kinds::GRPC_ROUTE,
+    kinds::TLS_ROUTE,
+];
 
 /// Where a change comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,6 +69,8 @@ pub(super) struct Inner {
     pub labels: HashMap<String, Labels>,
     pub rules: Rules,
     accounts: Accounts,
+    /// What the rules about flavors read.
+    pub flavors: Known,
 }
 
 /// Kinds that are told apart here.
@@ -61,6 +78,15 @@ pub(super) struct Ids {
     pub instance: KindId,
     pub operator_version: KindId,
     pub namespace: KindId,
+    /// Kinds that bear on the flavors of gateways.
+    flavored: [KindId; 9],
+}
+
+impl Ids {
+    /// Whether a kind stands for the labelled objects of another, which packages may make too.
+    fn only_labelled(&self, kind: KindId) -> bool {
+        self.flavored[2..5].contains(&kind)
+    }
 }
 
 /// What is kept of an Instance.
@@ -100,8 +126,12 @@ impl Store {
     pub fn new(keep_objects: bool) -> Arc<Self> {
         let mut graph = kinds::graph();
         let mut id = |name: topology::KindName| graph.kind(name.group, name.kind);
-        let kinds =
-            Ids { instance: id(INSTANCE), operator_version: id(OPERATOR_VERSION), namespace: id(NAMESPACE) };
+        let kinds = Ids {
+            instance: id(INSTANCE),
+            operator_version: id(OPERATOR_VERSION),
+            namespace: id(NAMESPACE),
+            flavored: FLAVORED.map(id),
+        };
         let inner = Inner {
             graph,
             kinds,
@@ -113,11 +143,13 @@ impl Store {
             labels: HashMap::new(),
             rules: Rules::default(),
             accounts: Accounts::default(),
+            flavors: Known::default(),
         };
         Arc::new(Self {
             inner: RwLock::new(inner),
             changes: watch::Sender::new(0),
             namespace_changes: watch::Sender::new(0),
+            flavor_changes: watch::Sender::new(0),
             keep_objects,
             looked_at: AtomicBool::new(false),
         })
@@ -197,9 +229,13 @@ impl Store {
         let dirty = inner.take(id, epoch, change, self.keep_objects.then_some(from));
         let concerned = inner.concerned(&again).chain(inner.concerned(&dirty.roots)).collect();
         let of_namespaces = id == inner.kinds.namespace;
+        let of_flavors = inner.kinds.flavored.contains(&id);
         drop(inner);
         if dirty.news {
             self.told(of_namespaces);
+        }
+        if dirty.news && of_flavors {
+            self.flavor_changes.send_modify(|n| *n = n.wrapping_add(1));
         }
         Told { concerned, gone: dirty.gone }
     }
@@ -264,6 +300,22 @@ impl Store {
     /// Ticks after each change of a Namespace.
     pub fn namespace_changes(&self) -> watch::Receiver<u64> {
         self.namespace_changes.subscribe()
+    }
+
+    /// What the flavors of gateways may come from; of these, those without the label (Secrets,
+    /// which nobody watches, where they are not `known`); and what has our label to no use.
+    pub fn sources_due(&self, known: &BTreeSet<Source>) -> (BTreeSet<Source>, Vec<Source>, Vec<Source>) {
+        let inner = self.read();
+        let wanted = inner.flavors.wanted_sources();
+        let labelled = |source: &Source| inner.flavors.sources().holds(source) || known.contains(source);
+        let due = wanted.iter().filter(|source| !labelled(source)).cloned().collect();
+        let unused = inner.flavors.our_sources().difference(&wanted).cloned().collect();
+        (wanted, due, unused)
+    }
+
+    /// Ticks after each change of what bears on the flavors of gateways.
+    pub fn flavor_changes(&self) -> watch::Receiver<u64> {
+        self.flavor_changes.subscribe()
     }
 
     /// Names and labels of all Namespaces.
@@ -370,6 +422,9 @@ impl Inner {
         };
         let known = there.is_some_and(|object| self.is_known(kind, object));
         let dirty = self.graph.apply(kind, epoch, told);
+        if let Some(object) = there.filter(|_| dirty.news && self.kinds.flavored.contains(&kind)) {
+            self.flavors.take(object, "");
+        }
         if let Some(object) = there.filter(|_| dirty.news) {
             // Somebody's write to an Instance at rest is looked at once: it may have to be undone.
             let look = known && keep == Some(From::Watch) && !dirty.roots.is_empty();
@@ -397,7 +452,7 @@ impl Inner {
             self.keep_package(NamespacedName::new(namespace, name), object);
         } else if kind == self.kinds.namespace {
             self.labels.insert(name.to_owned(), labels_of(object));
-        } else if !whole {
+        } else if !whole || self.kinds.only_labelled(kind) {
             // Only controllers look at the rest.
         } else if kind == self.kinds.instance {
             let key = NamespacedName::new(namespace, name);
@@ -414,6 +469,9 @@ impl Inner {
 
     fn bury(&mut self, kind: KindId, gone: &[Id]) {
         for id in gone {
+            if self.kinds.flavored.contains(&kind) {
+                self.flavors.drop(&id.kind.kind, &name(id));
+            }
             if kind == self.kinds.operator_version {
                 self.packages.remove(&name(id));
             } else if kind == self.kinds.namespace {

@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::store::{Store, is, name};
 use crate::admission::view::{Users, View};
 use crate::api::interlock::Actions;
 use crate::api::object::NamespacedName;
 use crate::plan::package::Package;
+use crate::rollout::flavor::known::Around;
+use crate::rollout::flavor::sources::Source;
+use crate::rollout::flavor::subject::Subject;
 use crate::topology::kinds::fact;
 
 impl View for Store {
@@ -30,6 +35,14 @@ impl View for Store {
         let inner = self.read();
         let row = inner.graph.row(inner.kinds.namespace, "", namespace);
         row.is_some_and(|row| is(&row, fact::TERMINATING))
+    }
+
+    fn around(&self, gateway: &Subject) -> Around {
+        self.read().flavors.around(gateway)
+    }
+
+    fn fed_by(&self, source: &Source) -> Vec<Arc<Value>> {
+        self.read().flavors.fed_by(source)
     }
 
     fn actions(&self, namespace: &str) -> Actions {

@@ -39,13 +39,17 @@ pub struct Gateway {
 impl Gateway {
     /// Of an object; `None` where it is of another kind. `namespace` stands for one that is absent.
     pub fn read(object: &Value, namespace: &str, sources: &dyn Sources) -> Result<Option<Self>, Unreadable> {
-        let Some(kind) = kind_of(object) else { return Ok(None) };
-        let own = meta_str(object, "namespace").filter(|own| !own.is_empty()).unwrap_or(namespace);
-        let name = NamespacedName::new(own, meta_str(object, "name").unwrap_or_default());
-        let subject = Subject { kind, name };
+        let Some(subject) = Self::subject_of(object, namespace) else { return Ok(None) };
         Self::of(subject.clone(), &object["spec"], &object["status"], sources)
             .map(Some)
             .map_err(|source| Unreadable { subject, source })
+    }
+
+    /// Which one an object is; `None` where it is of another kind.
+    pub fn subject_of(object: &Value, namespace: &str) -> Option<Subject> {
+        let own = meta_str(object, "namespace").filter(|own| !own.is_empty()).unwrap_or(namespace);
+        let name = NamespacedName::new(own, meta_str(object, "name").unwrap_or_default());
+        Some(Subject { kind: kind_of(object)?, name })
     }
 
     /// Of the texts of a spec and a status.

@@ -1,6 +1,7 @@
 //! Gateways that one configuration producer serves: they share one dialect.
 
 use std::borrow::Borrow;
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
@@ -33,11 +34,12 @@ impl Group {
         namespace: &str,
         sources: &dyn Sources,
     ) -> Result<Option<Self>, Unreadable> {
-        let Some(producer) = producer(gateway, objects, namespace) else { return Ok(None) };
+        let producers = Producers::among(objects, namespace);
+        let Some(producer) = producers.of(gateway) else { return Ok(None) };
         let own = Gateway::read(gateway, namespace, sources)?.map(|gateway| gateway.subject);
         let mut others = Vec::new();
         for object in objects.iter().map(Borrow::borrow).filter(|object| Gateway::is_guarded(object)) {
-            if self::producer(object, objects, namespace).as_ref() != Some(&producer) {
+            if producers.of(object).as_ref() != Some(&producer) {
                 continue;
             }
             let other = Gateway::read(object, namespace, sources)?;
@@ -58,59 +60,81 @@ impl Group {
     }
 }
 
-/// The producer of a gateway, among the objects of a cluster: the one that its annotation names,
-/// a ControlPlane that refers to it, or an ingress controller whose admin Service selects it.
-fn producer(gateway: &Value, objects: &[impl Borrow<Value>], namespace: &str) -> Option<String> {
-    if let Some(named) = annotation(gateway, meta::CONFIG_PRODUCER) {
-        return Some(if named.contains('/') {
-            named.to_owned()
-        } else {
-            format!("{}/{named}", namespace_of(gateway, namespace))
-        });
+/// Who configures what, among the objects of a cluster.
+struct Producers<'o> {
+    /// Stands for a namespace that is absent.
+    namespace: &'o str,
+    /// ControlPlanes, by the DataPlane that they refer to.
+    of_planes: BTreeMap<NamespacedName, &'o Value>,
+    /// Ingress controllers that are told an admin Service, with the Service.
+    of_services: Vec<(&'o Value, &'o Value)>,
+}
+
+impl<'o> Producers<'o> {
+    fn among(objects: &'o [impl Borrow<Value>], namespace: &'o str) -> Self {
+        let mut producers = Self { namespace, of_planes: BTreeMap::new(), of_services: Vec::new() };
+        let objects = || objects.iter().map(Borrow::borrow);
+        let services: BTreeMap<NamespacedName, &Value> = objects()
+            .filter(|object| object["kind"] == "Service")
+            .filter_map(|service| Some((name_of(service, namespace)?, service)))
+            .collect();
+        for object in objects() {
+            let here = namespace_of(object, namespace);
+            if object["kind"] == "ControlPlane"
+                && let Some(name) = controlled(object)
+            {
+                producers.of_planes.entry(NamespacedName::new(here, name)).or_insert(object);
+            } else if is_guarded_controller(object)
+                && let Some(service) = admin_service(object, here).and_then(|name| services.get(&name))
+            {
+                producers.of_services.push((object, service));
+            }
+        }
+        producers
     }
-    let name = meta_str(gateway, "name")?;
-    let here = namespace_of(gateway, namespace);
-    let refers = |object: &Value| match gateway["kind"].as_str() {
-        Some("DataPlane") => {
-            object["kind"] == "ControlPlane"
-                && namespace_of(object, namespace) == here
-                && controls(object, name)
+
+    /// The producer of a gateway: the one that its annotation names, a ControlPlane that refers
+    /// to it, or an ingress controller whose admin Service selects it.
+    fn of(&self, gateway: &Value) -> Option<String> {
+        let here = namespace_of(gateway, self.namespace);
+        if let Some(named) = annotation(gateway, meta::CONFIG_PRODUCER) {
+            return Some(if named.contains('/') { named.to_owned() } else { format!("{here}/{named}") });
         }
-        Some("Deployment") => {
-            is_guarded_controller(object)
-                && admin_service(object, namespace_of(object, namespace)).is_some_and(|service| {
-                    service.namespace == here
-                        && objects.iter().map(Borrow::borrow).any(|o| {
-                            is_service(o, &service, namespace_of(o, namespace)) && selects(o, gateway)
-                        })
-                })
-        }
-        _ => false,
-    };
-    let found = objects.iter().map(Borrow::borrow).find(|object| refers(object))?;
-    Some(format!(
-        "{} {}/{}",
-        found["kind"].as_str()?,
-        namespace_of(found, namespace),
-        meta_str(found, "name")?
-    ))
+        let found = match gateway["kind"].as_str() {
+            Some("DataPlane") => *self.of_planes.get(&name_of(gateway, self.namespace)?)?,
+            Some("Deployment") => {
+                let selects = |service: &Value| {
+                    namespace_of(service, self.namespace) == here && selects(service, gateway)
+                };
+                self.of_services.iter().find(|(_, service)| selects(service))?.0
+            }
+            _ => return None,
+        };
+        Some(format!("{} {}", found["kind"].as_str()?, name_of(found, self.namespace)?))
+    }
+}
+
+fn name_of(object: &Value, namespace: &str) -> Option<NamespacedName> {
+    Some(NamespacedName::new(namespace_of(object, namespace), meta_str(object, "name")?))
 }
 
 fn namespace_of<'a>(object: &'a Value, default: &'a str) -> &'a str {
     meta_str(object, "namespace").filter(|own| !own.is_empty()).unwrap_or(default)
 }
 
-/// Both shapes of the reference: a name until v1beta1, an object from v2beta1 on.
-fn controls(control_plane: &Value, name: &str) -> bool {
+/// The DataPlane of a ControlPlane, in both shapes of the reference: a name until v1beta1, an
+/// object from v2beta1 on.
+pub fn controlled(control_plane: &Value) -> Option<&str> {
     let reference = &control_plane["spec"]["dataplane"];
-    reference == name || reference["ref"]["name"] == name
+    reference.as_str().or(reference["ref"]["name"].as_str())
 }
 
 fn is_guarded_controller(object: &Value) -> bool {
     object["kind"] == "Deployment" && object["metadata"]["labels"][meta::GUARD] == meta::GUARD_FLAVOR
 }
 
-fn admin_service(controller: &Value, namespace: &str) -> Option<NamespacedName> {
+/// The Service by which an ingress controller reaches its gateway.
+pub fn admin_service(controller: &Value, namespace: &str) -> Option<NamespacedName> {
     let containers = controller.pointer("/spec/template/spec/containers")?.as_array()?;
     let flag = containers
         .iter()
@@ -125,12 +149,6 @@ fn admin_service(controller: &Value, namespace: &str) -> Option<NamespacedName> 
         Some((namespace, name)) => NamespacedName::new(namespace, name),
         None => NamespacedName::new(namespace, named),
     })
-}
-
-fn is_service(object: &Value, name: &NamespacedName, namespace: &str) -> bool {
-    object["kind"] == "Service"
-        && namespace == name.namespace
-        && meta_str(object, "name") == Some(name.name.as_str())
 }
 
 fn selects(service: &Value, deployment: &Value) -> bool {

@@ -1,7 +1,7 @@
 //! What is known of the objects that bear on flavors, as far as the rules read them: gateways,
 //! their sources, who configures them, and the routes that not every flavor serves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value, json};
@@ -10,10 +10,11 @@ use super::gateway::{Gateway, sources_of};
 use super::group::{self, Group};
 use super::reading::{FILE_VARIABLE, Reading, VARIABLE};
 use super::routes::{Inventory, Route};
-use super::sources::{Given, Source};
+use super::sources::{Given, Source, SourceKind};
 use super::subject::{Subject, SubjectKind};
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
+use crate::api::watched::LABELLED;
 
 /// Kind and name.
 type Key = (String, NamespacedName);
@@ -43,6 +44,8 @@ pub struct Known {
     /// Gateways, ControlPlanes, ingress controllers and Services.
     objects: BTreeMap<Key, Arc<Value>>,
     sources: Given,
+    /// Those that the controller labelled.
+    ours: BTreeSet<Source>,
     routes: BTreeMap<Key, Route>,
     /// Deployments as they were when last all their pods were of one template.
     rolled_out: BTreeMap<Subject, Arc<Value>>,
@@ -56,7 +59,15 @@ impl Known {
     pub fn take(&mut self, object: &Value, namespace: &str) {
         let Some(key) = key_of(object, namespace) else { return };
         match Role::of(object) {
-            Some(Role::Source) => self.sources.add(object, namespace),
+            Some(Role::Source) => {
+                self.sources.add(object, namespace);
+                let ours = object["metadata"]["labels"][meta::FLAVOR_SOURCE] == meta::FLAVOR_SOURCE_OURS;
+                match source_of(object, &key.1) {
+                    Some(source) if ours => self.ours.insert(source),
+                    Some(source) => self.ours.remove(&source),
+                    None => false,
+                };
+            }
             Some(Role::Route) => {
                 self.inventory = OnceLock::new();
                 match Route::of(object, namespace) {
@@ -75,20 +86,24 @@ impl Known {
         }
     }
 
-    /// Drops an object that is gone.
-    pub fn drop(&mut self, object: &Value, namespace: &str) {
-        let Some(key) = key_of(object, namespace) else { return };
-        match Role::of(object) {
-            Some(Role::Source) => self.sources.remove(object, namespace),
-            Some(Role::Route) => {
-                self.inventory = OnceLock::new();
-                self.routes.remove(&key);
+    /// Drops an object that is gone; its kind by its name, or by the one that stands for its
+    /// labelled objects.
+    pub fn drop(&mut self, kind: &str, name: &NamespacedName) {
+        let key = (served_as(kind).to_owned(), name.clone());
+        match key.0.as_str() {
+            "ConfigMap" => {
+                let source = Source { kind: SourceKind::ConfigMap, name: name.clone() };
+                self.sources.remove(&source);
+                self.ours.remove(&source);
             }
-            Some(Role::Party) => {
-                self.rolled_out.remove(&deployment(&key.1));
-                self.objects.remove(&key);
+            "Deployment" => {
+                self.rolled_out.remove(&deployment(name));
             }
-            None => {}
+            _ => {}
+        }
+        self.objects.remove(&key);
+        if self.routes.remove(&key).is_some() {
+            self.inventory = OnceLock::new();
         }
     }
 
@@ -107,6 +122,16 @@ impl Known {
         let here = |object: &&Arc<Value>| meta_str(object, "namespace") == Some(&source.name.namespace);
         let fed = self.gateways().filter(here).filter(|object| sources_of(object).contains(source));
         fed.cloned().collect()
+    }
+
+    /// All that the flavors of gateways may come from.
+    pub fn wanted_sources(&self) -> BTreeSet<Source> {
+        self.gateways().flat_map(|object| sources_of(object)).collect()
+    }
+
+    /// The sources that the controller labelled, as far as they are seen.
+    pub fn our_sources(&self) -> &BTreeSet<Source> {
+        &self.ours
     }
 
     /// What is known around a gateway.
@@ -154,6 +179,20 @@ fn key_of(object: &Value, namespace: &str) -> Option<Key> {
     let own = meta_str(object, "namespace").filter(|own| !own.is_empty()).unwrap_or(namespace);
     let name = NamespacedName::new(own, meta_str(object, "name")?);
     Some((object["kind"].as_str()?.to_owned(), name))
+}
+
+/// The kind that a name stands for.
+fn served_as(kind: &str) -> &str {
+    LABELLED.iter().find(|labelled| labelled.name == kind).map_or(kind, |labelled| labelled.kind)
+}
+
+fn source_of(object: &Value, name: &NamespacedName) -> Option<Source> {
+    let kind = match object["kind"].as_str()? {
+        "ConfigMap" => SourceKind::ConfigMap,
+        "Secret" => SourceKind::Secret,
+        _ => return None,
+    };
+    Some(Source { kind, name: name.clone() })
 }
 
 fn deployment(name: &NamespacedName) -> Subject {

@@ -77,11 +77,14 @@ impl Given {
         self.0.extend(given(object, namespace));
     }
 
-    /// Takes an object out: it may exist or not.
-    pub fn remove(&mut self, object: &Value, namespace: &str) {
-        if let Some((source, _)) = given(object, namespace) {
-            self.0.remove(&source);
-        }
+    /// Whether it is among them.
+    pub fn holds(&self, source: &Source) -> bool {
+        self.0.contains_key(source)
+    }
+
+    /// Takes a source out: it may exist or not.
+    pub fn remove(&mut self, source: &Source) {
+        self.0.remove(source);
     }
 
     /// Those of a namespace, to which alone its pods can refer.

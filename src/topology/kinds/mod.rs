@@ -3,6 +3,7 @@
 mod gateway;
 mod ingress;
 mod instance;
+mod kong;
 mod made;
 mod namespace;
 mod operator;
@@ -12,6 +13,7 @@ mod service;
 use super::declare::Kind;
 use super::graph::Graph;
 use super::id::KindName;
+use crate::api::watched;
 
 pub use made::{MADE, MADE_BY};
 
@@ -36,7 +38,32 @@ pub const HTTP_ROUTE: KindName = KindName::new(GATEWAY_API, "HTTPRoute");
 /// `GRPCRoute.gateway.networking.k8s.io`.
 pub const GRPC_ROUTE: KindName = KindName::new(GATEWAY_API, "GRPCRoute");
 
+/// `TLSRoute.gateway.networking.k8s.io`.
+pub const TLS_ROUTE: KindName = KindName::new(GATEWAY_API, "TLSRoute");
+/// `DataPlane.gateway-operator.konghq.com`.
+pub const DATA_PLANE: KindName = KindName::new(crate::api::kong::GROUP, "DataPlane");
+/// `ControlPlane.gateway-operator.konghq.com`.
+pub const CONTROL_PLANE: KindName = KindName::new(crate::api::kong::GROUP, "ControlPlane");
+/// Deployments with the label [`crate::api::meta::GUARD`]; nothing is known of others.
+pub const GUARDED_DEPLOYMENT: KindName = labelled(&watched::GUARDED_DEPLOYMENTS);
+/// Services with the label [`crate::api::meta::GUARD`]; nothing is known of others.
+pub const GUARDED_SERVICE: KindName = labelled(&watched::GUARDED_SERVICES);
+/// ConfigMaps with the label [`crate::api::meta::FLAVOR_SOURCE`]; nothing is known of others.
+pub const FLAVOR_SOURCE: KindName = labelled(&watched::FLAVOR_SOURCES);
+/// `Secret`, which nobody watches.
+pub const SECRET: KindName = KindName::new("", "Secret");
+
 const GATEWAY_API: &str = "gateway.networking.k8s.io";
+
+/// The kind that the API server knows the objects of a declared kind by.
+pub fn served_as(kind: KindName) -> KindName {
+    let labelled = watched::LABELLED.iter().find(|objects| labelled(objects) == kind);
+    labelled.map_or(kind, |objects| KindName::new(objects.group, objects.kind))
+}
+
+const fn labelled(objects: &watched::Labelled) -> KindName {
+    KindName::new(objects.group, objects.name)
+}
 
 /// Links that rules and controllers follow.
 pub mod link {
@@ -44,6 +71,8 @@ pub mod link {
     pub const OPERATOR_VERSION: &str = "operatorVersion";
     /// An object and its Namespace.
     pub const NAMESPACE: &str = "namespace";
+    /// A gateway and a ConfigMap that its flavor may come from.
+    pub const FLAVOR_SOURCE: &str = "flavorSource";
     /// An object and what made it.
     pub const MADE_BY: &str = "madeBy";
 }
@@ -63,7 +92,7 @@ pub mod fact {
 }
 
 /// Every declared kind.
-pub static DECLARED: [&Kind; 10] = [
+pub static DECLARED: [&Kind; 16] = [
     &instance::INSTANCE,
     &operator::OPERATOR_VERSION,
     &operator::OPERATOR,
@@ -74,6 +103,12 @@ pub static DECLARED: [&Kind; 10] = [
     &gateway::GATEWAY,
     &route::HTTP_ROUTE,
     &route::GRPC_ROUTE,
+    &route::TLS_ROUTE,
+    &kong::DATA_PLANE_KIND,
+    &kong::CONTROL_PLANE_KIND,
+    &kong::DEPLOYMENT_KIND,
+    &kong::SERVICE_KIND,
+    &kong::SOURCE_KIND,
 ];
 
 /// An empty graph of the declared kinds.

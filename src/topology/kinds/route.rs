@@ -1,4 +1,4 @@
-//! `HTTPRoute` and `GRPCRoute` with their rules (Gateway API v1).
+//! `HTTPRoute`, `GRPCRoute` and `TLSRoute` with their rules (Gateway API v1).
 //!
 //! Edges are a superset: a listener's `allowedRoutes`, hostnames, protocol and `parentRef.port`
 //! are not judged here. A route that names no listener hangs below the Gateway itself, which
@@ -18,6 +18,8 @@ use crate::topology::mark;
 
 pub(super) static HTTP_ROUTE: Kind = route(super::HTTP_ROUTE, "HTTP routes of Gateways");
 pub(super) static GRPC_ROUTE: Kind = route(super::GRPC_ROUTE, "gRPC routes of Gateways");
+
+pub(super) static TLS_ROUTE: Kind = route(super::TLS_ROUTE, "TLS routes of Gateways");
 
 const fn route(name: KindName, about: &'static str) -> Kind {
     Kind {

@@ -100,7 +100,7 @@ fn live_is_what_was_rolled_out_last() {
     assert_eq!(flavor(&known), Some(Effective::Known(super::world::T)));
     known.take(&of("traditional_compatible", 3), "");
     assert_eq!(flavor(&known), Some(Effective::Known(super::world::TC)));
-    known.drop(&of("traditional_compatible", 3), "");
+    known.drop("GuardedDeployment", &edge.name);
     assert_eq!(flavor(&known), None);
 }
 
@@ -118,7 +118,7 @@ fn routes_come_and_go() {
     known.take(&plain, "");
     assert_eq!(count(&known), Some(0));
     known.take(&query, "");
-    known.drop(&query, "");
+    known.drop("HTTPRoute", &NamespacedName::new("kong", "search"));
     assert_eq!(count(&known), Some(0));
 }
 

@@ -1,0 +1,209 @@
+//! ConfigMaps and Secrets that the flavors of gateways come from: RF18.
+//!
+//! Pods take such a change up one by one, whenever they start, so it is judged as a change in
+//! place of every gateway that it reaches, whatever is staged there.
+
+use serde_json::{Value, json};
+
+use crate::admission::Context;
+use crate::admission::door::Door;
+use crate::admission::refusal::{Field, FieldReason, Refusal};
+use crate::admission::request::{Operation, Request};
+use crate::admission::review::Object;
+use crate::admission::verdict::Verdict;
+use crate::api::canonical;
+use crate::api::interlock::Action;
+use crate::api::object::NamespacedName;
+use crate::api::rule::{Group, Rule};
+use crate::rollout::flavor::allowance::{Allowance, ChangeId};
+use crate::rollout::flavor::change::Change;
+use crate::rollout::flavor::finding::{Finding, Findings};
+use crate::rollout::flavor::gateway::Gateway;
+use crate::rollout::flavor::judge::judge as judge_change;
+use crate::rollout::flavor::matrix::Configuration;
+use crate::rollout::flavor::reading::Reading;
+use crate::rollout::flavor::sources::{Asked, Given, Source, SourceKind, Sources};
+use crate::rollout::flavor::subject::{Spec, Subject};
+
+/// How many gateways a text names; more are counted.
+const NAMED: usize = 5;
+
+/// Decides on a ConfigMap or Secret.
+pub(super) fn judge(
+    kind: SourceKind,
+    request: &Request<'_>,
+    operation: &Operation<'_>,
+    context: &Context<'_>,
+) -> Verdict {
+    let action = context.view.actions(request.namespace).group(Group::Flavors);
+    let (new, old) = match operation {
+        Operation::Create(_) => return Verdict::allow(),
+        Operation::Update(change) => (Some(change.object), change.old),
+        Operation::Delete(old) => (None, *old),
+    };
+    // What is in a namespace goes with it.
+    let goes = new.is_none() && context.view.namespace_terminating(request.namespace);
+    if context.door == Door::Mutate || action == Action::Off || goes {
+        return Verdict::allow();
+    }
+    let source = Source { kind, name: NamespacedName::new(request.namespace, request.name) };
+    let edit = Edit {
+        before: data(&source, old),
+        after: new.map(|new| data(&source, new)),
+        allowance: new.and_then(|new| allowance(new, old)),
+        source,
+    };
+    let reached = context.view.fed_by(&edit.source);
+    let reached: Vec<Reached> = reached.iter().filter_map(|object| edit.reaches(object, context)).collect();
+    verdict(&edit, reached, action)
+}
+
+/// A change of a source.
+struct Edit {
+    source: Source,
+    before: Given,
+    /// Absent where it is deleted.
+    after: Option<Given>,
+    allowance: Option<Allowance>,
+}
+
+/// A gateway whose flavor an edit changes.
+struct Reached {
+    subject: Subject,
+    before: Reading,
+    after: Reading,
+    findings: Findings,
+}
+
+impl Edit {
+    fn reaches(&self, object: &Value, context: &Context<'_>) -> Option<Reached> {
+        let namespace = &self.source.name.namespace;
+        let subject = Gateway::subject_of(object, namespace)?;
+        let around = context.view.around(&subject);
+        let read = |data: Option<&Given>| {
+            let with = With { others: &around.sources, source: &self.source, data };
+            Gateway::read(object, namespace, &with).ok().flatten()
+        };
+        let (before, after) = (read(Some(&self.before))?, read(self.after.as_ref())?);
+        if before.spec.reading.effective == after.spec.reading.effective {
+            return None;
+        }
+        let in_place = |gateway: &Gateway| Spec { staged: false, ..gateway.spec.clone() };
+        let findings = judge_change(&Change {
+            subject: &subject,
+            live: Some(&before.spec.reading),
+            stored: Some(&in_place(&before)),
+            new: &in_place(&after),
+            stopped: before.stopped,
+            routes: &around.routes,
+            configuration: Configuration::Usual,
+            group: around.group.as_ref(),
+            allowance: self.allowance.as_ref(),
+        });
+        Some(Reached { subject, before: before.spec.reading, after: after.spec.reading, findings })
+    }
+
+    /// The keys that decide, which is what the sentence begins with.
+    fn keys(&self, reached: &Reached) -> String {
+        let keys = reached.before.keys.iter().chain(&reached.after.keys);
+        let mut keys: Vec<&str> =
+            keys.filter(|key| key.source == self.source).map(|key| key.key.as_str()).collect();
+        keys.dedup();
+        match keys.first() {
+            Some(key) => format!("{}: key \"{key}\"", self.source),
+            None => self.source.to_string(),
+        }
+    }
+}
+
+/// The other sources as they are known, and this one as the review has it.
+struct With<'a> {
+    others: &'a Given,
+    source: &'a Source,
+    data: Option<&'a Given>,
+}
+
+impl Sources for With<'_> {
+    fn ask(&self, source: &Source, key: &str) -> Asked {
+        match (source == self.source, self.data) {
+            (false, _) => self.others.ask(source, key),
+            (true, Some(data)) => data.ask(source, key),
+            (true, None) => Asked::NoObject,
+        }
+    }
+}
+
+fn data(source: &Source, object: &Object<'_>) -> Given {
+    let data: Value = object.data.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    let kind = match source.kind {
+        SourceKind::ConfigMap => "ConfigMap",
+        SourceKind::Secret => "Secret",
+    };
+    let metadata = json!({"namespace": source.name.namespace, "name": source.name.name});
+    Given::of([&json!({"apiVersion": "v1", "kind": kind, "metadata": metadata, "data": data})], "")
+}
+
+/// What the annotation of a source says about this change of it; a source counts no generations.
+fn allowance(new: &Object<'_>, old: &Object<'_>) -> Option<Allowance> {
+    let text = new.metadata.annotations.allow_flavor?.text().ok()?;
+    let content = canonical::hash(new.data.map_or("{}", |raw| raw.get()));
+    let uid = old.metadata.uid.as_deref().unwrap_or_default();
+    let version = old.metadata.resource_version.as_deref().unwrap_or_default();
+    Allowance::read(Some(&text), || ChangeId::of(uid, version, &content))
+}
+
+fn verdict(edit: &Edit, reached: Vec<Reached>, action: Action) -> Verdict {
+    let refused: Vec<&Reached> = reached.iter().filter(|one| !one.findings.denied.is_empty()).collect();
+    let mut verdict = match refused.first() {
+        Some(first) if action == Action::Deny => refusal(edit, first, &refused).into(),
+        _ => Verdict::allow(),
+    };
+    for one in &reached {
+        let Reached { subject, before, after, findings } = one;
+        let what = format!("{} is the router flavor of {subject}", edit.keys(one));
+        if verdict.refusal().is_none() {
+            let (before, after) = (&before.effective, &after.effective);
+            verdict
+                .tell(Rule::FlavorSource, &format!("{what}: {before} -> {after} as each of its pods starts"));
+            findings.denied.iter().for_each(|finding| verdict.admit(finding.rule, &finding.text));
+        }
+        findings.warned.iter().for_each(|finding| verdict.tell(finding.rule, &finding.text));
+    }
+    verdict
+}
+
+fn refusal(edit: &Edit, first: &Reached, refused: &[&Reached]) -> Refusal {
+    let Reached { subject, before, after, findings } = first;
+    let (before, after) = (&before.effective, &after.effective);
+    let mut denied = findings.denied.iter();
+    let why = denied.next().map(Finding::to_string).unwrap_or_default();
+    let detail = format!("router flavor of {subject}: {before} -> {after}");
+    let mut refusal = Refusal::invalid(
+        Rule::FlavorSource,
+        format!("{} is the router flavor of {subject} (live: {before}); {why}", edit.keys(first)),
+        vec![Field::new("data", FieldReason::Forbidden, detail)],
+    );
+    let mut more: Vec<String> = denied.map(Finding::to_string).collect();
+    let others: Vec<String> =
+        refused.iter().skip(1).take(NAMED - 1).map(|one| one.subject.to_string()).collect();
+    if !others.is_empty() {
+        let rest = match refused.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            rest => format!(" and {rest} more"),
+        };
+        more.push(format!("so it is of {}{rest}", others.join(", ")));
+    }
+    if !more.is_empty() {
+        refusal = refusal.why(more.join("; "));
+    }
+    let name = &subject.name;
+    match after.known() {
+        Some(to) => refusal.next(format!(
+            "`interlock flavor plan {} -n {} --to {to}` prints the steps that work",
+            name.name, name.namespace
+        )),
+        None => {
+            refusal.next(format!("set KONG_ROUTER_FLAVOR in {subject} itself first, then change its source"))
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Labels the ConfigMaps and Secrets that flavors of gateways may come from, so that the API
+//! server sends changes of them, and of no others, to admission.
+//!
+//! Event -> what gateways refer to, what is labelled -> labels (leader). Nothing is taken away
+//! because of what cannot be seen; Secrets are never listed, so one whose last gateway went while
+//! nobody led keeps its label, and its changes go on being sent, and allowed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::capabilities::FLAVORS;
+use super::observe::Store;
+use crate::api::meta;
+use crate::cluster::apply::Bookkeeping;
+use crate::cluster::crds::Absence;
+use crate::cluster::lease::Leadership;
+use crate::cluster::supervisor::{Sight, Snapshot, State};
+use crate::rollout::flavor::sources::{Source, SourceKind};
+
+/// A burst of changes is looked at once.
+const BURST: Duration = Duration::from_millis(100);
+/// Pause before a source is looked for again that is not there, or could not be labelled: of
+/// objects without the label nothing is told.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// Keeps the labels.
+pub struct Labeller {
+    /// Gateways and their sources.
+    pub store: Arc<Store>,
+    /// How the kinds are seen.
+    pub snapshot: watch::Receiver<Arc<Snapshot>>,
+    /// Whether this process may write.
+    pub leadership: watch::Receiver<Leadership>,
+    /// Writes.
+    pub bookkeeping: Bookkeeping,
+}
+
+/// What this process has labelled since it leads, as far as no watch tells.
+#[derive(Default)]
+struct Term {
+    secrets: BTreeSet<Source>,
+}
+
+impl Labeller {
+    /// Labels what is not, until it is told to stop.
+    pub async fn run(self, stop: CancellationToken) {
+        let mut changes = self.store.flavor_changes();
+        let (mut snapshot, mut leadership) = (self.snapshot.clone(), self.leadership.clone());
+        let mut term = Term::default();
+        loop {
+            let leads = self.leadership.borrow().holds();
+            if !leads {
+                term = Term::default();
+            }
+            let again = if leads && self.sees_all() { self.pass(&mut term).await } else { None };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                Ok(()) = changes.changed() => {}
+                Ok(()) = snapshot.changed() => {}
+                Ok(()) = leadership.changed() => {}
+                () = tokio::time::sleep(again.unwrap_or(Duration::MAX)) => {}
+            }
+            tokio::time::sleep(BURST).await;
+            changes.mark_unchanged();
+        }
+    }
+
+    fn sees_all(&self) -> bool {
+        let snapshot = self.snapshot.borrow();
+        let Some(flavors) = snapshot.get(FLAVORS) else { return false };
+        let seen = |sight: &Sight| matches!(sight, Sight::Synced | Sight::Absent(Absence::Missing));
+        matches!(flavors.state, State::Running(_)) && flavors.kinds.iter().all(|kind| seen(&kind.sight))
+    }
+
+    /// One look; when to look again though nothing happens.
+    async fn pass(&self, term: &mut Term) -> Option<Duration> {
+        let (wanted, due, unused) = self.store.sources_due(&term.secrets);
+        let mut again = None;
+        for source in due {
+            match self.mark(&source, true).await {
+                Some(true) if source.kind == SourceKind::Secret => {
+                    term.secrets.insert(source);
+                }
+                Some(true) => {}
+                Some(false) | None => again = Some(AGAIN),
+            }
+        }
+        let secrets = term.secrets.iter().filter(|source| !wanted.contains(source)).cloned();
+        for source in unused.into_iter().chain(secrets.collect::<Vec<_>>()) {
+            match self.mark(&source, false).await {
+                Some(_) => drop(term.secrets.remove(&source)),
+                None => again = Some(AGAIN),
+            }
+        }
+        again
+    }
+
+    /// Whether the source is there; `None` where that could not be told.
+    async fn mark(&self, source: &Source, wanted: bool) -> Option<bool> {
+        let kind = match source.kind {
+            SourceKind::ConfigMap => ("ConfigMap", "configmaps"),
+            SourceKind::Secret => ("Secret", "secrets"),
+        };
+        let label = (meta::FLAVOR_SOURCE, meta::FLAVOR_SOURCE_OURS);
+        match self.bookkeeping.mark(kind, &source.name, label, wanted).await {
+            Ok(there) => {
+                tracing::debug!(%source, wanted, there, "a source of router flavors was looked at");
+                Some(there)
+            }
+            Err(failure) => {
+                tracing::warn!(%source, error = failure.message, "a source of router flavors was not labelled");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Gateways that run Kong, who configures them, and where their router flavor comes from.
+//!
+//! Of Deployments, Services and ConfigMaps only labelled ones are looked at, under names of their
+//! own: nothing is known of the others.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::{CONTROL_PLANE, DATA_PLANE, FLAVOR_SOURCE, GUARDED_DEPLOYMENT, GUARDED_SERVICE, SECRET, link};
+use crate::api::meta;
+use crate::api::object::annotation;
+use crate::rollout::flavor::gateway::{Gateway, sources_of};
+use crate::rollout::flavor::group::{admin_service, controlled};
+use crate::rollout::flavor::known::is_rolled_out;
+use crate::rollout::flavor::sources::{Nothing, SourceKind};
+use crate::topology::declare::{
+    Concerns, Events, Fact, Family, Holder, Kind, Link, Reach, Read, Ref, Side, Update, When,
+};
+use crate::topology::mark;
+
+pub(super) static DATA_PLANE_KIND: Kind = Kind {
+    name: DATA_PLANE,
+    about: "a gateway of Kong's operator",
+    facts: &[FLAVOR],
+    links: &[CONFIG_MAPS, SECRETS, PRODUCER],
+    sections: None,
+    events: OF_A_GATEWAY,
+};
+
+pub(super) static DEPLOYMENT_KIND: Kind = Kind {
+    name: GUARDED_DEPLOYMENT,
+    about: "a Deployment with the label interlock.dev/guard: a gateway, or its ingress controller",
+    facts: &[FLAVOR],
+    links: &[CONFIG_MAPS, SECRETS, PRODUCER, ADMIN_SERVICE],
+    sections: None,
+    events: Events {
+        update: Update::When(&[When { differs: &[SPEC, MARKS, ROLLED_OUT], concerns: &[Reach::Itself] }]),
+        ..OF_A_GATEWAY
+    },
+};
+
+pub(super) static CONTROL_PLANE_KIND: Kind = Kind {
+    name: CONTROL_PLANE,
+    about: "configures a DataPlane",
+    facts: &[],
+    links: &[Link {
+        name: "dataplane",
+        family: Family::Needs,
+        other: Side::Child,
+        kind: Some(DATA_PLANE),
+        read: data_plane,
+    }],
+    sections: None,
+    events: Events {
+        create: Concerns::Roots(&[DATA_PLANES]),
+        update: Update::When(&[When { differs: &[SPEC], concerns: &[DATA_PLANES] }]),
+        delete: Concerns::Roots(&[DATA_PLANES]),
+    },
+};
+
+pub(super) static SERVICE_KIND: Kind = Kind {
+    name: GUARDED_SERVICE,
+    about: "a Service with the label interlock.dev/guard: the way of an ingress controller to its gateway",
+    facts: &[],
+    links: &[],
+    sections: None,
+    events: Events {
+        create: Concerns::Roots(&[DEPLOYMENTS]),
+        update: Update::When(&[When { differs: &[SPEC], concerns: &[DEPLOYMENTS] }]),
+        delete: Concerns::Roots(&[DEPLOYMENTS]),
+    },
+};
+
+pub(super) static SOURCE_KIND: Kind = Kind {
+    name: FLAVOR_SOURCE,
+    about: "a ConfigMap with the label interlock.dev/flavor-source",
+    facts: &[],
+    links: &[],
+    sections: None,
+    events: Events {
+        create: Concerns::Roots(&[DATA_PLANES, DEPLOYMENTS]),
+        update: Update::When(&[When { differs: &[CONTENT], concerns: &[DATA_PLANES, DEPLOYMENTS] }]),
+        delete: Concerns::Roots(&[DATA_PLANES, DEPLOYMENTS]),
+    },
+};
+
+const OF_A_GATEWAY: Events = Events {
+    create: Concerns::Roots(&[Reach::Itself]),
+    update: Update::When(&[When { differs: &[SPEC, MARKS], concerns: &[Reach::Itself] }]),
+    delete: Concerns::Roots(&[Reach::Itself]),
+};
+
+const DATA_PLANES: Reach = Reach::Down(Family::Needs, DATA_PLANE);
+const DEPLOYMENTS: Reach = Reach::Down(Family::Needs, GUARDED_DEPLOYMENT);
+
+const FLAVOR: Fact = Fact { name: "flavor", read: Read::Word(flavor) };
+const SPEC: Fact = Fact { name: "spec", read: Read::Mark(mark::spec) };
+const CONTENT: Fact = Fact { name: "content", read: Read::Mark(mark::content) };
+const MARKS: Fact = Fact { name: "marks", read: Read::Mark(marks) };
+const ROLLED_OUT: Fact = Fact { name: "rolledOut", read: Read::Mark(rolled_out) };
+
+const CONFIG_MAPS: Link = Link {
+    name: link::FLAVOR_SOURCE,
+    family: Family::Needs,
+    other: Side::Parent,
+    kind: Some(FLAVOR_SOURCE),
+    read: config_maps,
+};
+/// Nobody watches Secrets: these edges tell that there are some.
+const SECRETS: Link = Link {
+    name: "flavorSecret",
+    family: Family::Needs,
+    other: Side::Parent,
+    kind: Some(SECRET),
+    read: secrets,
+};
+const PRODUCER: Link = Link {
+    name: "producer",
+    family: Family::Needs,
+    other: Side::Parent,
+    kind: Some(GUARDED_DEPLOYMENT),
+    read: producer,
+};
+const ADMIN_SERVICE: Link = Link {
+    name: "adminService",
+    family: Family::Needs,
+    other: Side::Parent,
+    kind: Some(GUARDED_SERVICE),
+    read: admin,
+};
+
+/// The flavor that the template alone tells.
+fn flavor(object: &Value) -> Cow<'_, str> {
+    let known = Gateway::read(object, "", &Nothing).ok().flatten();
+    known
+        .and_then(|gateway| gateway.spec.reading.effective.known())
+        .map_or("", |flavor| flavor.as_str())
+        .into()
+}
+
+/// Who configures it, and what was carried out.
+fn marks(object: &Value) -> u64 {
+    mark::of((annotation(object, meta::CONFIG_PRODUCER), annotation(object, meta::LAST_APPLIED_SPEC)))
+}
+
+fn rolled_out(object: &Value) -> u64 {
+    mark::of(is_rolled_out(object))
+}
+
+fn sources(holder: &Holder<'_>, kind: SourceKind) -> Vec<Ref> {
+    let all = sources_of(holder.object);
+    let names = all.iter().filter(|source| source.kind == kind).map(|source| &source.name);
+    names.map(|name| Ref::to(&name.namespace, &name.name)).collect()
+}
+
+fn config_maps(holder: &Holder<'_>) -> Vec<Ref> {
+    sources(holder, SourceKind::ConfigMap)
+}
+
+fn secrets(holder: &Holder<'_>) -> Vec<Ref> {
+    sources(holder, SourceKind::Secret)
+}
+
+fn producer(holder: &Holder<'_>) -> Vec<Ref> {
+    let Some(named) = annotation(holder.object, meta::CONFIG_PRODUCER) else { return Vec::new() };
+    let (namespace, name) = named.split_once('/').unwrap_or((holder.namespace, named));
+    vec![Ref::to(namespace, name)]
+}
+
+fn admin(holder: &Holder<'_>) -> Vec<Ref> {
+    let service = admin_service(holder.object, holder.namespace);
+    service.map(|name| Ref::to(&name.namespace, &name.name)).into_iter().collect()
+}
+
+fn data_plane(holder: &Holder<'_>) -> Vec<Ref> {
+    controlled(holder.object).map(|name| Ref::to(holder.namespace, name)).into_iter().collect()
+}

@@ -1,0 +1,136 @@
+//! ConfigMaps and Secrets that the router flavor of a gateway comes from: which are sent to the
+//! webhook, what kubectl prints of a change that would change a flavor, and the one override.
+
+use std::time::Duration;
+
+use regex::Regex;
+use serde_json::{Value, json};
+
+use crate::flavor::golden;
+use crate::support::{Client, Interlock, wait_until};
+
+const CAP: Duration = Duration::from_secs(60);
+const TC: &str = "traditional_compatible";
+const LABEL: &str = "interlock.dev/flavor-source";
+const OVERRIDE: &str = "interlock.dev/allow-router-flavor-change";
+
+fn gateway(name: &str, image: &str, from: &Value) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "labels": {"interlock.dev/guard": "kong-router-flavor"}},
+        "spec": {
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{
+                "name": "proxy", "image": image,
+                "env": [{"name": "KONG_ROUTER_FLAVOR", "valueFrom": from}],
+            }]}},
+        },
+    })
+}
+
+fn source(kind: &str, name: &str, flavor: &str, other: &str) -> Value {
+    let field = if kind == "Secret" { "stringData" } else { "data" };
+    json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, field: {"flavor": flavor, "other": other}})
+}
+
+/// Waits until the controller has labelled a source, or has taken its label away.
+fn await_label(user: &Client, resource: &str, name: &str, wanted: Option<&str>) {
+    wait_until(&format!("the label of {resource}/{name} is {wanted:?}"), CAP, || {
+        let found = user.get(resource, name).ok_or("it is not there")?;
+        let label = found["metadata"]["labels"][LABEL].as_str();
+        if label == wanted { Ok(()) } else { Err(format!("{label:?}")) }
+    });
+}
+
+/// Waits until a change is refused; what is told of it then.
+fn await_refused(user: &Client, object: &Value) -> String {
+    wait_until("a change of the source is refused", CAP, || {
+        let out = user.kubectl_in(&["apply", "--dry-run=server", "-f", "-"], &object.to_string());
+        if out.code == 0 { Err(out.to_string()) } else { Ok(out.stderr) }
+    })
+}
+
+/// Decisions about a kind that the process has counted.
+fn decided(process: &Interlock, kind: &str) -> usize {
+    let (_, metrics) = process.ops("/metrics").expect("metrics");
+    let ours = format!("kind=\"{kind}\"");
+    let lines = metrics.lines().filter(|line| line.starts_with("interlock_admission_decisions_total{"));
+    lines.filter(|line| line.contains(&ours)).filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok()).sum()
+}
+
+/// One function, as it counts what the process is sent of ConfigMaps.
+#[test]
+fn a_source_of_a_flavor_is_guarded_and_no_other_object_is() {
+    let (cluster, process) = Interlock::shared();
+    let ns = cluster.namespace("sources");
+    let user = ns.user("alice");
+    let settled = |text: &str| {
+        let text = text.replace(ns.name(), "NAMESPACE");
+        Regex::new("@[0-9a-f]{12}").unwrap().replace_all(&text, "@CHANGE").into_owned()
+    };
+    let map = |flavor: &str, other: &str| source("ConfigMap", "router", flavor, other);
+    let apply = |object: &Value| user.kubectl_in(&["apply", "-f", "-"], &object.to_string());
+    let mut told = String::new();
+
+    user.apply(&map(TC, "a").to_string());
+    user.apply(&source("ConfigMap", "unrelated", TC, "a").to_string());
+    let from = json!({"configMapKeyRef": {"name": "router", "key": "flavor"}});
+    user.apply(&gateway("edge", "kong:3.6", &from).to_string());
+    await_label(&user, "configmap", "router", Some("in-use"));
+    let refused = await_refused(&user, &map("expressions", "a"));
+    told += &format!("# a key that decides\n{refused}\n");
+
+    let out = apply(&map(TC, "b"));
+    assert_eq!((out.code, out.stderr.as_str()), (0, ""), "another key is nobody's business");
+    let before = decided(process, "ConfigMap");
+    for other in ["b", "c"] {
+        user.apply(&source("ConfigMap", "unrelated", "expressions", other).to_string());
+    }
+    user.kubectl(&["label", "configmap", "router", "team=edge"]).ok();
+    assert_eq!(decided(process, "ConfigMap"), before, "what is unrelated is not sent at all");
+
+    // Without the name of the change an override allows nothing, and is told it.
+    let with = |flavor: &str, text: &str| {
+        let mut object = map(flavor, "b");
+        object["metadata"]["annotations"] = json!({OVERRIDE: text});
+        object
+    };
+    let overridden = |from: &str, to: &str| {
+        let out = apply(&with(to, &format!("{from}->{to}")));
+        assert_ne!(out.code, 0, "{out}");
+        let exact = Regex::new(&format!("{from}->{to}@[0-9a-f]{{12}}")).unwrap();
+        let exact = exact.find(&out.stderr).unwrap_or_else(|| panic!("names no change: {out}")).as_str().to_owned();
+        (out.stderr, exact)
+    };
+    let (refused, exact) = overridden(TC, "expressions");
+    told += &format!("# an override without its change\n{refused}\n");
+    let out = apply(&with("expressions", &exact));
+    assert_eq!(out.code, 0, "{out}");
+    told += &format!("# the exact override\n{}{}\n", out.stdout, out.stderr);
+    let (_, back) = overridden("expressions", TC);
+    apply(&with(TC, &back)).ok();
+    let out = apply(&with("expressions", &exact));
+    assert_ne!(out.code, 0, "{out}");
+    told += &format!("# the same override again\n{}\n", out.stderr);
+
+    let out = user.kubectl(&["delete", "configmap", "router"]);
+    assert_ne!(out.code, 0, "{out}");
+    told += &format!("# deleting it\n{}\n", out.stderr);
+
+    // A Secret: nobody here reads it, the review has what decides.
+    user.apply(&source("Secret", "router", "expressions", "a").to_string());
+    let from = json!({"secretKeyRef": {"name": "router", "key": "flavor"}});
+    user.apply(&gateway("secret", "kong:3.9", &from).to_string());
+    await_label(&user, "secret", "router", Some("in-use"));
+    let refused = await_refused(&user, &source("Secret", "router", "no-flavor-but-a-secret", "a"));
+    assert!(!refused.contains("no-flavor-but-a-secret"), "{refused}");
+    told += &format!("# a Secret\n{refused}\n");
+    golden("flavor-sources.txt", &settled(&told));
+
+    // With the last gateway goes the guard.
+    user.kubectl(&["delete", "deployment", "edge", "secret"]).ok();
+    await_label(&user, "configmap", "router", None);
+    await_label(&user, "secret", "router", None);
+    user.apply(&map("expressions", "b").to_string());
+    user.kubectl(&["delete", "configmap", "router"]).ok();
+}
