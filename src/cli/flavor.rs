@@ -1,7 +1,7 @@
 //! `interlock flavor`: the way from one router flavor of a gateway to another.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -9,6 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 
 use super::files::{read_all, read_one};
+use super::target::{TargetFlags, finish};
 use crate::api::object::meta_str;
 use crate::rollout::flavor::Flavor;
 use crate::rollout::flavor::gateway::Gateway;
@@ -17,6 +18,8 @@ use crate::rollout::flavor::matrix::Configuration;
 use crate::rollout::flavor::plan::{Plan, Question};
 use crate::rollout::flavor::routes::Inventory;
 use crate::rollout::flavor::sources::Given;
+
+mod cluster;
 
 /// Flags of `interlock flavor`.
 #[derive(Args, Debug)]
@@ -27,22 +30,27 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Prints the hops to another flavor, what each checks, and what would be refused, from files:
-    /// 0 every hop is allowed, 1 one is refused, 2 error.
-    Plan(PlanArguments),
+    /// Prints the hops to another flavor, what each checks, and what would be refused, for a gateway
+    /// of the cluster or of a file: 0 every hop is allowed, 1 one is refused, 2 error.
+    Plan(Box<PlanArguments>),
 }
 
 #[derive(Args, Debug)]
 struct PlanArguments {
-    /// YAML or JSON file of the DataPlane or Deployment as it runs; - is standard input.
+    /// The gateway: NAME, dataplane/NAME or deployment/NAME. What is around it is read with your
+    /// rights, and what they do not show is said.
+    #[arg(value_name = "NAME", required_unless_present = "gateway", conflicts_with = "gateway")]
+    name: Option<String>,
+    /// YAML or JSON file of the DataPlane or Deployment as it runs, instead of one of the cluster;
+    /// - is standard input.
     #[arg(short = 'f', long = "filename", value_name = "FILE|-")]
-    gateway: PathBuf,
+    gateway: Option<PathBuf>,
     /// The flavor that is wanted.
     #[arg(long, value_enum)]
     to: FlavorFlag,
     /// File or folder of objects that the cluster holds: ConfigMaps and Secrets that the flavor
     /// comes from, routes, other gateways, ControlPlanes, Services.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "name")]
     objects: Vec<PathBuf>,
     /// The running configuration has no expression, as without an ingress controller.
     #[arg(long)]
@@ -50,6 +58,8 @@ struct PlanArguments {
     /// Also print the way with no pod running: scale to 0, change, scale back.
     #[arg(long)]
     outage: bool,
+    #[command(flatten)]
+    target: TargetFlags,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -73,6 +83,15 @@ impl From<FlavorFlag> for Flavor {
     }
 }
 
+impl PlanArguments {
+    fn configuration(&self) -> Configuration {
+        match self.field_routes_only {
+            true => Configuration::FieldsOnly,
+            false => Configuration::Usual,
+        }
+    }
+}
+
 /// Runs the command.
 pub fn main(arguments: Arguments) -> ExitCode {
     let Command::Plan(arguments) = arguments.command;
@@ -83,8 +102,34 @@ pub fn main(arguments: Arguments) -> ExitCode {
     super::exit_of(told)
 }
 
+/// Of the cluster, or of files.
 fn plan(arguments: &PlanArguments) -> anyhow::Result<Plan> {
-    let object = read_one(&arguments.gateway)?;
+    match (&arguments.name, &arguments.gateway) {
+        (Some(name), _) => finish(of_cluster(arguments, name)),
+        (None, Some(file)) => of_files(arguments, file),
+        (None, None) => anyhow::bail!("give the name of a gateway, or its file with -f"),
+    }
+}
+
+async fn of_cluster(arguments: &PlanArguments, name: &str) -> anyhow::Result<Plan> {
+    let seen = cluster::look(&arguments.target, name).await?;
+    let unreadable = || format!("{name} is served in a version that is not known here");
+    let gateway = Gateway::read(&seen.gateway, "", &seen.sources)?.with_context(unreadable)?;
+    let group = Group::of(&seen.gateway, &seen.objects, "", &seen.sources)?;
+    Ok(Plan::make(&Question {
+        subject: &gateway.subject,
+        live: &gateway.spec,
+        to: arguments.to.into(),
+        routes: &Inventory::of(&seen.objects, ""),
+        configuration: arguments.configuration(),
+        group: group.as_ref(),
+        outage: arguments.outage,
+        notes: &seen.notes,
+    })?)
+}
+
+fn of_files(arguments: &PlanArguments, file: &Path) -> anyhow::Result<Plan> {
+    let object = read_one(file)?;
     let objects = arguments.objects.iter().map(|path| read_all(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let objects: Vec<Value> = objects.into_iter().flatten().collect();
     let namespace = meta_str(&object, "namespace").filter(|own| !own.is_empty()).unwrap_or("default");
@@ -92,16 +137,12 @@ fn plan(arguments: &PlanArguments) -> anyhow::Result<Plan> {
     let gateway = Gateway::read(&object, namespace, &sources)?.with_context(|| {
         format!(
             "{} holds neither a DataPlane of gateway-operator.konghq.com/v1beta1 nor a Deployment of apps/v1",
-            arguments.gateway.display()
+            file.display()
         )
     })?;
     let routes = match objects.is_empty() {
         true => Inventory::Unseen,
         false => Inventory::of(&objects, namespace),
-    };
-    let configuration = match arguments.field_routes_only {
-        true => Configuration::FieldsOnly,
-        false => Configuration::Usual,
     };
     let group = Group::of(&object, &objects, namespace, &sources)?;
     Ok(Plan::make(&Question {
@@ -109,16 +150,16 @@ fn plan(arguments: &PlanArguments) -> anyhow::Result<Plan> {
         live: &gateway.spec,
         to: arguments.to.into(),
         routes: &routes,
-        configuration,
+        configuration: arguments.configuration(),
         group: group.as_ref(),
         outage: arguments.outage,
+        notes: &[],
     })?)
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::Path;
 
     use clap::Parser;
     use rstest::rstest;

@@ -27,6 +27,9 @@ const BURST: Duration = Duration::from_millis(100);
 /// objects without the label nothing is told.
 const AGAIN: Duration = Duration::from_secs(30);
 
+/// Kinds that say what is a source, and what is labelled.
+const READ: [&str; 3] = ["dataplanes.gateway-operator.konghq.com", "deployments.apps", "configmaps"];
+
 /// Keeps the labels.
 pub struct Labeller {
     /// Gateways and their sources.
@@ -73,7 +76,8 @@ impl Labeller {
         let snapshot = self.snapshot.borrow();
         let Some(flavors) = snapshot.get(FLAVORS) else { return false };
         let seen = |sight: &Sight| matches!(sight, Sight::Synced | Sight::Absent(Absence::Missing));
-        matches!(flavors.state, State::Running(_)) && flavors.kinds.iter().all(|kind| seen(&kind.sight))
+        let mut read = flavors.kinds.iter().filter(|kind| READ.contains(&kind.name.as_str()));
+        matches!(flavors.state, State::Running(_)) && read.all(|kind| seen(&kind.sight))
     }
 
     /// One look; when to look again though nothing happens.
@@ -116,5 +120,19 @@ impl Labeller {
                 None
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controllers::capabilities::CAPABILITIES;
+
+    #[test]
+    fn the_kinds_that_are_waited_for_are_declared() {
+        let flavors = CAPABILITIES.iter().find(|capability| capability.name == FLAVORS);
+        let names: Vec<String> =
+            flavors.into_iter().flat_map(|c| c.optional).map(|kind| kind.name()).collect();
+        assert!(READ.iter().all(|read| names.iter().any(|name| name == read)), "{names:?}");
     }
 }

@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn every_entry_is_quick_free_of_side_effects_and_exact() {
         let all = entries(&Options::default());
-        assert_eq!(all.len(), 8);
+        assert_eq!(all.len(), 9);
         for entry in all {
             assert_eq!(entry["timeoutSeconds"], 5);
             assert_eq!(entry["sideEffects"], "None");

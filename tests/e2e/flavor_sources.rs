@@ -55,7 +55,10 @@ fn decided(process: &Interlock, kind: &str) -> usize {
     let (_, metrics) = process.ops("/metrics").expect("metrics");
     let ours = format!("kind=\"{kind}\"");
     let lines = metrics.lines().filter(|line| line.starts_with("interlock_admission_decisions_total{"));
-    lines.filter(|line| line.contains(&ours)).filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok()).sum()
+    lines
+        .filter(|line| line.contains(&ours))
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok())
+        .sum()
 }
 
 /// One function, as it counts what the process is sent of ConfigMaps.
@@ -99,7 +102,8 @@ fn a_source_of_a_flavor_is_guarded_and_no_other_object_is() {
         let out = apply(&with(to, &format!("{from}->{to}")));
         assert_ne!(out.code, 0, "{out}");
         let exact = Regex::new(&format!("{from}->{to}@[0-9a-f]{{12}}")).unwrap();
-        let exact = exact.find(&out.stderr).unwrap_or_else(|| panic!("names no change: {out}")).as_str().to_owned();
+        let exact =
+            exact.find(&out.stderr).unwrap_or_else(|| panic!("names no change: {out}")).as_str().to_owned();
         (out.stderr, exact)
     };
     let (refused, exact) = overridden(TC, "expressions");

@@ -9,6 +9,7 @@ mod support;
 mod bypass;
 mod drift;
 mod flavor;
+mod flavor_routes;
 mod flavor_sources;
 mod graph_page;
 mod ground;

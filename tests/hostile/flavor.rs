@@ -62,6 +62,7 @@ pub fn call(body: &[u8]) {
                 configuration,
                 group: group.as_ref(),
                 outage: true,
+                notes: &[],
             });
             let known = gateway.spec.reading.effective.known().is_some();
             assert_eq!(plan.is_ok(), known, "a plan begins where a flavor is known");

@@ -21,6 +21,7 @@ use crate::rollout::flavor::finding::{Finding, Findings};
 use crate::rollout::flavor::gateway::Gateway;
 use crate::rollout::flavor::judge::judge as judge_change;
 use crate::rollout::flavor::matrix::Configuration;
+use crate::rollout::flavor::plan;
 use crate::rollout::flavor::reading::Reading;
 use crate::rollout::flavor::sources::{Asked, Given, Source, SourceKind, Sources};
 use crate::rollout::flavor::subject::{Spec, Subject};
@@ -196,12 +197,8 @@ fn refusal(edit: &Edit, first: &Reached, refused: &[&Reached]) -> Refusal {
     if !more.is_empty() {
         refusal = refusal.why(more.join("; "));
     }
-    let name = &subject.name;
     match after.known() {
-        Some(to) => refusal.next(format!(
-            "`interlock flavor plan {} -n {} --to {to}` prints the steps that work",
-            name.name, name.namespace
-        )),
+        Some(to) => refusal.next(format!("`{}` prints the steps that work", plan::command(subject, to))),
         None => {
             refusal.next(format!("set KONG_ROUTER_FLAVOR in {subject} itself first, then change its source"))
         }

@@ -67,9 +67,8 @@ fn a_refusal_names_the_change_the_rule_and_the_plan() {
         said["status"]["message"],
         "router flavor change expressions -> traditional skips a step; change to traditional_compatible first, \
          promote it, then change to traditional (this isolates regex-engine failures from route-format failures) \
-         [RF03]\n  spec.template: router flavor expressions -> traditional\nNext: `interlock flavor plan -f FILE --to \
-         traditional --outage` prints the steps that work, FILE being the object as it runs\nSee \
-         docs/router-flavor.md"
+         [RF03]\n  spec.template: router flavor expressions -> traditional\nNext: `interlock flavor plan deployment/edge -n \
+         kong --to traditional --outage` prints the steps that work\nSee docs/router-flavor.md"
     );
     assert_eq!(said["status"]["details"]["causes"][0]["field"], "spec.template");
 }

@@ -3,6 +3,7 @@
 mod create;
 mod data_plane;
 mod deleting;
+mod flavor_source;
 mod gateway;
 mod locked;
 mod properties;

@@ -196,8 +196,11 @@ impl Store {
     /// Nobody needs a kind any more: its objects are forgotten, which says nothing of them.
     pub fn forget_kind(&self, kind: &Gvk) {
         let mut inner = self.write();
-        let kind = inner.graph.kind(&kind.group, &kind.kind);
-        for id in inner.graph.forget(kind) {
+        let id = inner.graph.kind(&kind.group, &kind.kind);
+        if inner.kinds.flavored.contains(&id) {
+            inner.flavors.forget(&kind.kind);
+        }
+        for id in inner.graph.forget(id) {
             inner.bodies.remove(&id);
         }
     }

@@ -107,6 +107,21 @@ impl Known {
         }
     }
 
+    /// Forgets the objects of a kind, by its name or by the one that stands for its labelled
+    /// objects.
+    pub fn forget(&mut self, kind: &str) {
+        let labelled = LABELLED.iter().find(|labelled| labelled.name == kind);
+        let kind = labelled.map_or(kind, |labelled| labelled.kind);
+        self.objects.retain(|(known, _), _| known != kind);
+        self.routes.retain(|(known, _), _| known != kind);
+        self.inventory = OnceLock::new();
+        match kind {
+            "Deployment" => self.rolled_out.clear(),
+            "ConfigMap" => (self.sources, self.ours) = Default::default(),
+            _ => {}
+        }
+    }
+
     /// The gateways.
     pub fn gateways(&self) -> impl Iterator<Item = &Arc<Value>> {
         self.objects.values().filter(|object| Gateway::is_guarded(object))

@@ -30,6 +30,8 @@ pub struct Question<'a> {
     pub group: Option<&'a Group>,
     /// Whether the way through an outage is asked for.
     pub outage: bool,
+    /// What is to be known of how all this was seen.
+    pub notes: &'a [String],
 }
 
 /// The way.
@@ -121,6 +123,16 @@ impl Plan {
     }
 }
 
+/// The command that prints the way of a gateway of the cluster.
+pub fn command(subject: &Subject, to: Flavor) -> String {
+    let kind = match subject.kind {
+        SubjectKind::DataPlane => "dataplane",
+        SubjectKind::Deployment => "deployment",
+    };
+    let name = &subject.name;
+    format!("interlock flavor plan {kind}/{} -n {} --to {to}", name.name, name.namespace)
+}
+
 /// The flavors on the way, one step apart.
 fn stations(from: Flavor, to: Flavor) -> Vec<Flavor> {
     let inside = |flavor: &Flavor| (from.min(to)..=from.max(to)).contains(flavor);
@@ -156,6 +168,7 @@ fn before(question: &Question<'_>) -> Vec<String> {
             "not seen: routes (Ingress, HTTPRoute, GRPCRoute, TLSRoute); give them with --objects".to_owned(),
         );
     }
+    lines.extend_from_slice(question.notes);
     lines
 }
 

@@ -25,6 +25,7 @@ use crate::rollout::flavor::gateway::Gateway;
 use crate::rollout::flavor::judge::judge as judge_change;
 use crate::rollout::flavor::known::Around;
 use crate::rollout::flavor::matrix::Configuration;
+use crate::rollout::flavor::plan;
 use crate::rollout::flavor::reading::{Effective, Reading};
 use crate::rollout::flavor::subject::{Subject, SubjectKind};
 use crate::rollout::shape;
@@ -176,10 +177,8 @@ impl Ask {
                 refusal = refusal.why(others.join("; "));
             }
             if let Some(to) = to.known() {
-                refusal = refusal.next(format!(
-                    "`interlock flavor plan -f FILE --to {to} --outage` prints the steps that work, FILE being the \
-                     object as it runs"
-                ));
+                let plan = plan::command(&self.subject, to);
+                refusal = refusal.next(format!("`{plan} --outage` prints the steps that work"));
             }
             verdict = refusal.into();
         } else {

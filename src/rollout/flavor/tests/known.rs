@@ -122,6 +122,24 @@ fn routes_come_and_go() {
     assert_eq!(count(&known), Some(0));
 }
 
+#[rstest]
+#[case("HTTPRoute", 1, 0)]
+#[case("GuardedDeployment", 0, 1)]
+#[case("DataPlane", 1, 1)]
+fn a_kind_that_is_not_watched_any_more_is_forgotten(
+    #[case] kind: &str,
+    #[case] gateways: usize,
+    #[case] routes: usize,
+) {
+    let mut known = known(&[
+        http_route("kong", "search", json!({"queryParams": [{"name": "q"}]})),
+        deployment("edge", proxy("kong:3.9", None), 3),
+    ]);
+    known.forget(kind);
+    let Inventory::Seen { routes: left, .. } = &*known.inventory() else { panic!("not seen") };
+    assert_eq!((known.gateways().count(), left.len()), (gateways, routes));
+}
+
 /// A ControlPlane by reference, an ingress controller by its admin Service.
 #[test]
 fn producers_are_found() {

@@ -17,6 +17,7 @@ fn plan(gateway: &Gateway, to: Flavor, routes: &Inventory) -> Result<Plan, NoPla
         configuration: Configuration::Usual,
         group: None,
         outage: true,
+        notes: &[],
     })
 }
 

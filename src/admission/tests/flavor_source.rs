@@ -1,0 +1,159 @@
+//! ConfigMaps and Secrets that flavors come from, through the webhook's own path.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::admission::snapshot::Snapshot;
+use crate::admission::{Answer, Config, Door, Freeze, Patience, answer};
+use crate::api::interlock::{RuleSetting, Rules};
+
+fn gateway(name: &str, image: &str, from: &Value) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "kong", "labels": {"interlock.dev/guard": "kong-router-flavor"}},
+        "spec": {"replicas": 3, "template": {"spec": {"containers": [{
+            "name": "proxy", "image": image, "env": [{"name": "KONG_ROUTER_FLAVOR", "valueFrom": from}],
+        }]}}},
+    })
+}
+
+fn from_map() -> Value {
+    json!({"configMapKeyRef": {"name": "router", "key": "flavor"}})
+}
+
+fn source(kind: &str, flavor: &str) -> Value {
+    let value = if kind == "Secret" { STANDARD.encode(flavor) } else { flavor.to_owned() };
+    json!({
+        "apiVersion": "v1", "kind": kind,
+        "metadata": {"name": "router", "namespace": "kong", "uid": "u", "resourceVersion": "7"},
+        "data": {"flavor": value},
+    })
+}
+
+/// A namespace `kong`, as it is.
+struct World {
+    objects: Vec<Value>,
+    action: &'static str,
+    terminating: bool,
+}
+
+impl World {
+    fn of(objects: &[Value]) -> Self {
+        Self { objects: objects.to_vec(), action: "Deny", terminating: false }
+    }
+
+    fn ask(&self, door: Door, object: &Value, old: &Value) -> Value {
+        let mut view = Snapshot::default();
+        let ends = if self.terminating { json!("2026-01-01T00:00:00Z") } else { Value::Null };
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kong", "deletionTimestamp": ends}});
+        for object in self.objects.iter().chain([&namespace, old]) {
+            view.add(object, "").unwrap();
+        }
+        let settings: Vec<RuleSetting> =
+            serde_json::from_value(json!([{"group": "flavors", "action": self.action}])).unwrap();
+        view.set_rules(Rules::read(&settings).0);
+        let review = json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": "u", "kind": {"group": "", "version": "v1", "kind": old["kind"]},
+                "name": "router", "namespace": "kong",
+                "operation": if object.is_null() { "DELETE" } else { "UPDATE" },
+                "userInfo": {"username": "alice"}, "object": object, "oldObject": old,
+            },
+        });
+        let config = Config { controller_user: String::new(), freeze: Freeze::Strict };
+        match answer(door, review.to_string().as_bytes(), &view, &config, Patience::Exhausted).unwrap() {
+            Answer::Done(reply) => serde_json::from_slice::<Value>(&reply.body).unwrap()["response"].take(),
+            Answer::Wait(key) => panic!("waits for {key}"),
+        }
+    }
+}
+
+fn message(said: &Value) -> &str {
+    said["status"]["message"].as_str().unwrap_or_default()
+}
+
+#[rstest]
+#[case::a_step_that_deadlocks(
+    "kong:3.6",
+    "traditional_compatible",
+    "expressions",
+    "ConfigMap kong/router: key \"flavor\" is the router flavor of Deployment kong/edge (live: traditional_compatible); [RF02] "
+)]
+#[case::two_steps(
+    "kong:3.9",
+    "traditional",
+    "expressions",
+    "ConfigMap kong/router: key \"flavor\" is the router flavor of Deployment kong/edge (live: traditional); [RF03] "
+)]
+#[case::no_flavor(
+    "kong:3.9",
+    "traditional",
+    "atc",
+    "ConfigMap kong/router: key \"flavor\" is the router flavor of Deployment kong/edge (live: traditional); [RF01] "
+)]
+#[case::the_same("kong:3.9", "expressions", " expressions\n", "")]
+#[case::a_step_that_works("kong:3.9", "traditional_compatible", "expressions", "")]
+fn an_edit_is_judged_as_a_change_in_place(
+    #[case] image: &str,
+    #[case] from: &str,
+    #[case] to: &str,
+    #[case] refused: &str,
+) {
+    let world = World::of(&[gateway("edge", image, &from_map())]);
+    let said = world.ask(Door::Validate, &source("ConfigMap", to), &source("ConfigMap", from));
+    assert_eq!(said["allowed"], refused.is_empty(), "{said}");
+    assert!(message(&said).starts_with(refused), "{said}");
+    assert_eq!(message(&said).contains("[RF18]"), !refused.is_empty());
+}
+
+#[test]
+fn every_gateway_that_is_reached_is_named() {
+    let names = ["a", "b", "c", "d", "e", "f", "g"];
+    let world = World::of(&names.map(|name| gateway(name, "kong:3.9", &from_map())));
+    let said =
+        world.ask(Door::Validate, &source("ConfigMap", "traditional"), &source("ConfigMap", "expressions"));
+    let text = message(&said);
+    assert!(text.contains("of Deployment kong/a (live: expressions)"), "{text}");
+    let others = "Deployment kong/b, Deployment kong/c, Deployment kong/d, Deployment kong/e and 2 more";
+    assert!(text.contains(others), "{text}");
+}
+
+#[test]
+fn the_data_of_a_secret_is_read_from_the_review_and_shown_to_nobody() {
+    let from = json!({"secretKeyRef": {"name": "router", "key": "flavor"}});
+    let world = World::of(&[gateway("edge", "kong:3.9", &from)]);
+    let said = world.ask(Door::Validate, &source("Secret", "hunter2"), &source("Secret", "expressions"));
+    assert!(message(&said).contains("KONG_ROUTER_FLAVOR=***"), "{said}");
+    assert!(!said.to_string().contains("hunter2"), "{said}");
+}
+
+#[rstest]
+#[case::denied(Door::Validate, "Deny", false, false, "")]
+#[case::warned(Door::Validate, "Warn", false, true, "(admitted: group flavors warns here)")]
+#[case::off(Door::Validate, "Off", false, true, "")]
+#[case::mutated(Door::Mutate, "Deny", false, true, "")]
+#[case::with_its_namespace(Door::Validate, "Deny", true, true, "")]
+fn a_deletion_is_refused_where_pods_would_not_start(
+    #[case] door: Door,
+    #[case] action: &'static str,
+    #[case] terminating: bool,
+    #[case] allowed: bool,
+    #[case] warning: &str,
+) {
+    let world = World { action, terminating, ..World::of(&[gateway("edge", "kong:3.9", &from_map())]) };
+    let said = world.ask(door, &Value::Null, &source("ConfigMap", "expressions"));
+    assert_eq!(said["allowed"], allowed, "{said}");
+    assert!(said["warnings"].to_string().contains(warning), "{said}");
+    assert_eq!(said["warnings"].is_null(), warning.is_empty(), "{said}");
+}
+
+#[test]
+fn what_feeds_no_gateway_may_change() {
+    let elsewhere = json!({"configMapKeyRef": {"name": "other", "key": "flavor"}});
+    let world = World::of(&[gateway("edge", "kong:3.9", &elsewhere)]);
+    let said = world.ask(Door::Validate, &source("ConfigMap", "x"), &source("ConfigMap", "expressions"));
+    assert_eq!((&said["allowed"], said["warnings"].is_null()), (&json!(true), true), "{said}");
+}

@@ -1,0 +1,237 @@
+//! A gateway of a cluster and what is around it, with the rights of whoever asks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context as _, bail};
+use futures::stream::{self, StreamExt as _};
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::api::kong;
+use crate::api::object::{annotation, meta_str};
+use crate::api::watched::{GUARDED_DEPLOYMENTS, GUARDED_SERVICES};
+use crate::cli::reader::{self, Found, Selection};
+use crate::cli::served::{Resource, Served};
+use crate::cli::target::TargetFlags;
+use crate::rollout::flavor::gateway::sources_of;
+use crate::rollout::flavor::known::is_rolled_out;
+use crate::rollout::flavor::sources::{Asked, Given, Source, SourceKind, Sources};
+
+/// Lists under way at the same time.
+const CONCURRENCY: usize = 4;
+/// On ReplicaSets: the count of the templates that their Deployment has had.
+const REVISION: &str = "deployment.kubernetes.io/revision";
+
+/// What was seen.
+pub(super) struct Seen {
+    /// The gateway, with the pod template that runs.
+    pub(super) gateway: Value,
+    pub(super) sources: Looked,
+    /// Routes, other gateways and who configures them.
+    pub(super) objects: Vec<Value>,
+    /// What is to be known of the look itself, above all what was not seen.
+    pub(super) notes: Vec<String>,
+}
+
+/// The sources that were looked for.
+#[derive(Default)]
+pub(super) struct Looked {
+    there: Given,
+    missing: BTreeSet<Source>,
+}
+
+impl Sources for Looked {
+    fn ask(&self, source: &Source, key: &str) -> Asked {
+        if self.missing.contains(source) { Asked::NoObject } else { self.there.ask(source, key) }
+    }
+}
+
+/// What is listed: group, kind, label selector.
+fn wanted() -> [(&'static str, &'static str, Option<String>); 8] {
+    const ROUTES: &str = "gateway.networking.k8s.io";
+    [
+        ("networking.k8s.io", "Ingress", None),
+        (ROUTES, "HTTPRoute", None),
+        (ROUTES, "GRPCRoute", None),
+        (ROUTES, "TLSRoute", None),
+        (kong::GROUP, "DataPlane", None),
+        (kong::GROUP, "ControlPlane", None),
+        (GUARDED_DEPLOYMENTS.group, GUARDED_DEPLOYMENTS.kind, Some(GUARDED_DEPLOYMENTS.selector())),
+        (GUARDED_SERVICES.group, GUARDED_SERVICES.kind, Some(GUARDED_SERVICES.selector())),
+    ]
+}
+
+/// Looks for a gateway, called `NAME` or `KIND/NAME`, and around it.
+pub(super) async fn look(target: &TargetFlags, name: &str) -> anyhow::Result<Seen> {
+    let (client, namespace) = target.connect().await?;
+    let served = Served::ask(&client).await?;
+    let gateway = find(&client, &served, &namespace, name).await?;
+    let mut seen = Seen { sources: Looked::default(), objects: Vec::new(), notes: Vec::new(), gateway };
+    seen.look_at_live(&client, &served, &namespace).await;
+    seen.look_at_sources(&client, &served).await?;
+    seen.look_around(&client, &served, &namespace).await;
+    Ok(seen)
+}
+
+/// The gateway; a DataPlane and a Deployment of one name are told apart by the kind.
+async fn find(client: &Client, served: &Served, namespace: &str, name: &str) -> anyhow::Result<Value> {
+    let (kind, name) = match name.split_once('/') {
+        Some((kind, name)) => (Some(kind.to_lowercase()), name),
+        None => (None, name),
+    };
+    let kinds = [(kong::GROUP, "DataPlane"), ("apps", "Deployment")];
+    let meant = |it: &str| {
+        kind.as_ref().is_none_or(|kind| {
+            let it = it.to_lowercase();
+            kind.split('.').next().is_some_and(|kind| kind == it || kind == format!("{it}s"))
+        })
+    };
+    let (mut found, mut why) = (Vec::new(), Vec::new());
+    for (group, kind) in kinds.into_iter().filter(|(_, kind)| meant(kind)) {
+        let Some(resource) = served.of(group, kind) else {
+            why.push(format!("{kind}: not served by this cluster"));
+            continue;
+        };
+        match reader::get(client, resource, namespace, name).await {
+            Found::There(object) => found.push((*object).clone()),
+            Found::Missing => why.push(format!("{kind}: none of that name")),
+            Found::Unknown(said) => why.push(format!("{kind}: {said}")),
+        }
+    }
+    match <[Value; 1]>::try_from(found) {
+        Ok([gateway]) => Ok(gateway),
+        Err(found) if found.is_empty() && why.is_empty() => {
+            bail!("a gateway is a DataPlane or a Deployment: write dataplane/{name} or deployment/{name}")
+        }
+        Err(found) if found.is_empty() => {
+            bail!(
+                "no gateway {namespace}/{name} was found ({}); choose another namespace with -n",
+                why.join("; ")
+            )
+        }
+        Err(_) => bail!(
+            "{namespace}/{name} is a DataPlane and a Deployment: write dataplane/{name} or deployment/{name}"
+        ),
+    }
+}
+
+impl Seen {
+    /// While a Deployment is being rolled out, the template of its last ReplicaSet that is ready
+    /// is what runs.
+    async fn look_at_live(&mut self, client: &Client, served: &Served, namespace: &str) {
+        if self.gateway["kind"] != "Deployment" || is_rolled_out(&self.gateway) {
+            return;
+        }
+        let all = match served.of("apps", "ReplicaSet") {
+            Some(resource) => list(client, resource, Some(namespace), None).await,
+            None => return,
+        };
+        let uid = meta_str(&self.gateway, "uid").map(str::to_owned);
+        let sets = match all {
+            Ok(sets) => sets,
+            Err(error) => {
+                let why = reader::said(&error);
+                self.notes.push(format!(
+                    "a rollout is under way, and what ran before it was not seen: ReplicaSets ({why})"
+                ));
+                return;
+            }
+        };
+        let owned = |set: &&Value| {
+            let owners = set["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+            owners.filter_map(|owner| owner["uid"].as_str()).any(|owner| Some(owner) == uid.as_deref())
+        };
+        let ready = |set: &&Value| {
+            let wanted = set["spec"]["replicas"].as_i64().unwrap_or(1);
+            wanted > 0 && set["status"]["readyReplicas"].as_i64() == Some(wanted)
+        };
+        let revision = |set: &&Value| annotation(set, REVISION).and_then(|text| text.parse::<u64>().ok());
+        let Some(live) = sets.iter().filter(owned).filter(ready).max_by_key(revision) else { return };
+        self.gateway["spec"]["template"] = live["spec"]["template"].clone();
+        self.notes.push(format!(
+            "a rollout is under way: the plan begins with what runs, ReplicaSet {}",
+            meta_str(live, "name").unwrap_or_default()
+        ));
+    }
+
+    async fn look_at_sources(&mut self, client: &Client, served: &Served) -> anyhow::Result<()> {
+        for source in sources_of(&self.gateway) {
+            let kind = match source.kind {
+                SourceKind::ConfigMap => "ConfigMap",
+                SourceKind::Secret => "Secret",
+            };
+            let resource = served.of("", kind).context("the API server serves no core kinds")?;
+            match reader::get(client, resource, &source.name.namespace, &source.name.name).await {
+                Found::There(object) => self.sources.there.add(&object, ""),
+                Found::Missing => drop(self.sources.missing.insert(source)),
+                Found::Unknown(why) => self.notes.push(format!("not seen: {source} ({why})")),
+            }
+        }
+        Ok(())
+    }
+
+    async fn look_around(&mut self, client: &Client, served: &Served, namespace: &str) {
+        let wanted = wanted();
+        let lists = wanted.iter().map(|(group, kind, labels)| async move {
+            let Some(resource) = served.of(group, kind) else { return (*kind, None) };
+            (*kind, Some(everywhere(client, resource, namespace, labels.as_deref()).await))
+        });
+        let mut lists = stream::iter(lists).buffered(CONCURRENCY);
+        let mut absent = Vec::new();
+        let mut blind: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        while let Some((kind, listed)) = lists.next().await {
+            match listed {
+                None => absent.push(kind),
+                Some((objects, why)) => {
+                    self.objects.extend(objects);
+                    why.into_iter().for_each(|why| blind.entry(why).or_default().push(kind));
+                }
+            }
+        }
+        if !absent.is_empty() {
+            self.notes.push(format!("not served by this cluster, so there are none: {}", absent.join(", ")));
+        }
+        let hidden = |(why, kinds): (String, Vec<&str>)| {
+            format!("not judged by what was not seen ({why}): {}", kinds.join(", "))
+        };
+        self.notes.extend(blind.into_iter().map(hidden));
+        if !served.stale.is_empty() {
+            self.notes.push(format!("groups whose servers do not answer: {}", served.stale.join(", ")));
+        }
+    }
+}
+
+/// All objects of a kind, or those of one namespace and why no others.
+async fn everywhere(
+    client: &Client,
+    resource: &Resource,
+    namespace: &str,
+    labels: Option<&str>,
+) -> (Vec<Value>, Option<String>) {
+    let error = match list(client, resource, None, labels).await {
+        Ok(objects) => return (objects, None),
+        Err(error) => error,
+    };
+    if reader::code(&error) != Some(403) {
+        return (Vec::new(), Some(reader::said(&error)));
+    }
+    match list(client, resource, Some(namespace), labels).await {
+        Ok(objects) => (objects, Some(format!("outside of namespace {namespace}, as you may not list all"))),
+        Err(error) if reader::code(&error) == Some(403) => {
+            (Vec::new(), Some("you may not list them".to_owned()))
+        }
+        Err(error) => (Vec::new(), Some(reader::said(&error))),
+    }
+}
+
+async fn list(
+    client: &Client,
+    resource: &Resource,
+    namespace: Option<&str>,
+    labels: Option<&str>,
+) -> Result<Vec<Value>, kube::Error> {
+    let selection = Selection { namespace, labels, ..Selection::default() };
+    let mut objects = reader::list(client, resource, &selection).await?;
+    objects.iter_mut().for_each(|object| object["metadata"]["managedFields"] = json!(null));
+    Ok(objects)
+}
