@@ -127,11 +127,13 @@ pub mod condition {
     pub const SPEC_STAMPED: &str = "SpecStamped";
     /// What is asked of a run is not carried out: the policy that guards it is not as installed.
     pub const VERBS_UNAVAILABLE: &str = "VerbsUnavailable";
-    /// All of ours: nobody but the bookkeeping user writes them.
+    /// Of DataPlanes: the pods behind one Service run with one router flavor.
+    pub const ROUTER_FLAVOR_CONSISTENT: &str = "RouterFlavorConsistent";
+    /// All of ours on Instances: nobody but the bookkeeping user writes them.
     pub const OURS: [&str; 6] = [READY, PLAN_RUNNING, STALLED, SPEC_DRIFT, SPEC_STAMPED, VERBS_UNAVAILABLE];
 }
 
-/// Reasons of Events on Instances.
+/// Reasons of Events.
 pub mod event {
     /// A plan was started.
     pub const PLAN_STARTED: &str = "PlanStarted";
@@ -149,4 +151,6 @@ pub mod event {
     pub const SETTINGS_DELETED: &str = "SettingsDeleted";
     /// The OperatorVersion of an Instance is absent or unusable.
     pub const INVALID_OPERATOR_VERSION: &str = "InvalidOperatorVersion";
+    /// Pods behind one Service run with different router flavors; on gateways, ours.
+    pub const ROUTER_FLAVORS_MIXED: &str = "RouterFlavorsMixed";
 }

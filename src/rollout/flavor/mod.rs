@@ -23,6 +23,7 @@ pub mod pattern;
 pub mod plan;
 pub mod reading;
 pub mod routes;
+pub mod running;
 pub mod sources;
 pub mod subject;
 pub mod version;

@@ -1,0 +1,247 @@
+//! What the pods of a gateway run with now, and whether those behind one Service agree.
+//!
+//! A producer takes up the flavor of the first pod that answers it, so pods of two flavors behind
+//! one Service leave one of them without a configuration (Kong/kubernetes-ingress-controller#5004).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::Flavor;
+use crate::api::condition::{Status, Wanted};
+use crate::api::meta;
+
+pub mod pod;
+pub mod report;
+
+#[cfg(test)]
+mod tests;
+
+/// How many pods a text names; more are counted.
+const NAMED: usize = 3;
+
+/// What is known of the router of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Its Admin API says so.
+    Reports(String),
+    /// Its environment says so; it could not be asked, for this reason.
+    Declares(Flavor, String),
+    /// Neither says anything, for this reason.
+    Nothing(String),
+}
+
+impl Told {
+    /// The flavor, where one is told.
+    pub fn flavor(&self) -> Option<&str> {
+        match self {
+            Self::Reports(flavor) => Some(flavor),
+            Self::Declares(flavor, _) => Some(flavor.as_str()),
+            Self::Nothing(_) => None,
+        }
+    }
+}
+
+/// A pod of a gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pod {
+    /// Name.
+    pub name: String,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// What is known of its router.
+    pub told: Told,
+}
+
+/// A Service of the gateway's namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selector {
+    /// Name of the Service.
+    pub service: String,
+    /// What it selects; nothing where it is empty.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl Selector {
+    /// Whether a pod is behind the Service.
+    pub fn selects(&self, pod: &Pod) -> bool {
+        !self.labels.is_empty() && self.labels.iter().all(|(key, value)| pod.labels.get(key) == Some(value))
+    }
+}
+
+/// Pods by flavor.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ByFlavor(BTreeMap<String, Vec<String>>);
+
+impl ByFlavor {
+    /// Of pods that tell.
+    pub fn of<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> Self {
+        let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for pod in pods {
+            if let Some(flavor) = pod.told.flavor() {
+                all.entry(flavor.to_owned()).or_default().push(pod.name.clone());
+            }
+        }
+        all.values_mut().for_each(|names| names.sort());
+        Self(all)
+    }
+
+    /// The flavors.
+    pub fn flavors(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// Whether there are several.
+    pub fn is_mixed(&self) -> bool {
+        self.0.len() > 1
+    }
+}
+
+impl fmt::Display for ByFlavor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let each = self.0.iter().map(|(flavor, pods)| format!("{flavor}: {}", named(pods)));
+        f.write_str(&each.collect::<Vec<_>>().join("; "))
+    }
+}
+
+/// The first names of some, and how many more there are.
+pub fn named(names: &[String]) -> String {
+    let first = names[..names.len().min(NAMED)].join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
+/// Whether the pods of a gateway agree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Consistency {
+    /// No pod runs.
+    NoPods,
+    /// All run this flavor.
+    Same {
+        /// The flavor.
+        flavor: String,
+        /// How many pods there are.
+        pods: usize,
+        /// How many of them said so themselves.
+        asked: usize,
+    },
+    /// Flavors differ, and no Service has pods of two: a change is staged.
+    Apart(ByFlavor),
+    /// Pods behind one Service run different flavors.
+    Mixed {
+        /// The Service.
+        service: String,
+        /// Its pods.
+        pods: ByFlavor,
+    },
+    /// All agree, on something else than the gateway says.
+    Unexpected {
+        /// What runs.
+        runs: String,
+        /// What should.
+        wanted: Flavor,
+    },
+    /// Some tell nothing; those that do agree.
+    Untold {
+        /// Their names.
+        pods: Vec<String>,
+        /// Why the first of them does not.
+        why: String,
+    },
+}
+
+/// Judges pods by the Services of their namespace; `wanted` is what the gateway says, where that
+/// is known and nothing is staged.
+pub fn consistency(pods: &[Pod], services: &[Selector], wanted: Option<Flavor>) -> Consistency {
+    if pods.is_empty() {
+        return Consistency::NoPods;
+    }
+    for service in services {
+        let behind = ByFlavor::of(pods.iter().filter(|pod| service.selects(pod)));
+        if behind.is_mixed() {
+            return Consistency::Mixed { service: service.service.clone(), pods: behind };
+        }
+    }
+    let silent = |pod: &Pod| match &pod.told {
+        Told::Nothing(why) => Some((pod.name.clone(), why.clone())),
+        Told::Reports(_) | Told::Declares(..) => None,
+    };
+    let untold: BTreeSet<(String, String)> = pods.iter().filter_map(silent).collect();
+    if let Some((_, why)) = untold.first() {
+        let why = why.clone();
+        return Consistency::Untold { pods: untold.into_iter().map(|(name, _)| name).collect(), why };
+    }
+    let all = ByFlavor::of(pods);
+    let asked = pods.iter().filter(|pod| matches!(pod.told, Told::Reports(_))).count();
+    let mut flavors = all.flavors();
+    match (flavors.next(), flavors.next(), wanted) {
+        (Some(runs), None, Some(wanted)) if runs != wanted.as_str() => {
+            Consistency::Unexpected { runs: runs.to_owned(), wanted }
+        }
+        (Some(flavor), None, _) => Consistency::Same { flavor: flavor.to_owned(), pods: pods.len(), asked },
+        _ => Consistency::Apart(all.clone()),
+    }
+}
+
+impl Consistency {
+    /// Whether nothing is left to be seen, until something happens.
+    pub fn is_settled(&self) -> bool {
+        matches!(self, Self::NoPods | Self::Same { .. } | Self::Apart(_))
+    }
+
+    /// The condition `RouterFlavorConsistent`.
+    pub fn condition(&self) -> Wanted {
+        let (status, reason) = match self {
+            Self::NoPods => (Status::Unknown, "NoPods"),
+            Self::Same { .. } => (Status::True, "Consistent"),
+            Self::Apart(_) => (Status::True, "Staged"),
+            Self::Mixed { .. } => (Status::False, "Mixed"),
+            Self::Unexpected { .. } => (Status::False, "Unexpected"),
+            Self::Untold { .. } => (Status::Unknown, "Untold"),
+        };
+        Wanted {
+            type_: meta::condition::ROUTER_FLAVOR_CONSISTENT,
+            status,
+            reason: reason.to_owned(),
+            message: self.to_string(),
+        }
+    }
+
+    /// What people are warned of.
+    pub fn warning(&self) -> Option<String> {
+        matches!(self, Self::Mixed { .. }).then(|| {
+            format!(
+                "{self}; one of them gets a configuration that it cannot read. `interlock flavor diagnose` says \
+                 what to do"
+            )
+        })
+    }
+}
+
+impl fmt::Display for Consistency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoPods => write!(f, "no pod runs"),
+            Self::Same { flavor, pods, asked } if pods == asked => {
+                write!(f, "{pods} of {pods} pods report {flavor}")
+            }
+            Self::Same { flavor, pods, asked } => {
+                write!(
+                    f,
+                    "{pods} pods run {flavor}: {asked} report it, the others have it in their environment"
+                )
+            }
+            Self::Apart(pods) => write!(f, "no Service has pods of two flavors ({pods})"),
+            Self::Mixed { service, pods } => {
+                write!(f, "pods behind Service {service} run different router flavors ({pods})")
+            }
+            Self::Unexpected { runs, wanted } => {
+                write!(f, "all pods run {runs}, the gateway says {wanted}: they started with something else")
+            }
+            Self::Untold { pods, why } => {
+                write!(f, "the router flavor of {} cannot be told: {why}", named(pods))
+            }
+        }
+    }
+}

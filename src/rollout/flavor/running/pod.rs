@@ -1,0 +1,90 @@
+//! A pod as the API server has it: whether it is the gateway's, where it can be asked, and what
+//! its environment says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use crate::api::kong::PROXY;
+use crate::api::object::meta_str;
+use crate::api::pod::PodTemplate;
+use crate::rollout::flavor::Flavor;
+use crate::rollout::flavor::environment::Surroundings;
+use crate::rollout::flavor::reading::{Effective, Reading};
+use crate::rollout::flavor::sources::Sources;
+
+/// Name of the port that carries the Admin API without TLS, as charts call it; where there is
+/// none, the Admin API needs a certificate that is not ours.
+const ADMIN_PORT: &str = "admin";
+
+/// Where a pod is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Its own address.
+    pub address: String,
+    /// The port.
+    pub port: u16,
+}
+
+/// Whether an object has a controller among these.
+pub fn is_of(object: &Value, owners: &BTreeSet<String>) -> bool {
+    let references = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+    let mut controllers = references.filter(|reference| reference["controller"] == true);
+    controllers.any(|reference| reference["uid"].as_str().is_some_and(|uid| owners.contains(uid)))
+}
+
+/// Whether a pod runs, or is about to.
+pub fn is_alive(pod: &Value) -> bool {
+    let over = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+    !over && meta_str(pod, "deletionTimestamp").is_none()
+}
+
+/// Whether a pod is ready.
+pub fn is_ready(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.filter(|condition| condition["type"] == "Ready").any(|ready| ready["status"] == "True")
+}
+
+/// Labels of an object.
+pub fn labels(object: &Value) -> BTreeMap<String, String> {
+    texts(&object["metadata"]["labels"])
+}
+
+/// A map of texts.
+pub fn texts(value: &Value) -> BTreeMap<String, String> {
+    let pairs = value.as_object().into_iter().flatten();
+    pairs.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+/// Where a pod is asked; else why it is not.
+pub fn endpoint(pod: &Value) -> Result<Endpoint, String> {
+    if pod["spec"]["hostNetwork"] == true {
+        return Err("it has the address of its node".to_owned());
+    }
+    let Some(address) = pod["status"]["podIP"].as_str().filter(|address| !address.is_empty()) else {
+        return Err("it has no address yet".to_owned());
+    };
+    let containers = pod["spec"]["containers"].as_array().into_iter().flatten();
+    let mut ports = containers
+        .filter(|container| container["name"] == PROXY)
+        .flat_map(|container| container["ports"].as_array().into_iter().flatten())
+        .filter(|port| port["name"] == ADMIN_PORT);
+    let port = ports.find_map(|port| u16::try_from(port["containerPort"].as_u64()?).ok());
+    let port = port.ok_or_else(|| format!("container \"{PROXY}\" has no port named \"{ADMIN_PORT}\""))?;
+    Ok(Endpoint { address: address.to_owned(), port })
+}
+
+/// What the environment of a pod says; else why it does not.
+///
+/// What it took from a ConfigMap or Secret when it started is known to `sources` only as it is now.
+pub fn declared(pod: &Value, sources: &dyn Sources) -> Result<Flavor, String> {
+    let template = PodTemplate::deserialize(pod).map_err(|error| format!("it cannot be read: {error}"))?;
+    let namespace = meta_str(pod, "namespace").unwrap_or_default();
+    let surroundings = Surroundings { namespace, template: &template.metadata, sources };
+    match Reading::of(&template, surroundings).effective {
+        Effective::Known(flavor) => Ok(flavor),
+        Effective::Unknown(why) => Err(why.to_string()),
+        other => Err(format!("its environment gives {other}")),
+    }
+}
