@@ -9,8 +9,8 @@ use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::kinds::{Kinds, Known};
-use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, ObjectKey};
+use crate::api::{kong, meta};
 use crate::effect::{ApiFailure, ChildWrite};
 
 /// Writes of one decision that are under way at the same time.
@@ -222,6 +222,24 @@ impl Bookkeeping {
         request(&self.client, Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await.map(drop)
     }
 
+    /// Merge patch of the status of a DataPlane, on exactly this version.
+    pub async fn patch_data_plane_status(
+        &self,
+        key: &NamespacedName,
+        resource_version: &str,
+        status: Value,
+    ) -> Result<(), ApiFailure> {
+        let mut patch = json!({ "status": status });
+        set_resource_version(&mut patch, resource_version);
+        let path = format!(
+            "/apis/{}/namespaces/{}/dataplanes/{}/status",
+            kong::API_VERSION,
+            key.namespace,
+            key.name
+        );
+        request(&self.client, Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await.map(drop)
+    }
+
     /// Merge patch of a policy binding, which names the version that it was decided on.
     pub async fn patch_binding(&self, name: &str, patch: &Value) -> Result<(), ApiFailure> {
         let path = format!("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/{name}");
@@ -358,7 +376,7 @@ async fn request_as(
 }
 
 /// A failure that never left the process.
-fn local(message: String) -> ApiFailure {
+pub fn local(message: String) -> ApiFailure {
     ApiFailure { code: 0, reason: "Local".to_owned(), message, namespace_terminating: false }
 }
 

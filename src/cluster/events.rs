@@ -1,5 +1,5 @@
-//! Events on Instances, definitions and settings; the only writes that are made freely. A lost Event changes
-//! nothing.
+//! Events on Instances, gateways, definitions and settings; the only writes that are made freely. A lost
+//! Event changes nothing.
 //!
 //! Each transition is an Event of its own: kube's recorder folds Events of one reason into a
 //! series and keeps the first text, so "plan cleanup finished" would read "plan deploy finished".
@@ -21,6 +21,8 @@ const NOTE_LIMIT: usize = 1024;
 /// KUDO's component.
 const CONTROLLER: &str = "instance-controller";
 
+/// Who tells of gateways.
+const GATEWAYS: &str = "interlock-gateways";
 /// Who tells of capabilities.
 const SUPERVISOR: &str = "interlock-supervisor";
 
@@ -52,6 +54,12 @@ impl Events {
             ..ObjectReference::default()
         };
         self.create(CONTROLLER, &instance.namespace, regarding, note).await;
+    }
+
+    /// Publishes one note on a gateway.
+    pub async fn publish_on(&self, gateway: ObjectReference, note: Note) {
+        let namespace = gateway.namespace.clone().unwrap_or_default();
+        self.create(GATEWAYS, &namespace, gateway, note).await;
     }
 
     /// Publishes one note on a CustomResourceDefinition, which need not be there.

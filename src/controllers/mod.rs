@@ -18,6 +18,7 @@ use crate::telemetry::metrics::Metrics;
 use observe::{Observer, Store};
 
 pub mod capabilities;
+pub mod consistency;
 pub mod flavor_sources;
 pub mod instance;
 pub mod interlock;
@@ -52,6 +53,8 @@ pub struct Context {
 /// Runs the controllers until `stop`; returns when nothing is being written any more.
 pub async fn run(context: Context, stop: CancellationToken) {
     let Some(work) = context.supervisor.work(capabilities::INSTANCES) else { return };
+    let gateways = context.watches.gateways();
+    let consistency = consistency::Context::new(context.client.clone(), gateways, context.leadership.clone());
     let kinds = Arc::new(Kinds::new(context.supervisor.definitions().clone()));
     let instance = instance::Context {
         bookkeeping: Bookkeeping::new(context.client.clone()),
@@ -69,5 +72,8 @@ pub async fn run(context: Context, stop: CancellationToken) {
         guard: context.guard,
         metrics: context.metrics,
     };
-    instance::run(Arc::new(instance), stop).await;
+    tokio::join!(
+        instance::run(Arc::new(instance), stop.clone()),
+        consistency::run(Arc::new(consistency), stop),
+    );
 }

@@ -108,6 +108,10 @@ fn controller_rules() -> Vec<PolicyRule> {
         rule([""], ["namespaces"], READ),
         // Capabilities come and go with their definitions.
         rule([DEFINITIONS_GROUP], [DEFINITIONS], ["list", "watch"]),
+        // Whether the pods behind one Service run with one router flavor.
+        rule(["apps"], ["replicasets"], ["list"]),
+        rule([""], ["pods"], ["list"]),
+        rule([kong::GROUP], ["dataplanes/status"], ["patch"]),
         rule(["events.k8s.io"], ["events"], ["create", "patch"]),
         rule(
             ["admissionregistration.k8s.io"],

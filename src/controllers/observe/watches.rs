@@ -13,14 +13,17 @@ use serde_json::Value;
 use super::interlocks::Interlocks;
 use super::store::{Concerned, Kept, Store, Told};
 use crate::admission::view::View as _;
-use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
+use crate::api::watched::GUARDED_DEPLOYMENTS;
+use crate::api::{kong, meta};
 use crate::cluster::crds::Absence;
 use crate::cluster::kinds::is_built_in;
 use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{Handle, Needer, Sight, Sink};
 use crate::cluster::watch::Change;
+use crate::controllers::consistency;
 use crate::plan::kinds;
+use crate::rollout::flavor::subject::{Subject, SubjectKind};
 use crate::telemetry::metrics::Metrics;
 use crate::topology::kinds::{INSTANCE, OPERATOR_VERSION};
 use crate::topology::{Epoch, Id, KindName};
@@ -37,6 +40,8 @@ pub struct Observer {
     interlocks: Arc<Interlocks>,
     /// Where controllers run.
     queue: Option<Arc<Queue<NamespacedName>>>,
+    /// Gateways that something happened to, where controllers run.
+    gateways: Arc<Queue<Subject>>,
     /// Set once, before anything is observed.
     supervisor: OnceLock<Handle>,
     demand: Mutex<Demand>,
@@ -61,8 +66,13 @@ impl Observer {
         queue: Option<Arc<Queue<NamespacedName>>>,
         metrics: Arc<Metrics>,
     ) -> Arc<Self> {
-        let (supervisor, demand) = (OnceLock::new(), Mutex::default());
-        Arc::new(Self { store, interlocks, queue, supervisor, demand, metrics })
+        let (supervisor, demand, gateways) = (OnceLock::new(), Mutex::default(), Arc::default());
+        Arc::new(Self { store, interlocks, queue, gateways, supervisor, demand, metrics })
+    }
+
+    /// Gateways that something happened to.
+    pub fn gateways(&self) -> Arc<Queue<Subject>> {
+        self.gateways.clone()
     }
 
     /// Where watches are asked for.
@@ -192,6 +202,21 @@ impl Observer {
         }
     }
 
+    /// Whose pods may run something else now.
+    fn look_at_gateway(&self, kind: &Gvk, change: &Change) {
+        let kind = match (kind.group.as_str(), kind.kind.as_str()) {
+            (kong::GROUP, "DataPlane") => SubjectKind::DataPlane,
+            ("apps", name) if name == GUARDED_DEPLOYMENTS.name => SubjectKind::Deployment,
+            _ => return,
+        };
+        let (Change::Applied(object) | Change::Listed(object) | Change::Deleted(object)) = change else {
+            return;
+        };
+        if let (Some(name), Some(_)) = (key_of(object), &self.queue) {
+            self.gateways.add_after(Subject { kind, name }, consistency::BURST);
+        }
+    }
+
     /// A kind is seen otherwise than before: those who need it may go on, or go without.
     pub fn wake(&self, kind: &Gvk, needer: Needer) {
         match needer {
@@ -250,6 +275,7 @@ impl Sink for Observer {
         };
         let first = there.is_some_and(|object| self.is_first(kind, object));
         let told = self.store.observe(kind, epoch, &change);
+        self.look_at_gateway(kind, &change);
         if let Some(object) = there {
             self.there(kind, object);
         }

@@ -8,7 +8,7 @@ use super::reading::Reading;
 use crate::api::object::{NamespacedName, meta_str};
 
 /// What is changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SubjectKind {
     /// A DataPlane of Kong's operator.
     DataPlane,
@@ -27,7 +27,7 @@ impl SubjectKind {
 }
 
 /// A gateway.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Subject {
     /// What it is.
     pub kind: SubjectKind,

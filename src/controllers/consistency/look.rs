@@ -1,0 +1,144 @@
+//! The pods of a gateway and the Services around them, read with few lists.
+
+use std::collections::BTreeSet;
+
+use futures::StreamExt as _;
+use http::{Method, Request};
+use kube::Client;
+use serde_json::Value;
+
+use super::ask;
+use crate::api::kong;
+use crate::api::object::meta_str;
+use crate::cluster::apply;
+use crate::effect::ApiFailure;
+use crate::rollout::flavor::Flavor;
+use crate::rollout::flavor::environment::Unknown;
+use crate::rollout::flavor::gateway::Gateway;
+use crate::rollout::flavor::reading::Effective;
+use crate::rollout::flavor::running::{Pod, Selector, Told, pod};
+use crate::rollout::flavor::sources::Nothing;
+use crate::rollout::flavor::subject::{Subject, SubjectKind};
+
+/// Pods that are asked at the same time.
+const CONCURRENT: usize = 8;
+
+/// What was seen of a gateway.
+pub struct Seen {
+    /// The gateway.
+    pub object: Value,
+    /// Its pods.
+    pub pods: Vec<Pod>,
+    /// Services of its namespace.
+    pub services: Vec<Selector>,
+    /// The flavor that it says, where that is known and not staged.
+    pub wanted: Option<Flavor>,
+}
+
+/// Looks at a gateway; `None` where it is gone, or is none.
+pub async fn at(client: &Client, subject: &Subject) -> Result<Option<Seen>, ApiFailure> {
+    let namespace = &subject.name.namespace;
+    let Some(object) = get(client, &path(subject)).await? else { return Ok(None) };
+    let gateway = Gateway::read(&object, namespace, &Nothing).ok().flatten();
+    let gateway = gateway.filter(|gateway| {
+        // The Deployment of an ingress controller carries the label as well.
+        Gateway::is_guarded(&object) && gateway.spec.reading.effective != Effective::Unknown(Unknown::NoProxy)
+    });
+    let Some(gateway) = gateway else { return Ok(None) };
+    let deployments = match subject.kind {
+        SubjectKind::Deployment => vec![object.clone()],
+        SubjectKind::DataPlane => {
+            let all = list(client, &format!("/apis/apps/v1/namespaces/{namespace}/deployments"), "").await?;
+            let owner = BTreeSet::from([uid(&object)]);
+            all.into_iter().filter(|deployment| pod::is_of(deployment, &owner)).collect()
+        }
+    };
+    let mut pods = Vec::new();
+    for deployment in &deployments {
+        pods.extend(pods_of(client, namespace, deployment).await?);
+    }
+    let services = match pods.is_empty() {
+        true => Vec::new(),
+        false => list(client, &format!("/api/v1/namespaces/{namespace}/services"), "").await?,
+    };
+    let told = futures::stream::iter(pods).map(|pod| async move {
+        let told = tell(&pod).await;
+        Pod { name: meta_str(&pod, "name").unwrap_or_default().to_owned(), labels: pod::labels(&pod), told }
+    });
+    Ok(Some(Seen {
+        pods: told.buffered(CONCURRENT).collect().await,
+        services: services.iter().map(selector).collect(),
+        wanted: gateway.spec.reading.effective.known().filter(|_| !gateway.spec.staged),
+        object,
+    }))
+}
+
+/// Pods of the ReplicaSets of a Deployment: labels alone could be anybody's.
+async fn pods_of(client: &Client, namespace: &str, deployment: &Value) -> Result<Vec<Value>, ApiFailure> {
+    let labels = pod::texts(&deployment["spec"]["selector"]["matchLabels"]);
+    let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let labels = labels.join(",");
+    let sets = format!("/apis/apps/v1/namespaces/{namespace}/replicasets");
+    let owner = BTreeSet::from([uid(deployment)]);
+    let sets = list(client, &sets, &labels).await?;
+    let sets: BTreeSet<String> = sets.iter().filter(|set| pod::is_of(set, &owner)).map(uid).collect();
+    let pods = list(client, &format!("/api/v1/namespaces/{namespace}/pods"), &labels).await?;
+    Ok(pods.into_iter().filter(|pod| pod::is_alive(pod) && pod::is_of(pod, &sets)).collect())
+}
+
+/// By its Admin API where that can be asked, else by its environment.
+async fn tell(pod: &Value) -> Told {
+    let why = match pod::endpoint(pod) {
+        Ok(endpoint) => match ask::report(&endpoint).await {
+            Ok(report) => return Told::Reports(report.flavor),
+            Err(why) => why,
+        },
+        Err(why) => why,
+    };
+    match pod::declared(pod, &Nothing) {
+        Ok(flavor) => Told::Declares(flavor, why),
+        Err(unknown) => Told::Nothing(format!("{why}, and {unknown}")),
+    }
+}
+
+fn selector(service: &Value) -> Selector {
+    Selector {
+        service: meta_str(service, "name").unwrap_or_default().to_owned(),
+        labels: pod::texts(&service["spec"]["selector"]),
+    }
+}
+
+fn uid(object: &Value) -> String {
+    meta_str(object, "uid").unwrap_or_default().to_owned()
+}
+
+fn path(subject: &Subject) -> String {
+    let (api, plural) = match subject.kind {
+        SubjectKind::DataPlane => (kong::API_VERSION, "dataplanes"),
+        SubjectKind::Deployment => ("apps/v1", "deployments"),
+    };
+    format!("/apis/{api}/namespaces/{}/{plural}/{}", subject.name.namespace, subject.name.name)
+}
+
+async fn get(client: &Client, path: &str) -> Result<Option<Value>, ApiFailure> {
+    match read(client, path).await {
+        Ok(object) => Ok(Some(object)),
+        Err(failure) if failure.code == 404 => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+async fn list(client: &Client, path: &str, labels: &str) -> Result<Vec<Value>, ApiFailure> {
+    let path = if labels.is_empty() { path.to_owned() } else { format!("{path}?labelSelector={labels}") };
+    match read(client, &path).await?["items"].take() {
+        Value::Array(items) => Ok(items),
+        _ => Ok(Vec::new()),
+    }
+}
+
+async fn read(client: &Client, path: &str) -> Result<Value, ApiFailure> {
+    // The names in it are those of objects, which need no escape.
+    let request = Request::builder().method(Method::GET).uri(path).body(Vec::new());
+    let request = request.map_err(|error| apply::local(error.to_string()))?;
+    client.request::<Value>(request).await.map_err(|error| apply::failure(&error))
+}

@@ -1,0 +1,188 @@
+//! Whether the pods behind one Service run with one router flavor: condition
+//! `RouterFlavorConsistent` on DataPlanes, and a Warning Event where they do not.
+//!
+//! Event of a gateway -> queue -> its pods, as they are ([`look`]) and as they say ([`ask`]) ->
+//! [`running::consistency`] -> condition, Event. Only the leader looks, and nothing rests on it.
+//! A gateway is looked at when something happens to it (a pod that starts, stops or turns ready
+//! changes its status), and a few times more where its pods did not agree yet.
+
+mod ask;
+mod look;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use kube::Client;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use crate::api::condition::{self, Condition};
+use crate::api::meta;
+use crate::api::object::meta_str;
+use crate::cluster::apply::Bookkeeping;
+use crate::cluster::events::Events;
+use crate::cluster::lease::Leadership;
+use crate::cluster::queue::Queue;
+use crate::effect::{ApiFailure, Note, Severity};
+use crate::rollout::flavor::running::{self, Consistency};
+use crate::rollout::flavor::subject::{Subject, SubjectKind};
+
+/// Gateways that are looked at at the same time.
+const WORKERS: usize = 4;
+/// What happens to the pods of a gateway comes in bursts.
+pub const BURST: Duration = Duration::from_millis(500);
+
+/// How often a gateway is looked at that is not settled and to which nothing happens.
+const TRIES: u32 = 8;
+/// Pause before the first of these; doubled with each.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What is remembered of a gateway that is not settled.
+#[derive(Debug, Default)]
+struct Unsettled {
+    tries: u32,
+    warned: bool,
+}
+
+/// What the controller works with.
+pub struct Context {
+    client: Client,
+    bookkeeping: Bookkeeping,
+    events: Events,
+    /// Gateways that something happened to; the watches fill it, also on a standby.
+    queue: Arc<Queue<Subject>>,
+    leadership: watch::Receiver<Leadership>,
+    unsettled: Mutex<HashMap<Subject, Unsettled>>,
+}
+
+impl Context {
+    /// Has looked at nothing yet.
+    pub fn new(client: Client, queue: Arc<Queue<Subject>>, leadership: watch::Receiver<Leadership>) -> Self {
+        let (bookkeeping, events) = (Bookkeeping::new(client.clone()), Events::new(client.clone()));
+        Self { client, bookkeeping, events, queue, leadership, unsettled: Mutex::default() }
+    }
+}
+
+/// Looks at gateways until it is told to stop.
+pub async fn run(context: Arc<Context>, stop: CancellationToken) {
+    let mut workers = JoinSet::new();
+    for _ in 0..WORKERS {
+        let (context, stop) = (context.clone(), stop.clone());
+        workers.spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = work(&context) => {}
+            }
+        });
+    }
+    while workers.join_next().await.is_some() {}
+}
+
+async fn work(context: &Context) {
+    let mut leadership = context.leadership.clone();
+    // The elector ends with the process.
+    while leadership.wait_for(Leadership::holds).await.is_ok() {
+        let subject = context.queue.next().await;
+        if leadership.borrow().holds() {
+            match context.look(&subject).await {
+                Ok(()) => context.queue.forget(&subject),
+                Err(failure) => {
+                    debug!(gateway = %subject, error = failure.message, "its pods were not looked at");
+                    context.queue.retry(subject.clone());
+                }
+            }
+        } else {
+            context.queue.add(subject.clone());
+        }
+        context.queue.done(&subject);
+    }
+}
+
+impl Context {
+    async fn look(&self, subject: &Subject) -> Result<(), ApiFailure> {
+        let Some(seen) = look::at(&self.client, subject).await? else {
+            self.unsettled().remove(subject);
+            return Ok(());
+        };
+        let found = running::consistency(&seen.pods, &seen.services, seen.wanted);
+        if subject.kind == SubjectKind::DataPlane {
+            self.write(subject, &seen.object, &found).await?;
+        }
+        self.warn(subject, &seen.object, &found).await;
+        self.look_again(subject, &found);
+        Ok(())
+    }
+
+    fn unsettled(&self) -> MutexGuard<'_, HashMap<Subject, Unsettled>> {
+        // Changes of the map do not panic half-way.
+        self.unsettled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn look_again(&self, subject: &Subject, found: &Consistency) {
+        let mut unsettled = self.unsettled();
+        if found.is_settled() {
+            unsettled.remove(subject);
+            return;
+        }
+        let state = unsettled.entry(subject.clone()).or_default();
+        if state.tries < TRIES {
+            self.queue.add_after(subject.clone(), PAUSE * (1 << state.tries));
+            state.tries += 1;
+        }
+    }
+
+    /// One Event each time that flavors begin to be mixed, also over a change of leader where the
+    /// condition remembers.
+    async fn warn(&self, subject: &Subject, object: &Value, found: &Consistency) {
+        let Some(message) = found.warning() else { return };
+        let known = conditions(object).iter().any(|condition| {
+            condition.type_ == meta::condition::ROUTER_FLAVOR_CONSISTENT && condition.reason == "Mixed"
+        });
+        let warned =
+            std::mem::replace(&mut self.unsettled().entry(subject.clone()).or_default().warned, true);
+        if warned || known {
+            return;
+        }
+        warn!(gateway = %subject, message, "router flavors are mixed");
+        let text = |field: &str| meta_str(object, field).map(str::to_owned);
+        let regarding = ObjectReference {
+            api_version: object["apiVersion"].as_str().map(str::to_owned),
+            kind: object["kind"].as_str().map(str::to_owned),
+            namespace: Some(subject.name.namespace.clone()),
+            name: Some(subject.name.name.clone()),
+            uid: text("uid"),
+            ..ObjectReference::default()
+        };
+        let reason = meta::event::ROUTER_FLAVORS_MIXED.to_owned();
+        self.events.publish_on(regarding, Note { severity: Severity::Warning, reason, message }).await;
+    }
+
+    /// Writes the condition where it differs, on exactly the version that was read.
+    async fn write(&self, subject: &Subject, object: &Value, found: &Consistency) -> Result<(), ApiFailure> {
+        let before = conditions(object);
+        let mut after = before.clone();
+        let generation = object["metadata"]["generation"].as_i64();
+        condition::set(&mut after, found.condition(), generation, &Time(Timestamp::now()));
+        let version = meta_str(object, "resourceVersion").unwrap_or_default();
+        if before == after {
+            return Ok(());
+        }
+        let status = json!({"conditions": after});
+        match self.bookkeeping.patch_data_plane_status(&subject.name, version, status).await {
+            Err(ApiFailure { code: 404, .. }) => Ok(()),
+            written => written,
+        }
+    }
+}
+
+fn conditions(object: &Value) -> Vec<Condition> {
+    let listed = object["status"]["conditions"].as_array().into_iter().flatten();
+    listed.filter_map(|condition| serde_json::from_value(condition.clone()).ok()).collect()
+}
