@@ -7,6 +7,7 @@
 mod support;
 
 mod back_to_back;
+mod flavors;
 mod ground;
 mod replicas;
 mod rotation;

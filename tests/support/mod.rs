@@ -17,6 +17,7 @@ pub mod browser;
 pub mod client;
 pub mod cluster;
 pub mod cut_off;
+pub mod fake_kong;
 pub mod gate;
 pub mod held_back;
 pub mod instances;

@@ -1,0 +1,280 @@
+//! Kong's Admin and status API at the fake pods' own addresses: one server on 0.0.0.0 tells by its
+//! local address which pod it is being. Inside a network namespace only ([`super::service_path`]).
+//!
+//! What it does was taken from Kong's sources, and is what this project assumes of Kong:
+//! `GET /` has `version` and `configuration.router_flavor` (none before 3.0); `GET /status` is 200
+//! from the start, `GET /status/ready` 503 until there is a configuration; `POST /config` refuses
+//! what the route schema of that version and flavor does not know
+//! (`kong/db/schema/entities/routes.lua`). The flavor is that of the pod's environment when it was
+//! first asked: Kong reads it when it starts.
+//!
+//! Annotations of the pod: `testbed.interlock.dev/kong-baked: FLAVOR` (the image sets one where the
+//! pod does not), `/kong-lag: MS` (a configuration counts after so long), `/kong-answer: redirect`,
+//! `silence`, `garbage` or `flood` (what the Admin API does instead).
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::Client;
+
+/// Port of the Admin API, without TLS.
+pub const ADMIN: u16 = 8001;
+/// Port of the status API.
+pub const STATUS: u16 = 8100;
+
+/// The server; it ends with the test's process, and with it its network namespace.
+#[derive(Clone)]
+pub struct FakeKong {
+    admin: Client,
+    pods: Arc<Mutex<HashMap<String, Kong>>>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+/// One pod since it was first asked.
+#[derive(Clone)]
+struct Kong {
+    name: String,
+    version: (u32, u32),
+    flavor: String,
+    lag: Duration,
+    answer: String,
+    configured: Option<Instant>,
+}
+
+impl FakeKong {
+    /// Begins to answer as every pod of the cluster; `admin` reads them.
+    pub fn start(admin: Client) -> Self {
+        let kong = Self { admin, pods: Arc::default(), asked: Arc::default() };
+        for port in [ADMIN, STATUS] {
+            let listener = TcpListener::bind(("0.0.0.0", port)).expect("a network namespace of its own");
+            let kong = kong.clone();
+            std::thread::spawn(move || {
+                for stream in listener.incoming().flatten() {
+                    let kong = kong.clone();
+                    std::thread::spawn(move || kong.serve(&stream));
+                }
+            });
+        }
+        kong
+    }
+
+    /// Names of pods whose Admin API was asked for `/`.
+    pub fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What a producer does: sends a configuration to a pod.
+    pub fn push(&self, address: &str, routes: &Value) -> (u16, Value) {
+        let body = json!({"_format_version": "3.0", "routes": routes}).to_string();
+        let head =
+            format!("POST /config HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\n\r\n", body.len());
+        exchange(address, ADMIN, &format!("{head}{body}"))
+    }
+
+    /// One GET of a pod.
+    pub fn get(&self, address: &str, port: u16, path: &str) -> (u16, Value) {
+        exchange(address, port, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n"))
+    }
+
+    fn serve(&self, stream: &TcpStream) -> Option<()> {
+        let here = stream.local_addr().ok()?;
+        let mut reader = BufReader::new(stream);
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        let mut length = 0;
+        loop {
+            let mut header = String::new();
+            reader.read_line(&mut header).ok()?;
+            if header.trim().is_empty() {
+                break;
+            }
+            let (name, value) = header.split_once(':')?;
+            if name.eq_ignore_ascii_case("content-length") {
+                length = value.trim().parse().ok()?;
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).ok()?;
+        let (code, text) = self.answer(here, line.trim().trim_end_matches(" HTTP/1.1"), &body)?;
+        let mut stream = stream;
+        write!(
+            stream,
+            "HTTP/1.1 {code} x\r\nContent-Type: application/json\r\nLocation: /elsewhere\r\nConnection: \
+             close\r\nContent-Length: {}\r\n\r\n{text}",
+            text.len()
+        )
+        .ok()
+    }
+
+    fn answer(&self, here: SocketAddr, request: &str, body: &[u8]) -> Option<(u16, String)> {
+        let address = here.ip().to_string();
+        let kong = self.pod(&address)?;
+        let message = |code, text: &str| Some((code, json!({"message": text}).to_string()));
+        match (here.port(), request) {
+            (ADMIN, "GET /") => {
+                self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(kong.name.clone());
+                match kong.answer.as_str() {
+                    "redirect" => message(301, "elsewhere"),
+                    "garbage" => Some((200, "<html>".to_owned())),
+                    "flood" => Some((200, format!("{{\"x\":\"{}\"}}", "x".repeat(2 << 20)))),
+                    "silence" => {
+                        // Longer than anybody waits; the thread ends with the process.
+                        std::thread::sleep(Duration::from_secs(600));
+                        None
+                    }
+                    _ => Some((200, kong.root().to_string())),
+                }
+            }
+            (_, "GET /status") => Some((200, json!({"database": {"reachable": true}}).to_string())),
+            (_, "GET /status/ready") => match kong.configured {
+                Some(at) if at.elapsed() >= kong.lag => message(200, "ready"),
+                _ => message(503, "no configuration available (empty configuration present)"),
+            },
+            (ADMIN, "POST /config") => {
+                let config: Value = serde_json::from_slice(body).unwrap_or_default();
+                let routes = config["routes"].as_array().cloned().unwrap_or_default();
+                match routes.iter().enumerate().find_map(|(i, route)| Some((i + 1, kong.objects(route)?))) {
+                    Some((i, why)) => {
+                        message(400, &format!("declarative config is invalid: routes[{i}]: {why}"))
+                    }
+                    None => {
+                        let mut pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
+                        if let Some(kong) = pods.values_mut().find(|known| known.name == kong.name) {
+                            kong.configured = Some(Instant::now());
+                        }
+                        Some((201, "{}".to_owned()))
+                    }
+                }
+            }
+            _ => message(404, "Not found"),
+        }
+    }
+
+    fn pod(&self, address: &str) -> Option<Kong> {
+        let path = format!("/api/v1/pods?fieldSelector=status.podIP={address}");
+        let list = self.admin.read(&path).ok();
+        let alive = |pod: &&Value| pod["metadata"]["deletionTimestamp"].is_null();
+        let pod = list["items"].as_array()?.iter().find(alive)?.clone();
+        let uid = pod["metadata"]["uid"].as_str()?.to_owned();
+        let mut pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(pods.entry(uid).or_insert_with(|| self.begin(&pod)).clone())
+    }
+
+    /// What a pod starts with.
+    fn begin(&self, pod: &Value) -> Kong {
+        let containers = pod["spec"]["containers"].as_array().expect("containers");
+        let proxy = containers.iter().find(|container| container["name"] == "proxy").unwrap_or(&Value::Null);
+        let note = |key: &str| {
+            pod["metadata"]["annotations"][format!("testbed.interlock.dev/{key}")]
+                .as_str()
+                .unwrap_or_default()
+        };
+        let tag =
+            proxy["image"].as_str().and_then(|image| image.rsplit_once(':')).map_or("3.9", |(_, tag)| tag);
+        let mut numbers = tag.split('.').map(|number| number.parse().unwrap_or(0));
+        let set = |entry: &Value| {
+            let from = &entry["valueFrom"]["configMapKeyRef"];
+            match entry["value"].as_str() {
+                Some(value) => value.to_owned(),
+                None => {
+                    let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();
+                    let name = from["name"].as_str().unwrap_or_default();
+                    let map =
+                        self.admin.read(&format!("/api/v1/namespaces/{namespace}/configmaps/{name}")).ok();
+                    map["data"][from["key"].as_str().unwrap_or_default()]
+                        .as_str()
+                        .unwrap_or_default()
+                        .to_owned()
+                }
+            }
+        };
+        let entries = proxy["env"].as_array().into_iter().flatten();
+        let flavor = entries.filter(|entry| entry["name"] == "KONG_ROUTER_FLAVOR").map(set).last();
+        let baked = Some(note("kong-baked").to_owned()).filter(|baked| !baked.is_empty());
+        Kong {
+            name: pod["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+            version: (numbers.next().unwrap_or(3), numbers.next().unwrap_or(0)),
+            flavor: flavor.or(baked).unwrap_or_else(|| "traditional_compatible".to_owned()),
+            lag: Duration::from_millis(note("kong-lag").parse().unwrap_or(0)),
+            answer: note("kong-answer").to_owned(),
+            configured: None,
+        }
+    }
+}
+
+impl Kong {
+    fn root(&self) -> Value {
+        let mut configuration = json!({"database": "off"});
+        if self.version >= (3, 0) {
+            configuration["router_flavor"] = json!(self.flavor);
+        }
+        let version = format!("{}.{}", self.version.0, self.version.1);
+        json!({"version": version, "hostname": self.name, "configuration": configuration})
+    }
+
+    /// Why this version does not take a route under its flavor.
+    fn objects(&self, route: &Value) -> Option<String> {
+        const FIELDS: [&str; 7] = ["methods", "hosts", "paths", "headers", "snis", "sources", "destinations"];
+        let field = FIELDS.into_iter().find(|field| !route[*field].is_null());
+        let expression = ["expression", "priority"].into_iter().find(|field| !route[*field].is_null());
+        let wildcard = route["snis"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|sni| sni.as_str().is_some_and(|s| s.contains('*')));
+        match (self.flavor.as_str(), field, expression) {
+            ("expressions", Some(field), None) if self.version < (3, 7) => {
+                Some(format!("{field}: unknown field"))
+            }
+            ("expressions", Some(_), Some(_)) => Some(
+                "cannot set 'expression' with 'methods', 'hosts', 'paths', 'headers', 'snis', 'sources' or \
+                 'destinations' simultaneously"
+                    .to_owned(),
+            ),
+            ("traditional" | "traditional_compatible", _, Some(field)) => {
+                Some(format!("{field}: unknown field"))
+            }
+            ("traditional", ..) if wildcard => Some("snis: wildcards are not supported".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+fn exchange(address: &str, port: u16, request: &str) -> (u16, Value) {
+    let mut stream = TcpStream::connect((address, port)).expect("the pod answers");
+    stream.write_all(request.as_bytes()).expect("it takes the request");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("it answers");
+    let code = text.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+    let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    (code, serde_json::from_str(body).unwrap_or_default())
+}
+
+/// Defines DataPlanes, unless Interlock's own definition is there.
+pub fn define_data_planes(admin: &Client) {
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let name = "dataplanes.gateway-operator.konghq.com";
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": name},
+        "spec": {
+            "group": "gateway-operator.konghq.com", "scope": "Namespaced",
+            "names": {"plural": "dataplanes", "singular": "dataplane", "kind": "DataPlane", "listKind": "DataPlaneList"},
+            "versions": [{
+                "name": "v1beta1", "served": true, "storage": true, "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": any, "status": any}}},
+            }],
+        },
+    });
+    let answer = admin.post(path, &definition);
+    assert!([201, 409].contains(&answer.code), "{answer}");
+    super::wait_until("DataPlanes are served", Duration::from_secs(60), || {
+        let answer = admin.read("/apis/gateway-operator.konghq.com/v1beta1/dataplanes");
+        if answer.code == 200 { Ok(()) } else { Err(answer.to_string()) }
+    });
+}
