@@ -1,4 +1,5 @@
-//! `interlock flavor`: the way from one router flavor of a gateway to another.
+//! `interlock flavor`: the way from one router flavor of a gateway to another, and what holds
+//! gateways up that are on a way that does not work.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use crate::rollout::flavor::routes::Inventory;
 use crate::rollout::flavor::sources::Given;
 
 mod cluster;
+mod diagnose;
 
 /// Flags of `interlock flavor`.
 #[derive(Args, Debug)]
@@ -33,6 +35,9 @@ enum Command {
     /// Prints the hops to another flavor, what each checks, and what would be refused, for a gateway
     /// of the cluster or of a file: 0 every hop is allowed, 1 one is refused, 2 error.
     Plan(Box<PlanArguments>),
+    /// Names what holds gateways up: mixed flavors, pods that never get ready, a producer that keeps
+    /// to a flavor of before; and the next command: 0 nothing was found, 1 something was, 2 error.
+    Diagnose(diagnose::Arguments),
 }
 
 #[derive(Args, Debug)]
@@ -94,7 +99,10 @@ impl PlanArguments {
 
 /// Runs the command.
 pub fn main(arguments: Arguments) -> ExitCode {
-    let Command::Plan(arguments) = arguments.command;
+    let arguments = match arguments.command {
+        Command::Plan(arguments) => arguments,
+        Command::Diagnose(arguments) => return super::exit_of(finish(diagnose::run(&arguments))),
+    };
     let told = plan(&arguments).and_then(|plan| {
         std::io::stdout().write_all(plan.to_string().as_bytes()).context("the plan cannot be written")?;
         Ok(plan.works())
@@ -218,7 +226,8 @@ spec:
             Some(path) => folder.join(path).display().to_string(),
             None => word.to_owned(),
         };
-        let Command::Plan(arguments) = Cli::try_parse_from(line.split_whitespace().map(at))?.command;
+        let command = Cli::try_parse_from(line.split_whitespace().map(at))?.command;
+        let Command::Plan(arguments) = command else { anyhow::bail!("not a plan: {line}") };
         plan(&arguments)
     }
 

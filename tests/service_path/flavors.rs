@@ -218,6 +218,7 @@ fn a_data_plane(cluster: &Cluster, ns: &Namespace<'_>, admin: &Client, kong: &Fa
 /// The change is allowed in place from Kong 3.7 on; that it stands still half-way is told.
 fn a_deployment(ns: &Namespace<'_>, admin: &Client) {
     let deployments = ns.path("apps/v1", "deployments", "");
+    admin.delete(&ns.path("v1", "services", "edge-admin")).ok();
     admin.post(&ns.path("v1", "services", ""), &service("plain-admin", json!({"set": "plain"}))).ok();
     let plain = guarded(deployment("plain", Some("traditional_compatible"), "kong:3.9", json!({})));
     admin.post(&deployments, &plain).ok();

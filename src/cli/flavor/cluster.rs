@@ -74,7 +74,12 @@ pub(super) async fn look(target: &TargetFlags, name: &str) -> anyhow::Result<See
 }
 
 /// The gateway; a DataPlane and a Deployment of one name are told apart by the kind.
-async fn find(client: &Client, served: &Served, namespace: &str, name: &str) -> anyhow::Result<Value> {
+pub(super) async fn find(
+    client: &Client,
+    served: &Served,
+    namespace: &str,
+    name: &str,
+) -> anyhow::Result<Value> {
     let (kind, name) = match name.split_once('/') {
         Some((kind, name)) => (Some(kind.to_lowercase()), name),
         None => (None, name),

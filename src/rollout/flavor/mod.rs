@@ -11,6 +11,7 @@ use std::fmt;
 
 pub mod allowance;
 pub mod change;
+pub mod diagnosis;
 pub mod environment;
 pub mod expand;
 pub mod finding;

@@ -41,6 +41,16 @@ impl Told {
     }
 }
 
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reports(flavor) => write!(f, "reports {flavor}"),
+            Self::Declares(flavor, why) => write!(f, "{flavor} by its environment ({why})"),
+            Self::Nothing(why) => write!(f, "flavor unknown ({why})"),
+        }
+    }
+}
+
 /// A pod of a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pod {

@@ -46,6 +46,18 @@ pub fn is_ready(pod: &Value) -> bool {
     conditions.filter(|condition| condition["type"] == "Ready").any(|ready| ready["status"] == "True")
 }
 
+/// Since when a pod has not been ready, as a text of the API; `None` where it is ready.
+pub fn unready_since(pod: &Value) -> Option<&str> {
+    if is_ready(pod) {
+        return None;
+    }
+    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    let told = conditions.filter(|condition| condition["type"] == "Ready");
+    told.filter_map(|ready| ready["lastTransitionTime"].as_str())
+        .next()
+        .or(meta_str(pod, "creationTimestamp"))
+}
+
 /// Labels of an object.
 pub fn labels(object: &Value) -> BTreeMap<String, String> {
     texts(&object["metadata"]["labels"])

@@ -1,0 +1,243 @@
+//! `interlock flavor diagnose`: what holds gateways of a cluster up, seen with the caller's rights.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use futures::stream::{self, StreamExt as _};
+use http::Request;
+use jiff::Timestamp;
+use kube::Client;
+use serde_json::Value;
+
+use super::cluster;
+use crate::api::kong;
+use crate::api::object::{NamespacedName, meta_str};
+use crate::api::watched::{GUARDED_DEPLOYMENTS, Labelled};
+use crate::cli::reader::{self, Found, Selection};
+use crate::cli::served::Served;
+use crate::cli::target::TargetFlags;
+use crate::rollout::flavor::diagnosis::{Diagnosis, Producer, Standing, Symptoms};
+use crate::rollout::flavor::gateway::Gateway;
+use crate::rollout::flavor::group::Group;
+use crate::rollout::flavor::running::report::Report;
+use crate::rollout::flavor::running::{Pod, Selector, Told, pod};
+use crate::rollout::flavor::sources::Nothing;
+
+/// How long one pod is waited for, through the API server.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Pods that are asked at the same time.
+const CONCURRENCY: usize = 8;
+
+/// Flags of `interlock flavor diagnose`.
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// The gateway: NAME, dataplane/NAME or deployment/NAME; without, every gateway of the namespace.
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    #[command(flatten)]
+    target: TargetFlags,
+}
+
+/// Prints what was found; whether that is nothing.
+pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<bool> {
+    let (client, namespace) = arguments.target.connect().await?;
+    let served = Served::ask(&client).await?;
+    let mut look = Look { client, served, namespace, unseen: BTreeMap::new() };
+    let gateways = match &arguments.name {
+        Some(name) => vec![cluster::find(&look.client, &look.served, &look.namespace, name).await?],
+        None => look.gateways().await,
+    };
+    if gateways.is_empty() {
+        let hidden: String = look.told().iter().map(|line| format!("; not seen: {line}")).collect();
+        bail!("no gateway was found in namespace {}{hidden}; choose another one with -n", look.namespace);
+    }
+    let mut well = true;
+    for (i, gateway) in gateways.iter().enumerate() {
+        let diagnosis = look.diagnose(gateway).await?;
+        well &= diagnosis.is_well();
+        let gap = if i == 0 { "" } else { "\n" };
+        write!(std::io::stdout(), "{gap}{diagnosis}").context("the diagnosis cannot be written")?;
+    }
+    Ok(well)
+}
+
+struct Look {
+    client: Client,
+    served: Served,
+    namespace: String,
+    /// What could not be seen, and why.
+    unseen: BTreeMap<String, String>,
+}
+
+impl Look {
+    fn told(&self) -> Vec<String> {
+        self.unseen.iter().map(|(what, why)| format!("{what}: {why}")).collect()
+    }
+
+    /// Objects of a kind; what cannot be seen is noted.
+    async fn list(&mut self, group: &str, kind: &str, namespace: &str, labels: Option<&str>) -> Vec<Value> {
+        let Some(resource) = self.served.of(group, kind) else {
+            self.unseen.insert(format!("{kind}s"), "not served by this cluster".to_owned());
+            return Vec::new();
+        };
+        let selection = Selection { namespace: Some(namespace), labels, ..Selection::default() };
+        match reader::list(&self.client, resource, &selection).await {
+            Ok(objects) => objects,
+            Err(error) => {
+                self.unseen.insert(format!("{kind}s of namespace {namespace}"), reader::said(&error));
+                Vec::new()
+            }
+        }
+    }
+
+    async fn labelled(&mut self, labelled: &Labelled) -> Vec<Value> {
+        let namespace = self.namespace.clone();
+        self.list(labelled.group, labelled.kind, &namespace, Some(&labelled.selector())).await
+    }
+
+    /// DataPlanes and labelled Deployments that run Kong.
+    async fn gateways(&mut self) -> Vec<Value> {
+        let namespace = self.namespace.clone();
+        let mut all = self.list(kong::GROUP, "DataPlane", &namespace, None).await;
+        let deployments = self.labelled(&GUARDED_DEPLOYMENTS).await;
+        let is_kong = |deployment: &Value| {
+            let containers = deployment.pointer("/spec/template/spec/containers").and_then(Value::as_array);
+            containers.into_iter().flatten().any(|container| container["name"] == kong::PROXY)
+        };
+        all.extend(deployments.into_iter().filter(is_kong));
+        all
+    }
+
+    async fn diagnose(&mut self, object: &Value) -> anyhow::Result<Diagnosis> {
+        let namespace = self.namespace.clone();
+        let gateway = Gateway::read(object, &namespace, &Nothing)?.context("it is no gateway")?;
+        let services = self.list("", "Service", &namespace, None).await;
+        let producer = self.producer(object, &services).await?;
+        let objects = self.pods(object).await;
+        let client = &self.client;
+        let pods = stream::iter(objects).map(|pod| async move { standing(client, &pod).await });
+        let pods: Vec<Standing> = pods.buffered(CONCURRENCY).collect().await;
+        let staged = if gateway.spec.staged { ", changes are staged" } else { "" };
+        Ok(Diagnosis::of(&Symptoms {
+            subject: &gateway.subject,
+            says: format!("says {}{staged}", gateway.spec.reading.effective),
+            pods: &pods,
+            services: &services.iter().map(selector).collect::<Vec<_>>(),
+            producer: producer.as_ref(),
+            unseen: self.told(),
+            now: Timestamp::now(),
+        }))
+    }
+
+    /// Pods of the ReplicaSets of its Deployments, by name.
+    async fn pods(&mut self, object: &Value) -> Vec<Value> {
+        let namespace = self.namespace.clone();
+        let deployments: BTreeSet<String> = match object["kind"] == "DataPlane" {
+            true => self.owned("apps", "Deployment", &BTreeSet::from([uid(object)])).await,
+            false => BTreeSet::from([uid(object)]),
+        };
+        let sets = self.owned("apps", "ReplicaSet", &deployments).await;
+        let mut pods = self.list("", "Pod", &namespace, None).await;
+        pods.retain(|pod| pod::is_alive(pod) && pod::is_of(pod, &sets));
+        pods.sort_by(|a, b| meta_str(a, "name").cmp(&meta_str(b, "name")));
+        pods
+    }
+
+    async fn owned(&mut self, group: &str, kind: &str, owners: &BTreeSet<String>) -> BTreeSet<String> {
+        let namespace = self.namespace.clone();
+        let all = self.list(group, kind, &namespace, None).await;
+        all.iter().filter(|object| pod::is_of(object, owners)).map(uid).collect()
+    }
+
+    /// The Deployment that configures a gateway, as the rule about dialects finds it.
+    async fn producer(&mut self, gateway: &Value, services: &[Value]) -> anyhow::Result<Option<Producer>> {
+        let mut objects = self.labelled(&GUARDED_DEPLOYMENTS).await;
+        objects.extend(services.iter().cloned());
+        let Some(group) = Group::of(gateway, &objects, &self.namespace, &Nothing)? else {
+            let how = "annotation interlock.dev/config-producer names it".to_owned();
+            self.unseen.insert("the configuration producer".to_owned(), how);
+            return Ok(None);
+        };
+        let name = group.producer.strip_prefix("Deployment ").unwrap_or(&group.producer);
+        let Some((namespace, name)) = name.split_once('/') else { return Ok(None) };
+        let name = NamespacedName::new(namespace, name);
+        let found = match self.served.of("apps", "Deployment") {
+            Some(resource) => reader::get(&self.client, resource, &name.namespace, &name.name).await,
+            None => Found::Missing,
+        };
+        let deployment = match found {
+            Found::There(deployment) => deployment,
+            Found::Missing => {
+                self.unseen
+                    .insert(format!("the configuration producer {name}"), "no such Deployment".to_owned());
+                return Ok(None);
+            }
+            Found::Unknown(why) => {
+                self.unseen.insert(format!("the configuration producer {name}"), why);
+                return Ok(None);
+            }
+        };
+        let labels = pod::texts(&deployment["spec"]["selector"]["matchLabels"]);
+        let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let pods = self.list("", "Pod", &name.namespace, Some(&labels.join(","))).await;
+        let since = pods.iter().filter(|pod| pod::is_alive(pod)).filter_map(made).min();
+        Ok(Some(Producer { name, since }))
+    }
+}
+
+/// A pod as it stands; asked through the API server, which knows who may.
+async fn standing(client: &Client, object: &Value) -> Standing {
+    let why = match pod::endpoint(object) {
+        Ok(endpoint) => match ask(client, object, endpoint.port).await {
+            Ok(report) => return stands(object, Told::Reports(report.flavor)),
+            Err(why) => why,
+        },
+        Err(why) => why,
+    };
+    let told = match pod::declared(object, &Nothing) {
+        Ok(flavor) => Told::Declares(flavor, why),
+        Err(unknown) => Told::Nothing(format!("{why}, and {unknown}")),
+    };
+    stands(object, told)
+}
+
+fn stands(object: &Value, told: Told) -> Standing {
+    let name = meta_str(object, "name").unwrap_or_default().to_owned();
+    Standing {
+        pod: Pod { name, labels: pod::labels(object), told },
+        made: made(object).unwrap_or(Timestamp::UNIX_EPOCH),
+        unready_since: pod::unready_since(object).and_then(|text| text.parse().ok()),
+    }
+}
+
+async fn ask(client: &Client, object: &Value, port: u16) -> Result<Report, String> {
+    let text = |field| meta_str(object, field).unwrap_or_default();
+    let path = format!("/api/v1/namespaces/{}/pods/{}:{port}/proxy/", text("namespace"), text("name"));
+    let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
+    match tokio::time::timeout(PATIENCE, client.request_text(request)).await {
+        Err(_) => Err("its Admin API does not answer".to_owned()),
+        Ok(Err(error)) if reader::code(&error) == Some(403) => {
+            Err("you may not ask it: pods/proxy".to_owned())
+        }
+        Ok(Err(_)) => Err("its Admin API does not answer".to_owned()),
+        Ok(Ok(body)) => Report::read(body.as_bytes()),
+    }
+}
+
+fn selector(service: &Value) -> Selector {
+    Selector {
+        service: meta_str(service, "name").unwrap_or_default().to_owned(),
+        labels: pod::texts(&service["spec"]["selector"]),
+    }
+}
+
+fn uid(object: &Value) -> String {
+    meta_str(object, "uid").unwrap_or_default().to_owned()
+}
+
+fn made(object: &Value) -> Option<Timestamp> {
+    meta_str(object, "creationTimestamp")?.parse().ok()
+}
