@@ -1,12 +1,13 @@
 //! What the pods of gateways run with, asked at their own addresses: against a program that
 //! answers as Kong does ([`fake_kong`]).
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::support::fake_kong::{self, FakeKong};
-use crate::support::{Client, Cluster, Namespace, service_path, wait_until};
+use crate::support::{Client, Cluster, Namespace, Output, interlock, service_path, wait_until};
 
 const CAP: Duration = Duration::from_secs(120);
 
@@ -136,8 +137,46 @@ fn flavors_behind_one_service_are_told() {
     let ns = cluster.namespace("kong");
     let admin = ns.admin();
     let kong = FakeKong::start(cluster.admin());
+    let nothing = diagnose(&ns.user("early"), &[]);
+    assert_eq!(nothing.code, 2, "{nothing}");
+    assert!(nothing.stderr.contains("not seen: DataPlanes: not served by this cluster"), "{nothing}");
     a_data_plane(&cluster, &ns, &admin, &kong);
     a_deployment(&ns, &admin);
+    a_deadlock_is_named(&ns);
+}
+
+fn diagnose(user: &Client, arguments: &[&str]) -> Output {
+    user.command(Path::new(interlock::BINARY), &[&["flavor", "diagnose"], arguments].concat(), "")
+}
+
+/// What is printed of the Deployment that stands still, with the caller's rights; pods without
+/// their names, and times without their lengths.
+fn a_deadlock_is_named(ns: &Namespace<'_>) {
+    let user = ns.user("alice");
+    let found = wait_until("the new pod has not been ready for long", CAP * 2, || {
+        let found = diagnose(&user, &["deployment/plain"]);
+        if found.stdout.contains("not become ready") { Ok(found) } else { Err(found.to_string()) }
+    });
+    assert_eq!(found.code, 1, "{found}");
+    let pod = regex::Regex::new("plain-[a-z0-9]+-[a-z0-9]{5}").unwrap();
+    let age = regex::Regex::new("for [0-9]+ (s|min|h)").unwrap();
+    let text = found.stdout.replace(ns.name(), "kong");
+    let text = age.replace_all(&pod.replace_all(&text, "plain-POD"), "for SOME TIME").into_owned();
+    let (mut pods, rest): (Vec<&str>, Vec<&str>) =
+        text.lines().partition(|line| line.starts_with("  plain-POD: "));
+    pods.sort_unstable();
+    let text = [&rest[..1], &pods, &rest[1..], &[""]].concat().join("\n");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/kubectl/flavor-diagnose.txt");
+    if std::env::var_os("INTERLOCK_BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    similar_asserts::assert_eq!(expected, text, "INTERLOCK_BLESS=1 writes what is printed now");
+    // What the caller may not see is said.
+    let deployments = json!([{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]}]);
+    let blind = diagnose(&ns.user_with("mallory", &deployments), &["deployment/plain"]);
+    assert_eq!(blind.code, 0, "{blind}");
+    assert!(blind.stdout.contains("not seen\n") && blind.stdout.contains("is forbidden"), "{blind}");
 }
 
 fn a_data_plane(cluster: &Cluster, ns: &Namespace<'_>, admin: &Client, kong: &FakeKong) {

@@ -9,5 +9,6 @@ mod support;
 mod back_to_back;
 mod flavors;
 mod ground;
+mod real_kong;
 mod replicas;
 mod rotation;

@@ -73,12 +73,13 @@ impl FakeKong {
         let body = json!({"_format_version": "3.0", "routes": routes}).to_string();
         let head =
             format!("POST /config HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\n\r\n", body.len());
-        exchange(address, ADMIN, &format!("{head}{body}"))
+        exchange(address, ADMIN, &format!("{head}{body}")).expect("the pod answers")
     }
 
     /// One GET of a pod.
     pub fn get(&self, address: &str, port: u16, path: &str) -> (u16, Value) {
         exchange(address, port, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n"))
+            .expect("the pod answers")
     }
 
     fn serve(&self, stream: &TcpStream) -> Option<()> {
@@ -217,42 +218,43 @@ impl Kong {
         json!({"version": version, "hostname": self.name, "configuration": configuration})
     }
 
-    /// Why this version does not take a route under its flavor.
     fn objects(&self, route: &Value) -> Option<String> {
-        const FIELDS: [&str; 7] = ["methods", "hosts", "paths", "headers", "snis", "sources", "destinations"];
-        let field = FIELDS.into_iter().find(|field| !route[*field].is_null());
-        let expression = ["expression", "priority"].into_iter().find(|field| !route[*field].is_null());
-        let wildcard = route["snis"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .any(|sni| sni.as_str().is_some_and(|s| s.contains('*')));
-        match (self.flavor.as_str(), field, expression) {
-            ("expressions", Some(field), None) if self.version < (3, 7) => {
-                Some(format!("{field}: unknown field"))
-            }
-            ("expressions", Some(_), Some(_)) => Some(
-                "cannot set 'expression' with 'methods', 'hosts', 'paths', 'headers', 'snis', 'sources' or \
-                 'destinations' simultaneously"
-                    .to_owned(),
-            ),
-            ("traditional" | "traditional_compatible", _, Some(field)) => {
-                Some(format!("{field}: unknown field"))
-            }
-            ("traditional", ..) if wildcard => Some("snis: wildcards are not supported".to_owned()),
-            _ => None,
-        }
+        takes(&self.flavor, self.version, route)
     }
 }
 
-fn exchange(address: &str, port: u16, request: &str) -> (u16, Value) {
-    let mut stream = TcpStream::connect((address, port)).expect("the pod answers");
-    stream.write_all(request.as_bytes()).expect("it takes the request");
+/// Why a version of Kong does not take a route under a flavor; `None` where it does.
+pub fn takes(flavor: &str, version: (u32, u32), route: &Value) -> Option<String> {
+    const FIELDS: [&str; 7] = ["methods", "hosts", "paths", "headers", "snis", "sources", "destinations"];
+    let field = FIELDS.into_iter().find(|field| !route[*field].is_null());
+    let expression = ["expression", "priority"].into_iter().find(|field| !route[*field].is_null());
+    let wildcard = route["snis"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .any(|sni| sni.as_str().is_some_and(|s| s.contains('*')));
+    match (flavor, field, expression) {
+        ("expressions", Some(field), None) if version < (3, 7) => Some(format!("{field}: unknown field")),
+        ("expressions", Some(_), Some(_)) => Some(
+            "cannot set 'expression' with 'methods', 'hosts', 'paths', 'headers', 'snis', 'sources' or \
+                 'destinations' simultaneously"
+                .to_owned(),
+        ),
+        ("traditional" | "traditional_compatible", _, Some(field)) => Some(format!("{field}: unknown field")),
+        ("traditional", ..) if wildcard => Some("snis: wildcards are not supported".to_owned()),
+        _ => None,
+    }
+}
+
+/// Sends one request and reads until the connection ends; `None` where nobody answers.
+pub fn exchange(address: &str, port: u16, request: &str) -> Option<(u16, Value)> {
+    let mut stream = TcpStream::connect((address, port)).ok()?;
+    stream.write_all(request.as_bytes()).ok()?;
     let mut text = String::new();
-    stream.read_to_string(&mut text).expect("it answers");
-    let code = text.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+    stream.read_to_string(&mut text).ok()?;
+    let code = text.split(' ').nth(1)?.parse().ok()?;
     let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    (code, serde_json::from_str(body).unwrap_or_default())
+    Some((code, serde_json::from_str(body).unwrap_or_default()))
 }
 
 /// Defines DataPlanes, unless Interlock's own definition is there.
