@@ -195,7 +195,7 @@ impl FakeKong {
             }
         };
         let entries = proxy["env"].as_array().into_iter().flatten();
-        let flavor = entries.filter(|entry| entry["name"] == "KONG_ROUTER_FLAVOR").map(set).last();
+        let flavor = entries.filter(|entry| entry["name"] == "KONG_ROUTER_FLAVOR").map(set).next_back();
         let baked = Some(note("kong-baked").to_owned()).filter(|baked| !baked.is_empty());
         Kong {
             name: pod["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
