@@ -137,7 +137,7 @@ fn flavors_behind_one_service_are_told() {
     let ns = cluster.namespace("kong");
     let admin = ns.admin();
     let kong = FakeKong::start(cluster.admin());
-    let nothing = diagnose(&ns.user("early"), &[]);
+    let nothing = diagnose(&ns, &ns.user("early"), &[]);
     assert_eq!(nothing.code, 2, "{nothing}");
     assert!(nothing.stderr.contains("not seen: DataPlanes: not served by this cluster"), "{nothing}");
     a_data_plane(&cluster, &ns, &admin, &kong);
@@ -145,8 +145,9 @@ fn flavors_behind_one_service_are_told() {
     a_deadlock_is_named(&ns);
 }
 
-fn diagnose(user: &Client, arguments: &[&str]) -> Output {
-    user.command(Path::new(interlock::BINARY), &[&["flavor", "diagnose"], arguments].concat(), "")
+fn diagnose(ns: &Namespace<'_>, user: &Client, arguments: &[&str]) -> Output {
+    let line = [&["flavor", "diagnose", "-n", ns.name()], arguments].concat();
+    user.command(Path::new(interlock::BINARY), &line, "")
 }
 
 /// What is printed of the Deployment that stands still, with the caller's rights; pods without
@@ -154,7 +155,7 @@ fn diagnose(user: &Client, arguments: &[&str]) -> Output {
 fn a_deadlock_is_named(ns: &Namespace<'_>) {
     let user = ns.user("alice");
     let found = wait_until("the new pod has not been ready for long", CAP * 2, || {
-        let found = diagnose(&user, &["deployment/plain"]);
+        let found = diagnose(ns, &user, &["deployment/plain"]);
         if found.stdout.contains("not become ready") { Ok(found) } else { Err(found.to_string()) }
     });
     assert_eq!(found.code, 1, "{found}");
@@ -174,7 +175,7 @@ fn a_deadlock_is_named(ns: &Namespace<'_>) {
     similar_asserts::assert_eq!(expected, text, "INTERLOCK_BLESS=1 writes what is printed now");
     // What the caller may not see is said.
     let deployments = json!([{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]}]);
-    let blind = diagnose(&ns.user_with("mallory", &deployments), &["deployment/plain"]);
+    let blind = diagnose(ns, &ns.user_with("mallory", &deployments), &["deployment/plain"]);
     assert_eq!(blind.code, 0, "{blind}");
     assert!(blind.stdout.contains("not seen\n") && blind.stdout.contains("is forbidden"), "{blind}");
 }
