@@ -82,24 +82,24 @@ fn an_unknown_kind_or_operation_on_our_paths_is_refused_with_a_clear_text_and_co
                 "clientConfig": {"url": format!("https://127.0.0.1:{}/{path}", process.webhook_port()), "caBundle": bundle},
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": ground.ns.name()}},
                 "rules": [
-                    {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps", "pods/exec"], "operations": ["*"]},
+                    {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["serviceaccounts", "pods/exec"], "operations": ["*"]},
                     {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments/scale"], "operations": ["*"]},
                 ],
             }],
         });
         admin.post(configurations, &configuration).ok();
-        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "stray"}});
+        let object = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "stray"}});
         let answer = wait_until("the stray rule is in force", super::CAP, || {
             let answer =
-                ground.user.post(&format!("{}?dryRun=All", ground.ns.path("v1", "configmaps", "")), &object);
+                ground.user.post(&format!("{}?dryRun=All", ground.ns.path("v1", "serviceaccounts", "")), &object);
             if answer.code == 201 { Err(answer.to_string()) } else { Ok(answer) }
         });
         admin.delete(&format!("{configurations}/{name}")).ok();
         assert_eq!(rule(&answer), "request-unknown", "{answer}");
-        assert!(answer.message().contains("ConfigMap"), "it names the kind: {answer}");
+        assert!(answer.message().contains("ServiceAccount"), "it names the kind: {answer}");
         wait_until("the stray rule is gone", super::CAP, || {
             let answer =
-                ground.user.post(&format!("{}?dryRun=All", ground.ns.path("v1", "configmaps", "")), &object);
+                ground.user.post(&format!("{}?dryRun=All", ground.ns.path("v1", "serviceaccounts", "")), &object);
             if answer.code == 201 { Ok(()) } else { Err(answer.to_string()) }
         });
     }
