@@ -89,17 +89,16 @@ fn an_unknown_kind_or_operation_on_our_paths_is_refused_with_a_clear_text_and_co
         });
         admin.post(configurations, &configuration).ok();
         let object = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "stray"}});
+        let stray = format!("{}?dryRun=All", ground.ns.path("v1", "serviceaccounts", ""));
         let answer = wait_until("the stray rule is in force", super::CAP, || {
-            let answer =
-                ground.user.post(&format!("{}?dryRun=All", ground.ns.path("v1", "serviceaccounts", "")), &object);
+            let answer = ground.user.post(&stray, &object);
             if answer.code == 201 { Err(answer.to_string()) } else { Ok(answer) }
         });
         admin.delete(&format!("{configurations}/{name}")).ok();
         assert_eq!(rule(&answer), "request-unknown", "{answer}");
         assert!(answer.message().contains("ServiceAccount"), "it names the kind: {answer}");
         wait_until("the stray rule is gone", super::CAP, || {
-            let answer =
-                ground.user.post(&format!("{}?dryRun=All", ground.ns.path("v1", "serviceaccounts", "")), &object);
+            let answer = ground.user.post(&stray, &object);
             if answer.code == 201 { Ok(()) } else { Err(answer.to_string()) }
         });
     }
