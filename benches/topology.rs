@@ -84,8 +84,8 @@ const EVENTS: [&Event; 4] = [
         roots: INSTANCES,
     },
     &Event {
-        name: "a route moves to another Service and back",
-        object: |part, _, n| route(part, n),
+        name: "a route is sent to a Service that is not there",
+        object: |part, _, n| route(part, SERVICES + n as usize),
         roots: 1,
     },
 ];
@@ -220,10 +220,10 @@ fn made(part: usize, which: usize, number: usize, n: u64) -> Value {
     object("v1", "ConfigMap", &format!("namespace-{part}"), &name, rest)
 }
 
-fn route(part: usize, n: u64) -> Value {
+fn route(part: usize, service: usize) -> Value {
     let spec = json!({"spec": {
         "parentRefs": [{"name": "gateway", "sectionName": "http"}],
-        "rules": [{"backendRefs": [{"name": format!("service-{}", n as usize % SERVICES)}]}],
+        "rules": [{"backendRefs": [{"name": format!("service-{service}")}]}],
     }});
     object("gateway.networking.k8s.io/v1", "HTTPRoute", &format!("namespace-{part}"), "route", spec)
 }
