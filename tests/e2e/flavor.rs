@@ -2,6 +2,7 @@
 //! labelled Deployments, and that `interlock check` says the same.
 
 mod overrides;
+mod own_definition;
 mod staged;
 
 use std::path::Path;
