@@ -5,13 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::expand::{Piece, pieces};
-use super::sources::{Asked, Source, SourceKind, Sources};
+use super::sources::{Asked, LONGEST, Source, SourceKind, Sources};
 use crate::api::object::NamespacedName;
 use crate::api::pod::{Container, EnvFrom, EnvVar, Metadata, ValueFrom};
-
-/// Longest value that is followed. References can double a value with every entry; a flavor has
-/// at most 22 characters.
-pub(super) const LONGEST: usize = 256;
 
 /// A key of a ConfigMap or Secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

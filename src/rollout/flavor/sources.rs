@@ -7,8 +7,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::environment::LONGEST;
 use crate::api::object::{NamespacedName, meta_str};
+
+/// Longest value that is followed. References can double a value with every entry; a flavor has
+/// at most 22 characters.
+pub(super) const LONGEST: usize = 256;
 
 /// What a source is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
