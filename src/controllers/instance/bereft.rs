@@ -3,22 +3,15 @@
 
 use super::context::Context;
 use super::flow::Outcome;
+use super::missing::MISSING_DEPENDENCY;
 use super::reconcile;
 use super::send::{patch_status, wanted};
 use super::writes::StatusChange;
-use crate::api::condition::{self, Condition, Status};
+use crate::api::condition::{self, Status};
 use crate::api::meta::condition as types;
 use crate::api::object::NamespacedName;
 use crate::cluster::supervisor::{Sight, Work};
 use crate::controllers::capabilities::INSTANCES;
-
-/// Reason of `Ready` where a definition is missing.
-pub const MISSING_DEPENDENCY: &str = "MissingDependency";
-
-/// Whether an Instance says that a definition is missing.
-pub fn says(conditions: &[Condition]) -> bool {
-    condition::find(conditions, types::READY).is_some_and(|ready| ready.reason == MISSING_DEPENDENCY)
-}
 
 /// The definitions that plans need and that are missing, for people.
 fn lack(ctx: &Context) -> Option<String> {

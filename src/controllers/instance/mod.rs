@@ -9,6 +9,7 @@ pub mod bereft;
 pub mod books;
 pub mod context;
 pub mod flow;
+mod missing;
 pub mod pass;
 pub mod ready;
 pub mod reconcile;

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::bereft::MISSING_DEPENDENCY;
 use super::context::Context;
+use super::missing::MISSING_DEPENDENCY;
 use super::subject::Subject;
 use crate::api::condition::{self, Status, Wanted};
 use crate::api::kudo::ExecutionStatus;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::bereft;
+use super::missing;
 use super::subject::Subject;
 use super::writes::StatusChange;
 use crate::api::condition::{Status, Wanted};
@@ -76,7 +76,7 @@ pub fn change(view: &View<'_>, phase: &Phase, now: Timestamp) -> StatusChange {
         }
         conditions.push(wanted(types::SPEC_STAMPED, Status::True, "Stamped", basis.message()));
     }
-    if !matches!(phase, Phase::Over { .. }) && bereft::says(&view.subject.conditions()) {
+    if !matches!(phase, Phase::Over { .. }) && missing::says(&view.subject.conditions()) {
         conditions.push(in_progress(plan));
     }
     StatusChange { entries, conditions }

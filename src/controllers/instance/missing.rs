@@ -1,0 +1,12 @@
+//! What an Instance says in `Ready` while a definition is missing.
+
+use crate::api::condition::{self, Condition};
+use crate::api::meta::condition as types;
+
+/// Reason of `Ready` where a definition is missing.
+pub const MISSING_DEPENDENCY: &str = "MissingDependency";
+
+/// Whether an Instance says that a definition is missing.
+pub fn says(conditions: &[Condition]) -> bool {
+    condition::find(conditions, types::READY).is_some_and(|ready| ready.reason == MISSING_DEPENDENCY)
+}
