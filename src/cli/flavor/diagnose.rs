@@ -125,7 +125,7 @@ impl Look {
             subject: &gateway.subject,
             says: format!("says {}{staged}", gateway.spec.reading.effective),
             pods: &pods,
-            services: &services.iter().map(selector).collect::<Vec<_>>(),
+            services: &services.iter().map(Selector::of).collect::<Vec<_>>(),
             producer: producer.as_ref(),
             unseen: self.told(),
             now: Timestamp::now(),
@@ -224,13 +224,6 @@ async fn ask(client: &Client, object: &Value, port: u16) -> Result<Report, Strin
         }
         Ok(Err(_)) => Err("its Admin API does not answer".to_owned()),
         Ok(Ok(body)) => Report::read(body.as_bytes()),
-    }
-}
-
-fn selector(service: &Value) -> Selector {
-    Selector {
-        service: meta_str(service, "name").unwrap_or_default().to_owned(),
-        labels: pod::texts(&service["spec"]["selector"]),
     }
 }
 

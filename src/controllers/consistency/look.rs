@@ -67,7 +67,7 @@ pub async fn at(client: &Client, subject: &Subject) -> Result<Option<Seen>, ApiF
     });
     Ok(Some(Seen {
         pods: told.buffered(CONCURRENT).collect().await,
-        services: services.iter().map(selector).collect(),
+        services: services.iter().map(Selector::of).collect(),
         wanted: gateway.spec.reading.effective.known().filter(|_| !gateway.spec.staged),
         object,
     }))
@@ -98,13 +98,6 @@ async fn tell(pod: &Value) -> Told {
     match pod::declared(pod, &Nothing) {
         Ok(flavor) => Told::Declares(flavor, why),
         Err(unknown) => Told::Nothing(format!("{why}, and {unknown}")),
-    }
-}
-
-fn selector(service: &Value) -> Selector {
-    Selector {
-        service: meta_str(service, "name").unwrap_or_default().to_owned(),
-        labels: pod::texts(&service["spec"]["selector"]),
     }
 }
 

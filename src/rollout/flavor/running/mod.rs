@@ -6,9 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use serde_json::Value;
+
 use super::Flavor;
 use crate::api::condition::{Status, Wanted};
 use crate::api::meta;
+use crate::api::object::meta_str;
 
 pub mod pod;
 pub mod report;
@@ -72,6 +75,14 @@ pub struct Selector {
 }
 
 impl Selector {
+    /// Of a Service.
+    pub fn of(service: &Value) -> Self {
+        Self {
+            service: meta_str(service, "name").unwrap_or_default().to_owned(),
+            labels: pod::texts(&service["spec"]["selector"]),
+        }
+    }
+
     /// Whether a pod is behind the Service.
     pub fn selects(&self, pod: &Pod) -> bool {
         !self.labels.is_empty() && self.labels.iter().all(|(key, value)| pod.labels.get(key) == Some(value))
