@@ -5,15 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kube::config::Kubeconfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio_rustls::TlsConnector;
 
-use super::held_back::connector;
-use super::{Client, Cluster, block_on, spawn, suffix};
+use super::way::Way;
+use super::{Client, Cluster, spawn};
 
 /// Takes plain HTTP on loopback and passes it on over TLS.
 pub struct Gate {
@@ -37,18 +36,7 @@ struct State {
 impl Gate {
     /// Starts an open one for a user who has a token.
     pub fn start(cluster: &Cluster, user: &Client) -> Self {
-        let mut file = Kubeconfig::read_from(user.kubeconfig()).expect("a kubeconfig");
-        let entry = file.clusters[0].cluster.as_mut().expect("a cluster");
-        let address =
-            entry.server.as_deref().and_then(|url| url.strip_prefix("https://")).expect("an address");
-        let address = address.trim_end_matches('/').to_owned();
-        let authority = entry.certificate_authority_data.take().expect("its CA");
-        let tls = connector(&authority);
-        let listener = block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
-        let here = listener.local_addr().expect("an address");
-        entry.server = Some(format!("http://{here}"));
-        let kubeconfig = cluster.dir().join(format!("gate-{}.json", suffix()));
-        std::fs::write(&kubeconfig, serde_json::to_string(&file).expect("JSON")).expect("a kubeconfig");
+        let Way { kubeconfig, listener, address, tls } = Way::open(cluster, user, "gate");
         let (state, seen) = watch::channel(State::default());
         let waiting = Arc::new(AtomicUsize::new(0));
         let count = waiting.clone();

@@ -5,16 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use kube::config::Kubeconfig;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
-use super::{Client, Cluster, block_on, spawn, suffix};
+use super::way::Way;
+use super::{Client, Cluster, spawn};
 
 /// Takes plain HTTP on loopback and passes it on over TLS; what a watch answers is held back.
 pub struct HeldBack {
@@ -25,18 +24,7 @@ pub struct HeldBack {
 impl HeldBack {
     /// Starts one for a user who has a token.
     pub fn start(cluster: &Cluster, user: &Client, delay: Duration) -> Self {
-        let mut file = Kubeconfig::read_from(user.kubeconfig()).expect("a kubeconfig");
-        let entry = file.clusters[0].cluster.as_mut().expect("a cluster");
-        let address =
-            entry.server.as_deref().and_then(|url| url.strip_prefix("https://")).expect("an address");
-        let address = address.trim_end_matches('/').to_owned();
-        let authority = entry.certificate_authority_data.take().expect("its CA");
-        let tls = connector(&authority);
-        let listener = block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
-        let here = listener.local_addr().expect("an address");
-        entry.server = Some(format!("http://{here}"));
-        let kubeconfig = cluster.dir().join(format!("held-back-{}.json", suffix()));
-        std::fs::write(&kubeconfig, serde_json::to_string(&file).expect("JSON")).expect("a kubeconfig");
+        let Way { kubeconfig, listener, address, tls } = Way::open(cluster, user, "held-back");
         let server = spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
                 spawn(pass(socket, address.clone(), tls.clone(), delay));
@@ -55,17 +43,6 @@ impl Drop for HeldBack {
     fn drop(&mut self) {
         self.server.abort();
     }
-}
-
-pub(super) fn connector(authority: &str) -> TlsConnector {
-    use base64::Engine as _;
-    let pem = base64::engine::general_purpose::STANDARD.decode(authority).expect("base64");
-    let mut roots = rustls::RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        roots.add(certificate.expect("PEM")).expect("a CA");
-    }
-    let config = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-    TlsConnector::from(Arc::new(config))
 }
 
 /// One connection, which carries one request at a time.

@@ -28,6 +28,7 @@ pub mod scripted;
 pub mod service_path;
 pub mod shared;
 pub mod testbed;
+mod way;
 
 pub use client::{Client, Output};
 pub use cluster::Cluster;
