@@ -111,6 +111,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<Verdict> {
         if meta_str(object, "namespace").is_none() {
             object["metadata"]["namespace"] = json!(namespace);
         }
+        as_stored(object);
     }
     let operation = match (arguments.operation, &old) {
         (Some(operation), _) => operation,
@@ -141,6 +142,23 @@ fn run(arguments: &Arguments) -> anyhow::Result<Verdict> {
         Config { controller_user: arguments.controller_user.clone(), freeze: arguments.freeze.into() };
     let review = review(operation, &arguments.user, object, old)?;
     both_doors(review, &view, &config)
+}
+
+/// A Secret is stored without `stringData`: its texts are in `data` then.
+fn as_stored(object: &mut Value) {
+    if Gvk::of(object) != Some(Gvk::new("v1", "Secret")) {
+        return;
+    }
+    let Some(Value::Object(texts)) = object.as_object_mut().and_then(|object| object.remove("stringData"))
+    else {
+        return;
+    };
+    if !object["data"].is_object() {
+        object["data"] = json!({});
+    }
+    for (key, text) in texts {
+        object["data"][key] = json!(STANDARD.encode(text.as_str().unwrap_or_default()));
+    }
 }
 
 /// A Namespace with the label that the API server gives to every one.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::flavor::golden;
+use crate::flavor::{Met, golden, goldens, meets, says};
 use crate::support::interlock::{await_definitions, interlock};
 use crate::support::{Client, Cluster, Interlock, Namespace, shared, wait_until};
 
@@ -63,40 +63,6 @@ fn await_told(user: &Client, object: &Value, wanted: &str, met: impl Fn(&str) ->
     })
 }
 
-/// `interlock check` over the same objects has to say the same.
-fn check_says(user: &Client, namespace: &str, objects: &[Value], old: &Value, new: &Value, told: &str) {
-    let folder = tempfile::tempdir().unwrap();
-    let file = |name: &str, objects: &[Value]| {
-        let here = |object: &Value| {
-            let mut object = object.clone();
-            if object["metadata"]["namespace"].is_null() {
-                object["metadata"]["namespace"] = json!(namespace);
-            }
-            object
-        };
-        let objects: Vec<Value> = objects.iter().map(here).collect();
-        let path = folder.path().join(name);
-        let text = match objects.as_slice() {
-            [one] => one.to_string(),
-            all => json!({"apiVersion": "v1", "kind": "List", "items": all}).to_string(),
-        };
-        std::fs::write(&path, text).unwrap();
-        path.display().to_string()
-    };
-    let (old, new, all) = (
-        file("old.json", std::slice::from_ref(old)),
-        file("new.json", std::slice::from_ref(new)),
-        file("objects.json", objects),
-    );
-    let arguments = ["check", "-f", &new, "--old", &old, "--objects", &all, "-o", "json"];
-    let checked = interlock(user, &arguments, "");
-    let checked: Value = serde_json::from_str(&checked.stdout).unwrap();
-    let texts = checked["warnings"].as_array().unwrap().iter().chain(checked.get("message"));
-    for text in texts.filter_map(Value::as_str) {
-        assert!(told.contains(text), "{text}\n--- is not in\n{told}");
-    }
-}
-
 fn plan(user: &Client, ns: &Namespace<'_>, name: &str, to: &str) -> String {
     let out = interlock(user, &["flavor", "plan", name, "-n", ns.name(), "--to", to, "--outage"], "");
     format!(
@@ -124,6 +90,8 @@ fn what_else_there_is_in_the_cluster_decides() {
     let (ns, other) = (cluster.namespace("routes"), cluster.namespace("others"));
     let user = ns.user("alice");
 
+    the_classic_accident(&ns, &user);
+
     // Without the kinds of Gateway API nothing fails, and that is said.
     user.apply(&deployment("plain", "plain", &proxy(TC)).to_string());
     let text = plan(&user, &ns, "deployment/plain", "expressions");
@@ -136,12 +104,69 @@ fn what_else_there_is_in_the_cluster_decides() {
         return;
     }
     routes(&ns, &other, &user);
+    one_hop_at_a_time(&ns, &user);
     producers(&ns, &user);
 }
 
+/// Three replicas run one flavor, and somebody edits it to the other end of the way.
+fn the_classic_accident(ns: &Namespace<'_>, user: &Client) {
+    let mut edge = deployment("edge", "edge", &proxy("expressions"));
+    edge["spec"]["replicas"] = json!(3);
+    user.apply(&edge.to_string());
+    wait_until("the gateway runs", CAP, || {
+        let edge = user.get("deployment", "edge").ok_or("it is not there")?;
+        let seen = edge["status"]["observedGeneration"] == edge["metadata"]["generation"];
+        let ready = edge["status"]["availableReplicas"] == 3 && edge["status"]["replicas"] == 3;
+        if seen && ready { Ok(()) } else { Err(edge["status"].to_string()) }
+    });
+    let set = ["set", "env", "deployment/edge", "KONG_ROUTER_FLAVOR=traditional"];
+    let out = user.kubectl(&set);
+    assert_ne!(out.code, 0, "{out}");
+    let mut text = format!("$ kubectl {}\n{}{}\n", set.join(" "), out.stdout, out.stderr);
+    // The way that the refusal names, as it names it.
+    let named = out.stderr.split('`').nth(1).unwrap_or_default();
+    let words: Vec<&str> = named.split_whitespace().skip(1).collect();
+    let planned = interlock(user, &words, "");
+    assert!(planned.stdout.contains("\nhop 2 of 2: "), "{planned}");
+    text += &format!("$ {named}\n{}{}(exit code {})\n", planned.stdout, planned.stderr, planned.code);
+    golden("flavor-accident.txt", &text.replace(ns.name(), "NAMESPACE"));
+    let there = user.get("deployment", "edge").expect("the gateway");
+    assert_eq!(there["spec"]["template"]["spec"]["containers"][0]["env"][0]["value"], "expressions");
+    user.kubectl(&["delete", "deployment", "edge"]).ok();
+}
+
+/// With routes that every flavor serves, from one end to the other: each hop once it was promoted.
+fn one_hop_at_a_time(ns: &Namespace<'_>, user: &Client) {
+    let admin = ns.admin();
+    let status = ns.path("gateway-operator.konghq.com/v1beta1", "dataplanes", "hops/status");
+    // What Kong's operator does with a promotion.
+    let promote = |selector: &str| {
+        admin.merge_patch(&status, &json!({"status": {"selector": selector}})).ok();
+    };
+    let hop = |flavor: &str| meets(user, ns.name(), &data_plane("hops", flavor));
+    user.apply(&http_route("fields", &json!({"path": {"type": "PathPrefix", "value": "/"}})).to_string());
+    user.apply(&data_plane("hops", "expressions").to_string());
+    promote("selector-1");
+    let title = |text: &str| text.to_owned();
+    let mut met = vec![(title("EX to T"), hop("traditional"))];
+    met.push((title("EX to TC"), hop(TC)));
+    met.push((title("on to T, before the promotion"), hop("traditional")));
+    promote("selector-2");
+    met.push((title("on to T, after the promotion"), hop("traditional")));
+    met.push((title("back to EX, before the promotion"), hop("expressions")));
+    promote("selector-3");
+    met.push((title("T to EX"), hop("expressions")));
+    goldens("flavor-hops.txt", ns.name(), &met);
+    user.kubectl(&["delete", "httproute", "fields"]).ok();
+}
+
 fn routes(ns: &Namespace<'_>, other: &Namespace<'_>, user: &Client) {
-    let mut texts = String::new();
-    let settled = |text: &str| text.replace(ns.name(), "NAMESPACE");
+    let (mut met, mut plans) = (Vec::new(), String::new());
+    let said = |title: &str, objects: &[&Value], old: &Value, new: &Value, told: String| {
+        let objects: Vec<Value> = objects.iter().map(|object| (*object).clone()).collect();
+        let (_, check) = says(user, ns.name(), Some(old), Some(new), &objects, &told);
+        (title.to_owned(), Met { kubectl: told, check })
+    };
     let edge = |flavor: &str| data_plane("edge", flavor);
     user.apply(&edge("expressions").to_string());
     let search = http_route("search", &query());
@@ -153,37 +178,53 @@ fn routes(ns: &Namespace<'_>, other: &Namespace<'_>, user: &Client) {
     let both = |told: &str| told.contains("would drop 2 routes");
     let told = await_told(user, &edge(TC), "both routes are counted", both);
     assert!(!told.contains(other.name()), "others are only counted: {told}");
-    texts += &format!("# EX to TC, with routes that match query parameters\n{told}\n");
-    check_says(user, ns.name(), &[search, elsewhere], &edge("expressions"), &edge(TC), &told);
-    texts += &plan(user, ns, "dataplane/edge", "traditional");
+    let title = "EX to TC, with routes that match query parameters";
+    met.push(said(title, &[&search, &elsewhere], &edge("expressions"), &edge(TC), told));
+    plans += &plan(user, ns, "dataplane/edge", "traditional");
 
     user.kubectl(&["delete", "httproute", "search"]).ok();
     other.admin().kubectl(&["delete", "httproute", "search", "-n", other.name()]).ok();
     let told = await_told(user, &edge(TC), "the routes are gone", |told| told.starts_with("dataplane"));
-    texts += &format!("# EX to TC, with routes that every flavor serves\n{told}\n");
+    let title = "EX to TC, with routes that every flavor serves";
+    met.push(said(title, &[], &edge("expressions"), &edge(TC), told));
     let told = await_told(user, &edge("traditional"), "it is told", |_| true);
-    texts += &format!("# EX to T\n{told}\n");
-    user.apply(&data_plane("compatible", TC).to_string());
-    let told = await_told(user, &data_plane("compatible", "traditional"), "it is told", |_| true);
-    texts += &format!("# TC to T\n{told}\n");
+    met.push(said("EX to T", &[], &edge("expressions"), &edge("traditional"), told));
+    let compatible = |flavor: &str| data_plane("compatible", flavor);
+    user.apply(&compatible(TC).to_string());
+    let told = await_told(user, &compatible("traditional"), "it is told", |_| true);
+    met.push(said("TC to T", &[], &compatible(TC), &compatible("traditional"), told));
+
+    let ignored = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
+        "metadata": {"name": "web", "annotations": {"konghq.com/regex-priority": "1"}},
+        "spec": {"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}},
+    });
+    user.apply(&ignored.to_string());
+    let told = await_told(user, &compatible("expressions"), "the annotation is seen", |told| {
+        told.contains("konghq.com/regex-priority")
+    });
+    let title = "TC to EX, with an annotation that is ignored then";
+    met.push(said(title, &[&ignored], &compatible(TC), &compatible("expressions"), told));
+    user.kubectl(&["delete", "ingress", "web"]).ok();
 
     let pattern = json!({"path": {"type": "RegularExpression", "value": "/a(?!b)"}});
     let ahead = http_route("ahead", &pattern);
-    user.apply(&data_plane("old", "traditional").to_string());
+    let old = |flavor: &str| data_plane("old", flavor);
+    user.apply(&old("traditional").to_string());
     user.apply(&ahead.to_string());
-    let told = await_told(user, &data_plane("old", TC), "the pattern is compiled", |told| {
-        told.contains("look-around")
-    });
-    texts += &format!("# T to TC, with a pattern that Rust does not know\n{told}\n");
-    check_says(user, ns.name(), &[ahead], &data_plane("old", "traditional"), &data_plane("old", TC), &told);
-    texts += &plan(user, ns, "dataplane/old", "expressions");
-    golden("flavor-routes.txt", &settled(&texts));
+    let told = await_told(user, &old(TC), "the pattern is compiled", |told| told.contains("look-around"));
+    let title = "T to TC, with a pattern that Rust does not know";
+    met.push(said(title, &[&ahead], &old("traditional"), &old(TC), told));
+    plans += &plan(user, ns, "dataplane/old", "expressions");
+    user.kubectl(&["delete", "httproute", "ahead"]).ok();
+    goldens("flavor-routes.txt", ns.name(), &met);
+    golden("flavor-plans.txt", &plans.replace(ns.name(), "NAMESPACE"));
 }
 
 /// Two gateways that one ingress controller configures by their admin Service, which selects
 /// both, and two whose producer is named.
 fn producers(ns: &Namespace<'_>, user: &Client) {
-    let mut texts = String::new();
+    let mut met = Vec::new();
     let controller = deployment(
         "kic",
         "kic",
@@ -201,29 +242,27 @@ fn producers(ns: &Namespace<'_>, user: &Client) {
         user.apply(&object.to_string());
     }
     let told = await_told(user, &one("expressions"), "the producer is known", |told| told.contains("[RF21]"));
-    texts += &format!("# one of two that an ingress controller serves\n{told}\n");
-    check_says(
-        user,
-        ns.name(),
-        &[controller, service, before.clone(), two],
-        &before,
-        &one("expressions"),
-        &told,
-    );
+    let objects = [controller, service, before.clone(), two];
+    let (_, check) = says(user, ns.name(), Some(&before), Some(&one("expressions")), &objects, &told);
+    met.push(("one of two that an ingress controller serves".to_owned(), Met { kubectl: told, check }));
 
     let named = |name: &str, flavor: &str| {
         let mut plane = data_plane(name, flavor);
         plane["metadata"]["annotations"] = json!({"interlock.dev/config-producer": "kong/kic"});
         plane
     };
-    user.apply(&named("left", TC).to_string());
-    user.apply(&named("right", TC).to_string());
+    let planes = [named("left", TC), named("right", TC)];
+    planes.iter().for_each(|plane| drop(user.apply(&plane.to_string())));
+    let mut judged = |title: &str, after: &Value, told: String| {
+        let (_, check) = says(user, ns.name(), Some(&planes[0]), Some(after), &planes, &told);
+        met.push((title.to_owned(), Met { kubectl: told, check }));
+    };
     let staged = named("left", "expressions");
     let told = await_told(user, &staged, "the producer is known", |told| told.contains("[RF21]"));
-    texts += &format!("# one of two, staged\n{told}\n");
+    judged("one of two, staged", &staged, told);
     let mut in_place = staged.clone();
     in_place["spec"]["deployment"].as_object_mut().unwrap().remove("rollout");
     let told = await_told(user, &in_place, "it is told", |told| told.contains("[RF21]"));
-    texts += &format!("# one of two, in place\n{told}\n");
-    golden("flavor-producers.txt", &texts.replace(ns.name(), "NAMESPACE"));
+    judged("one of two, in place", &in_place, told);
+    goldens("flavor-producers.txt", ns.name(), &met);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::flavor::golden;
+use crate::flavor::{Met, goldens, says};
 use crate::support::{Client, Interlock, wait_until};
 
 const CAP: Duration = Duration::from_secs(60);
@@ -73,15 +73,22 @@ fn a_source_of_a_flavor_is_guarded_and_no_other_object_is() {
     };
     let map = |flavor: &str, other: &str| source("ConfigMap", "router", flavor, other);
     let apply = |object: &Value| user.kubectl_in(&["apply", "-f", "-"], &object.to_string());
-    let mut told = String::new();
+    let mut met: Vec<(String, Met)> = Vec::new();
 
     user.apply(&map(TC, "a").to_string());
     user.apply(&source("ConfigMap", "unrelated", TC, "a").to_string());
     let from = json!({"configMapKeyRef": {"name": "router", "key": "flavor"}});
-    user.apply(&gateway("edge", "kong:3.6", &from).to_string());
+    let edge = gateway("edge", "kong:3.6", &from);
+    user.apply(&edge.to_string());
     await_label(&user, "configmap", "router", Some("in-use"));
     let refused = await_refused(&user, &map("expressions", "a"));
-    told += &format!("# a key that decides\n{refused}\n");
+    let tell = |title: &str, (kind, name): (&str, &str), new: Option<&Value>, gateway: &Value, told: &str| {
+        let old = user.get(kind, name).expect("the source as it is");
+        let (_, check) = says(&user, ns.name(), Some(&old), new, std::slice::from_ref(gateway), told);
+        (title.to_owned(), Met { kubectl: settled(told), check: settled(&check) })
+    };
+    let router = ("configmap", "router");
+    met.push(tell("a key that decides", router, Some(&map("expressions", "a")), &edge, &refused));
 
     let out = apply(&map(TC, "b"));
     assert_eq!((out.code, out.stderr.as_str()), (0, ""), "another key is nobody's business");
@@ -107,29 +114,38 @@ fn a_source_of_a_flavor_is_guarded_and_no_other_object_is() {
         (out.stderr, exact)
     };
     let (refused, exact) = overridden(TC, "expressions");
-    told += &format!("# an override without its change\n{refused}\n");
-    let out = apply(&with("expressions", &exact));
+    let bare = with("expressions", &format!("{TC}->expressions"));
+    met.push(tell("an override without its change", router, Some(&bare), &edge, &refused));
+    let change = with("expressions", &exact);
+    let old = user.get("configmap", "router").expect("the source as it is");
+    let out = apply(&change);
     assert_eq!(out.code, 0, "{out}");
-    told += &format!("# the exact override\n{}{}\n", out.stdout, out.stderr);
+    let gateways = std::slice::from_ref(&edge);
+    let (allowed, check) = says(&user, ns.name(), Some(&old), Some(&change), gateways, &out.stderr);
+    assert!(allowed, "{check}");
+    let told = format!("{}{}", out.stdout, out.stderr);
+    met.push(("the exact override".to_owned(), Met { kubectl: settled(&told), check: settled(&check) }));
     let (_, back) = overridden("expressions", TC);
     apply(&with(TC, &back)).ok();
     let out = apply(&with("expressions", &exact));
     assert_ne!(out.code, 0, "{out}");
-    told += &format!("# the same override again\n{}\n", out.stderr);
+    met.push(tell("the same override again", router, Some(&change), &edge, &out.stderr));
 
     let out = user.kubectl(&["delete", "configmap", "router"]);
     assert_ne!(out.code, 0, "{out}");
-    told += &format!("# deleting it\n{}\n", out.stderr);
+    met.push(tell("deleting it", router, None, &edge, &out.stderr));
 
     // A Secret: nobody here reads it, the review has what decides.
     user.apply(&source("Secret", "router", "expressions", "a").to_string());
     let from = json!({"secretKeyRef": {"name": "router", "key": "flavor"}});
-    user.apply(&gateway("secret", "kong:3.9", &from).to_string());
+    let secret = gateway("secret", "kong:3.9", &from);
+    user.apply(&secret.to_string());
     await_label(&user, "secret", "router", Some("in-use"));
-    let refused = await_refused(&user, &source("Secret", "router", "no-flavor-but-a-secret", "a"));
+    let wrong = source("Secret", "router", "no-flavor-but-a-secret", "a");
+    let refused = await_refused(&user, &wrong);
     assert!(!refused.contains("no-flavor-but-a-secret"), "{refused}");
-    told += &format!("# a Secret\n{refused}\n");
-    golden("flavor-sources.txt", &settled(&told));
+    met.push(tell("a Secret", ("secret", "router"), Some(&wrong), &secret, &refused));
+    goldens("flavor-sources.txt", ns.name(), &met);
 
     // With the last gateway goes the guard.
     user.kubectl(&["delete", "deployment", "edge", "secret"]).ok();

@@ -6,7 +6,7 @@ use clap::Parser;
 use rstest::rstest;
 
 use super::*;
-use crate::api::rule::Rule;
+use crate::api::rule::{Group, Rule};
 
 #[derive(Parser)]
 struct Cli {
@@ -160,6 +160,43 @@ fn the_page_about_flavors_has_every_rule_about_them() {
     for rule in Rule::ALL.iter().filter(|rule| rule.page() == "docs/router-flavor.md") {
         assert!(page.contains(&format!("\n| {} | ", rule.id())), "{}", rule.id());
     }
+}
+
+/// What kubectl prints of rules about flavors, or what `interlock check` says of the same changes.
+fn goldens_about_flavors(folder: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(folder);
+    let paths = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let of_flavors = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("flavor-");
+    paths.filter(of_flavors).map(|path| fs::read_to_string(path).unwrap()).collect()
+}
+
+#[rstest]
+#[case("kubectl")]
+#[case("check")]
+fn every_rule_about_flavors_has_a_golden(#[case] folder: &str) {
+    let text = goldens_about_flavors(folder);
+    for rule in Group::Flavors.rules() {
+        assert!(text.contains(&format!("[{}]\n", rule.id())), "tests/data/{folder} lacks {}", rule.id());
+    }
+    // RF11 says nothing.
+    assert!(text.contains("# RF11\n"));
+}
+
+#[rstest]
+#[case::texts(json!({"stringData": {"a": "x"}}), json!({"data": {"a": "eA=="}}))]
+#[case::both(json!({"data": {"a": "eQ==", "b": "eg=="}, "stringData": {"a": "x"}}), json!({"data": {"a": "eA==", "b": "eg=="}}))]
+#[case::neither(json!({}), json!({}))]
+fn a_secret_is_judged_as_it_is_stored(#[case] given: Value, #[case] stored: Value) {
+    let secret = |mut object: Value| {
+        json_patch::merge(
+            &mut object,
+            &json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}),
+        );
+        object
+    };
+    let mut object = secret(given);
+    as_stored(&mut object);
+    assert_eq!(object, secret(stored));
 }
 
 /// Every rule has a page that says what, why and what to do, and every page a rule.
