@@ -4,6 +4,7 @@
 //! validation are one function: it computes the object as it must be; a mutating door patches
 //! what differs, a validating door refuses it. Dry run decides alike.
 
+mod context;
 pub mod decode;
 pub mod door;
 pub mod encode;
@@ -24,24 +25,12 @@ pub mod view;
 #[cfg(test)]
 mod tests;
 
+pub use context::Context;
 pub use door::{Answer, BadReview, Config, Door, Freeze, Patience, Record, Reply, VerdictKind};
 use request::{Request, Subject};
 use review::Review;
 use verdict::{Outcome, Verdict};
 use view::{Standing, View};
-
-/// Everything beside the request that a decision rests on.
-#[derive(Clone, Copy)]
-pub struct Context<'a> {
-    /// The webhook that was called.
-    pub door: Door,
-    /// Cross-object facts.
-    pub view: &'a dyn View,
-    /// What the process was started with.
-    pub config: &'a Config,
-    /// Whether to wait for an OperatorVersion.
-    pub patience: Patience,
-}
 
 /// Decides on the body of a call.
 pub fn answer(

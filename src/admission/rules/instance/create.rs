@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use super::ask::{Ask, Stop};
 use super::desired::{Desired, Execution, Stamp};
-use super::{Ask, Stop, refusals};
+use super::refusals;
 use crate::admission::refusal::{Field, FieldReason};
 use crate::admission::review::Object;
 use crate::admission::room::Room;

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::{Ask, Stop, refusals};
+use super::ask::{Ask, Stop};
+use super::refusals;
 use crate::admission::patch::Operations;
 use crate::admission::review::{Annotations, Object};
 use crate::admission::spec::Spec;

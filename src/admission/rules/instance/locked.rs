@@ -1,8 +1,9 @@
 //! UPDATE of an Instance that a plan holds, or that is being deleted.
 
+use super::ask::Stop;
 use super::asked::Asked;
+use super::refusals;
 use super::update::{Effect, Update};
-use super::{Stop, refusals};
 use crate::admission::door::Freeze;
 use crate::admission::refusal::Refusal;
 use crate::api::meta::plan::CLEANUP;

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::ask::Stop;
 use super::asked::Asked;
+use super::refusals;
 use super::update::{Effect, Update};
-use super::{Stop, refusals};
 use crate::admission::refusal::{Field, FieldReason, Refusal};
 use crate::admission::spec::Spec;
 use crate::admission::status::Head;

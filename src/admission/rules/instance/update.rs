@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::ask::{Ask, Stop};
 use super::asked::{Asked, asked};
 use super::desired::{Desired, Execution, Stamp, has_finalizer};
-use super::{Ask, Stop, refusals};
+use super::refusals;
 use crate::admission::refusal::{Field, FieldReason, Refusal};
 use crate::admission::request::Change;
 use crate::admission::room::Room;

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::{Ask, Stop};
+use super::ask::{Ask, Stop};
 use crate::admission::patch::Operations;
 use crate::admission::refusal::{Field, FieldReason, Refusal};
 use crate::admission::request::{Change, Operation};

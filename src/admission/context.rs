@@ -1,0 +1,17 @@
+//! What a decision rests on beside the request.
+
+use super::door::{Config, Door, Patience};
+use super::view::View;
+
+/// Everything beside the request that a decision rests on.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The webhook that was called.
+    pub door: Door,
+    /// Cross-object facts.
+    pub view: &'a dyn View,
+    /// What the process was started with.
+    pub config: &'a Config,
+    /// Whether to wait for an OperatorVersion.
+    pub patience: Patience,
+}

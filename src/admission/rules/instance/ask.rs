@@ -1,0 +1,107 @@
+//! A request about an Instance with everything that its rules ask, and why a decision ends early.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use super::refusals;
+use crate::admission::refusal::Refusal;
+use crate::admission::request::{Change, Request};
+use crate::admission::review::Object;
+use crate::admission::spec::Spec;
+use crate::admission::{Context, Patience};
+use crate::api::interlock::Action;
+use crate::api::object::NamespacedName;
+use crate::plan::bench::Bench;
+use crate::plan::package::Package;
+use crate::plan::uid::Subject;
+
+/// A request about an Instance, with everything that its rules ask.
+pub(super) struct Ask<'a> {
+    /// The request.
+    pub(super) request: &'a Request<'a>,
+    /// Everything beside it.
+    pub(super) context: &'a Context<'a>,
+    /// Hears what speaks against a spec.
+    pub(super) bench: Bench,
+    /// Refusals that the settings let pass, to be told.
+    pub(super) passed: RefCell<Vec<Refusal>>,
+    /// Whether the request refers anew to an OperatorVersion of another namespace: a refusal would
+    /// tell what is there to somebody who may not read it.
+    pub(super) looks_elsewhere: Cell<bool>,
+}
+
+/// Why a decision ends here.
+pub(super) enum Stop {
+    /// It is refused.
+    Refused(Box<Refusal>),
+    /// An OperatorVersion decides that the view does not show yet.
+    Wait(NamespacedName),
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(Box::new(refusal))
+    }
+}
+
+impl<'a> Ask<'a> {
+    /// Notes which OperatorVersion is referred to, before anything is said about it.
+    pub(super) fn refers(&self, new: &Spec<'_>, old: Option<&Spec<'_>>) {
+        let version = &new.applied.operator_version;
+        let same = old.is_some_and(|old| old.applied.operator_version == *version);
+        let elsewhere = !version.name.is_empty() && version.namespace != self.request.namespace;
+        self.looks_elsewhere.set(elsewhere && !same);
+    }
+
+    /// Hears a refusal: an error where it holds.
+    pub(super) fn refuse(&self, refusal: Refusal) -> Result<(), Stop> {
+        match self.bench.actions().of(refusal.rule) {
+            Action::Deny => return Err(refusal.into()),
+            Action::Warn => self.passed.borrow_mut().push(refusal),
+            Action::Off => {}
+        }
+        Ok(())
+    }
+
+    /// `namespace/name`, with the prefix where the name is yet to be generated.
+    pub(super) fn instance(&self, object: &Object<'_>) -> String {
+        name_of(self.request, object)
+    }
+
+    /// What an execution is scheduled on: the prefix where the name was generated, as the
+    /// mutating call does not know the name yet.
+    pub(super) fn subject<'s>(&'s self, change: Option<Change<'s>>, object: &'s Object<'_>) -> Subject<'s> {
+        let metadata = change.map_or(&object.metadata, |c| &c.old.metadata);
+        let generated = metadata.generate_name.as_deref().filter(|prefix| !prefix.is_empty());
+        Subject {
+            namespace: self.request.namespace,
+            name: generated.unwrap_or(self.request.name),
+            version: change.and_then(|c| c.old.metadata.resource_version.as_deref()).unwrap_or("create"),
+        }
+    }
+
+    /// The spec of an object, which is likely much like another.
+    pub(super) fn spec(&self, object: &Object<'a>, like: Option<&Spec<'a>>) -> Result<Spec<'a>, Stop> {
+        Spec::read_like(object, self.request.namespace, like)
+            .map_err(|error| refusals::unreadable("spec", &error).into())
+    }
+
+    /// The OperatorVersion of a spec; waits for one that the view does not show yet.
+    pub(super) fn package(&self, spec: &Spec<'_>, instance: &str) -> Result<Arc<Package>, Stop> {
+        let key = spec.version();
+        if key.name.is_empty() {
+            return Err(refusals::version_required(instance).into());
+        }
+        match (self.context.view.operator_version(&key), self.context.patience) {
+            (Some(package), _) => Ok(package),
+            (None, Patience::Wait) => Err(Stop::Wait(key)),
+            (None, Patience::Exhausted) => Err(refusals::version_missing(instance, &key).into()),
+        }
+    }
+}
+
+pub(super) fn name_of(request: &Request<'_>, object: &Object<'_>) -> String {
+    let generated = object.metadata.generate_name.as_deref().unwrap_or_default();
+    let name = if request.name.is_empty() { generated } else { request.name };
+    format!("{}/{name}", request.namespace)
+}
