@@ -11,10 +11,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub mod accounts;
+mod problem;
 pub mod rules;
 pub mod selector;
 
 pub use accounts::{Account, Accounts, InstancesSetting, ServiceAccountSetting};
+pub use problem::Problem;
 pub use rules::{Action, Actions, RuleSetting, Rules};
 pub use selector::{Labels, NamespaceSelector};
 
@@ -113,15 +115,6 @@ pub struct InterlockStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-}
-
-/// A part of the spec that cannot be honoured.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Such as `spec.rules[0].group`.
-    pub field: String,
-    /// The value and what to do, for people.
-    pub problem: String,
 }
 
 /// The spec, read: what can be honoured, and what cannot.

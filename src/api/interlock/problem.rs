@@ -1,0 +1,10 @@
+//! What is said of a spec that its schema cannot refuse.
+
+/// A part of the spec that cannot be honoured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Such as `spec.rules[0].group`.
+    pub field: String,
+    /// The value and what to do, for people.
+    pub problem: String,
+}
