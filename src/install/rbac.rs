@@ -13,7 +13,8 @@ use k8s_openapi::api::rbac::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 
-use super::{Layout, Options, cluster_wide, policies, strings, within};
+use super::metadata::{cluster_wide, strings, within};
+use super::{Layout, Options, policies};
 use crate::api::kong;
 use crate::api::meta::{self, install};
 use crate::api::watched::{AGGREGATE, BUILT_IN};

@@ -10,7 +10,8 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use serde_json::{Value, json};
 
-use super::{Certificates, Endpoint, Options, cluster_wide, strings};
+use super::metadata::{cluster_wide, strings};
+use super::{Certificates, Endpoint, Options};
 use crate::admission::Door;
 use crate::api::kong;
 use crate::api::meta::{self, install};

@@ -18,7 +18,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json};
 
-use super::{Certificates, Endpoint, Layout, Options, cluster_wide, labels, namespaced, strings};
+use super::metadata::{cluster_wide, labels, namespaced, strings};
+use super::{Certificates, Endpoint, Layout, Options};
 use crate::admission::Freeze;
 use crate::api::meta::install;
 

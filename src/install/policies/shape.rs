@@ -7,8 +7,9 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 use crate::api::meta;
 use crate::api::rule::Rule;
+use crate::install::Options;
+use crate::install::metadata::{cluster_wide, strings};
 use crate::install::webhooks::not_ourselves;
-use crate::install::{Options, cluster_wide, strings};
 
 /// What must hold, and what is said where it does not: `plain`, where `text` cannot be made.
 /// `text` stands inside of a CEL string, which it may close and open again.

@@ -1,0 +1,31 @@
+//! Names and labels of what is installed.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::options::Options;
+
+pub(super) fn strings<const N: usize>(list: [&str; N]) -> Vec<String> {
+    list.into_iter().map(str::to_owned).collect()
+}
+
+/// Labels of everything that is installed.
+pub(super) fn labels() -> BTreeMap<String, String> {
+    [("app.kubernetes.io/name", "interlock"), ("app.kubernetes.io/part-of", "interlock")]
+        .into_iter()
+        .map(|(k, v)| (k.to_owned(), v.to_owned()))
+        .collect()
+}
+
+pub(super) fn cluster_wide(name: &str) -> ObjectMeta {
+    ObjectMeta { name: Some(name.to_owned()), labels: Some(labels()), ..ObjectMeta::default() }
+}
+
+pub(super) fn within(namespace: &str, name: &str) -> ObjectMeta {
+    ObjectMeta { namespace: Some(namespace.to_owned()), ..cluster_wide(name) }
+}
+
+pub(super) fn namespaced(name: &str, options: &Options) -> ObjectMeta {
+    within(&options.namespace, name)
+}
