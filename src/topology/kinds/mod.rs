@@ -5,6 +5,7 @@ mod ingress;
 mod instance;
 mod kong;
 mod made;
+mod names;
 mod namespace;
 mod operator;
 mod route;
@@ -12,84 +13,13 @@ mod service;
 
 use super::declare::Kind;
 use super::graph::Graph;
-use super::id::KindName;
-use crate::api::watched;
 
 pub use made::{MADE, MADE_BY};
-
-/// `Instance.kudo.dev`.
-pub const INSTANCE: KindName = KindName::new(crate::api::meta::KUDO_GROUP, "Instance");
-/// `OperatorVersion.kudo.dev`.
-pub const OPERATOR_VERSION: KindName = KindName::new(crate::api::meta::KUDO_GROUP, "OperatorVersion");
-/// `Operator.kudo.dev`.
-pub const OPERATOR: KindName = KindName::new(crate::api::meta::KUDO_GROUP, "Operator");
-/// `Namespace`.
-pub const NAMESPACE: KindName = KindName::new("", "Namespace");
-/// `Service`.
-pub const SERVICE: KindName = KindName::new("", "Service");
-/// `Ingress.networking.k8s.io`.
-pub const INGRESS: KindName = KindName::new("networking.k8s.io", "Ingress");
-/// `GatewayClass.gateway.networking.k8s.io`.
-pub const GATEWAY_CLASS: KindName = KindName::new(GATEWAY_API, "GatewayClass");
-/// `Gateway.gateway.networking.k8s.io`.
-pub const GATEWAY: KindName = KindName::new(GATEWAY_API, "Gateway");
-/// `HTTPRoute.gateway.networking.k8s.io`.
-pub const HTTP_ROUTE: KindName = KindName::new(GATEWAY_API, "HTTPRoute");
-/// `GRPCRoute.gateway.networking.k8s.io`.
-pub const GRPC_ROUTE: KindName = KindName::new(GATEWAY_API, "GRPCRoute");
-
-/// `TLSRoute.gateway.networking.k8s.io`.
-pub const TLS_ROUTE: KindName = KindName::new(GATEWAY_API, "TLSRoute");
-/// `DataPlane.gateway-operator.konghq.com`.
-pub const DATA_PLANE: KindName = KindName::new(crate::api::kong::GROUP, "DataPlane");
-/// `ControlPlane.gateway-operator.konghq.com`.
-pub const CONTROL_PLANE: KindName = KindName::new(crate::api::kong::GROUP, "ControlPlane");
-/// Deployments with the label [`crate::api::meta::GUARD`]; nothing is known of others.
-pub const GUARDED_DEPLOYMENT: KindName = labelled(&watched::GUARDED_DEPLOYMENTS);
-/// Services with the label [`crate::api::meta::GUARD`]; nothing is known of others.
-pub const GUARDED_SERVICE: KindName = labelled(&watched::GUARDED_SERVICES);
-/// ConfigMaps with the label [`crate::api::meta::FLAVOR_SOURCE`]; nothing is known of others.
-pub const FLAVOR_SOURCE: KindName = labelled(&watched::FLAVOR_SOURCES);
-/// `Secret`, which nobody watches.
-pub const SECRET: KindName = KindName::new("", "Secret");
-
-const GATEWAY_API: &str = "gateway.networking.k8s.io";
-
-/// The kind that the API server knows the objects of a declared kind by.
-pub fn served_as(kind: KindName) -> KindName {
-    let labelled = watched::LABELLED.iter().find(|objects| labelled(objects) == kind);
-    labelled.map_or(kind, |objects| KindName::new(objects.group, objects.kind))
-}
-
-const fn labelled(objects: &watched::Labelled) -> KindName {
-    KindName::new(objects.group, objects.name)
-}
-
-/// Links that rules and controllers follow.
-pub mod link {
-    /// An Instance and its OperatorVersion.
-    pub const OPERATOR_VERSION: &str = "operatorVersion";
-    /// An object and its Namespace.
-    pub const NAMESPACE: &str = "namespace";
-    /// A gateway and a ConfigMap that its flavor may come from.
-    pub const FLAVOR_SOURCE: &str = "flavorSource";
-    /// An object and what made it.
-    pub const MADE_BY: &str = "madeBy";
-}
-
-/// Facts that rules and controllers read.
-pub mod fact {
-    /// The plan that holds the lock of an Instance; empty where none does.
-    pub const LOCKED: &str = "locked";
-    /// Whether an Instance is at rest: its last plan is carried out and it is ready.
-    pub const AT_REST: &str = "atRest";
-    /// Whether a Namespace, or an object that a package made, is being deleted.
-    pub const TERMINATING: &str = "terminating";
-    /// Whether an object is as it should be.
-    pub const HEALTHY: &str = "healthy";
-    /// The word for yes; the empty word is no.
-    pub const YES: &str = "yes";
-}
+pub use names::{
+    CONTROL_PLANE, DATA_PLANE, FLAVOR_SOURCE, GATEWAY, GATEWAY_CLASS, GRPC_ROUTE, GUARDED_DEPLOYMENT,
+    GUARDED_SERVICE, HTTP_ROUTE, INGRESS, INSTANCE, NAMESPACE, OPERATOR, OPERATOR_VERSION, SECRET, SERVICE,
+    TLS_ROUTE, fact, link, served_as,
+};
 
 /// Every declared kind.
 pub static DECLARED: [&Kind; 16] = [

@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::made::{MADE_BY, MAKER, TERMINATING, TO_MAKER};
-use super::{GATEWAY, GATEWAY_API, SERVICE};
+use super::names::GATEWAY_API;
+use super::{GATEWAY, SERVICE};
 use crate::topology::declare::{
     Concerns, Events, Fact, Family, Holder, Kind, Link, Reach, Read, Ref, Sections, Side, Update, When,
 };
