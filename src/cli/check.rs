@@ -10,7 +10,9 @@ use base64::engine::general_purpose::STANDARD;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+use super::exit;
 use super::files::{read_all, read_one};
+use super::flags::FreezeFlag;
 use crate::admission::snapshot::Snapshot;
 use crate::admission::view::View;
 use crate::admission::{Answer, Config, Door, Patience, answer};
@@ -76,7 +78,7 @@ pub struct Arguments {
     interlock: Option<PathBuf>,
     /// What is frozen while a plan runs.
     #[arg(long, value_enum, default_value = "strict")]
-    freeze: super::FreezeFlag,
+    freeze: FreezeFlag,
     /// The bookkeeping user, the only one that admission skips.
     #[arg(long, value_name = "NAME", default_value = meta::CONTROLLER_USER)]
     controller_user: String,
@@ -95,7 +97,7 @@ pub fn main(arguments: Arguments) -> ExitCode {
         std::io::stdout().write_all(text.as_bytes()).context("the answer cannot be written")?;
         Ok(verdict.allowed())
     });
-    super::exit_of(told)
+    exit::decided(told)
 }
 
 fn run(arguments: &Arguments) -> anyhow::Result<Verdict> {

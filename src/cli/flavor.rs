@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 
+use super::exit;
 use super::files::{read_all, read_one};
 use super::target::{TargetFlags, finish};
 use crate::api::object::meta_str;
@@ -101,13 +102,13 @@ impl PlanArguments {
 pub fn main(arguments: Arguments) -> ExitCode {
     let arguments = match arguments.command {
         Command::Plan(arguments) => arguments,
-        Command::Diagnose(arguments) => return super::exit_of(finish(diagnose::run(&arguments))),
+        Command::Diagnose(arguments) => return exit::decided(finish(diagnose::run(&arguments))),
     };
     let told = plan(&arguments).and_then(|plan| {
         std::io::stdout().write_all(plan.to_string().as_bytes()).context("the plan cannot be written")?;
         Ok(plan.works())
     });
-    super::exit_of(told)
+    exit::decided(told)
 }
 
 /// Of the cluster, or of files.

@@ -2,14 +2,14 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 
-use crate::admission::Freeze;
-use crate::api::object::NamespacedName;
 use crate::telemetry::build;
 
 pub mod check;
+mod exit;
 mod files;
+mod flags;
 pub mod flavor;
 mod follow;
 pub mod package;
@@ -62,54 +62,5 @@ pub fn main() -> ExitCode {
         Command::Topology(arguments) => topology::main(*arguments),
         Command::Why(arguments) => why::main(*arguments),
         Command::Flavor(arguments) => flavor::main(*arguments),
-    }
-}
-
-/// How strictly a locked Instance is frozen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FreezeFlag {
-    /// No change of the spec while a plan is scheduled or runs.
-    Strict,
-    /// As KUDO: a change that triggers the running plan restarts it.
-    SamePlan,
-}
-
-impl From<FreezeFlag> for Freeze {
-    fn from(flag: FreezeFlag) -> Self {
-        match flag {
-            FreezeFlag::Strict => Self::Strict,
-            FreezeFlag::SamePlan => Self::SamePlan,
-        }
-    }
-}
-
-fn exit(result: anyhow::Result<()>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// Of a command that decides: 0 yes, 1 no, 2 error.
-fn exit_of(decided: anyhow::Result<bool>) -> ExitCode {
-    match decided {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::from(2)
-        }
-    }
-}
-
-fn namespaced_name(text: &str) -> Result<NamespacedName, String> {
-    match text.split_once('/') {
-        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
-            Ok(NamespacedName::new(namespace, name))
-        }
-        _ => Err("write it as NAMESPACE/NAME".to_owned()),
     }
 }

@@ -8,6 +8,8 @@ use anyhow::{Context as _, bail};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
+use super::exit;
+use super::flags::{FreezeFlag, namespaced_name};
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::install::{self, Certificates, Endpoint, Layout, Options, Part};
@@ -61,7 +63,7 @@ pub struct Arguments {
     controller_user: Option<String>,
     /// NAMESPACE/NAME of the service account that effects of packages are made as; by default
     /// interlock-packages in --namespace.
-    #[arg(long, value_parser = super::namespaced_name)]
+    #[arg(long, value_parser = namespaced_name)]
     packages_service_account: Option<NamespacedName>,
     /// URL of a process outside the cluster, instead of a Service, a Deployment and so on.
     #[arg(long)]
@@ -71,7 +73,7 @@ pub struct Arguments {
     ca_bundle: Option<PathBuf>,
     /// How strictly an Instance is frozen while a plan runs.
     #[arg(long, value_enum, default_value = "strict")]
-    freeze: super::FreezeFlag,
+    freeze: FreezeFlag,
     /// Namespaces to look after, separated by commas; all by default.
     #[arg(long, value_delimiter = ',')]
     watch_namespaces: Vec<String>,
@@ -94,7 +96,7 @@ pub struct Arguments {
 
 /// Prints or writes what was asked for.
 pub fn main(arguments: Arguments) -> ExitCode {
-    super::exit(render(arguments))
+    exit::done(render(arguments))
 }
 
 fn render(arguments: Arguments) -> anyhow::Result<()> {

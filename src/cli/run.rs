@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::flags::{FreezeFlag, duration};
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::cluster::lease::Timing;
@@ -94,7 +95,7 @@ pub struct Arguments {
     packages_service_account: String,
     /// How strictly an Instance is frozen while a plan runs.
     #[arg(long, env = "INTERLOCK_FREEZE", value_enum, default_value = "strict")]
-    freeze: super::FreezeFlag,
+    freeze: FreezeFlag,
     /// Namespaces to look after, separated by commas; all by default.
     #[arg(long, env = "INTERLOCK_WATCH_NAMESPACES", value_delimiter = ',')]
     watch_namespaces: Vec<String>,
@@ -126,15 +127,6 @@ pub struct Arguments {
     /// How it is logged.
     #[arg(long, env = "INTERLOCK_LOG_FORMAT", value_enum, default_value = "text")]
     log_format: log::Format,
-}
-
-/// `1h30m`, `15s`, `500ms`, `90d`.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let span: jiff::SignedDuration = match text.strip_suffix('d').map(str::parse::<u32>) {
-        Some(Ok(days)) => jiff::SignedDuration::from_hours(i64::from(days) * 24),
-        _ => text.parse().map_err(|error| format!("{error}; write it as 15s, 500ms or 90d"))?,
-    };
-    Duration::try_from(span).map_err(|_| "a duration cannot be negative".to_owned())
 }
 
 /// `NAMESPACE/NAME`, or `NAME` in a default namespace.

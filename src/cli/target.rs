@@ -9,6 +9,7 @@ use clap::Args;
 use http::{HeaderValue, header};
 use kube::Client;
 
+use super::exit;
 use crate::cluster::client::Connection;
 use crate::telemetry::build;
 
@@ -51,7 +52,7 @@ pub(super) fn said(error: kube::Error) -> anyhow::Error {
 
 /// Runs what a command has to wait for, on this thread.
 pub(super) fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
-    super::exit(finish(work))
+    exit::done(finish(work))
 }
 
 /// Runs what a command has to wait for, on this thread, to its result.

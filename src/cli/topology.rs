@@ -9,6 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
 use self::sight::Sight;
+use super::exit;
 use super::served::{Named, Served};
 use super::target::{TargetFlags, block_on};
 use crate::topology::kinds;
@@ -59,7 +60,7 @@ pub fn main(arguments: Arguments) -> ExitCode {
     match arguments.other {
         Some(Other::Events) => {
             let all = kinds::DECLARED.iter().copied().chain([&kinds::MADE]);
-            super::exit(print(&table::text(all)))
+            exit::done(print(&table::text(all)))
         }
         None => block_on(run(arguments.print)),
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use self::cluster::{Target, Wanted};
+use super::flags::Limit;
 use super::target::{TargetFlags, block_on};
 
 mod cluster;
@@ -48,14 +49,13 @@ struct WaitFlags {
     /// Wait until it is done; a plan that fails ends the wait.
     #[arg(long)]
     wait: bool,
-    /// Longest wait.
-    #[arg(long, default_value = "5m", value_parser = super::run::duration)]
-    timeout: Duration,
+    #[command(flatten)]
+    limit: Limit,
 }
 
 impl WaitFlags {
     fn limit(&self) -> Option<Duration> {
-        self.wait.then_some(self.timeout)
+        self.wait.then_some(self.limit.timeout)
     }
 }
 

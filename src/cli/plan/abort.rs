@@ -38,7 +38,7 @@ pub(super) async fn run(subject: &Subject, flags: &Flags) -> anyhow::Result<()> 
     if !flags.request.patience.wait {
         return Ok(());
     }
-    let ended = request::answered(subject, &request, flags.request.patience.timeout).await?;
+    let ended = request::answered(subject, &request, flags.request.patience.limit.timeout).await?;
     let entry = entries(&ended).find(|(_, entry)| entry.uid == request.run);
     let end = entry.map_or_else(
         || "has ended".to_owned(),

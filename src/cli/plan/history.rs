@@ -2,25 +2,13 @@
 
 use std::fmt::Write as _;
 
-use clap::Args;
-
+use super::flags::Telling;
 use super::subject::{Subject, annotation};
-use super::{Form, Name};
 use crate::api::meta;
 use crate::plan::history::{self, Run};
 
-/// Flags of `history`.
-#[derive(Args, Debug)]
-pub(super) struct Flags {
-    #[command(flatten)]
-    pub(super) name: Name,
-    /// Form of what is printed.
-    #[arg(long, short, value_enum, default_value_t)]
-    output: Form,
-}
-
 /// Prints the last runs, newest first.
-pub(super) async fn run(subject: &Subject, flags: &Flags) -> anyhow::Result<()> {
+pub(super) async fn run(subject: &Subject, flags: &Telling) -> anyhow::Result<()> {
     let instance = subject.get().await?;
     let runs = history::read(annotation(&instance, meta::HISTORY));
     flags.output.print(&runs, || text(&runs))

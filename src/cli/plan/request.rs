@@ -6,8 +6,8 @@ use anyhow::{anyhow, bail};
 use clap::Args;
 use serde_json::json;
 
+use super::flags::{Name, Patience};
 use super::subject::{Subject, annotation, entries};
-use super::{Name, Patience};
 use crate::api::condition;
 use crate::api::kudo::Instance;
 use crate::api::meta;

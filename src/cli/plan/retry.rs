@@ -25,7 +25,7 @@ pub(super) async fn run(subject: &Subject, flags: &Flags) -> anyhow::Result<()> 
     if !flags.patience.wait {
         return Ok(());
     }
-    let begun = request::answered(subject, &request, flags.patience.timeout).await?;
+    let begun = request::answered(subject, &request, flags.patience.limit.timeout).await?;
     match current(&begun) {
         Some((plan, run)) => println!(
             "instance {}: plan {plan} runs again (run {run}); wait for it with `interlock plan wait`",

@@ -2,25 +2,14 @@
 
 use std::fmt::Write as _;
 
-use clap::Args;
 use serde::Serialize;
 
+use super::flags::Telling;
 use super::subject::{self, Subject, annotation, entries};
-use super::{Form, Name};
 use crate::api::condition;
 use crate::api::kudo::{ExecutionStatus, Instance, PlanStatus};
 use crate::api::meta::{self, condition as types};
 use crate::plan::basis::{Basis, Owed};
-
-/// Flags of `status`.
-#[derive(Args, Debug)]
-pub(super) struct Flags {
-    #[command(flatten)]
-    pub(super) name: Name,
-    /// Form of what is printed.
-    #[arg(long, short, value_enum, default_value_t)]
-    output: Form,
-}
 
 /// How the plans of an Instance stand.
 #[derive(Debug, Serialize)]
@@ -61,7 +50,7 @@ struct Said {
 }
 
 /// Prints how the plans stand.
-pub(super) async fn run(subject: &Subject, flags: &Flags) -> anyhow::Result<()> {
+pub(super) async fn run(subject: &Subject, flags: &Telling) -> anyhow::Result<()> {
     let report = Report::of(&subject.get().await?);
     flags.output.print(&report, || report.text())
 }

@@ -1,24 +1,23 @@
 //! `interlock plan wait`: 0 COMPLETE, 1 FATAL_ERROR, 2 no end in time, or an error.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::Args;
 
-use super::Name;
+use super::flags::Name;
 use super::subject::{self, Subject};
 use crate::api::kudo::{ExecutionStatus, Instance};
-use crate::cli::follow::{Follower, Over};
+use crate::cli::flags::Limit;
+use crate::cli::follow::{self, Follower, Over};
 
 /// Flags of `wait`.
 #[derive(Args, Debug)]
 pub(super) struct Flags {
     #[command(flatten)]
     pub(super) name: Name,
-    /// Longest wait.
-    #[arg(long, default_value = "5m", value_parser = crate::cli::run::duration)]
-    timeout: Duration,
+    #[command(flatten)]
+    limit: Limit,
 }
 
 /// Waits for the run that is under way; where none is, tells how the last one ended, and where
@@ -31,7 +30,7 @@ pub(super) async fn run(subject: &Subject, flags: &Flags) -> anyhow::Result<Exit
         return tell(subject, over);
     }
     let mut follower = Follower::default();
-    let over = subject.until(flags.timeout, |seen| {
+    let over = subject.until(flags.limit.timeout, |seen| {
         let Some(instance) = seen else {
             return Some(Err(anyhow!("instance {} was deleted meanwhile", subject.key())));
         };
@@ -50,7 +49,7 @@ pub(super) async fn run(subject: &Subject, flags: &Flags) -> anyhow::Result<Exit
         None => Err(anyhow!(
             "instance {} is not done after {:?}: {}",
             subject.key(),
-            flags.timeout,
+            flags.limit.timeout,
             follower.standing()
         )),
     }
@@ -60,7 +59,7 @@ fn ended(instance: &Instance) -> Option<Over> {
     let (plan, entry) = subject::last(instance)?;
     Some(match entry.status {
         ExecutionStatus::Complete => Over::Complete(plan.clone()),
-        _ => Over::Failed(crate::cli::follow::complaint(plan, entry)),
+        _ => Over::Failed(follow::complaint(plan, entry)),
     })
 }
 
