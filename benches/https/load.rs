@@ -1,9 +1,11 @@
-//! The load: keep-alive TLS connections, a thread each, that post one review over and over.
+//! The load: keep-alive TLS connections that post one review over and over.
 //!
 //! It reads an answer's length and compares the answer with the connection's first one, which
-//! was looked at closely; anything dearer would measure the load.
+//! was looked at closely; anything dearer would measure the load. And it never sleeps: on a
+//! virtual machine a server pays for waking the core that it answers to, more than for many a
+//! decision, and the more the slower it is.
 
-use std::io::{Read as _, Write as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -11,12 +13,15 @@ use std::time::{Duration, Instant};
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::child::Child;
 use super::{CONNECTIONS, REVIEW_BYTES};
+
+/// An answer that takes longer will not come.
+const LONGEST: Duration = Duration::from_secs(10);
 
 /// How requests follow each other.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -91,24 +96,29 @@ fn all(folder: &Path, load: &Load) -> Result<Measured, String> {
         .map(|_| Connection::open(load.address, tls.clone()))
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| format!("{}: {error}", load.address))?;
-    let (start, end) = (Instant::now(), Duration::from_secs_f64(load.seconds));
-    let request = &request;
-    let found: Vec<Result<Vec<f64>, String>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = connections
-            .into_iter()
-            .enumerate()
-            .map(|(index, connection)| {
-                let due = Due { pace: load.pace, index, start };
-                scope.spawn(move || one(connection, request, &due, start + end))
-            })
-            .collect();
-        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
-    });
-    let seconds = start.elapsed().as_secs_f64();
-    let mut latencies = Vec::new();
-    for found in found {
-        latencies.extend(found?);
+    let (start, length) = (Instant::now(), Duration::from_secs_f64(load.seconds));
+    let mut clients: Vec<_> = connections
+        .into_iter()
+        .enumerate()
+        .map(|(index, connection)| Client {
+            connection,
+            due: Due { pace: load.pace, index, start },
+            asked: None,
+            latencies: Vec::new(),
+        })
+        .collect();
+    // Each in turn, over and over, until all that was asked is answered.
+    loop {
+        let mut over = true;
+        for client in &mut clients {
+            over &= client.step(&request, start + length)?;
+        }
+        if over {
+            break;
+        }
     }
+    let seconds = start.elapsed().as_secs_f64();
+    let mut latencies: Vec<f64> = clients.into_iter().flat_map(|client| client.latencies).collect();
     latencies.sort_by(f64::total_cmp);
     let p99 = latencies.get(latencies.len() * 99 / 100).copied().unwrap_or(f64::NAN);
     Ok(Measured { requests: latencies.len(), seconds, p99, server_cpu: 0.0 })
@@ -122,26 +132,44 @@ struct Due {
 }
 
 impl Due {
-    /// Waits for the n-th; gives when it was due.
-    fn wait(&self, n: usize) -> Instant {
+    /// When the n-th is.
+    fn of(&self, n: usize) -> Instant {
         let Pace::PerSecond(rate) = self.pace else { return Instant::now() };
-        let due =
-            self.start + Duration::from_secs_f64((n * CONNECTIONS + self.index) as f64 / f64::from(rate));
-        std::thread::sleep(due.saturating_duration_since(Instant::now()));
-        due
+        self.start + Duration::from_secs_f64((n * CONNECTIONS + self.index) as f64 / f64::from(rate))
     }
 }
 
-/// Latencies of one connection until the end.
-fn one(mut connection: Connection, request: &[u8], due: &Due, end: Instant) -> Result<Vec<f64>, String> {
-    let mut latencies = Vec::new();
-    loop {
-        let since = due.wait(latencies.len());
-        if since >= end {
-            return Ok(latencies);
+/// One connection and what it has found.
+struct Client {
+    connection: Connection,
+    due: Due,
+    /// When the request that is not answered yet was due.
+    asked: Option<Instant>,
+    /// In seconds.
+    latencies: Vec<f64>,
+}
+
+impl Client {
+    /// Does what can be done without waiting; tells whether nothing is left to do.
+    fn step(&mut self, request: &[u8], end: Instant) -> Result<bool, String> {
+        let Some(since) = self.asked else {
+            let due = self.due.of(self.latencies.len());
+            if due >= end {
+                return Ok(true);
+            }
+            if due <= Instant::now() {
+                self.connection.ask(request)?;
+                self.asked = Some(due);
+            }
+            return Ok(false);
+        };
+        if self.connection.answered()? {
+            self.latencies.push(since.elapsed().as_secs_f64());
+            self.asked = None;
+        } else if since.elapsed() > LONGEST {
+            return Err(format!("no answer within {LONGEST:?}"));
         }
-        connection.exchange(request)?;
-        latencies.push(since.elapsed().as_secs_f64());
+        Ok(false)
     }
 }
 
@@ -155,53 +183,72 @@ fn tls(folder: &Path) -> Arc<ClientConfig> {
 }
 
 struct Connection {
-    stream: StreamOwned<ClientConnection, TcpStream>,
+    tls: ClientConnection,
+    socket: TcpStream,
     buffer: Vec<u8>,
+    filled: usize,
     first: Option<Vec<u8>>,
 }
 
 impl Connection {
-    fn open(address: SocketAddr, config: Arc<ClientConfig>) -> Result<Self, String> {
-        let socket = TcpStream::connect(address).map_err(|error| error.to_string())?;
-        socket
-            .set_nodelay(true)
-            .and_then(|()| socket.set_read_timeout(Some(Duration::from_secs(10))))
-            .map_err(|error| error.to_string())?;
-        let client = ClientConnection::new(config, ServerName::from(address.ip()))
-            .map_err(|error| error.to_string())?;
-        let mut stream = StreamOwned::new(client, socket);
-        stream.conn.complete_io(&mut stream.sock).map_err(|error| error.to_string())?;
-        Ok(Self { stream, buffer: vec![0; 256 * 1024], first: None })
+    fn open(address: SocketAddr, config: Arc<ClientConfig>) -> io::Result<Self> {
+        let mut socket = TcpStream::connect(address)?;
+        socket.set_nodelay(true)?;
+        let name = ServerName::from(address.ip());
+        let mut tls = ClientConnection::new(config, name).map_err(io::Error::other)?;
+        tls.complete_io(&mut socket)?;
+        socket.set_nonblocking(true)?;
+        Ok(Self { tls, socket, buffer: vec![0; 256 * 1024], filled: 0, first: None })
     }
 
-    fn exchange(&mut self, request: &[u8]) -> Result<(), String> {
-        self.stream
-            .write_all(request)
-            .and_then(|()| self.stream.flush())
-            .map_err(|error| format!("send: {error}"))?;
-        let mut filled = 0;
-        let body = loop {
-            let read =
-                self.stream.read(&mut self.buffer[filled..]).map_err(|error| format!("receive: {error}"))?;
-            filled += read;
-            match body(&self.buffer[..filled])? {
-                Some(body) => break body,
-                None if read == 0 => return Err("the connection was closed in an answer".to_owned()),
-                None => {}
+    fn ask(&mut self, request: &[u8]) -> Result<(), String> {
+        self.filled = 0;
+        self.tls.writer().write_all(request).map_err(|error| format!("send: {error}"))?;
+        self.send()
+    }
+
+    /// Sends as much as the socket takes.
+    fn send(&mut self) -> Result<(), String> {
+        while self.tls.wants_write() {
+            match self.tls.write_tls(&mut self.socket) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(format!("send: {error}")),
             }
-        };
+        }
+        Ok(())
+    }
+
+    /// Whether the answer is there, whole and as the first one was.
+    fn answered(&mut self) -> Result<bool, String> {
+        self.send()?;
+        match self.tls.read_tls(&mut self.socket) {
+            Ok(0) => return Err("the connection was closed in an answer".to_owned()),
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(format!("receive: {error}")),
+        }
+        self.tls.process_new_packets().map_err(|error| format!("receive: {error}"))?;
+        loop {
+            match self.tls.reader().read(&mut self.buffer[self.filled..]) {
+                Ok(0) => return Err("the connection was closed in an answer".to_owned()),
+                Ok(read) => self.filled += read,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(format!("receive: {error}")),
+            }
+        }
+        let Some(body) = body(&self.buffer[..self.filled])? else { return Ok(false) };
         match &self.first {
-            Some(first) if first == body => Ok(()),
+            Some(first) if first == body => {}
             // The order of a patch may differ, what is in it not.
-            Some(first) => {
-                (check(body)? == check(first)?).then_some(()).ok_or_else(|| said("a different answer", body))
-            }
+            Some(first) if check(body)? == check(first)? => {}
+            Some(_) => return Err(said("a different answer", body)),
             None => {
                 check(body)?;
                 self.first = Some(body.to_vec());
-                Ok(())
             }
         }
+        Ok(true)
     }
 }
 
