@@ -3,8 +3,7 @@
 //! Put together by hand, member by member, in one buffer: most of it is base64 or was escaped
 //! before, and needs no second look.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64_simd::STANDARD;
 use json_patch::Patch;
 
 use super::decode::{Malformed, Version};
@@ -32,7 +31,7 @@ pub fn encode(version: Version, review: &Review<'_>, verdict: &Verdict) -> Resul
     body.raw("\",\"response\":{\"uid\":").string(&review.uid);
     body.raw(if refusal.is_none() { ",\"allowed\":true" } else { ",\"allowed\":false" });
     if let Some(patch) = patch {
-        body.raw(",\"patchType\":\"JSONPatch\",\"patch\":\"").base64(&patch)?.raw("\"");
+        body.raw(",\"patchType\":\"JSONPatch\",\"patch\":\"").base64(&patch).raw("\"");
     }
     if let Some(refusal) = &refusal {
         body.status(review, refusal);
@@ -80,13 +79,9 @@ impl Body {
         self.raw(",\"").raw(name).raw("\":").string(value)
     }
 
-    fn base64(&mut self, bytes: &[u8]) -> Result<&mut Self, BadReview> {
-        let at = self.0.len();
-        // Four characters for each three bytes begun.
-        self.0.resize(at + bytes.len().div_ceil(3) * 4, 0);
-        let written = STANDARD.encode_slice(bytes, &mut self.0[at..]);
-        written.map_err(|error| BadReview(format!("the patch could not be written: {error}")))?;
-        Ok(self)
+    fn base64(&mut self, bytes: &[u8]) -> &mut Self {
+        STANDARD.encode_append(bytes, &mut self.0);
+        self
     }
 
     /// `status` of a refusal, with `details` that kubectl needs to print the causes.

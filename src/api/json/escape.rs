@@ -65,38 +65,29 @@ pub fn json_string(out: &mut String, text: &str) {
 /// for each piece between two escapes costs more than copying a block at a time, whatever is in
 /// it, and going back.
 pub fn json_bytes(out: &mut Vec<u8>, text: &str) {
+    out.reserve(text.len() + text.len() / 4 + BLOCK);
     out.push(b'"');
-    let mut at = out.len();
-    // Room for an escape at each byte, and for the block that is written ahead.
-    out.resize(at + 2 * text.len() + BLOCK, 0);
     let mut rest = text.as_bytes();
     loop {
-        if let Some(block) = rest.first_chunk::<BLOCK>()
-            && let Some(place) = out.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<BLOCK>)
-        {
-            *place = *block;
+        if let Some((block, after)) = rest.split_first_chunk::<BLOCK>() {
+            out.extend_from_slice(block);
             let plain = (specials(block).trailing_zeros() as usize).min(BLOCK);
-            at += plain;
-            rest = &rest[plain..];
             if plain == BLOCK {
+                rest = after;
                 continue;
             }
+            out.truncate(out.len() - (BLOCK - plain));
+            rest = &rest[plain..];
         }
         let Some((&byte, after)) = rest.split_first() else { break };
         rest = after;
         if byte >= 0x20 && byte != b'"' && byte != b'\\' {
-            out[at] = byte;
-            at += 1;
+            out.push(byte);
         } else if let Some(letter) = letter(byte) {
-            out[at] = b'\\';
-            out[at + 1] = letter;
-            at += 2;
+            out.extend_from_slice(&[b'\\', letter]);
         } else {
-            let long = format!("\\u{byte:04x}");
-            at += long.len();
-            out.splice(at - long.len()..at - long.len() + 2, long.into_bytes());
+            out.extend_from_slice(format!("\\u{byte:04x}").as_bytes());
         }
     }
-    out.truncate(at);
     out.push(b'"');
 }
