@@ -25,6 +25,9 @@ impl<'a> Written<'a> {
     }
 }
 
+/// Packages seldom have more parameters.
+const USUAL: usize = 48;
+
 /// Parameters that were read before.
 #[derive(Clone, Copy, Debug)]
 pub struct Like<'k, 'a> {
@@ -43,7 +46,7 @@ pub fn read<'a>(
         return Ok(Default::default());
     }
     let mut known = Known { like, next: 0 };
-    let count = like.map_or(16, |like| like.written.members.len() + 1);
+    let count = like.map_or(USUAL, |like| like.written.members.len() + 1);
     let mut values = Values::with_capacity(count);
     let mut members = Vec::with_capacity(count);
     let (mut canonical, mut in_order, mut length) = (true, true, 2);
@@ -54,10 +57,9 @@ pub fn read<'a>(
             None => known.read(s)?,
         };
         canonical &= member.canonical;
-        in_order &= values.last().is_none_or(|(last, _)| *last < member.name);
         length += member.text.len() + usize::from(!members.is_empty());
         members.push(member.text);
-        values.insert(member.name, member.value);
+        in_order &= values.insert(member.name, member.value);
         Ok(())
     })?;
     let text = s.since(from).get();
@@ -189,6 +191,39 @@ mod tests {
             let map: BTreeMap<String, String> = serde_json::from_str(&text).unwrap();
             prop_assert_eq!(serde_json::to_string(&map).unwrap(), serde_json::to_string(&values).unwrap());
         }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Nor in what the API server sends: sorted, without spaces, and nearly the same.
+        #[test]
+        fn a_change_of_few_is_read_as_all_would_be(
+            before in map(0..40), changes in map(0..4), dropped in prop::collection::vec(0..40_usize, 0..3),
+        ) {
+            let mut after = before.clone();
+            after.extend(changes);
+            for index in dropped {
+                if let Some(name) = after.keys().nth(index).cloned() {
+                    after.remove(&name);
+                }
+            }
+            let (before, after) = (serde_json::to_string(&before).unwrap(), serde_json::to_string(&after).unwrap());
+            let known = alone(&before);
+            let like = Like { values: &known.0, written: &known.1 };
+            let document = format!(" {after}, and more");
+            let mut scanner = Scanner::new(&document);
+            let (values, found) = read(&mut scanner, Some(like)).unwrap();
+            let (expected, own) = alone(&after);
+            prop_assert_eq!(scanner.position(), 1 + after.len());
+            prop_assert_eq!(&values, &expected);
+            prop_assert_eq!(found.members, own.members);
+            prop_assert_eq!(found.canonical, Some(after.as_str()));
+        }
+    }
+
+    fn map(size: std::ops::Range<usize>) -> impl Strategy<Value = BTreeMap<String, String>> {
+        prop::collection::btree_map("[a-d]{1,3}", "[x-z]{0,2}[\"\\\\é]?", size)
     }
 
     /// Members of an object, some of them with escapes and spaces.

@@ -28,15 +28,18 @@ impl<'a> Values<'a> {
         Self(Vec::with_capacity(count))
     }
 
-    /// Sets a value; the last one counts.
-    pub fn insert(&mut self, name: Cow<'a, str>, value: Cow<'a, str>) {
-        if self.0.last().is_none_or(|(last, _)| *last < name) {
-            return self.0.push((name, value));
+    /// Sets a value; the last one counts. Tells whether its name comes after all that were there.
+    pub fn insert(&mut self, name: Cow<'a, str>, value: Cow<'a, str>) -> bool {
+        let last = self.0.last().is_none_or(|(last, _)| *last < name);
+        if last {
+            self.0.push((name, value));
+        } else {
+            match self.place(&name) {
+                Ok(at) => self.0[at].1 = value,
+                Err(at) => self.0.insert(at, (name, value)),
+            }
         }
-        match self.place(&name) {
-            Ok(at) => self.0[at].1 = value,
-            Err(at) => self.0.insert(at, (name, value)),
-        }
+        last
     }
 
     /// Takes a value out.
@@ -69,11 +72,6 @@ impl<'a> Values<'a> {
     /// The one at a place in the order.
     pub fn nth(&self, at: usize) -> Option<(&Cow<'a, str>, &Cow<'a, str>)> {
         self.0.get(at).map(|(name, value)| (name, value))
-    }
-
-    /// The last one in the order.
-    pub fn last(&self) -> Option<(&Cow<'a, str>, &Cow<'a, str>)> {
-        self.0.last().map(|(name, value)| (name, value))
     }
 
     /// All of them, in order of name.
@@ -113,7 +111,9 @@ impl<'s, 'a> IntoIterator for &'s Values<'a> {
 impl<'a> FromIterator<Pair<'a>> for Values<'a> {
     fn from_iter<I: IntoIterator<Item = Pair<'a>>>(pairs: I) -> Self {
         let mut values = Self::new();
-        pairs.into_iter().for_each(|(name, value)| values.insert(name, value));
+        for (name, value) in pairs {
+            values.insert(name, value);
+        }
         values
     }
 }

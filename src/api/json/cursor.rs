@@ -76,19 +76,49 @@ impl<'a> Cursor<'a> {
     /// The inside of a string, and whether it has escapes; its opening quote is next.
     #[inline]
     pub(super) fn string(&mut self) -> Scanned<(&'a str, bool)> {
-        if !self.take(b'"') {
-            return self.error("expected a string");
+        let start = self.opened()?;
+        let escapes = self.through_quote(start)?;
+        Ok((&self.text[start..self.at - 1], escapes))
+    }
+
+    /// Takes a string that nobody reads.
+    #[inline]
+    fn skip_string(&mut self) -> Scanned<()> {
+        let start = self.opened()?;
+        self.through_quote(start).map(drop)
+    }
+
+    /// Takes the opening quote; where the inside starts.
+    #[inline]
+    fn opened(&mut self) -> Scanned<usize> {
+        if self.take(b'"') { Ok(self.at) } else { self.error("expected a string") }
+    }
+
+    /// Takes the rest of a string with its closing quote; tells whether it has escapes. Most
+    /// strings are short, and end in their first block.
+    #[inline]
+    fn through_quote(&mut self, start: usize) -> Scanned<bool> {
+        let bytes = self.text.as_bytes();
+        let marks = marked(bytes, start);
+        let first = start + marks.trailing_zeros() as usize;
+        if marks != 0 && bytes.get(first) == Some(&b'"') {
+            self.at = first + 1;
+            return Ok(false);
         }
-        let (start, bytes) = (self.at, self.text.as_bytes());
-        let (mut at, mut escapes) = (start, false);
+        self.through_far_quote(start, marks)
+    }
+
+    /// The same from a block on, with its marks, the first of which does not end the string.
+    fn through_far_quote(&mut self, start: usize, marks: u32) -> Scanned<bool> {
+        let bytes = self.text.as_bytes();
+        let (mut at, mut marks, mut escapes) = (start, marks, false);
         'blocks: loop {
-            let mut marked = marked(bytes, at);
-            while marked != 0 {
-                let special = at + marked.trailing_zeros() as usize;
+            while marks != 0 {
+                let special = at + marks.trailing_zeros() as usize;
                 match bytes.get(special) {
                     Some(b'"') => {
                         self.at = special + 1;
-                        return Ok((&self.text[start..special], escapes));
+                        return Ok(escapes);
                     }
                     Some(b'\\') => {}
                     _ => return self.fail("control character in a string", special),
@@ -100,14 +130,16 @@ impl<'a> Cursor<'a> {
                 let after = special + length;
                 if after >= at + BLOCK {
                     at = after;
+                    marks = marked(bytes, at);
                     continue 'blocks;
                 }
-                marked &= u32::MAX << (after - at);
+                marks &= u32::MAX << (after - at);
             }
             at += BLOCK;
             if at > bytes.len() {
                 return self.fail("a string does not end", bytes.len());
             }
+            marks = marked(bytes, at);
         }
     }
 
@@ -121,9 +153,7 @@ impl<'a> Cursor<'a> {
         let mut open = Open::default();
         loop {
             match self.peek() {
-                Some(b'"') => {
-                    self.string()?;
-                }
+                Some(b'"') => self.skip_string()?,
                 Some(b'{') => {
                     self.at += 1;
                     if !self.take(b'}') {
@@ -171,7 +201,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn name(&mut self) -> Scanned<()> {
-        self.string()?;
+        self.skip_string()?;
         if self.take(b':') { Ok(()) } else { self.error("expected `:`") }
     }
 
