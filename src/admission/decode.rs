@@ -6,7 +6,7 @@
 use thiserror::Error;
 
 use super::door::BadReview;
-use super::review::{Annotations, Kind, Metadata, Object, Review, UserInfo};
+use super::review::{Annotations, Kind, Metadata, Object, Review, StatusText, UserInfo};
 use crate::api::json::{JsonError, Raw, Scanner, Seen};
 use crate::api::meta;
 use crate::api::text::Text;
@@ -176,11 +176,34 @@ fn read_object<'a>(s: &mut Scanner<'a>, like: Option<&Object<'a>>) -> Scanned<Op
             Ok(())
         }
         "spec" => seen.once(1, s).and_then(|()| likely(s, |o| o.spec)).map(|raw| object.spec = raw),
-        "status" => seen.once(2, s).and_then(|()| likely(s, |o| o.status)).map(|raw| object.status = raw),
+        "status" => {
+            seen.once(2, s)?;
+            object.status = read_status(s, like.and_then(|like| like.status))?;
+            Ok(())
+        }
         "data" => seen.once(3, s).and_then(|()| likely(s, |o| o.data)).map(|raw| object.data = raw),
         _ => s.value().map(drop),
     })?;
     Ok(there.then_some(object))
+}
+
+fn read_status<'a>(s: &mut Scanner<'a>, like: Option<StatusText<'a>>) -> Scanned<Option<StatusText<'a>>> {
+    let from = s.here();
+    if let Some(known) = like.filter(|known| s.known(known.raw)) {
+        return Ok(Some(StatusText { raw: s.since(from), ..known }));
+    }
+    if !s.at_object() {
+        let raw = s.optional_value()?;
+        return Ok(raw.map(|raw| StatusText { raw, plans: None, conditions: None }));
+    }
+    let (mut plans, mut conditions) = (None, None);
+    let mut seen = Seen::default();
+    s.members(|name, s| match name.as_str() {
+        "planStatus" => seen.once(0, s).and_then(|()| s.optional_value()).map(|raw| plans = raw),
+        "conditions" => seen.once(1, s).and_then(|()| s.optional_value()).map(|raw| conditions = raw),
+        _ => s.value().map(drop),
+    })?;
+    Ok(Some(StatusText { raw: s.since(from), plans, conditions }))
 }
 
 fn read_metadata<'a>(s: &mut Scanner<'a>, like: Option<&Metadata<'a>>) -> Scanned<Metadata<'a>> {

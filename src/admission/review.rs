@@ -59,9 +59,21 @@ pub struct Object<'a> {
     /// The spec.
     pub spec: Option<Raw<'a>>,
     /// The status.
-    pub status: Option<Raw<'a>>,
+    pub status: Option<StatusText<'a>>,
     /// What a ConfigMap or Secret holds.
     pub data: Option<Raw<'a>>,
+}
+
+/// A status, and where those of its members stand that rules read: most of it is the message of a
+/// condition, which few decisions look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatusText<'a> {
+    /// All of it.
+    pub raw: Raw<'a>,
+    /// `planStatus` of an Instance.
+    pub plans: Option<Raw<'a>>,
+    /// `conditions`.
+    pub conditions: Option<Raw<'a>>,
 }
 
 /// Metadata, as far as rules read it.

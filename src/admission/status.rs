@@ -56,24 +56,17 @@ impl<'a> Status<'a> {
     /// Reads the status of an object.
     pub fn read(object: &Object<'a>) -> Result<Self, JsonError> {
         let mut status = Self::default();
-        let Some(raw) = object.status else { return Ok(status) };
-        let mut seen = Seen::default();
-        raw.members(|name, s| match name.as_str() {
-            "planStatus" => {
-                seen.once(0, s)?;
-                s.optional_members(|plan, s| {
-                    status.entries.extend(Recorded::read(plan, s)?);
-                    Ok(())
-                })
-                .map(drop)
-            }
-            "conditions" => {
-                seen.once(1, s)?;
-                status.conditions = s.optional_value()?;
+        let Some(text) = object.status else { return Ok(status) };
+        if !text.raw.get().starts_with('{') {
+            return Scanner::new(text.raw.get()).error("expected an object");
+        }
+        status.conditions = text.conditions;
+        if let Some(plans) = text.plans {
+            plans.members(|plan, s| {
+                status.entries.extend(Recorded::read(plan, s)?);
                 Ok(())
-            }
-            _ => s.value().map(drop),
-        })?;
+            })?;
+        }
         Ok(status)
     }
 

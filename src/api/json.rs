@@ -102,11 +102,11 @@ impl<'a> Scanner<'a> {
 
     /// A string.
     pub fn text(&mut self) -> Scanned<Text<'a>> {
-        let from = self.here();
         let (inside, escapes) = self.0.string()?;
         if !escapes {
             return Ok(Text(Cow::Borrowed(inside)));
         }
+        let from = self.position() - inside.len() - 2;
         serde_json::from_str(self.0.since(from))
             .map_err(|error| JsonError { what: error.to_string().into(), at: from })
     }
@@ -150,13 +150,21 @@ impl<'a> Scanner<'a> {
     /// and what it was differ in little.
     pub fn likely_value(&mut self, known: Option<Raw<'_>>) -> Scanned<Option<Raw<'a>>> {
         let from = self.here();
-        match known {
-            // These end where they end, whatever follows.
-            Some(Raw(known)) if known.starts_with(['{', '[', '"']) && self.0.exactly(known) => {
-                Ok(Some(Raw(self.0.since(from))))
-            }
-            _ => self.optional_value(),
+        if known.is_some_and(|known| self.known(known)) {
+            return Ok(Some(self.since(from)));
         }
+        self.optional_value()
+    }
+
+    /// Takes a value that was checked before, if the same text is next.
+    pub fn known(&mut self, Raw(known): Raw<'_>) -> bool {
+        // These end where they end, whatever follows.
+        known.starts_with(['{', '[', '"']) && self.exactly(known)
+    }
+
+    /// Whether an object is next.
+    pub fn at_object(&mut self) -> bool {
+        self.0.peek() == Some(b'{')
     }
 
     /// Reads the members of an object: each call gets the name, and must read the value. A name

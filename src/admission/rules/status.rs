@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::admission::refusal::{Field, FieldReason, Refusal};
 use crate::admission::request::Change;
+use crate::admission::review::Object;
 use crate::admission::verdict::Verdict;
 use crate::api::json::Raw;
 use crate::api::meta::condition;
@@ -37,7 +38,7 @@ impl Owned {
 
 /// Decides on a write of the status by anybody but the bookkeeping user.
 pub(super) fn judge(change: Change<'_>) -> Verdict {
-    let (new, old) = (change.object.status, change.old.status);
+    let (new, old) = (text(change.object), text(change.old));
     if new == old {
         return Verdict::allow();
     }
@@ -52,6 +53,10 @@ pub(super) fn judge(change: Change<'_>) -> Verdict {
             Refusal::invalid(Rule::StatusOwner, "the status cannot be read", vec![field]).into()
         }
     }
+}
+
+fn text<'a>(object: &Object<'a>) -> Option<Raw<'a>> {
+    object.status.map(|status| status.raw)
 }
 
 fn differences(new: &Owned, old: &Owned) -> Vec<Field> {

@@ -73,6 +73,7 @@ fn selector<'a>(object: &Object<'a>) -> Option<Cow<'a, str>> {
     let mut found = None;
     object
         .status?
+        .raw
         .members(|name, value| {
             if name.as_str() == "selector" {
                 found = value.optional_text()?;
