@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use interlock::admission::{Answer, BadReview, Config, Door, Freeze, Patience, Record, Reply, VerdictKind};
 use interlock::api::meta;
+use interlock::api::text::Text;
 use interlock::server::accept::{DRAIN, Port};
 use interlock::server::admission::Admission;
 use interlock::server::doors::{self, Doors, Judge};
@@ -71,20 +72,20 @@ struct Request<'a> {
 }
 
 impl Judge for OnlyTheUid {
-    fn judge(&self, _: Door, body: &[u8], _: Patience) -> Result<Answer, BadReview> {
+    fn judge<'a>(&self, _: Door, body: &'a [u8], _: Patience) -> Result<Answer<'a>, BadReview> {
         let review: Review<'_> = serde_json::from_slice(body).map_err(|e| BadReview(e.to_string()))?;
         let uid = review.request.uid;
         let body = format!(
             r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{{"uid":"{uid}","allowed":true}}}}"#
         );
         let record = Record {
-            uid: uid.into_owned(),
-            operation: String::new(),
-            group: String::new(),
-            kind: String::new(),
-            namespace: String::new(),
-            name: String::new(),
-            user: String::new(),
+            uid: Text(uid),
+            operation: Text::default(),
+            group: Text::default(),
+            kind: Text::default(),
+            namespace: Text::default(),
+            name: Text::default(),
+            user: Text::default(),
             rules: Vec::new(),
             admitted: Vec::new(),
             verdict: VerdictKind::Allowed,

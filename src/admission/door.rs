@@ -1,6 +1,7 @@
 //! What comes in through a door and what goes out, as the server sees it.
 
 use crate::api::object::NamespacedName;
+use crate::api::text::Text;
 
 /// The webhook paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,39 +54,39 @@ pub enum Patience {
 /// What admission says.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "it is nearly always `Done`, and moved once or twice")]
-pub enum Answer {
+pub enum Answer<'a> {
     /// The answer.
-    Done(Reply),
+    Done(Reply<'a>),
     /// Ask again when the cache has changed: this OperatorVersion is not in it.
     Wait(NamespacedName),
 }
 
 /// An answer and what there is to tell about it.
 #[derive(Clone, Debug)]
-pub struct Reply {
+pub struct Reply<'a> {
     /// The AdmissionReview, as JSON.
     pub body: Vec<u8>,
     /// For logs and metrics.
-    pub record: Record,
+    pub record: Record<'a>,
 }
 
-/// What logs and metrics tell about one decision.
+/// What logs and metrics tell about one decision, borrowed from the body of its review.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub struct Record<'a> {
     /// `request.uid`.
-    pub uid: String,
+    pub uid: Text<'a>,
     /// `request.operation`.
-    pub operation: String,
+    pub operation: Text<'a>,
     /// Group of the object's kind.
-    pub group: String,
+    pub group: Text<'a>,
     /// Kind of the object.
-    pub kind: String,
+    pub kind: Text<'a>,
     /// Namespace of the object.
-    pub namespace: String,
+    pub namespace: Text<'a>,
     /// Name of the object; with `generateName` it has none yet.
-    pub name: String,
+    pub name: Text<'a>,
     /// Who asked.
-    pub user: String,
+    pub user: Text<'a>,
     /// Ids of the rules that spoke.
     pub rules: Vec<&'static str>,
     /// Ids of those that would have refused, where the settings let that pass.
@@ -96,6 +97,22 @@ pub struct Record {
     pub plan: Option<String>,
     /// Whether nothing will be stored.
     pub dry_run: bool,
+}
+
+impl Record<'_> {
+    /// The same, apart from the body.
+    pub fn into_owned(self) -> Record<'static> {
+        Record {
+            uid: self.uid.into_owned(),
+            operation: self.operation.into_owned(),
+            group: self.group.into_owned(),
+            kind: self.kind.into_owned(),
+            namespace: self.namespace.into_owned(),
+            name: self.name.into_owned(),
+            user: self.user.into_owned(),
+            ..self
+        }
+    }
 }
 
 /// A verdict without its reasons.

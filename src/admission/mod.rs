@@ -33,13 +33,13 @@ use verdict::{Outcome, Verdict};
 use view::{Standing, View};
 
 /// Decides on the body of a call.
-pub fn answer(
+pub fn answer<'a>(
     door: Door,
-    body: &[u8],
+    body: &'a [u8],
     view: &dyn View,
     config: &Config,
     patience: Patience,
-) -> Result<Answer, BadReview> {
+) -> Result<Answer<'a>, BadReview> {
     let (version, review) = decode::decode(body)?;
     let context = Context { door, view, config, patience };
     let verdict = match Request::read(&review) {
@@ -50,7 +50,7 @@ pub fn answer(
         return Ok(Answer::Wait(key));
     }
     let body = encode::encode(version, &review, &verdict)?;
-    Ok(Answer::Done(Reply { body, record: record(&review, verdict) }))
+    Ok(Answer::Done(Reply { body, record: record(review, verdict) }))
 }
 
 /// Decides on a request.
@@ -91,18 +91,17 @@ fn soften(verdict: Verdict, why: String) -> Verdict {
     }
 }
 
-fn record(review: &Review<'_>, verdict: Verdict) -> Record {
-    let metadata = review.old_object.as_ref().or(review.object.as_ref()).map(|o| &o.metadata);
-    let name = review.name.as_deref().or(metadata.and_then(|m| m.name.as_deref()));
-    let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+fn record<'a>(review: Review<'a>, verdict: Verdict) -> Record<'a> {
+    let metadata = review.old_object.or(review.object).map(|object| object.metadata);
+    let name = review.name.or_else(|| metadata.and_then(|metadata| metadata.name));
     Record {
-        uid: review.uid.as_str().to_owned(),
-        operation: review.operation.as_str().to_owned(),
-        group: review.kind.group.as_str().to_owned(),
-        kind: review.kind.kind.as_str().to_owned(),
-        namespace: text(review.namespace.as_deref()),
-        name: text(name),
-        user: text(review.user_info.username.as_deref()),
+        uid: review.uid,
+        operation: review.operation,
+        group: review.kind.group,
+        kind: review.kind.kind,
+        namespace: review.namespace.unwrap_or_default(),
+        name: name.unwrap_or_default(),
+        user: review.user_info.username.unwrap_or_default(),
         rules: verdict.rules().collect(),
         admitted: verdict.admitted.iter().map(|rule| rule.id()).collect(),
         verdict: verdict.kind(),

@@ -17,6 +17,11 @@ impl Text<'_> {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The same, apart from the document.
+    pub fn into_owned(self) -> Text<'static> {
+        Text(Cow::Owned(self.0.into_owned()))
+    }
 }
 
 impl Deref for Text<'_> {

@@ -217,7 +217,7 @@ fn ask(door: Door, review: &Value, view: &dyn View, config: &Config) -> anyhow::
     };
     let operations: json_patch::Patch = serde_json::from_value(patch.clone())?;
     json_patch::patch(&mut object, &operations)?;
-    Ok(Verdict { response, record: reply.record, patch, object })
+    Ok(Verdict { response, record: reply.record.into_owned(), patch, object })
 }
 
 fn namespace_of(object: Option<&Value>) -> Option<&str> {

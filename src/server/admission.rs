@@ -107,7 +107,7 @@ impl View for Seen<'_> {
 }
 
 impl Judge for Admission {
-    fn judge(&self, door: Door, body: &[u8], patience: Patience) -> Result<Answer, BadReview> {
+    fn judge<'a>(&self, door: Door, body: &'a [u8], patience: Patience) -> Result<Answer<'a>, BadReview> {
         let Some(config) = self.config.get() else {
             return Err(BadReview("Interlock does not know yet who it is; try again".to_owned()));
         };

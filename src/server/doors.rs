@@ -23,7 +23,7 @@ use crate::telemetry::readiness::Readiness;
 /// Who answers; the server does not know the rules.
 pub trait Judge: Send + Sync + 'static {
     /// Decides about one review, without waiting for anything.
-    fn judge(&self, door: Door, body: &[u8], patience: Patience) -> Result<Answer, BadReview>;
+    fn judge<'a>(&self, door: Door, body: &'a [u8], patience: Patience) -> Result<Answer<'a>, BadReview>;
 }
 
 /// What the doors need.
@@ -62,7 +62,8 @@ pub fn router(doors: Doors) -> Router {
 async fn enter(doors: Doors, door: Door, request: Request) -> Response {
     let start = Instant::now();
     let _counted = Counted::new(&doors.metrics);
-    let span = tracing::info_span!("review", door = door.name(), uid = tracing::field::Empty);
+    // A span costs as much as its line, and the line of a decision says which review it is of.
+    let span = tracing::debug_span!("review", door = door.name());
     let response = match doors.answer(door, request, start).instrument(span).await {
         Ok(reply) => json(reply),
         Err(refusal) => {
@@ -97,7 +98,12 @@ impl Doors {
     }
 
     /// Asks again at every change of the cache while admission waits for it.
-    async fn decide(&self, door: Door, body: &[u8], deadline: Instant) -> Result<Reply, BadReview> {
+    async fn decide<'a>(
+        &self,
+        door: Door,
+        body: &'a [u8],
+        deadline: Instant,
+    ) -> Result<Reply<'a>, BadReview> {
         let mut changes = self.changes.clone();
         changes.mark_unchanged();
         let missing = match self.judge.judge(door, body, Patience::Wait)? {
@@ -123,7 +129,7 @@ impl Doors {
         }
     }
 
-    fn tell(&self, door: Door, record: &Record, start: Instant) {
+    fn tell(&self, door: Door, record: &Record<'_>, start: Instant) {
         let verdict = verdict(record.verdict);
         let mut decision = Decision {
             door: door.name(),
@@ -143,7 +149,7 @@ impl Doors {
         for rule in record.admitted.iter().filter(|_| !record.dry_run) {
             self.metrics.admitted(door.name(), rule);
         }
-        tell_log(record, start);
+        tell_log(door, record, start);
     }
 }
 
@@ -153,22 +159,23 @@ const KINDS: [&str; 7] =
 
 /// Who was refused, what was changed for whom and what was let through is worth a line; the rest
 /// is not.
-fn tell_log(record: &Record, start: Instant) {
-    tracing::Span::current().record("uid", record.uid.as_str());
+fn tell_log(door: Door, record: &Record<'_>, start: Instant) {
     let verdict = verdict(record.verdict);
-    let Record { operation, group, kind, namespace, name, user, rules, plan, dry_run, .. } = record;
+    let Record { uid, operation, group, kind, namespace, name, user, rules, plan, dry_run, .. } = record;
     let plan = plan.as_deref().unwrap_or_default();
     let micros = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
     // The level of a tracing line is a constant, so each level is a line of its own.
     macro_rules! decided {
         ($level:ident) => {
             tracing::$level!(
-                operation,
-                group,
-                kind,
-                namespace,
-                name,
-                user,
+                door = door.name(),
+                uid = uid.as_str(),
+                operation = operation.as_str(),
+                group = group.as_str(),
+                kind = kind.as_str(),
+                namespace = namespace.as_str(),
+                name = name.as_str(),
+                user = user.as_str(),
                 ?rules,
                 verdict,
                 plan,

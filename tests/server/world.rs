@@ -35,7 +35,7 @@ struct Scripted {
 }
 
 impl Judge for Scripted {
-    fn judge(&self, _: Door, body: &[u8], patience: Patience) -> Result<Answer, BadReview> {
+    fn judge<'a>(&self, _: Door, body: &'a [u8], patience: Patience) -> Result<Answer<'a>, BadReview> {
         let script = String::from_utf8_lossy(body);
         assert!(!script.starts_with("panic"), "as the script says");
         if script.starts_with("bad") {
@@ -50,7 +50,7 @@ impl Judge for Scripted {
     }
 }
 
-fn record() -> Record {
+fn record() -> Record<'static> {
     Record {
         uid: "u".into(),
         operation: "UPDATE".into(),

@@ -38,7 +38,7 @@ pub const RESOURCE_VERSION: &str = "41";
 #[derive(Debug)]
 pub struct Said {
     pub response: Value,
-    pub record: Record,
+    pub record: Record<'static>,
     /// The object with the patch applied.
     pub object: Value,
     pub patch: Value,
@@ -127,7 +127,7 @@ impl World {
                     let patch: Patch = serde_json::from_value(patch.clone()).unwrap();
                     json_patch::patch(&mut object, &patch.0).unwrap();
                 }
-                Said { response, record: reply.record, object, patch }
+                Said { response, record: reply.record.into_owned(), object, patch }
             }
             Answer::Wait(key) => panic!("waits for {key} though patience is exhausted"),
         }

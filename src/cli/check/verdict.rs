@@ -7,7 +7,7 @@ use crate::admission::Record;
 /// What both doors said.
 pub(super) struct Verdict {
     pub(super) response: Value,
-    pub(super) record: Record,
+    pub(super) record: Record<'static>,
     pub(super) patch: Value,
     pub(super) object: Value,
 }
