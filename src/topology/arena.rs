@@ -4,11 +4,15 @@
 //! a name or a uid that no object has yet. So an edge always has two ends, and one that dangles
 //! resolves by itself when its target appears. An edge is in three lists (of its holder, and of
 //! its target's children or parents), so that adding and removing one does not depend on how
-//! many others its ends have.
+//! many others its ends have. The indexes hold places, and look into the nodes for what these are
+//! found by.
 
-use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+
+use hashbrown::HashTable;
 
 use super::declare::Side;
+use super::facts::{Facts, Place};
 use super::id::{KindId, Uid};
 use super::names::{Names, Sym};
 
@@ -54,8 +58,8 @@ pub(super) struct Node {
     /// `metadata.resourceVersion`.
     pub version: u64,
     pub uid: Option<Uid>,
-    /// Hash of the references, then the facts of the kind.
-    pub facts: Box<[u64]>,
+    /// Where its facts lie.
+    facts: Place,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -81,8 +85,12 @@ pub(super) struct Arena {
     edges: Vec<Edge>,
     free_nodes: Vec<Ix>,
     free_edges: Vec<Ix>,
-    index: HashMap<Key, Ix>,
-    uids: HashMap<Uid, Ix>,
+    facts: Facts,
+    /// Nodes that have a name, by their keys.
+    keys: HashTable<Ix>,
+    /// Nodes by their uids.
+    uids: HashTable<Ix>,
+    hasher: RandomState,
 }
 
 impl Arena {
@@ -111,7 +119,48 @@ impl Arena {
             name: self.names.find(name)?,
             section: self.names.find(section)?,
         };
-        self.index.get(&key).copied()
+        self.keys.find(self.hasher.hash_one(key), |ix| self.node(*ix).key == key).copied()
+    }
+
+    /// Makes a node be found by its key.
+    fn index_key(&mut self, ix: Ix) {
+        let Self { keys, nodes, hasher, .. } = self;
+        let hash = |ix: &Ix| hasher.hash_one(nodes[*ix as usize].key);
+        keys.insert_unique(hash(&ix), ix, hash);
+    }
+
+    fn with_uid(&self, uid: Uid) -> Option<Ix> {
+        self.uids.find(self.hasher.hash_one(uid), |ix| self.node(*ix).uid == Some(uid)).copied()
+    }
+
+    /// Makes a node be found by the uid that it has.
+    fn index_uid(&mut self, ix: Ix) {
+        let Self { uids, nodes, hasher, .. } = self;
+        let hash = |ix: &Ix| hasher.hash_one(nodes[*ix as usize].uid.unwrap_or_default());
+        uids.insert_unique(hash(&ix), ix, hash);
+    }
+
+    /// Takes its uid from a node, which is found by it no more.
+    fn take_uid(&mut self, ix: Ix) -> Option<Uid> {
+        let uid = self.node(ix).uid?;
+        if let Ok(entry) = self.uids.find_entry(self.hasher.hash_one(uid), |known| *known == ix) {
+            entry.remove();
+        }
+        self.node_mut(ix).uid.take()
+    }
+
+    /// Hash of the references of a node, then the facts of its kind; nothing where it is only
+    /// referred to.
+    pub(super) fn facts(&self, ix: Ix) -> &[u64] {
+        self.facts.at(self.node(ix).facts)
+    }
+
+    /// Exchanges the facts of a node; gives the old ones.
+    pub(super) fn set_facts(&mut self, ix: Ix, facts: &[u64]) -> Vec<u64> {
+        let old = self.facts(ix).to_vec();
+        self.facts.free(self.node(ix).facts);
+        self.node_mut(ix).facts = self.facts.put(facts);
+        old
     }
 
     /// The node of that name; one that is only referred to where there is none.
@@ -127,19 +176,19 @@ impl Arena {
             section: names.take(section),
         };
         let ix = self.add(key, State::Named, None);
-        self.index.insert(key, ix);
+        self.index_key(ix);
         ix
     }
 
     /// The node of that uid; an anchor where there is none.
     pub(super) fn of_uid(&mut self, uid: Uid) -> Ix {
-        if let Some(ix) = self.uids.get(&uid) {
-            return *ix;
+        if let Some(ix) = self.with_uid(uid) {
+            return ix;
         }
         let key =
             Key { kind: KindId(0), namespace: Sym::default(), name: Sym::default(), section: Sym::default() };
         let ix = self.add(key, State::Anchor, Some(uid));
-        self.uids.insert(uid, ix);
+        self.index_uid(ix);
         ix
     }
 
@@ -153,7 +202,7 @@ impl Arena {
             above: NONE,
             version: 0,
             uid,
-            facts: Box::default(),
+            facts: Place::default(),
         };
         put(&mut self.nodes, &mut self.free_nodes, node)
     }
@@ -162,22 +211,20 @@ impl Arena {
     pub(super) fn set_uid(&mut self, ix: Ix, uid: Option<Uid>) {
         self.drop_uid(ix);
         let Some(uid) = uid else { return };
-        if let Some(anchor) = self.uids.insert(uid, ix).filter(|anchor| *anchor != ix) {
-            self.move_edges(anchor, ix);
-            if self.node(anchor).state == State::Anchor {
-                self.release(anchor);
-            } else {
-                // Two objects of one uid: a copy in another graph of kinds; the later one has it.
-                self.node_mut(anchor).uid = None;
-            }
+        if let Some(known) = self.with_uid(uid) {
+            // An anchor has done its part. Of two objects of one uid, a copy in another graph of
+            // kinds, the later one has it.
+            self.move_edges(known, ix);
+            self.take_uid(known);
+            self.release(known);
         }
         self.node_mut(ix).uid = Some(uid);
+        self.index_uid(ix);
     }
 
     /// Takes the uid from a node; edges to it dangle from now on.
     pub(super) fn drop_uid(&mut self, ix: Ix) {
-        let Some(uid) = self.node_mut(ix).uid.take() else { return };
-        self.uids.remove(&uid);
+        let Some(uid) = self.take_uid(ix) else { return };
         let meant = |arena: &Self, list: Ix| arena.listed(list).any(|edge| arena.edges[edge as usize].by_uid);
         if meant(self, self.node(ix).below) || meant(self, self.node(ix).above) {
             let anchor = self.of_uid(uid);
@@ -257,15 +304,16 @@ impl Arena {
         if used || node.held != NONE || node.below != NONE || node.above != NONE {
             return;
         }
-        let (key, state, uid) = (node.key, node.state, node.uid);
+        let (key, state) = (node.key, node.state);
         if state == State::Named {
-            self.index.remove(&key);
+            if let Ok(entry) = self.keys.find_entry(self.hasher.hash_one(key), |known| *known == ix) {
+                entry.remove();
+            }
             [key.namespace, key.name, key.section].into_iter().for_each(|sym| self.names.give(sym));
-        } else if let Some(uid) = uid.filter(|uid| self.uids.get(uid) == Some(&ix)) {
-            self.uids.remove(&uid);
         }
-        let node = self.node_mut(ix);
-        (node.state, node.uid, node.facts) = (State::Free, None, Box::default());
+        self.take_uid(ix);
+        self.set_facts(ix, &[]);
+        self.node_mut(ix).state = State::Free;
         self.free_nodes.push(ix);
     }
 
@@ -303,6 +351,11 @@ fn some(ix: Ix) -> Option<Ix> {
     (ix != NONE).then_some(ix)
 }
 
+/// A graph of four thousand million nodes does not fit into memory.
+pub(super) fn place(at: usize) -> Ix {
+    u32::try_from(at).unwrap_or(NONE)
+}
+
 fn put<T>(slab: &mut Vec<T>, free: &mut Vec<Ix>, item: T) -> Ix {
     match free.pop() {
         Some(ix) => {
@@ -311,8 +364,7 @@ fn put<T>(slab: &mut Vec<T>, free: &mut Vec<Ix>, item: T) -> Ix {
         }
         None => {
             slab.push(item);
-            // A graph of four thousand million nodes does not fit into memory.
-            u32::try_from(slab.len() - 1).unwrap_or(NONE)
+            place(slab.len() - 1)
         }
     }
 }

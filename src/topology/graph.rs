@@ -193,7 +193,7 @@ impl Graph {
     /// An object that is known changes.
     fn update(&mut self, ix: Ix, reading: &Reading<'_>, dirty: &mut Dirty) {
         let kind = self.schema.get(self.arena.node(ix).key.kind);
-        let moved = self.arena.node(ix).facts.first() != Some(&reading.edges());
+        let moved = self.arena.facts(ix).first() != Some(&reading.edges());
         let mut reaches: Vec<Reach> = Vec::new();
         if let Update::When(rows) = kind.declared.events.update {
             for row in rows {
@@ -213,7 +213,7 @@ impl Graph {
     }
 
     fn differs(&self, ix: Ix, place: usize, reading: &Reading<'_>) -> bool {
-        let old = self.arena.node(ix).facts.get(place).copied();
+        let old = self.arena.facts(ix).get(place).copied();
         match reading.facts.get(place - 1) {
             Some(Kept::Word(word)) => old != self.arena.names.find(word).map(|sym| u64::from(sym.0)),
             Some(Kept::Mark(mark)) => old != Some(*mark),
@@ -238,8 +238,8 @@ impl Graph {
             Kept::Word(word) => u64::from(names.take(word).0),
             Kept::Mark(mark) => *mark,
         });
-        let facts: Box<[u64]> = std::iter::once(reading.edges()).chain(read).collect();
-        let old = std::mem::replace(&mut self.arena.node_mut(ix).facts, facts);
+        let facts: Vec<u64> = std::iter::once(reading.edges()).chain(read).collect();
+        let old = self.arena.set_facts(ix, &facts);
         self.give_words(ix, &old);
     }
 
@@ -254,7 +254,7 @@ impl Graph {
     fn connect(&mut self, ix: Ix, reading: &Reading<'_>) {
         let key = self.arena.node(ix).key;
         let (namespace, name) =
-            (self.arena.names.text(key.namespace).clone(), self.arena.names.text(key.name).clone());
+            (self.arena.names.text(key.namespace).to_owned(), self.arena.names.text(key.name).to_owned());
         let to_parts = self.schema.get(key.kind).parts;
         let mut parts = Vec::with_capacity(reading.parts.len());
         for part in &reading.parts {
@@ -319,7 +319,7 @@ impl Graph {
         };
         let unseen = |ix: &Ix| {
             let node = self.arena.node(*ix);
-            let listed = namespace.is_empty() || &**self.arena.names.text(node.key.namespace) == namespace;
+            let listed = namespace.is_empty() || self.arena.names.text(node.key.namespace) == namespace;
             listed && node.seen < round
         };
         let unseen = self.objects(kind).filter(unseen).collect();
@@ -348,7 +348,7 @@ impl Graph {
 
     fn remove(&mut self, ix: Ix) {
         let targets = self.let_go(ix);
-        let facts = std::mem::take(&mut self.arena.node_mut(ix).facts);
+        let facts = self.arena.set_facts(ix, &[]);
         self.give_words(ix, &facts);
         self.arena.drop_uid(ix);
         let node = self.arena.node_mut(ix);

@@ -95,7 +95,7 @@ pub struct Id {
 impl Id {
     /// Of an object.
     pub fn new(kind: impl Into<GroupKind>, namespace: &str, name: &str) -> Self {
-        Self { kind: kind.into(), namespace: namespace.into(), name: name.into(), section: "".into() }
+        Self { kind: kind.into(), namespace: namespace.into(), name: name.into(), section: Arc::default() }
     }
 
     /// Of a part of it.
@@ -116,7 +116,7 @@ impl fmt::Display for Id {
 }
 
 /// `metadata.uid`: a removed and recreated object is another one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Uid([u8; 16]);
 
 impl Uid {

@@ -8,6 +8,7 @@
 
 mod arena;
 pub mod declare;
+mod facts;
 mod graph;
 mod id;
 pub mod kinds;

@@ -1,7 +1,11 @@
 //! Interned names: a text is kept once, counted, and gone with its last use.
+//!
+//! The texts lie end to end in one string, and the index holds their numbers, not the texts once
+//! more: beside its letters a name takes two dozen bytes.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::hash::{BuildHasher as _, RandomState};
+
+use hashbrown::HashTable;
 
 /// An interned text; 0 is the empty one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -21,40 +25,62 @@ impl Sym {
 /// All texts of a graph.
 #[derive(Debug)]
 pub(super) struct Names {
-    texts: Vec<(Arc<str>, u32)>,
-    index: HashMap<Arc<str>, Sym>,
+    letters: String,
+    /// Letters of texts that are not in use.
+    waste: usize,
+    texts: Vec<Text>,
     free: Vec<u32>,
+    index: HashTable<Sym>,
+    hasher: RandomState,
 }
+
+/// Where a text lies, and how often it is in use.
+#[derive(Clone, Copy, Debug, Default)]
+struct Text {
+    start: usize,
+    length: u32,
+    uses: u32,
+}
+
+/// Waste that is not worth being cleared away.
+const LITTLE: usize = 4096;
 
 impl Default for Names {
     fn default() -> Self {
-        let empty: Arc<str> = "".into();
-        Self { texts: vec![(empty, 1)], index: HashMap::new(), free: Vec::new() }
+        Self {
+            letters: String::new(),
+            waste: 0,
+            texts: vec![Text::default()],
+            free: Vec::new(),
+            index: HashTable::new(),
+            hasher: RandomState::new(),
+        }
     }
 }
 
 impl Names {
     /// One more use of a text.
     pub(super) fn take(&mut self, text: &str) -> Sym {
-        if text.is_empty() {
-            return Sym::default();
-        }
-        if let Some(sym) = self.index.get(text).copied() {
-            self.texts[sym.0 as usize].1 += 1;
+        if let Some(sym) = self.find(text) {
+            if !sym.is_empty() {
+                self.texts[sym.0 as usize].uses += 1;
+            }
             return sym;
         }
-        let text: Arc<str> = text.into();
+        let added = Text { start: self.letters.len(), length: number(text.len()), uses: 1 };
+        self.letters.push_str(text);
         let sym = match self.free.pop() {
             Some(free) => {
-                self.texts[free as usize] = (text.clone(), 1);
+                self.texts[free as usize] = added;
                 Sym(free)
             }
             None => {
-                self.texts.push((text.clone(), 1));
-                Sym(u32::try_from(self.texts.len() - 1).unwrap_or(u32::MAX))
+                self.texts.push(added);
+                Sym(number(self.texts.len() - 1))
             }
         };
-        self.index.insert(text, sym);
+        let Self { letters, texts, index, hasher, .. } = self;
+        index.insert_unique(hasher.hash_one(text), sym, |sym| hasher.hash_one(text_of(letters, texts, *sym)));
         sym
     }
 
@@ -63,24 +89,46 @@ impl Names {
         if sym.is_empty() {
             return;
         }
-        let empty = self.texts[0].0.clone();
-        let (text, uses) = &mut self.texts[sym.0 as usize];
-        *uses -= 1;
-        if *uses == 0 {
-            self.index.remove(text);
-            *text = empty;
-            self.free.push(sym.0);
+        let text = &mut self.texts[sym.0 as usize];
+        text.uses -= 1;
+        if text.uses > 0 {
+            return;
         }
+        let hash = self.hasher.hash_one(self.text(sym));
+        if let Ok(entry) = self.index.find_entry(hash, |known| *known == sym) {
+            entry.remove();
+        }
+        self.waste += std::mem::take(&mut self.texts[sym.0 as usize]).length as usize;
+        self.free.push(sym.0);
+        if self.waste > LITTLE.max(self.letters.len() / 2) {
+            self.clear_waste();
+        }
+    }
+
+    /// Moves the texts together. As half of the letters are waste, each is paid for by one that
+    /// was given back.
+    fn clear_waste(&mut self) {
+        let mut letters = String::with_capacity(self.letters.len() - self.waste);
+        for text in self.texts.iter_mut() {
+            let start = letters.len();
+            letters.push_str(&self.letters[text.start..text.start + text.length as usize]);
+            text.start = start;
+        }
+        self.letters = letters;
+        self.waste = 0;
     }
 
     /// The symbol of a text that is in use.
     pub(super) fn find(&self, text: &str) -> Option<Sym> {
-        if text.is_empty() { Some(Sym::default()) } else { self.index.get(text).copied() }
+        if text.is_empty() {
+            return Some(Sym::default());
+        }
+        self.index.find(self.hasher.hash_one(text), |sym| self.text(*sym) == text).copied()
     }
 
     /// A text.
-    pub(super) fn text(&self, sym: Sym) -> &Arc<str> {
-        &self.texts[sym.0 as usize].0
+    pub(super) fn text(&self, sym: Sym) -> &str {
+        text_of(&self.letters, &self.texts, sym)
     }
 
     /// Number of texts in use, the empty one not counted.
@@ -88,6 +136,16 @@ impl Names {
     pub(super) fn len(&self) -> usize {
         self.index.len()
     }
+}
+
+fn text_of<'n>(letters: &'n str, texts: &[Text], sym: Sym) -> &'n str {
+    let Text { start, length, .. } = texts[sym.0 as usize];
+    &letters[start..start + length as usize]
+}
+
+/// Neither a text nor the number of texts comes near four thousand millions.
+fn number(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -103,8 +161,24 @@ mod tests {
         assert_eq!(names.find("a"), Some(a));
         names.give(again);
         assert_eq!((names.find("a"), names.len()), (None, 1));
-        assert_eq!(&**names.text(b), "b");
+        assert_eq!(names.text(b), "b");
         assert_eq!(names.take("c"), a, "a free place is used again");
         assert_eq!(names.take(""), Sym::default());
+    }
+
+    #[test]
+    fn letters_that_nobody_uses_are_cleared_away() {
+        let mut names = Names::default();
+        let text = |n: usize| format!("a name with a number {n}");
+        let kept: Vec<Sym> = (0..1000).map(|n| names.take(&text(n))).collect();
+        for n in 1000..10_000 {
+            let sym = names.take(&text(n));
+            names.give(sym);
+        }
+        let used: usize = (0..1000).map(|n| text(n).len()).sum();
+        assert!(names.letters.len() <= 2 * used + LITTLE, "{} letters, {used} in use", names.letters.len());
+        for (n, sym) in kept.into_iter().enumerate() {
+            assert_eq!((names.text(sym), names.find(&text(n))), (text(n).as_str(), Some(sym)));
+        }
     }
 }

@@ -106,7 +106,7 @@ impl Graph {
             State::Named if kind.watch.knows(self.arena.names.text(node.key.namespace)) => Is::Missing,
             State::Named | State::Anchor | State::Free => Is::Unknown,
         };
-        let words = kind.facts.iter().zip(node.facts.iter().skip(1));
+        let words = kind.facts.iter().zip(self.arena.facts(ix).iter().skip(1));
         let words = words.filter(|(fact, _)| matches!(fact.read, Read::Word(_)));
         let text = |fact: &u64| self.arena.names.text(Sym::of(*fact)).to_string();
         let facts = words.map(|(fact, sym)| (fact.name, text(sym))).filter(|(_, word)| !word.is_empty());

@@ -1,6 +1,7 @@
 //! Ways through the graph, and what is asked of single nodes.
 
 use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
 use super::arena::{Ix, State};
 use super::declare::{Family, Side};
@@ -88,7 +89,7 @@ impl Graph {
         if let (State::Anchor, Some(uid)) = (node.state, node.uid) {
             return Id::new(KindName::new("", "uid"), "", &uid.to_string());
         }
-        let text = |sym| self.arena.names.text(sym).clone();
+        let text = |sym: Sym| if sym.is_empty() { Arc::default() } else { self.arena.names.text(sym).into() };
         Id {
             kind: self.schema.get(node.key.kind).name.clone(),
             namespace: text(node.key.namespace),
@@ -131,7 +132,7 @@ impl<'g> Row<'g> {
         let node = self.graph.arena.node(self.ix);
         let kind = self.graph.schema.get(node.key.kind);
         let place = kind.place(fact).filter(|place| kind.is_word(*place))?;
-        Some(self.graph.arena.names.text(Sym::of(*node.facts.get(place)?)))
+        Some(self.graph.arena.names.text(Sym::of(*self.graph.arena.facts(self.ix).get(place)?)))
     }
 
     /// `metadata.resourceVersion` as a number; 0 where it is none.
