@@ -91,7 +91,7 @@ fn pid(process: &Interlock) -> u32 {
 /// Milliseconds until it listens, and until it is ready.
 fn start(process: &Interlock) -> (f64, f64) {
     let begun = Instant::now();
-    process.start();
+    process.start_untethered();
     let address = ("127.0.0.1", process.webhook_port());
     while TcpStream::connect(address).is_err() {
         assert!(begun.elapsed() < CAP, "nothing listens");

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
@@ -93,10 +93,21 @@ impl Interlock {
     /// Starts the process; it must not run.
     #[track_caller]
     pub fn start(&self) {
+        self.start_by(process::tethered(&testbed::BIN.join("testbed"), Path::new(BINARY)));
+    }
+
+    /// The same for measuring from the exec on: the tether is a program of its own, which takes a
+    /// tenth of a second to begin. The process may outlive a test process that is killed.
+    #[track_caller]
+    pub fn start_untethered(&self) {
+        self.start_by(Command::new(BINARY));
+    }
+
+    #[track_caller]
+    fn start_by(&self, mut command: Command) {
         let mut child = self.child();
         assert!(child.is_none(), "it runs already");
         let log = std::fs::OpenOptions::new().create(true).append(true).open(&self.log).expect("its log");
-        let mut command = process::tethered(&testbed::BIN.join("testbed"), Path::new(BINARY));
         command
             .args(&self.arguments)
             .env_remove("KUBECONFIG")
