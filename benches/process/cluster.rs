@@ -121,25 +121,18 @@ fn quiet(process: &Interlock) {
 fn relisted(cluster: &Cluster, process: &Interlock) -> (f64, f64) {
     let testbed = cluster.testbed().expect("a control plane of our own");
     testbed.command("kill kube-apiserver");
-    let before = resident(pid(process));
+    let (before, listed) = (resident(pid(process)), lists(process));
     forget_peak(pid(process));
     testbed.command("start kube-apiserver");
-    let admin = cluster.admin();
-    wait_for("Instances are listed again", CAP, || {
-        let metrics = admin.read("/metrics");
-        metrics.code == 200 && lists(metrics.body.as_str().unwrap_or_default()) > 1
-    });
+    wait_for("Instances are listed again", CAP, || lists(process) > listed);
     quiet(process);
     (before, peak(pid(process)))
 }
 
-/// Lists of Instances by pages that an API server has answered.
-fn lists(metrics: &str) -> u64 {
-    let ours = |line: &&str| {
-        line.starts_with("apiserver_request_total{")
-            && line.contains("resource=\"instances\"")
-            && line.contains("verb=\"LIST\"")
-    };
-    let counts = metrics.lines().filter(ours).filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
-    counts.sum()
+/// Lists of Instances that the process has read to their end.
+fn lists(process: &Interlock) -> u64 {
+    let (_, metrics) = process.ops("/metrics").expect("its metrics");
+    let ours =
+        metrics.lines().find_map(|line| line.strip_prefix("interlock_lists_total{kind=\"Instance\"} "));
+    ours.expect("Instances were listed").parse().expect("a number")
 }

@@ -10,6 +10,7 @@ pub mod events;
 pub mod guard;
 pub mod kinds;
 pub mod lease;
+pub mod list;
 pub mod queue;
 pub mod supervisor;
 pub mod watch;

@@ -4,27 +4,22 @@
 //! kube's own watcher keeps to the version of its last list when a watch cannot be started, also
 //! when the kind was deleted and made anew meanwhile, and does not say that a watch is open
 //! again. Here who started a watch hears of both.
-//!
-//! A list is handed on object by object, while it is read: what is held of it is one page.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
-use kube::api::{ListParams, WatchEvent, WatchParams};
-use kube::core::Request;
+use kube::api::{WatchEvent, WatchParams};
 use kube::{Client, Error};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::debug;
 
 use crate::api::object::meta_str;
 use crate::cluster::crds::Definition;
+use crate::cluster::list::{self, Portion, Subject};
 
 /// What happened to a kind.
 #[derive(Clone, Debug)]
@@ -84,34 +79,6 @@ impl Object for Definition {
     }
 }
 
-/// What is followed.
-#[derive(Clone, Debug)]
-pub struct Subject {
-    /// Path of the list.
-    pub path: String,
-    /// Label selector where not all objects are wanted.
-    pub labels: Option<String>,
-    /// Whether only their metadata is asked for.
-    pub metadata_only: bool,
-}
-
-impl Subject {
-    fn list(&self, params: &ListParams) -> Result<http::Request<Vec<u8>>, Error> {
-        let request = Request::new(&self.path);
-        let built = if self.metadata_only { request.list_metadata(params) } else { request.list(params) };
-        built.map_err(Error::BuildRequest)
-    }
-
-    fn watch(&self, params: &WatchParams, version: &str) -> Result<http::Request<Vec<u8>>, Error> {
-        let request = Request::new(&self.path);
-        let built = match self.metadata_only {
-            true => request.watch_metadata(params, version),
-            false => request.watch(params, version),
-        };
-        built.map_err(Error::BuildRequest)
-    }
-}
-
 /// Why a watch ended for good: trying again is up to who started it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -133,13 +100,15 @@ pub async fn follow<K: Object>(
     mut emit: impl FnMut(Event<K>) + Send,
 ) -> End {
     let watches = WatchParams { label_selector: subject.labels.clone(), ..WatchParams::default() };
-    let mut pace = Pace::new();
+    let (mut pace, mut portion) = (Pace::new(), Portion::default());
     loop {
-        // Before the first page is asked for: what somebody else tells from now on is newer.
+        // Before the list is asked for: what somebody else tells from now on is newer.
         emit(Event::Listing);
-        let version = match list(&client, &subject, &mut emit).await {
+        let listed = list::read(&client, &subject, &mut portion, |object| emit(Event::Listed(object))).await;
+        let version = match listed {
             Ok(version) => {
                 emit(Event::Synced);
+                portion = Portion::default();
                 version
             }
             Err(error) => match judge(&error) {
@@ -157,54 +126,6 @@ pub async fn follow<K: Object>(
             return end;
         }
         pace.pause().await;
-    }
-}
-
-/// Objects of the first page: definitions with their schemas are up to a megabyte each.
-const FIRST_PAGE: u32 = 20;
-/// Objects of the largest page.
-const LARGEST_PAGE: u32 = 500;
-/// What a page is to weigh.
-const PAGE_BYTES: usize = 1 << 20;
-
-/// How many objects to ask for after a page that weighed so much.
-fn next_page(objects: u32, bytes: usize) -> u32 {
-    let fitting = u64::from(objects) * PAGE_BYTES as u64 / bytes.max(1) as u64;
-    let fitting = u32::try_from(fitting).unwrap_or(LARGEST_PAGE);
-    // What follows may be larger than what was seen: the pages grow by and by.
-    fitting.clamp(FIRST_PAGE / 4, objects.saturating_mul(4)).min(LARGEST_PAGE)
-}
-
-/// A page as it was sent; its objects are read one after the other.
-#[derive(Deserialize)]
-struct Page<'t> {
-    metadata: ListMeta,
-    #[serde(borrow, default)]
-    items: Option<Vec<&'t RawValue>>,
-}
-
-/// Reads every page; gives the version to watch from.
-async fn list<K: Object>(
-    client: &Client,
-    subject: &Subject,
-    emit: &mut (impl FnMut(Event<K>) + Send),
-) -> Result<String, Error> {
-    let mut params = ListParams {
-        label_selector: subject.labels.clone(),
-        limit: Some(FIRST_PAGE),
-        ..ListParams::default()
-    };
-    loop {
-        let text = client.request_text(subject.list(&params)?).await?;
-        let page: Page<'_> = serde_json::from_str(&text).map_err(Error::SerdeError)?;
-        for object in page.items.iter().flatten() {
-            emit(Event::Listed(serde_json::from_str(object.get()).map_err(Error::SerdeError)?));
-        }
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => params.continue_token = Some(token),
-            None => return Ok(page.metadata.resource_version.unwrap_or_default()),
-        }
-        params.limit = params.limit.map(|objects| next_page(objects, text.len()));
     }
 }
 
@@ -388,15 +309,5 @@ mod tests {
             })
             .collect();
         assert_eq!(pauses.iter().max(), Some(&SOON), "{pauses:?}");
-    }
-
-    #[test]
-    fn pages_grow_by_and_by_and_shrink_at_once() {
-        let page_after = |objects, each: usize| next_page(objects, objects as usize * each);
-        assert_eq!(page_after(FIRST_PAGE, 1 << 10), FIRST_PAGE * 4);
-        assert_eq!(page_after(FIRST_PAGE * 4, 4 << 10), 256, "a mebibyte of four kibibytes each");
-        assert_eq!(page_after(LARGEST_PAGE, 100), LARGEST_PAGE);
-        assert_eq!(page_after(LARGEST_PAGE, 1 << 20), FIRST_PAGE / 4);
-        assert_eq!(next_page(FIRST_PAGE, 0), FIRST_PAGE * 4);
     }
 }

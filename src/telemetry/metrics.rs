@@ -136,6 +136,11 @@ struct RestCall {
     code: u16,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Kind {
+    kind: String,
+}
+
 /// All metrics of the process.
 pub struct Metrics {
     registry: Registry,
@@ -160,6 +165,7 @@ pub struct Metrics {
     capability_state: Family<CapabilityState, Gauge>,
     capability_epoch: Family<Name, Gauge>,
     watch_starts: Counter,
+    lists: Family<Kind, Counter>,
     last_event: Gauge,
 }
 
@@ -209,6 +215,7 @@ impl Metrics {
             capability_state: Family::default(),
             capability_epoch: Family::default(),
             watch_starts: Counter::default(),
+            lists: Family::default(),
             last_event: Gauge::default(),
         };
         metrics.with_own_names().with_familiar_names()
@@ -249,6 +256,7 @@ impl Metrics {
             "Watches opened, again or for the first time",
             self.watch_starts.clone(),
         );
+        r.register("lists", "Lists read to their end, by kind", self.lists.clone());
         r.register("watch_last_event_seconds", "Unix time of the last event", self.last_event.clone());
         self
     }
@@ -381,6 +389,11 @@ impl Metrics {
     /// A watch of a kind is opened.
     pub fn watch_started(&self) {
         self.watch_starts.inc();
+    }
+
+    /// All objects of a kind were listed.
+    pub fn listed(&self, kind: &str) {
+        self.lists.get_or_create(&Kind { kind: kind.to_owned() }).inc();
     }
 
     /// A watch told something, at this Unix time.

@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use super::kind::HICCUP;
 use crate::cluster::crds::{Crds, Definition};
-use crate::cluster::watch::{self, End, Event, LONGEST_PAUSE, Subject};
+use crate::cluster::list::Subject;
+use crate::cluster::watch::{self, End, Event, LONGEST_PAUSE};
 
 /// First pause after a refusal; doubled up to 30 s.
 const AFTER_REFUSAL: Duration = Duration::from_secs(1);

@@ -11,7 +11,8 @@ use tracing::warn;
 use super::kind::{Reach, Report};
 use super::state::{Epoch, Verb};
 use crate::api::object::Gvk;
-use crate::cluster::watch::{self, Change, End, Event, Subject};
+use crate::cluster::list::Subject;
+use crate::cluster::watch::{self, Change, End, Event};
 
 /// Who keeps what is seen.
 pub trait Sink: Send + Sync + 'static {

@@ -271,7 +271,11 @@ impl Sink for Observer {
         self.metrics.watch_told(jiff::Timestamp::now().as_second());
         let there = match &change {
             Change::Applied(object) | Change::Listed(object) => Some(object),
-            _ => None,
+            Change::Listing(_) | Change::Deleted(_) => None,
+            Change::Synced { .. } => {
+                self.metrics.listed(&kind.kind);
+                None
+            }
         };
         let first = there.is_some_and(|object| self.is_first(kind, object));
         let told = self.store.observe(kind, epoch, &change);
