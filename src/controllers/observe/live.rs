@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize as _, Serialize};
 
-use super::store::{Inner, Kept, Store, is, is_well, name};
+use super::instances::Kept;
+use super::row::{is, is_well, name};
+use super::store::{Inner, Store};
 use crate::api::condition::{self, Condition};
 use crate::api::kudo::{ExecutionStatus, Instance};
 use crate::api::meta::condition as types;

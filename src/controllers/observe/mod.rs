@@ -1,14 +1,19 @@
 //! Watches into one store: what admission and the controllers know of the cluster.
 
+mod asked;
 mod body;
+mod instances;
 pub mod interlocks;
 pub mod live;
+mod packages;
+mod row;
 pub mod store;
 mod view;
 pub mod watches;
 
+pub use instances::Kept;
 pub use interlocks::Interlocks;
-pub use store::{Kept, Store};
+pub use store::Store;
 pub use watches::Observer;
 
 /// Kinds whose health makes an Instance ready; Pods of Deployments and finished Pods of Jobs are

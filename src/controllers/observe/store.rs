@@ -1,23 +1,22 @@
-//! The store: the topology, and beside it what cannot be a row: parsed packages, the Instances
-//! that controllers have something to do with, and what packages made.
+//! The store: the topology, and beside it what cannot be a row. What is seen is taken in here;
+//! [`super::view`] and [`super::asked`] answer from it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tracing::warn;
 
 use super::body::Body;
-use crate::api::interlock::{Account, Accounts, Labels, Rules};
-use crate::api::kudo::OperatorVersionSpec;
+use super::instances::{Instances, Kept};
+use super::packages::Packages;
+use super::row::{is, name};
+use crate::api::interlock::{Accounts, Labels, Rules};
 use crate::api::meta;
-use crate::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
+use crate::api::object::{Gvk, NamespacedName, meta_str};
 use crate::cluster::watch::Change;
-use crate::plan::package::{Package, PackageHash};
 use crate::rollout::flavor::known::Known;
-use crate::rollout::flavor::sources::Source;
 use crate::topology::declare::Side;
 use crate::topology::kinds::{self, INSTANCE, NAMESPACE, OPERATOR_VERSION, fact, link};
 use crate::topology::{self, Dirty, Epoch, Graph, Id, KindId, Row};
@@ -58,17 +57,13 @@ enum From {
 pub(super) struct Inner {
     pub graph: Graph,
     pub kinds: Ids,
-    pub packages: HashMap<NamespacedName, Arc<Package>>,
-    by_hash: HashMap<PackageHash, Weak<Package>>,
-    /// Instances that are not at rest, and those that a controller asked for.
-    instances: HashMap<NamespacedName, Arc<Value>>,
-    /// Instances at rest that something may be wrong with, of which no row tells.
-    doubted: HashSet<NamespacedName>,
+    pub packages: Packages,
+    instances: Instances,
     /// What packages made.
-    bodies: HashMap<Id, Body>,
+    pub bodies: HashMap<Id, Body>,
     pub labels: HashMap<String, Labels>,
     pub rules: Rules,
-    accounts: Accounts,
+    pub accounts: Accounts,
     /// What the rules about flavors read.
     pub flavors: Known,
 }
@@ -87,20 +82,6 @@ impl Ids {
     fn only_labelled(&self, kind: KindId) -> bool {
         self.flavored[2..5].contains(&kind)
     }
-}
-
-/// What is kept of an Instance.
-#[derive(Clone, Debug)]
-pub enum Kept {
-    /// All of it, as last seen.
-    Whole(Arc<Value>),
-    /// It is at rest: its row.
-    AtRest {
-        /// Whether all that its package made is as it should be.
-        well: bool,
-    },
-    /// Nothing: it is not there.
-    Nothing,
 }
 
 /// What came of something that a watch told.
@@ -135,10 +116,8 @@ impl Store {
         let inner = Inner {
             graph,
             kinds,
-            packages: HashMap::new(),
-            by_hash: HashMap::new(),
-            instances: HashMap::new(),
-            doubted: HashSet::new(),
+            packages: Packages::default(),
+            instances: Instances::default(),
             bodies: HashMap::new(),
             labels: HashMap::new(),
             rules: Rules::default(),
@@ -161,8 +140,7 @@ impl Store {
         self.looked_at.store(by_a_controller, Ordering::SeqCst);
         if !by_a_controller {
             let mut inner = self.write();
-            let held: Vec<NamespacedName> = inner.instances.keys().cloned().collect();
-            held.iter().for_each(|key| inner.let_go(key));
+            inner.instances.all().iter().for_each(|key| inner.let_go(key));
         }
     }
 
@@ -272,18 +250,18 @@ impl Store {
     /// Keeps an Instance that is at rest, as it was read, until [`Self::let_go`].
     pub fn hold(&self, key: &NamespacedName, object: Arc<Value>) {
         self.answered(&Change::Applied(object.clone()));
-        self.write().instances.insert(key.clone(), object);
+        self.write().instances.keep(key.clone(), object);
     }
 
     /// A controller is to look at an Instance, also at one that is at rest and well, until it says
     /// [`Self::trust`].
     pub fn doubt(&self, key: &NamespacedName) {
-        self.write().doubted.insert(key.clone());
+        self.write().instances.doubt(key.clone());
     }
 
     /// A controller knows how an Instance is.
     pub fn trust(&self, key: &NamespacedName) {
-        self.write().doubted.remove(key);
+        self.write().instances.trust(key);
     }
 
     /// A controller has nothing more to do with an Instance.
@@ -305,25 +283,9 @@ impl Store {
         self.namespace_changes.subscribe()
     }
 
-    /// What the flavors of gateways may come from; of these, those without the label (Secrets,
-    /// which nobody watches, where they are not `known`); and what has our label to no use.
-    pub fn sources_due(&self, known: &BTreeSet<Source>) -> (BTreeSet<Source>, Vec<Source>, Vec<Source>) {
-        let inner = self.read();
-        let wanted = inner.flavors.wanted_sources();
-        let labelled = |source: &Source| inner.flavors.sources().holds(source) || known.contains(source);
-        let due = wanted.iter().filter(|source| !labelled(source)).cloned().collect();
-        let unused = inner.flavors.our_sources().difference(&wanted).cloned().collect();
-        (wanted, due, unused)
-    }
-
     /// Ticks after each change of what bears on the flavors of gateways.
     pub fn flavor_changes(&self) -> watch::Receiver<u64> {
         self.flavor_changes.subscribe()
-    }
-
-    /// Names and labels of all Namespaces.
-    pub fn namespaces(&self) -> BTreeMap<String, Labels> {
-        self.read().labels.iter().map(|(name, labels)| (name.clone(), labels.clone())).collect()
     }
 
     /// Sets what the rules do where; answers whether that is new.
@@ -344,66 +306,6 @@ impl Store {
         let new = inner.accounts != accounts;
         inner.accounts = accounts;
         new
-    }
-
-    /// The service account that packages act as in a namespace.
-    pub fn account(&self, namespace: &str) -> Account {
-        let inner = self.read();
-        inner.accounts.of(namespace, inner.labels.get(namespace))
-    }
-
-    /// What is known of an Instance.
-    pub fn instance(&self, key: &NamespacedName) -> Kept {
-        self.read().kept(key)
-    }
-
-    /// Every Instance.
-    pub fn instances(&self) -> Vec<NamespacedName> {
-        let inner = self.read();
-        inner.graph.rows(inner.kinds.instance).map(|row| name(&row.id())).collect()
-    }
-
-    /// Every Instance that has something to do.
-    pub fn restless(&self) -> Vec<NamespacedName> {
-        let inner = self.read();
-        let keys = inner.graph.rows(inner.kinds.instance).map(|row| name(&row.id()));
-        keys.filter(|key| !matches!(inner.kept(key), Kept::AtRest { well: true })).collect()
-    }
-
-    /// The Instances that refer to an OperatorVersion.
-    pub fn instances_of(&self, operator_version: &NamespacedName) -> Vec<NamespacedName> {
-        let inner = self.read();
-        let mut users: Vec<_> = inner.users(operator_version).map(|row| name(&row.id())).collect();
-        users.sort();
-        users
-    }
-
-    /// Whether any Instance refers to an OperatorVersion.
-    pub fn is_used(&self, operator_version: &NamespacedName) -> bool {
-        self.read().users(operator_version).next().is_some()
-    }
-
-    /// Whether an Instance has something to do, or needs a look.
-    pub fn is_restless(&self, key: &NamespacedName) -> bool {
-        !matches!(self.instance(key), Kept::AtRest { well: true })
-    }
-
-    /// An object of a package as last seen.
-    pub fn get_child(&self, key: &ObjectKey) -> Option<Arc<Value>> {
-        let inner = self.read();
-        let kind = inner.graph.find_kind(&key.gvk.group, &key.gvk.kind)?;
-        let row = inner.graph.row(kind, key.namespace.as_deref().unwrap_or_default(), &key.name)?;
-        inner.bodies.get(&row.id()).and_then(Body::open)
-    }
-
-    /// Objects of some kinds that belong to an Instance, in order.
-    pub fn children_of(&self, instance: &NamespacedName, kinds: &[&str]) -> Vec<Arc<Value>> {
-        let inner = self.read();
-        let Some(row) = inner.instance(instance) else { return Vec::new() };
-        let made = row.along(Side::Child, link::MADE_BY).map(|row| row.id());
-        let mut made: Vec<Id> = made.filter(|id| kinds.contains(&&*id.kind.kind)).collect();
-        made.sort();
-        made.iter().filter_map(|id| inner.bodies.get(id)?.open()).collect()
     }
 }
 
@@ -444,7 +346,7 @@ impl Inner {
 
     fn let_go(&mut self, key: &NamespacedName) {
         if self.instance(key).is_some_and(|row| is(&row, fact::AT_REST)) {
-            self.instances.remove(key);
+            self.instances.let_go(key);
         }
     }
 
@@ -452,14 +354,14 @@ impl Inner {
         let namespace = meta_str(object, "namespace").unwrap_or_default();
         let name = meta_str(object, "name").unwrap_or_default();
         if kind == self.kinds.operator_version {
-            self.keep_package(NamespacedName::new(namespace, name), object);
+            self.packages.read(NamespacedName::new(namespace, name), object);
         } else if kind == self.kinds.namespace {
             self.labels.insert(name.to_owned(), labels_of(object));
         } else if !whole || self.kinds.only_labelled(kind) {
             // Only controllers look at the rest.
         } else if kind == self.kinds.instance {
             let key = NamespacedName::new(namespace, name);
-            self.instances.insert(key.clone(), object.clone());
+            self.instances.keep(key.clone(), object.clone());
             if !look {
                 self.let_go(&key);
             }
@@ -476,43 +378,19 @@ impl Inner {
                 self.flavors.drop(&id.kind.kind, &name(id));
             }
             if kind == self.kinds.operator_version {
-                self.packages.remove(&name(id));
+                self.packages.drop(&name(id));
             } else if kind == self.kinds.namespace {
                 self.labels.remove(&*id.name);
             } else if kind == self.kinds.instance {
-                self.instances.remove(&name(id));
-                self.doubted.remove(&name(id));
+                self.instances.drop(&name(id));
             } else {
                 self.bodies.remove(id);
             }
         }
     }
 
-    /// Packages of the same content are read once, whatever they are called.
-    fn keep_package(&mut self, key: NamespacedName, object: &Value) {
-        let spec = object.get("spec").cloned().unwrap_or_default();
-        match serde_json::from_value::<OperatorVersionSpec>(spec) {
-            Ok(spec) => {
-                let package = Package::new(key.clone(), spec);
-                let hash = package.hash.clone();
-                let package = match self.by_hash.get(&hash).and_then(Weak::upgrade) {
-                    Some(known) => Arc::new(known.under(key.clone())),
-                    None => Arc::new(package),
-                };
-                self.by_hash.retain(|_, package| package.strong_count() > 0);
-                self.by_hash.entry(hash).or_insert_with(|| Arc::downgrade(&package));
-                self.packages.insert(key, package);
-            }
-            Err(error) => warn!(operator_version = %key, %error, "an OperatorVersion could not be read"),
-        }
-    }
-
     pub(super) fn kept(&self, key: &NamespacedName) -> Kept {
-        match (self.instances.get(key), self.instance(key)) {
-            (Some(object), Some(_)) => Kept::Whole(object.clone()),
-            (None, Some(row)) => Kept::AtRest { well: is_well(&row) && !self.doubted.contains(key) },
-            (_, None) => Kept::Nothing,
-        }
+        self.instances.kept(key, self.instance(key).as_ref())
     }
 
     /// The Instances among roots that have something to do.
@@ -534,20 +412,6 @@ impl Inner {
         let NamespacedName { namespace, name } = operator_version;
         self.graph.along(self.kinds.operator_version, namespace, name, Side::Child, link::OPERATOR_VERSION)
     }
-}
-
-/// Whether all that the package of an Instance made, and that says so, is as it should be.
-pub(super) fn is_well(instance: &Row<'_>) -> bool {
-    let speaks = |row: &Row<'_>| super::SPEAKING.contains(&&*row.id().kind.kind);
-    instance.along(Side::Child, link::MADE_BY).filter(speaks).all(|row| is(&row, fact::HEALTHY))
-}
-
-pub(super) fn is(row: &Row<'_>, fact: &str) -> bool {
-    row.word(fact) == Some(fact::YES)
-}
-
-pub(super) fn name(id: &Id) -> NamespacedName {
-    NamespacedName::new(&*id.namespace, &*id.name)
 }
 
 fn labels_of(object: &Value) -> Labels {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::store::{Store, is, name};
+use super::row::{is, name};
+use super::store::Store;
 use crate::admission::view::{Users, View};
 use crate::api::interlock::Actions;
 use crate::api::object::NamespacedName;

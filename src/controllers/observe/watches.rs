@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::instances::Kept;
 use super::interlocks::Interlocks;
-use super::store::{Concerned, Kept, Store, Told};
+use super::store::{Concerned, Store, Told};
 use crate::admission::view::View as _;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
 use crate::api::watched::GUARDED_DEPLOYMENTS;

@@ -1,0 +1,21 @@
+//! What is read of the rows of the topology.
+
+use super::SPEAKING;
+use crate::api::object::NamespacedName;
+use crate::topology::declare::Side;
+use crate::topology::kinds::{fact, link};
+use crate::topology::{Id, Row};
+
+/// Whether all that the package of an Instance made, and that says so, is as it should be.
+pub(super) fn is_well(instance: &Row<'_>) -> bool {
+    let speaks = |row: &Row<'_>| SPEAKING.contains(&&*row.id().kind.kind);
+    instance.along(Side::Child, link::MADE_BY).filter(speaks).all(|row| is(&row, fact::HEALTHY))
+}
+
+pub(super) fn is(row: &Row<'_>, fact: &str) -> bool {
+    row.word(fact) == Some(fact::YES)
+}
+
+pub(super) fn name(id: &Id) -> NamespacedName {
+    NamespacedName::new(&*id.namespace, &*id.name)
+}
