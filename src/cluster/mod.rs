@@ -2,6 +2,7 @@
 
 pub mod apply;
 pub mod authorize;
+pub mod bare;
 pub mod binding;
 pub mod certificates;
 pub mod client;

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::api::object::meta_str;
+use crate::cluster::bare::Bare;
 use crate::cluster::crds::Definition;
 use crate::cluster::list::{self, Portion, Subject};
 
@@ -67,9 +68,9 @@ pub trait Object: Clone + DeserializeOwned + Debug + Send + 'static {
     fn version(&self) -> &str;
 }
 
-impl Object for Value {
+impl Object for Bare {
     fn version(&self) -> &str {
-        meta_str(self, "resourceVersion").unwrap_or_default()
+        meta_str(&self.0, "resourceVersion").unwrap_or_default()
     }
 }
 

@@ -11,6 +11,7 @@ use tracing::warn;
 use super::kind::{Reach, Report};
 use super::state::{Epoch, Verb};
 use crate::api::object::Gvk;
+use crate::cluster::bare::Bare;
 use crate::cluster::list::Subject;
 use crate::cluster::watch::{self, Change, End, Event};
 
@@ -99,7 +100,7 @@ impl Feed {
 
     /// Hands on an event under an epoch; drops it where that is over. The lock is held while it
     /// is delivered, so that nothing of an epoch comes after its end.
-    fn take(&self, epoch: Epoch, event: Event<Value>, source: &Source, sink: &dyn Sink) {
+    fn take(&self, epoch: Epoch, event: Event<Bare>, source: &Source, sink: &dyn Sink) {
         let inner = self.inner();
         let Inner { epoch: current, kind: Some(kind), shared } = &*inner else { return };
         if *current != epoch {
@@ -129,12 +130,9 @@ impl Source {
         }
     }
 
-    /// The object without `managedFields`, which nothing here reads, and with its kind, which
-    /// the items of a list of a built-in kind and mere metadata do not tell.
-    fn told(&self, mut object: Value) -> Arc<Value> {
-        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.remove("managedFields");
-        }
+    /// The object with its kind, which the items of a list of a built-in kind and mere metadata do
+    /// not tell.
+    fn told(&self, Bare(mut object): Bare) -> Arc<Value> {
         if let Some(object) = object.as_object_mut() {
             object.insert("apiVersion".to_owned(), self.resource.api_version.clone().into());
             object.insert("kind".to_owned(), self.resource.kind.clone().into());
@@ -153,7 +151,7 @@ pub fn open(
     report: impl Fn(Report) + Send + Sync + 'static,
 ) -> Running {
     let task = async move {
-        let end = watch::follow(client, source.subject(), |event: Event<Value>| match event {
+        let end = watch::follow(client, source.subject(), |event: Event<Bare>| match event {
             Event::Flowing => report(Report::Flowing),
             Event::Trouble(why) => {
                 warn!(kind = %source.resource.kind, why, "a kind cannot be watched; trying again");

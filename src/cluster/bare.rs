@@ -1,0 +1,85 @@
+//! An object as it is read here: without `managedFields`. Nothing asks for them, and they are a
+//! quarter of the text of an object and more than that of its members.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::{Map, Value};
+
+/// An object without `managedFields`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bare(pub Value);
+
+impl<'de> Deserialize<'de> for Bare {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Level::Object.deserialize(deserializer).map(Self)
+    }
+}
+
+/// Where in an object a member is.
+#[derive(Clone, Copy)]
+enum Level {
+    Object,
+    Metadata,
+}
+
+impl<'de> DeserializeSeed<'de> for Level {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Level {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Object => "an object of the API",
+            Self::Metadata => "its metadata",
+        })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut read = Map::new();
+        while let Some(name) = members.next_key::<String>()? {
+            let value = match (self, name.as_str()) {
+                (Self::Metadata, "managedFields") => {
+                    members.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+                (Self::Object, "metadata") => members.next_value_seed(Self::Metadata)?,
+                _ => members.next_value()?,
+            };
+            read.insert(name, value);
+        }
+        Ok(Value::Object(read))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_the_managed_fields_of_the_object_itself_are_left_out() {
+        let template = json!({"metadata": {"managedFields": [], "name": "b"}});
+        let mut object = json!({
+            "kind": "A", "metadata": {"name": "a", "managedFields": [{"manager": "x"}], "labels": {"l": "1"}},
+            "spec": {"managedFields": 1, "template": template}, "list": [1, null, "x"],
+        });
+        let Bare(read) = serde_json::from_str(&object.to_string()).unwrap();
+        object["metadata"].as_object_mut().unwrap().remove("managedFields");
+        assert_eq!(read, object);
+    }
+
+    #[test]
+    fn what_is_no_object_is_an_error() {
+        let error = serde_json::from_str::<Bare>(r#"{"metadata": 1}"#).unwrap_err();
+        assert!(error.to_string().contains("expected its metadata"), "{error}");
+    }
+}
