@@ -89,12 +89,20 @@ impl Body {
         let old = review.old_object.as_ref().and_then(|o| o.metadata.name.as_deref());
         let name = review.name.as_deref().or(old).unwrap_or_default();
         self.raw(",\"status\":{\"status\":\"Failure\",\"code\":").raw(&refusal.code.number().to_string());
-        self.member("reason", refusal.code.reason()).member("message", &refusal.message);
+        self.member("reason", refusal.code.reason()).raw(",\"message\":");
+        let from = self.0.len();
+        self.string(&refusal.message);
+        let message = from..self.0.len();
         self.raw(",\"details\":{\"name\":").string(name);
         self.member("group", &review.kind.group).member("kind", &review.kind.kind);
         for (i, cause) in refusal.causes.iter().enumerate() {
             self.raw(if i == 0 { ",\"causes\":[{\"field\":" } else { ",{\"field\":" }).string(&cause.field);
-            self.member("reason", cause.reason).member("message", &cause.message).raw("}");
+            self.member("reason", cause.reason).raw(",\"message\":");
+            match cause.message == refusal.message {
+                true => self.0.extend_from_within(message.clone()),
+                false => json_bytes(&mut self.0, &cause.message),
+            }
+            self.raw("}");
         }
         self.raw(if refusal.causes.is_empty() { "}}" } else { "]}}" });
     }

@@ -103,5 +103,5 @@ impl<'a> Ask<'a> {
 pub(super) fn name_of(request: &Request<'_>, object: &Object<'_>) -> String {
     let generated = object.metadata.generate_name.as_deref().unwrap_or_default();
     let name = if request.name.is_empty() { generated } else { request.name };
-    format!("{}/{name}", request.namespace)
+    [request.namespace, "/", name].concat()
 }

@@ -71,7 +71,10 @@ impl<'a> Update<'a, '_> {
     fn frozen(&self, lock: &Lock<'_>) -> Refusal {
         let view = self.ask.context.view;
         let package = view.operator_version(&self.new.version());
-        let old = view.operator_version(&self.old.version());
+        let old = match self.new.applied.operator_version == self.old.applied.operator_version {
+            true => package.clone(),
+            false => view.operator_version(&self.old.version()),
+        };
         let delta = Delta::between(&self.old.applied, &self.new.applied);
         let triggered = package.as_deref().and_then(|new| {
             judge::triggered(&delta, Packages { new, old: old.as_deref() }, &Bench::strict()).ok()

@@ -59,35 +59,38 @@ pub fn version_missing(instance: &str, key: &NamespacedName) -> Refusal {
 
 /// Why now: the plan, its phase and step, and since when.
 pub fn why_locked(lock: &Lock<'_>, status: &Status<'_>) -> String {
-    match (lock.status, status.record(lock.plan).as_ref()) {
-        (Some(state), Some(entry)) => format!("plan {} is {state}{}", lock.plan, place(entry)),
-        (Some(state), None) => format!("plan {} is {state}", lock.plan),
-        (None, _) => format!("plan {} is scheduled and has not begun", lock.plan),
-    }
+    let Some(state) = lock.status else {
+        return ["plan ", lock.plan, " is scheduled and has not begun"].concat();
+    };
+    let place = status.record(lock.plan).as_ref().map(place).unwrap_or_default();
+    ["plan ", lock.plan, " is ", state.as_str(), &place].concat()
 }
 
 fn place(entry: &PlanStatus) -> String {
     let unfinished = |status: &ExecutionStatus| !status.is_terminal();
     let phase = entry.phases.iter().flatten().find(|phase| unfinished(&phase.status));
     let step = phase.and_then(|phase| phase.steps.iter().flatten().find(|step| unfinished(&step.status)));
-    let since = entry.last_updated_timestamp.as_ref();
-    [
-        phase.map(|phase| format!(" at phase {}", phase.name)),
-        step.map(|step| format!(", step {}", step.name)),
-        since.map(|time| format!(", last change {}", time.0)),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let since = entry.last_updated_timestamp.as_ref().map(|time| time.0.to_string());
+    let told = [
+        (" at phase ", phase.map(|phase| &phase.name)),
+        (", step ", step.map(|step| &step.name)),
+        (", last change ", since.as_ref()),
+    ];
+    told.into_iter().filter_map(|(what, is)| is.map(|is| [what, is].concat())).collect()
 }
 
 /// What to do while a plan runs.
 pub fn next_locked(instance: &str) -> String {
     let (namespace, name) = instance.split_once('/').unwrap_or_default();
-    format!(
-        "wait until the plan has ended (`interlock plan wait {name} -n {namespace}`), or end it (`interlock plan \
-         abort {name} -n {namespace} --reason ...`), then send the change again"
-    )
+    let object = [name, " -n ", namespace].concat();
+    [
+        "wait until the plan has ended (`interlock plan wait ",
+        &object,
+        "`), or end it (`interlock plan abort ",
+        &object,
+        " --reason ...`), then send the change again",
+    ]
+    .concat()
 }
 
 /// A refusal because of the lock.

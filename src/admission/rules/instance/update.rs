@@ -223,7 +223,7 @@ impl<'a> Update<'a, '_> {
 
     /// `failed to update Instance <ns>/<name>: `
     pub(super) fn failed(&self, sentence: &str) -> String {
-        format!("failed to update Instance {}: {sentence}", self.instance)
+        ["failed to update Instance ", &self.instance, ": ", sentence].concat()
     }
 
     pub(super) fn object(&self, objection: Objection) -> Stop {
