@@ -14,7 +14,7 @@ use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, ObjectKey};
 use crate::plan::lock;
 use crate::plan::package::Package;
-use crate::rollout::flavor::known::{Around, Known};
+use crate::rollout::flavor::known::{Around, Fed, Known};
 use crate::rollout::flavor::sources::Source;
 use crate::rollout::flavor::subject::Subject;
 
@@ -116,7 +116,7 @@ impl View for Snapshot {
         }
     }
 
-    fn fed_by(&self, source: &Source) -> Vec<Arc<Value>> {
+    fn fed_by(&self, source: &Source) -> Vec<Fed> {
         self.flavors.fed_by(source)
     }
 }

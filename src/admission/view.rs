@@ -6,12 +6,10 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::api::interlock::Actions;
 use crate::api::object::NamespacedName;
 use crate::plan::package::Package;
-use crate::rollout::flavor::known::Around;
+use crate::rollout::flavor::known::{Around, Fed};
 use crate::rollout::flavor::sources::Source;
 use crate::rollout::flavor::subject::Subject;
 
@@ -40,7 +38,7 @@ pub trait View {
     }
 
     /// The gateways whose flavor may come from a ConfigMap or Secret, as far as they are read.
-    fn fed_by(&self, _source: &Source) -> Vec<Arc<Value>> {
+    fn fed_by(&self, _source: &Source) -> Vec<Fed> {
         Vec::new()
     }
 }

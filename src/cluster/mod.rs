@@ -13,5 +13,6 @@ pub mod kinds;
 pub mod lease;
 pub mod list;
 pub mod queue;
+pub mod read;
 pub mod supervisor;
 pub mod watch;

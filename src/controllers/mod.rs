@@ -23,6 +23,7 @@ pub mod flavor_sources;
 pub mod instance;
 pub mod interlock;
 pub mod observe;
+pub mod rollouts;
 pub mod turns;
 
 /// What the controllers are given.

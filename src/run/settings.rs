@@ -17,6 +17,7 @@ use crate::cluster::supervisor::{Modes, Snapshot};
 use crate::controllers::flavor_sources::Labeller;
 use crate::controllers::interlock::{Context, Reporter};
 use crate::controllers::observe::Interlocks;
+use crate::controllers::rollouts::Finder;
 
 impl Process {
     /// Follows the Interlock objects, which the supervisor's watch fills in; rules and modes change
@@ -58,6 +59,16 @@ impl Process {
     }
 
     /// Tells what became of the settings, while this process leads.
+    /// Finds what Deployments ran before rollouts that were under way when this process came.
+    pub(super) fn find_rollouts(&self, books: &Client, parts: &mut Parts) {
+        let finder = Finder { store: self.store.clone(), client: books.clone() };
+        let stop = self.shutdown.lingering_token();
+        parts.spawn(async move {
+            finder.run(stop).await;
+            std::future::pending::<Result<&str, RunError>>().await
+        });
+    }
+
     pub(super) fn report_settings(
         &self,
         books: &Client,

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use serde_json::Value;
 use tokio::sync::watch;
 
 use super::doors::Judge;
@@ -13,7 +12,7 @@ use crate::api::object::NamespacedName;
 use crate::cluster::crds::Absence;
 use crate::cluster::supervisor::{self as capability, Sight, Snapshot, State};
 use crate::plan::package::Package;
-use crate::rollout::flavor::known::Around;
+use crate::rollout::flavor::known::{Around, Fed};
 use crate::rollout::flavor::sources::Source;
 use crate::rollout::flavor::subject::Subject;
 
@@ -97,7 +96,7 @@ impl View for Seen<'_> {
         Around { routes: Arc::new(around.routes.hiding(self.blind.clone())), ..around }
     }
 
-    fn fed_by(&self, source: &Source) -> Vec<Arc<Value>> {
+    fn fed_by(&self, source: &Source) -> Vec<Fed> {
         self.view.fed_by(source)
     }
 

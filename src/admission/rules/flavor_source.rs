@@ -1,7 +1,8 @@
 //! ConfigMaps and Secrets that the flavors of gateways come from: RF18.
 //!
 //! Pods take such a change up one by one, whenever they start, so it is judged as a change in
-//! place of every gateway that it reaches, whatever is staged there.
+//! place of every gateway whose live pods it reaches, whatever is staged there. Where only the
+//! template has it that is staged, or being rolled out, it is judged as a change of that.
 
 use serde_json::{Value, json};
 
@@ -20,9 +21,10 @@ use crate::rollout::flavor::change::Change;
 use crate::rollout::flavor::finding::{Finding, Findings};
 use crate::rollout::flavor::gateway::Gateway;
 use crate::rollout::flavor::judge::judge as judge_change;
+use crate::rollout::flavor::known::Fed;
 use crate::rollout::flavor::matrix::Configuration;
 use crate::rollout::flavor::plan;
-use crate::rollout::flavor::reading::Reading;
+use crate::rollout::flavor::reading::{Effective, Reading};
 use crate::rollout::flavor::sources::{Asked, Given, Source, SourceKind, Sources};
 use crate::rollout::flavor::subject::{Spec, Subject};
 
@@ -54,8 +56,8 @@ pub(super) fn judge(
         allowance: new.and_then(|new| allowance(new, old)),
         source,
     };
-    let reached = context.view.fed_by(&edit.source);
-    let reached: Vec<Reached> = reached.iter().filter_map(|object| edit.reaches(object, context)).collect();
+    let fed = context.view.fed_by(&edit.source);
+    let reached: Vec<Reached> = fed.iter().filter_map(|fed| edit.reaches(fed, context)).collect();
     verdict(&edit, reached, action)
 }
 
@@ -71,37 +73,68 @@ struct Edit {
 /// A gateway whose flavor an edit changes.
 struct Reached {
     subject: Subject,
+    which: Which,
+    /// What its live pods run with.
+    live: Effective,
     before: Reading,
     after: Reading,
     findings: Findings,
 }
 
-impl Edit {
-    fn reaches(&self, object: &Value, context: &Context<'_>) -> Option<Reached> {
-        let namespace = &self.source.name.namespace;
-        let subject = Gateway::subject_of(object, namespace)?;
-        let around = context.view.around(&subject);
-        let read = |data: Option<&Given>| {
-            let with = With { others: &around.sources, source: &self.source, data };
-            Gateway::read(object, namespace, &with).ok().flatten()
-        };
-        let (before, after) = (read(Some(&self.before))?, read(self.after.as_ref())?);
-        if before.spec.reading.effective == after.spec.reading.effective {
-            return None;
+/// Whose flavor it is.
+#[derive(Clone, Copy)]
+enum Which {
+    /// That of the live pods.
+    Live,
+    /// That of a template which is staged, or being rolled out.
+    Next,
+}
+
+impl Which {
+    fn flavor(self) -> &'static str {
+        match self {
+            Self::Live => "the router flavor",
+            Self::Next => "the next router flavor",
         }
-        let in_place = |gateway: &Gateway| Spec { staged: false, ..gateway.spec.clone() };
+    }
+}
+
+impl Edit {
+    fn reaches(&self, fed: &Fed, context: &Context<'_>) -> Option<Reached> {
+        let namespace = &self.source.name.namespace;
+        let subject = Gateway::subject_of(&fed.stored, namespace)?;
+        let around = context.view.around(&subject);
+        // Before the edit, and after it.
+        let both = |read: &dyn Fn(&dyn Sources) -> Option<Gateway>| {
+            let with = |data| With { others: &around.sources, source: &self.source, data };
+            let (before, after) = (read(&with(Some(&self.before)))?, read(&with(self.after.as_ref()))?);
+            Some((before.spec, after.spec, before.stopped))
+        };
+        let live = both(&|sources| Gateway::live(&fed.running, namespace, sources).ok().flatten())?;
+        let differs =
+            |(before, after, _): &(Spec, Spec, bool)| before.reading.effective != after.reading.effective;
+        let in_place = |spec: &Spec| Spec { staged: false, ..spec.clone() };
+        let (which, (before, after, stopped)) = if differs(&live) {
+            let (before, after, stopped) = &live;
+            (Which::Live, (in_place(before), in_place(after), *stopped))
+        } else {
+            let stored = both(&|sources| Gateway::read(&fed.stored, namespace, sources).ok().flatten())?;
+            (Which::Next, Some(stored).filter(differs)?)
+        };
+        let live = live.0.reading;
         let findings = judge_change(&Change {
             subject: &subject,
-            live: Some(&before.spec.reading),
-            stored: Some(&in_place(&before)),
-            new: &in_place(&after),
-            stopped: before.stopped,
+            live: Some(&live),
+            stored: Some(&before),
+            new: &after,
+            stopped,
             routes: &around.routes,
             configuration: Configuration::Usual,
             group: around.group.as_ref(),
             allowance: self.allowance.as_ref(),
         });
-        Some(Reached { subject, before: before.spec.reading, after: after.spec.reading, findings })
+        let live = live.effective;
+        Some(Reached { subject, which, live, before: before.reading, after: after.reading, findings })
     }
 
     /// The keys that decide, which is what the sentence begins with.
@@ -160,8 +193,8 @@ fn verdict(edit: &Edit, reached: Vec<Reached>, action: Action) -> Verdict {
         _ => Verdict::allow(),
     };
     for one in &reached {
-        let Reached { subject, before, after, findings } = one;
-        let what = format!("{} is the router flavor of {subject}", edit.keys(one));
+        let Reached { subject, which, before, after, findings, .. } = one;
+        let what = format!("{} is {} of {subject}", edit.keys(one), which.flavor());
         if verdict.refusal().is_none() {
             let (before, after) = (&before.effective, &after.effective);
             verdict
@@ -174,14 +207,14 @@ fn verdict(edit: &Edit, reached: Vec<Reached>, action: Action) -> Verdict {
 }
 
 fn refusal(edit: &Edit, first: &Reached, refused: &[&Reached]) -> Refusal {
-    let Reached { subject, before, after, findings } = first;
+    let Reached { subject, which, live, before, after, findings } = first;
     let (before, after) = (&before.effective, &after.effective);
     let mut denied = findings.denied.iter();
     let why = denied.next().map(Finding::to_string).unwrap_or_default();
     let detail = format!("router flavor of {subject}: {before} -> {after}");
     let mut refusal = Refusal::invalid(
         Rule::FlavorSource,
-        format!("{} is the router flavor of {subject} (live: {before}); {why}", edit.keys(first)),
+        format!("{} is {} of {subject} (live: {live}); {why}", edit.keys(first), which.flavor()),
         vec![Field::new("data", FieldReason::Forbidden, detail)],
     );
     let mut more: Vec<String> = denied.map(Finding::to_string).collect();

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use crate::admission::snapshot::Snapshot;
 use crate::admission::{Answer, Config, Door, Freeze, Patience, answer};
 use crate::api::interlock::{RuleSetting, Rules};
+use crate::api::meta;
+use crate::api::stamp::SpecHash;
 
 fn gateway(name: &str, image: &str, from: &Value) -> Value {
     json!({
@@ -107,6 +109,48 @@ fn an_edit_is_judged_as_a_change_in_place(
     assert_eq!(said["allowed"], refused.is_empty(), "{said}");
     assert!(message(&said).starts_with(refused), "{said}");
     assert_eq!(message(&said).contains("[RF18]"), !refused.is_empty());
+}
+
+/// A DataPlane on 3.9 that runs with one source of its flavor, and has another one staged.
+fn staged(live: &Value, stored: &Value) -> Value {
+    let spec = |env: &Value| {
+        json!({"deployment": {
+            "rollout": {"strategy": {"blueGreen": {}}},
+            "podTemplateSpec": {"spec": {"containers": [{"name": "proxy", "image": "kong:3.9", "env": [env]}]}},
+        }})
+    };
+    let stamp = json!({"v": 1, "hash": SpecHash::of(&spec(live).to_string()), "spec": spec(live)});
+    json!({
+        "apiVersion": "gateway-operator.konghq.com/v1beta1", "kind": "DataPlane",
+        "metadata": {"name": "edge", "namespace": "kong", "annotations": {meta::LAST_APPLIED_SPEC: stamp.to_string()}},
+        "spec": spec(stored),
+    })
+}
+
+/// Live is what the stamp says; what is staged is judged as a further step.
+#[rstest]
+#[case::of_the_live_pods(
+    true,
+    "expressions",
+    "is the router flavor of DataPlane kong/edge (live: traditional); [RF03] "
+)]
+#[case::of_the_staged_ones(
+    false,
+    "expressions",
+    "ConfigMap kong/router: key \"flavor\" is the next router flavor of DataPlane kong/edge (live: traditional_compatible); [RF06] "
+)]
+#[case::back_to_the_live_one(false, "traditional_compatible", "")]
+fn an_edit_is_compared_with_what_runs(#[case] live: bool, #[case] to: &str, #[case] refused: &str) {
+    let value = json!({"name": "KONG_ROUTER_FLAVOR", "value": "traditional_compatible"});
+    let from = json!({"name": "KONG_ROUTER_FLAVOR", "valueFrom": from_map()});
+    let plane = if live { staged(&from, &value) } else { staged(&value, &from) };
+    let said = World::of(&[plane]).ask(
+        Door::Validate,
+        &source("ConfigMap", to),
+        &source("ConfigMap", "traditional"),
+    );
+    assert_eq!(said["allowed"], refused.is_empty(), "{said}");
+    assert!(message(&said).contains(refused), "{said}");
 }
 
 #[test]

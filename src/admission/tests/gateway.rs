@@ -103,6 +103,21 @@ fn what_is_around_a_gateway_counts() {
     assert!(message.contains("[RF21]"), "{message}");
 }
 
+/// A rollout was under way when the process came, and nobody knows what ran before.
+#[rstest]
+#[case::another_flavor(
+    "traditional_compatible",
+    "cannot determine what the pods of Deployment kong/edge run with, so judged by what is stored: a rollout is under way, and its ReplicaSets were not looked at yet [RF10]"
+)]
+#[case::another_field("expressions", "")]
+fn a_rollout_that_cannot_be_told_of_is_said(#[case] to: &str, #[case] warning: &str) {
+    let mut old = gateway("expressions");
+    old["metadata"]["generation"] = json!(3);
+    let said = ask(Door::Validate, std::slice::from_ref(&old), None, &gateway(to), &old);
+    assert_eq!(said["warnings"].is_null(), warning.is_empty(), "{said}");
+    assert!(said["warnings"].to_string().contains(warning), "{said}");
+}
+
 #[test]
 fn what_cannot_be_read_is_named() {
     let mut wrong = gateway("expressions");

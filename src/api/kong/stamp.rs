@@ -43,6 +43,16 @@ impl<'a> LiveStamp<'a> {
         stamp.spec().is_none_or(|spec| SpecHash::of(spec) == stamp.hash).then_some(stamp)
     }
 
+    /// Whether it tells of the object with that uid, whose live pods have that selector.
+    ///
+    /// A stamp of another object was copied with it. Where the live pods have another selector than
+    /// it says, a promotion has made live what is stored since: Kong's operator changes
+    /// `status.selector` with a promotion and at no other time, and spec edits wait for its end.
+    pub fn tells_of(&self, uid: Option<&str>, selector: Option<&str>) -> bool {
+        let own = self.uid.is_none() || self.uid.as_deref() == uid;
+        own && (selector.is_none() || self.selector.as_deref() == selector)
+    }
+
     /// The spec as canonical JSON, where the envelope holds it.
     pub fn spec(&self) -> Option<&'a str> {
         self.spec.map(RawValue::get)

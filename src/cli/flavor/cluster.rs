@@ -8,19 +8,17 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use crate::api::kong;
-use crate::api::object::{annotation, meta_str};
+use crate::api::object::meta_str;
 use crate::api::watched::{GUARDED_DEPLOYMENTS, GUARDED_SERVICES};
 use crate::cli::reader::{self, Found, Selection};
 use crate::cli::served::{Resource, Served};
 use crate::cli::target::TargetFlags;
 use crate::rollout::flavor::gateway::sources_of;
-use crate::rollout::flavor::known::is_rolled_out;
+use crate::rollout::flavor::rolled_out::{self, is_rolled_out};
 use crate::rollout::flavor::sources::{Asked, Given, Source, SourceKind, Sources};
 
 /// Lists under way at the same time.
 const CONCURRENCY: usize = 4;
-/// On ReplicaSets: the count of the templates that their Deployment has had.
-const REVISION: &str = "deployment.kubernetes.io/revision";
 
 /// What was seen.
 pub(super) struct Seen {
@@ -131,32 +129,27 @@ impl Seen {
             Some(resource) => list(client, resource, Some(namespace), None).await,
             None => return,
         };
-        let uid = meta_str(&self.gateway, "uid").map(str::to_owned);
+        let under_way = "a rollout is under way";
         let sets = match all {
             Ok(sets) => sets,
             Err(error) => {
                 let why = reader::said(&error);
-                self.notes.push(format!(
-                    "a rollout is under way, and what ran before it was not seen: ReplicaSets ({why})"
-                ));
+                self.notes
+                    .push(format!("{under_way}, and what ran before it was not seen: ReplicaSets ({why})"));
                 return;
             }
         };
-        let owned = |set: &&Value| {
-            let owners = set["metadata"]["ownerReferences"].as_array().into_iter().flatten();
-            owners.filter_map(|owner| owner["uid"].as_str()).any(|owner| Some(owner) == uid.as_deref())
-        };
-        let ready = |set: &&Value| {
-            let wanted = set["spec"]["replicas"].as_i64().unwrap_or(1);
-            wanted > 0 && set["status"]["readyReplicas"].as_i64() == Some(wanted)
-        };
-        let revision = |set: &&Value| annotation(set, REVISION).and_then(|text| text.parse::<u64>().ok());
-        let Some(live) = sets.iter().filter(owned).filter(ready).max_by_key(revision) else { return };
-        self.gateway["spec"]["template"] = live["spec"]["template"].clone();
-        self.notes.push(format!(
-            "a rollout is under way: the plan begins with what runs, ReplicaSet {}",
-            meta_str(live, "name").unwrap_or_default()
-        ));
+        match rolled_out::find(&self.gateway, &sets) {
+            rolled_out::Found::Earlier(live) => {
+                self.gateway["spec"]["template"] = live["spec"]["template"].clone();
+                let name = meta_str(live, "name").unwrap_or_default();
+                self.notes.push(format!("{under_way}: the plan begins with what runs, ReplicaSet {name}"));
+            }
+            rolled_out::Found::Current { .. } => {}
+            rolled_out::Found::Untold => self.notes.push(format!(
+                "{under_way}, and no ReplicaSet before it has all its pods ready: the plan begins with what is stored"
+            )),
+        }
     }
 
     async fn look_at_sources(&mut self, client: &Client, served: &Served) -> anyhow::Result<()> {

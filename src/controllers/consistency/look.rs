@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 
 use futures::StreamExt as _;
-use http::{Method, Request};
 use kube::Client;
 use serde_json::Value;
 
 use super::ask;
 use crate::api::kong;
 use crate::api::object::meta_str;
-use crate::cluster::apply;
+use crate::cluster::read::{get, list};
 use crate::effect::ApiFailure;
 use crate::rollout::flavor::Flavor;
 use crate::rollout::flavor::environment::Unknown;
@@ -111,27 +110,4 @@ fn path(subject: &Subject) -> String {
         SubjectKind::Deployment => ("apps/v1", "deployments"),
     };
     format!("/apis/{api}/namespaces/{}/{plural}/{}", subject.name.namespace, subject.name.name)
-}
-
-async fn get(client: &Client, path: &str) -> Result<Option<Value>, ApiFailure> {
-    match read(client, path).await {
-        Ok(object) => Ok(Some(object)),
-        Err(failure) if failure.code == 404 => Ok(None),
-        Err(failure) => Err(failure),
-    }
-}
-
-async fn list(client: &Client, path: &str, labels: &str) -> Result<Vec<Value>, ApiFailure> {
-    let path = if labels.is_empty() { path.to_owned() } else { format!("{path}?labelSelector={labels}") };
-    match read(client, &path).await?["items"].take() {
-        Value::Array(items) => Ok(items),
-        _ => Ok(Vec::new()),
-    }
-}
-
-async fn read(client: &Client, path: &str) -> Result<Value, ApiFailure> {
-    // The names in it are those of objects, which need no escape.
-    let request = Request::builder().method(Method::GET).uri(path).body(Vec::new());
-    let request = request.map_err(|error| apply::local(error.to_string()))?;
-    client.request::<Value>(request).await.map_err(|error| apply::failure(&error))
 }

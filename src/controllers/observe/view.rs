@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::row::{is, name};
 use super::store::Store;
 use crate::admission::view::{Users, View};
 use crate::api::interlock::Actions;
 use crate::api::object::NamespacedName;
 use crate::plan::package::Package;
-use crate::rollout::flavor::known::Around;
+use crate::rollout::flavor::known::{Around, Fed};
 use crate::rollout::flavor::sources::Source;
 use crate::rollout::flavor::subject::Subject;
 use crate::topology::kinds::fact;
@@ -42,7 +40,7 @@ impl View for Store {
         self.read().flavors.around(gateway)
     }
 
-    fn fed_by(&self, source: &Source) -> Vec<Arc<Value>> {
+    fn fed_by(&self, source: &Source) -> Vec<Fed> {
         self.read().flavors.fed_by(source)
     }
 

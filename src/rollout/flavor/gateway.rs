@@ -7,13 +7,15 @@ use serde::de::{Deserialize, Deserializer};
 use serde_json::Value;
 use thiserror::Error;
 
+use super::Flavor;
 use super::environment::Surroundings;
-use super::reading::Reading;
+use super::reading::{Effective, Reading};
 use super::sources::{Asked, Source, Sources};
 use super::subject::{Spec, Subject, SubjectKind};
+use crate::api::kong::stamp::LiveStamp;
 use crate::api::kong::{self, DataPlaneSpec};
 use crate::api::meta;
-use crate::api::object::{NamespacedName, meta_str};
+use crate::api::object::{NamespacedName, annotation, meta_str};
 use crate::api::pod::{DeploymentSpec, PodTemplate, ReplicaStatus};
 
 /// An object that is of a known kind and cannot be read.
@@ -43,6 +45,32 @@ impl Gateway {
         Self::of(subject.clone(), &object["spec"], &object["status"], sources)
             .map(Some)
             .map_err(|source| Unreadable { subject, source })
+    }
+
+    /// The same by what its live pods are made from: of a DataPlane the spec that its stamp holds,
+    /// where that tells of it, else what is stored.
+    pub fn live(object: &Value, namespace: &str, sources: &dyn Sources) -> Result<Option<Self>, Unreadable> {
+        let stored = Self::read(object, namespace, sources)?;
+        let (Some(stamp), Some(stored)) = (stamp_of(object), &stored) else { return Ok(stored) };
+        let Some(spec) = stamp.spec() else { return Ok(Some(stored.clone())) };
+        let status = object["status"].to_string();
+        // What an earlier process wrote and nobody can read now says nothing.
+        let live = Self::parse(stored.subject.clone(), spec, &status, sources);
+        Ok(Some(live.unwrap_or_else(|_| stored.clone())))
+    }
+
+    /// What its live pods run with. What cannot be read now may have been known when it became live.
+    pub fn runs(
+        object: &Value,
+        namespace: &str,
+        sources: &dyn Sources,
+    ) -> Result<Option<Effective>, Unreadable> {
+        let live = Self::live(object, namespace, sources)?;
+        let effective = live.map(|live| live.spec.reading.effective);
+        Ok(effective.map(|effective| match (&effective, stamped_flavor(object)) {
+            (Effective::Unknown(_), Some(flavor)) => Effective::Known(flavor),
+            _ => effective,
+        }))
     }
 
     /// Which one an object is; `None` where it is of another kind.
@@ -103,12 +131,27 @@ impl Gateway {
 }
 
 /// The ConfigMaps and Secrets that the flavor of a gateway comes from, or would come from if they
-/// had the key.
+/// had the key: those of its live pods, and those of the spec that is stored.
 pub fn sources_of(object: &Value) -> BTreeSet<Source> {
     let asked = Asking(RefCell::default());
     // Of an object that cannot be read, what was asked until then.
     let _ = Gateway::read(object, "", &asked);
+    let _ = Gateway::live(object, "", &asked);
     asked.0.into_inner()
+}
+
+/// The stamp of a DataPlane, where it tells of it.
+fn stamp_of(object: &Value) -> Option<LiveStamp<'_>> {
+    if kind_of(object) != Some(SubjectKind::DataPlane) {
+        return None;
+    }
+    let stamp = LiveStamp::parse(annotation(object, meta::LAST_APPLIED_SPEC)?)?;
+    let selector = object["status"]["selector"].as_str().filter(|selector| !selector.is_empty());
+    stamp.tells_of(meta_str(object, "uid"), selector).then_some(stamp)
+}
+
+fn stamped_flavor(object: &Value) -> Option<Flavor> {
+    Flavor::named(stamp_of(object)?.flavor.as_deref()?)
 }
 
 /// Notes what is asked for; no source has the key, so that the next one is asked too.

@@ -27,7 +27,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// The group of a gateway among the objects of a cluster; `None` where no producer is known.
+    /// The group of a gateway among the objects of a cluster, Deployments as they run; `None` where
+    /// no producer is known.
     pub fn of(
         gateway: &Value,
         objects: &[impl Borrow<Value>],
@@ -36,18 +37,15 @@ impl Group {
     ) -> Result<Option<Self>, Unreadable> {
         let producers = Producers::among(objects, namespace);
         let Some(producer) = producers.of(gateway) else { return Ok(None) };
-        let own = Gateway::read(gateway, namespace, sources)?.map(|gateway| gateway.subject);
+        let own = Gateway::subject_of(gateway, namespace);
         let mut others = Vec::new();
         for object in objects.iter().map(Borrow::borrow).filter(|object| Gateway::is_guarded(object)) {
             if producers.of(object).as_ref() != Some(&producer) {
                 continue;
             }
-            let other = Gateway::read(object, namespace, sources)?;
-            others.extend(
-                other
-                    .filter(|o| Some(&o.subject) != own.as_ref())
-                    .map(|o| (o.subject, o.spec.reading.effective)),
-            );
+            let Some(subject) = Gateway::subject_of(object, namespace) else { continue };
+            let runs = Gateway::runs(object, namespace, sources)?;
+            others.extend(runs.filter(|_| Some(&subject) != own.as_ref()).map(|runs| (subject, runs)));
         }
         Ok(Some(Self { producer, others }))
     }

@@ -1,17 +1,18 @@
 //! What is known of the objects that bear on flavors, as far as the rules read them: gateways,
 //! their sources, who configures them, and the routes that not every flavor serves.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::gateway::{Gateway, sources_of};
 use super::group::{self, Group};
 use super::reading::{FILE_VARIABLE, Reading, VARIABLE};
 use super::routes::{Inventory, Route};
 use super::sources::{Given, Source, SourceKind};
-use super::subject::{Subject, SubjectKind};
+use super::subject::{Spec, Subject, SubjectKind};
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
 use crate::api::watched::LABELLED;
@@ -29,12 +30,34 @@ pub struct Around {
     /// Who shares its configuration producer.
     pub group: Option<Group>,
     /// What a Deployment ran with when all its pods were of one template.
-    pub rolled_out: Option<Reading>,
+    pub rolled_out: RolledOut,
+}
+
+/// What the pods of a Deployment had when last all of them were of one template.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum RolledOut {
+    /// That never was, or there are no pods: what is stored is all that there is.
+    #[default]
+    Never,
+    /// What they ran with.
+    With(Reading),
+    /// A rollout is under way that began before anybody looked; why nobody knows more.
+    Untold(String),
+}
+
+/// A gateway that a source feeds.
+#[derive(Clone, Debug)]
+pub struct Fed {
+    /// As it is stored.
+    pub stored: Arc<Value>,
+    /// The same; of a Deployment with the template that its pods have.
+    pub running: Arc<Value>,
 }
 
 impl Default for Around {
     fn default() -> Self {
-        Self { sources: Given::default(), routes: Arc::new(Inventory::Unseen), group: None, rolled_out: None }
+        let routes = Arc::new(Inventory::Unseen);
+        Self { sources: Given::default(), routes, group: None, rolled_out: RolledOut::default() }
     }
 }
 
@@ -133,15 +156,41 @@ impl Known {
     }
 
     /// The gateways whose flavor may come from a source.
-    pub fn fed_by(&self, source: &Source) -> Vec<Arc<Value>> {
+    pub fn fed_by(&self, source: &Source) -> Vec<Fed> {
         let here = |object: &&Arc<Value>| meta_str(object, "namespace") == Some(&source.name.namespace);
-        let fed = self.gateways().filter(here).filter(|object| sources_of(object).contains(source));
-        fed.cloned().collect()
+        let fed = self.gateways().filter(here).map(|stored| {
+            let running = match self.running(stored) {
+                Cow::Borrowed(_) => stored.clone(),
+                Cow::Owned(running) => Arc::new(running),
+            };
+            Fed { stored: stored.clone(), running }
+        });
+        fed.filter(|fed| [&fed.stored, &fed.running].iter().any(|it| sources_of(it).contains(source)))
+            .collect()
     }
 
     /// All that the flavors of gateways may come from.
     pub fn wanted_sources(&self) -> BTreeSet<Source> {
-        self.gateways().flat_map(|object| sources_of(object)).collect()
+        let both = self.gateways().flat_map(|stored| [Cow::Borrowed(stored.as_ref()), self.running(stored)]);
+        both.flat_map(|object| sources_of(&object)).collect()
+    }
+
+    /// An object with what its pods are made from, where that is another template.
+    fn running<'a>(&'a self, object: &'a Value) -> Cow<'a, Value> {
+        let rolled_out = || {
+            let name = meta_str(object, "name").unwrap_or_default();
+            let namespace = meta_str(object, "namespace").unwrap_or_default();
+            self.rolled_out.get(&deployment(&NamespacedName::new(namespace, name)))?.as_ref().ok()
+        };
+        let is_deployment = object["kind"] == "Deployment";
+        match is_deployment.then(rolled_out).flatten() {
+            Some(template) if **template != object["spec"]["template"] => {
+                let mut running = object.clone();
+                running["spec"]["template"] = Value::clone(template);
+                Cow::Owned(running)
+            }
+            _ => Cow::Borrowed(object),
+        }
     }
 
     /// The sources that the controller labelled, as far as they are seen.
@@ -152,13 +201,18 @@ impl Known {
     /// What is known around a gateway.
     pub fn around(&self, gateway: &Subject) -> Around {
         let namespace = &gateway.name.namespace;
-        let objects: Vec<&Value> = self.objects.values().map(Arc::as_ref).collect();
-        let own = objects.iter().find(|object| gateway.is(object));
+        let objects: Vec<Cow<'_, Value>> = self.objects.values().map(|object| self.running(object)).collect();
+        let own = objects.iter().map(Cow::as_ref).find(|object| gateway.is(object));
         // An unreadable object among the others says nothing about who shares a producer.
         let group = own.and_then(|own| Group::of(own, &objects, namespace, &self.sources).ok().flatten());
-        let rolled_out = self.rolled_out.get(gateway).and_then(|object| {
-            Gateway::read(object, namespace, &self.sources).ok().flatten().map(|gateway| gateway.spec.reading)
-        });
+        let rolled_out = match (self.rolled_out.get(gateway), own) {
+            (Some(Err(why)), _) => RolledOut::Untold(why.clone()),
+            (Some(Ok(_)), Some(own)) => match Gateway::read(own, namespace, &self.sources) {
+                Ok(Some(own)) => RolledOut::With(own.spec.reading),
+                _ => RolledOut::Never,
+            },
+            _ => RolledOut::Never,
+        };
         Around { sources: self.sources.within(namespace), routes: self.inventory(), group, rolled_out }
     }
 
@@ -212,84 +266,4 @@ fn source_of(object: &Value, name: &NamespacedName) -> Option<Source> {
 
 fn deployment(name: &NamespacedName) -> Subject {
     Subject { kind: SubjectKind::Deployment, name: name.clone() }
-}
-
-/// Whether all pods of a Deployment are of the template that it has, and there is no other one
-/// (`kubectl rollout status`).
-pub fn is_rolled_out(deployment: &Value) -> bool {
-    let status = &deployment["status"];
-    let count = |field: &str| status[field].as_i64().unwrap_or_default();
-    let generation = deployment["metadata"]["generation"].as_i64().unwrap_or_default();
-    let wanted = deployment["spec"]["replicas"].as_i64().unwrap_or(1);
-    status["observedGeneration"].as_i64().is_some_and(|observed| observed >= generation)
-        && [count("updatedReplicas"), count("replicas"), count("availableReplicas")] == [wanted; 3]
-}
-
-/// Only what the rules read of a gateway, a producer or a Service.
-fn pruned(object: &Value, name: &NamespacedName) -> Value {
-    let metadata = &object["metadata"];
-    let spec = match object["kind"].as_str() {
-        Some("DataPlane") => {
-            let deployment = &object["spec"]["deployment"];
-            let mut kept = some(deployment, &["replicas", "rollout"]);
-            kept["podTemplateSpec"] = template(&deployment["podTemplateSpec"]);
-            json!({ "deployment": kept })
-        }
-        Some("Deployment") => {
-            let mut kept = some(&object["spec"], &["replicas"]);
-            kept["template"] = template(&object["spec"]["template"]);
-            kept
-        }
-        Some("Service") => some(&object["spec"], &["selector"]),
-        _ => some(&object["spec"], &["dataplane"]),
-    };
-    let mut kept = some(object, &["apiVersion", "kind"]);
-    kept["metadata"] = json!({
-        "namespace": name.namespace,
-        "name": name.name,
-        "labels": some(&metadata["labels"], &[meta::GUARD]),
-        "annotations": some(&metadata["annotations"], &[meta::CONFIG_PRODUCER, meta::LAST_APPLIED_SPEC]),
-    });
-    kept["spec"] = spec;
-    kept["status"] = some(&object["status"], &["replicas"]);
-    kept
-}
-
-fn template(template: &Value) -> Value {
-    let containers = |field: &str, keep: fn(&Value) -> Value| -> Value {
-        template["spec"][field].as_array().into_iter().flatten().map(keep).collect()
-    };
-    json!({
-        "metadata": some(&template["metadata"], &["labels", "annotations"]),
-        "spec": {
-            "containers": containers("containers", container),
-            "initContainers": containers("initContainers", container),
-        },
-    })
-}
-
-fn container(container: &Value) -> Value {
-    let mut kept = some(container, &["name", "image", "command", "args", "envFrom", "volumeMounts"]);
-    kept["env"] = variables(&container["env"]);
-    kept
-}
-
-/// The variables that decide, and all of them where these refer to others.
-fn variables(env: &Value) -> Value {
-    let decides = |entry: &&Value| {
-        let name = entry["name"].as_str().unwrap_or_default();
-        [VARIABLE, FILE_VARIABLE, group::ADMIN_SERVICE_VARIABLE].contains(&name)
-    };
-    let entries = || env.as_array().into_iter().flatten();
-    let refers = |entry: &Value| entry["value"].as_str().is_some_and(|value| value.contains('$'));
-    if entries().filter(decides).any(refers) {
-        return env.clone();
-    }
-    entries().filter(decides).cloned().collect()
-}
-
-/// Some members of an object.
-fn some(object: &Value, members: &[&str]) -> Value {
-    let found = members.iter().filter_map(|member| Some(((*member).to_owned(), object.get(member)?.clone())));
-    Value::Object(found.collect::<Map<_, _>>())
 }

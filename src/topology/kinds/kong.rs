@@ -12,7 +12,7 @@ use crate::api::meta;
 use crate::api::object::annotation;
 use crate::rollout::flavor::gateway::{Gateway, sources_of};
 use crate::rollout::flavor::group::{admin_service, controlled};
-use crate::rollout::flavor::known::is_rolled_out;
+use crate::rollout::flavor::rolled_out::is_rolled_out;
 use crate::rollout::flavor::sources::{Nothing, SourceKind};
 use crate::topology::declare::{
     Concerns, Events, Fact, Family, Holder, Kind, Link, Reach, Read, Ref, Side, Update, When,
@@ -139,9 +139,11 @@ fn flavor(object: &Value) -> Cow<'_, str> {
         .into()
 }
 
-/// Who configures it, and what was carried out.
+/// Who configures it, and what was carried out: by the stamp, as long as nothing was promoted since.
 fn marks(object: &Value) -> u64 {
-    mark::of((annotation(object, meta::CONFIG_PRODUCER), annotation(object, meta::LAST_APPLIED_SPEC)))
+    let selector = object["status"]["selector"].as_str();
+    let (producer, stamp) = (meta::CONFIG_PRODUCER, meta::LAST_APPLIED_SPEC);
+    mark::of((annotation(object, producer), annotation(object, stamp), selector))
 }
 
 fn rolled_out(object: &Value) -> u64 {

@@ -20,10 +20,10 @@ use crate::api::rule::{Group, Rule};
 use crate::rollout::flavor::Flavor;
 use crate::rollout::flavor::allowance::{Allowance, ChangeId};
 use crate::rollout::flavor::change::Change;
-use crate::rollout::flavor::finding::Findings;
+use crate::rollout::flavor::finding::{Finding, Findings};
 use crate::rollout::flavor::gateway::Gateway;
 use crate::rollout::flavor::judge::judge as judge_change;
-use crate::rollout::flavor::known::Around;
+use crate::rollout::flavor::known::{Around, RolledOut};
 use crate::rollout::flavor::matrix::Configuration;
 use crate::rollout::flavor::plan;
 use crate::rollout::flavor::reading::{Effective, Reading};
@@ -91,9 +91,12 @@ impl Ask {
         let allowance = old.and_then(|old| allowance(object, old));
         let stamped = live.zip(old).and_then(|(live, old)| self.reading(live, old));
         // Pods of an earlier template may run beside those of the stored one, or instead of them.
-        let rolled_out = stored.as_ref().and(self.around.rolled_out.as_ref());
+        let rolled_out = match &self.around.rolled_out {
+            RolledOut::With(reading) => stored.as_ref().and(Some(reading)),
+            RolledOut::Never | RolledOut::Untold(_) => None,
+        };
         let runs = stamped.as_ref().or(rolled_out).or(stored.as_ref().map(|stored| &stored.spec.reading));
-        let findings = judge_change(&Change {
+        let mut findings = judge_change(&Change {
             subject: &self.subject,
             live: runs,
             stored: stored.as_ref().map(|stored| &stored.spec),
@@ -119,6 +122,18 @@ impl Ask {
 
     /// The flavor of a spec, where it is known or was when it became live.
     fn flavor_of(&self, spec: &str, live: Option<&Live<'_>>) -> Option<Flavor> {
+        if let (RolledOut::Untold(why), Some(stored)) = (&self.around.rolled_out, &stored)
+            && stored.spec.reading.effective != new.spec.reading.effective
+        {
+            findings.warned.push(Finding::new(
+                Rule::FlavorUntold,
+                format!(
+                    "cannot determine what the pods of {} run with, so judged by what is stored: a rollout is under way, and \
+                     {why}",
+                    self.subject
+                ),
+            ));
+        }
         let gateway = Gateway::parse(self.subject.clone(), spec, "{}", &self.around.sources).ok()?;
         let before = || live.filter(|live| canonical::canonical(live.spec()) == spec)?.flavor();
         gateway.spec.reading.effective.known().or_else(before)

@@ -32,18 +32,10 @@ pub struct Live<'a> {
 
 impl<'a> Live<'a> {
     /// Of a stored object and the text of its stamp.
-    ///
-    /// A stamp of another object was copied with it. Where the live pods have another selector than
-    /// it says, a promotion has made live what is stored since: Kong's operator changes
-    /// `status.selector` with a promotion and at no other time, and spec edits wait for its end.
     pub fn of(old: &'a Object<'_>, stamp: Option<&'a str>) -> Self {
-        let uid = old.metadata.uid.as_deref();
-        let selector = selector(old);
-        let stamp = stamp.and_then(LiveStamp::parse).filter(|stamp| {
-            let own = stamp.uid.is_none() || stamp.uid.as_deref() == uid;
-            let current = selector.is_none() || stamp.selector.as_deref() == selector.as_deref();
-            own && current
-        });
+        let (uid, selector) = (old.metadata.uid.as_deref(), selector(old));
+        let stamp = stamp.and_then(LiveStamp::parse);
+        let stamp = stamp.filter(|stamp| stamp.tells_of(uid, selector.as_deref()));
         Self { stamp, stored: text_of(old) }
     }
 

@@ -1,0 +1,88 @@
+//! Finds what the pods of Deployments had before a rollout that was under way when this process
+//! first saw them: of later ones it sees the end itself.
+//!
+//! Event of a gateway -> rollouts that nobody saw begin -> its ReplicaSets -> the template, or why it
+//! cannot be told. Every process that answers admission looks for itself, and nothing is written.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::observe::Store;
+use crate::api::object::NamespacedName;
+use crate::cluster::read;
+use crate::effect::ApiFailure;
+use crate::rollout::flavor::rolled_out::{Found, find, is_rolled_out};
+
+/// A burst of changes is looked at once.
+const BURST: Duration = Duration::from_millis(100);
+/// Pause before a rollout is looked at again of which its ReplicaSets did not tell enough.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// Looks at ReplicaSets.
+pub struct Finder {
+    /// What the process knows of gateways.
+    pub store: Arc<Store>,
+    /// Reads.
+    pub client: Client,
+}
+
+impl Finder {
+    /// Looks until it is told to stop.
+    pub async fn run(self, stop: CancellationToken) {
+        let mut changes = self.store.flavor_changes();
+        loop {
+            let again = if self.pass().await { Duration::MAX } else { AGAIN };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                Ok(()) = changes.changed() => {}
+                () = tokio::time::sleep(again) => {}
+            }
+            tokio::time::sleep(BURST).await;
+            changes.mark_unchanged();
+        }
+    }
+
+    /// Whether all could be told.
+    async fn pass(&self) -> bool {
+        let mut told = true;
+        for name in self.store.untold_rollouts() {
+            let found = self.look(&name).await;
+            match &found {
+                Ok(_) => tracing::debug!(deployment = %name, "what it ran before its rollout was found"),
+                Err(why) => {
+                    told = false;
+                    tracing::warn!(deployment = %name, why, "what it ran before its rollout was not found");
+                }
+            }
+            self.store.tell_rollout(&name, found);
+        }
+        told
+    }
+
+    /// The template of its pods; `None` where there are none.
+    async fn look(&self, name: &NamespacedName) -> Result<Option<Value>, String> {
+        let NamespacedName { namespace, name } = name;
+        let apps = format!("/apis/apps/v1/namespaces/{namespace}");
+        let unread = |what: &'static str| {
+            move |failure: ApiFailure| format!("{what} cannot be read: {}", failure.message)
+        };
+        let deployment = read::get(&self.client, &format!("{apps}/deployments/{name}")).await;
+        let Some(mut deployment) = deployment.map_err(unread("it"))? else { return Ok(None) };
+        if is_rolled_out(&deployment) {
+            return Ok(Some(deployment["spec"]["template"].take()));
+        }
+        // Its selector may hold expressions; whose a ReplicaSet is, its owner tells.
+        let sets = read::list(&self.client, &format!("{apps}/replicasets"), "").await;
+        let sets = sets.map_err(unread("its ReplicaSets"))?;
+        match find(&deployment, &sets) {
+            Found::Earlier(set) => Ok(Some(set["spec"]["template"].clone())),
+            Found::Current { ready: true } => Ok(Some(deployment["spec"]["template"].take())),
+            Found::Current { ready: false } => Ok(None),
+            Found::Untold => Err("no ReplicaSet before it has all its pods ready".to_owned()),
+        }
+    }
+}

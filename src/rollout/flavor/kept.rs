@@ -1,0 +1,79 @@
+//! What is kept of an object: what the rules read of it, and nothing else.
+
+use serde_json::{Map, Value, json};
+
+use super::group;
+use super::reading::{FILE_VARIABLE, VARIABLE};
+use crate::api::meta;
+use crate::api::object::NamespacedName;
+
+/// Only what the rules read of a gateway, a producer or a Service.
+pub(super) fn pruned(object: &Value, name: &NamespacedName) -> Value {
+    let metadata = &object["metadata"];
+    let spec = match object["kind"].as_str() {
+        Some("DataPlane") => {
+            let deployment = &object["spec"]["deployment"];
+            let mut kept = some(deployment, &["replicas", "rollout"]);
+            kept["podTemplateSpec"] = template(&deployment["podTemplateSpec"]);
+            json!({ "deployment": kept })
+        }
+        Some("Deployment") => {
+            let mut kept = some(&object["spec"], &["replicas"]);
+            kept["template"] = template(&object["spec"]["template"]);
+            kept
+        }
+        Some("Service") => some(&object["spec"], &["selector"]),
+        _ => some(&object["spec"], &["dataplane"]),
+    };
+    let mut kept = some(object, &["apiVersion", "kind"]);
+    kept["metadata"] = json!({
+        "namespace": name.namespace,
+        "name": name.name,
+        "uid": metadata["uid"],
+        "labels": some(&metadata["labels"], &[meta::GUARD]),
+        "annotations": some(&metadata["annotations"], &[meta::CONFIG_PRODUCER, meta::LAST_APPLIED_SPEC]),
+    });
+    kept["spec"] = spec;
+    kept["status"] = some(&object["status"], &["replicas", "selector"]);
+    kept
+}
+
+/// The same of a pod template.
+pub(super) fn template(template: &Value) -> Value {
+    let containers = |field: &str, keep: fn(&Value) -> Value| -> Value {
+        template["spec"][field].as_array().into_iter().flatten().map(keep).collect()
+    };
+    json!({
+        "metadata": some(&template["metadata"], &["labels", "annotations"]),
+        "spec": {
+            "containers": containers("containers", container),
+            "initContainers": containers("initContainers", container),
+        },
+    })
+}
+
+fn container(container: &Value) -> Value {
+    let mut kept = some(container, &["name", "image", "command", "args", "envFrom", "volumeMounts"]);
+    kept["env"] = variables(&container["env"]);
+    kept
+}
+
+/// The variables that decide, and all of them where these refer to others.
+fn variables(env: &Value) -> Value {
+    let decides = |entry: &&Value| {
+        let name = entry["name"].as_str().unwrap_or_default();
+        [VARIABLE, FILE_VARIABLE, group::ADMIN_SERVICE_VARIABLE].contains(&name)
+    };
+    let entries = || env.as_array().into_iter().flatten();
+    let refers = |entry: &Value| entry["value"].as_str().is_some_and(|value| value.contains('$'));
+    if entries().filter(decides).any(refers) {
+        return env.clone();
+    }
+    entries().filter(decides).cloned().collect()
+}
+
+/// Some members of an object.
+fn some(object: &Value, members: &[&str]) -> Value {
+    let found = members.iter().filter_map(|member| Some(((*member).to_owned(), object.get(member)?.clone())));
+    Value::Object(found.collect::<Map<_, _>>())
+}
