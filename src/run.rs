@@ -14,6 +14,9 @@ mod webhook;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -139,10 +142,12 @@ impl Process {
         let capabilities = supervisor.snapshot();
         self.follow_settings(settings.clone(), queue.clone(), modes, capabilities.clone(), &mut parts);
         self.know_the_user(&books, &mut parts);
+        self.watch_overrides(&books, &mut parts);
+        self.find_rollouts(&books, &mut parts);
         let (reconciling, leadership) = match queue {
             Some(queue) => {
                 let effects = client::effects(&cluster, self.metrics.clone())?;
-                let guard = self.watch_the_guard(&books, &mut parts);
+                let guard = self.watch_policy(install::policies::verbs, &books, &mut parts);
                 self.reconcile(books.clone(), effects, queue, guard, (supervisor, watches))
             }
             None => {
@@ -219,8 +224,28 @@ impl Process {
         });
     }
 
-    /// Follows the policy that guards requests, which names the user of the process.
-    fn watch_the_guard(&self, books: &Client, parts: &mut Parts) -> watch::Receiver<Guard> {
+    /// Overrides of rules count only while the policy that says whose is as it was installed.
+    fn watch_overrides(&self, books: &Client, parts: &mut Parts) {
+        let mut guard = self.watch_policy(install::policies::overrides, books, parts);
+        let store = self.store.clone();
+        parts.spawn(async move {
+            // The process holds the sender.
+            while guard.changed().await.is_ok() {
+                store.guard_overrides(guard.borrow_and_update().clone());
+            }
+            Ok("the watch of the policy that guards overrides")
+        });
+    }
+
+    /// Follows a policy, which names the user of the process.
+    fn watch_policy(
+        &self,
+        policy: impl FnOnce(&install::Options) -> (ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)
+        + Send
+        + 'static,
+        books: &Client,
+        parts: &mut Parts,
+    ) -> watch::Receiver<Guard> {
         let (sender, guard) = watch::channel(Guard::default());
         let (client, mut user) = (books.clone(), self.user.subscribe());
         let watch_namespaces = self.options.watch_namespaces.clone();
@@ -229,9 +254,9 @@ impl Process {
             let known = user.wait_for(Option::is_some).await.map(|user| user.clone()).unwrap_or_default();
             let options =
                 install::Options { controller_user: known, watch_namespaces, ..install::Options::default() };
-            let (policy, binding) = install::policies::verbs(&options);
+            let (policy, binding) = policy(&options);
             guard::follow(client, guard::Expected { policy, binding }, sender).await;
-            Ok("the watch of the policy that guards requests")
+            Ok("the watch of a policy that guards")
         });
         guard
     }

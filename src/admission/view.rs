@@ -27,6 +27,11 @@ pub trait View {
     /// What the rules do in a namespace; they deny where its labels are not known.
     fn actions(&self, namespace: &str) -> Actions;
 
+    /// Whether the policy is in force that says who may override a rule about flavors; why not.
+    fn overrides_guarded(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// How much can be said with it now.
     fn standing(&self) -> Standing {
         Standing::Whole

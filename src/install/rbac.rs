@@ -100,6 +100,13 @@ fn flavor_rules() -> Vec<PolicyRule> {
         // What runs while a Deployment is rolled out.
         rule(["apps"], ["replicasets"], ["list"]),
         rule([""], ["configmaps", "services"], READ),
+        // Overrides count only while what guards them is as installed.
+        rule(
+            ["admissionregistration.k8s.io"],
+            ["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
+            READ,
+        )
+        .named([policies::OVERRIDES]),
     ]
 }
 

@@ -100,6 +100,10 @@ impl View for Seen<'_> {
         self.view.fed_by(source)
     }
 
+    fn overrides_guarded(&self) -> Result<(), String> {
+        self.view.overrides_guarded()
+    }
+
     fn standing(&self) -> Standing {
         self.standing.clone()
     }

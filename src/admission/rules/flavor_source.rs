@@ -53,7 +53,7 @@ pub(super) fn judge(
     let edit = Edit {
         before: data(&source, old),
         after: new.map(|new| data(&source, new)),
-        allowance: new.and_then(|new| allowance(new, old)),
+        allowance: new.and_then(|new| Some(allowance(new, old)?.guarded(context.view.overrides_guarded()))),
         source,
     };
     let fed = context.view.fed_by(&edit.source);

@@ -15,6 +15,7 @@ use super::row::{is, name};
 use crate::api::interlock::{Accounts, Labels, Rules};
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
+use crate::cluster::guard::Guard;
 use crate::cluster::watch::Change;
 use crate::rollout::flavor::known::Known;
 use crate::topology::declare::Side;
@@ -67,6 +68,8 @@ pub(super) struct Inner {
     /// What the rules about flavors read.
     pub flavors: Known,
 }
+    /// Whether it is asked who may override them.
+    pub overrides: Guard,
 
 /// Kinds that are told apart here.
 pub(super) struct Ids {
@@ -124,6 +127,7 @@ impl Store {
             accounts: Accounts::default(),
             flavors: Known::default(),
         };
+            overrides: Guard::default(),
         Arc::new(Self {
             inner: RwLock::new(inner),
             changes: watch::Sender::new(0),
@@ -284,6 +288,27 @@ impl Store {
     }
 
     /// Ticks after each change of what bears on the flavors of gateways.
+    /// Deployments with a rollout under way of which nobody knows what ran before.
+    pub fn untold_rollouts(&self) -> Vec<NamespacedName> {
+        self.read().flavors.untold()
+    }
+
+    /// What was found of one: the template of its pods, that there are none, or why it cannot be told.
+    pub fn tell_rollout(&self, deployment: &NamespacedName, found: Result<Option<Value>, String>) {
+        let found = found.as_ref().map(Option::as_ref).map_err(String::clone);
+        self.write().flavors.tell(deployment, found);
+    }
+
+    /// Changes of flavor that were let through unread, and would have been refused; each once.
+    pub fn overlooked(&self) -> Vec<Overlooked> {
+        self.write().flavors.overlooked()
+    }
+
+    /// How the policy stands that says who may override a rule about flavors.
+    pub fn guard_overrides(&self, guard: Guard) {
+        self.write().overrides = guard;
+    }
+
     pub fn flavor_changes(&self) -> watch::Receiver<u64> {
         self.flavor_changes.subscribe()
     }

@@ -7,6 +7,7 @@ use super::store::Store;
 use crate::admission::view::{Users, View};
 use crate::api::interlock::Actions;
 use crate::api::object::NamespacedName;
+use crate::cluster::guard::Guard;
 use crate::plan::package::Package;
 use crate::rollout::flavor::known::{Around, Fed};
 use crate::rollout::flavor::sources::Source;
@@ -42,6 +43,14 @@ impl View for Store {
 
     fn fed_by(&self, source: &Source) -> Vec<Fed> {
         self.read().flavors.fed_by(source)
+    }
+
+    fn overrides_guarded(&self) -> Result<(), String> {
+        match &self.read().overrides {
+            Guard::Intact => Ok(()),
+            Guard::Broken(why) => Err(why.clone()),
+            Guard::Unknown => Err("whether its policy is in force is not known yet; try again".to_owned()),
+        }
     }
 
     fn actions(&self, namespace: &str) -> Actions {

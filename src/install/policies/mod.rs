@@ -54,6 +54,14 @@ pub fn verbs(options: &Options) -> (ValidatingAdmissionPolicy, ValidatingAdmissi
     (policy, binding)
 }
 
+/// The policy that says who may override a rule about router flavors, and its binding: nothing is
+/// overridden where these are not intact.
+pub fn overrides(options: &Options) -> (ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding) {
+    let policy = flavor::overrides(options);
+    let binding = binding(&policy);
+    (policy, binding)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -80,20 +80,31 @@ impl Override {
 pub struct Allowance {
     said: Result<Override, Malformed>,
     change: ChangeId,
+    /// Why nobody asks whether its writer may.
+    unguarded: Option<String>,
 }
 
 impl Allowance {
     /// Of the annotation's value; `change` names the change, and is made only where it is asked for.
     pub fn read(annotation: Option<&str>, change: impl FnOnce() -> ChangeId) -> Option<Self> {
         let said = Override::parse(annotation)?;
-        Some(Self { said, change: change() })
+        Some(Self { said, change: change(), unguarded: None })
+    }
+
+    /// The same; where the policy is not in force that asks whether its writer may, it allows nothing.
+    #[must_use]
+    pub fn guarded(self, guarded: Result<(), String>) -> Self {
+        Self { unguarded: guarded.err(), ..self }
     }
 
     /// Whether the change between these flavors is allowed by it; if not, what to write.
     pub fn permits(&self, from: Flavor, to: Flavor) -> Result<(), String> {
         let write = format!("\"{}\" for this change", Override::text(from, to, &self.change));
         match &self.said {
-            Ok(said) if said.permits(from, to, &self.change) => Ok(()),
+            Ok(said) if said.permits(from, to, &self.change) => match &self.unguarded {
+                None => Ok(()),
+                Some(why) => Err(format!("annotation {} counts for nothing now: {why}", meta::ALLOW_FLAVOR)),
+            },
             Ok(Override { change: None, .. }) => {
                 Err(format!("annotation {} names no change; write {write}", meta::ALLOW_FLAVOR))
             }
@@ -169,6 +180,16 @@ mod tests {
             }
             (said, wanted) => panic!("{said:?}, not {wanted:?}"),
         }
+    }
+
+    #[test]
+    fn without_its_policy_it_permits_nothing() {
+        let exact = Override::text(T, EX, &change());
+        let allowance = Allowance::read(Some(&exact), change).unwrap();
+        let broken = allowance.clone().guarded(Err("policy p is not there".to_owned()));
+        assert_eq!(allowance.guarded(Ok(())).permits(T, EX), Ok(()));
+        let said = broken.permits(T, EX).unwrap_err();
+        assert!(said.ends_with("counts for nothing now: policy p is not there"), "{said}");
     }
 
     #[rstest]

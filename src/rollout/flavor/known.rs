@@ -116,6 +116,68 @@ impl Known {
         match key.0.as_str() {
             "ConfigMap" => {
                 let source = Source { kind: SourceKind::ConfigMap, name: name.clone() };
+    fn follow_flavor(&mut self, kept: &Value, key: &Key) {
+        let namespace = &key.1.namespace;
+        let before = self.objects.get(key).and_then(|before| {
+            let running = self.running(before);
+            let live = Gateway::live(&running, namespace, &self.sources).ok().flatten()?.spec;
+            let runs = Gateway::runs(&running, namespace, &self.sources).ok().flatten()?;
+            Some(Spec { reading: Reading { effective: runs, ..live.reading }, staged: live.staged })
+        });
+        if let (true, Ok(Some(written))) =
+            (Gateway::is_guarded(kept), Gateway::read(kept, namespace, &self.sources))
+        {
+            self.unread.follow(&written, before);
+        }
+    }
+
+    /// Changes of flavor that were let through as their source could not be read then, and would
+    /// have been refused. Each is told once.
+    pub fn overlooked(&mut self) -> Vec<Overlooked> {
+        let mut unread = std::mem::take(&mut self.unread);
+        let found = unread.read_now(|subject| {
+            let object = self.gateways().find(|object| subject.is(object))?.clone();
+            let gateway = Gateway::read(&object, &subject.name.namespace, &self.sources).ok().flatten()?;
+            let Around { routes, group, .. } = self.around(subject);
+            Some(Now { object, gateway, routes, group })
+        });
+        self.unread = unread;
+        found
+    }
+
+    /// Whoever sees a Deployment from its beginning sees each of its rollouts end.
+    fn follow_rollout(&mut self, object: &Value, kept: &Value, key: &Key) {
+        let subject = deployment(&key.1);
+        if is_rolled_out(object) {
+            self.rolled_out.insert(subject, Ok(Arc::new(kept["spec"]["template"].clone())));
+        } else if !self.objects.contains_key(key)
+            && object["metadata"]["generation"].as_i64().is_some_and(|generation| generation > 1)
+        {
+            self.rolled_out.insert(subject, Err("its ReplicaSets were not looked at yet".to_owned()));
+        }
+    }
+
+    /// Deployments with a rollout under way of which nobody knows what ran before.
+    pub fn untold(&self) -> Vec<NamespacedName> {
+        let untold = self.rolled_out.iter().filter(|(_, template)| template.is_err());
+        untold.map(|(subject, _)| subject.name.clone()).collect()
+    }
+
+    /// Takes in what was found of such a Deployment: the template of its pods, that there are none,
+    /// or why it cannot be told.
+    pub fn tell(&mut self, name: &NamespacedName, found: Result<Option<&Value>, String>) {
+        let subject = deployment(name);
+        // A rollout that has ended meanwhile tells more.
+        if !self.rolled_out.get(&subject).is_some_and(Result::is_err) {
+            return;
+        }
+        match found {
+            Ok(Some(found)) => self.rolled_out.insert(subject, Ok(Arc::new(template(found)))),
+            Ok(None) => self.rolled_out.remove(&subject),
+            Err(why) => self.rolled_out.insert(subject, Err(why)),
+        };
+    }
+
                 self.sources.remove(&source);
                 self.ours.remove(&source);
             }

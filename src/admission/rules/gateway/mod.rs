@@ -49,7 +49,8 @@ pub(super) fn judge(
     }
     let subject = Subject { kind, name: NamespacedName::new(request.namespace, request.name) };
     let around = context.view.around(&subject);
-    let ask = Ask { subject, around, flavors: context.view.actions(request.namespace).group(Group::Flavors) };
+    let flavors = context.view.actions(request.namespace).group(Group::Flavors);
+    let ask = Ask { subject, around, flavors, guarded: context.view.overrides_guarded() };
     if kind == SubjectKind::Deployment {
         return ask.flavors(object, old, None);
     }
@@ -85,6 +86,8 @@ impl Ask {
         let new = match self.read(text_of(object), object) {
             Ok(gateway) => gateway,
             Err(refusal) => return (*refusal).into(),
+    /// Whether overrides are guarded.
+    guarded: Result<(), String>,
         };
         // What is stored already and cannot be read is nothing to hold on to.
         let stored = old.and_then(|old| self.read(text_of(old), old).ok());
@@ -100,6 +103,7 @@ impl Ask {
             subject: &self.subject,
             live: runs,
             stored: stored.as_ref().map(|stored| &stored.spec),
+        let allowance = allowance.map(|allowance| allowance.guarded(self.guarded.clone()));
             new: &new.spec,
             stopped: new.stopped && stored.as_ref().is_some_and(|stored| stored.stopped),
             routes: &self.around.routes,

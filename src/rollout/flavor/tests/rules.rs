@@ -284,6 +284,19 @@ fn an_override_of_what_is_staged(
 ) {
     let case = Case {
         stored: Some(plane(NEW, Some("traditional_compatible"), true)),
+#[test]
+fn an_override_that_nobody_guards_lets_nothing_through() {
+    let exact = allowance("expressions->traditional@CHANGE").unwrap();
+    let case = Case {
+        allowance: Some(exact.guarded(Err("its policy is not there".to_owned()))),
+        ..Case::change(&deployment(NEW, "expressions"), &deployment(NEW, "traditional"))
+    };
+    let said = lines(&case.judge());
+    assert!(said[0].starts_with("denied [RF03]"), "{said:?}");
+    let why = "warned [RF19] annotation interlock.dev/allow-router-flavor-change counts for nothing now: its policy is not there";
+    assert!(said.contains(&why.to_owned()), "{said:?}");
+}
+
         allowance: allowance(text),
         ..Case::change(&plane(NEW, Some("traditional"), true), &plane(NEW, Some(to), staged))
     };
