@@ -82,9 +82,24 @@ pub struct Container {
     /// Objects whose entries are variables; [`Self::env`] wins.
     #[serde(default, deserialize_with = "or_default")]
     pub env_from: Vec<EnvFrom>,
+    /// Ports that have a name.
+    #[serde(default, deserialize_with = "or_default")]
+    pub ports: Vec<ContainerPort>,
     /// Where volumes are mounted.
     #[serde(default, deserialize_with = "or_default")]
     pub volume_mounts: Vec<VolumeMount>,
+}
+
+/// A port of a container.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerPort {
+    /// Its name.
+    #[serde(default, deserialize_with = "or_default")]
+    pub name: String,
+    /// Its number.
+    #[serde(default, deserialize_with = "or_default")]
+    pub container_port: i64,
 }
 
 /// A variable of a container.

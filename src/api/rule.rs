@@ -198,6 +198,8 @@ rules! {
     DataPlaneImage = "dataplane-image" in Requests,
     /// A DataPlane has no database.
     DataPlaneDatabase = "dataplane-database" in Requests,
+    /// Kong listens on the ports that a DataPlane's Service leads to.
+    DataPlanePorts = "dataplane-ports" in Requests,
     /// The value is a router flavor.
     FlavorInvalid = "RF01" in Flavors,
     /// A rolling change of flavor that deadlocks, or loses routes, is not made.

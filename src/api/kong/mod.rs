@@ -8,6 +8,7 @@ pub mod definition;
 pub mod stamp;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::pod::{PodTemplate, or_default};
 
@@ -26,6 +27,42 @@ pub struct DataPlaneSpec {
     /// How its pods run.
     #[serde(default, deserialize_with = "or_default")]
     pub deployment: DataPlaneDeployment,
+    /// How it is reached.
+    #[serde(default, deserialize_with = "or_default")]
+    pub network: DataPlaneNetwork,
+}
+
+/// How a DataPlane is reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct DataPlaneNetwork {
+    /// Its Services.
+    #[serde(default, deserialize_with = "or_default")]
+    pub services: DataPlaneServices,
+}
+
+/// The Services of a DataPlane.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct DataPlaneServices {
+    /// The one that traffic comes through.
+    #[serde(default, deserialize_with = "or_default")]
+    pub ingress: IngressService,
+}
+
+/// The Service that traffic comes through.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct IngressService {
+    /// Its ports; 80 and 443 where there are none.
+    #[serde(default, deserialize_with = "or_default")]
+    pub ports: Vec<IngressPort>,
+}
+
+/// A port of the Service that traffic comes through.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct IngressPort {
+    /// Number or name of the port of the pods; 8000 where it is absent.
+    #[serde(default)]
+    pub target_port: Option<Value>,
 }
 
 /// How the pods of a DataPlane run.

@@ -22,6 +22,14 @@ fn containers(containers: Value) -> Value {
     json!({"deployment": {"podTemplateSpec": {"spec": {"containers": containers}}}})
 }
 
+/// Ports of the Service, and one variable of a container that stands second.
+fn with_ports(variable: &str, value: &str, ports: &Value) -> Value {
+    let proxy = json!({"name": "proxy", "image": "kong:3.9", "env": [{"name": variable, "value": value}]});
+    let mut patch = containers(json!([{"name": "sidecar", "image": "x"}, proxy]));
+    json_patch::merge(&mut patch, &ingress(json!({"ports": ports})));
+    patch
+}
+
 /// What is refused: by the schema in Kong's words, and by the webhook where a schema cannot tell.
 fn refusals() -> Vec<(&'static str, Value)> {
     let budget = json!({"minAvailable": 1, "maxUnavailable": "50%"});
@@ -69,6 +77,19 @@ fn refusals() -> Vec<(&'static str, Value)> {
         (
             "supported values: \"ScaleDownOnPromotionScaleUpOnRollout\"",
             strategy(json!({"resources": {"plan": {"deployment": "DeleteOnPromotionRecreateOnRollout"}}})),
+        ),
+        (
+            "Each port from spec.network.services.ingress.ports has to have an accompanying port in KONG_PORT_MAPS env",
+            with_ports("KONG_PORT_MAPS", "80:8000", &json!([{"port": 443, "targetPort": 8443}])),
+        ),
+        (
+            "Each port from spec.network.services.ingress.ports has to have an accompanying port in KONG_PROXY_LISTEN \
+             or KONG_STREAM_LISTEN env",
+            with_ports(
+                "KONG_PROXY_LISTEN",
+                "0.0.0.0:8000",
+                &json!([{"port": 443, "targetPort": "proxy-ssl"}]),
+            ),
         ),
         ("DataPlane requires an image to be set on proxy container", json!({"deployment": null})),
         (

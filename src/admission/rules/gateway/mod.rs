@@ -62,12 +62,23 @@ pub(super) fn judge(
     if mutates {
         return wanted.patch(object, old);
     }
-    let refusal = wanted.refusal(&ask.subject, object).or_else(|| ask.shape(object, old).err().map(|e| *e));
-    match refusal {
+    if let Some(refusal) = wanted.refusal(&ask.subject, object) {
+        return refusal.into();
+    }
+    let mut problems = match ask.shape(object, old) {
+        Ok(problems) => problems,
+        Err(unreadable) => return (*unreadable).into(),
+    };
+    let mut verdict = match ask.misshapen(&mut problems) {
         Some(refusal) => refusal.into(),
         None => ask.flavors(object, old, live.as_ref()),
-    }
+    };
+    problems.warned.iter().for_each(|finding| verdict.tell(finding.rule, &finding.text));
+    verdict
 }
+
+/// Where the ports of the Service stand.
+const INGRESS_PORTS: &str = "spec.network.services.ingress.ports";
 
 /// A gateway that is asked about, and what is known around it.
 struct Ask {
@@ -155,24 +166,36 @@ impl Ask {
         Box::new(Refusal::invalid(Rule::RequestUnknown, sentence, vec![field]))
     }
 
-    /// Why a DataPlane cannot be stored, whatever its flavor; what was wrong already may stay.
-    fn shape(&self, object: &Object<'_>, old: Option<&Object<'_>>) -> Result<(), Box<Refusal>> {
+    /// What is wrong with a DataPlane, whatever its flavor; what was wrong already may stay.
+    fn shape(&self, object: &Object<'_>, old: Option<&Object<'_>>) -> Result<Findings, Box<Refusal>> {
         let problems = |object: &Object<'_>| {
             serde_json::from_str::<Option<DataPlaneSpec>>(text_of(object)).map(|spec| {
                 shape::problems(&spec.unwrap_or_default(), &self.subject.name.namespace, &self.around.sources)
             })
         };
-        let found = problems(object).map_err(|error| self.unreadable(&error))?;
-        if found.denied.is_empty() {
-            return Ok(());
+        let mut found = problems(object).map_err(|error| self.unreadable(&error))?;
+        if found != Findings::default() {
+            let before = old.and_then(|old| problems(old).ok()).unwrap_or_default();
+            found.denied.retain(|finding| !before.denied.contains(finding));
+            found.warned.retain(|finding| !before.warned.contains(finding));
         }
-        let before = old.and_then(|old| problems(old).ok()).unwrap_or_default();
-        let Some(new) = found.denied.into_iter().find(|finding| !before.denied.contains(finding)) else {
-            return Ok(());
+        Ok(found)
+    }
+
+    /// Why it cannot be stored, by the first of these.
+    fn misshapen(&self, problems: &mut Findings) -> Option<Refusal> {
+        let first = (!problems.denied.is_empty()).then(|| problems.denied.remove(0))?;
+        let template = self.subject.kind.template();
+        let (path, detail) = match first.rule {
+            Rule::DataPlanePorts => {
+                (INGRESS_PORTS, format!("container \"{PROXY}\" of {template} does not listen there"))
+            }
+            _ => (template, format!("container \"{PROXY}\"")),
         };
-        let detail = format!("container \"{}\"", PROXY);
-        let field = Field::new(self.subject.kind.template(), FieldReason::Invalid, detail);
-        Err(Box::new(Refusal::invalid(new.rule, new.text, vec![field])))
+        let more: Vec<String> = problems.denied.drain(..).map(|finding| finding.to_string()).collect();
+        let refusal =
+            Refusal::invalid(first.rule, first.text, vec![Field::new(path, FieldReason::Invalid, detail)]);
+        Some(if more.is_empty() { refusal } else { refusal.why(more.join("; ")) })
     }
 
     fn verdict(&self, findings: Findings, runs: Option<&Reading>, new: &Gateway) -> Verdict {

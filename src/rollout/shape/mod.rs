@@ -3,8 +3,10 @@
 //!
 //! Kong's schema looks at the first container only, reads literal values only, and fails on a spec
 //! without `deployment` with an error of its own (kubernetes-configuration 2.0,
-//! `api/gateway-operator/v1beta1/dataplane_types.go`). Here the container is found by its name, and
+//! `api/gateway-operator/v1beta1/dataplane_types.go`), and its policy at literal values too. Here the container is found by its name, and
 //! its environment is read as the kubelet makes it.
+
+mod ports;
 
 use super::flavor::environment::{Surroundings, Variable, variables};
 use super::flavor::finding::Findings;
@@ -37,6 +39,7 @@ pub fn problems(spec: &DataPlaneSpec, namespace: &str, sources: &dyn Sources) ->
             ),
             _ => {}
         }
+        ports::problems(&spec.network.services.ingress.ports, proxy, surroundings, &mut findings);
     }
     findings
 }
