@@ -153,4 +153,6 @@ pub mod event {
     pub const INVALID_OPERATOR_VERSION: &str = "InvalidOperatorVersion";
     /// Pods behind one Service run with different router flavors; on gateways, ours.
     pub const ROUTER_FLAVORS_MIXED: &str = "RouterFlavorsMixed";
+    /// A change of router flavor was let through that would have been refused; on gateways, ours.
+    pub const ROUTER_FLAVOR_OVERLOOKED: &str = "RouterFlavorOverlooked";
 }

@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, ObjectMeta, PostParams};
+use serde_json::Value;
 use tracing::warn;
 
 use crate::api::meta;
@@ -57,9 +58,19 @@ impl Events {
     }
 
     /// Publishes one note on a gateway.
-    pub async fn publish_on(&self, gateway: ObjectReference, note: Note) {
-        let namespace = gateway.namespace.clone().unwrap_or_default();
-        self.create(GATEWAYS, &namespace, gateway, note).await;
+    pub async fn publish_on_gateway(&self, gateway: &Value, note: Note) {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let metadata = &gateway["metadata"];
+        let regarding = ObjectReference {
+            api_version: text(&gateway["apiVersion"]),
+            kind: text(&gateway["kind"]),
+            namespace: text(&metadata["namespace"]),
+            name: text(&metadata["name"]),
+            uid: text(&metadata["uid"]),
+            ..ObjectReference::default()
+        };
+        let namespace = regarding.namespace.clone().unwrap_or_default();
+        self.create(GATEWAYS, &namespace, regarding, note).await;
     }
 
     /// Publishes one note on a CustomResourceDefinition, which need not be there.

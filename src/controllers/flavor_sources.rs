@@ -1,7 +1,9 @@
 //! Labels the ConfigMaps and Secrets that flavors of gateways may come from, so that the API
 //! server sends changes of them, and of no others, to admission.
 //!
-//! Event -> what gateways refer to, what is labelled -> labels (leader). Nothing is taken away
+//! Event -> what gateways refer to, what is labelled -> labels (leader). A flavor that could not be
+//! read when it was admitted is judged again once its source is labelled, and seen: what would have
+//! been refused is a Warning Event. Nothing is taken away
 //! because of what cannot be seen; Secrets are never listed, so one whose last gateway went while
 //! nobody led keeps its label, and its changes go on being sent, and allowed.
 
@@ -17,8 +19,10 @@ use super::observe::Store;
 use crate::api::meta;
 use crate::cluster::apply::Bookkeeping;
 use crate::cluster::crds::Absence;
+use crate::cluster::events::Events;
 use crate::cluster::lease::Leadership;
 use crate::cluster::supervisor::{Sight, Snapshot, State};
+use crate::effect::{Note, Severity};
 use crate::rollout::flavor::sources::{Source, SourceKind};
 
 /// A burst of changes is looked at once.
@@ -40,6 +44,8 @@ pub struct Labeller {
     pub leadership: watch::Receiver<Leadership>,
     /// Writes.
     pub bookkeeping: Bookkeeping,
+    /// Tells people.
+    pub events: Events,
 }
 
 /// What this process has labelled since it leads, as far as no watch tells.
@@ -59,6 +65,7 @@ impl Labeller {
             if !leads {
                 term = Term::default();
             }
+            self.judge_again(leads).await;
             let again = if leads && self.sees_all() { self.pass(&mut term).await } else { None };
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -69,6 +76,16 @@ impl Labeller {
             }
             tokio::time::sleep(BURST).await;
             changes.mark_unchanged();
+        }
+    }
+
+    /// Only the leader tells; what others have seen is told already.
+    async fn judge_again(&self, leads: bool) {
+        for overlooked in self.store.overlooked().into_iter().filter(|_| leads) {
+            let reason = meta::event::ROUTER_FLAVOR_OVERLOOKED.to_owned();
+            let note = Note { severity: Severity::Warning, reason, message: overlooked.message() };
+            tracing::warn!(message = note.message, "a router flavor was overlooked");
+            self.events.publish_on_gateway(&overlooked.object, note).await;
         }
     }
 

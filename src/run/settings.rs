@@ -50,6 +50,7 @@ impl Process {
             snapshot,
             leadership,
             bookkeeping: Bookkeeping::new(books.clone()),
+            events: Events::new(books.clone()),
         };
         let stop = self.shutdown.lingering_token();
         parts.spawn(async move {
@@ -58,7 +59,6 @@ impl Process {
         });
     }
 
-    /// Tells what became of the settings, while this process leads.
     /// Finds what Deployments ran before rollouts that were under way when this process came.
     pub(super) fn find_rollouts(&self, books: &Client, parts: &mut Parts) {
         let finder = Finder { store: self.store.clone(), client: books.clone() };
@@ -69,6 +69,7 @@ impl Process {
         });
     }
 
+    /// Tells what became of the settings, while this process leads.
     pub(super) fn report_settings(
         &self,
         books: &Client,

@@ -5,6 +5,7 @@ mod overrides;
 mod own_definition;
 mod said;
 mod staged;
+mod standing;
 
 use std::sync::Once;
 

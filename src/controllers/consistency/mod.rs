@@ -13,7 +13,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
@@ -151,17 +150,8 @@ impl Context {
             return;
         }
         warn!(gateway = %subject, message, "router flavors are mixed");
-        let text = |field: &str| meta_str(object, field).map(str::to_owned);
-        let regarding = ObjectReference {
-            api_version: object["apiVersion"].as_str().map(str::to_owned),
-            kind: object["kind"].as_str().map(str::to_owned),
-            namespace: Some(subject.name.namespace.clone()),
-            name: Some(subject.name.name.clone()),
-            uid: text("uid"),
-            ..ObjectReference::default()
-        };
         let reason = meta::event::ROUTER_FLAVORS_MIXED.to_owned();
-        self.events.publish_on(regarding, Note { severity: Severity::Warning, reason, message }).await;
+        self.events.publish_on_gateway(object, Note { severity: Severity::Warning, reason, message }).await;
     }
 
     /// Writes the condition where it differs, on exactly the version that was read.

@@ -18,6 +18,7 @@ use crate::api::object::{Gvk, NamespacedName, meta_str};
 use crate::cluster::guard::Guard;
 use crate::cluster::watch::Change;
 use crate::rollout::flavor::known::Known;
+use crate::rollout::flavor::overlooked::Overlooked;
 use crate::topology::declare::Side;
 use crate::topology::kinds::{self, INSTANCE, NAMESPACE, OPERATOR_VERSION, fact, link};
 use crate::topology::{self, Dirty, Epoch, Graph, Id, KindId, Row};
@@ -67,9 +68,9 @@ pub(super) struct Inner {
     pub accounts: Accounts,
     /// What the rules about flavors read.
     pub flavors: Known,
-}
     /// Whether it is asked who may override them.
     pub overrides: Guard,
+}
 
 /// Kinds that are told apart here.
 pub(super) struct Ids {
@@ -126,8 +127,8 @@ impl Store {
             rules: Rules::default(),
             accounts: Accounts::default(),
             flavors: Known::default(),
-        };
             overrides: Guard::default(),
+        };
         Arc::new(Self {
             inner: RwLock::new(inner),
             changes: watch::Sender::new(0),
@@ -287,7 +288,6 @@ impl Store {
         self.namespace_changes.subscribe()
     }
 
-    /// Ticks after each change of what bears on the flavors of gateways.
     /// Deployments with a rollout under way of which nobody knows what ran before.
     pub fn untold_rollouts(&self) -> Vec<NamespacedName> {
         self.read().flavors.untold()
@@ -309,6 +309,7 @@ impl Store {
         self.write().overrides = guard;
     }
 
+    /// Ticks after each change of what bears on the flavors of gateways.
     pub fn flavor_changes(&self) -> watch::Receiver<u64> {
         self.flavor_changes.subscribe()
     }

@@ -6,9 +6,11 @@
 
 use super::Flavor;
 use super::change::Change;
+use super::environment::Unknown;
 use super::finding::{Finding, Findings};
 use super::matrix::{self, InPlace, Loads, Row, Staged};
 use super::reading::{Effective, FILE_VARIABLE, Reading, VARIABLE};
+use super::sources::SourceKind;
 use super::subject::SubjectKind;
 use crate::api::meta;
 use crate::api::rule::Rule;
@@ -97,7 +99,14 @@ fn untold(change: &Change<'_>, findings: &mut Findings) {
         true => "verify it on the preview pods before promotion",
         false => "verify it on the first new pod (`GET /` of its Admin API)",
     };
-    findings.warn(Rule::FlavorUntold, format!("{text}; {verify}"));
+    // Of ConfigMaps without the label nothing is told.
+    let known = match why {
+        Unknown::Unseen(key) if key.source.kind == SourceKind::ConfigMap => {
+            format!("label it {} first, or ", meta::FLAVOR_SOURCE)
+        }
+        _ => String::new(),
+    };
+    findings.warn(Rule::FlavorUntold, format!("{text}; {known}{verify}"));
 }
 
 fn known(change: &Change<'_>, to: Flavor, findings: &mut Findings) {

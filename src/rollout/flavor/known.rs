@@ -8,8 +8,11 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use super::gateway::{Gateway, sources_of};
-use super::group::{self, Group};
-use super::reading::{FILE_VARIABLE, Reading, VARIABLE};
+use super::group::Group;
+use super::kept::{pruned, template};
+use super::overlooked::{Now, Overlooked, Unread};
+use super::reading::Reading;
+use super::rolled_out::is_rolled_out;
 use super::routes::{Inventory, Route};
 use super::sources::{Given, Source, SourceKind};
 use super::subject::{Spec, Subject, SubjectKind};
@@ -70,8 +73,11 @@ pub struct Known {
     /// Those that the controller labelled.
     ours: BTreeSet<Source>,
     routes: BTreeMap<Key, Route>,
-    /// Deployments as they were when last all their pods were of one template.
-    rolled_out: BTreeMap<Subject, Arc<Value>>,
+    /// Templates of Deployments when last all their pods were of one; why that is not known, where
+    /// a rollout was under way when they were first seen.
+    rolled_out: BTreeMap<Subject, Result<Arc<Value>, String>>,
+    /// Changes whose flavor could not be read when they came.
+    unread: Unread,
     /// Of `routes`, made when it is asked for.
     inventory: OnceLock<Arc<Inventory>>,
 }
@@ -100,8 +106,9 @@ impl Known {
             }
             Some(Role::Party) => {
                 let kept = Arc::new(pruned(object, &key.1));
-                if object["kind"] == "Deployment" && is_rolled_out(object) {
-                    self.rolled_out.insert(deployment(&key.1), kept.clone());
+                self.follow_flavor(&kept, &key);
+                if object["kind"] == "Deployment" {
+                    self.follow_rollout(object, &kept, &key);
                 }
                 self.objects.insert(key, kept);
             }
@@ -109,13 +116,6 @@ impl Known {
         }
     }
 
-    /// Drops an object that is gone; its kind by its name, or by the one that stands for its
-    /// labelled objects.
-    pub fn drop(&mut self, kind: &str, name: &NamespacedName) {
-        let key = (served_as(kind).to_owned(), name.clone());
-        match key.0.as_str() {
-            "ConfigMap" => {
-                let source = Source { kind: SourceKind::ConfigMap, name: name.clone() };
     fn follow_flavor(&mut self, kept: &Value, key: &Key) {
         let namespace = &key.1.namespace;
         let before = self.objects.get(key).and_then(|before| {
@@ -178,6 +178,13 @@ impl Known {
         };
     }
 
+    /// Drops an object that is gone; its kind by its name, or by the one that stands for its
+    /// labelled objects.
+    pub fn drop(&mut self, kind: &str, name: &NamespacedName) {
+        let key = (served_as(kind).to_owned(), name.clone());
+        match key.0.as_str() {
+            "ConfigMap" => {
+                let source = Source { kind: SourceKind::ConfigMap, name: name.clone() };
                 self.sources.remove(&source);
                 self.ours.remove(&source);
             }
@@ -186,7 +193,9 @@ impl Known {
             }
             _ => {}
         }
-        self.objects.remove(&key);
+        if let Some(gone) = self.objects.remove(&key) {
+            self.unread.forget(|subject| subject.is(&gone));
+        }
         if self.routes.remove(&key).is_some() {
             self.inventory = OnceLock::new();
         }

@@ -86,6 +86,8 @@ struct Ask {
     around: Around,
     /// What the rules about flavors do here.
     flavors: Action,
+    /// Whether overrides are guarded.
+    guarded: Result<(), String>,
 }
 
 impl Ask {
@@ -97,12 +99,11 @@ impl Ask {
         let new = match self.read(text_of(object), object) {
             Ok(gateway) => gateway,
             Err(refusal) => return (*refusal).into(),
-    /// Whether overrides are guarded.
-    guarded: Result<(), String>,
         };
         // What is stored already and cannot be read is nothing to hold on to.
         let stored = old.and_then(|old| self.read(text_of(old), old).ok());
         let allowance = old.and_then(|old| allowance(object, old));
+        let allowance = allowance.map(|allowance| allowance.guarded(self.guarded.clone()));
         let stamped = live.zip(old).and_then(|(live, old)| self.reading(live, old));
         // Pods of an earlier template may run beside those of the stored one, or instead of them.
         let rolled_out = match &self.around.rolled_out {
@@ -114,7 +115,6 @@ impl Ask {
             subject: &self.subject,
             live: runs,
             stored: stored.as_ref().map(|stored| &stored.spec),
-        let allowance = allowance.map(|allowance| allowance.guarded(self.guarded.clone()));
             new: &new.spec,
             stopped: new.stopped && stored.as_ref().is_some_and(|stored| stored.stopped),
             routes: &self.around.routes,
@@ -122,6 +122,18 @@ impl Ask {
             group: self.around.group.as_ref(),
             allowance: allowance.as_ref(),
         });
+        if let (RolledOut::Untold(why), Some(stored)) = (&self.around.rolled_out, &stored)
+            && stored.spec.reading.effective != new.spec.reading.effective
+        {
+            findings.warned.push(Finding::new(
+                Rule::FlavorUntold,
+                format!(
+                    "cannot determine what the pods of {} run with, so judged by what is stored: a rollout is under way, and \
+                     {why}",
+                    self.subject
+                ),
+            ));
+        }
         self.verdict(findings, runs, &new)
     }
 
@@ -137,18 +149,6 @@ impl Ask {
 
     /// The flavor of a spec, where it is known or was when it became live.
     fn flavor_of(&self, spec: &str, live: Option<&Live<'_>>) -> Option<Flavor> {
-        if let (RolledOut::Untold(why), Some(stored)) = (&self.around.rolled_out, &stored)
-            && stored.spec.reading.effective != new.spec.reading.effective
-        {
-            findings.warned.push(Finding::new(
-                Rule::FlavorUntold,
-                format!(
-                    "cannot determine what the pods of {} run with, so judged by what is stored: a rollout is under way, and \
-                     {why}",
-                    self.subject
-                ),
-            ));
-        }
         let gateway = Gateway::parse(self.subject.clone(), spec, "{}", &self.around.sources).ok()?;
         let before = || live.filter(|live| canonical::canonical(live.spec()) == spec)?.flavor();
         gateway.spec.reading.effective.known().or_else(before)

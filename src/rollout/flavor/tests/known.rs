@@ -1,11 +1,16 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::world::{config_map, data_plane, http_route, proxy};
+use super::world::{EX, T, TC, config_map, data_plane, http_route, proxy};
+use crate::api::meta;
 use crate::api::object::NamespacedName;
+use crate::api::stamp::SpecHash;
+use crate::rollout::flavor::Flavor;
 use crate::rollout::flavor::gateway::{Gateway, sources_of};
-use crate::rollout::flavor::known::{Known, is_rolled_out};
+use crate::rollout::flavor::known::{Known, RolledOut};
+use crate::rollout::flavor::overlooked::Overlooked;
 use crate::rollout::flavor::reading::{Effective, Reading};
+use crate::rollout::flavor::rolled_out::is_rolled_out;
 use crate::rollout::flavor::routes::Inventory;
 use crate::rollout::flavor::sources::{Asked, Given, Source, SourceKind, Sources};
 use crate::rollout::flavor::subject::{Subject, SubjectKind};
@@ -91,17 +96,139 @@ fn a_rollout_is_over_when_all_pods_are_of_one_template(#[case] ready: i64, #[cas
 #[test]
 fn live_is_what_was_rolled_out_last() {
     let edge = subject(SubjectKind::Deployment, "edge");
-    let flavor = |known: &Known| known.around(&edge).rolled_out.map(|reading: Reading| reading.effective);
+    let flavor = |known: &Known| match known.around(&edge).rolled_out {
+        RolledOut::With(reading) => Some(reading.effective),
+        RolledOut::Never => None,
+        RolledOut::Untold(why) => panic!("{why}"),
+    };
     let of = |flavor: &str, ready| deployment("edge", proxy("kong:3.9", Some(flavor)), ready);
-    let mut known = known(&[of("traditional", 1)]);
+    let mut new = of("traditional", 1);
+    new["metadata"]["generation"] = json!(1);
+    let mut known = known(&[new]);
     assert_eq!(flavor(&known), None, "it never was");
     known.take(&of("traditional", 3), "");
     known.take(&of("traditional_compatible", 1), "");
-    assert_eq!(flavor(&known), Some(Effective::Known(super::world::T)));
+    assert_eq!(flavor(&known), Some(Effective::Known(T)));
     known.take(&of("traditional_compatible", 3), "");
-    assert_eq!(flavor(&known), Some(Effective::Known(super::world::TC)));
+    assert_eq!(flavor(&known), Some(Effective::Known(TC)));
     known.drop("GuardedDeployment", &edge.name);
     assert_eq!(flavor(&known), None);
+}
+
+/// What a process that was just started says, and what it says once somebody has looked.
+#[rstest]
+#[case::earlier(Ok(Some("traditional")), RolledOut::With)]
+#[case::no_pods(Ok(None), |_| RolledOut::Never)]
+#[case::forbidden(Err("forbidden"), |_| RolledOut::Untold("forbidden".to_owned()))]
+fn a_rollout_that_nobody_saw_begin_is_told_of(
+    #[case] found: Result<Option<&str>, &str>,
+    #[case] then: fn(Reading) -> RolledOut,
+) {
+    let edge = subject(SubjectKind::Deployment, "edge");
+    let of = |flavor: &str, ready| deployment("edge", proxy("kong:3.9", Some(flavor)), ready);
+    let mut known = known(&[of("traditional_compatible", 1)]);
+    assert!(matches!(known.around(&edge).rolled_out, RolledOut::Untold(_)));
+    assert_eq!(known.untold(), std::slice::from_ref(&edge.name));
+    let template = |flavor: &str| of(flavor, 3)["spec"]["template"].clone();
+    let found = found.map(|found| found.map(template)).map_err(str::to_owned);
+    known.tell(&edge.name, found.as_ref().map(Option::as_ref).map_err(String::clone));
+    let reading = |flavor| super::world::read(&of(flavor, 3), &[]).spec.reading;
+    assert_eq!(known.around(&edge).rolled_out, then(reading("traditional")));
+    assert_eq!(known.untold().is_empty(), found.is_ok());
+    // Its end tells more than any look.
+    known.take(&of("traditional_compatible", 3), "");
+    known.tell(&edge.name, Ok(None));
+    assert_eq!(known.around(&edge).rolled_out, RolledOut::With(reading("traditional_compatible")));
+}
+
+/// A DataPlane with a producer, that runs the one flavor and has the other one staged.
+fn staged(name: &str, live: &str, stored: &str) -> Value {
+    let mut plane = data_plane(proxy("kong:3.9", Some(live)), true);
+    let spec = plane["spec"].to_string();
+    let stamp = json!({"v": 1, "hash": SpecHash::of(&spec), "spec": plane["spec"], "selector": "s-1", "flavor": live});
+    plane["spec"] = data_plane(proxy("kong:3.9", Some(stored)), true)["spec"].take();
+    plane["status"] = json!({"selector": "s-1"});
+    plane["metadata"]["name"] = json!(name);
+    plane["metadata"]["annotations"] =
+        json!({meta::CONFIG_PRODUCER: "kic", meta::LAST_APPLIED_SPEC: stamp.to_string()});
+    plane
+}
+
+#[rstest]
+#[case::staged("s-1", TC)]
+#[case::promoted("s-2", EX)]
+fn others_count_by_what_they_run(#[case] selector: &str, #[case] runs: Flavor) {
+    let mut other = staged("other", "traditional_compatible", "expressions");
+    other["status"]["selector"] = json!(selector);
+    let known = known(&[staged("edge", "expressions", "expressions"), other]);
+    let group = known.around(&subject(SubjectKind::DataPlane, "edge")).group.unwrap();
+    let others: Vec<_> = group.others.iter().map(|(_, effective)| effective.known()).collect();
+    assert_eq!(others, [Some(runs)]);
+}
+
+/// Both what runs and what is staged, or being rolled out, takes its flavor from somewhere.
+#[test]
+fn sources_of_what_runs_are_wanted_as_well() {
+    let from = |map: &str| {
+        let from = json!({"configMapKeyRef": {"name": map, "key": "flavor"}});
+        with_env(json!([{"name": "KONG_ROUTER_FLAVOR", "valueFrom": from}]))
+    };
+    let mut plane = staged("plane", "traditional", "traditional");
+    plane["spec"] = data_plane(from("plane-next"), true)["spec"].take();
+    let live = data_plane(from("plane-live"), true)["spec"].take();
+    let stamp = json!({"v": 1, "hash": SpecHash::of(&live.to_string()), "spec": live, "selector": "s-1"});
+    plane["metadata"]["annotations"][meta::LAST_APPLIED_SPEC] = json!(stamp.to_string());
+    let mut known = known(&[plane, deployment("edge", from("edge-live"), 3)]);
+    known.take(&deployment("edge", from("edge-next"), 1), "");
+    let wanted: Vec<String> = known.wanted_sources().into_iter().map(|source| source.name.name).collect();
+    assert_eq!(wanted, ["edge-live", "edge-next", "plane-live", "plane-next"]);
+    for name in wanted {
+        let source = Source { kind: SourceKind::ConfigMap, name: NamespacedName::new("kong", &name) };
+        assert_eq!(known.fed_by(&source).len(), 1, "{name}");
+    }
+}
+
+/// Admitted while nobody could read its source; judged by what the source turns out to say.
+#[rstest]
+#[case::two_steps(
+    "expressions",
+    Some(
+        "router flavor traditional -> expressions was admitted, as its source could not be read then, and would have been refused: [RF03] "
+    )
+)]
+#[case::one_step("traditional_compatible", None)]
+#[case::none("traditional", None)]
+fn what_could_not_be_read_is_judged_when_it_can_be(#[case] value: &str, #[case] told: Option<&str>) {
+    let from = json!({"configMapKeyRef": {"name": "router", "key": "flavor"}});
+    let next = deployment("edge", with_env(json!([{"name": "KONG_ROUTER_FLAVOR", "valueFrom": from}])), 1);
+    let mut known = known(&[deployment("edge", proxy("kong:3.9", Some("traditional")), 3)]);
+    known.take(&next, "");
+    assert!(known.overlooked().is_empty(), "nobody knows yet");
+    known.take(&next, "");
+    known.take(&config_map("router", json!({"flavor": value})), "");
+    let found: Vec<String> = known.overlooked().iter().map(Overlooked::message).collect();
+    assert_eq!(found.len(), usize::from(told.is_some()), "{found:?}");
+    assert!(told.is_none_or(|told| found[0].starts_with(told)), "{found:?}");
+    assert!(known.overlooked().is_empty(), "it is told once");
+}
+
+/// The same staged in a DataPlane, and of one that goes.
+#[test]
+fn what_could_not_be_read_and_is_staged_is_judged_as_staged() {
+    let from = json!({"configMapKeyRef": {"name": "router", "key": "flavor"}});
+    let mut next = staged("edge", "traditional", "traditional");
+    let mut known = known(&[next.clone()]);
+    next["spec"] =
+        data_plane(with_env(json!([{"name": "KONG_ROUTER_FLAVOR", "valueFrom": from}])), true)["spec"].take();
+    known.take(&next, "");
+    let mut gone = known.clone();
+    for known in [&mut known, &mut gone] {
+        known.take(&config_map("router", json!({"flavor": "expressions"})), "");
+    }
+    let found: Vec<String> = known.overlooked().iter().map(Overlooked::message).collect();
+    assert!(found.len() == 1 && found[0].contains("[RF03]"), "{found:?}");
+    gone.drop("DataPlane", &NamespacedName::new("kong", "edge"));
+    assert!(gone.overlooked().is_empty());
 }
 
 #[test]

@@ -145,6 +145,27 @@ fn routes_that_exist(#[case] from: &str, #[case] to: &str, #[case] staged: bool,
     assert_eq!(lines(&case.judge()), said);
 }
 
+#[rstest]
+#[case::hidden(
+    Inventory::of(&[], "kong").hiding(vec!["HTTPRoute (forbidden)".to_owned()]),
+    "warned [RF05] router flavor change traditional -> traditional_compatible: not judged by what is not seen here: HTTPRoute (forbidden)"
+)]
+#[case::too_large(
+    Inventory::of(&[http_route("kong", "huge", json!({"path": {"type": "RegularExpression", "value": "/(\\w{200}){200}"}}))], "kong"),
+    "warned [RF09] 1 regular expressions of routes are too large or too many to be compiled here"
+)]
+fn what_routes_are_not_judged_by_is_said(#[case] routes: Inventory, #[case] text: &str) {
+    let case = Case {
+        routes,
+        ..Case::change(
+            &plane(NEW, Some("traditional"), false),
+            &plane(NEW, Some("traditional_compatible"), false),
+        )
+    };
+    let said = lines(&case.judge());
+    assert!(said.contains(&text.to_owned()), "{said:?}");
+}
+
 /// Whoever may change the gateway need not see the routes of other namespaces.
 #[test]
 fn routes_of_other_namespaces_are_counted() {
@@ -242,6 +263,11 @@ const RF03_BACK: &str = "[RF03] router flavor change expressions -> traditional 
     "denied",
     "warned [RF19] annotation interlock.dev/allow-router-flavor-change is for another change; write \"expressions->traditional@CHANGE\" for this change"
 )]
+#[case::malformed(
+    "yes",
+    "denied",
+    "warned [RF19] annotation interlock.dev/allow-router-flavor-change is FROM->TO@CHANGE, with router flavors as FROM and TO; write \"expressions->traditional@CHANGE\" for this change"
+)]
 fn an_override_lets_one_change_through(#[case] text: &str, #[case] verdict: &str, #[case] last: &str) {
     let case = Case {
         allowance: allowance(text),
@@ -252,10 +278,23 @@ fn an_override_lets_one_change_through(#[case] text: &str, #[case] verdict: &str
     let mut wanted = vec![
         format!("{verdict} {RF03_BACK}"),
         RF13.to_owned(),
-        last.replace("CHANGE", &change_id().to_string()),
+        last.replace("traditional@CHANGE", &format!("traditional@{}", change_id())),
     ];
     wanted.sort();
     assert_eq!(said, wanted);
+}
+
+#[test]
+fn an_override_that_nobody_guards_lets_nothing_through() {
+    let exact = allowance("expressions->traditional@CHANGE").unwrap();
+    let case = Case {
+        allowance: Some(exact.guarded(Err("its policy is not there".to_owned()))),
+        ..Case::change(&deployment(NEW, "expressions"), &deployment(NEW, "traditional"))
+    };
+    let said = lines(&case.judge());
+    assert!(said[0].starts_with("denied [RF03]"), "{said:?}");
+    let why = "warned [RF19] annotation interlock.dev/allow-router-flavor-change counts for nothing now: its policy is not there";
+    assert!(said.contains(&why.to_owned()), "{said:?}");
 }
 
 /// What would not start at all, and what is allowed anyway, asks for no override.
@@ -284,19 +323,6 @@ fn an_override_of_what_is_staged(
 ) {
     let case = Case {
         stored: Some(plane(NEW, Some("traditional_compatible"), true)),
-#[test]
-fn an_override_that_nobody_guards_lets_nothing_through() {
-    let exact = allowance("expressions->traditional@CHANGE").unwrap();
-    let case = Case {
-        allowance: Some(exact.guarded(Err("its policy is not there".to_owned()))),
-        ..Case::change(&deployment(NEW, "expressions"), &deployment(NEW, "traditional"))
-    };
-    let said = lines(&case.judge());
-    assert!(said[0].starts_with("denied [RF03]"), "{said:?}");
-    let why = "warned [RF19] annotation interlock.dev/allow-router-flavor-change counts for nothing now: its policy is not there";
-    assert!(said.contains(&why.to_owned()), "{said:?}");
-}
-
         allowance: allowance(text),
         ..Case::change(&plane(NEW, Some("traditional"), true), &plane(NEW, Some(to), staged))
     };

@@ -1,0 +1,103 @@
+//! Changes of flavor that admission let through because their source could not be read then: judged
+//! once it can be.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::change::Change;
+use super::environment::Unknown;
+use super::finding::Findings;
+use super::gateway::Gateway;
+use super::group::Group;
+use super::judge::judge;
+use super::matrix::Configuration;
+use super::plan;
+use super::reading::Effective;
+use super::routes::Inventory;
+use super::subject::{Spec, Subject};
+
+/// Gateways with such a change, and what they ran before it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unread(BTreeMap<Subject, Spec>);
+
+/// A change that would have been refused.
+#[derive(Clone, Debug)]
+pub struct Overlooked {
+    /// The gateway, as far as it is kept.
+    pub object: Arc<Value>,
+    subject: Subject,
+    from: Effective,
+    to: Effective,
+    findings: Findings,
+}
+
+/// A gateway as it is now.
+pub(super) struct Now {
+    pub(super) object: Arc<Value>,
+    pub(super) gateway: Gateway,
+    pub(super) routes: Arc<Inventory>,
+    pub(super) group: Option<Group>,
+}
+
+impl Unread {
+    /// A gateway is written; `before` is what it ran until then.
+    pub(super) fn follow(&mut self, written: &Gateway, before: Option<Spec>) {
+        let unread = matches!(written.spec.reading.effective, Effective::Unknown(Unknown::Unseen(_)));
+        if let Some(before) = before.filter(|before| unread && before.reading.effective.known().is_some()) {
+            self.0.entry(written.subject.clone()).or_insert(before);
+        }
+    }
+
+    pub(super) fn forget(&mut self, gone: impl Fn(&Subject) -> bool) {
+        self.0.retain(|subject, _| !gone(subject));
+    }
+
+    /// Those that can be read now, each of which is told once; `look` gives a gateway as it is now,
+    /// `None` where it is gone.
+    pub(super) fn read_now(&mut self, look: impl Fn(&Subject) -> Option<Now>) -> Vec<Overlooked> {
+        let mut found = Vec::new();
+        self.0.retain(|subject, before| {
+            let Some(now) = look(subject) else { return false };
+            let unread = matches!(now.gateway.spec.reading.effective, Effective::Unknown(Unknown::Unseen(_)));
+            if !unread {
+                found.extend(judged(before, now));
+            }
+            unread
+        });
+        found
+    }
+}
+
+fn judged(before: &Spec, now: Now) -> Option<Overlooked> {
+    let Now { object, gateway: Gateway { subject, spec, stopped }, routes, group } = now;
+    let findings = judge(&Change {
+        subject: &subject,
+        live: Some(&before.reading),
+        stored: Some(before),
+        new: &spec,
+        stopped,
+        routes: &routes,
+        configuration: Configuration::Usual,
+        group: group.as_ref(),
+        allowance: None,
+    });
+    let (from, to) = (before.reading.effective.clone(), spec.reading.effective);
+    (!findings.denied.is_empty()).then_some(Overlooked { object, subject, from, to, findings })
+}
+
+impl Overlooked {
+    /// One line for people.
+    pub fn message(&self) -> String {
+        let Self { subject, from, to, findings, .. } = self;
+        let why: Vec<String> = findings.denied.iter().map(ToString::to_string).collect();
+        let next = to.known().map(|to| format!("; next: `{} --outage`", plan::command(subject, to)));
+        format!(
+            "router flavor {from} -> {to} was admitted, as its source could not be read then, and would have been \
+             refused: {}{}",
+            why.join("; "),
+            next.unwrap_or_default()
+        )
+    }
+}
