@@ -194,17 +194,21 @@ fn routes(ns: &Namespace<'_>, other: &Namespace<'_>, user: &Client) {
     let told = await_told(user, &compatible("traditional"), "it is told", |_| true);
     met.push(said("TC to T", &[], &compatible(TC), &compatible("traditional"), told));
 
-    let ignored = json!({
-        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
-        "metadata": {"name": "web", "annotations": {"konghq.com/regex-priority": "1"}},
+    let marks = json!({"konghq.com/regex-priority": "1", "konghq.com/snis": "*.example.com"});
+    let web = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "web", "annotations": marks},
         "spec": {"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}},
     });
-    user.apply(&ignored.to_string());
-    let told = await_told(user, &compatible("expressions"), "the annotation is seen", |told| {
-        told.contains("konghq.com/regex-priority")
-    });
-    let title = "TC to EX, with an annotation that is ignored then";
-    met.push(said(title, &[&ignored], &compatible(TC), &compatible("expressions"), told));
+    user.apply(&web.to_string());
+    for (title, to) in [
+        ("TC to EX, with annotations that are ignored then, and a wildcard SNI", "expressions"),
+        ("TC to T, with a wildcard SNI", "traditional"),
+    ] {
+        let told = await_told(user, &compatible(to), "the annotations are seen", |told| {
+            told.contains("konghq.com/snis")
+        });
+        met.push(said(title, &[&web], &compatible(TC), &compatible(to), told));
+    }
     user.kubectl(&["delete", "ingress", "web"]).ok();
 
     let pattern = json!({"path": {"type": "RegularExpression", "value": "/a(?!b)"}});

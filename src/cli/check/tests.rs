@@ -3,6 +3,7 @@
 use std::fs;
 
 use clap::Parser;
+use regex::Regex;
 use rstest::rstest;
 
 use super::*;
@@ -153,13 +154,64 @@ fn denials() -> impl Iterator<Item = &'static Rule> {
     Rule::ALL.iter().filter(|rule| rule.page().starts_with("docs/denials/"))
 }
 
-#[test]
-fn the_page_about_flavors_has_every_rule_about_them() {
-    let page =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/router-flavor.md")).unwrap();
-    for rule in Rule::ALL.iter().filter(|rule| rule.page() == "docs/router-flavor.md") {
-        assert!(page.contains(&format!("\n| {} | ", rule.id())), "{}", rule.id());
+/// Texts of the page about flavors, with their rules.
+fn texts_of_the_page() -> Vec<(String, Regex)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/router-flavor.md");
+    let page = fs::read_to_string(path).unwrap();
+    let rows = page.split("\n## The rules\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let mut rule = String::new();
+    let mut texts = Vec::new();
+    for row in rows.lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        if !cells[0].is_empty() {
+            rule = cells[0].to_owned();
+        }
+        let text = cells[2].trim_matches('`').trim();
+        if rule.starts_with("RF") && !text.is_empty() {
+            let pattern = regex::escape(text).replace("\\.\\.\\.", ".+?");
+            texts.push((rule.clone(), Regex::new(&pattern).unwrap()));
+        }
     }
+    texts
+}
+
+/// Each text of the page is said, and what is said is on the page.
+#[test]
+fn the_page_about_flavors_says_what_the_rules_say() {
+    let texts = texts_of_the_page();
+    for rule in Group::Flavors.rules() {
+        assert!(texts.iter().any(|(id, _)| id == rule.id()), "the page lacks {}", rule.id());
+    }
+    let goldens = ["kubectl", "check"].map(goldens_about_flavors).concat();
+    // Tables of texts that no cluster is needed for.
+    let tables = ["src/rollout/flavor", "src/admission/tests"].map(sources).concat().replace("\\\"", "\"");
+    for (id, text) in &texts {
+        let said = goldens.lines().chain(tables.lines()).any(|line| text.is_match(line));
+        assert!(said, "{id}: nobody says {text}");
+    }
+    let warning = Regex::new(r"^Warning: (.+) \[(RF\d\d)\]$").unwrap();
+    let refusal = Regex::new(r"^(?:The .+ is invalid: [a-zA-Z.]+: )?(.+) \[(RF\d\d)\]$").unwrap();
+    for line in goldens.lines().filter(|line| !line.contains(" ... [")) {
+        let Some(found) = warning.captures(line).or_else(|| refusal.captures(line)) else { continue };
+        let known = texts.iter().any(|(id, text)| *id == found[2] && text.is_match(&found[1]));
+        assert!(known, "not on the page: {line}");
+    }
+}
+
+/// The texts of the sources below a folder.
+fn sources(folder: &str) -> String {
+    let mut text = String::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => text += &fs::read_to_string(path).unwrap(),
+            }
+        }
+    }
+    text
 }
 
 /// What kubectl prints of rules about flavors, or what `interlock check` says of the same changes.
