@@ -1,0 +1,107 @@
+//! The end of an Instance: what runs ends, then `cleanup`, then the finalizer comes off.
+
+use std::collections::BTreeMap;
+
+use super::facts::{Deletion, Facts};
+use super::step::{Answer, Next, Source};
+use crate::api::kudo::ExecutionStatus;
+use crate::api::meta::plan::CLEANUP;
+use crate::plan::verb::{self, Course, Runs, Verb};
+
+/// How often `cleanup` is tried before the finalizer is taken off all the same.
+const CLEANUP_ATTEMPTS: usize = 3;
+
+/// The next step of a deletion.
+pub(super) fn deleting(facts: &Facts<'_>, deletion: &Deletion) -> Next {
+    let ended: BTreeMap<String, String> = facts
+        .entries
+        .iter()
+        .filter(|(plan, e)| e.status.is_running() && plan.as_str() != CLEANUP)
+        .map(|(plan, _)| (plan.clone(), "ended: the Instance is being deleted".to_owned()))
+        .collect();
+    if !ended.is_empty() {
+        return Next::End(ended);
+    }
+    if !facts.finalizer {
+        return Next::Idle;
+    }
+    let source = facts.source();
+    let spec = facts.spec_of(source);
+    let release = |why: String| Next::Release { warning: Some(why) };
+    if deletion.overdue {
+        return release(
+            "cleanup was not finished: the CustomResourceDefinition of Instances is being deleted and waited \
+             too long for it; what the package made may remain"
+                .to_owned(),
+        );
+    }
+    if deletion.namespace_terminating {
+        return release("cleanup was not run: the namespace is being terminated".to_owned());
+    }
+    let version = &spec.operator_version;
+    match (facts.package)(version) {
+        None => release(format!(
+            "cleanup was not run: OperatorVersion {}/{} is gone",
+            version.namespace, version.name
+        )),
+        Some(package) if package.plan(CLEANUP).is_none() => {
+            release(format!("cleanup was not run: OperatorVersion {} has no such plan", package.key))
+        }
+        Some(_) => cleanup(facts, deletion, source),
+    }
+}
+
+fn cleanup(facts: &Facts<'_>, deletion: &Deletion, source: Source) -> Next {
+    let schedule = Next::Schedule { plan: CLEANUP.to_owned(), source };
+    if let Some(next) = cleanup_asked(facts) {
+        return next;
+    }
+    let Some(entry) = facts.entries.get(CLEANUP) else {
+        return if facts.plan == CLEANUP && !facts.uid.is_empty() {
+            Next::Start { source }
+        } else {
+            schedule
+        };
+    };
+    let named = facts.names(CLEANUP, entry);
+    if !named && facts.plan == CLEANUP && !facts.uid.is_empty() {
+        return Next::Start { source };
+    }
+    if entry.status.is_running() {
+        return match named {
+            true => Next::Continue { source },
+            false => Next::PutBack { plan: CLEANUP.to_owned(), uid: entry.uid.clone() },
+        };
+    }
+    let since = entry.last_updated_timestamp.as_ref().is_some_and(|t| t.0 >= deletion.since);
+    match entry.status {
+        ExecutionStatus::Complete if since => Next::Release { warning: None },
+        ExecutionStatus::FatalError if since && deletion.failures >= CLEANUP_ATTEMPTS => Next::Release {
+            warning: Some(format!(
+                "cleanup failed {} times; the finalizer was taken off, what the package made may remain",
+                deletion.failures
+            )),
+        },
+        ExecutionStatus::FatalError if since => Next::RetryCleanup { failures: deletion.failures },
+        _ => schedule,
+    }
+}
+
+/// An aborted cleanup is not tried again.
+fn cleanup_asked(facts: &Facts<'_>) -> Option<Next> {
+    let asked = facts.asked.filter(|asked| matches!(asked.request.verb, Verb::Abort { .. }))?;
+    match verb::course(asked, Runs { plan: facts.plan, uid: facts.uid, entries: &facts.lock_entries() }) {
+        Course::Abort(CLEANUP) => Some(Next::Answer(Answer::Abort { plan: CLEANUP.to_owned() })),
+        Course::Clear | Course::Done
+            if facts.entries.get(CLEANUP).is_some_and(|entry| {
+                entry.uid == asked.request.run && entry.status == ExecutionStatus::FatalError
+            }) =>
+        {
+            let why = asked.told();
+            Some(Next::Release {
+                warning: Some(format!("cleanup was aborted {why}; what the package made may remain")),
+            })
+        }
+        _ => None,
+    }
+}

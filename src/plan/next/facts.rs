@@ -1,0 +1,101 @@
+//! What is known of an Instance when its next step is asked for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::step::{Refusal, Source};
+use crate::api::kudo::{ExecutionStatus, PlanStatus};
+use crate::api::stamp::{Applied, SpecHash, VersionRef};
+use crate::plan::basis::Basis;
+use crate::plan::lock::Entry;
+use crate::plan::package::Package;
+use crate::plan::verb::Asked;
+
+/// The stamp as it was found.
+#[derive(Clone, Copy, Debug)]
+pub struct Stamp<'a> {
+    /// Its hash.
+    pub hash: &'a SpecHash,
+    /// Its spec, wherever it was kept; `None` when it cannot be had.
+    pub spec: Option<&'a Applied<'a>>,
+}
+
+/// A deletion that is under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Deletion {
+    /// When it was asked for.
+    pub since: Timestamp,
+    /// Whether the namespace goes as well.
+    pub namespace_terminating: bool,
+    /// How many cleanup runs have failed since.
+    pub failures: usize,
+    /// Whether the definition of Instances is being deleted and waits for this one longer than
+    /// it should.
+    pub overdue: bool,
+}
+
+/// What is known of an Instance.
+pub struct Facts<'a> {
+    /// Its spec without `planExecution`.
+    pub spec: &'a Applied<'a>,
+    /// `spec.planExecution.planName`, empty when absent.
+    pub plan: &'a str,
+    /// `spec.planExecution.uid`, empty when absent.
+    pub uid: &'a str,
+    /// `status.planStatus`.
+    pub entries: &'a BTreeMap<String, PlanStatus>,
+    /// The durable basis.
+    pub basis: Option<&'a Basis>,
+    /// The stamp.
+    pub stamp: Option<Stamp<'a>>,
+    /// Whether the object has room for a stamp; where it has none, the spec itself is run.
+    pub stampable: bool,
+    /// Whether our finalizer is on.
+    pub finalizer: bool,
+    /// Whether all that a creation through admission adds is there: `deploy` scheduled, the
+    /// finalizer where the package has `cleanup`, defaults of immutable parameters.
+    pub created_whole: bool,
+    /// The deletion, when there is one.
+    pub deletion: Option<Deletion>,
+    /// What somebody asks of a run, where that can be carried out.
+    pub asked: Option<&'a Asked>,
+    /// Looks a package up.
+    pub package: &'a dyn Fn(&VersionRef<'_>) -> Option<Arc<Package>>,
+    /// What admission would say to the spec that is there, compared with the basis.
+    pub refusal: &'a dyn Fn() -> Option<Refusal>,
+}
+
+impl<'a> Facts<'a> {
+    /// The entries as the lock sees them.
+    pub(super) fn lock_entries(&self) -> Vec<Entry<'a>> {
+        self.entries.iter().map(|(plan, e)| Entry { plan, uid: &e.uid, status: &e.status }).collect()
+    }
+
+    /// Whether `planExecution` names the execution of an entry.
+    pub(super) fn names(&self, plan: &str, entry: &PlanStatus) -> bool {
+        self.plan == plan && self.uid == entry.uid && !entry.uid.is_empty()
+    }
+
+    /// Whether anything ever ran.
+    pub(super) fn has_run(&self) -> bool {
+        self.entries.values().any(|e| !matches!(e.status, ExecutionStatus::NeverRun))
+    }
+
+    /// Which spec a run is carried out on: that of the stamp, where it can be had.
+    pub(super) fn source(&self) -> Source {
+        match self.stamp {
+            Some(Stamp { spec: Some(_), .. }) => Source::Stamp,
+            _ => Source::Spec,
+        }
+    }
+
+    /// The spec of that source.
+    pub(super) fn spec_of(&self, source: Source) -> &'a Applied<'a> {
+        match (source, self.stamp) {
+            (Source::Stamp, Some(Stamp { spec: Some(spec), .. })) => spec,
+            _ => self.spec,
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Running entries: one goes on or is put back, the others end.
+
+use std::collections::BTreeMap;
+
+use super::facts::Facts;
+use super::step::{Next, Source};
+use crate::api::kudo::PlanStatus;
+use crate::plan::uid;
+
+/// Two cannot run at once: one is kept, the one that `planExecution` names or the newest.
+pub(super) fn several(facts: &Facts<'_>, running: &[(&String, &PlanStatus)]) -> Next {
+    let named = running.iter().find(|(plan, e)| facts.names(plan, e));
+    let kept =
+        named.or_else(|| running.iter().max_by_key(|(_, e)| e.last_updated_timestamp.as_ref().map(|t| t.0)));
+    let message = |kept: &str| format!("ended: plan {kept} is the one that runs; two cannot run at once");
+    Next::End(
+        running
+            .iter()
+            .filter(|(plan, _)| kept.is_some_and(|(k, _)| k != plan))
+            .map(|(plan, _)| ((*plan).clone(), message(kept.map_or("", |(k, _)| k.as_str()))))
+            .collect(),
+    )
+}
+
+/// A plan runs.
+pub(super) fn one(facts: &Facts<'_>, plan: &str, entry: &PlanStatus) -> Next {
+    if facts.plan == plan && facts.uid != entry.uid && uid::is_version_5(facts.uid) {
+        // The same plan, scheduled anew: by us below, or by admission with `--freeze=same-plan`.
+        return Next::Start { source: facts.source() };
+    }
+    let anew = || Next::Schedule { plan: plan.to_owned(), source: Source::Spec };
+    let Some(basis) = facts.basis else {
+        // A run of KUDO's in progress: stamped and taken from its first step.
+        return anew();
+    };
+    let stamp_holds = facts.stamp.is_some_and(|s| s.hash == &basis.hash && s.spec.is_some());
+    if facts.names(plan, entry) {
+        if stamp_holds {
+            return Next::Continue { source: Source::Stamp };
+        }
+        if facts.spec.hash() == basis.hash {
+            return Next::Continue { source: Source::Spec };
+        }
+    } else if stamp_holds {
+        return Next::PutBack { plan: plan.to_owned(), uid: entry.uid.clone() };
+    }
+    // The spec that the run started with is lost.
+    match (facts.refusal)() {
+        None => anew(),
+        Some(refusal) => Next::End(BTreeMap::from([(
+            plan.to_owned(),
+            format!(
+                "ended: the spec it started with is lost, and the spec that is there is refused: {}",
+                refusal.message
+            ),
+        )])),
+    }
+}

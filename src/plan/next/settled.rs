@@ -1,0 +1,50 @@
+//! Drift: the spec against the basis, where nothing is scheduled and nothing runs.
+
+use super::created::created;
+use super::facts::{Facts, Stamp};
+use super::start::absent;
+use super::step::{Next, Refusal, Source};
+use crate::plan::basis::{Basis, Difference};
+use crate::plan::drift;
+
+/// Nothing is scheduled and nothing runs: drift is judged.
+pub(super) fn settled(facts: &Facts<'_>) -> Next {
+    let Some(basis) = facts.basis else {
+        return if facts.has_run() { Next::Adopt } else { created(facts) };
+    };
+    let queue = drift::queue(basis);
+    if basis.difference(facts.spec) == Difference::None {
+        return match (facts.stamp, queue.into_iter().next()) {
+            (Some(stamp), None) if *stamp.hash == basis.hash => Next::Idle,
+            (None, None) if !facts.stampable => Next::Idle,
+            (_, None) => Next::Restamp,
+            (_, Some(plan)) => Next::Schedule { plan, source: Source::Spec },
+        };
+    }
+    match carried_out(facts, basis, queue.clone()) {
+        Ok(next) => next,
+        // What was accepted before is still carried out, on what was accepted.
+        Err(refusal) => match (queue.into_iter().next(), facts.stamp) {
+            (Some(plan), Some(Stamp { hash, spec: Some(_) })) if *hash == basis.hash => {
+                Next::Schedule { plan, source: Source::Stamp }
+            }
+            _ => Next::Report(refusal),
+        },
+    }
+}
+
+fn carried_out(facts: &Facts<'_>, basis: &Basis, queue: Vec<String>) -> Result<Next, Refusal> {
+    if let Some(refusal) = (facts.refusal)() {
+        return Err(refusal);
+    }
+    let Some(package) = (facts.package)(&facts.spec.operator_version) else {
+        return Ok(absent(&facts.spec.operator_version));
+    };
+    let plans = drift::triggered(basis, facts.spec, &package)
+        .map_err(|error| Refusal { rule: "trigger".to_owned(), message: error.to_string() })?;
+    let all = drift::in_order(plans.into_iter().chain(queue));
+    Ok(match all.into_iter().next() {
+        Some(plan) => Next::Schedule { plan, source: Source::Spec },
+        None => Next::Adopt,
+    })
+}

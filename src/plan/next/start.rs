@@ -1,0 +1,37 @@
+//! Whether a scheduled plan can start, and at which step.
+
+use super::facts::Facts;
+use super::step::{Next, Source};
+use crate::api::stamp::{Applied, VersionRef};
+use crate::plan::package::Package;
+use crate::plan::verb::Verb;
+
+/// Starts the plan on that spec, where its package is there.
+pub(super) fn start(facts: &Facts<'_>, source: Source) -> Next {
+    let spec = facts.spec_of(source);
+    match (facts.package)(&spec.operator_version) {
+        Some(package) if goes_on(facts, spec, &package) => Next::Retry { source },
+        Some(_) => Next::Start { source },
+        None => absent(&spec.operator_version),
+    }
+}
+
+/// A retry goes on at the failed step only if the failed run is the newest, and was on the same
+/// spec and package; else, and without a retry, a run starts at its first step.
+fn goes_on(facts: &Facts<'_>, spec: &Applied<'_>, package: &Package) -> bool {
+    let Some(asked) =
+        facts.asked.filter(|asked| asked.request.verb == Verb::Retry && asked.retry == facts.uid)
+    else {
+        return false;
+    };
+    let failed = asked.request.run.as_str();
+    let basis = facts.basis.filter(|basis| basis.hash == spec.hash());
+    let newest = basis.and_then(|basis| basis.run.as_ref());
+    newest.is_some_and(|run| run.uid == failed && run.package == package.hash)
+        && facts.entries.get(facts.plan).is_some_and(|entry| entry.uid == failed)
+}
+
+/// The OperatorVersion is waited for.
+pub(super) fn absent(version: &VersionRef<'_>) -> Next {
+    Next::Await(format!("{}/{}", version.namespace, version.name))
+}

@@ -1,0 +1,109 @@
+//! What the next step can be.
+
+use std::collections::BTreeMap;
+
+/// Why admission would have refused what it never saw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Rule id.
+    pub rule: String,
+    /// The refusal's text.
+    pub message: String,
+}
+
+/// Which spec a run is carried out on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The one in the stamp.
+    Stamp,
+    /// The one on the object; the stamp is set to it.
+    Spec,
+}
+
+/// What a request leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The run of this plan ends, begun or not.
+    Abort {
+        /// Plan.
+        plan: String,
+    },
+    /// The plan is scheduled, under the uid of that retry.
+    Retry {
+        /// Plan.
+        plan: String,
+    },
+    /// The finished execution is taken out of `planExecution`, and the spec goes back to what
+    /// last was carried out in full.
+    Revert,
+    /// The run was aborted, and the spec does not go back: somebody edited it since, and the newer
+    /// edit holds. The request is taken away.
+    Overtaken,
+    /// The request is taken away: it was carried out, or cannot be (then why).
+    Forget(Option<String>),
+}
+
+/// The next step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing is to be done.
+    Idle,
+    /// These running entries end as FATAL_ERROR, each with its message.
+    End(BTreeMap<String, String>),
+    /// `planExecution` names this running execution again.
+    PutBack {
+        /// Plan.
+        plan: String,
+        /// Id of the execution.
+        uid: String,
+    },
+    /// `planExecution` is set to this plan with a fresh uid.
+    Schedule {
+        /// Plan.
+        plan: String,
+        /// Spec that it runs on.
+        source: Source,
+    },
+    /// Finalizer, defaults of immutable parameters, `deploy`, stamp: as a creation through
+    /// admission would have done.
+    Create,
+    /// The scheduled plan starts.
+    Start {
+        /// Spec that it runs on.
+        source: Source,
+    },
+    /// The scheduled plan starts where the run failed that it retries.
+    Retry {
+        /// Spec that it runs on.
+        source: Source,
+    },
+    /// The running plan goes on.
+    Continue {
+        /// Spec that it runs on.
+        source: Source,
+    },
+    /// The finished execution is taken out of `planExecution`.
+    Clear,
+    /// A request leads to this.
+    Answer(Answer),
+    /// The trigger is dropped: there is no spec that it could run on.
+    Drop,
+    /// Basis and stamp are set to the spec, without a rollout.
+    Adopt,
+    /// The stamp is set to the spec, which is that of the basis.
+    Restamp,
+    /// The difference is reported, neither carried out nor reverted.
+    Report(Refusal),
+    /// The OperatorVersion of the spec to run is not there.
+    Await(String),
+    /// The finalizer comes off.
+    Release {
+        /// Text of the Warning Event, when it comes off without a cleanup.
+        warning: Option<String>,
+    },
+    /// `cleanup` failed and is scheduled again after a back-off.
+    RetryCleanup {
+        /// How many runs have failed.
+        failures: usize,
+    },
+}

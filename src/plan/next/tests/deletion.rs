@@ -1,0 +1,43 @@
+//! Deletions, one case a row.
+
+use rstest::rstest;
+
+use super::world::{V5, World, schedule};
+use crate::api::kudo::ExecutionStatus::{Complete, FatalError, InProgress};
+use crate::plan::next::Next;
+use crate::plan::next::Source::Stamp as Stamped;
+
+#[rstest]
+#[case::deletion_without_finalizer(World::settled().without_finalizer().deleted(false, 0), Next::Idle)]
+#[case::deletion_runs_cleanup(World::settled().deleted(false, 0), schedule("cleanup", Stamped))]
+#[case::deletion_starts_cleanup(
+    World::settled().scheduled("cleanup", V5).deleted(false, 0), Next::Start { source: Stamped })]
+#[case::cleanup_goes_on(
+    World::settled().entry("cleanup", V5, InProgress, 2001).scheduled("cleanup", V5).deleted(false, 0),
+    Next::Continue { source: Stamped })]
+#[case::cleanup_is_put_back(
+    World::settled().entry("cleanup", V5, InProgress, 2001).deleted(false, 0),
+    Next::PutBack { plan: "cleanup".to_owned(), uid: V5.to_owned() })]
+#[case::cleanup_before_the_deletion_does_not_count(
+    World::settled().entry("cleanup", "c", Complete, 1999).deleted(false, 0), schedule("cleanup", Stamped))]
+#[case::cleanup_done(
+    World::settled().entry("cleanup", V5, Complete, 2001).scheduled("cleanup", V5).deleted(false, 0),
+    Next::Release { warning: None })]
+#[case::cleanup_failed(
+    World::settled().entry("cleanup", V5, FatalError, 2001).scheduled("cleanup", V5).deleted(false, 1),
+    Next::RetryCleanup { failures: 1 })]
+fn table(#[case] world: World, #[case] expected: Next) {
+    assert_eq!(world.next(), expected);
+}
+
+#[rstest]
+#[case::namespace("namespace is being terminated", World::settled().deleted(true, 0))]
+#[case::package_gone("OperatorVersion ns/v1 is gone", World::settled().without_package().deleted(false, 0))]
+#[case::no_such_plan("has no such plan", World::settled().packages_without("cleanup").deleted(false, 0))]
+#[case::aborted("cleanup was aborted by alice: because", World::settled().entry("cleanup", "r", FatalError, 2001)
+    .scheduled("cleanup", "r").deleted(false, 1).asked("abort/r/nonce-01"))]
+#[case::given_up("cleanup failed 3 times", World::settled().entry("cleanup", V5, FatalError, 2001).deleted(false, 3))]
+fn the_finalizer_comes_off_with_a_warning(#[case] text: &str, #[case] world: World) {
+    let Next::Release { warning: Some(warning) } = world.next() else { panic!("{:?}", world.next()) };
+    assert!(warning.contains(text), "{warning}");
+}
