@@ -1,0 +1,69 @@
+//! From one OperatorVersion to another: where it may go, and what it leaves behind.
+
+use semver::Version;
+
+use super::delta::Delta;
+use crate::api::rule::Rule;
+use crate::api::stamp::VersionRef;
+use crate::api::values::Values;
+use crate::plan::bench::Bench;
+use crate::plan::objection::{Field, FieldReason, Objection};
+use crate::plan::package::Package;
+
+/// The OperatorVersions of a change.
+#[derive(Clone, Copy)]
+pub struct Packages<'a> {
+    /// Of the new spec.
+    pub new: &'a Package,
+    /// Of the old one; the same where it is no upgrade, `None` where it is gone.
+    pub old: Option<&'a Package>,
+}
+
+/// Parameters that an upgrade takes out of the spec: the old OperatorVersion defines them, the
+/// new one does not (KEP-30).
+pub fn dropped<'a>(packages: Packages<'_>, new: &'a Values<'_>, delta: &Delta<'_>) -> Vec<&'a str> {
+    let Some(old) = packages.old.filter(|_| delta.upgrade) else { return Vec::new() };
+    new.keys()
+        .map(AsRef::as_ref)
+        .filter(|key| packages.new.parameter(key).is_none() && old.parameter(key).is_some())
+        .filter(|key| !delta.changed.iter().any(|(changed, _)| changed == key))
+        .collect()
+}
+
+/// Whether an upgrade goes where it may: the same operator, up, and from a version that the new
+/// one lists. What is absent or not semver is not judged.
+pub fn path(from: &VersionRef<'_>, packages: Packages<'_>, bench: &Bench) -> Result<(), Objection> {
+    let new = packages.new;
+    let object = |sentence: String, detail: String| {
+        bench.object(Objection::new(
+            Rule::UpgradePath,
+            sentence,
+            vec![Field::new("spec.operatorVersion.name", FieldReason::Forbidden, detail)],
+        ))
+    };
+    let arrow = format!("{:?} -> {:?}", from.name, new.key.name);
+    if let Some(old) = packages.old {
+        let (before, after) = (old.operator(), new.operator());
+        if !before.is_empty() && !after.is_empty() && before != after {
+            return object(
+                format!("the new OperatorVersion is of operator {after:?}, not {before:?}"),
+                arrow,
+            );
+        }
+        let versions = (Version::parse(old.version()), Version::parse(new.version()));
+        if let (Ok(before), Ok(after)) = versions
+            && after < before
+        {
+            return object(format!("version {after} is lower than {before}"), arrow);
+        }
+    }
+    let listed = new.spec.upgradable_from.as_deref().unwrap_or_default();
+    if !listed.is_empty() && !listed.iter().any(|r| r.name() == from.name) {
+        let names: Vec<&str> = listed.iter().map(|r| r.name()).collect();
+        return object(
+            format!("OperatorVersion {} can be upgraded to from [{}] only", new.key.name, names.join(" ")),
+            arrow,
+        );
+    }
+    Ok(())
+}
