@@ -5,31 +5,34 @@
 //! the Instance's status by this process, or a read of the Instance. So neither a leader that was
 //! suspended nor a cache that lags can put an old state back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use tracing::{debug, warn};
+use tracing::warn;
 
+use self::imagined::Imagined;
+use self::sight::Sight;
 use super::context::Context;
 use super::record::{self, Phase};
 use super::subject::Subject;
 use super::{asked, writes};
 use crate::api::condition;
-use crate::api::meta::condition as types;
-use crate::api::object::{Gvk, ObjectKey, meta_str};
+use crate::api::meta::{condition as types, plan};
+use crate::api::object::Gvk;
 use crate::api::stamp::Applied;
-use crate::cluster::apply::{Objects, Written};
-use crate::cluster::kinds::{self, Known};
+use crate::cluster::apply::Objects;
 use crate::cluster::watch::Change;
-use crate::effect::{ApiFailure, ChildWrite, Note};
+use crate::effect::{ApiFailure, Note};
 use crate::plan::advance::advance;
-use crate::plan::health::{self, Health};
-use crate::plan::observe::{Need, Observed, PlanState, Seen, Served, Step};
+use crate::plan::observe::{PlanState, Step};
 use crate::plan::package::Package;
 use crate::plan::rendered::Rendered;
 use crate::plan::run::{InstanceId, Run};
+
+mod imagined;
+mod sight;
 
 /// Rounds of one pass; a plan needs a few for each of its steps.
 const ROUNDS: usize = 2_000;
@@ -65,7 +68,6 @@ pub enum Begin {
 /// A run to carry on.
 pub struct Pass<'a> {
     ctx: &'a Context,
-    objects: Objects,
     subject: Subject,
     spec: &'a Applied<'static>,
     package: &'a Package,
@@ -77,14 +79,8 @@ pub struct Pass<'a> {
     started: bool,
     /// Whether people were told of the start.
     announced: bool,
-    observed: Observed,
+    sight: Sight<'a>,
     rendered: Rendered,
-    seen: BTreeMap<ObjectKey, u64>,
-    clock: u64,
-    proof: u64,
-    /// Whether a kind could not be looked up, or went while it was written to: no watch tells when
-    /// that is over.
-    kind_unsure: bool,
     /// Whether a task failed in a way that is tried again.
     tried_again: bool,
 }
@@ -134,9 +130,9 @@ impl<'a> Pass<'a> {
             name: subject.key.name.clone(),
             uid: subject.uid().to_owned(),
         };
+        let sight = Sight::new(ctx, objects, subject.key.clone(), package.key.clone());
         Self {
             ctx,
-            objects,
             subject,
             spec,
             package,
@@ -146,12 +142,8 @@ impl<'a> Pass<'a> {
             state,
             started,
             announced: started,
-            observed: Observed::default(),
+            sight,
             rendered: Rendered::default(),
-            seen: BTreeMap::new(),
-            clock: 0,
-            proof: 0,
-            kind_unsure: false,
             tried_again: false,
         }
     }
@@ -173,7 +165,7 @@ impl<'a> Pass<'a> {
         for _ in 0..ROUNDS {
             let step = self.advance(self.state.clone());
             if !step.needs.is_empty() {
-                self.look_up(&step.needs).await;
+                self.sight.look_up(&step.needs).await;
                 continue;
             }
             if let Some(phase) = self.take(step).await? {
@@ -198,19 +190,19 @@ impl<'a> Pass<'a> {
             let stalled = step.stalled.or_else(|| absent(&step.absent));
             return Ok(Some(Phase::Waiting { stalled, held: step.held, waits: step.waiting }));
         }
-        let covered = self.covers(&step.effects);
+        let covered = self.started && self.sight.covers(&step.effects);
         if !covered {
             self.survey().await;
         }
         if !covered || step.save_first {
             self.prove(step.save_first).await?;
         }
-        self.write(step.effects).await;
+        self.sight.write(step.effects).await;
         Ok(None)
     }
 
     fn advance(&self, state: PlanState) -> Step {
-        advance(&self.engine_run(), state, &self.observed)
+        advance(&self.engine_run(), state, self.sight.observed())
     }
 
     fn engine_run(&self) -> Run<'_> {
@@ -228,7 +220,7 @@ impl<'a> Pass<'a> {
     async fn settle(&mut self, phase: Phase) -> Result<Ended, Stop> {
         let ended = match &phase {
             Phase::Over { .. } => Ended::Finished,
-            Phase::Waiting { .. } if !self.tried_again && self.is_told() => Ended::Waiting,
+            Phase::Waiting { .. } if !self.tried_again && self.sight.is_told() => Ended::Waiting,
             _ => Ended::Retry,
         };
         self.record(phase).await?;
@@ -238,126 +230,22 @@ impl<'a> Pass<'a> {
         Ok(ended)
     }
 
-    /// Whether a watch tells when the run can go on: it waits for nothing that is not watched.
-    fn is_told(&self) -> bool {
-        let waits_for = |(key, seen): (&ObjectKey, &Seen)| match seen {
-            Seen::Present(object) if !self.ctx.is_watched(&key.gvk) => {
-                meta_str(object, "deletionTimestamp").is_some() || health::of(object) != Health::Healthy
-            }
-            _ => false,
-        };
-        !self.kind_unsure && !self.observed.objects.iter().any(waits_for)
-    }
-
-    async fn look_up(&mut self, needs: &BTreeSet<Need>) {
-        for need in needs {
-            match need {
-                Need::Kind(gvk) => {
-                    let served = self.served(gvk).await;
-                    self.observed.kinds.insert(gvk.clone(), served);
-                }
-                Need::Object(key) => self.look_at(key, false).await,
-                Need::Certainly(key) => self.look_at(key, true).await,
-            }
-        }
-    }
-
-    async fn served(&mut self, gvk: &Gvk) -> Served {
-        self.ctx.watches.instance_makes(&self.subject.key, &self.package.key, gvk);
-        match self.ctx.kinds.get(&self.ctx.client, gvk).await {
-            Ok(Known::Served(kind)) if kind.namespaced => Served::Namespaced,
-            Ok(Known::Served(_)) => Served::Cluster,
-            Ok(Known::Awaited) => Served::Pending,
-            Ok(Known::Never) => Served::No,
-            Ok(Known::Unsure) => self.unsure(),
-            Err(error) => {
-                debug!(%gvk, %error, "a kind could not be looked up");
-                self.unsure()
-            }
-        }
-    }
-
-    /// A failed look-up never reads as "none": it is asked again.
-    fn unsure(&mut self) -> Served {
-        self.kind_unsure = true;
-        Served::Unsure
-    }
-
-    /// Looks at an object: in the store where its kind is watched, unless a write of it failed
-    /// or its absence must be certain.
-    async fn look_at(&mut self, key: &ObjectKey, certainly: bool) {
-        let again = self.observed.failures.remove(key).is_some();
-        self.clock += 1;
-        if !again && let Some(watching) = self.ctx.watched_soon(&key.gvk).await {
-            let found = self.ctx.store.get_child(key);
-            match found {
-                None if !certainly => return self.saw(key.clone(), Seen::Absent),
-                // A merge needs more than metadata.
-                Some(object) if watching.whole => return self.saw(key.clone(), Seen::Present(object)),
-                _ => {}
-            }
-        }
-        match self.objects.get(key).await {
-            Ok(Some(object)) => {
-                self.ctx.saw(&self.subject.key, &Change::Applied(object.clone()));
-                self.saw(key.clone(), Seen::Present(object));
-            }
-            Ok(None) => self.saw(key.clone(), Seen::Absent),
-            Err(failure) => {
-                self.observed.failures.insert(key.clone(), failure);
-                self.saw(key.clone(), Seen::Absent);
-            }
-        }
-    }
-
-    fn saw(&mut self, key: ObjectKey, seen: Seen) {
-        self.seen.insert(key.clone(), self.clock);
-        self.observed.objects.insert(key, seen);
-    }
-
-    /// Whether every write was decided on what was seen before the last proof.
-    fn covers(&self, lanes: &[Vec<ChildWrite>]) -> bool {
-        self.started
-            && self.proof > 0
-            && lanes
-                .iter()
-                .flatten()
-                .filter_map(ChildWrite::key)
-                .all(|key| self.seen.get(&key).is_some_and(|at| *at <= self.proof))
-    }
-
     /// Looks at whatever the run can reach if all goes well, so that one proof covers it.
     async fn survey(&mut self) {
         let mut state = self.state.clone();
-        let mut imagined = self.observed.clone();
+        let mut imagined = Imagined::from(self.sight.observed());
         for _ in 0..ROUNDS {
-            let step = advance(&self.engine_run(), state.clone(), &imagined);
+            let step = advance(&self.engine_run(), state.clone(), imagined.observed());
             if !step.needs.is_empty() {
-                self.look_up(&step.needs).await;
-                for need in &step.needs {
-                    match need {
-                        Need::Kind(gvk) => {
-                            let served = self.observed.kinds.get(gvk).copied().unwrap_or(Served::Unsure);
-                            imagined.kinds.insert(gvk.clone(), served);
-                        }
-                        Need::Object(key) | Need::Certainly(key) => {
-                            imagined.failures.remove(key);
-                            if let Some(seen) = self.observed.objects.get(key) {
-                                imagined.objects.insert(key.clone(), seen.clone());
-                            }
-                            if let Some(failure) = self.observed.failures.get(key) {
-                                imagined.failures.insert(key.clone(), failure.clone());
-                            }
-                        }
-                    }
-                }
+                self.sight.look_up(&step.needs).await;
+                step.needs.iter().for_each(|need| imagined.see(self.sight.observed(), need));
                 continue;
             }
             if step.effects.is_empty() || step.state.status.status.is_terminal() {
                 return;
             }
             state = step.state;
-            step.effects.into_iter().flatten().for_each(|write| imagine(&mut imagined, write));
+            step.effects.into_iter().flatten().for_each(|write| imagined.write(write));
         }
     }
 
@@ -371,13 +259,8 @@ impl<'a> Pass<'a> {
         }
         let found = self.ctx.bookkeeping.instance(&self.subject.key).await?.ok_or(Stop::Gone)?;
         self.adopt(found)?;
-        self.proved();
+        self.sight.proved();
         Ok(())
-    }
-
-    fn proved(&mut self) {
-        self.clock += 1;
-        self.proof = self.clock;
     }
 
     /// Takes the Instance as it now is, if it still names this run.
@@ -392,7 +275,7 @@ impl<'a> Pass<'a> {
         let entries = subject.entries();
         let entry = entries.get(&self.plan);
         let recorded = entry.is_some_and(|e| e.uid == self.uid && !e.status.is_terminal());
-        let deleted = subject.deleted_at().is_some() && self.plan != crate::api::meta::plan::CLEANUP;
+        let deleted = subject.deleted_at().is_some() && self.plan != plan::CLEANUP;
         let aborted = asked::aborts(self.ctx, &subject, &self.uid);
         if !named || !same || deleted || aborted || (self.started && !recorded) {
             return Err(Stop::Superseded);
@@ -441,7 +324,7 @@ impl<'a> Pass<'a> {
         }
         self.started = true;
         self.state.unsaved.clear();
-        self.proved();
+        self.sight.proved();
         for note in record::notes(&self.state, phase) {
             self.publish(note).await;
         }
@@ -452,46 +335,6 @@ impl<'a> Pass<'a> {
 
     async fn publish(&self, note: Note) {
         self.ctx.events.publish(&self.subject.key, self.subject.uid(), note).await;
-    }
-
-    /// Whether a write failed because its kind is going or gone, which the table of definitions
-    /// may not show yet: while a definition is being deleted new objects are answered 405, and
-    /// then there is nothing at their path, not even an API that would give a reason.
-    fn has_left(&mut self, gvk: &Gvk, failure: &ApiFailure) -> bool {
-        let nothing_there = failure.code == 404 && failure.reason != "NotFound";
-        let left = !kinds::is_built_in(&gvk.group) && (failure.code == 405 || nothing_there);
-        if left {
-            self.ctx.kinds.forget(gvk);
-            self.kind_unsure = true;
-        }
-        left
-    }
-
-    async fn write(&mut self, lanes: Vec<Vec<ChildWrite>>) {
-        for (key, answer) in self.objects.run(lanes).await {
-            match answer {
-                Ok(Written::Now(object)) => {
-                    self.ctx.saw(&self.subject.key, &Change::Applied(object.clone()));
-                    self.observed.failures.remove(&key);
-                    self.observed.objects.insert(key, Seen::Present(object));
-                }
-                Ok(Written::Gone) => {
-                    if let Some(Seen::Present(object)) = self.observed.objects.get(&key) {
-                        self.ctx.saw(&self.subject.key, &Change::Deleted(object.clone()));
-                    }
-                    self.observed.failures.remove(&key);
-                    self.observed.objects.insert(key, Seen::Absent);
-                }
-                Err(failure) => {
-                    debug!(object = %key, code = failure.code, message = %failure.message, "a write was refused");
-                    if self.has_left(&key.gvk, &failure) {
-                        self.observed.kinds.insert(key.gvk.clone(), Served::Pending);
-                    } else {
-                        self.observed.failures.insert(key, failure);
-                    }
-                }
-            }
-        }
     }
 }
 
@@ -504,22 +347,4 @@ fn absent(kinds: &BTreeSet<Gvk>) -> Option<String> {
             names.join(" and ")
         )
     })
-}
-
-/// The answer that a write would have if all goes well.
-fn imagine(observed: &mut Observed, write: ChildWrite) {
-    let Some(key) = write.key() else { return };
-    let seen = match write {
-        ChildWrite::Create { object } => Seen::Present(Arc::new(object)),
-        ChildWrite::MergePatch { patch, .. } => match observed.objects.get(&key) {
-            Some(Seen::Present(current)) => {
-                let mut object = Value::clone(current);
-                json_patch::merge(&mut object, &patch);
-                Seen::Present(Arc::new(object))
-            }
-            _ => Seen::Absent,
-        },
-        ChildWrite::Delete { .. } => Seen::Absent,
-    };
-    observed.objects.insert(key, seen);
 }

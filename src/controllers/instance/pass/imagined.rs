@@ -1,0 +1,61 @@
+//! What would be seen if all went well: how far a run can get with one proof.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::effect::ChildWrite;
+use crate::plan::observe::{Need, Observed, Seen, Served};
+
+/// What was seen, and what writes that were not made would be answered.
+pub(super) struct Imagined(Observed);
+
+impl From<&Observed> for Imagined {
+    fn from(observed: &Observed) -> Self {
+        Self(observed.clone())
+    }
+}
+
+impl Imagined {
+    /// As the engine is told of it.
+    pub(super) fn observed(&self) -> &Observed {
+        &self.0
+    }
+
+    /// Takes in what was looked up.
+    pub(super) fn see(&mut self, observed: &Observed, need: &Need) {
+        match need {
+            Need::Kind(gvk) => {
+                let served = observed.kinds.get(gvk).copied().unwrap_or(Served::Unsure);
+                self.0.kinds.insert(gvk.clone(), served);
+            }
+            Need::Object(key) | Need::Certainly(key) => {
+                self.0.failures.remove(key);
+                if let Some(seen) = observed.objects.get(key) {
+                    self.0.objects.insert(key.clone(), seen.clone());
+                }
+                if let Some(failure) = observed.failures.get(key) {
+                    self.0.failures.insert(key.clone(), failure.clone());
+                }
+            }
+        }
+    }
+
+    /// Takes in the answer that a write would have.
+    pub(super) fn write(&mut self, write: ChildWrite) {
+        let Some(key) = write.key() else { return };
+        let seen = match write {
+            ChildWrite::Create { object } => Seen::Present(Arc::new(object)),
+            ChildWrite::MergePatch { patch, .. } => match self.0.objects.get(&key) {
+                Some(Seen::Present(current)) => {
+                    let mut object = Value::clone(current);
+                    json_patch::merge(&mut object, &patch);
+                    Seen::Present(Arc::new(object))
+                }
+                _ => Seen::Absent,
+            },
+            ChildWrite::Delete { .. } => Seen::Absent,
+        };
+        self.0.objects.insert(key, seen);
+    }
+}

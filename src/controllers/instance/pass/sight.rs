@@ -1,0 +1,196 @@
+//! What a pass has seen of the cluster, and whether that is older than the last proof that the run
+//! is current.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tracing::debug;
+
+use crate::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
+use crate::cluster::apply::{Objects, Written};
+use crate::cluster::kinds::{self, Known};
+use crate::cluster::watch::Change;
+use crate::controllers::instance::context::Context;
+use crate::effect::{ApiFailure, ChildWrite};
+use crate::plan::health::{self, Health};
+use crate::plan::observe::{Need, Observed, Seen, Served};
+
+/// What a pass has seen: by look-ups, and by the answers to its writes.
+pub(super) struct Sight<'a> {
+    ctx: &'a Context,
+    /// Reads and writes as the service account that the package acts as.
+    objects: Objects,
+    instance: NamespacedName,
+    package: NamespacedName,
+    observed: Observed,
+    /// When each object was last looked at.
+    seen: BTreeMap<ObjectKey, u64>,
+    /// Counts looks and proofs.
+    clock: u64,
+    /// When the run was last proved to be current; 0 before the first proof.
+    proof: u64,
+    /// Whether a kind could not be looked up, or went while it was written to: no watch tells when
+    /// that is over.
+    kind_unsure: bool,
+}
+
+impl<'a> Sight<'a> {
+    /// Nothing seen yet.
+    pub(super) fn new(
+        ctx: &'a Context,
+        objects: Objects,
+        instance: NamespacedName,
+        package: NamespacedName,
+    ) -> Self {
+        Self {
+            ctx,
+            objects,
+            instance,
+            package,
+            observed: Observed::default(),
+            seen: BTreeMap::new(),
+            clock: 0,
+            proof: 0,
+            kind_unsure: false,
+        }
+    }
+
+    /// What was seen.
+    pub(super) fn observed(&self) -> &Observed {
+        &self.observed
+    }
+
+    /// Whether a watch tells when the run can go on: it waits for nothing that is not watched.
+    pub(super) fn is_told(&self) -> bool {
+        let waits_for = |(key, seen): (&ObjectKey, &Seen)| match seen {
+            Seen::Present(object) if !self.ctx.is_watched(&key.gvk) => {
+                meta_str(object, "deletionTimestamp").is_some() || health::of(object) != Health::Healthy
+            }
+            _ => false,
+        };
+        !self.kind_unsure && !self.observed.objects.iter().any(waits_for)
+    }
+
+    /// Looks up what the engine asks for.
+    pub(super) async fn look_up(&mut self, needs: &BTreeSet<Need>) {
+        for need in needs {
+            match need {
+                Need::Kind(gvk) => {
+                    let served = self.served(gvk).await;
+                    self.observed.kinds.insert(gvk.clone(), served);
+                }
+                Need::Object(key) => self.look_at(key, false).await,
+                Need::Certainly(key) => self.look_at(key, true).await,
+            }
+        }
+    }
+
+    async fn served(&mut self, gvk: &Gvk) -> Served {
+        self.ctx.watches.instance_makes(&self.instance, &self.package, gvk);
+        match self.ctx.kinds.get(&self.ctx.client, gvk).await {
+            Ok(Known::Served(kind)) if kind.namespaced => Served::Namespaced,
+            Ok(Known::Served(_)) => Served::Cluster,
+            Ok(Known::Awaited) => Served::Pending,
+            Ok(Known::Never) => Served::No,
+            Ok(Known::Unsure) => self.unsure(),
+            Err(error) => {
+                debug!(%gvk, %error, "a kind could not be looked up");
+                self.unsure()
+            }
+        }
+    }
+
+    /// A failed look-up never reads as "none": it is asked again.
+    fn unsure(&mut self) -> Served {
+        self.kind_unsure = true;
+        Served::Unsure
+    }
+
+    /// Looks at an object: in the store where its kind is watched, unless a write of it failed
+    /// or its absence must be certain.
+    async fn look_at(&mut self, key: &ObjectKey, certainly: bool) {
+        let again = self.observed.failures.remove(key).is_some();
+        self.clock += 1;
+        if !again && let Some(watching) = self.ctx.watched_soon(&key.gvk).await {
+            let found = self.ctx.store.get_child(key);
+            match found {
+                None if !certainly => return self.saw(key.clone(), Seen::Absent),
+                // A merge needs more than metadata.
+                Some(object) if watching.whole => return self.saw(key.clone(), Seen::Present(object)),
+                _ => {}
+            }
+        }
+        match self.objects.get(key).await {
+            Ok(Some(object)) => {
+                self.ctx.saw(&self.instance, &Change::Applied(object.clone()));
+                self.saw(key.clone(), Seen::Present(object));
+            }
+            Ok(None) => self.saw(key.clone(), Seen::Absent),
+            Err(failure) => {
+                self.observed.failures.insert(key.clone(), failure);
+                self.saw(key.clone(), Seen::Absent);
+            }
+        }
+    }
+
+    fn saw(&mut self, key: ObjectKey, seen: Seen) {
+        self.seen.insert(key.clone(), self.clock);
+        self.observed.objects.insert(key, seen);
+    }
+
+    /// Whether every write was decided on what was seen before the last proof.
+    pub(super) fn covers(&self, lanes: &[Vec<ChildWrite>]) -> bool {
+        self.proof > 0
+            && lanes
+                .iter()
+                .flatten()
+                .filter_map(ChildWrite::key)
+                .all(|key| self.seen.get(&key).is_some_and(|at| *at <= self.proof))
+    }
+
+    /// The run was proved to be current: what was seen until now may be written on.
+    pub(super) fn proved(&mut self) {
+        self.clock += 1;
+        self.proof = self.clock;
+    }
+
+    /// Whether a write failed because its kind is going or gone, which the table of definitions
+    /// may not show yet: while a definition is being deleted new objects are answered 405, and
+    /// then there is nothing at their path, not even an API that would give a reason.
+    fn has_left(&mut self, gvk: &Gvk, failure: &ApiFailure) -> bool {
+        let nothing_there = failure.code == 404 && failure.reason != "NotFound";
+        let left = !kinds::is_built_in(&gvk.group) && (failure.code == 405 || nothing_there);
+        if left {
+            self.ctx.kinds.forget(gvk);
+            self.kind_unsure = true;
+        }
+        left
+    }
+
+    /// Makes the writes, and takes in what they are answered.
+    pub(super) async fn write(&mut self, lanes: Vec<Vec<ChildWrite>>) {
+        for (key, answer) in self.objects.run(lanes).await {
+            match answer {
+                Ok(Written::Now(object)) => {
+                    self.ctx.saw(&self.instance, &Change::Applied(object.clone()));
+                    self.observed.failures.remove(&key);
+                    self.observed.objects.insert(key, Seen::Present(object));
+                }
+                Ok(Written::Gone) => {
+                    if let Some(Seen::Present(object)) = self.observed.objects.get(&key) {
+                        self.ctx.saw(&self.instance, &Change::Deleted(object.clone()));
+                    }
+                    self.observed.failures.remove(&key);
+                    self.observed.objects.insert(key, Seen::Absent);
+                }
+                Err(failure) => {
+                    debug!(object = %key, code = failure.code, message = %failure.message, "a write was refused");
+                    if self.has_left(&key.gvk, &failure) {
+                        self.observed.kinds.insert(key.gvk.clone(), Served::Pending);
+                    } else {
+                        self.observed.failures.insert(key, failure);
+                    }
+                }
+            }
+        }
+    }
+}
