@@ -10,8 +10,9 @@ use interlock::api::meta;
 use serde_json::{Value, json};
 
 use crate::support::client::Answer;
+use crate::support::ground::{self, Ground};
 use crate::support::instances::condition;
-use crate::support::{Client, Cluster, Interlock, Namespace, wait_until};
+use crate::support::{Client, Cluster, Interlock, wait_until};
 
 mod frozen;
 mod gone;
@@ -30,6 +31,8 @@ const CAP: Duration = Duration::from_secs(60);
 /// `gated-0.1.0`, whose plan deploy waits at a Service without an address where parameter GATED
 /// is true, and `meddling-0.1.0`, whose template is an Instance of another's.
 const PACKAGE: &str = include_str!("bypass/operatorversion.yaml");
+
+const GATED: &str = "gated-0.1.0";
 
 /// The control plane whose webhook configurations are gone, while Interlock runs.
 fn policies_alone() -> &'static Cluster {
@@ -89,29 +92,19 @@ impl Layers {
             Self::SamePlan => same_plan(),
         }
     }
-}
 
-/// A namespace with the packages, and a user who may do everything in it.
-struct Ground {
-    ns: Namespace<'static>,
-    user: Client,
-}
-
-impl Ground {
-    fn new(layers: Layers, base: &str) -> Self {
-        let ns = layers.cluster().namespace(base);
-        let user = ns.user("alice");
-        user.create_package(ns.name(), PACKAGE);
-        Self { ns, user }
+    /// A namespace with the packages, under these layers.
+    fn ground(self, base: &str) -> Ground<'static> {
+        Ground::new(self.cluster(), base, PACKAGE)
     }
 
-    /// One with a running Instance `demo` that tests share while they run at the same time, and
+    /// A ground with a running Instance `demo` that tests share while they run at the same time, and
     /// that Instance: for what is refused.
-    fn frozen(layers: Layers) -> (Arc<Self>, Value) {
-        static SHARED: [Mutex<Weak<Ground>>; 3] = [const { Mutex::new(Weak::new()) }; 3];
-        let mut shared = SHARED[layers as usize].lock().unwrap_or_else(PoisonError::into_inner);
+    fn frozen(self) -> (Arc<Ground<'static>>, Value) {
+        static SHARED: [Mutex<Weak<Ground<'static>>>; 3] = [const { Mutex::new(Weak::new()) }; 3];
+        let mut shared = SHARED[self as usize].lock().unwrap_or_else(PoisonError::into_inner);
         let ground = shared.upgrade().unwrap_or_else(|| {
-            let ground = Arc::new(Self::new(layers, "frozen"));
+            let ground = Arc::new(self.ground("frozen"));
             ground.running("demo");
             *shared = Arc::downgrade(&ground);
             ground
@@ -119,57 +112,26 @@ impl Ground {
         let found = ground.get("demo");
         (ground, found)
     }
+}
 
-    fn path(&self, name: &str) -> String {
-        self.ns.path(meta::KUDO_API_VERSION, "instances", name)
-    }
-
-    fn get(&self, name: &str) -> Value {
-        self.user.read(&self.path(name)).ok()
-    }
-
+/// What these tests do with a ground.
+impl Ground<'_> {
     /// An Instance whose plan `deploy` runs, and waits at its gate.
     fn running(&self, name: &str) -> Value {
-        self.user.post(&self.path(""), &instance(name, &json!({"GATED": "true"}))).ok();
+        self.create(name, GATED, &json!({"GATED": "true"}));
         self.await_running(name)
     }
 
+    /// Waits until plan `deploy` waits at its gate.
     #[track_caller]
     fn await_running(&self, name: &str) -> Value {
-        self.await_that(name, "plan deploy waits at its gate", |found| {
-            let steps = &found["status"]["planStatus"]["deploy"]["phases"][0]["steps"];
-            steps[1]["status"] == "IN_PROGRESS"
-        })
+        self.await_step(name, "deploy", 1, "IN_PROGRESS")
     }
 
     /// An Instance that is deployed.
-    fn idle(&self, name: &str) -> Value {
-        self.user.post(&self.path(""), &instance(name, &json!({}))).ok();
+    fn deployed(&self, name: &str) -> Value {
+        self.create(name, GATED, &json!({}));
         self.await_plan(name, "deploy", "COMPLETE")
-    }
-
-    /// Lets the plan of a gated Instance go on.
-    fn open(&self, name: &str) {
-        let path = format!("{}/status", self.ns.path("v1", "services", &format!("{name}-gate")));
-        let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}});
-        self.ns.admin().merge_patch(&path, &status).ok();
-    }
-
-    #[track_caller]
-    fn await_that(&self, name: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
-        wait_until(&format!("{name}: {what}"), CAP, || {
-            let found = self.user.read(&self.path(name));
-            if found.code == 200 && holds(&found.body) { Ok(found.body) } else { Err(found.to_string()) }
-        })
-    }
-
-    /// Waits until a plan has ended so, and nothing is scheduled.
-    #[track_caller]
-    fn await_plan(&self, name: &str, plan: &str, status: &str) -> Value {
-        self.await_that(name, &format!("plan {plan} is {status} and nothing is scheduled"), |found| {
-            let idle = found["spec"]["planExecution"]["planName"].as_str().unwrap_or("").is_empty();
-            idle && found["status"]["planStatus"][plan]["status"] == status
-        })
     }
 
     /// Data of a ConfigMap.
@@ -180,12 +142,7 @@ impl Ground {
 }
 
 fn instance(name: &str, parameters: &Value) -> Value {
-    json!({
-        "apiVersion": meta::KUDO_API_VERSION,
-        "kind": "Instance",
-        "metadata": {"name": name},
-        "spec": {"operatorVersion": {"name": "gated-0.1.0"}, "parameters": parameters},
-    })
+    ground::instance(name, GATED, parameters)
 }
 
 /// An object as a client sends it back: with its edit, and without what only the server keeps.

@@ -5,8 +5,9 @@ use std::time::Duration;
 use interlock::api::meta;
 use serde_json::{Value, json};
 
-use crate::support::instances::condition;
-use crate::support::{Client, Cluster, Interlock, Namespace, wait_until};
+use crate::support::ground::Ground;
+use crate::support::instances::{self, condition, run_of};
+use crate::support::{Cluster, Interlock, wait_until};
 
 mod commands;
 mod crashes;
@@ -17,56 +18,17 @@ const CAP: Duration = Duration::from_secs(60);
 /// whose plan not-allowed never ends, and `lingering-0.1.0`, whose cleanup never ends.
 const PACKAGE: &str = include_str!("verbs/operatorversion.yaml");
 
-struct Ground<'a> {
-    ns: Namespace<'a>,
-    user: Client,
-}
-
-impl<'a> Ground<'a> {
-    fn new(cluster: &'a Cluster, base: &str) -> Self {
-        let ns = cluster.namespace(base);
-        let user = ns.user("alice");
-        user.create_package(ns.name(), PACKAGE);
-        Self { ns, user }
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.ns.path(meta::KUDO_API_VERSION, "instances", name)
-    }
-
-    fn get(&self, name: &str) -> Value {
-        self.user.read(&self.path(name)).ok()
-    }
-
-    fn create(&self, name: &str, version: &str, parameters: &Value) {
-        let instance = json!({
-            "apiVersion": meta::KUDO_API_VERSION, "kind": "Instance", "metadata": {"name": name},
-            "spec": {"operatorVersion": {"name": version}, "parameters": parameters},
-        });
-        self.user.post(&self.path(""), &instance).ok();
-    }
-
-    /// An Instance that is deployed.
-    fn idle(&self, name: &str, parameters: &Value) -> Value {
+/// What these tests do with a ground.
+impl Ground<'_> {
+    /// An Instance of the gated package, deployed.
+    fn deployed_with(&self, name: &str, parameters: &Value) -> Value {
         self.create(name, "held-0.1.0", parameters);
-        self.await_plan(name, "deploy", "COMPLETE")
-    }
-
-    fn edit(&self, name: &str, parameters: &Value) {
-        self.user.merge_patch(&self.path(name), &json!({"spec": {"parameters": parameters}})).ok();
-    }
-
-    #[track_caller]
-    fn await_that(&self, name: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
-        wait_until(&format!("{name}: {what}"), CAP, || {
-            let found = self.user.read(&self.path(name));
-            if found.code == 200 && holds(&found.body) { Ok(found.body) } else { Err(found.to_string()) }
-        })
+        self.await_settled(name, "deploy", "COMPLETE")
     }
 
     /// Waits until a plan has ended so, nothing is scheduled and nothing asked.
     #[track_caller]
-    fn await_plan(&self, name: &str, plan: &str, status: &str) -> Value {
+    fn await_settled(&self, name: &str, plan: &str, status: &str) -> Value {
         self.await_that(
             name,
             &format!("plan {plan} is {status} and nothing is scheduled or asked"),
@@ -74,23 +36,8 @@ impl<'a> Ground<'a> {
         )
     }
 
-    /// Waits until a step of a plan is so.
-    #[track_caller]
-    fn await_step(&self, name: &str, plan: &str, step: usize, status: &str) -> Value {
-        self.await_that(name, &format!("step {step} of plan {plan} is {status}"), |found| {
-            found["status"]["planStatus"][plan]["phases"][0]["steps"][step]["status"] == status
-        })
-    }
-
     fn ask(&self, name: &str, request: &str, reason: &str) {
         self.user.merge_patch(&self.path(name), &asking(request, reason)).ok();
-    }
-
-    /// Lets the plan of a gated Instance go on.
-    fn open(&self, name: &str) {
-        let path = format!("{}/status", self.ns.path("v1", "services", &format!("{name}-gate")));
-        let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}});
-        self.ns.admin().merge_patch(&path, &status).ok();
     }
 
     /// The run that wrote a ConfigMap last.
@@ -112,15 +59,11 @@ fn asking(request: &str, reason: &str) -> Value {
 
 fn is_idle(found: &Value) -> bool {
     let asks = !found["metadata"]["annotations"][meta::REQUEST].is_null();
-    text(&found["spec"]["planExecution"]["planName"]).is_empty() && !asks
+    instances::idle(found) && !asks
 }
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
-}
-
-fn run_of(found: &Value, plan: &str) -> String {
-    text(&found["status"]["planStatus"][plan]["uid"]).to_owned()
 }
 
 fn history(found: &Value) -> Vec<Value> {
@@ -132,8 +75,8 @@ fn history(found: &Value) -> Vec<Value> {
 /// never ends, and the Instance was held by it for ever.
 #[test]
 fn a_plan_that_never_ends_is_aborted_and_the_spec_goes_back() {
-    let ground = Ground::new(Interlock::shared().0, "not-allowed");
-    ground.idle("demo", &json!({"DISK": "fast"}));
+    let ground = Ground::new(Interlock::shared().0, "not-allowed", PACKAGE);
+    ground.deployed_with("demo", &json!({"DISK": "fast"}));
     ground.edit("demo", &json!({"DISK": "slow"}));
     let held = ground.await_step("demo", "not-allowed", 0, "IN_PROGRESS");
     let run = run_of(&held, "not-allowed");
@@ -149,7 +92,7 @@ fn a_plan_that_never_ends_is_aborted_and_the_spec_goes_back() {
     let again = run_of(&back, "not-allowed");
     assert_ne!(again, run);
     ground.ask("demo", &format!("abort/{again}/nonce-0002"), "it is as it was");
-    let free = ground.await_plan("demo", "not-allowed", "FATAL_ERROR");
+    let free = ground.await_settled("demo", "not-allowed", "FATAL_ERROR");
     let entry = &free["status"]["planStatus"]["not-allowed"];
     assert_eq!(entry["message"], "aborted by alice: it is as it was", "{entry:#}");
     let runs = history(&free);
@@ -170,18 +113,18 @@ fn a_plan_that_never_ends_is_aborted_and_the_spec_goes_back() {
     // What was aborted is owed and said, and nothing holds the Instance any more.
     assert_eq!(condition(&free, "SpecDrift")["reason"], "PlanOwed");
     ground.edit("demo", &json!({"SIZE": "large"}));
-    ground.await_plan("demo", "deploy", "COMPLETE");
+    ground.await_settled("demo", "deploy", "COMPLETE");
 }
 
 /// The step that had failed begins anew, and what was finished before is not done again.
 #[test]
 fn a_retry_goes_on_where_the_run_was_ended() {
-    let ground = Ground::new(Interlock::shared().0, "retry");
+    let ground = Ground::new(Interlock::shared().0, "retry", PACKAGE);
     ground.create("demo", "held-0.1.0", &json!({"GATED": "true"}));
     let held = ground.await_step("demo", "deploy", 1, "IN_PROGRESS");
     let run = run_of(&held, "deploy");
     ground.ask("demo", &format!("abort/{run}/nonce-0001"), "no address is left");
-    let ended = ground.await_plan("demo", "deploy", "FATAL_ERROR");
+    let ended = ground.await_settled("demo", "deploy", "FATAL_ERROR");
     let steps = &ended["status"]["planStatus"]["deploy"]["phases"][0]["steps"];
     assert_eq!(
         (&steps[0]["status"], &steps[1]["status"], &steps[2]["status"]),
@@ -191,7 +134,7 @@ fn a_retry_goes_on_where_the_run_was_ended() {
 
     ground.open("demo");
     ground.ask("demo", &format!("retry/{run}/nonce-0002"), "there are addresses again");
-    let done = ground.await_plan("demo", "deploy", "COMPLETE");
+    let done = ground.await_settled("demo", "deploy", "COMPLETE");
     let again = run_of(&done, "deploy");
     assert_ne!(again, run);
     assert_eq!((ground.writer("demo-before"), ground.writer("demo-after")), (run.clone(), again.clone()));
@@ -211,21 +154,21 @@ fn a_retry_goes_on_where_the_run_was_ended() {
 /// After another run the failed one is not the newest: its plan is run from its first step.
 #[test]
 fn a_retry_of_an_older_run_starts_at_the_first_step() {
-    let ground = Ground::new(Interlock::shared().0, "older");
-    ground.idle("demo", &json!({}));
+    let ground = Ground::new(Interlock::shared().0, "older", PACKAGE);
+    ground.deployed_with("demo", &json!({}));
     ground.edit("demo", &json!({"GATED": "true"}));
     let run = run_of(&ground.await_step("demo", "deploy", 1, "IN_PROGRESS"), "deploy");
     ground.ask("demo", &format!("abort/{run}/nonce-0001"), "not today");
-    ground.await_plan("demo", "deploy", "FATAL_ERROR");
+    ground.await_settled("demo", "deploy", "FATAL_ERROR");
     ground.edit("demo", &json!({"DISK": "slow"}));
     let other = run_of(&ground.await_step("demo", "not-allowed", 0, "IN_PROGRESS"), "not-allowed");
     ground.ask("demo", &format!("abort/{other}/nonce-0002"), "not that either");
-    ground.await_plan("demo", "not-allowed", "FATAL_ERROR");
+    ground.await_settled("demo", "not-allowed", "FATAL_ERROR");
     assert_eq!(ground.writer("demo-before"), run);
 
     ground.open("demo");
     ground.ask("demo", &format!("retry/{run}/nonce-0003"), "now it can");
-    let done = ground.await_plan("demo", "deploy", "COMPLETE");
+    let done = ground.await_settled("demo", "deploy", "COMPLETE");
     assert_eq!(ground.writer("demo-before"), run_of(&done, "deploy"));
 }
 
@@ -233,14 +176,14 @@ fn a_retry_of_an_older_run_starts_at_the_first_step() {
 #[test]
 fn a_plan_that_has_not_begun_is_aborted() {
     let (cluster, _) = Interlock::shared();
-    let ground = Ground::new(cluster, "unbegun");
-    let before = run_of(&ground.idle("demo", &json!({})), "deploy");
+    let ground = Ground::new(cluster, "unbegun", PACKAGE);
+    let before = run_of(&ground.deployed_with("demo", &json!({})), "deploy");
     let uid = "74738ff5-5367-5958-9aee-98fffdcd1876";
     let mut both = asking(&format!("abort/{uid}/nonce-0001"), "too soon");
     both["spec"] = json!({"planExecution": {"planName": "deploy", "uid": uid, "status": "NEVER_RUN"}});
     // In one write, so that the controller sees the request no later than the plan.
     cluster.user("interlock", &[]).merge_patch(&ground.path("demo"), &both).ok();
-    let ended = ground.await_plan("demo", "deploy", "FATAL_ERROR");
+    let ended = ground.await_settled("demo", "deploy", "FATAL_ERROR");
     let entry = &ended["status"]["planStatus"]["deploy"];
     assert_eq!((text(&entry["uid"]), text(&entry["message"])), (uid, "aborted on request: too soon"));
     let steps = entry["phases"][0]["steps"].as_array().expect("steps");
@@ -252,9 +195,9 @@ fn a_plan_that_has_not_begun_is_aborted() {
 /// Deletion always ends: a cleanup that never ends is aborted, and the Instance goes.
 #[test]
 fn an_aborted_cleanup_lets_the_instance_go() {
-    let ground = Ground::new(Interlock::shared().0, "lingering");
+    let ground = Ground::new(Interlock::shared().0, "lingering", PACKAGE);
     ground.create("demo", "lingering-0.1.0", &json!({}));
-    ground.await_plan("demo", "deploy", "COMPLETE");
+    ground.await_settled("demo", "deploy", "COMPLETE");
     ground.user.delete(&ground.path("demo")).ok();
     let held = ground.await_step("demo", "cleanup", 0, "IN_PROGRESS");
     ground.ask("demo", &format!("abort/{}/nonce-0001", run_of(&held, "cleanup")), "nothing is left to clean");
@@ -271,7 +214,7 @@ fn an_aborted_cleanup_lets_the_instance_go() {
 fn requests_wait_while_their_policy_is_not_intact() {
     let cluster = Cluster::own(&[]);
     let interlock = Interlock::install(&cluster, &[]);
-    let ground = Ground::new(&cluster, "unguarded");
+    let ground = Ground::new(&cluster, "unguarded", PACKAGE);
     ground.create("demo", "held-0.1.0", &json!({"GATED": "true"}));
     let run = run_of(&ground.await_step("demo", "deploy", 1, "IN_PROGRESS"), "deploy");
     let admin = cluster.admin();
@@ -299,6 +242,6 @@ fn requests_wait_while_their_policy_is_not_intact() {
     assert_eq!(waits["status"]["planStatus"]["deploy"]["status"], "IN_PROGRESS");
     let actions = json!({"spec": {"validationActions": found["spec"]["validationActions"]}});
     admin.merge_patch(binding, &actions).ok();
-    let ended = ground.await_plan("demo", "deploy", "FATAL_ERROR");
+    let ended = ground.await_settled("demo", "deploy", "FATAL_ERROR");
     assert_eq!(condition(&ended, "VerbsUnavailable")["status"], "False");
 }

@@ -19,6 +19,7 @@ pub mod cluster;
 pub mod cut_off;
 pub mod fake_kong;
 pub mod gate;
+pub mod ground;
 pub mod held_back;
 pub mod instances;
 pub mod interlock;
@@ -67,6 +68,7 @@ pub fn wait_until<T>(what: &str, cap: Duration, mut condition: impl FnMut() -> R
             Err(why) if began.elapsed() > cap => {
                 panic!("gave up after {cap:?} waiting until {what}; last: {why}")
             }
+            // Between two looks; how long a test takes does not hang on it.
             Err(_) => std::thread::sleep(Duration::from_millis(50)),
         }
     }

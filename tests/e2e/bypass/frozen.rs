@@ -4,7 +4,7 @@ use rstest::rstest;
 use serde_json::json;
 
 use super::writes::{WRITES, Write, forced_apply, json_patch, merge_patch, put, put_of_a_manifest};
-use super::{Ground, Layers, essence, manifest, rule};
+use super::{Layers, essence, manifest, rule};
 
 #[rstest]
 #[case::put_is_refused("put", put)]
@@ -17,7 +17,7 @@ fn a_change_of_a_frozen_spec_by(
     #[case] base: &str,
     #[case] write: Write,
 ) {
-    let ground = Ground::new(layers, base);
+    let ground = layers.ground(base);
     let before = ground.running("demo");
     let path = ground.path("demo");
     let values = |size: &str| json!({"GATED": "true", "SIZE": size});
@@ -49,7 +49,7 @@ fn a_change_of_a_frozen_spec_by(
 /// Removing the spec, or pointing it at another package.
 #[rstest]
 fn a_spec_taken_away_or_an_upgrade_is_refused(#[values(Layers::Both, Layers::Policies)] layers: Layers) {
-    let (ground, before) = Ground::frozen(layers);
+    let (ground, before) = layers.frozen();
     let path = ground.path("demo");
     for patch in [
         json!({"spec": null}),
@@ -70,7 +70,7 @@ fn a_spec_taken_away_or_an_upgrade_is_refused(#[values(Layers::Both, Layers::Pol
 /// What changes nothing is admitted, whoever sends it and however: a re-sync cancels no plan.
 #[test]
 fn an_unchanged_manifest_is_admitted_by_every_verb_and_cancels_nothing() {
-    let ground = Ground::new(Layers::Both, "resync");
+    let ground = Layers::Both.ground("resync");
     let before = ground.running("demo");
     let path = ground.path("demo");
     let values = before["spec"]["parameters"].clone();
@@ -97,7 +97,7 @@ fn an_unchanged_manifest_is_admitted_by_every_verb_and_cancels_nothing() {
 /// keeps it is admitted.
 #[test]
 fn an_unchanged_manifest_without_plan_execution_is_refused_by_the_policies_alone() {
-    let (ground, before) = Ground::frozen(Layers::Policies);
+    let (ground, before) = Layers::Policies.frozen();
     let path = ground.path("demo");
     let values = before["spec"]["parameters"].clone();
     for write in [put, json_patch, merge_patch, forced_apply] {
@@ -112,7 +112,7 @@ fn an_unchanged_manifest_without_plan_execution_is_refused_by_the_policies_alone
 /// CREATE by server-side apply is a CREATE: it schedules, stamps and gets our finalizer.
 #[test]
 fn creation_by_server_side_apply_is_admitted_as_a_creation() {
-    let ground = Ground::new(Layers::Both, "ssa-create");
+    let ground = Layers::Both.ground("ssa-create");
     let manifest = super::instance("demo", &json!({}));
     let path = format!("{}?fieldManager=argocd", ground.path("demo"));
     let made = ground.user.server_side_apply(&path, &manifest).ok();

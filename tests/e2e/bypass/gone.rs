@@ -14,7 +14,7 @@ fn replace_by_force_during_a_run_ends_it_and_deploys_anew() {
     if !Layers::Both.cluster().has_workloads() {
         return;
     }
-    let ground = Ground::new(Layers::Both, "force");
+    let ground = Layers::Both.ground("force");
     let before = ground.running("demo");
     ground.open("demo");
     let text = instance("demo", &json!({"SIZE": "large"})).to_string();
@@ -48,7 +48,7 @@ fn replace_by_force_during_a_run_ends_it_and_deploys_anew() {
 /// A POST of a name that is taken, also by what is going away, is the API server's to refuse.
 #[test]
 fn creation_over_a_locked_instance_is_a_conflict_and_changes_nothing() {
-    let (ground, before) = Ground::frozen(Layers::Both);
+    let (ground, before) = Layers::Both.frozen();
     let answer = ground.user.post(&ground.path(""), &instance("demo", &json!({"SIZE": "large"})));
     assert_eq!(answer.body["reason"], "AlreadyExists", "{answer}");
     assert_eq!(essence(&ground.get("demo")), essence(&before));
@@ -57,11 +57,11 @@ fn creation_over_a_locked_instance_is_a_conflict_and_changes_nothing() {
 /// Each item is admitted with its own oldObject, and without a name in the request.
 #[test]
 fn deletecollection_of_locked_instances_is_admitted_and_ends_their_runs() {
-    let ground = Ground::new(Layers::Both, "collection");
+    let ground = Layers::Both.ground("collection");
     for name in ["one", "two"] {
         ground.running(name);
     }
-    ground.idle("three");
+    ground.deployed("three");
     let before: Vec<_> = ["one", "two", "three"].map(|name| ground.get(name)).to_vec();
     ground.user.delete(&format!("{}?dryRun=All", ground.path(""))).ok();
     let after: Vec<_> = ["one", "two", "three"].map(|name| ground.get(name)).to_vec();
@@ -85,7 +85,7 @@ fn deletecollection_of_locked_instances_is_admitted_and_ends_their_runs() {
 #[test]
 fn an_edit_of_an_instance_that_is_being_deleted_is_refused_and_labels_are_not() {
     for layers in [Layers::Both, Layers::Policies] {
-        let ground = Ground::new(layers, "deleting");
+        let ground = layers.ground("deleting");
         let mut held = instance("demo", &json!({}));
         held["metadata"]["finalizers"] = json!(["example.com/held"]);
         ground.user.post(&ground.path(""), &held).ok();
@@ -122,7 +122,7 @@ fn namespaces_with_running_plans_are_gone_within_a_minute() {
         return;
     }
     let many = count(10, 100);
-    let grounds: Vec<Ground> = (0..many).map(|_| Ground::new(Layers::Both, "going")).collect();
+    let grounds: Vec<Ground<'_>> = (0..many).map(|_| Layers::Both.ground("going")).collect();
     for ground in &grounds {
         ground.user.post(&ground.path(""), &instance("demo", &json!({"GATED": "true"}))).ok();
     }

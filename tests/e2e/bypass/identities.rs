@@ -3,12 +3,12 @@
 use rstest::rstest;
 use serde_json::json;
 
-use super::{Ground, Layers, condition, essence, rule};
+use super::{Layers, condition, essence, rule};
 
 /// Names and groups that look like somebody's who may.
 #[rstest]
 fn an_edit_by_any_other_identity_is_refused(#[values(Layers::Both, Layers::Policies)] layers: Layers) {
-    let (ground, before) = Ground::frozen(layers);
+    let (ground, before) = layers.frozen();
     let edit = json!({"spec": {"parameters": {"SIZE": "large"}}});
     let path = ground.path("demo");
     let cluster = layers.cluster();
@@ -50,7 +50,7 @@ fn an_edit_by_any_other_identity_is_refused(#[values(Layers::Both, Layers::Polic
 /// like everybody, and its step waits until the lock is gone.
 #[test]
 fn a_template_that_touches_a_locked_instance_is_refused_and_its_step_waits() {
-    let ground = Ground::new(Layers::Both, "template");
+    let ground = Layers::Both.ground("template");
     let parent = json!({
         "apiVersion": "kudo.dev/v1beta1", "kind": "Instance", "metadata": {"name": "parent"},
         "spec": {"operatorVersion": {"name": "meddling-0.1.0"}},

@@ -3,7 +3,7 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{Ground, Layers, essence, rule};
+use super::{Layers, essence, rule};
 
 const STAMP: &str = "interlock.dev/last-applied-spec";
 const FINALIZER: &str = "kudo.dev.instance.cleanup";
@@ -20,7 +20,7 @@ const FINALIZER: &str = "kudo.dev.instance.cleanup";
 #[case::a_removed_plan_name_is_a_cancellation_and_refused(json!({"planName": null}), "plan-cancel", "plan-override")]
 fn of_a_running_plan(#[case] execution: Value, #[case] webhook: &str, #[case] policy: &str) {
     for (layers, expected) in [(Layers::Both, webhook), (Layers::Policies, policy)] {
-        let (ground, before) = Ground::frozen(layers);
+        let (ground, before) = layers.frozen();
         let patch = json!({"spec": {"planExecution": execution}});
         let answer = ground.user.merge_patch(&ground.path("demo"), &patch);
         assert_eq!(rule(&answer), expected, "{layers:?}: {answer}");
@@ -30,7 +30,7 @@ fn of_a_running_plan(#[case] execution: Value, #[case] webhook: &str, #[case] po
 
 #[test]
 fn plan_execution_set_to_null_or_nothing_is_put_back() {
-    let ground = Ground::new(Layers::Both, "null");
+    let ground = Layers::Both.ground("null");
     let before = ground.running("demo");
     let path = ground.path("demo");
     ground.user.merge_patch(&path, &json!({"spec": {"planExecution": null}})).ok();
@@ -46,7 +46,7 @@ fn plan_execution_set_to_null_or_nothing_is_put_back() {
 
 #[test]
 fn plan_execution_set_to_null_is_refused_by_the_policies_alone() {
-    let (ground, before) = Ground::frozen(Layers::Policies);
+    let (ground, before) = Layers::Policies.frozen();
     let answer = ground.user.merge_patch(&ground.path("demo"), &json!({"spec": {"planExecution": null}}));
     assert_eq!(rule(&answer), "plan-override");
     assert_eq!(essence(&ground.get("demo")), essence(&before));
@@ -57,8 +57,8 @@ fn plan_execution_set_to_null_is_refused_by_the_policies_alone() {
 fn a_forged_execution_of_an_idle_instance_is_refused(
     #[values(Layers::Both, Layers::Policies, Layers::SamePlan)] layers: Layers,
 ) {
-    let ground = Ground::new(layers, "forged");
-    let before = ground.idle("demo");
+    let ground = layers.ground("forged");
+    let before = ground.deployed("demo");
     let path = ground.path("demo");
     let run = &before["status"]["planStatus"]["deploy"]["uid"];
     let uid = "11111111-1111-4111-8111-111111111111";
@@ -86,7 +86,7 @@ fn a_forged_execution_of_an_idle_instance_is_refused(
 /// RBAC lets this user write the status, and nothing but ours stops a forged COMPLETE.
 #[rstest]
 fn a_forged_status_is_refused(#[values(Layers::Both, Layers::Policies, Layers::SamePlan)] layers: Layers) {
-    let (ground, before) = Ground::frozen(layers);
+    let (ground, before) = layers.frozen();
     let rules = json!([{"apiGroups": ["kudo.dev"], "resources": ["instances", "instances/status"],
         "verbs": ["get", "patch", "update"]}]);
     let forger = ground.ns.user_with("forger", &rules);
@@ -132,7 +132,7 @@ fn a_forged_status_is_refused(#[values(Layers::Both, Layers::Policies, Layers::S
 fn our_finalizer_stripped_from_a_locked_instance_is_refused(
     #[values(Layers::Both, Layers::Policies, Layers::SamePlan)] layers: Layers,
 ) {
-    let ground = Ground::new(layers, "finalizer");
+    let ground = layers.ground("finalizer");
     let before = ground.running("demo");
     let path = ground.path("demo");
     for patch in
@@ -153,7 +153,7 @@ fn our_finalizer_stripped_from_a_locked_instance_is_refused(
 /// Together with what the webhook is asked about, it is put back.
 #[test]
 fn our_finalizer_stripped_beside_another_change_is_put_back_with_a_warning() {
-    let ground = Ground::new(Layers::Both, "finalizer");
+    let ground = Layers::Both.ground("finalizer");
     let before = ground.running("demo");
     let mut bare = super::manifest(&before);
     bare["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"].clone();
@@ -169,7 +169,7 @@ fn our_finalizer_stripped_beside_another_change_is_put_back_with_a_warning() {
 /// The lock is never in an annotation: the stamp stripped or forged frees nothing.
 #[test]
 fn the_stamp_stripped_or_forged_is_put_back() {
-    let ground = Ground::new(Layers::Both, "stamp");
+    let ground = Layers::Both.ground("stamp");
     let before = ground.running("demo");
     let path = ground.path("demo");
     let stamp = |found: &Value| found["metadata"]["annotations"][STAMP].clone();
@@ -191,7 +191,7 @@ fn the_stamp_stripped_or_forged_is_put_back() {
 /// Without the webhook nobody puts the stamp back but the reconciler, and the freeze holds.
 #[test]
 fn the_stamp_stripped_past_the_webhook_unlocks_nothing_and_comes_back() {
-    let ground = Ground::new(Layers::Policies, "stamp");
+    let ground = Layers::Policies.ground("stamp");
     ground.running("demo");
     let path = ground.path("demo");
     ground.user.merge_patch(&path, &json!({"metadata": {"annotations": {STAMP: null}}})).ok();

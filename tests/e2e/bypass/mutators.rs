@@ -16,7 +16,7 @@ struct Mutator {
 
 impl Mutator {
     /// Registered under this prefix: `a` is called before `interlock`, `z` after it.
-    fn new(ground: &Ground, prefix: &str, again: bool) -> Self {
+    fn new(ground: &Ground<'_>, prefix: &str, again: bool) -> Self {
         let (hook, admin) = (Scripted::start(), ground.ns.admin());
         let name = format!("{prefix}-{}", ground.ns.name());
         let rule = json!({"apiGroups": ["kudo.dev"], "apiVersions": ["v1beta1"],
@@ -77,7 +77,7 @@ fn assert_stamped(found: &Value, size: &str) {
 
 /// What is accepted is what is carried out, whoever changed it last.
 fn the_final_spec_is_the_one_that_is_stamped_and_runs(prefix: &str) {
-    let ground = Ground::new(Layers::Both, "mutator");
+    let ground = Layers::Both.ground("mutator");
     let mutator = Mutator::new(&ground, prefix, false);
     mutator.sets(|_| "first".to_owned());
     let made = ground.user.post(&ground.path(""), &instance("demo", &json!({"OTHER": "own"}))).ok();
@@ -118,8 +118,8 @@ fn what_a_mutator_after_us_changes_is_stamped_and_runs() {
 /// spec is nobody's to stamp.
 #[test]
 fn what_a_mutator_after_us_changes_beside_a_mere_label_is_refused() {
-    let ground = Ground::new(Layers::Both, "mutator");
-    ground.idle("demo");
+    let ground = Layers::Both.ground("mutator");
+    ground.deployed("demo");
     let mutator = Mutator::new(&ground, "z", false);
     mutator.sets(|_| "changed".to_owned());
     let before = ground.get("demo");
@@ -130,7 +130,7 @@ fn what_a_mutator_after_us_changes_beside_a_mere_label_is_refused() {
 
 /// On a locked Instance its change is refused like a user's, also beside a mere label.
 fn a_locked_instance_is_kept_from(prefix: &str) {
-    let ground = Ground::new(Layers::Both, "mutator");
+    let ground = Layers::Both.ground("mutator");
     let before = ground.running("demo");
     let mutator = Mutator::new(&ground, prefix, false);
     mutator.sets(|_| "changed".to_owned());
@@ -157,8 +157,8 @@ fn what_a_mutator_after_us_changes_of_a_locked_instance_is_refused() {
 /// Called again after our last pass, it changes the spec again: nobody stamped that.
 #[test]
 fn what_a_mutator_changes_after_our_last_pass_is_refused() {
-    let ground = Ground::new(Layers::Both, "mutator");
-    ground.idle("demo");
+    let ground = Layers::Both.ground("mutator");
+    ground.deployed("demo");
     let mutator = Mutator::new(&ground, "z", true);
     mutator.sets(|call| format!("call {call}"));
     let before = ground.get("demo");

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Ground, Layers, instance};
+use super::{Layers, instance};
 use crate::support::Output;
 
 /// Names and times that differ from run to run.
@@ -39,7 +39,7 @@ fn compare(name: &str, text: &str) {
 
 #[test]
 fn kubectl_prints_the_refusal_of_a_frozen_edit() {
-    let ground = Ground::new(Layers::Both, "printed");
+    let ground = Layers::Both.ground("printed");
     let user = &ground.user;
     user.apply(&instance("demo", &json!({"GATED": "true"})).to_string());
     ground.await_running("demo");

@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::{Ground, Layers, instance, rule};
+use super::{Layers, instance, rule};
 use crate::support::wait_until;
 
 #[test]
 fn creation_by_generate_name_is_admitted_and_runs() {
-    let ground = Ground::new(Layers::Both, "generate");
+    let ground = Layers::Both.ground("generate");
     let mut object = instance("", &json!({}));
     object["metadata"] = json!({"generateName": "made-"});
     let names: Vec<String> = (0..3)
@@ -32,7 +32,7 @@ fn creation_by_generate_name_is_admitted_and_runs() {
 /// A dry run is decided alike, and nothing follows.
 #[test]
 fn a_dry_run_is_decided_like_the_real_one_and_nothing_follows() {
-    let ground = Ground::new(Layers::Both, "dry");
+    let ground = Layers::Both.ground("dry");
     let dry = |path: &str| format!("{path}?dryRun=All");
     let edit = json!({"spec": {"parameters": {"OTHER": "some"}}});
     let trigger = json!({"spec": {"planExecution": {"planName": "backup"}}});
@@ -41,7 +41,7 @@ fn a_dry_run_is_decided_like_the_real_one_and_nothing_follows() {
     assert_eq!(made["spec"]["planExecution"]["planName"], "deploy");
     assert_eq!(ground.user.read(&ground.path("demo")).code, 404);
 
-    let idle = ground.idle("demo");
+    let idle = ground.deployed("demo");
     let path = ground.path("demo");
     let edited = ground.user.merge_patch(&dry(&path), &edit).ok();
     assert_eq!(edited["spec"]["planExecution"]["planName"], "update");
@@ -51,7 +51,7 @@ fn a_dry_run_is_decided_like_the_real_one_and_nothing_follows() {
     ground.user.kubectl_in(&["apply", "--dry-run=server", "-f", "-"], &text).ok();
     ground.user.kubectl_in(&["diff", "-f", "-"], &text);
     // Another Instance goes all the way after it: had anything been queued, it would have run.
-    ground.idle("later");
+    ground.deployed("later");
     assert_eq!(ground.get("demo"), idle);
     assert_eq!(ground.data("demo-before").unwrap()["plan"], "deploy");
 
@@ -65,7 +65,7 @@ fn a_dry_run_is_decided_like_the_real_one_and_nothing_follows() {
 /// A rule of somebody else's that sends us what we never asked for.
 #[test]
 fn an_unknown_kind_or_operation_on_our_paths_is_refused_with_a_clear_text_and_counted() {
-    let ground = Ground::new(Layers::Both, "misrouted");
+    let ground = Layers::Both.ground("misrouted");
     let admin = ground.ns.admin();
     let (_, process) = crate::support::Interlock::shared();
     let configurations = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";

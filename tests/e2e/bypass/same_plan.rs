@@ -5,7 +5,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::writes::WRITES;
-use super::{Ground, Layers, essence, manifest, rule};
+use super::{Layers, essence, manifest, rule};
 
 fn run(found: &Value) -> &Value {
     &found["spec"]["planExecution"]["uid"]
@@ -14,7 +14,7 @@ fn run(found: &Value) -> &Value {
 /// GATED has the trigger `deploy`, which runs: each verb starts it anew, on the new value.
 #[test]
 fn a_change_that_triggers_the_running_plan_restarts_it_by_every_verb() {
-    let ground = Ground::new(Layers::SamePlan, "restart");
+    let ground = Layers::SamePlan.ground("restart");
     let path = ground.path("demo");
     let mut before = ground.running("demo");
     for (i, write) in WRITES.into_iter().enumerate() {
@@ -39,7 +39,7 @@ fn a_change_that_triggers_the_running_plan_restarts_it_by_every_verb() {
 /// SIZE and OTHER trigger `update`.
 #[test]
 fn a_change_that_triggers_another_plan_or_package_is_refused_by_every_verb() {
-    let (ground, before) = Ground::frozen(Layers::SamePlan);
+    let (ground, before) = Layers::SamePlan.frozen();
     let path = ground.path("demo");
     for write in WRITES {
         for (parameters, expected) in [
@@ -61,7 +61,7 @@ fn a_change_that_triggers_another_plan_or_package_is_refused_by_every_verb() {
 #[case::no_uid(json!({"uid": null}))]
 #[case::another_uid(json!({"uid": "11111111-1111-4111-8111-111111111111"}))]
 fn another_uid_restarts_the_running_plan(#[case] execution: Value) {
-    let ground = Ground::new(Layers::SamePlan, "uid");
+    let ground = Layers::SamePlan.ground("uid");
     let before = ground.running("demo");
     let patch = json!({"spec": {"planExecution": execution}});
     let made = ground.user.merge_patch(&ground.path("demo"), &patch).ok();
@@ -82,7 +82,7 @@ fn another_uid_restarts_the_running_plan(#[case] execution: Value) {
 #[case::an_empty_plan_name(json!({"planName": ""}), "plan-cancel")]
 #[case::a_removed_plan_name(json!({"planName": null}), "plan-cancel")]
 fn the_rest_of_plan_execution_is_refused_as_ever(#[case] execution: Value, #[case] expected: &str) {
-    let (ground, before) = Ground::frozen(Layers::SamePlan);
+    let (ground, before) = Layers::SamePlan.frozen();
     let answer =
         ground.user.merge_patch(&ground.path("demo"), &json!({"spec": {"planExecution": execution}}));
     assert_eq!(rule(&answer), expected, "{answer}");
@@ -91,7 +91,7 @@ fn the_rest_of_plan_execution_is_refused_as_ever(#[case] execution: Value, #[cas
 
 #[test]
 fn a_resync_of_an_unchanged_manifest_cancels_nothing() {
-    let ground = Ground::new(Layers::SamePlan, "resync");
+    let ground = Layers::SamePlan.ground("resync");
     let before = ground.running("demo");
     let values = before["spec"]["parameters"].clone();
     for write in WRITES {
@@ -107,8 +107,8 @@ fn a_resync_of_an_unchanged_manifest_cancels_nothing() {
 /// Anyone may name `cleanup` while the Instance is being deleted.
 #[test]
 fn cleanup_of_what_is_being_deleted_may_be_set_by_anyone() {
-    let ground = Ground::new(Layers::SamePlan, "cleanup");
-    ground.idle("demo");
+    let ground = Layers::SamePlan.ground("cleanup");
+    ground.deployed("demo");
     let path = ground.path("demo");
     let finalizers = ground.get("demo")["metadata"]["finalizers"].clone();
     let mut held = finalizers.as_array().cloned().unwrap_or_default();
@@ -129,7 +129,7 @@ fn cleanup_of_what_is_being_deleted_may_be_set_by_anyone() {
 /// A version in use changes with a warning, and the run ends: none mixes two packages.
 #[test]
 fn a_change_of_a_version_in_use_is_a_warning() {
-    let ground = Ground::new(Layers::SamePlan, "version");
+    let ground = Layers::SamePlan.ground("version");
     ground.running("demo");
     let patch = json!({"spec": {"version": "0.1.1"}}).to_string();
     let out = ground.user.kubectl(&["patch", "operatorversion", "gated-0.1.0", "--type=merge", "-p", &patch]);

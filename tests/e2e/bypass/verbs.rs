@@ -15,7 +15,7 @@ fn annotations(request: &str, reason: &str) -> Value {
 
 /// A request by merge patch, JSON patch, PUT, server-side apply, client-side apply and annotate,
 /// not stored where it is allowed.
-fn every_way(ground: &Ground, user: &Client, request: &str) -> Vec<(&'static str, bool, String)> {
+fn every_way(ground: &Ground<'_>, user: &Client, request: &str) -> Vec<(&'static str, bool, String)> {
     let path = format!("{}?dryRun=All", ground.path("demo"));
     let found = ground.get("demo");
     let wanted = annotations(request, "tried every way");
@@ -54,7 +54,7 @@ fn every_way(ground: &Ground, user: &Client, request: &str) -> Vec<(&'static str
 }
 
 /// A user with the rights of an editor but for these verbs.
-fn editor(ground: &Ground, name: &str, verbs: &[&str]) -> Client {
+fn editor(ground: &Ground<'_>, name: &str, verbs: &[&str]) -> Client {
     let mut all = vec!["get", "patch", "update", "create"];
     all.extend(verbs);
     let rules = json!([{"apiGroups": ["kudo.dev"], "resources": ["instances"], "verbs": all}]);
@@ -68,7 +68,7 @@ fn editor(ground: &Ground, name: &str, verbs: &[&str]) -> Client {
 
 #[rstest]
 fn only_who_has_the_verb_may_ask(#[values(Layers::Both, Layers::SamePlan, Layers::Policies)] layers: Layers) {
-    let (ground, found) = Ground::frozen(layers);
+    let (ground, found) = layers.frozen();
     let run = found["status"]["planStatus"]["deploy"]["uid"].as_str().expect("a run");
     let without = editor(&ground, &format!("without-{layers:?}").to_lowercase(), &["retry"]);
     let with = editor(&ground, &format!("with-{layers:?}").to_lowercase(), &["abort"]);
@@ -92,7 +92,7 @@ fn only_who_has_the_verb_may_ask(#[values(Layers::Both, Layers::SamePlan, Layers
 #[case::no_request("abort")]
 fn what_is_no_request_is_refused_or_dropped(#[case] request: &str) {
     for layers in [Layers::Both, Layers::SamePlan, Layers::Policies] {
-        let (ground, found) = Ground::frozen(layers);
+        let (ground, found) = layers.frozen();
         let run = found["status"]["planStatus"]["deploy"]["uid"].as_str().expect("a run");
         let before = super::essence(&found);
         let asked = annotations(&request.replace("RUN", run), "why");
@@ -113,7 +113,7 @@ fn what_is_no_request_is_refused_or_dropped(#[case] request: &str) {
 /// Nothing else passes beside a request.
 #[rstest]
 fn a_request_opens_no_door(#[values(Layers::Both, Layers::SamePlan, Layers::Policies)] layers: Layers) {
-    let (ground, found) = Ground::frozen(layers);
+    let (ground, found) = layers.frozen();
     let run = found["status"]["planStatus"]["deploy"]["uid"].as_str().expect("a run");
     let mut both = annotations(&format!("abort/{run}/nonce-0001"), "why");
     both["spec"] = json!({"parameters": {"SIZE": "large"}});
@@ -135,7 +135,7 @@ fn a_request_opens_no_door(#[values(Layers::Both, Layers::SamePlan, Layers::Poli
 
 #[test]
 fn a_new_instance_is_asked_nothing() {
-    let ground = Ground::new(Layers::Both, "asked");
+    let ground = Layers::Both.ground("asked");
     let mut copied = instance("copied", &json!({}));
     json_patch::merge(
         &mut copied,
@@ -143,7 +143,7 @@ fn a_new_instance_is_asked_nothing() {
     );
     let created = ground.user.post(&ground.path(""), &copied).ok();
     assert!(created["metadata"]["annotations"][meta::REQUEST].is_null(), "{created:#}");
-    let alone = Ground::new(Layers::Policies, "asked");
+    let alone = Layers::Policies.ground("asked");
     assert_eq!(rule(&alone.user.post(&alone.path(""), &copied)), "verb-request");
 }
 
@@ -151,7 +151,7 @@ fn a_new_instance_is_asked_nothing() {
 fn an_abort_that_was_carried_out_is_no_request(
     #[values(Layers::Both, Layers::SamePlan, Layers::Policies)] layers: Layers,
 ) {
-    let ground = Ground::new(layers, "replay");
+    let ground = layers.ground("replay");
     let run = match layers {
         Layers::Both | Layers::SamePlan => ground.running("demo"),
         // Admission never saw it: it is run all the same.
@@ -182,7 +182,7 @@ fn an_abort_that_was_carried_out_is_no_request(
 fn a_version_of_another_namespace_is_for_who_may_get_it(
     #[values(Layers::Both, Layers::SamePlan, Layers::Policies)] layers: Layers,
 ) {
-    let (here, there) = (Ground::new(layers, "here"), Ground::new(layers, "there"));
+    let (here, there) = (layers.ground("here"), layers.ground("there"));
     let bob = here.ns.user("bob");
     let mut foreign = instance("demo", &json!({}));
     foreign["spec"]["operatorVersion"]["namespace"] = json!(there.ns.name());
@@ -207,8 +207,8 @@ fn a_version_of_another_namespace_is_for_who_may_get_it(
 /// Nobody saw to the right of whoever wrote it: it is drift, and not carried out.
 #[test]
 fn a_reference_that_nobody_admitted_is_drift() {
-    let (here, there) = (Ground::new(Layers::Both, "here"), Ground::new(Layers::Both, "there"));
-    let before = here.idle("demo");
+    let (here, there) = (Layers::Both.ground("here"), Layers::Both.ground("there"));
+    let before = here.deployed("demo");
     let books = Layers::Both.cluster().user("interlock", &[]);
     let foreign = json!({"spec": {"operatorVersion": {"namespace": there.ns.name()}}});
     books.merge_patch(&here.path("demo"), &foreign).ok();

@@ -3,7 +3,7 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{Client, Ground, Layers, essence, manifest, rule};
+use super::{Client, Layers, essence, manifest, rule};
 use crate::support::client::Answer;
 use crate::support::wait_until;
 
@@ -35,7 +35,7 @@ fn forced_apply(user: &Client, path: &str, found: &Value) -> Answer {
 #[case::merge_patch_is_refused(merge_patch)]
 #[case::forced_server_side_apply_is_refused(forced_apply)]
 fn a_change_of_a_version_in_use_by(#[case] write: Write) {
-    let ground = Ground::new(Layers::Both, "version");
+    let ground = Layers::Both.ground("version");
     let path = ground.ns.path("kudo.dev/v1beta1", "operatorversions", "gated-0.1.0");
     let running = ground.running("demo");
     let before = ground.user.read(&path).ok();
@@ -53,8 +53,8 @@ fn a_change_of_a_version_in_use_by(#[case] write: Write) {
 /// Deletion, alone, by collection and by force: refused while an Instance refers to it.
 #[test]
 fn deletion_of_a_version_in_use_is_refused_by_every_verb() {
-    let ground = Ground::new(Layers::Both, "version");
-    ground.idle("demo");
+    let ground = Layers::Both.ground("version");
+    ground.deployed("demo");
     let path = ground.ns.path("kudo.dev/v1beta1", "operatorversions", "gated-0.1.0");
     let before = ground.user.read(&path).ok();
     let answer = ground.user.delete(&path);

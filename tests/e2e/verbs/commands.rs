@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Ground, run_of, text};
+use super::{Ground, PACKAGE, run_of, text};
 use crate::support::interlock::interlock;
 use crate::support::{Client, Interlock, Output};
 
@@ -24,10 +24,10 @@ fn json_of(out: Output) -> Value {
 
 #[test]
 fn without_a_plan_there_is_nothing_to_ask() {
-    let ground = Ground::new(Interlock::shared().0, "commands");
+    let ground = Ground::new(Interlock::shared().0, "commands", PACKAGE);
     let ask = |arguments: &[&str]| plan(&ground.user, &ground, arguments);
     assert!(ask(&["status", "demo"]).stderr.contains("does not exist"));
-    ground.idle("demo", &json!({"SIZE": "small"}));
+    ground.deployed_with("demo", &json!({"SIZE": "small"}));
     assert_eq!(ask(&["wait", "demo"]).code, 0);
     assert!(ask(&["abort", "demo", "--reason", "x"]).stderr.contains("no plan runs"));
     assert!(ask(&["retry", "demo", "--reason", "x"]).stderr.contains("no plan has failed"));
@@ -36,7 +36,7 @@ fn without_a_plan_there_is_nothing_to_ask() {
 
 #[test]
 fn a_plan_is_looked_at_ended_and_retried() {
-    let ground = Ground::new(Interlock::shared().0, "commands");
+    let ground = Ground::new(Interlock::shared().0, "commands", PACKAGE);
     let ask = |arguments: &[&str]| plan(&ground.user, &ground, arguments);
     ground.create("demo", "held-0.1.0", &json!({"GATED": "true"}));
     let held = ground.await_step("demo", "deploy", 1, "IN_PROGRESS");
@@ -73,7 +73,7 @@ fn a_plan_is_looked_at_ended_and_retried() {
     let said = ask(&["retry", "demo", "--reason", "there are addresses again", "--wait"]).ok();
     assert!(said.contains("is to be retried"), "{said}");
     assert_eq!(ask(&["wait", "demo"]).code, 0);
-    ground.await_plan("demo", "deploy", "COMPLETE");
+    ground.await_settled("demo", "deploy", "COMPLETE");
     let table = ask(&["history", "demo"]).ok();
     for line in ["  retry by alice: there are addresses again", "  abort by alice: no address is left"] {
         assert!(table.contains(line), "want {line:?} in:\n{table}");
@@ -84,9 +84,9 @@ fn a_plan_is_looked_at_ended_and_retried() {
 
 #[test]
 fn a_plan_that_never_ends_is_ended_and_the_spec_goes_back() {
-    let ground = Ground::new(Interlock::shared().0, "commands");
+    let ground = Ground::new(Interlock::shared().0, "commands", PACKAGE);
     let ask = |arguments: &[&str]| plan(&ground.user, &ground, arguments);
-    ground.idle("demo", &json!({"SIZE": "small"}));
+    ground.deployed_with("demo", &json!({"SIZE": "small"}));
     ground.edit("demo", &json!({"DISK": "slow"}));
     let held = ground.await_step("demo", "not-allowed", 0, "IN_PROGRESS");
     let never = ground.await_that("demo", "it is told that nothing will end it", |found| {

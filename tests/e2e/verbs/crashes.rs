@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{CAP, Ground, history, run_of, text};
+use super::{CAP, Ground, PACKAGE, history, run_of, text};
 use crate::support::cut_off::CutOff;
 use crate::support::{Cluster, Interlock, announce, wait_until};
 
@@ -34,7 +34,7 @@ const SCENARIOS: [Scenario; 3] = [
     Scenario {
         name: "revert",
         before: |ground| {
-            ground.idle("demo", &json!({"SIZE": "small"}));
+            ground.deployed_with("demo", &json!({"SIZE": "small"}));
             ground.edit("demo", &json!({"GATED": "true", "SIZE": null}));
             let held = ground.await_step("demo", "deploy", 1, "IN_PROGRESS");
             format!("abort-revert/{}/nonce-0001", run_of(&held, "deploy"))
@@ -51,7 +51,7 @@ const SCENARIOS: [Scenario; 3] = [
             ground.create("demo", "held-0.1.0", &json!({"GATED": "true"}));
             let run = run_of(&ground.await_step("demo", "deploy", 1, "IN_PROGRESS"), "deploy");
             ground.ask("demo", &format!("abort/{run}/nonce-0001"), "not yet");
-            ground.await_plan("demo", "deploy", "FATAL_ERROR");
+            ground.await_settled("demo", "deploy", "FATAL_ERROR");
             ground.open("demo");
             format!("retry/{run}/nonce-0002")
         },
@@ -77,7 +77,7 @@ fn a_request_survives_the_death_of_the_process_before_any_write() {
 
 /// One request, with a process that gets through this many writes; whether it died.
 fn dies(scenario: &Scenario, writes: usize, cluster: &Cluster, way: &CutOff, process: &Interlock) -> bool {
-    let ground = Ground::new(cluster, scenario.name);
+    let ground = Ground::new(cluster, scenario.name, PACKAGE);
     let request = (scenario.before)(&ground);
     let run = request.split('/').nth(1).unwrap_or_default().to_owned();
     let over = |found: &Value| {
@@ -130,7 +130,7 @@ fn an_edit_before_the_way_back_is_carried_out_and_not_reverted() {
     let cluster = Cluster::own(&[]);
     let way = CutOff::start(&cluster, &cluster.user("interlock", &[]));
     let process = Interlock::install(&cluster, &[&way.flag()]);
-    let ground = Ground::new(&cluster, "overtaken");
+    let ground = Ground::new(&cluster, "overtaken", PACKAGE);
     let request = (SCENARIOS[1].before)(&ground);
     way.after(1);
     ground.ask("demo", &request, "so that it ends");
@@ -145,7 +145,7 @@ fn an_edit_before_the_way_back_is_carried_out_and_not_reverted() {
     way.mend();
     process.start();
     process.await_ready();
-    let done = ground.await_plan("demo", "deploy", "COMPLETE");
+    let done = ground.await_settled("demo", "deploy", "COMPLETE");
     assert_eq!(done["spec"]["parameters"], json!({"GATED": "false", "SIZE": "large"}), "{done:#}");
     let history = history(&done);
     let asked = &history[1]["asked"][0];
