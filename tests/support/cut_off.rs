@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::way::Way;
+use super::way::{Way, dial};
 use super::{Client, Cluster, spawn};
 
 /// Takes plain HTTP on loopback and passes it on over TLS, until it is cut.
@@ -66,10 +65,7 @@ const CUT: usize = usize::MAX - 1;
 
 /// One connection, which carries one request at a time.
 async fn pass(down: TcpStream, address: String, tls: TlsConnector, left: Arc<AtomicUsize>) {
-    let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host).to_owned();
-    let Ok(name) = ServerName::try_from(host) else { return };
-    let Ok(socket) = TcpStream::connect(&address).await else { return };
-    let Ok(up) = tls.connect(name, socket).await else { return };
+    let Some(up) = dial(&address, &tls).await else { return };
     let (mut from_server, to_server) = tokio::io::split(up);
     let (from_client, mut to_client) = down.into_split();
     tokio::select! {

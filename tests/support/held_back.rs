@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
-use super::way::Way;
+use super::way::{Way, dial};
 use super::{Client, Cluster, spawn};
 
 /// Takes plain HTTP on loopback and passes it on over TLS; what a watch answers is held back.
@@ -47,10 +46,7 @@ impl Drop for HeldBack {
 
 /// One connection, which carries one request at a time.
 async fn pass(down: TcpStream, address: String, tls: TlsConnector, delay: Duration) {
-    let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host).to_owned();
-    let Ok(name) = ServerName::try_from(host) else { return };
-    let Ok(socket) = TcpStream::connect(&address).await else { return };
-    let Ok(up) = tls.connect(name, socket).await else { return };
+    let Some(up) = dial(&address, &tls).await else { return };
     let (from_server, to_server) = tokio::io::split(up);
     let (from_client, to_client) = down.into_split();
     let watching = Arc::new(AtomicBool::new(false));

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use kube::config::Kubeconfig;
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use tokio::net::TcpListener;
+use rustls::pki_types::{CertificateDer, ServerName};
+use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use super::{Client, Cluster, block_on, suffix};
 
@@ -40,6 +41,14 @@ impl Way {
         std::fs::write(&kubeconfig, serde_json::to_string(&file).expect("JSON")).expect("a kubeconfig");
         Self { kubeconfig, listener, address, tls }
     }
+}
+
+/// A connection to the API server; `None` while there is none to be had.
+pub(super) async fn dial(address: &str, tls: &TlsConnector) -> Option<TlsStream<TcpStream>> {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host).to_owned();
+    let name = ServerName::try_from(host).ok()?;
+    let socket = TcpStream::connect(address).await.ok()?;
+    tls.connect(name, socket).await.ok()
 }
 
 fn connector(authority: &str) -> TlsConnector {
