@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use rustls::{ClientConfig, RootCertStore};
 
 use crate::peer::{connect, connect_with, trusting};
-use crate::world::{CAP, World, quick, world};
+use crate::world::{World, quick, until, world};
 
 /// Rotations: the short form, and that of `make soak`.
 fn rotations() -> usize {
@@ -41,12 +41,7 @@ async fn under_load(world: Arc<World>, rotate: impl AsyncFn(&World)) -> usize {
     for _ in 0..rotations() {
         let before = calls.load(Ordering::Relaxed);
         rotate(&world).await;
-        let some = async {
-            while calls.load(Ordering::Relaxed) < before + 20 {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        };
-        tokio::time::timeout(CAP, some).await.expect("callers call");
+        until("callers call", async || calls.load(Ordering::Relaxed) >= before + 20).await;
     }
     stop.store(true, Ordering::SeqCst);
     for caller in callers {
@@ -97,18 +92,14 @@ async fn a_swapped_secret_volume_is_followed_and_a_broken_one_is_not() {
     let swap = async |world: &World| {
         let before = shown_certificate(world).await;
         deliver(world, dir.path(), n.fetch_add(1, Ordering::Relaxed) + 1);
-        let seen = async {
-            while shown_certificate(world).await == before {
-                tokio::time::sleep(interval).await;
-            }
-        };
-        tokio::time::timeout(CAP, seen).await.expect("the new certificate is shown");
+        until("the new certificate is shown", async || shown_certificate(world).await != before).await;
     };
     let calls = under_load(world.clone(), swap).await;
     eprintln!("{} swaps, {calls} calls, 0 failed", rotations());
 
     let before = shown_certificate(&world).await;
     std::fs::write(dir.path().join("..data/tls.crt"), "half a certif").unwrap();
+    // Nothing tells of a look that changed nothing, so there is time for ten.
     tokio::time::sleep(interval * 10).await;
     assert_eq!(before, shown_certificate(&world).await, "the last good pair stays");
 }
@@ -134,19 +125,16 @@ async fn certificates_made_by_hand_are_served() {
     let config = Arc::new(config);
     let mut seen = Vec::new();
     for _ in 0..2 {
-        let shown = async {
-            loop {
-                if let Ok(stream) = connect_with(&world, config.clone()).await {
-                    let certificate = stream.get_ref().1.peer_certificates().unwrap()[0].to_vec();
-                    if !seen.contains(&certificate) {
-                        return certificate;
-                    }
-                }
-                tokio::time::sleep(Duration::from_millis(10)).await;
+        until("it is served, by a CA that stays", async || {
+            let Ok(stream) = connect_with(&world, config.clone()).await else { return false };
+            let certificate = stream.get_ref().1.peer_certificates().unwrap()[0].to_vec();
+            let new = !seen.contains(&certificate);
+            if new {
+                seen.push(certificate);
             }
-        };
-        let certificate = tokio::time::timeout(CAP, shown).await.expect("it is served, by a CA that stays");
-        seen.push(certificate);
+            new
+        })
+        .await;
         make();
     }
 }

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use crate::peer::{connect, request};
-use crate::world::{CAP, quick, world};
+use crate::world::{CAP, quick, until, world};
 
 #[tokio::test]
 async fn until_the_cache_is_in_sync_callers_are_sent_elsewhere() {
@@ -84,14 +83,8 @@ async fn callers_under_load_lose_nothing_while_it_stops() {
             })
         })
         .collect();
-    let calls_are = async |number: usize| {
-        let called = async {
-            while calls.load(Ordering::Relaxed) < number {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(CAP, called).await.expect("callers call");
-    };
+    let calls_are =
+        async |number: usize| until("callers call", async || calls.load(Ordering::Relaxed) >= number).await;
     calls_are(500).await;
     world.shutdown.begin();
     calls_are(calls.load(Ordering::Relaxed) + 50).await;

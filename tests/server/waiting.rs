@@ -24,8 +24,9 @@ async fn the_wait_ends_with_the_arrival() {
 #[tokio::test]
 async fn the_wait_ends_at_half_of_the_callers_timeout() {
     let world = world(quick()).await;
+    let mut peer = connect(&world).await;
     let began = Instant::now();
-    let answer = connect(&world).await.post("/mutate?timeout=600ms", "wait").await.unwrap();
+    let answer = peer.post("/mutate?timeout=600ms", "wait").await.unwrap();
     assert_eq!(answer.body, "exhausted");
     let took = began.elapsed();
     assert!(took >= Duration::from_millis(300) && took < LONGEST, "{took:?}");

@@ -26,6 +26,16 @@ use tokio::task::JoinHandle;
 /// Longest wait of any test for anything.
 pub const CAP: Duration = Duration::from_secs(60);
 
+/// Waits until something holds.
+pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let held = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(CAP, held).await.expect(what);
+}
+
 /// Decides as the body says: `panic`, `bad`, `wait` (until [`World::arrive`]), else `allowed`.
 #[derive(Default)]
 struct Scripted {
@@ -134,12 +144,8 @@ impl World {
 
     /// Waits until somebody was told that many times to wait.
     pub async fn is_waited_for(&self, times: usize) {
-        let told = async {
-            while self.judge.told.load(Ordering::SeqCst) < times {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        };
-        tokio::time::timeout(CAP, told).await.expect("a review is looked at and waits");
+        let told = async || self.judge.told.load(Ordering::SeqCst) >= times;
+        until("a review is looked at and waits", told).await;
     }
 
     /// What `wait` waits for comes into the cache.

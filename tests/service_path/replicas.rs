@@ -62,6 +62,7 @@ fn load(
                     failed.push(answer.to_string())
                 }
                 next += pause;
+                // The rate is what is held.
                 std::thread::sleep(next.saturating_duration_since(Instant::now()));
             }
             (answered, failed)
@@ -114,6 +115,7 @@ fn graceful_restarts_under_load_fail_no_call() {
             loaded.join().unwrap()
         })
     };
+    // A rate is measured over time.
     let (answered, failed, seconds) = during(Duration::ZERO, &|| std::thread::sleep(Duration::from_secs(5)));
     assert!(failed.is_empty(), "at full load: {failed:#?}");
     let highest = answered as f64 / seconds;

@@ -106,6 +106,7 @@ fn half_load(ns: &Namespace<'_>) -> (Load, f64) {
     let full = Load::start(ns, Duration::ZERO);
     wait_for("callers are warm", CAP, || full.calls() > 50);
     let (before, began) = (full.calls(), Instant::now());
+    // A rate is measured over time.
     std::thread::sleep(Duration::from_secs(3));
     let count = u32::try_from(full.calls() - before).unwrap();
     let rate = f64::from(count) / began.elapsed().as_secs_f64();

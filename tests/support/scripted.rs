@@ -183,6 +183,7 @@ async fn answer(
             (code, "later".to_owned())
         }
         Reaction::Silence => {
+            // Longer than the caller waits.
             tokio::time::sleep(Duration::from_secs(30)).await;
             (500, String::new())
         }

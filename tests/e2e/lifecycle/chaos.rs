@@ -298,6 +298,7 @@ impl Load {
                 // Most are refused while a plan runs or a kind is away; that is the point.
                 let answers = [user.merge_patch(&path, &edit).code, user.post(&all, &object).code];
                 count.fetch_add(answers.iter().filter(|code| **code < 300).count(), Ordering::Relaxed);
+                // A load, not a flood.
                 std::thread::sleep(Duration::from_millis(100));
             }
         });
