@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use rustls::{ClientConfig, RootCertStore};
 
 use crate::peer::{connect, connect_with, trusting};
-use crate::world::{World, quick, until, world};
+use crate::world::{World, patient, until, world};
 
 /// Rotations: the short form, and that of `make soak`.
 fn rotations() -> usize {
@@ -57,7 +57,7 @@ async fn shown_certificate(world: &World) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rotation_under_load_fails_no_call() {
-    let world = Arc::new(world(quick()).await);
+    let world = Arc::new(world(patient()).await);
     let before = shown_certificate(&world).await;
     let calls = under_load(world.clone(), async |world: &World| world.rotate()).await;
     eprintln!("{} rotations, {calls} calls, 0 failed", rotations());
@@ -80,7 +80,7 @@ fn deliver(world: &World, dir: &Path, n: usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_swapped_secret_volume_is_followed_and_a_broken_one_is_not() {
-    let world = Arc::new(world(quick()).await);
+    let world = Arc::new(world(patient()).await);
     let dir = tempfile::tempdir().unwrap();
     deliver(&world, dir.path(), 0);
     for file in ["tls.crt", "tls.key"] {
@@ -107,7 +107,7 @@ async fn a_swapped_secret_volume_is_followed_and_a_broken_one_is_not() {
 /// What `certs/make` writes is what file mode reads, also when it is made anew.
 #[tokio::test]
 async fn certificates_made_by_hand_are_served() {
-    let world = world(quick()).await;
+    let world = world(patient()).await;
     let dir = tempfile::tempdir().unwrap();
     let make = || {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("certs/make");

@@ -7,14 +7,17 @@ use interlock::telemetry::metrics::Cap;
 use tokio::net::TcpStream;
 
 use crate::peer::{Peer, connect, request};
-use crate::world::{CAP, quick, until, world};
+use crate::world::{CAP, patient, until, world};
+
+/// The limit that a test is about.
+const SHORT: Duration = Duration::from_millis(300);
 
 /// A limit that no test waits for.
 const FOREVER: Duration = Duration::from_secs(600);
 
 #[tokio::test]
 async fn no_handshake_is_not_waited_for() {
-    let world = world(quick()).await;
+    let world = world(Limits { handshake: Duration::from_secs(2), ..patient() }).await;
     let mut silent = Peer::over(TcpStream::connect(world.address).await.unwrap());
     silent.closed().await;
     assert_eq!(world.metrics.refusals(Cap::HandshakeDeadline), 1);
@@ -24,7 +27,7 @@ async fn no_handshake_is_not_waited_for() {
 
 #[tokio::test]
 async fn headers_that_trickle_do_not_hold_a_connection() {
-    let world = world(quick()).await;
+    let world = world(Limits { headers: SHORT, ..patient() }).await;
     let mut slow = connect(&world).await;
     slow.send("POST /mutate HTTP/1.1\r\n").await.unwrap();
     for _ in 0..50 {
@@ -40,7 +43,7 @@ async fn headers_that_trickle_do_not_hold_a_connection() {
 
 #[tokio::test]
 async fn a_body_that_trickles_is_answered_408() {
-    let world = world(quick()).await;
+    let world = world(Limits { body: SHORT, ..patient() }).await;
     let mut slow = connect(&world).await;
     slow.send(
         "POST /mutate HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{",
@@ -54,7 +57,7 @@ async fn a_body_that_trickles_is_answered_408() {
 
 #[tokio::test]
 async fn an_idle_connection_outlives_every_other_deadline() {
-    let world = world(quick()).await;
+    let world = world(Limits { headers: SHORT, body: SHORT, ..patient() }).await;
     let mut pooled = connect(&world).await;
     for _ in 0..3 {
         assert_eq!(pooled.post("/validate", "{}").await.unwrap().body, "allowed");
@@ -69,7 +72,7 @@ async fn an_idle_connection_outlives_every_other_deadline() {
 
 #[tokio::test]
 async fn an_idle_connection_is_closed_at_its_limit() {
-    let world = world(Limits { idle: Duration::from_millis(400), ..quick() }).await;
+    let world = world(Limits { idle: Duration::from_secs(2), ..patient() }).await;
     let mut pooled = connect(&world).await;
     assert_eq!(pooled.post("/validate", "{}").await.unwrap().status, 200);
     assert_eq!(pooled.closed().await, "");
@@ -84,7 +87,8 @@ fn the_idle_limit_is_above_the_pool_of_the_api_server() {
 
 #[tokio::test]
 async fn who_never_asks_is_let_go_early_in_a_crowd_and_only_then() {
-    let world = world(Limits { connections: 6, idle: FOREVER, ..quick() }).await;
+    let world =
+        world(Limits { connections: 6, idle: FOREVER, idle_unused_when_crowded: SHORT, ..patient() }).await;
     let mut alone = connect(&world).await;
     // Longer than it would be borne in a crowd.
     tokio::time::sleep(Duration::from_millis(700)).await;
@@ -99,7 +103,7 @@ async fn who_never_asks_is_let_go_early_in_a_crowd_and_only_then() {
 
 #[tokio::test]
 async fn many_slow_callers_do_not_keep_an_honest_one_waiting() {
-    let world = world(Limits { handshake: FOREVER, headers: FOREVER, ..quick() }).await;
+    let world = world(Limits { handshake: FOREVER, headers: FOREVER, ..patient() }).await;
     let mut slow = Vec::new();
     for _ in 0..200 {
         slow.push(TcpStream::connect(world.address).await.unwrap());

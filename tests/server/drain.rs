@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::peer::{connect, request};
-use crate::world::{CAP, quick, until, world};
+use crate::world::{CAP, patient, until, world};
 
 #[tokio::test]
 async fn until_the_cache_is_in_sync_callers_are_sent_elsewhere() {
-    let world = world(quick()).await;
+    let world = world(patient()).await;
     let gate = world.readiness.gate("instances");
     let answer = connect(&world).await.post("/mutate", "{}").await.unwrap();
     assert_eq!((answer.status, answer.closes()), (503, true));
@@ -25,7 +25,7 @@ async fn until_the_cache_is_in_sync_callers_are_sent_elsewhere() {
 
 #[tokio::test]
 async fn a_stop_answers_what_is_in_flight_and_closes_what_is_idle() {
-    let world = world(quick()).await;
+    let world = world(patient()).await;
     let (mut busy, mut idle) = (connect(&world).await, connect(&world).await);
     assert_eq!(idle.post("/mutate", "{}").await.unwrap().status, 200);
     busy.send(request("/mutate?timeout=30s", "", "wait")).await.unwrap();
@@ -51,7 +51,7 @@ async fn a_stop_answers_what_is_in_flight_and_closes_what_is_idle() {
 
 #[tokio::test]
 async fn a_caller_that_never_lets_go_does_not_hold_up_the_end_for_ever() {
-    let world = world(quick()).await;
+    let world = world(patient()).await;
     let mut stuck = connect(&world).await;
     stuck.send("POST /mutate HTTP/1.1\r\nContent-").await.unwrap();
     world.shutdown.close();
@@ -62,7 +62,7 @@ async fn a_caller_that_never_lets_go_does_not_hold_up_the_end_for_ever() {
 /// as it goes elsewhere when it is told to.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_under_load_lose_nothing_while_it_stops() {
-    let world = Arc::new(world(quick()).await);
+    let world = Arc::new(world(patient()).await);
     let (stopped, calls) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let callers: Vec<_> = (0..8)
         .map(|_| {

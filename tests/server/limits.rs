@@ -6,11 +6,11 @@ use rstest::rstest;
 use tokio::net::TcpStream;
 
 use crate::peer::{Peer, connect, request};
-use crate::world::{CAP, quick, world};
+use crate::world::{CAP, patient, world};
 
 #[tokio::test]
 async fn a_body_that_announces_too_much_is_answered_413() {
-    let world = world(Limits { body_bytes: 1000, ..quick() }).await;
+    let world = world(Limits { body_bytes: 1000, ..patient() }).await;
     let mut peer = connect(&world).await;
     let answer = peer.post("/mutate", &"a".repeat(1001)).await.unwrap();
     assert_eq!((answer.status, answer.closes()), (413, true));
@@ -20,7 +20,7 @@ async fn a_body_that_announces_too_much_is_answered_413() {
 
 #[tokio::test]
 async fn a_body_without_end_is_answered_413_while_it_streams() {
-    let world = world(Limits { body_bytes: 100_000, ..quick() }).await;
+    let world = world(Limits { body_bytes: 100_000, ..patient() }).await;
     let mut peer = connect(&world).await;
     let head = "POST /mutate HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
     peer.send(head).await.unwrap();
@@ -35,7 +35,7 @@ async fn a_body_without_end_is_answered_413_while_it_streams() {
 
 #[tokio::test]
 async fn too_many_bytes_in_memory_are_answered_429() {
-    let world = world(Limits { in_flight_bytes: 1000, ..quick() }).await;
+    let world = world(Limits { in_flight_bytes: 1000, ..patient() }).await;
     let mut holder = connect(&world).await;
     let body = format!("wait{}", " ".repeat(800));
     holder.send(request("/mutate", "", &body)).await.unwrap();
@@ -57,7 +57,7 @@ async fn too_many_bytes_in_memory_are_answered_429() {
 
 #[tokio::test]
 async fn one_connection_more_than_there_may_be_waits_for_its_turn() {
-    let world = world(Limits { connections: 2, ..quick() }).await;
+    let world = world(Limits { connections: 2, ..patient() }).await;
     let mut one = connect(&world).await;
     let mut two = connect(&world).await;
     assert_eq!(one.post("/mutate", "{}").await.unwrap().status, 200);
@@ -82,7 +82,7 @@ async fn types_and_encodings(
     #[case] status: u16,
     #[case] text: &str,
 ) {
-    let world = world(quick()).await;
+    let world = world(patient()).await;
     let mut peer = connect(&world).await;
     let request = format!(
         "POST /mutate HTTP/1.1\r\nHost: h\r\nContent-Type: {content_type}\r\n{headers}Content-Length: 2\r\n\r\n{{}}"
@@ -95,7 +95,7 @@ async fn types_and_encodings(
 
 #[tokio::test]
 async fn a_panic_is_its_own_500_and_nobody_elses() {
-    let world = world(quick()).await;
+    let world = world(patient()).await;
     let mut other = connect(&world).await;
     other.send(request("/mutate", "", "wait")).await.unwrap();
     let mut peer = connect(&world).await;
@@ -108,7 +108,7 @@ async fn a_panic_is_its_own_500_and_nobody_elses() {
 
 #[tokio::test]
 async fn what_is_no_review_is_answered_400_and_other_paths_404() {
-    let world = world(quick()).await;
+    let world = world(patient()).await;
     let answer = connect(&world).await.post("/mutate", "bad").await.unwrap();
     assert_eq!((answer.status, answer.body.as_str()), (400, "this is no review\n"));
     assert_eq!(connect(&world).await.post("/elsewhere", "{}").await.unwrap().status, 404);
@@ -119,7 +119,7 @@ async fn what_is_no_review_is_answered_400_and_other_paths_404() {
 
 #[tokio::test]
 async fn without_tls_there_is_nothing_to_talk_to() {
-    let world = world(quick()).await;
+    let world = world(patient()).await;
     let mut plain = Peer::over(TcpStream::connect(world.address).await.unwrap());
     plain.send("GET /livez HTTP/1.1\r\nHost: h\r\n\r\n").await.unwrap();
     assert!(!plain.closed().await.contains("HTTP/1.1 200"));

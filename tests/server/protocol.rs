@@ -1,13 +1,22 @@
 //! HTTP/1.1 over TLS and nothing else.
 
+use std::time::Duration;
+
+use interlock::server::limits::Limits;
 use rstest::rstest;
 
 use crate::peer::{Peer, connect, connect_with, trusting};
-use crate::world::{quick, world};
+use crate::world::{patient, world};
+
+/// Waits for the rest of a request for a while only.
+fn closing() -> Limits {
+    let limit = Duration::from_secs(5);
+    Limits { headers: limit, body: limit, idle: limit, ..patient() }
+}
 
 #[tokio::test]
 async fn http2_is_not_on_offer() {
-    let world = world(quick()).await;
+    let world = world(closing()).await;
     let error = connect_with(&world, trusting(&world, &["h2"])).await.expect_err("no protocol in common");
     assert!(error.to_string().contains("NoApplicationProtocol"), "{error}");
     // As the API server asks on loopback: it takes what there is.
@@ -18,7 +27,7 @@ async fn http2_is_not_on_offer() {
 
 #[tokio::test]
 async fn an_http2_preface_is_refused() {
-    let world = world(quick()).await;
+    let world = world(closing()).await;
     let mut peer = Peer::over(connect_with(&world, trusting(&world, &[])).await.unwrap());
     peer.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
     let rest = peer.closed().await;
@@ -37,7 +46,7 @@ async fn an_http2_preface_is_refused() {
 #[case::bad_chunk("Transfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n")]
 #[tokio::test]
 async fn ambiguous_requests_end_the_connection(#[case] headers: &str) {
-    let world = world(quick()).await;
+    let world = world(closing()).await;
     let mut peer = connect(&world).await;
     let second =
         "POST /validate HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";

@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use crate::peer::{connect, request};
-use crate::world::{quick, world};
+use crate::world::{patient, world};
 
 /// The longest wait, however long the caller would bear it.
 const LONGEST: Duration = Duration::from_secs(2);
 
 #[tokio::test]
 async fn the_wait_ends_with_the_arrival() {
-    let world = world(quick()).await;
+    let world = world(patient()).await;
     let mut peer = connect(&world).await;
     peer.send(request("/mutate?timeout=30s", "", "wait")).await.unwrap();
     world.is_waited_for(1).await;
@@ -23,7 +23,7 @@ async fn the_wait_ends_with_the_arrival() {
 
 #[tokio::test]
 async fn the_wait_ends_at_half_of_the_callers_timeout() {
-    let world = world(quick()).await;
+    let world = world(patient()).await;
     let mut peer = connect(&world).await;
     let began = Instant::now();
     let answer = peer.post("/mutate?timeout=600ms", "wait").await.unwrap();
@@ -34,7 +34,7 @@ async fn the_wait_ends_at_half_of_the_callers_timeout() {
 
 #[tokio::test]
 async fn the_wait_ends_after_two_seconds_whatever_the_caller_would_bear() {
-    let world = world(quick()).await;
+    let world = world(patient()).await;
     let began = Instant::now();
     let answer = connect(&world).await.post("/mutate?timeout=30s", "wait").await.unwrap();
     assert_eq!(answer.body, "exhausted");
