@@ -50,10 +50,15 @@ impl<'a> Delta<'a> {
         let value = |text: &'a str| Was::Value(Cow::Borrowed(text));
         let mut before = old.parameters.iter().peekable();
         for (key, after) in &new.parameters {
-            while let Some((gone, was)) = before.next_if(|(other, _)| *other < key) {
+            // Nearly all are on both sides.
+            let mut same = before.next_if(|(other, _)| *other == key);
+            while same.is_none()
+                && let Some((gone, was)) = before.next_if(|(other, _)| *other < key)
+            {
                 delta.removed.push((Cow::Borrowed(gone.as_ref()), value(was)));
+                same = before.next_if(|(other, _)| *other == key);
             }
-            match before.next_if(|(other, _)| *other == key) {
+            match same {
                 Some((_, was)) if was == after => {}
                 Some((_, was)) => delta.changed.push((key, value(was))),
                 None => delta.changed.push((key, Was::Absent)),
