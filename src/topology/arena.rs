@@ -14,12 +14,8 @@ use hashbrown::HashTable;
 use super::declare::Side;
 use super::facts::{Facts, Place};
 use super::id::{KindId, Uid};
+pub(super) use super::ix::{Ix, NONE, place};
 use super::names::{Names, Sym};
-
-/// Place of a node or an edge.
-pub(super) type Ix = u32;
-/// No place.
-pub(super) const NONE: Ix = u32::MAX;
 
 /// What a node is keyed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -349,11 +345,6 @@ impl Arena {
 
 fn some(ix: Ix) -> Option<Ix> {
     (ix != NONE).then_some(ix)
-}
-
-/// A graph of four thousand million nodes does not fit into memory.
-pub(super) fn place(at: usize) -> Ix {
-    u32::try_from(at).unwrap_or(NONE)
 }
 
 fn put<T>(slab: &mut Vec<T>, free: &mut Vec<Ix>, item: T) -> Ix {

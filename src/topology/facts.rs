@@ -1,7 +1,7 @@
 //! Where the facts of nodes are kept: rows of one length lie end to end, so that a row takes its
 //! cells and nothing else.
 
-use super::arena::{Ix, place};
+use super::ix::{Ix, place};
 
 /// Where the facts of a node lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

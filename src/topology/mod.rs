@@ -11,6 +11,7 @@ pub mod declare;
 mod facts;
 mod graph;
 mod id;
+mod ix;
 pub mod kinds;
 pub mod mark;
 mod names;

@@ -1,0 +1,11 @@
+//! Places in slabs.
+
+/// Place of a node or an edge.
+pub(super) type Ix = u32;
+/// No place.
+pub(super) const NONE: Ix = u32::MAX;
+
+/// A graph of four thousand million nodes does not fit into memory.
+pub(super) fn place(at: usize) -> Ix {
+    u32::try_from(at).unwrap_or(NONE)
+}
