@@ -12,7 +12,19 @@ use super::world::{CAP, World, definition};
 use crate::support::{Namespace, announce, count, instances, wait_until};
 
 /// Definitions that a capability or a package's template needs.
-const DEFINITIONS: [&str; 4] = ["instances", "operatorversions", "envoyfilters", "httproutes"];
+const DEFINITIONS: [&str; 11] = [
+    "instances",
+    "operatorversions",
+    "interlocks",
+    "envoyfilters",
+    "httproutes",
+    "grpcroutes",
+    "tlsroutes",
+    "gateways",
+    "gatewayclasses",
+    "dataplanes",
+    "controlplanes",
+];
 const INSTANCES: [(&str, &str); 3] = [("demo-a", "filtered"), ("demo-b", "plain"), ("demo-c", "filtered")];
 /// Within this a change must be seen, beside what the API server itself takes to serve the kind.
 const IN_TIME: Duration = Duration::from_secs(5);
@@ -41,8 +53,9 @@ fn definitions_come_and_go_in_any_order_and_nothing_is_lost() {
     let seed = given.unwrap_or_else(|| u64::from(uuid::Uuid::new_v4().as_fields().0));
     announce(&format!("INTERLOCK_SEED={seed}"));
     let mut random = Random(seed);
-    world.install("envoyfilters");
-    world.install("httproutes");
+    for plural in DEFINITIONS {
+        world.install(plural);
+    }
     world.grant_filters();
     let ns = world.cluster.namespace("chaos");
     let mut course = Course { world: &world, ns: &ns, slowest: Duration::ZERO, was_forbidden: false };
@@ -51,7 +64,7 @@ fn definitions_come_and_go_in_any_order_and_nothing_is_lost() {
     let mut resident = Vec::new();
     let changes = count(10, 100);
     for i in 0..changes {
-        let (plural, change) = (DEFINITIONS[random.below(4)], Change::ALL[random.below(5)]);
+        let (plural, change) = (DEFINITIONS[random.below(DEFINITIONS.len())], Change::ALL[random.below(5)]);
         let began = Instant::now();
         let before = course.children();
         course.make(plural, change);

@@ -28,15 +28,26 @@ pub fn definition(plural: &str) -> Value {
     let own = own.into_iter().find(|o| o["spec"]["names"]["plural"] == plural);
     own.unwrap_or_else(|| match plural {
         "envoyfilters" => small("networking.istio.io", "EnvoyFilter", plural, "v1alpha3"),
-        "httproutes" => {
-            let mut object = small("gateway.networking.k8s.io", "HTTPRoute", plural, "v1");
-            // Such groups are protected: https://github.com/kubernetes/enhancements/pull/1111.
-            object["metadata"]["annotations"] =
-                json!({"api-approved.kubernetes.io": "unapproved, for a test"});
+        "httproutes" => of_gateways("HTTPRoute", plural),
+        "grpcroutes" => of_gateways("GRPCRoute", plural),
+        "tlsroutes" => of_gateways("TLSRoute", plural),
+        "gateways" => of_gateways("Gateway", plural),
+        "gatewayclasses" => {
+            let mut object = of_gateways("GatewayClass", plural);
+            object["spec"]["scope"] = json!("Cluster");
             object
         }
+        "dataplanes" => small("gateway-operator.konghq.com", "DataPlane", plural, "v1beta1"),
+        "controlplanes" => small("gateway-operator.konghq.com", "ControlPlane", plural, "v2beta1"),
         other => panic!("no definition of {other}"),
     })
+}
+
+fn of_gateways(kind: &str, plural: &str) -> Value {
+    let mut object = small("gateway.networking.k8s.io", kind, plural, "v1");
+    // Such groups are protected: https://github.com/kubernetes/enhancements/pull/1111.
+    object["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "unapproved, for a test"});
+    object
 }
 
 fn small(group: &str, kind: &str, plural: &str, version: &str) -> Value {
