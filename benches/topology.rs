@@ -104,7 +104,7 @@ impl World {
         ];
         let kinds: BTreeMap<_, _> = names.map(|(group, kind)| (kind, graph.kind(group, kind))).into();
         for kind in kinds.values() {
-            let _ = graph.kind_available(*kind, Epoch(1));
+            graph.kind_available(*kind, Epoch(1));
             graph.apply(*kind, Epoch(1), Change::Listing(""));
         }
         let mut world = Self { graph, kinds, parts: 0, version: 0, dice: 1 };

@@ -1,6 +1,6 @@
 //! The graph: one event in, the affected roots out.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 use serde_json::Value;
 
@@ -76,23 +76,22 @@ impl Graph {
     }
 
     /// A watch of the kind begins. What is known of it from before is kept until the first list
-    /// is complete. Answers whom the kind's objects concern.
-    pub fn kind_available(&mut self, kind: KindId, epoch: Epoch) -> Dirty {
-        let watch = &mut self.schema.get_mut(kind).watch;
-        watch.epoch = Some(epoch);
-        watch.listing.clear();
-        watch.synced.clear();
-        self.concerned_by(kind)
+    /// is complete. [`Self::concerned_by`] tells whom that concerns.
+    pub fn kind_available(&mut self, kind: KindId, epoch: Epoch) {
+        self.begin(kind, Some(epoch));
     }
 
     /// The kind is not watched any more: what is known of it stays as it is, and says nothing
-    /// about what is not known. Answers whom the kind's objects concern.
-    pub fn kind_unavailable(&mut self, kind: KindId) -> Dirty {
+    /// about what is not known. [`Self::concerned_by`] tells whom that concerns.
+    pub fn kind_unavailable(&mut self, kind: KindId) {
+        self.begin(kind, None);
+    }
+
+    fn begin(&mut self, kind: KindId, epoch: Option<Epoch>) {
         let watch = &mut self.schema.get_mut(kind).watch;
-        watch.epoch = None;
+        watch.epoch = epoch;
         watch.listing.clear();
         watch.synced.clear();
-        self.concerned_by(kind)
     }
 
     /// The kind is gone, and every object of it with it.
@@ -110,14 +109,6 @@ impl Graph {
         let ids = all.iter().map(|ix| self.id(*ix)).collect();
         all.into_iter().for_each(|ix| self.remove(ix));
         ids
-    }
-
-    fn concerned_by(&self, kind: KindId) -> Dirty {
-        let mut dirty = Dirty::default();
-        for ix in self.objects(kind) {
-            self.concerns(ix, self.schema.get(kind).declared.events.create, &mut dirty);
-        }
-        dirty.sorted()
     }
 
     /// Takes in what happened; answers who has to act. An event of another epoch is dropped.
@@ -363,17 +354,8 @@ impl Graph {
         }
     }
 
-    /// Adds whoever is reached from a node on these ways.
     fn reach(&self, from: Ix, ways: &[Reach], dirty: &mut Dirty) {
-        let mut found = BTreeSet::new();
-        for way in ways {
-            match way {
-                Reach::Itself => dirty.roots.push(self.id(from)),
-                Reach::Up(family, kind) => self.walk(from, Side::Parent, *family, *kind, &mut found),
-                Reach::Down(family, kind) => self.walk(from, Side::Child, *family, *kind, &mut found),
-            }
-        }
-        dirty.roots.extend(found.into_iter().map(|ix| self.id(ix)));
+        dirty.roots.extend(self.reached(from, ways).into_iter().map(|ix| self.id(ix)));
     }
 }
 

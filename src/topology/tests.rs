@@ -247,12 +247,14 @@ fn a_list_is_believed_also_where_versions_have_gone_back() {
 fn an_unavailable_kind_is_frozen_and_never_read_as_empty() {
     let mut world = World::with(&[instance("a", json!({})), config_map("a")]);
     let kind = world.graph.kind("", "ConfigMap");
-    assert_eq!(world.graph.kind_unavailable(kind).roots, roots(INSTANCE, &["a"]));
+    world.graph.kind_unavailable(kind);
+    assert_eq!(world.graph.concerned_by(kind).collect::<Vec<_>>(), roots(INSTANCE, &["a"]));
     assert_eq!(world.delete(&config_map("a")), Dirty::default());
     assert!(matches!(world.graph.get(kind, "ns", "settings"), Lookup::Present(_)));
     assert!(matches!(world.graph.get(kind, "ns", "other"), Lookup::Unknown));
     let next = Epoch(2);
-    assert_eq!(world.graph.kind_available(kind, next).roots, roots(INSTANCE, &["a"]));
+    world.graph.kind_available(kind, next);
+    assert_eq!(world.graph.concerned_by(kind).collect::<Vec<_>>(), roots(INSTANCE, &["a"]));
     let old = config_map("b");
     assert_eq!(world.graph.apply(kind, EPOCH, Change::Applied(&old)), Dirty::default(), "of another life");
     world.graph.apply(kind, next, Change::Listing(""));

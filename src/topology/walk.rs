@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use super::arena::{Ix, State};
-use super::declare::{Family, Side};
+use super::arena::{Ix, Key, State};
+use super::declare::{Concerns, Family, Reach, Side};
 use super::graph::Graph;
 use super::id::{GroupKind, Id, KindId, KindName};
 use super::names::Sym;
@@ -68,6 +68,37 @@ impl Graph {
         self.objects(kind).map(|ix| Row { graph: self, ix })
     }
 
+    /// Whom the objects of a kind concern that are there, in order and each once. All of them may
+    /// be many: they are named one by one.
+    pub fn concerned_by(&self, kind: KindId) -> impl Iterator<Item = Id> + '_ {
+        let mut found = Vec::new();
+        if let Concerns::Roots(ways) = self.schema.get(kind).declared.events.create {
+            self.objects(kind).for_each(|ix| found.extend(self.reached(ix, ways)));
+        }
+        found.sort_unstable_by(|a, b| self.order(*a).cmp(&self.order(*b)));
+        found.dedup();
+        found.into_iter().map(|ix| self.id(ix))
+    }
+
+    /// As ids are ordered.
+    fn order(&self, ix: Ix) -> (&GroupKind, [&str; 3]) {
+        let Key { kind, namespace, name, section } = self.arena.node(ix).key;
+        (&self.schema.get(kind).name, [namespace, name, section].map(|sym| self.arena.names.text(sym)))
+    }
+
+    /// Whoever is reached from a node on these ways.
+    pub(super) fn reached(&self, from: Ix, ways: &[Reach]) -> BTreeSet<Ix> {
+        let mut found = BTreeSet::new();
+        for way in ways {
+            match way {
+                Reach::Itself => _ = found.insert(from),
+                Reach::Up(family, kind) => self.walk(from, Side::Parent, *family, *kind, &mut found),
+                Reach::Down(family, kind) => self.walk(from, Side::Child, *family, *kind, &mut found),
+            }
+        }
+        found
+    }
+
     /// A kind that is known, by group and kind.
     pub fn find_kind(&self, group: &str, kind: &str) -> Option<KindId> {
         self.schema.find(group, kind)
@@ -99,7 +130,7 @@ impl Graph {
     }
 
     /// The nearest objects of a kind in one direction, along edges of one family.
-    pub(super) fn walk(&self, from: Ix, side: Side, family: Family, to: KindName, into: &mut BTreeSet<Ix>) {
+    fn walk(&self, from: Ix, side: Side, family: Family, to: KindName, into: &mut BTreeSet<Ix>) {
         let Some(goal) = self.schema.find(to.group, to.kind) else { return };
         let mut open = vec![from];
         let mut seen = HashSet::from([from]);

@@ -10,7 +10,7 @@ mod reference;
 use std::collections::{BTreeMap, BTreeSet};
 
 use interlock::topology::kinds;
-use interlock::topology::{Change, Epoch, Graph, KindId};
+use interlock::topology::{Change, Epoch, Graph, Id, KindId};
 use objects::{Op, op};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -49,9 +49,14 @@ impl World {
         *epoch += 1;
         let epoch = Epoch(*epoch);
         let id = self.id(kind);
-        let dirty = self.graph.kind_available(id, epoch);
-        assert_eq!(dirty.roots, self.known.concerned_by_all(kind), "whom {kind} concerns");
+        self.graph.kind_available(id, epoch);
+        self.concerned_by(id, kind);
         self.known.available.insert(kind, false);
+    }
+
+    fn concerned_by(&self, id: KindId, kind: &str) {
+        let told: Vec<Id> = self.graph.concerned_by(id).collect();
+        assert_eq!(told, self.known.concerned_by_all(kind), "whom {kind} concerns");
     }
 
     fn take(&mut self, op: &Op) {
@@ -62,8 +67,8 @@ impl World {
             Op::Echo(key) => self.echo(key),
             Op::Unavailable(kind) => {
                 let id = self.id(kind);
-                let dirty = self.graph.kind_unavailable(id);
-                assert_eq!(dirty.roots, self.known.concerned_by_all(kind), "whom {kind} concerns");
+                self.graph.kind_unavailable(id);
+                self.concerned_by(id, kind);
                 self.known.available.remove(kind);
             }
             Op::Available(kind) => self.available(kind),

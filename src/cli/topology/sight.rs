@@ -130,7 +130,7 @@ impl Sight {
         }
         let kind = self.graph.kind(group, kind);
         let epoch = Epoch::default();
-        let _ = self.graph.kind_available(kind, epoch);
+        self.graph.kind_available(kind, epoch);
         if let Some(namespace) = namespace {
             self.graph.apply(kind, epoch, Change::Listing(namespace));
         }

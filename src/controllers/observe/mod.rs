@@ -8,6 +8,7 @@ pub mod live;
 mod packages;
 mod row;
 pub mod store;
+mod told;
 mod view;
 pub mod watches;
 

@@ -12,6 +12,7 @@ use super::body::Body;
 use super::instances::{Instances, Kept};
 use super::packages::Packages;
 use super::row::{is, name};
+use super::told::{Concerned, Told};
 use crate::api::interlock::{Accounts, Labels, Rules};
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
@@ -88,24 +89,6 @@ impl Ids {
     }
 }
 
-/// What came of something that a watch told.
-#[derive(Debug, Default)]
-pub struct Told {
-    /// The Instances that it concerns and that have something to do.
-    pub concerned: Vec<Concerned>,
-    /// Objects that turned out to be gone.
-    pub gone: Vec<Id>,
-}
-
-/// An Instance that an event concerns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Concerned {
-    /// Which.
-    pub instance: NamespacedName,
-    /// Whether it is at rest: no plan waits for its turn.
-    pub resting: bool,
-}
-
 impl Store {
     /// An empty store.
     pub fn new(keep_objects: bool) -> Arc<Self> {
@@ -172,8 +155,8 @@ impl Store {
     pub fn kind_unavailable(&self, kind: &Gvk) -> Vec<Concerned> {
         let mut inner = self.write();
         let kind = inner.graph.kind(&kind.group, &kind.kind);
-        let dirty = inner.graph.kind_unavailable(kind);
-        inner.concerned(&dirty.roots).collect()
+        inner.graph.kind_unavailable(kind);
+        inner.concerned_by(kind).collect()
     }
 
     /// Nobody needs a kind any more: its objects are forgotten, which says nothing of them.
@@ -206,14 +189,15 @@ impl Store {
     pub fn observe(&self, kind: &Gvk, epoch: Epoch, change: &Change) -> Told {
         let mut inner = self.write();
         let id = inner.graph.kind(&kind.group, &kind.kind);
-        let again = match inner.graph.epoch(id) {
-            Some(known) if known == epoch => Vec::new(),
-            _ => inner.graph.kind_available(id, epoch).roots,
-        };
+        let begins = inner.graph.epoch(id) != Some(epoch);
+        if begins {
+            inner.graph.kind_available(id, epoch);
+        }
         let looked_at = self.looked_at.load(Ordering::SeqCst);
         let from = if looked_at { From::Watch } else { From::Elsewhere };
         let dirty = inner.take(id, epoch, change, self.keep_objects.then_some(from));
-        let concerned = inner.concerned(&again).chain(inner.concerned(&dirty.roots)).collect();
+        let again = begins.then(|| inner.concerned_by(id)).into_iter().flatten();
+        let concerned = again.chain(inner.concerned(&dirty.roots)).collect();
         let of_namespaces = id == inner.kinds.namespace;
         let of_flavors = inner.kinds.flavored.contains(&id);
         drop(inner);
@@ -421,12 +405,19 @@ impl Inner {
 
     /// The Instances among roots that have something to do.
     fn concerned<'r>(&'r self, roots: &'r [Id]) -> impl Iterator<Item = Concerned> + 'r {
-        roots.iter().filter(|id| id.kind == INSTANCE).filter_map(|id| {
-            let instance = name(id);
-            let resting = self.instance(&instance).is_some_and(|row| is(&row, fact::AT_REST));
-            let rests = matches!(self.kept(&instance), Kept::AtRest { well: true });
-            (!rests).then_some(Concerned { instance, resting })
-        })
+        roots.iter().filter_map(|id| self.to_do(id))
+    }
+
+    /// The Instances that the objects of a kind concern and that have something to do.
+    fn concerned_by(&self, kind: KindId) -> impl Iterator<Item = Concerned> + '_ {
+        self.graph.concerned_by(kind).filter_map(|id| self.to_do(&id))
+    }
+
+    fn to_do(&self, id: &Id) -> Option<Concerned> {
+        let instance = (id.kind == INSTANCE).then(|| name(id))?;
+        let resting = self.instance(&instance).is_some_and(|row| is(&row, fact::AT_REST));
+        let rests = matches!(self.kept(&instance), Kept::AtRest { well: true });
+        (!rests).then_some(Concerned { instance, resting })
     }
 
     pub(super) fn instance(&self, key: &NamespacedName) -> Option<Row<'_>> {

@@ -12,7 +12,8 @@ use serde_json::Value;
 
 use super::instances::Kept;
 use super::interlocks::Interlocks;
-use super::store::{Concerned, Store, Told};
+use super::store::Store;
+use super::told::{Concerned, Told};
 use crate::admission::view::View as _;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
 use crate::api::watched::GUARDED_DEPLOYMENTS;
