@@ -33,7 +33,7 @@ test: testbed
 
 .PHONY: soak
 soak: testbed
-	INTERLOCK_SOAK=1 cargo test --locked --release -- --include-ignored
+	INTERLOCK_SOAK=1 cargo test --locked --release --no-fail-fast -- --include-ignored
 	@hack/image-check
 
 # Coverage-guided; needs the nightly toolchain and cargo-fuzz (`cargo install --locked cargo-fuzz`).

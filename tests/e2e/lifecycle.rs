@@ -118,7 +118,7 @@ fn a_custom_kind_is_watched_where_that_is_granted_and_read_where_it_is_not() {
         crate::support::instances::await_run(&user, name, "update", "");
         let filter =
             user.get("envoyfilters.networking.istio.io", &format!("{name}-filter")).expect("it is there");
-        assert_eq!(filter["spec"]["priority"], "other");
+        assert_eq!(filter["spec"]["workloadSelector"]["labels"]["value"], "other");
     }
     world.assert_same_process();
 }

@@ -59,16 +59,16 @@ pub fn rival(plural: &str) -> Value {
 }
 
 impl World {
-    /// Serves, or does not serve, the version that is used; another one is served meanwhile.
+    /// Serves, or does not serve, what is served; another version is served meanwhile.
     pub fn serve(&self, plural: &str, served: bool) {
         let admin = self.cluster.admin();
-        let mut versions = definition(plural)["spec"]["versions"].clone();
+        let mut versions = definition(plural)["spec"]["versions"].as_array().cloned().unwrap();
         let mut other = versions[0].clone();
         other["name"] = json!("v1alpha9");
         other["storage"] = json!(false);
         other["served"] = json!(true);
-        versions[0]["served"] = json!(served);
-        versions.as_array_mut().unwrap().push(other);
+        versions.iter_mut().for_each(|version| version["served"] = json!(served));
+        versions.push(other);
         admin.merge_patch(&Self::path(plural), &json!({"spec": {"versions": versions}})).ok();
     }
 }

@@ -43,6 +43,28 @@ impl Random {
     }
 }
 
+/// Every change of every definition in random order, and all of them again: none is missed while
+/// others come twice.
+struct Deck {
+    random: Random,
+    left: Vec<(&'static str, Change)>,
+}
+
+impl Deck {
+    fn new(seed: u64) -> Self {
+        Self { random: Random(seed), left: Vec::new() }
+    }
+
+    fn draw(&mut self) -> (&'static str, Change) {
+        if self.left.is_empty() {
+            let all = DEFINITIONS.into_iter().flat_map(|plural| Change::ALL.map(|change| (plural, change)));
+            self.left = all.collect();
+        }
+        let at = self.random.below(self.left.len());
+        self.left.swap_remove(at)
+    }
+}
+
 #[test]
 fn definitions_come_and_go_in_any_order_and_nothing_is_lost() {
     let world = World::new();
@@ -52,7 +74,7 @@ fn definitions_come_and_go_in_any_order_and_nothing_is_lost() {
     let given = std::env::var("INTERLOCK_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = given.unwrap_or_else(|| u64::from(uuid::Uuid::new_v4().as_fields().0));
     announce(&format!("INTERLOCK_SEED={seed}"));
-    let mut random = Random(seed);
+    let mut deck = Deck::new(seed);
     for plural in DEFINITIONS {
         world.install(plural);
     }
@@ -64,7 +86,7 @@ fn definitions_come_and_go_in_any_order_and_nothing_is_lost() {
     let mut resident = Vec::new();
     let changes = count(10, 100);
     for i in 0..changes {
-        let (plural, change) = (DEFINITIONS[random.below(DEFINITIONS.len())], Change::ALL[random.below(5)]);
+        let (plural, change) = deck.draw();
         let began = Instant::now();
         let before = course.children();
         course.make(plural, change);

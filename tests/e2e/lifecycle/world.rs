@@ -1,15 +1,18 @@
 //! A control plane and a process of their own, definitions that can be taken away, and what is
 //! looked at from outside.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use interlock::api::meta;
 use interlock::api::watched::AGGREGATE;
 use interlock::install::{self, Part};
+use interlock::template::yaml;
 use serde_json::{Value, json};
 
 use super::metric;
-use crate::support::{Cluster, Interlock, Namespace, interlock as process, wait_until};
+use crate::support::{Cluster, Interlock, Namespace, interlock as process, shared, wait_until};
 
 pub const CAP: Duration = Duration::from_secs(90);
 
@@ -22,11 +25,36 @@ pub struct World {
     pid: Option<u32>,
 }
 
-/// The definitions that are played with, by plural.
+/// The definitions that are played with, by plural: our own, those that the projects publish, and
+/// small ones where those are not at hand.
 pub fn definition(plural: &str) -> Value {
+    static READ: Mutex<BTreeMap<String, Value>> = Mutex::new(BTreeMap::new());
+    // A test that panics while it reads one leaves the others as they are.
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    read.entry(plural.to_owned())
+        .or_insert_with(|| own(plural).or_else(|| stock(plural)).unwrap_or_else(|| stand_in(plural)))
+        .clone()
+}
+
+fn own(plural: &str) -> Option<Value> {
     let own = install::objects(Part::Crds, &install::Options::default());
-    let own = own.into_iter().find(|o| o["spec"]["names"]["plural"] == plural);
-    own.unwrap_or_else(|| match plural {
+    own.into_iter().find(|o| o["spec"]["names"]["plural"] == plural)
+}
+
+fn stock(plural: &str) -> Option<Value> {
+    let publisher = match plural {
+        "envoyfilters" => "istio",
+        "httproutes" | "grpcroutes" | "gateways" | "gatewayclasses" => "gateway-api",
+        "dataplanes" | "controlplanes" => "kong",
+        _ => return None,
+    };
+    let file = shared::find(&format!("crds/{publisher}_{plural}.yaml"))?;
+    let text = std::fs::read_to_string(file).expect("a file that is there");
+    Some(yaml::documents(&text).expect("YAML").remove(0))
+}
+
+fn stand_in(plural: &str) -> Value {
+    match plural {
         "envoyfilters" => small("networking.istio.io", "EnvoyFilter", plural, "v1alpha3"),
         "httproutes" => of_gateways("HTTPRoute", plural),
         "grpcroutes" => of_gateways("GRPCRoute", plural),
@@ -40,7 +68,7 @@ pub fn definition(plural: &str) -> Value {
         "dataplanes" => small("gateway-operator.konghq.com", "DataPlane", plural, "v1beta1"),
         "controlplanes" => small("gateway-operator.konghq.com", "ControlPlane", plural, "v2beta1"),
         other => panic!("no definition of {other}"),
-    })
+    }
 }
 
 fn of_gateways(kind: &str, plural: &str) -> Value {
@@ -164,7 +192,7 @@ impl World {
 
     pub fn create_package(&self, ns: &Namespace<'_>) {
         let path = ns.path(meta::KUDO_API_VERSION, "operatorversions", "");
-        let object = interlock::template::yaml::documents(PACKAGE).unwrap().remove(0);
+        let object = yaml::documents(PACKAGE).unwrap().remove(0);
         self.post_soon(&path, &object);
     }
 
