@@ -25,7 +25,7 @@ const KB: usize = 1024;
 /// Kilobytes of the specs: the short list, and that of `make soak`.
 fn sizes() -> &'static [usize] {
     match std::env::var_os("INTERLOCK_SOAK") {
-        None => &[1, 31, 33, 200],
+        None => &[1, 31, 33, 200, 400],
         Some(_) => &[1, 8, 31, 33, 64, 100, 128, 200, 250, 400, 700, 1000, 1400],
     }
 }

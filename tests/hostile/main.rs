@@ -103,7 +103,7 @@ fn hostile(folder: &str, what: &str, pieces: &[&str], call: fn(&[u8])) {
         .map(|entry| std::fs::read(entry.unwrap().path()).unwrap())
         .collect();
     let pieces: Vec<&str> = JSON.iter().chain(pieces).copied().collect();
-    let seconds = if std::env::var_os("INTERLOCK_SOAK").is_some() { 600 } else { 20 };
+    let seconds = if std::env::var_os("INTERLOCK_SOAK").is_some() { 600 } else { 30 };
     let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let given = std::env::var("INTERLOCK_SEED").ok().and_then(|text| text.parse::<u64>().ok());
     let seed = given.unwrap_or_else(|| clock.subsec_nanos().into()) | 1;
