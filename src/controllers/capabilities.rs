@@ -101,3 +101,22 @@ const fn custom(
 ) -> Kind {
     Kind { group, kind, plural, versions, namespaced: true, built_in: false, labelled: None }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::KindName;
+    use crate::topology::kinds::DECLARED;
+
+    fn kinds(of: &Capability) -> impl Iterator<Item = &Kind> {
+        of.required.iter().chain(of.optional)
+    }
+
+    #[test]
+    fn the_table_of_events_has_every_kind_that_is_watched() {
+        for kind in CAPABILITIES.iter().flat_map(kinds) {
+            let name = KindName::new(kind.group, kind.labelled.map_or(kind.kind, |objects| objects.name));
+            assert!(DECLARED.iter().any(|declared| declared.name == name), "{name} is not declared");
+        }
+    }
+}

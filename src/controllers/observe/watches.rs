@@ -27,10 +27,8 @@ use crate::controllers::consistency;
 use crate::plan::kinds;
 use crate::rollout::flavor::subject::{Subject, SubjectKind};
 use crate::telemetry::metrics::Metrics;
-use crate::topology::kinds::{INSTANCE, OPERATOR_VERSION};
-use crate::topology::{Epoch, Id, KindName};
-
-const INTERLOCK: KindName = KindName::new(meta::INTERLOCK_GROUP, "Interlock");
+use crate::topology::kinds::{INSTANCE, INTERLOCK, OPERATOR_VERSION};
+use crate::topology::{Epoch, Id};
 
 /// What happens to an Instance at rest, or to what it made, comes in bursts and delays no plan:
 /// it is looked at once they are over.

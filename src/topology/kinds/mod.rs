@@ -10,6 +10,7 @@ mod namespace;
 mod operator;
 mod route;
 mod service;
+mod settings;
 
 use super::declare::Kind;
 use super::graph::Graph;
@@ -17,15 +18,16 @@ use super::graph::Graph;
 pub use made::{MADE, MADE_BY};
 pub use names::{
     CONTROL_PLANE, DATA_PLANE, FLAVOR_SOURCE, GATEWAY, GATEWAY_CLASS, GRPC_ROUTE, GUARDED_DEPLOYMENT,
-    GUARDED_SERVICE, HTTP_ROUTE, INGRESS, INSTANCE, NAMESPACE, OPERATOR, OPERATOR_VERSION, SECRET, SERVICE,
-    TLS_ROUTE, fact, link, served_as,
+    GUARDED_SERVICE, HTTP_ROUTE, INGRESS, INSTANCE, INTERLOCK, NAMESPACE, OPERATOR, OPERATOR_VERSION, SECRET,
+    SERVICE, TLS_ROUTE, fact, link, served_as,
 };
 
 /// Every declared kind.
-pub static DECLARED: [&Kind; 16] = [
+pub static DECLARED: [&Kind; 17] = [
     &instance::INSTANCE,
     &operator::OPERATOR_VERSION,
     &operator::OPERATOR,
+    &settings::INTERLOCK,
     &namespace::NAMESPACE,
     &service::SERVICE,
     &ingress::INGRESS,

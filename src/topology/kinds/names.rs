@@ -1,6 +1,6 @@
 //! What the declared kinds, their links and their facts are called.
 
-use crate::api::meta::KUDO_GROUP;
+use crate::api::meta::{INTERLOCK_GROUP, KUDO_GROUP};
 use crate::api::{kong, watched};
 use crate::topology::id::KindName;
 
@@ -10,6 +10,8 @@ pub const INSTANCE: KindName = KindName::new(KUDO_GROUP, "Instance");
 pub const OPERATOR_VERSION: KindName = KindName::new(KUDO_GROUP, "OperatorVersion");
 /// `Operator.kudo.dev`.
 pub const OPERATOR: KindName = KindName::new(KUDO_GROUP, "Operator");
+/// `Interlock.interlock.dev`.
+pub const INTERLOCK: KindName = KindName::new(INTERLOCK_GROUP, "Interlock");
 /// `Namespace`.
 pub const NAMESPACE: KindName = KindName::new("", "Namespace");
 /// `Service`.
