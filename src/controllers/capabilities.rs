@@ -119,4 +119,19 @@ mod tests {
             assert!(DECLARED.iter().any(|declared| declared.name == name), "{name} is not declared");
         }
     }
+
+    #[test]
+    fn the_page_about_settings_names_every_capability_and_what_it_reads() {
+        let page = include_str!("../../docs/interlock-resource.md");
+        for capability in CAPABILITIES.iter().filter(|capability| capability.name != SETTINGS) {
+            // A group of rules may have the same name.
+            let start = format!("| `{}` |", capability.name);
+            let mut rows = page.lines().filter(|line| line.starts_with(&start));
+            let whole = |row: &str| kinds(capability).all(|kind| row.contains(kind.kind));
+            assert!(rows.any(whole), "no row of {} and all that it reads", capability.name);
+            let (first, rest) = capability.name.split_at(1);
+            let condition = format!("`{}{rest}Ready`", first.to_ascii_uppercase());
+            assert!(page.contains(&condition), "no {condition}");
+        }
+    }
 }
