@@ -9,6 +9,7 @@ mod reference;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use interlock::topology::declare::{Holder, Link};
 use interlock::topology::kinds;
 use interlock::topology::{Change, Epoch, Graph, Id, KindId};
 use objects::{Op, op};
@@ -40,8 +41,8 @@ impl World {
     }
 
     fn id(&mut self, kind: &str) -> KindId {
-        let (api_version, kind, _) = objects::kind(kind);
-        self.graph.kind(api_version.split_once('/').map_or("", |(group, _)| group), kind)
+        let name = objects::kind_name(kind);
+        self.graph.kind(name.group, name.kind)
     }
 
     fn available(&mut self, kind: &'static str) {
@@ -190,6 +191,33 @@ impl World {
             fresh.apply(object);
         }
         fresh.graph
+    }
+}
+
+/// Whatever is declared is played with, and every link of it leads somewhere.
+#[test]
+fn every_declared_kind_and_link_is_in_the_small_world() {
+    for declared in kinds::DECLARED {
+        let found = objects::KINDS.iter().find(|(_, kind, _)| objects::kind_name(kind) == declared.name);
+        let (_, kind, namespaced) = *found.unwrap_or_else(|| panic!("{} is not played with", declared.name));
+        let objects: Vec<Value> = objects::contents(kind).collect();
+        let leads = |link: &Link, parts: &dyn Fn(&Value) -> Vec<Value>| {
+            let namespace = if namespaced { "a" } else { "" };
+            let read =
+                |object: &Value, part: &Value| !(link.read)(&Holder { object, part, namespace }).is_empty();
+            objects.iter().any(|object| parts(object).iter().any(|part| read(object, part)))
+        };
+        for link in declared.links {
+            assert!(leads(link, &|object| vec![object.clone()]), "{}: {} of none", declared.name, link.name);
+        }
+        for sections in declared.sections.iter() {
+            let parts = |object: &Value| -> Vec<Value> {
+                (sections.read)(object).into_iter().map(|(_, part)| part.clone()).collect()
+            };
+            for link in sections.links {
+                assert!(leads(link, &parts), "{}: {} of no {}", declared.name, link.name, sections.noun);
+            }
+        }
     }
 }
 

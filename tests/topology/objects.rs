@@ -1,24 +1,41 @@
 //! Random objects of a small world, and what happens to them.
 
+use interlock::api::kong;
+use interlock::api::stamp::SpecHash;
+use interlock::api::watched::{FLAVOR_SOURCES, GUARDED_DEPLOYMENTS, GUARDED_SERVICES, LABELLED};
+use interlock::topology::KindName;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::reference::Key;
 
-/// `apiVersion`, kind, and whether it lives in namespaces. The last two are declared by nobody.
-pub const KINDS: [(&str, &str, bool); 11] = [
+/// `apiVersion`, kind, and whether it lives in namespaces: every declared kind, and two that are
+/// declared by nobody.
+pub const KINDS: [(&str, &str, bool); 19] = [
     ("kudo.dev/v1beta1", "Instance", true),
     ("kudo.dev/v1beta1", "OperatorVersion", true),
     ("kudo.dev/v1beta1", "Operator", true),
+    ("interlock.dev/v1alpha1", "Interlock", false),
     ("v1", "Namespace", false),
     ("v1", "Service", true),
     ("networking.k8s.io/v1", "Ingress", true),
     ("gateway.networking.k8s.io/v1", "GatewayClass", false),
     ("gateway.networking.k8s.io/v1", "Gateway", true),
     ("gateway.networking.k8s.io/v1", "HTTPRoute", true),
+    ("gateway.networking.k8s.io/v1", "GRPCRoute", true),
+    ("gateway.networking.k8s.io/v1", "TLSRoute", true),
+    (kong::API_VERSION, "DataPlane", true),
+    (kong::API_VERSION, "ControlPlane", true),
+    ("apps/v1", GUARDED_DEPLOYMENTS.name, true),
+    ("v1", GUARDED_SERVICES.name, true),
+    ("v1", FLAVOR_SOURCES.name, true),
     ("v1", "ConfigMap", true),
     ("rbac.authorization.k8s.io/v1", "ClusterRole", false),
 ];
+
+/// Those of gateways that run Kong, which refer to each other and to nobody else.
+const KONG: [&str; 5] =
+    ["DataPlane", "ControlPlane", GUARDED_DEPLOYMENTS.name, GUARDED_SERVICES.name, FLAVOR_SOURCES.name];
 
 /// What happens.
 #[derive(Clone, Debug)]
@@ -37,6 +54,18 @@ pub fn kind(name: &str) -> (&'static str, &'static str, bool) {
     *KINDS.iter().find(|(_, kind, _)| *kind == name).expect("a kind of this world")
 }
 
+/// The same as the topology calls it.
+pub fn kind_name(name: &str) -> KindName {
+    let (api_version, kind, _) = kind(name);
+    KindName::new(api_version.split_once('/').map_or("", |(group, _)| group), kind)
+}
+
+/// What an object is watched as: labelled ones go by a name of their own.
+pub fn kind_of(object: &Value) -> &'static str {
+    let labelled = LABELLED.iter().find(|kind| object["kind"] == kind.kind && kind.holds(object));
+    kind(labelled.map_or_else(|| object["kind"].as_str().expect("a kind"), |kind| kind.name)).1
+}
+
 pub fn uid(object: &Value) -> &str {
     object["metadata"]["uid"].as_str().expect("objects have uids")
 }
@@ -46,7 +75,8 @@ fn any_kind() -> impl Strategy<Value = &'static str> {
     prop_oneof![
         4 => Just("Instance"),
         3 => Just("ConfigMap"),
-        6 => (0..KINDS.len()).prop_map(|at| KINDS[at].1),
+        4 => (0..KONG.len()).prop_map(|at| KONG[at]),
+        7 => (0..KINDS.len()).prop_map(|at| KINDS[at].1),
     ]
 }
 
@@ -114,10 +144,22 @@ fn build(key: &Key, (life, noise, owner, refers, value): Dice) -> Value {
     if value == 2 && noise == 2 {
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     }
-    let mut object = json!({"apiVersion": api_version, "kind": key.kind, "metadata": metadata});
-    let content = content(key.kind, refers, value);
-    object.as_object_mut().expect("an object").extend(content.as_object().expect("an object").clone());
+    let labelled = LABELLED.iter().find(|labelled| labelled.name == key.kind);
+    if let Some(labelled) = labelled {
+        metadata["labels"][labelled.label] = labelled.value.unwrap_or("yes").into();
+    }
+    let served = labelled.map_or(key.kind, |labelled| labelled.kind);
+    let mut object = json!({"apiVersion": api_version, "kind": served, "metadata": metadata});
+    json_patch::merge(&mut object, &content(key.kind, refers, value));
     object
+}
+
+/// Every content that objects of a kind can have.
+pub fn contents(kind: &'static str) -> impl Iterator<Item = Value> {
+    let key = Key { kind, namespace: "a".to_owned(), name: "a".to_owned() };
+    (0..4)
+        .flat_map(|refers| (0..3).map(move |value| (refers, value)))
+        .map(move |(refers, value)| build(&key, (0, 0, 0, refers, value)))
 }
 
 fn content(kind: &str, refers: u8, value: u8) -> Value {
@@ -134,7 +176,49 @@ fn content(kind: &str, refers: u8, value: u8) -> Value {
         "GatewayClass" => json!({"spec": {"controllerName": value.to_string()}}),
         "Gateway" => json!({"spec": {"gatewayClassName": name, "listeners": [
             {"name": "http"}, {"name": value.to_string()}]}}),
-        "HTTPRoute" => json!({"spec": {
+        "Interlock" => json!({"spec": {"rules": [{"group": "freeze", "action": value}]}}),
+        "DataPlane" => {
+            let mut object = json!({
+                "spec": {"deployment": {"replicas": value, "podTemplateSpec": template(refers, name)}},
+                "status": {"selector": value.to_string()},
+            });
+            object["metadata"]["annotations"] = match refers {
+                // What was live before came from another source.
+                1 => json!({"interlock.dev/last-applied-spec": stamp(&value.to_string())}),
+                2 => json!({"interlock.dev/config-producer": name}),
+                3 => json!({"interlock.dev/config-producer": "b/a"}),
+                _ => json!({}),
+            };
+            object
+        }
+        "GuardedDeployment" => {
+            let mut template = template(refers, name);
+            if refers > 1 {
+                let told = if value == 0 { name.to_owned() } else { format!("b/{name}") };
+                let admin = match refers {
+                    2 => json!({"name": "controller", "args": [format!("--kong-admin-svc={told}")]}),
+                    _ => json!({"name": "controller", "env": [
+                        {"name": "CONTROLLER_KONG_ADMIN_SVC", "value": told}]}),
+                };
+                template["spec"]["containers"].as_array_mut().expect("containers").push(admin);
+            }
+            // A controller may be named as its own.
+            let producer = (value == 1).then(|| json!({"interlock.dev/config-producer": "a"}));
+            let rolled_out = u8::from(value == 2);
+            json!({
+                "metadata": {"annotations": producer.unwrap_or_else(|| json!({}))},
+                "spec": {"replicas": 1, "template": template},
+                "status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": rolled_out,
+                           "availableReplicas": rolled_out},
+            })
+        }
+        "ControlPlane" => match value {
+            0 => json!({"spec": {"dataplane": name}}),
+            _ => json!({"spec": {"dataplane": {"ref": {"name": name}}, "extensions": [value]}}),
+        },
+        "GuardedService" => json!({"spec": {"selector": {"app": value.to_string()}}}),
+        "FlavorSource" => json!({"data": {"flavor": value.to_string()}}),
+        "HTTPRoute" | "GRPCRoute" | "TLSRoute" => json!({"spec": {
             "parentRefs": [
                 {"name": name, "sectionName": (refers == 3).then_some("http")},
                 {"name": "b", "namespace": "a", "sectionName": value.to_string()}],
@@ -145,4 +229,23 @@ fn content(kind: &str, refers: u8, value: u8) -> Value {
         "ConfigMap" => json!({"data": {"x": value.to_string()}}),
         _ => json!({}),
     }
+}
+
+/// Pods of a gateway, whose flavor is written, in a ConfigMap or in a Secret.
+fn template(refers: u8, name: &str) -> Value {
+    let flavor = match refers {
+        0 => json!({"value": "expressions"}),
+        1 => json!({"valueFrom": {"secretKeyRef": {"name": name, "key": "flavor"}}}),
+        _ => json!({"valueFrom": {"configMapKeyRef": {"name": name, "key": "flavor"}}}),
+    };
+    let mut variable = json!({"name": "KONG_ROUTER_FLAVOR"});
+    json_patch::merge(&mut variable, &flavor);
+    json!({"spec": {"containers": [{"name": "proxy", "image": "kong:3.6", "env": [variable]}]}})
+}
+
+/// What the live pods of a DataPlane with that selector were made from: a flavor of a ConfigMap.
+fn stamp(selector: &str) -> String {
+    let spec = json!({"deployment": {"podTemplateSpec": template(2, "b")}});
+    let hash = SpecHash::of(&spec.to_string());
+    json!({"v": 1, "hash": hash, "spec": spec, "selector": selector}).to_string()
 }

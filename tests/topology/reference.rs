@@ -24,22 +24,16 @@ pub struct Key {
 impl Key {
     pub fn of(object: &Value) -> Self {
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-        let (_, kind, _) = objects::kind(object["kind"].as_str().unwrap());
-        Self { kind, namespace: text("namespace"), name: text("name") }
+        Self { kind: objects::kind_of(object), namespace: text("namespace"), name: text("name") }
     }
 
     fn id(&self) -> Id {
-        Id::new(group_kind(self.kind), &self.namespace, &self.name)
+        Id::new(objects::kind_name(self.kind), &self.namespace, &self.name)
     }
 }
 
-fn group_kind(kind: &'static str) -> KindName {
-    let (api_version, ..) = objects::kind(kind);
-    KindName::new(api_version.split_once('/').map_or("", |(group, _)| group), kind)
-}
-
-fn declared(kind: &'static str) -> &'static Kind {
-    let name = group_kind(kind);
+pub fn declared(kind: &'static str) -> &'static Kind {
+    let name = objects::kind_name(kind);
     kinds::DECLARED.iter().copied().find(|declared| declared.name == name).unwrap_or(&kinds::MADE)
 }
 
@@ -131,7 +125,8 @@ impl Reference {
             }
         }
         for end in edges.iter().flat_map(|(parent, child, ..)| [parent, child]) {
-            let listed = self.available.iter().any(|(kind, listed)| end.kind == group_kind(kind) && *listed);
+            let listed =
+                self.available.iter().any(|(kind, listed)| end.kind == objects::kind_name(kind) && *listed);
             nodes.entry(end.clone()).or_insert(if listed { Is::Missing } else { Is::Unknown });
         }
         let plain = |(from, to, link, _): &Edge| (from.clone(), to.clone(), *link);
