@@ -47,7 +47,7 @@ fn is_carried_out(instance: &Instance, object: &Value, basis: &Basis) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeMap;
 
     use rstest::rstest;
@@ -56,7 +56,8 @@ mod tests {
     use super::*;
     use crate::plan::basis::Owed;
 
-    fn settled() -> Value {
+    /// An Instance at rest.
+    pub(crate) fn settled() -> Value {
         let mut object = json!({
             "apiVersion": "kudo.dev/v1beta1", "kind": "Instance",
             "metadata": {"namespace": "ns", "name": "a", "uid": "u"},

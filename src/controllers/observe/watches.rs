@@ -313,3 +313,6 @@ fn package_of(object: &Value) -> Option<NamespacedName> {
 fn key_of(object: &Value) -> Option<NamespacedName> {
     Some(NamespacedName::new(meta_str(object, "namespace")?, meta_str(object, "name")?))
 }
+
+#[cfg(test)]
+mod tests;
