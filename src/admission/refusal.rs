@@ -9,6 +9,10 @@ pub use crate::plan::objection::{Field, FieldReason};
 const FIELDS_SHOWN: usize = 4;
 /// Longest text of a refusal.
 const TEXT_LIMIT: usize = 1024;
+/// Longest text of what to do.
+const NEXT_LIMIT: usize = 480;
+/// What a sentence, however long, leaves for the fields.
+const FIELD_ROOM: usize = 128;
 
 /// HTTP status of a refusal. Never 409, which `kubectl apply` retries six times, and never 429,
 /// which makes every client hang.
@@ -115,31 +119,34 @@ impl Refusal {
         self
     }
 
-    /// The whole text: at most ten lines and 1 KiB.
+    /// The whole text: at most ten lines and 1 KiB. Long values cut neither the rule nor what to
+    /// do off.
     pub fn text(&self) -> String {
-        let mut text = String::with_capacity(512);
+        let (id, next, page) = (self.rule.id(), self.next_line(), self.rule.page());
+        let room = TEXT_LIMIT.saturating_sub(next.len() + "\nSee ".len() + page.len());
+        let kept = if self.fields.is_empty() { 0 } else { FIELD_ROOM };
+        let sentence = one_line(&self.sentence).into_owned();
+        let mut text = shortened(sentence, room.saturating_sub(id.len() + 3 + kept));
         let add =
             |text: &mut String, parts: [&str; 4]| parts.into_iter().for_each(|part| text.push_str(part));
-        add(&mut text, [&one_line(&self.sentence), " [", self.rule.id(), "]"]);
+        add(&mut text, [" [", id, "]", ""]);
         for field in self.fields.iter().take(FIELDS_SHOWN) {
             add(&mut text, ["\n  ", &field.path, ": ", &one_line(&field.detail)]);
         }
         if self.fields.len() > FIELDS_SHOWN {
             add(&mut text, ["\n  and ", &(self.fields.len() - FIELDS_SHOWN).to_string(), " more", ""]);
         }
-        for (head, said) in [("\nWhy now: ", &self.why), ("\nNext: ", &self.next)] {
-            if let Some(said) = said {
-                add(&mut text, [head, &one_line(said), "", ""]);
-            }
+        if let Some(why) = &self.why {
+            add(&mut text, ["\nWhy now: ", &one_line(why), "", ""]);
         }
-        let page = self.rule.page();
-        let room = TEXT_LIMIT.saturating_sub(page.len() + 5);
-        if text.len() > room {
-            text.truncate(text.floor_char_boundary(room.saturating_sub(4)));
-            text.push_str(" ...");
-        }
-        add(&mut text, ["\nSee ", page, "", ""]);
+        let mut text = shortened(text, room);
+        add(&mut text, [&next, "\nSee ", page, ""]);
         text
+    }
+
+    fn next_line(&self) -> String {
+        let said = |next: &String| ["\nNext: ", &shortened(one_line(next).into_owned(), NEXT_LIMIT)].concat();
+        self.next.as_ref().map(said).unwrap_or_default()
     }
 
     /// As it goes over the wire.
@@ -170,4 +177,13 @@ pub(super) fn one_line(text: &str) -> Cow<'_, str> {
     } else {
         Cow::Borrowed(text)
     }
+}
+
+/// Text of at most that many bytes; what is longer ends in dots.
+pub(super) fn shortened(mut text: String, limit: usize) -> String {
+    if text.len() > limit {
+        text.truncate(text.floor_char_boundary(limit.saturating_sub(4)));
+        text.push_str(" ...");
+    }
+    text
 }

@@ -162,5 +162,8 @@ fn incomplete(operation: &str, missing: &str) -> Box<Refusal> {
     Box::new(Refusal {
         code: Code::BadRequest,
         ..Refusal::forbidden(Rule::RequestUnknown, format!("the review of a {operation} has no {missing}"))
+            .next(format!(
+                "send request.{missing} as the API server does; `interlock check` judges objects without a review"
+            ))
     })
 }

@@ -3,7 +3,7 @@
 use json_patch::Patch;
 
 use super::door::VerdictKind;
-use super::refusal::{Refusal, one_line};
+use super::refusal::{Refusal, one_line, shortened};
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
 
@@ -120,12 +120,4 @@ impl From<Refusal> for Verdict {
     fn from(refusal: Refusal) -> Self {
         Self::of(Outcome::Refuse(Box::new(refusal)))
     }
-}
-
-fn shortened(mut text: String, limit: usize) -> String {
-    if text.len() > limit {
-        text.truncate(text.floor_char_boundary(limit - 4));
-        text.push_str(" ...");
-    }
-    text
 }

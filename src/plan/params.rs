@@ -43,6 +43,8 @@ pub struct Problem {
     pub sentence: String,
     /// What is wrong, in one line, for the cause of the field.
     pub detail: String,
+    /// What to do.
+    pub remedy: String,
 }
 
 impl Problem {
@@ -63,6 +65,7 @@ pub fn check(parameter: &Parameter, value: Option<&str>) -> Option<Problem> {
             reason: FieldReason::Required,
             sentence: format!("parameter {name:?} is required but has no value set"),
             detail: "a value is required, and there is no default".to_owned(),
+            remedy: format!("set spec.parameters.{name}"),
         });
     };
     let why = wrong_type(parameter, value).or_else(|| not_listed(parameter, value))?;
@@ -72,7 +75,24 @@ pub fn check(parameter: &Parameter, value: Option<&str>) -> Option<Problem> {
         reason: FieldReason::Invalid,
         sentence: format!("parameter {name:?} has an invalid value {value:?}: {why}"),
         detail: format!("{value:?}: {why}"),
+        remedy: format!("set spec.parameters.{name} to {}", fitting(parameter)),
     })
+}
+
+/// What a parameter takes.
+fn fitting(parameter: &Parameter) -> String {
+    if let Some(values) = parameter.enum_.as_ref().filter(|values| !values.is_empty()) {
+        return format!("one of [{}]", values.join(" "));
+    }
+    let fits = match parameter.value_type.as_deref().unwrap_or_default() {
+        "integer" => "a whole number, such as 3",
+        "number" => "a number, such as 0.5",
+        "boolean" => "true or false",
+        "array" => "a list as YAML or JSON, such as [a, b]",
+        "map" => "a map as YAML or JSON, such as {a: b}",
+        _ => "a value that its OperatorVersion allows",
+    };
+    fits.to_owned()
 }
 
 fn wrong_type(parameter: &Parameter, value: &str) -> Option<String> {

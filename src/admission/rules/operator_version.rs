@@ -34,10 +34,13 @@ fn read(object: &Object<'_>) -> Result<OperatorVersionSpec, Box<Refusal>> {
     let Some(raw) = object.spec else { return Ok(OperatorVersionSpec::default()) };
     serde_json::from_str(raw.get()).map_err(|error| {
         let field = Field::new("spec", FieldReason::Invalid, error.to_string());
-        Box::new(Refusal::invalid(
+        let refusal = Refusal::invalid(
             Rule::RequestUnknown,
             "the spec of the OperatorVersion cannot be read",
             vec![field],
+        );
+        Box::new(refusal.next(
+            "write it as the schema of operatorversions.kudo.dev says (`kubectl explain operatorversions.kudo.dev.spec`)",
         ))
     })
 }

@@ -50,7 +50,9 @@ pub(super) fn judge(change: Change<'_>) -> Verdict {
         (Err(error), _) | (_, Err(error)) => {
             let field =
                 Field { path: "status".to_owned(), reason: FieldReason::Invalid, detail: error.to_string() };
-            Refusal::invalid(Rule::StatusOwner, "the status cannot be read", vec![field]).into()
+            Refusal::invalid(Rule::StatusOwner, "the status cannot be read", vec![field])
+                .next("write it as the schema of instances.kudo.dev says (`kubectl explain instances.kudo.dev.status`)")
+                .into()
         }
     }
 }

@@ -122,6 +122,10 @@ impl World {
                 let patch: Value = response["patch"].as_str().map_or(Value::Null, |text| {
                     serde_json::from_slice(&STANDARD.decode(text).unwrap()).unwrap()
                 });
+                if response["allowed"] != json!(true) {
+                    let message = response["status"]["message"].as_str().unwrap_or_default();
+                    assert!(message.contains("\nNext: "), "does not say what to do: {message}");
+                }
                 let mut object = review["request"]["object"].clone();
                 if !patch.is_null() {
                     let patch: Patch = serde_json::from_value(patch.clone()).unwrap();

@@ -35,6 +35,8 @@ fn every_refusal_fits_names_its_rule_and_page_and_never_makes_clients_retry() {
         let text = said.message();
         assert!(text.len() <= 1024, "{} bytes:\n{text}", text.len());
         assert!(text.lines().count() <= 10, "{text}");
+        assert!(text.contains("\nNext: "), "{text}");
+        assert!(text.lines().next().unwrap().ends_with(&format!(" [{}]", said.rule())), "{text}");
         assert!(text.contains(&format!("docs/denials/{}.md", said.rule())), "{text}");
         assert_eq!(status["status"], "Failure");
         assert!(matches!(said.code(), 400 | 403 | 422));

@@ -1,13 +1,13 @@
 //! Immutable parameters: what may not change, and what an upgrade must be given.
 
-use super::delta::{Delta, arrow};
+use super::delta::{Delta, Was, arrow};
 use super::upgrade::Packages;
 use crate::api::kudo::Parameter;
 use crate::api::rule::Rule;
 use crate::api::stamp::Applied;
 use crate::plan::bench::Bench;
 use crate::plan::objection::{Field, FieldReason, Objection, Prelude};
-use crate::plan::params;
+use crate::plan::params::{self, MASK};
 
 fn is_immutable(parameter: Option<&Parameter>) -> bool {
     parameter.is_some_and(|p| p.immutable == Some(true))
@@ -29,14 +29,13 @@ pub(super) fn immutable(
         };
         is_immutable(packages.new.parameter(key)) && is_immutable(before)
     };
-    let object = |sentence: String, name: &str, detail: String| {
+    let object = |sentence: String, name: &str, was: &Was<'_>, value: Option<&str>| {
+        let parameter = packages.new.parameter(name);
+        let field = Field::parameter(name, FieldReason::Forbidden, arrow(parameter, was, value));
         bench.object(
-            Objection::new(
-                Rule::ParameterImmutable,
-                sentence,
-                vec![Field::parameter(name, FieldReason::Forbidden, detail)],
-            )
-            .prelude(Prelude::Immutable),
+            Objection::new(Rule::ParameterImmutable, sentence, vec![field])
+                .prelude(Prelude::Immutable)
+                .next(keep(name, was, parameter)),
         )
     };
     if let Some((key, was)) = delta.changed.iter().find(|(key, _)| frozen(key)) {
@@ -46,7 +45,8 @@ pub(super) fn immutable(
         return object(
             format!("parameter '{key}' is immutable but was changed from '{before}' to '{after}'"),
             key,
-            arrow(parameter, was, Some(value)),
+            was,
+            Some(value),
         );
     }
     if let Some((key, was)) = delta.removed.iter().find(|(key, _)| frozen(key)) {
@@ -54,10 +54,21 @@ pub(super) fn immutable(
         return object(
             format!("parameter '{key}' is immutable but its value '{}' was removed", was.display(parameter)),
             key,
-            arrow(parameter, was, None),
+            was,
+            None,
         );
     }
     if delta.upgrade { made_immutable(new, packages, bench) } else { Ok(()) }
+}
+
+/// What to do about a value that has to stay.
+fn keep(name: &str, was: &Was<'_>, parameter: Option<&Parameter>) -> String {
+    let stays = match (was, was.display(parameter)) {
+        (Was::Absent, _) => format!("leave spec.parameters.{name} out"),
+        (_, before) if before == MASK => format!("send spec.parameters.{name} with the value that it has"),
+        (_, before) => format!("send spec.parameters.{name} as '{before}'"),
+    };
+    format!("{stays}; another value needs another Instance")
 }
 
 /// KEP-30: what an upgrade makes immutable, or adds as immutable, must be given.

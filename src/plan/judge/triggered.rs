@@ -45,7 +45,8 @@ pub fn plan(delta: &Delta<'_>, packages: Packages<'_>, bench: &Bench) -> Result<
                 FieldReason::Invalid,
                 format!("OperatorVersion {} has no plan upgrade, update or deploy", packages.new.key.name),
             )],
-        )),
+        )
+        .next("name an OperatorVersion with a plan 'upgrade', 'update' or 'deploy', or add one to this")),
     }
 }
 

@@ -34,35 +34,39 @@ pub fn dropped<'a>(packages: Packages<'_>, new: &'a Values<'_>, delta: &Delta<'_
 /// one lists. What is absent or not semver is not judged.
 pub fn path(from: &VersionRef<'_>, packages: Packages<'_>, bench: &Bench) -> Result<(), Objection> {
     let new = packages.new;
-    let object = |sentence: String, detail: String| {
-        bench.object(Objection::new(
-            Rule::UpgradePath,
-            sentence,
-            vec![Field::new("spec.operatorVersion.name", FieldReason::Forbidden, detail)],
-        ))
+    let object = |sentence: String, next: String| {
+        let arrow = format!("{:?} -> {:?}", from.name, new.key.name);
+        let field = Field::new("spec.operatorVersion.name", FieldReason::Forbidden, arrow);
+        bench.object(Objection::new(Rule::UpgradePath, sentence, vec![field]).next(next))
     };
-    let arrow = format!("{:?} -> {:?}", from.name, new.key.name);
+    let list = format!("`kubectl get operatorversions -n {}` lists what there is", new.key.namespace);
     if let Some(old) = packages.old {
         let (before, after) = (old.operator(), new.operator());
         if !before.is_empty() && !after.is_empty() && before != after {
             return object(
                 format!("the new OperatorVersion is of operator {after:?}, not {before:?}"),
-                arrow,
+                format!("name one of operator {before:?} ({list}), or create another Instance for {after:?}"),
             );
         }
         let versions = (Version::parse(old.version()), Version::parse(new.version()));
         if let (Ok(before), Ok(after)) = versions
             && after < before
         {
-            return object(format!("version {after} is lower than {before}"), arrow);
+            return object(
+                format!("version {after} is lower than {before}"),
+                format!(
+                    "name an OperatorVersion of version {before} or higher ({list}); a lower one needs another Instance"
+                ),
+            );
         }
     }
     let listed = new.spec.upgradable_from.as_deref().unwrap_or_default();
     if !listed.is_empty() && !listed.iter().any(|r| r.name() == from.name) {
         let names: Vec<&str> = listed.iter().map(|r| r.name()).collect();
+        let (name, names) = (&new.key.name, names.join(" "));
         return object(
-            format!("OperatorVersion {} can be upgraded to from [{}] only", new.key.name, names.join(" ")),
-            arrow,
+            format!("OperatorVersion {name} can be upgraded to from [{names}] only"),
+            format!("upgrade to one of [{names}] first, then to {name}"),
         );
     }
     Ok(())

@@ -29,13 +29,15 @@ pub fn values(
 pub fn valid(package: &Package, values: &Values<'_>, bench: &Bench) -> Result<(), Objection> {
     let problems = params::check_all(package, values);
     let Some(first) = problems.first() else { return Ok(()) };
+    let more = if problems.len() > 1 { ", and so on" } else { "" };
     bench.object(
         Objection::new(
             Rule::ParameterInvalid,
             first.sentence.clone(),
             problems.iter().map(params::Problem::field).collect(),
         )
-        .prelude(Prelude::Validate),
+        .prelude(Prelude::Validate)
+        .next(first.remedy.clone() + more),
     )
 }
 

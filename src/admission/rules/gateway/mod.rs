@@ -26,7 +26,7 @@ use crate::rollout::flavor::judge::judge as judge_change;
 use crate::rollout::flavor::known::{Around, RolledOut};
 use crate::rollout::flavor::matrix::Configuration;
 use crate::rollout::flavor::plan;
-use crate::rollout::flavor::reading::{Effective, Reading};
+use crate::rollout::flavor::reading::{Effective, FILE_VARIABLE, Reading, VARIABLE};
 use crate::rollout::flavor::subject::{Subject, SubjectKind};
 use crate::rollout::shape;
 use stamp::{Live, Wanted, text_of};
@@ -163,7 +163,12 @@ impl Ask {
     fn unreadable(&self, error: &serde_json::Error) -> Box<Refusal> {
         let field = Field::new("spec", FieldReason::Invalid, error.to_string());
         let sentence = format!("{} cannot be read", self.subject);
-        Box::new(Refusal::invalid(Rule::RequestUnknown, sentence, vec![field]))
+        let kind = match self.subject.kind {
+            SubjectKind::DataPlane => "dataplanes",
+            SubjectKind::Deployment => "deployments",
+        };
+        let refusal = Refusal::invalid(Rule::RequestUnknown, sentence, vec![field]);
+        Box::new(refusal.next(format!("write it as its schema says (`kubectl explain {kind}.spec`)")))
     }
 
     /// What is wrong with a DataPlane, whatever its flavor; what was wrong already may stay.
@@ -186,16 +191,38 @@ impl Ask {
     fn misshapen(&self, problems: &mut Findings) -> Option<Refusal> {
         let first = (!problems.denied.is_empty()).then(|| problems.denied.remove(0))?;
         let template = self.subject.kind.template();
-        let (path, detail) = match first.rule {
-            Rule::DataPlanePorts => {
-                (INGRESS_PORTS, format!("container \"{PROXY}\" of {template} does not listen there"))
+        let container = format!("container \"{PROXY}\"");
+        let (path, detail, next) = match first.rule {
+            Rule::DataPlanePorts => (
+                INGRESS_PORTS,
+                format!("{container} of {template} does not listen there"),
+                "let each targetPort be a port that the variable names, or leave the variable out",
+            ),
+            Rule::DataPlaneDatabase => {
+                (template, container, "set KONG_DATABASE of this container to \"off\", or leave it out")
             }
-            _ => (template, format!("container \"{PROXY}\"")),
+            _ => (template, container, "name the image of this container, such as kong:3.9"),
         };
         let more: Vec<String> = problems.denied.drain(..).map(|finding| finding.to_string()).collect();
         let refusal =
-            Refusal::invalid(first.rule, first.text, vec![Field::new(path, FieldReason::Invalid, detail)]);
+            Refusal::invalid(first.rule, first.text, vec![Field::new(path, FieldReason::Invalid, detail)])
+                .next(next);
         Some(if more.is_empty() { refusal } else { refusal.why(more.join("; ")) })
+    }
+
+    /// What to do about a flavor that this gateway may not go to.
+    fn remedy(&self, to: &Effective) -> String {
+        match to {
+            Effective::Known(to) => {
+                format!("`{} --outage` prints the steps that work", plan::command(&self.subject, *to))
+            }
+            Effective::Exclusive => format!("leave {VARIABLE} or {FILE_VARIABLE} out"),
+            Effective::Invalid(_) => format!("set {VARIABLE} to one of these flavors"),
+            Effective::Unknown(_) => {
+                format!("create what it comes from first, or set {VARIABLE} to the flavor itself")
+            }
+            Effective::Legacy => "name an image of Kong 3.0 or later".to_owned(),
+        }
     }
 
     fn verdict(&self, findings: Findings, runs: Option<&Reading>, new: &Gateway) -> Verdict {
@@ -218,11 +245,7 @@ impl Ask {
             if !others.is_empty() {
                 refusal = refusal.why(others.join("; "));
             }
-            if let Some(to) = to.known() {
-                let plan = plan::command(&self.subject, to);
-                refusal = refusal.next(format!("`{plan} --outage` prints the steps that work"));
-            }
-            verdict = refusal.into();
+            verdict = refusal.next(self.remedy(to)).into();
         } else {
             for finding in denied {
                 verdict.admit(finding.rule, &finding.text);
