@@ -133,12 +133,13 @@ fn row_2c_allowed(#[case] parameters: Value, #[case] values: Value) {
     world.merge(&base(), patch).assert_allowed();
 }
 
-/// Hole 20. What is absent or not semver is not judged.
+/// Hole 20, from 1.0.0+2. What is absent or not semver is not judged, nor is what was built.
 #[rstest]
 #[case::up(json!({"version": "1.0.1"}), None)]
 #[case::same(json!({"version": "1.0.0"}), None)]
-#[case::down(json!({"version": "0.9.0"}), Some("version 0.9.0 is lower than 1.0.0"))]
-#[case::pre_release(json!({"version": "1.0.0-rc.1"}), Some("version 1.0.0-rc.1 is lower than 1.0.0"))]
+#[case::lower_build(json!({"version": "1.0.0+1"}), None)]
+#[case::down(json!({"version": "0.9.0"}), Some("version 0.9.0 is lower than 1.0.0+2"))]
+#[case::pre_release(json!({"version": "1.0.0-rc.1"}), Some("version 1.0.0-rc.1 is lower than 1.0.0+2"))]
 #[case::not_semver(json!({"version": "one"}), None)]
 #[case::no_version(json!({"version": null}), None)]
 #[case::other_operator(
@@ -153,7 +154,11 @@ fn row_2c_allowed(#[case] parameters: Value, #[case] values: Value) {
 )]
 #[case::empty_list(json!({"upgradableFrom": []}), None)]
 fn hole_20_where_an_upgrade_may_go(#[case] spec: Value, #[case] sentence: Option<&str>) {
-    let world = World::strict().with(kafka_with("kafka-2", "2.0.0", json!({"spec": spec})));
+    let world = World::strict().with(kafka("kafka-1", "1.0.0+2")).with(kafka_with(
+        "kafka-2",
+        "2.0.0",
+        json!({"spec": spec}),
+    ));
     let said = world.merge(&base(), to("kafka-2"));
     match sentence {
         Some(sentence) => said.assert_refused("upgrade-path", sentence),

@@ -50,7 +50,7 @@ pub fn path(from: &VersionRef<'_>, packages: Packages<'_>, bench: &Bench) -> Res
         }
         let versions = (Version::parse(old.version()), Version::parse(new.version()));
         if let (Ok(before), Ok(after)) = versions
-            && after < before
+            && after.cmp_precedence(&before).is_lt()
         {
             return object(
                 format!("version {after} is lower than {before}"),
