@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::admissionregistration::v1::{AuditAnnotation, ValidatingAdmissionPolicy, Validation};
 
-use super::shape::{Subjects, policy_over};
+use super::shape::{Subjects, named, policy_over};
 use crate::api::kong;
 use crate::api::meta;
 use crate::api::rule::Rule;
@@ -30,7 +30,7 @@ pub(super) fn overrides(options: &Options) -> ValidatingAdmissionPolicy {
     let verb = meta::ALLOW_FLAVOR_VERB;
     let resource =
         "request.resource.resource + (request.resource.group == '' ? '' : '.' + request.resource.group)";
-    let id = Rule::FlavorAllowed.id();
+    let named = named(Rule::FlavorAllowed);
     let validation = Validation {
         expression: format!(
             "authorizer.group(request.resource.group).resource(request.resource.resource)\
@@ -38,13 +38,13 @@ pub(super) fn overrides(options: &Options) -> ValidatingAdmissionPolicy {
             cel_string(verb)
         ),
         message: Some(format!(
-            "annotation {} needs the verb {verb} on the object; ask for a role that gives it [{id}]",
+            "annotation {} needs the verb {verb} on the object; ask for a role that gives it{named}",
             meta::ALLOW_FLAVOR
         )),
         message_expression: Some(format!(
             "request.kind.kind + ' ' + request.namespace + '/' + request.name + ': user ' + request.userInfo.username + \
              ' has no verb {verb} on ' + {resource} + ' here, which annotation {} needs; ask for a role that gives it, as \
-             admin does [{id}]'",
+             admin does{named}'",
             meta::ALLOW_FLAVOR
         )),
         reason: Some("Invalid".to_owned()),

@@ -131,7 +131,7 @@ pub(super) fn freeze(options: &Options) -> ValidatingAdmissionPolicy {
         &format!(
             "!variables.locked || variables.deleting || !({execution}) || (variables.sameVersion && ({parameters}))"
         ),
-        "the spec is frozen while a plan is scheduled or runs",
+        "the spec is frozen while a plan is scheduled or runs; wait until it has ended",
         &format!("the spec is frozen {WHILE_IT_RUNS}"),
     )];
     policy(FREEZE, ("instances", &["UPDATE"]), &variables, validations, options)
@@ -152,19 +152,19 @@ pub(super) fn lock(options: &Options) -> ValidatingAdmissionPolicy {
         guard(
             Rule::PlanOverride,
             &format!("!variables.locked || {execution}"),
-            "spec.planExecution is frozen while a plan is scheduled or runs",
+            "spec.planExecution is frozen while a plan is scheduled or runs; wait until it has ended",
             &format!("spec.planExecution is frozen {WHILE_IT_RUNS}"),
         ),
         guard(
             Rule::FinalizerKept,
             &format!("!variables.locked || {kept}"),
-            "our finalizer stays while a plan is scheduled or runs",
+            "our finalizer stays while a plan is scheduled or runs; wait until it has ended",
             &format!("finalizer {} stays {WHILE_IT_RUNS}", meta::FINALIZER),
         ),
         guard(
             Rule::InstanceDeleting,
             "!variables.deleting || (variables.sameVersion && variables.sameParameters)",
-            "the spec does not change while the Instance is being deleted",
+            "the spec does not change while the Instance is being deleted; let the deletion end",
             "the spec does not change while the Instance is being deleted; let the deletion end",
         ),
     ];
@@ -191,8 +191,8 @@ pub(super) fn plan_execution(options: &Options) -> ValidatingAdmissionPolicy {
                  || (variables.newPlan == '' && (variables.newUid == '' || variables.newUid == variables.oldUid) && (variables.newStatus == '' || variables.newStatus == variables.oldStatus)) \
                  || (variables.newPlan != '' && {SCHEDULES})"
             ),
-            "spec.planExecution is changed only to nothing, or to a planName with a new uid and status NEVER_RUN",
-            "spec.planExecution is changed only to nothing, or to a planName with a new uid and status NEVER_RUN",
+            "spec.planExecution is changed only to nothing, or to a planName with a new uid and status NEVER_RUN; leave its status to Interlock",
+            "spec.planExecution is changed only to nothing, or to a planName with a new uid and status NEVER_RUN; leave its status to Interlock",
         ),
         guard(
             Rule::PlanUid,
@@ -203,13 +203,13 @@ pub(super) fn plan_execution(options: &Options) -> ValidatingAdmissionPolicy {
         guard(
             Rule::PlanCleanup,
             &format!("variables.frozen || variables.sameExecution || {cleanup}"),
-            "only Interlock schedules plan cleanup, when the Instance is deleted",
-            "only Interlock schedules plan cleanup, when the Instance is deleted",
+            "only Interlock schedules plan cleanup, when the Instance is deleted; delete the Instance to have it run",
+            "only Interlock schedules plan cleanup, when the Instance is deleted; delete the Instance to have it run",
         ),
         guard(
             Rule::InstanceDeleting,
             "variables.frozen || variables.sameExecution || !variables.deleting || variables.newPlan == '' || variables.newPlan == 'cleanup'",
-            "no plan but cleanup is scheduled while the Instance is being deleted",
+            "no plan but cleanup is scheduled while the Instance is being deleted; let the deletion end",
             "no plan but cleanup is scheduled while the Instance is being deleted; let the deletion end",
         ),
         guard(

@@ -88,7 +88,13 @@ mod tests {
         for policy in [Freeze::Strict, Freeze::SamePlan].into_iter().flat_map(policies) {
             for validation in policy["spec"]["validations"].as_array().unwrap() {
                 for text in ["message", "messageExpression"] {
-                    assert!(!validation[text].as_str().unwrap().contains('\n'), "{validation}");
+                    let text = validation[text].as_str().unwrap();
+                    assert!(!text.contains('\n'), "{validation}");
+                    let (said, page) = text.split_once("]; see docs/").expect("the page is named");
+                    let (said, rule) = said.rsplit_once(" [").expect("the rule is named");
+                    assert!(said.contains("; "), "does not say what to do: {said}");
+                    let page = page.trim_end_matches('\'');
+                    assert!(page == format!("denials/{rule}.md") || page == "router-flavor.md", "{text}");
                 }
             }
             for variable in policy["spec"]["variables"].as_array().into_iter().flatten() {

@@ -12,19 +12,25 @@ use crate::install::metadata::{cluster_wide, strings};
 use crate::install::webhooks::not_ourselves;
 
 /// What must hold, and what is said where it does not: `plain`, where `text` cannot be made.
-/// `text` stands inside of a CEL string, which it may close and open again.
+/// `text` stands inside of a CEL string, which it may close and open again. Both say what, then
+/// what to do after a semicolon; the rule and its page follow.
 ///
 /// `Invalid`, as kubectl then prints the text alone, and not the whole patch before it.
 pub(super) fn guard(rule: Rule, expression: &str, plain: &str, text: &str) -> Validation {
-    let id = rule.id();
+    let named = named(rule);
     Validation {
         expression: expression.to_owned(),
-        message: Some(format!("{plain} [{id}]")),
+        message: Some(format!("{plain}{named}")),
         message_expression: Some(format!(
-            "'Instance ' + request.namespace + '/' + request.name + ': {text} [{id}]'"
+            "'Instance ' + request.namespace + '/' + request.name + ': {text}{named}'"
         )),
         reason: Some("Invalid".to_owned()),
     }
+}
+
+/// The end of every text: the rule, and the page that explains it.
+pub(super) fn named(rule: Rule) -> String {
+    format!(" [{}]; see {}", rule.id(), rule.page())
 }
 
 /// What a policy is about.

@@ -17,19 +17,20 @@ pub(super) fn status(options: &Options) -> ValidatingAdmissionPolicy {
         format!("{object}.?status.?conditions.orValue([]).filter(c, c.?type.orValue('') == t)")
     };
     let alone = "written by Interlock only";
+    let leave = "write conditions of your own type, or leave the status alone";
     let conditions = format!("the conditions {}", meta::condition::OURS.join(", "));
     let validations = vec![
         guard(
             Rule::StatusOwner,
             "object.?status.?planStatus.orValue({}) == oldObject.?status.?planStatus.orValue({})",
-            &format!("status.planStatus is {alone}"),
-            &format!("status.planStatus is {alone}, and not by ' + request.userInfo.username + '"),
+            &format!("status.planStatus is {alone}; {leave}"),
+            &format!("status.planStatus is {alone}, and not by ' + request.userInfo.username + '; {leave}"),
         ),
         guard(
             Rule::StatusOwner,
             &format!("[{ours}].all(t, {} == {})", of_type("object"), of_type("oldObject")),
-            &format!("{conditions} are {alone}"),
-            &format!("{conditions} are {alone}, and not by ' + request.userInfo.username + '"),
+            &format!("{conditions} are {alone}; {leave}"),
+            &format!("{conditions} are {alone}, and not by ' + request.userInfo.username + '; {leave}"),
         ),
     ];
     policy(STATUS, ("instances/status", &["UPDATE"]), &[], validations, options)

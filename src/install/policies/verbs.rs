@@ -36,13 +36,15 @@ pub(super) fn verbs(options: &Options) -> ValidatingAdmissionPolicy {
     let reason = format!("^[^\\x00-\\x1f\\x7f]{{1,{}}}$", verb::REASON_LIMIT);
     let request = meta::REQUEST;
     let reason_key = meta::REASON;
+    let ours = "let `interlock plan abort` or `interlock plan retry` write it";
+    let unnamed = format!("leave annotation {} out", meta::REQUESTED_BY);
     let says = |text: &str| (text.to_owned(), text.to_owned());
     let (malformed, malformed_text) = says(&format!(
         "annotation {request} is VERB/RUN-UID/NONCE, with abort, abort-revert or retry as VERB and a nonce of \
-         {shortest} to {longest} letters, digits or dashes"
+         {shortest} to {longest} letters, digits or dashes; {ours}"
     ));
     let (unreasoned, unreasoned_text) = says(&format!(
-        "annotation {reason_key} says why in one line of at most {} characters",
+        "annotation {reason_key} says why in one line of at most {} characters; {ours}",
         verb::REASON_LIMIT
     ));
     let (changed, changed_text) = says(&format!(
@@ -67,8 +69,10 @@ pub(super) fn verbs(options: &Options) -> ValidatingAdmissionPolicy {
         guard(
             Rule::VerbRequest,
             "!variables.asks || variables.by in ['', request.userInfo.username]",
-            "who asks is recorded by Interlock, and is nobody else",
-            "who asks is recorded by Interlock, and is nobody but ' + request.userInfo.username + '",
+            &format!("who asks is recorded by Interlock, and is nobody else; {unnamed}"),
+            &format!(
+                "who asks is recorded by Interlock, and is nobody but ' + request.userInfo.username + '; {unnamed}"
+            ),
         ),
         guard(
             Rule::VerbRequest,

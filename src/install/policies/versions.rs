@@ -37,7 +37,7 @@ pub(super) fn versions(options: &Options) -> ValidatingAdmissionPolicy {
     let validations = vec![guard(
         Rule::VersionNamespace,
         &may_read,
-        "an OperatorVersion of another namespace is used only by who may get it there",
+        "an OperatorVersion of another namespace is used only by who may get it there; use one of the Instance's own",
         "user ' + request.userInfo.username + ' may not get OperatorVersion ' + variables.newNamespace + '/' + \
          variables.newName + '; use one of namespace ' + request.namespace + ', or ask for the right to get that one",
     )];
