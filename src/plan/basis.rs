@@ -131,6 +131,11 @@ impl Basis {
         Self { run, ..self }
     }
 
+    /// Whether it is known to be of this OperatorVersion.
+    pub fn is_of_version(&self, version: &VersionRef<'_>) -> bool {
+        self.detail.as_ref().is_some_and(|detail| detail.operator_version == Short::of_version(version))
+    }
+
     /// Reads it from the conditions of an Instance; `None` also where the text is not ours.
     pub fn read(conditions: &[Condition]) -> Option<Self> {
         Self::parse(&condition::find(conditions, meta::condition::SPEC_STAMPED)?.message)

@@ -4,7 +4,8 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{
-    World, basis_of, condition, ended, hash_of, idle, manifest, ours, review, running, scheduled, stamp_of,
+    World, basis_of, condition, ended, hash_of, idle, kafka, manifest, ours, review, running, scheduled,
+    stamp_of,
 };
 use crate::admission::Door;
 use crate::admission::room::{ANNOTATIONS_LIMIT, OBJECT_LIMIT, SPEC_LIMIT};
@@ -236,9 +237,13 @@ fn previous_stays_inline_where_only_one_fits() {
 
 /// The spec of `base` was edited unseen; its basis says otherwise.
 fn drifted(parameters: Value, stamped: bool) -> Value {
+    drifted_spec(json!({"parameters": parameters}), stamped)
+}
+
+fn drifted_spec(unseen: Value, stamped: bool) -> Value {
     let mut old = base();
     let before = old["spec"].clone();
-    json_patch::merge(&mut old["spec"], &json!({"parameters": parameters}));
+    json_patch::merge(&mut old["spec"], &unseen);
     assert_ne!(old["spec"], before);
     if !stamped {
         old["metadata"]["annotations"] = json!({});
@@ -290,6 +295,40 @@ fn a_change_of_a_drifted_spec_is_judged_with_it(
     let old = drifted(unseen, stamped);
     let said = World::strict().merge(&old, json!({"spec": {"parameters": change}}));
     said.assert_refused(rule, sentence);
+}
+
+/// An upgrade is judged from what was carried out; where the stamp is lost, from the reference that
+/// is there, unless it goes back.
+#[rstest]
+#[case::down(json!({"parameters": {"MEMORY": "9Gi"}}), "kafka-0", [Some("0.9.0 is lower than 1.0.0"); 2])]
+#[case::up(json!({"parameters": {"MEMORY": "9Gi"}}), "kafka-2", [None; 2])]
+#[case::not_as_far_as_unseen(
+    json!({"operatorVersion": {"name": "kafka-3"}}),
+    "kafka-2",
+    [None, Some("2.0.0 is lower than 3.0.0")]
+)]
+#[case::back_to_the_basis(
+    json!({"operatorVersion": {"name": "kafka-3"}, "parameters": {"MEMORY": "9Gi"}}),
+    "kafka-1",
+    [None; 2]
+)]
+fn an_upgrade_of_a_drifted_spec_goes_where_it_may(
+    #[case] unseen: Value,
+    #[case] to: &str,
+    #[case] refused: [Option<&str>; 2],
+) {
+    let world = World::strict()
+        .with(kafka("kafka-0", "0.9.0"))
+        .with(kafka("kafka-2", "2.0.0"))
+        .with(kafka("kafka-3", "3.0.0"));
+    for (stamped, refused) in [true, false].into_iter().zip(refused) {
+        let old = drifted_spec(unseen.clone(), stamped);
+        let said = world.merge(&old, json!({"spec": {"operatorVersion": {"name": to}}}));
+        match refused {
+            Some(sentence) => said.assert_refused("upgrade-path", sentence),
+            None => said.assert_allowed(),
+        }
+    }
 }
 
 /// Several triggers, one of them unseen, are no reason to refuse: the reconciler runs them in turn.

@@ -10,6 +10,7 @@ use crate::admission::refusal::{Field, FieldReason, Refusal};
 use crate::admission::spec::Spec;
 use crate::admission::status::Head;
 use crate::api::meta::plan::CLEANUP;
+use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
 use crate::api::stamp::Applied;
 use crate::plan::judge::{self, Delta, Packages, Triggered};
@@ -162,14 +163,32 @@ impl<'a> Update<'a, '_> {
         judge::triggered(&own, packages, bench).map_err(|o| self.object(o))?;
         let basis = self.status.basis().map_err(|error| refusals::unreadable("status", &error))?;
         let Some(basis) = basis else { return Ok(Effect::nothing()) };
-        let envelope = self.envelope();
-        let stamp = envelope.as_ref().and_then(|e| e.kept.inline());
-        judge::unseen(&basis, stamp, &self.new.applied, packages, bench).map_err(|objection| {
+        let together = |objection| {
             let refusal = refusals::from_objection(objection, &self.instance).why(
                 "the spec already holds an edit that was never admitted; this change is judged together with it",
             );
             Stop::from(refusal)
-        })?;
+        };
+        let envelope = self.envelope();
+        let stamp =
+            envelope.as_ref().and_then(|e| e.kept.inline()).filter(|stamp| stamp.hash() == basis.hash);
+        if own.upgrade && stamp.is_none() && !basis.is_of_version(&self.new.applied.operator_version) {
+            // The old reference is all that is left of where the upgrade comes from.
+            judge::path(&self.old.applied.operator_version, packages, bench).map_err(together)?;
+        }
+        let carried_out = stamp
+            .map(|stamp| &stamp.operator_version)
+            .filter(|version| **version != self.old.applied.operator_version)
+            .map(|version| {
+                let key = NamespacedName::new(version.namespace.as_ref(), version.name.as_ref());
+                self.ask.context.view.operator_version(&key)
+            });
+        let old = match &carried_out {
+            Some(found) => found.as_deref(),
+            None => packages.old,
+        };
+        judge::unseen(&basis, stamp, &self.new.applied, Packages { old, ..packages }, bench)
+            .map_err(together)?;
         Ok(Effect::nothing())
     }
 }
