@@ -65,10 +65,8 @@ impl Refused {
 
 /// Room made before the first byte comes; most reviews are smaller.
 const FIRST_ROOM: usize = 64 * 1024;
-/// What is still read, and thrown away, of a body that is refused for its size: an answer that
-/// is followed by a reset, because its peer was still sending, may never be read.
+/// What is still read, and thrown away, of a body that is refused.
 const REST_TO_DISCARD: usize = 16 * 1024 * 1024;
-const TIME_TO_DISCARD: Duration = Duration::from_secs(2);
 
 /// Reads a body whole.
 pub async fn read(
@@ -77,17 +75,26 @@ pub async fn read(
     limits: &Limits,
     in_flight: &InFlight,
 ) -> Result<Bytes, Refused> {
-    check_headers(headers)?;
-    let declared = declared_length(headers);
-    let read = read_frames(&mut body, declared, limits.body_bytes, in_flight);
-    match tokio::time::timeout(limits.body, read).await {
-        Ok(Err(refused @ (Refused::TooLarge(_) | Refused::NoRoom))) => {
-            let _ = tokio::time::timeout(TIME_TO_DISCARD.min(limits.body), discard(&mut body)).await;
-            Err(refused)
+    let refused = match check_headers(headers) {
+        Err(refused) => refused,
+        Ok(()) => {
+            let declared = declared_length(headers);
+            let read = read_frames(&mut body, declared, limits.body_bytes, in_flight);
+            match tokio::time::timeout(limits.body, read).await {
+                Ok(Err(refused @ (Refused::TooLarge(_) | Refused::NoRoom))) => refused,
+                Ok(result) => return result,
+                Err(_) => return Err(Refused::TooSlow(limits.body)),
+            }
         }
-        Ok(result) => result,
-        Err(_) => Err(Refused::TooSlow(limits.body)),
-    }
+    };
+    discard(body, limits).await;
+    Err(refused)
+}
+
+/// Reads what is left of a body, within bounds: an answer that is followed by a reset, because its
+/// peer was still sending, may never be read, and the API server does not repeat such a call.
+pub async fn discard(mut body: Body, limits: &Limits) {
+    let _ = tokio::time::timeout(limits.discard.min(limits.body), discard_frames(&mut body)).await;
 }
 
 fn check_headers(headers: &HeaderMap) -> Result<(), Refused> {
@@ -135,7 +142,7 @@ async fn read_frames(
     Ok(Bytes { bytes, _share: share })
 }
 
-async fn discard(body: &mut Body) {
+async fn discard_frames(body: &mut Body) {
     let mut rest = REST_TO_DISCARD;
     while let Some(Ok(frame)) = body.frame().await {
         let Some(left) = rest.checked_sub(frame.data_ref().map_or(0, bytes::Bytes::len)) else { return };

@@ -85,10 +85,11 @@ async fn enter(doors: Doors, door: Door, request: Request) -> Response {
 
 impl Doors {
     async fn answer(&self, door: Door, request: Request, start: Instant) -> Result<Vec<u8>, Refusal> {
+        let (head, body) = request.into_parts();
         if !self.readiness.can_judge() {
+            body::discard(body, &self.limits).await;
             return Err(Refusal::not_in_sync());
         }
-        let (head, body) = request.into_parts();
         let body = body::read(&head.headers, body, &self.limits, &self.in_flight).await?;
         let timeout = duration::timeout_of(head.uri.query()).unwrap_or(DEFAULT_TIMEOUT);
         let deadline = start + LONGEST_WAIT.min(timeout / 2);

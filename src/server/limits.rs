@@ -16,6 +16,8 @@ pub struct Limits {
     pub headers: Duration,
     /// For the whole body of a request.
     pub body: Duration,
+    /// For what is still read, and thrown away, of a body that is refused.
+    pub discard: Duration,
     /// From the end of the headers to the last byte of the answer.
     pub exchange: Duration,
     /// A connection without a request. The API server pools connections for 90 s and does not
@@ -37,6 +39,7 @@ impl Default for Limits {
             handshake: Duration::from_secs(5),
             headers: Duration::from_secs(10),
             body: Duration::from_secs(10),
+            discard: Duration::from_secs(2),
             exchange: Duration::from_secs(45),
             idle: Duration::from_secs(150),
             idle_unused_when_crowded: Duration::from_secs(10),

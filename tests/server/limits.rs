@@ -95,6 +95,28 @@ async fn types_and_encodings(
     assert!(answer.body.contains(text), "{answer:?}");
 }
 
+/// Whoever is answered while it still sends sees a reset, and the API server does not repeat that.
+#[rstest]
+#[case::not_in_sync("application/json", 503)]
+#[case::not_json("text/plain", 415)]
+#[tokio::test]
+async fn a_large_body_is_read_before_it_is_refused(#[case] content_type: &str, #[case] status: u16) {
+    let world = world(Limits { discard: CAP, ..patient() }).await;
+    let gate = world.readiness.gate("instances");
+    if status != 503 {
+        gate.pass();
+    }
+    let mut peer = connect(&world).await;
+    let body = "a".repeat(4 * 1024 * 1024);
+    let head = format!(
+        "POST /mutate HTTP/1.1\r\nHost: h\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    peer.send(head + &body).await.unwrap();
+    let answer = peer.answer().await.unwrap();
+    assert_eq!((answer.status, answer.closes()), (status, true), "{answer:?}");
+}
+
 #[tokio::test]
 async fn a_panic_is_its_own_500_and_nobody_elses() {
     let world = world(patient()).await;
