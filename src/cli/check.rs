@@ -237,7 +237,7 @@ fn same(one: &Value, other: &Value, namespace: &str) -> bool {
 
 fn review(operation: Operation, user: &str, object: Value, old: Value) -> anyhow::Result<Value> {
     let present = if object.is_null() { &old } else { &object };
-    let gvk = Gvk::of(present).context("the object has no apiVersion or no kind")?;
+    let gvk = Gvk::of(present).context("the object has no apiVersion or no kind: add both")?;
     let name = meta_str(&old, "name").or(meta_str(&object, "name"));
     Ok(json!({
         "apiVersion": "admission.k8s.io/v1",

@@ -4,11 +4,14 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use serde_json::Value;
 
 use crate::api::object::ObjectKey;
 use crate::template::yaml;
+
+/// What can be read.
+const READABLE: &str = "give a file of YAML or JSON, or - for standard input";
 
 /// The one object of a file.
 pub(super) fn read_one(path: &Path) -> anyhow::Result<Value> {
@@ -21,12 +24,13 @@ pub(super) fn read_one(path: &Path) -> anyhow::Result<Value> {
 
 /// The objects of a file, or of all YAML and JSON files of a folder and its folders.
 pub(super) fn read_all(path: &Path) -> anyhow::Result<Vec<Value>> {
-    let cannot = || format!("{} cannot be read", path.display());
     if !path.is_dir() {
         return parse(path, &text_of(path)?);
     }
-    let mut entries =
-        fs::read_dir(path).with_context(cannot)?.collect::<Result<Vec<_>, _>>().with_context(cannot)?;
+    let entries = fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let mut entries = entries.map_err(|error| {
+        anyhow!("{} cannot be read: {error}; give a folder that you may read", path.display())
+    })?;
     entries.sort_by_key(fs::DirEntry::path);
     let mut objects = Vec::new();
     for entry in entries.iter().map(fs::DirEntry::path) {
@@ -39,13 +43,13 @@ pub(super) fn read_all(path: &Path) -> anyhow::Result<Vec<Value>> {
 }
 
 fn text_of(path: &Path) -> anyhow::Result<String> {
-    let cannot = || format!("{} cannot be read", path.display());
-    if path == Path::new("-") {
+    let text = if path == Path::new("-") {
         let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).with_context(cannot)?;
-        return Ok(text);
-    }
-    fs::read_to_string(path).with_context(cannot)
+        std::io::stdin().read_to_string(&mut text).map(|_| text)
+    } else {
+        fs::read_to_string(path)
+    };
+    text.map_err(|error| anyhow!("{} cannot be read: {error}; {READABLE}", path.display()))
 }
 
 /// Documents that are objects; a List stands for its items.
@@ -65,7 +69,10 @@ fn parse(path: &Path, text: &str) -> anyhow::Result<Vec<Value>> {
         } else if document.get("metadata").is_some() || ObjectKey::of(&document).is_some() {
             objects.push(document);
         } else {
-            bail!("{} holds a document that is no Kubernetes object", path.display());
+            bail!(
+                "{} holds a document that is no Kubernetes object: give it apiVersion, kind and metadata, or leave it out",
+                path.display()
+            );
         }
     }
     Ok(objects)

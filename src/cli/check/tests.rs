@@ -46,6 +46,7 @@ fn folder() -> tempfile::TempDir {
         "{INSTANCE}  planExecution: {{planName: deploy, uid: u, status: IN_PROGRESS}}\nstatus: {{planStatus: {{deploy: {{name: deploy, uid: u, status: IN_PROGRESS}}}}}}\n"
     );
     write("running.yaml", &running);
+    write("kindless.yaml", "metadata: {name: prod, namespace: team}\n");
     write("two.yaml", &format!("{INSTANCE}---\n{INSTANCE}"));
     folder
 }
@@ -126,8 +127,14 @@ fn settings_that_do_not_hold_are_errors(#[case] rule: &str, #[case] text: &str) 
 
 #[rstest]
 #[case::two("-f ./two.yaml", "holds 2 objects")]
-#[case::absent("-f ./lost.yaml", "cannot be read")]
-#[case::no_object("-f ./objects/README.md", "no Kubernetes object")]
+#[case::absent("-f ./lost.yaml", "; give a file of YAML or JSON, or - for standard input")]
+#[case::folder("-f ./objects", "; give a file of YAML or JSON, or - for standard input")]
+#[case::absent_objects("-f ./new.yaml --objects ./lost", "; give a file of YAML or JSON")]
+#[case::no_object(
+    "-f ./objects/README.md",
+    "no Kubernetes object: give it apiVersion, kind and metadata, or leave it out"
+)]
+#[case::no_kind("-f ./kindless.yaml", "no apiVersion or no kind: add both")]
 #[case::no_old("-f ./new.yaml --operation update", "give --old")]
 fn errors(#[case] line: &str, #[case] text: &str) {
     let error = format!("{:#}", check(&folder(), line).err().unwrap());
