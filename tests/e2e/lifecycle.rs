@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use crate::support::audit::await_rest;
 use crate::support::instances::condition;
 use crate::support::{Interlock, announce, wait_until};
 
@@ -60,12 +61,12 @@ fn a_step_waits_for_the_definition_of_what_it_makes() {
     });
     let step = &found["status"]["planStatus"]["deploy"]["phases"][0]["steps"][0];
     assert!(step["message"].as_str().is_some_and(|m| m.contains(waiting)), "{step:#}");
-    world.settle_audit(&ns);
+    world.settle_audit();
     let before = world.requests(ns.name()).len();
     // An Instance of the same package that needs no such kind goes all the way meanwhile.
     world.create_instance(&ns, "other", "plain");
     crate::support::instances::await_run(&user, "other", "deploy", "");
-    world.settle_audit(&ns);
+    world.settle_audit();
     let of_demo: Vec<_> =
         world.requests(ns.name()).split_off(before).into_iter().filter(|r| r.contains("/demo")).collect();
     assert!(of_demo.is_empty(), "it waits without asking: {of_demo:#?}");
@@ -93,6 +94,7 @@ fn a_step_waits_for_the_definition_of_what_it_makes() {
     user.kubectl(&["delete", "instance", "demo", "--timeout=60s"]).ok();
     assert_ne!(uid, Value::Null);
     world.assert_same_process();
+    await_rest(&world.cluster, "a definition that came and went");
 }
 
 /// A kind that may not be watched is read when a plan needs it: neither a crash nor a stall.

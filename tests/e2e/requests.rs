@@ -1,13 +1,12 @@
 //! How many requests a plan costs, as the API server's audit log tells.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use interlock::api::meta;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::support::{Cluster, Interlock, Namespace, announce, instances, wait_until};
+use crate::support::audit::{Audit, Request, await_rest, tally};
+use crate::support::{Cluster, Interlock, announce, instances, wait_until};
 
 const CAP: Duration = Duration::from_secs(60);
 
@@ -16,60 +15,6 @@ const PACKAGE: &str = include_str!("requests/operatorversion.yaml");
 const INSTANCES: usize = 10;
 /// For one Instance whose plan ends in one pass, Events included; KUDO makes 9.
 const MOST: usize = 7;
-
-/// What the process has asked of the API server, read from the audit log.
-struct Audit {
-    log: PathBuf,
-}
-
-impl Audit {
-    /// Requests in a namespace that ended, those of packages included, oldest first: verb and
-    /// what it was about. Watches are one request for all Instances, and are left out.
-    fn requests(&self, namespace: &str) -> Vec<(String, String)> {
-        let text = std::fs::read_to_string(&self.log).unwrap();
-        // The last line may be half written.
-        let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
-        let events = whole.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        events
-            .filter(|event| event["user"]["username"] == meta::CONTROLLER_USER)
-            .filter(|event| event["stage"] == "ResponseComplete" && event["verb"] != "watch")
-            .filter(|event| event["objectRef"]["namespace"] == namespace)
-            .map(|event| {
-                let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-                let about = &event["objectRef"];
-                let mut what = text(&about["resource"]);
-                for part in ["subresource", "name"] {
-                    if let Some(part) = about[part].as_str() {
-                        what = format!("{what}/{part}");
-                    }
-                }
-                (text(&event["verb"]), what)
-            })
-            .collect()
-    }
-
-    /// Waits until the log holds a request of somebody else that came after everything before:
-    /// the log is written in order of the answers.
-    fn settle(&self, ns: &Namespace<'_>) {
-        let marker = format!("marker-{}", crate::support::suffix());
-        ns.admin().read(&ns.path("v1", "configmaps", &marker)).refused(404);
-        wait_until("the audit log holds the marker", CAP, || {
-            let held = std::fs::read_to_string(&self.log).unwrap().contains(&marker);
-            if held { Ok(()) } else { Err("not yet".to_owned()) }
-        });
-    }
-}
-
-fn tally(requests: &[(String, String)]) -> BTreeMap<String, usize> {
-    let mut tally = BTreeMap::new();
-    for (verb, what) in requests {
-        let mut parts = what.split('/');
-        let kind = parts.next().unwrap_or_default();
-        let status = if what.contains("/status/") { "/status" } else { "" };
-        *tally.entry(format!("{verb} {kind}{status}")).or_default() += 1;
-    }
-    tally
-}
 
 /// Reconciles that this process has counted.
 fn reconciles(process: &Interlock) -> usize {
@@ -91,8 +36,7 @@ fn await_reconciles(process: &Interlock, count: usize) {
 #[test]
 fn a_plan_costs_few_requests_and_a_finished_instance_none() {
     let cluster = Cluster::own(&["--audit"]);
-    let Some(log) = cluster.ready().and_then(|ready| ready.audit.clone()) else { return };
-    let audit = Audit { log };
+    let Some(audit) = Audit::of(&cluster) else { return };
     let process = Interlock::install(&cluster, &[]);
     let ns = cluster.namespace("requests");
     let user = ns.user("alice");
@@ -107,12 +51,15 @@ fn a_plan_costs_few_requests_and_a_finished_instance_none() {
         user.post(&path(""), &object).ok();
         instances::await_run(&user, name, "deploy", "");
     }
-    audit.settle(&ns);
-    let requests = audit.requests(ns.name());
+    let settled = || -> Vec<Request> {
+        audit.settle(&cluster);
+        audit.requests().into_iter().filter(|request| request.namespace == ns.name()).collect()
+    };
+    let requests = settled();
     announce(&format!("{INSTANCES} Instances, three phases of one ConfigMap each: {:?}", tally(&requests)));
     let of = |name: &str| -> Vec<String> {
-        let own = requests.iter().filter(|(_, what)| what.contains(name));
-        own.map(|(verb, what)| format!("{verb} {what}")).collect()
+        let own = requests.iter().filter(|request| request.name.contains(name));
+        own.map(|request| format!("{} {}/{}", request.verb, request.resource, request.name)).collect()
     };
     announce(&format!("{}: {}", names[0], of(&names[0]).join(", ")));
     // A request that fails on a busy machine is repeated, so this need not hold for every one.
@@ -137,8 +84,8 @@ fn a_plan_costs_few_requests_and_a_finished_instance_none() {
     process.await_ready();
     touch("twice");
     await_reconciles(&process, INSTANCES);
-    audit.settle(&ns);
-    let later = audit.requests(ns.name()).split_off(requests.len());
+    let later = settled().split_off(requests.len());
     announce(&format!("after a touch of each, a restart and a touch: {:?}", tally(&later)));
     assert!(later.is_empty(), "a finished Instance costs nothing: {later:#?}");
+    await_rest(&cluster, "plans, touches and a restart");
 }

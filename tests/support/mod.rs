@@ -13,6 +13,7 @@ use std::future::Future;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+pub mod audit;
 pub mod browser;
 pub mod client;
 pub mod cluster;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::changes::{Change, path_of_role, rival, without};
 use super::world::{CAP, World, definition};
+use crate::support::audit::await_rest;
 use crate::support::{Namespace, announce, count, instances, wait_until};
 
 /// Definitions that a capability or a package's template needs.
@@ -115,6 +116,7 @@ fn definitions_come_and_go_in_any_order_and_nothing_is_lost() {
         course.slowest
     ));
     assert!(last < first * 3 / 2 + SLACK, "memory grows: {resident:?}");
+    await_rest(&world.cluster, "all changes");
 }
 
 struct Course<'a> {

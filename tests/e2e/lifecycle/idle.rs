@@ -24,7 +24,7 @@ fn idle_instances_cost_no_requests() {
     // Events follow the end of a plan.
     let mut seen = 0;
     crate::support::wait_for("the last plan has left no request behind", super::CAP, || {
-        world.settle_audit(&ns);
+        world.settle_audit();
         let before = std::mem::replace(&mut seen, world.requests("").len());
         before == seen
     });
@@ -35,7 +35,7 @@ fn idle_instances_cost_no_requests() {
         let leases = world.requests("").split_off(seen).iter().filter(|r| r.contains("/leases")).count();
         if leases >= renewals { Ok(()) } else { Err(format!("{leases} requests")) }
     });
-    world.settle_audit(&ns);
+    world.settle_audit();
     let mut after = world.requests("").split_off(seen);
     let all = after.len();
     after.retain(|request| !request.contains("/leases"));

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::world::{CAP, World};
+use crate::support::audit::await_rest;
 use crate::support::instances::condition;
 use crate::support::{Client, Namespace, instances, wait_until};
 
@@ -27,7 +28,7 @@ impl Ground<'_> {
 
     /// Writes to the Instances that the audit log holds.
     fn writes(&self) -> Vec<String> {
-        self.world.settle_audit(self.ns);
+        self.world.settle_audit();
         let mut requests = self.world.requests(self.ns.name());
         requests.retain(|request| request.contains("/instances/") && !request.starts_with("get "));
         requests
@@ -114,4 +115,5 @@ fn every_instance_says_that_a_definition_is_missing_that_plans_need() {
     instances::await_run(&ground.user, "late", "deploy", "");
     ground.await_ready("late", "True", "ResourcesReady", "");
     world.assert_same_process();
+    await_rest(&world.cluster, "a definition that every plan needs came and went");
 }

@@ -12,6 +12,7 @@ use interlock::template::yaml;
 use serde_json::{Value, json};
 
 use super::metric;
+use crate::support::audit::Audit;
 use crate::support::{Cluster, Interlock, Namespace, interlock as process, shared, wait_until};
 
 pub const CAP: Duration = Duration::from_secs(90);
@@ -252,33 +253,15 @@ impl World {
 
     /// What the process, or a package through it, has asked for: verb and path, watches left out.
     pub fn requests(&self, within: &str) -> Vec<String> {
-        let Some(log) = self.cluster.ready().and_then(|ready| ready.audit.clone()) else { return Vec::new() };
-        let text = std::fs::read_to_string(log).unwrap_or_default();
-        // The last line may be half written.
-        let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
-        let events = whole.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let ours = events.filter(|event| event["user"]["username"] == meta::CONTROLLER_USER);
-        let ended = ours.filter(|event| event["stage"] == "ResponseComplete" && event["verb"] != "watch");
-        let about = ended.filter(|event| within.is_empty() || event["objectRef"]["namespace"] == within);
-        about
-            .map(|event| {
-                format!(
-                    "{} {}",
-                    event["verb"].as_str().unwrap_or(""),
-                    event["requestURI"].as_str().unwrap_or("")
-                )
-            })
-            .collect()
+        let requests = Audit::of(&self.cluster).map(|audit| audit.requests()).unwrap_or_default();
+        let about = requests.iter().filter(|request| within.is_empty() || request.namespace == within);
+        about.map(|request| format!("{} {}", request.verb, request.uri)).collect()
     }
 
     /// Waits until the audit log holds everything that was answered so far.
-    pub fn settle_audit(&self, ns: &Namespace<'_>) {
-        let Some(log) = self.cluster.ready().and_then(|ready| ready.audit.clone()) else { return };
-        let marker = format!("marker-{}", crate::support::suffix());
-        ns.admin().read(&ns.path("v1", "configmaps", &marker)).refused(404);
-        wait_until("the audit log holds the marker", CAP, || {
-            let held = std::fs::read_to_string(&log).unwrap_or_default().contains(&marker);
-            if held { Ok(()) } else { Err("not yet".to_owned()) }
-        });
+    pub fn settle_audit(&self) {
+        if let Some(audit) = Audit::of(&self.cluster) {
+            audit.settle(&self.cluster);
+        }
     }
 }
