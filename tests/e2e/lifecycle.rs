@@ -14,6 +14,7 @@ mod chaos;
 mod deletion;
 mod idle;
 mod missing;
+mod pitfalls;
 mod world;
 
 use world::{CAP, World};

@@ -19,6 +19,7 @@ mod kudo_client;
 mod layers;
 mod lifecycle;
 mod manifests;
+mod neighbours;
 mod outage;
 mod packages;
 mod plans;
