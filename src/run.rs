@@ -5,6 +5,7 @@
 //! while the webhook goes on answering; then the doors close, and what is in flight ends.
 
 mod certificates;
+mod guards;
 mod options;
 mod settings;
 mod signals;
@@ -14,9 +15,6 @@ mod webhook;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-};
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -27,13 +25,13 @@ pub use options::{Certificates, LeaseOptions, Options, Roles};
 use signals::Signals;
 
 use crate::admission;
+use crate::cluster::binding::Sight;
 use crate::cluster::client::{self, ClientError, Connection};
-use crate::cluster::guard::{self, Guard};
+use crate::cluster::guard::Guard;
 use crate::cluster::lease::{Election, Leadership, LeaseName};
 use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{Handle, Modes};
 use crate::controllers::{self, observe};
-use crate::install;
 use crate::server::accept::DRAIN;
 use crate::server::shutdown::Shutdown;
 use crate::server::tls::Shown;
@@ -121,6 +119,15 @@ async fn listen(address: std::net::SocketAddr, flag: &'static str) -> Result<Tcp
     TcpListener::bind(address).await.map_err(|source| RunError::Listen { address, flag, source })
 }
 
+/// What others do only while a guard holds, or with what is seen of it.
+#[derive(Default)]
+struct Guards {
+    /// The policy of what people ask of a run.
+    verbs: watch::Sender<Guard>,
+    /// The binding of the freeze.
+    freeze: watch::Sender<Sight>,
+}
+
 /// Parts of the process that end only with it.
 type Parts = JoinSet<Result<&'static str, RunError>>;
 
@@ -142,13 +149,13 @@ impl Process {
         let capabilities = supervisor.snapshot();
         self.follow_settings(settings.clone(), queue.clone(), modes, capabilities.clone(), &mut parts);
         self.know_the_user(&books, &mut parts);
-        self.watch_overrides(&books, &mut parts);
         self.find_rollouts(&books, &mut parts);
+        let guards = Guards::default();
         let (reconciling, leadership) = match queue {
             Some(queue) => {
                 let effects = client::effects(&cluster, self.metrics.clone())?;
-                let guard = self.watch_policy(install::policies::verbs, &books, &mut parts);
-                self.reconcile(books.clone(), effects, queue, guard, (supervisor, watches))
+                let verbs = guards.verbs.subscribe();
+                self.reconcile(books.clone(), effects, queue, verbs, (supervisor, watches))
             }
             None => {
                 let nothing = self.shutdown.lingering_token().cancelled_owned();
@@ -158,9 +165,11 @@ impl Process {
         if options.roles.controllers {
             let snapshot = capabilities.clone();
             self.label_flavor_sources(&books, snapshot.clone(), leadership.clone(), &mut parts);
-            self.report_settings(&books, settings, snapshot, leadership.clone(), &mut parts);
+            let freeze = guards.freeze.subscribe();
+            self.report_settings(&books, settings, snapshot, freeze, leadership.clone(), &mut parts);
         }
-        self.keep_certificates(&books, leadership, &mut parts)?;
+        let webhooks = self.watch_guards(&books, guards, leadership.clone(), &mut parts);
+        self.keep_certificates(&books, webhooks, leadership, &mut parts)?;
         // Last, as a process that has no checks yet would call itself ready.
         self.serve_webhook(webhook, capabilities.clone(), &mut servers);
         self.serve_ops(ops, &books, capabilities, &mut servers);
@@ -222,43 +231,6 @@ impl Process {
             gate.pass();
             std::future::pending().await
         });
-    }
-
-    /// Overrides of rules count only while the policy that says whose is as it was installed.
-    fn watch_overrides(&self, books: &Client, parts: &mut Parts) {
-        let mut guard = self.watch_policy(install::policies::overrides, books, parts);
-        let store = self.store.clone();
-        parts.spawn(async move {
-            // The process holds the sender.
-            while guard.changed().await.is_ok() {
-                store.guard_overrides(guard.borrow_and_update().clone());
-            }
-            Ok("the watch of the policy that guards overrides")
-        });
-    }
-
-    /// Follows a policy, which names the user of the process.
-    fn watch_policy(
-        &self,
-        policy: impl FnOnce(&install::Options) -> (ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)
-        + Send
-        + 'static,
-        books: &Client,
-        parts: &mut Parts,
-    ) -> watch::Receiver<Guard> {
-        let (sender, guard) = watch::channel(Guard::default());
-        let (client, mut user) = (books.clone(), self.user.subscribe());
-        let watch_namespaces = self.options.watch_namespaces.clone();
-        parts.spawn(async move {
-            // The process holds the sender.
-            let known = user.wait_for(Option::is_some).await.map(|user| user.clone()).unwrap_or_default();
-            let options =
-                install::Options { controller_user: known, watch_namespaces, ..install::Options::default() };
-            let (policy, binding) = policy(&options);
-            guard::follow(client, guard::Expected { policy, binding }, sender).await;
-            Ok("the watch of a policy that guards")
-        });
-        guard
     }
 
     /// The controllers, under a lease that is given back after their last write.

@@ -149,6 +149,10 @@ pub mod event {
     pub const REQUEST_DROPPED: &str = "RequestDropped";
     /// The Interlock object that was honoured was deleted; ours.
     pub const SETTINGS_DELETED: &str = "SettingsDeleted";
+    /// A webhook configuration, a policy or a binding is gone or was edited; ours.
+    pub const GUARD_NOT_INTACT: &str = "GuardNotIntact";
+    /// It is as it was installed again; ours.
+    pub const GUARD_INTACT: &str = "GuardIntact";
     /// The OperatorVersion of an Instance is absent or unusable.
     pub const INVALID_OPERATOR_VERSION: &str = "InvalidOperatorVersion";
     /// Pods behind one Service run with different router flavors; on gateways, ours.

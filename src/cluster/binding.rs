@@ -1,19 +1,14 @@
-//! A ValidatingAdmissionPolicyBinding of ours, watched by name: from which namespaces its policy
-//! is kept away.
+//! A ValidatingAdmissionPolicyBinding of ours: from which namespaces its policy is kept away.
 //!
 //! Namespaces are left out by one requirement on the label that only the API server writes;
 //! whatever else somebody put into the selector stays.
 
 use std::collections::BTreeSet;
 
-use futures::StreamExt as _;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, watch_object};
-use kube::{Api, Client};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 
 /// The label with the name of a namespace, on every one.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -69,8 +64,17 @@ pub struct Found {
 }
 
 /// Whether a requirement is one that [`LeftOut`] makes.
-fn is_ours(requirement: &LabelSelectorRequirement) -> bool {
+pub fn is_ours(requirement: &LabelSelectorRequirement) -> bool {
     requirement.key == NAME_LABEL && ["NotIn", "DoesNotExist"].contains(&requirement.operator.as_str())
+}
+
+impl Sight {
+    /// Of a binding; `None` where there is none. One that cannot be read is not touched.
+    pub fn of(binding: Option<&Value>) -> Self {
+        let Some(binding) = binding else { return Self::Absent };
+        ValidatingAdmissionPolicyBinding::deserialize(binding)
+            .map_or(Self::Unknown, |binding| Self::Present(Found::of(binding)))
+    }
 }
 
 impl Found {
@@ -96,29 +100,6 @@ impl Found {
             "spec": { "matchResources": { "namespaceSelector": { "matchExpressions": expressions } } },
         }))
     }
-}
-
-/// Watches the binding of that name, for ever.
-pub async fn follow(client: Client, name: &str, sight: watch::Sender<Sight>) {
-    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client);
-    let mut stream = std::pin::pin!(watch_object(bindings, name).default_backoff());
-    while let Some(event) = stream.next().await {
-        match event {
-            Ok(seen) => {
-                let found = seen.map_or(Sight::Absent, |binding| Sight::Present(Found::of(binding)));
-                sight.send_if_modified(|sight| {
-                    let changed = *sight != found;
-                    *sight = found;
-                    changed
-                });
-            }
-            Err(error) => report(name, &error),
-        }
-    }
-}
-
-fn report(name: &str, error: &watcher::Error) {
-    tracing::warn!(binding = name, %error, "the policy binding cannot be watched; trying again");
 }
 
 #[cfg(test)]

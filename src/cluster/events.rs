@@ -1,5 +1,5 @@
-//! Events on Instances, gateways, definitions and settings; the only writes that are made freely. A lost
-//! Event changes nothing.
+//! Events on Instances, gateways, definitions, settings and what guards them; the only writes that
+//! are made freely. A lost Event changes nothing.
 //!
 //! Each transition is an Event of its own: kube's recorder folds Events of one reason into a
 //! series and keeps the first text, so "plan cleanup finished" would read "plan deploy finished".
@@ -89,6 +89,18 @@ impl Events {
         let regarding = ObjectReference {
             api_version: Some(meta::INTERLOCK_API_VERSION.to_owned()),
             kind: Some("Interlock".to_owned()),
+            name: Some(name.to_owned()),
+            uid: uid.map(str::to_owned),
+            ..ObjectReference::default()
+        };
+        self.create(SUPERVISOR, CLUSTER, regarding, note).await;
+    }
+
+    /// Publishes one note on a webhook configuration, a policy or a binding, which need not be there.
+    pub async fn publish_on_guard(&self, kind: &str, name: &str, uid: Option<&str>, note: Note) {
+        let regarding = ObjectReference {
+            api_version: Some("admissionregistration.k8s.io/v1".to_owned()),
+            kind: Some(kind.to_owned()),
             name: Some(name.to_owned()),
             uid: uid.map(str::to_owned),
             ..ObjectReference::default()

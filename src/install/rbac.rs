@@ -66,6 +66,13 @@ pub fn webhook(options: &Options) -> Vec<Value> {
         rule([""], ["namespaces"], READ),
         rule([DEFINITIONS_GROUP], [DEFINITIONS], ["list", "watch"]),
         rule([meta::INTERLOCK_GROUP], ["interlocks"], READ),
+        // Overrides count only while what guards them is as installed.
+        rule(
+            ["admissionregistration.k8s.io"],
+            ["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
+            READ,
+        )
+        .named([policies::OVERRIDES]),
     ];
     let rules = rules.into_iter().chain(flavor_rules()).collect();
     vec![
@@ -100,13 +107,6 @@ fn flavor_rules() -> Vec<PolicyRule> {
         // What runs while a Deployment is rolled out.
         rule(["apps"], ["replicasets"], ["list"]),
         rule([""], ["configmaps", "services"], READ),
-        // Overrides count only while what guards them is as installed.
-        rule(
-            ["admissionregistration.k8s.io"],
-            ["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
-            READ,
-        )
-        .named([policies::OVERRIDES]),
     ]
 }
 
@@ -128,20 +128,16 @@ fn controller_rules() -> Vec<PolicyRule> {
             ["get", "list", "watch", "patch"],
         )
         .named([install::WEBHOOK_CONFIGURATION]),
-        // Requests are carried out only while what guards them is as installed.
+        // Whether they are as installed is told, and requests are carried out only while it is so. All
+        // are watched at once: a watch of several names is more connections, a right by name to each.
         rule(
             ["admissionregistration.k8s.io"],
             ["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
             READ,
-        )
-        .named([policies::VERBS]),
+        ),
         // The second layer of the freeze follows the settings of namespaces.
-        rule(
-            ["admissionregistration.k8s.io"],
-            ["validatingadmissionpolicybindings"],
-            ["get", "list", "watch", "patch"],
-        )
-        .named([install::FREEZE_BINDING]),
+        rule(["admissionregistration.k8s.io"], ["validatingadmissionpolicybindings"], ["patch"])
+            .named([install::FREEZE_BINDING]),
         rule([meta::INTERLOCK_GROUP], ["interlocks"], READ),
         rule([meta::INTERLOCK_GROUP], ["interlocks/status"], ["patch"]),
         rule(["authentication.k8s.io"], ["selfsubjectreviews", "tokenreviews"], ["create"]),

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Client;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::options::Certificates;
 use super::{Parts, Process, RunError};
 use crate::cluster::certificates::{Keeper, KeyPem, Settings, Trust, trust};
+use crate::cluster::guard::Seen;
 use crate::cluster::lease::Leadership;
 use crate::server::files::Files;
 use crate::server::tls::{Pair, Shown};
@@ -23,9 +24,11 @@ const LOOK: Duration = Duration::from_secs(30);
 const SETTLE: Duration = Duration::from_secs(5);
 
 impl Process {
+    /// `watched` hears of each change of the webhook configurations.
     pub(super) fn keep_certificates(
         &self,
         books: &Client,
+        watched: mpsc::UnboundedSender<Seen>,
         leadership: watch::Receiver<Leadership>,
         parts: &mut Parts,
     ) -> Result<(), RunError> {
@@ -35,7 +38,7 @@ impl Process {
             problem,
         })?;
         let (trust, seen) = watch::channel(Trust::default());
-        let follow = trust::follow(books.clone(), options.webhook_configuration.clone(), trust);
+        let follow = trust::follow(books.clone(), options.webhook_configuration.clone(), trust, watched);
         parts.spawn(async {
             follow.await;
             Ok("the watch of the webhook configurations")

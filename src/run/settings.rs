@@ -6,10 +6,9 @@ use kube::Client;
 use tokio::sync::watch;
 
 use super::{Parts, Process, RunError};
-use crate::api::meta::install::FREEZE_BINDING;
 use crate::api::object::NamespacedName;
 use crate::cluster::apply::Bookkeeping;
-use crate::cluster::binding::{self, Sight};
+use crate::cluster::binding::Sight;
 use crate::cluster::events::Events;
 use crate::cluster::lease::Leadership;
 use crate::cluster::queue::Queue;
@@ -75,15 +74,10 @@ impl Process {
         books: &Client,
         objects: Arc<Interlocks>,
         snapshot: watch::Receiver<Arc<Snapshot>>,
+        binding: watch::Receiver<Sight>,
         leadership: watch::Receiver<Leadership>,
         parts: &mut Parts,
     ) {
-        let (sight, binding) = watch::channel(Sight::default());
-        let client = books.clone();
-        parts.spawn(async move {
-            binding::follow(client, FREEZE_BINDING, sight).await;
-            Ok("the watch of a policy binding")
-        });
         let reporter = Reporter {
             objects,
             store: self.store.clone(),

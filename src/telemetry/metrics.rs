@@ -1,7 +1,7 @@
 //! Metrics, by explicit registry: whoever counts holds an `Arc<Metrics>`.
 //!
-//! Labels come from closed sets only: never a name, a namespace or a uid, and nothing that an
-//! unauthenticated caller could choose.
+//! Labels come from closed sets only: never the name of an object that users make, a namespace or a
+//! uid, and nothing that an unauthenticated caller could choose.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -141,6 +141,12 @@ struct Kind {
     kind: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Installed {
+    kind: &'static str,
+    name: String,
+}
+
 /// All metrics of the process.
 pub struct Metrics {
     registry: Registry,
@@ -167,6 +173,7 @@ pub struct Metrics {
     watch_starts: Counter,
     lists: Family<Kind, Counter>,
     last_event: Gauge,
+    guard_intact: Family<Installed, Gauge>,
 }
 
 /// Decisions take tens of microseconds; the webhook's own timeout is seconds.
@@ -217,6 +224,7 @@ impl Metrics {
             watch_starts: Counter::default(),
             lists: Family::default(),
             last_event: Gauge::default(),
+            guard_intact: Family::default(),
         };
         metrics.with_own_names().with_familiar_names()
     }
@@ -258,6 +266,8 @@ impl Metrics {
         );
         r.register("lists", "Lists read to their end, by kind", self.lists.clone());
         r.register("watch_last_event_seconds", "Unix time of the last event", self.last_event.clone());
+        let help = "1 while a webhook configuration, a policy or a binding of ours is as it was installed";
+        r.register("guard_intact", help, self.guard_intact.clone());
         self
     }
 
@@ -401,6 +411,12 @@ impl Metrics {
         self.last_event.set(now);
     }
 
+    /// Whether an object of ours that guards is as it was installed.
+    pub fn guard(&self, kind: &'static str, name: &str, intact: bool) {
+        let label = Installed { kind, name: name.to_owned() };
+        self.guard_intact.get_or_create(&label).set(i64::from(intact));
+    }
+
     /// A call to the API server was answered, or not at all (code 0).
     pub fn rest_call(&self, method: &'static str, code: u16) {
         self.rest_calls.get_or_create(&RestCall { method, code }).inc();
@@ -418,6 +434,7 @@ mod tests {
         metrics.answered("mutate", 200, Duration::from_micros(60));
         metrics.reconciled("instance", "success", Duration::from_millis(3));
         metrics.refused(Cap::BodyBytes);
+        metrics.guard("ValidatingAdmissionPolicy", "interlock-lock", false);
         let text = metrics.encode(400);
         for line in [
             "interlock_certificate_expiry_seconds 600.0",
@@ -427,6 +444,7 @@ mod tests {
             "interlock_reconcile_total{controller=\"instance\",result=\"success\"} 1",
             "interlock_refused_total{cap=\"body_bytes\"} 1",
             "interlock_build_info{",
+            "interlock_guard_intact{kind=\"ValidatingAdmissionPolicy\",name=\"interlock-lock\"} 0",
         ] {
             assert!(text.contains(line), "{line}\nis not in\n{text}");
         }

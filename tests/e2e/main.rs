@@ -14,6 +14,7 @@ mod flavor_routes;
 mod flavor_sources;
 mod graph_page;
 mod ground;
+mod guards;
 mod installed;
 mod kudo_client;
 mod layers;

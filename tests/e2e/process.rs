@@ -256,6 +256,11 @@ fn a_webhook_without_rights_is_served_by_a_controller_elsewhere() {
         call(&cluster)
     });
     webhook.await_ready();
+    let guards = || webhook.ops("/metrics").map(|(_, text)| text).unwrap_or_default();
+    wait_for("it tells of the one policy that it may read", CAP, || {
+        guards().contains("name=\"interlock-flavor-overrides\"} 1")
+    });
+    assert!(!guards().contains("name=\"interlock-lock\""), "{}", guards());
     let old = bundle(&cluster);
     let (failures, calls) = calls_while(&cluster, || {
         cluster.admin().delete(SECRET).ok();

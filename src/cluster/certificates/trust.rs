@@ -1,4 +1,5 @@
-//! What the API server trusts: the caBundles of our webhook configurations, watched by name.
+//! What the API server trusts: the caBundles of our webhook configurations, watched by name. Those
+//! who compare them with what was installed hear of them here.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,9 +19,11 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use tokio::sync::watch;
+use serde::Serialize;
+use tokio::sync::{mpsc, watch};
 
 use super::stored::certificates;
+use crate::cluster::guard::{self, Seen};
 
 /// The two kinds of configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,19 +151,38 @@ impl Webhook {
     }
 }
 
-/// Watches both configurations of one name, for ever.
-pub async fn follow(client: Client, name: String, trust: watch::Sender<Trust>) {
+/// Watches both configurations of one name, for ever; `watched` hears of each change of them.
+pub async fn follow(
+    client: Client,
+    name: String,
+    trust: watch::Sender<Trust>,
+    watched: mpsc::UnboundedSender<Seen>,
+) {
     let mutating = follow_one(client.clone(), &name, |seen: Option<MutatingWebhookConfiguration>| {
+        tell(&watched, guard::Kind::Mutating, &name, seen.as_ref());
         let sight =
             sight(seen, |c| (c.metadata, c.webhooks), |webhook| (webhook.name, webhook.client_config));
         trust.send_if_modified(|trust| replace(&mut trust.mutating, sight));
     });
     let validating = follow_one(client, &name, |seen: Option<ValidatingWebhookConfiguration>| {
+        tell(&watched, guard::Kind::Validating, &name, seen.as_ref());
         let sight =
             sight(seen, |c| (c.metadata, c.webhooks), |webhook| (webhook.name, webhook.client_config));
         trust.send_if_modified(|trust| replace(&mut trust.validating, sight));
     });
     tokio::join!(mutating, validating);
+}
+
+fn tell(
+    watched: &mpsc::UnboundedSender<Seen>,
+    kind: guard::Kind,
+    name: &str,
+    configuration: Option<&impl Serialize>,
+) {
+    let id = guard::Id { kind, name: name.to_owned() };
+    // What was read from JSON can be written as JSON. Nobody listens where nothing is compared.
+    let object = configuration.map(|object| serde_json::to_value(object).unwrap_or_default());
+    let _ = watched.send(Seen { id, object });
 }
 
 fn replace(old: &mut Sight, new: Sight) -> bool {

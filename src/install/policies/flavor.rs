@@ -9,7 +9,8 @@ use crate::api::rule::Rule;
 use crate::install::Options;
 use crate::install::webhooks::{cel_string, condition};
 
-/// Overrides of the rules about router flavors, by the API server's own authorizer.
+/// Overrides of the rules about router flavors, by the API server's own authorizer. Nothing is
+/// overridden where policy and binding are not intact.
 pub const OVERRIDES: &str = "interlock-flavor-overrides";
 
 /// What a flavor is written in: group, version and resource.

@@ -15,9 +15,6 @@ mod status;
 mod verbs;
 mod versions;
 
-use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-};
 use serde_json::{Value, json};
 
 pub use flavor::OVERRIDES;
@@ -41,25 +38,6 @@ pub fn all(options: &Options) -> Vec<Value> {
         flavor::overrides(options),
     ];
     all.into_iter().flat_map(|policy| [json!(policy), json!(binding(&policy))]).collect()
-}
-
-/// The policy that guards what people ask of a run, and its binding: nothing is carried out where
-/// these are not intact.
-///
-/// Only the API server knows what a user may do. It is asked for the verb of that name on the
-/// Instance, and nothing that a user writes can pretend to be somebody else.
-pub fn verbs(options: &Options) -> (ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding) {
-    let policy = verbs::verbs(options);
-    let binding = binding(&policy);
-    (policy, binding)
-}
-
-/// The policy that says who may override a rule about router flavors, and its binding: nothing is
-/// overridden where these are not intact.
-pub fn overrides(options: &Options) -> (ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding) {
-    let policy = flavor::overrides(options);
-    let binding = binding(&policy);
-    (policy, binding)
 }
 
 #[cfg(test)]

@@ -9,7 +9,9 @@ use crate::install::Options;
 use crate::install::webhooks::cel_string;
 use crate::plan::verb;
 
-/// What people ask of a run, by the API server's own authorizer.
+/// What people ask of a run, by the API server's own authorizer: only it knows what a user may do. It
+/// is asked for the verb of that name on the Instance, and nothing that a user writes can pretend to
+/// be somebody else. Nothing is carried out where policy and binding are not intact.
 pub const VERBS: &str = "interlock-verbs";
 
 pub(super) fn verbs(options: &Options) -> ValidatingAdmissionPolicy {

@@ -1,0 +1,92 @@
+//! What guards beside this process, compared with what it would render for itself.
+
+use kube::Client;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+
+use super::{Guards, Parts, Process};
+use crate::api::meta::install::FREEZE_BINDING;
+use crate::cluster::binding::Sight;
+use crate::cluster::events::Events;
+use crate::cluster::guard::{Id, Kind, Seen, Standing, Teller, Warden};
+use crate::cluster::lease::Leadership;
+use crate::install::policies::{OVERRIDES, VERBS};
+use crate::install::{self, Endpoint, Part};
+
+impl Guards {
+    fn hear(&self, standing: &Standing) {
+        replace(&self.verbs, standing.policy(VERBS));
+        let freeze = Id { kind: Kind::Binding, name: FREEZE_BINDING.to_owned() };
+        replace(&self.freeze, standing.found(&freeze).map(Sight::of).unwrap_or_default());
+    }
+}
+
+fn replace<T: PartialEq>(sender: &watch::Sender<T>, now: T) {
+    sender.send_if_modified(|old| {
+        let changed = *old != now;
+        *old = now;
+        changed
+    });
+}
+
+impl Process {
+    /// Watches what guards, as soon as the user is known that it names. The watch of the webhook
+    /// configurations is that of the certificates, which sends here what it sees.
+    pub(super) fn watch_guards(
+        &self,
+        books: &Client,
+        guards: Guards,
+        leadership: watch::Receiver<Leadership>,
+        parts: &mut Parts,
+    ) -> mpsc::UnboundedSender<Seen> {
+        let (seen, webhooks) = mpsc::unbounded_channel();
+        let teller = Teller::new(self.metrics.clone(), Events::new(books.clone()), leadership);
+        let warden = Warden { client: books.clone(), webhooks, teller };
+        let (options, configuration) = (self.installation(), self.options.webhook_configuration.clone());
+        let (mut user, store) = (self.user.subscribe(), self.store.clone());
+        let all = self.options.roles.controllers;
+        parts.spawn(async move {
+            // The process holds the sender.
+            let known = user.wait_for(Option::is_some).await.map(|user| user.clone()).unwrap_or_default();
+            let options = install::Options { controller_user: known, ..options };
+            let mut installed = install::objects(Part::Policies, &options);
+            if all {
+                installed.extend(webhooks_named(&configuration, &options));
+            } else {
+                // A webhook that runs apart has a right to read no more.
+                installed.retain(|object| object["metadata"]["name"] == OVERRIDES);
+            }
+            let heard = |standing: &Standing| {
+                guards.hear(standing);
+                store.guard_overrides(standing.policy(OVERRIDES));
+            };
+            warden.run(installed, heard).await;
+            Ok("the watch of what guards")
+        });
+        seen
+    }
+
+    /// What this process was installed with, as far as it can be told from its flags.
+    fn installation(&self) -> install::Options {
+        let options = &self.options;
+        let endpoint = match &options.webhook_url {
+            Some(url) => Endpoint::Url { base: url.clone(), ca_bundle: Vec::new() },
+            None => Endpoint::Service { name: options.service.clone() },
+        };
+        install::Options {
+            namespace: options.namespace.clone(),
+            endpoint,
+            freeze: options.freeze,
+            watch_namespaces: options.watch_namespaces.clone(),
+            ..install::Options::default()
+        }
+    }
+}
+
+fn webhooks_named(name: &str, options: &install::Options) -> Vec<Value> {
+    let mut configurations = install::objects(Part::Webhooks, options);
+    for configuration in &mut configurations {
+        configuration["metadata"]["name"] = json!(name);
+    }
+    configurations
+}
