@@ -20,6 +20,7 @@ mod kudo_client;
 mod layers;
 mod lifecycle;
 mod manifests;
+mod namespaces;
 mod neighbours;
 mod outage;
 mod packages;

@@ -87,6 +87,9 @@ impl Interlock {
         if flags.contains(&"--freeze=same-plan") {
             options.freeze = interlock::admission::Freeze::SamePlan;
         }
+        if let Some(names) = flags.iter().find_map(|flag| flag.strip_prefix("--watch-namespaces=")) {
+            options.watch_namespaces = names.split(',').map(str::to_owned).collect();
+        }
         options
     }
 
