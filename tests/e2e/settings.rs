@@ -219,6 +219,39 @@ fn what_is_not_honoured_is_told() {
     assert!(shown.contains("NAME") && shown.contains("READY") && shown.contains("NotHonoured"), "{shown}");
 }
 
+/// A deletion is never refused. While the finalizer of another keeps the object, it says what goes on
+/// with the defaults, which count already.
+#[test]
+fn an_object_that_is_being_deleted_tells_what_is_still_managed() {
+    let cluster = Cluster::own(&[]);
+    let _process = Interlock::install(&cluster, &[]);
+    let admin = cluster.admin();
+    admin.apply(&manifest("default", r#"{rules: [{group: freeze, action: "Off"}]}"#));
+    let ground = Ground::new(&cluster, "dev");
+    ground.await_code("a frozen edit is let through", 200);
+    let held = json!({"metadata": {"finalizers": ["example.com/held"]}});
+    let path = format!("{INTERLOCKS}/default");
+    admin.merge_patch(&path, &held).ok();
+    admin.delete(&path).ok();
+
+    let told = await_condition(&admin, "default", "Deleting", ("True", "StillManaged"));
+    assert!(told.starts_with("1 Instances are still managed"), "{told}");
+    assert!(told.contains("go on with the defaults: every rule denies again"), "{told}");
+    await_condition(&admin, "default", "Accepted", ("False", "Deleting"));
+    ground.await_code("what is being deleted lets nothing through", 422);
+    ground.open();
+    ground
+        .await_that("the plan ends", |found| found["status"]["planStatus"]["deploy"]["status"] == "COMPLETE");
+    ground.user.delete(&ground.path()).ok();
+    await_condition(&admin, "default", "Deleting", ("True", "NothingManaged"));
+
+    admin.merge_patch(&path, &json!({"metadata": {"finalizers": null}})).ok();
+    wait_until("the object is gone", CAP, || match admin.read(&path) {
+        answer if answer.code == 404 => Ok(()),
+        answer => Err(answer.to_string()),
+    });
+}
+
 /// Instances are guarded, and can be written, where the kind Interlock is not installed.
 #[test]
 fn without_the_kind_everything_has_its_default() {

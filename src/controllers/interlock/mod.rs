@@ -95,9 +95,10 @@ fn are_known(snapshot: &Snapshot) -> bool {
     standing.is_some_and(|standing| !matches!(standing.state, State::Starting(_) | State::Unknown(None)))
 }
 
-/// The settings of the object that is honoured; the defaults without one.
+/// The settings of the object that is honoured; the defaults without one, or with one that is being
+/// deleted: whoever deletes it does not wait for somebody else's finalizer.
 fn read(honoured: Option<&Seen>) -> Settings {
-    match honoured {
+    match honoured.filter(|seen| !status::is_deleting(seen.object())) {
         None => Settings::default(),
         Some(Seen::Read(object)) => Settings::read(&object.spec, &capabilities::settable()),
         Some(Seen::Unreadable { why, .. }) => Settings {
@@ -134,7 +135,7 @@ impl Reporter {
         let began = Instant::now();
         let (mut objects, mut namespaces) = (self.objects.changes(), self.store.namespace_changes());
         let (mut snapshot, mut binding) = (self.snapshot.clone(), self.binding.clone());
-        let mut leadership = self.leadership.clone();
+        let (mut leadership, mut instances) = (self.leadership.clone(), self.store.changes());
         let mut known: Option<Seen> = None;
         loop {
             let leads = self.leadership.borrow().holds();
@@ -143,6 +144,7 @@ impl Reporter {
                 self.tell_deleted(gone.object()).await;
             }
             known = honoured;
+            let counts = known.as_ref().is_some_and(|seen| status::is_deleting(seen.object()));
             let again = if leads { self.write(began).await } else { None };
             let timer = tokio::time::sleep(again.unwrap_or(Duration::MAX));
             tokio::select! {
@@ -151,6 +153,7 @@ impl Reporter {
                 Ok(()) = namespaces.changed() => {}
                 Ok(()) = snapshot.changed() => {}
                 Ok(()) = binding.changed() => {}
+                Ok(()) = instances.changed(), if counts => {}
                 Ok(()) = leadership.changed() => {}
                 () = timer => {}
             }
@@ -167,6 +170,10 @@ impl Reporter {
         let now = Timestamp::now();
         let snapshot = self.snapshot.borrow().clone();
         let settable = capabilities::settable();
+        let managed = status::Managed {
+            instances: self.store.instances().len(),
+            restless: self.store.restless().len(),
+        };
         for seen in self.objects.all() {
             let object = seen.object();
             let (status, later) = match object.metadata.name.as_deref() {
@@ -179,6 +186,7 @@ impl Reporter {
                             settable: &settable,
                             problems: &settings.problems,
                             lagging: lagging.as_deref(),
+                            managed,
                             now,
                         },
                     );
@@ -195,11 +203,8 @@ impl Reporter {
 
     /// The object cannot say any more what goes on without it.
     async fn tell_deleted(&self, object: &Interlock) {
-        let message = format!(
-            "every rule denies again, every capability is auto, and packages act as the service account that the process \
-             was started with; {} Instances are still managed",
-            self.store.instances().len()
-        );
+        let message =
+            format!("{}; {} Instances are still managed", status::DEFAULTS, self.store.instances().len());
         tracing::warn!(message, "the Interlock object was deleted");
         let note = Note { severity: Severity::Warning, reason: event::SETTINGS_DELETED.to_owned(), message };
         self.events.publish_on_interlock(interlock::DEFAULT, object.metadata.uid.as_deref(), note).await;

@@ -15,9 +15,30 @@ const ACCEPTED: &str = "Accepted";
 /// Whether the second layer follows the rules of the spec.
 const RULES_APPLIED: &str = "RulesApplied";
 
+/// On an object that is being deleted: what goes on without it.
+const DELETING: &str = "Deleting";
+
+/// What holds without an object that is honoured.
+pub const DEFAULTS: &str = "every rule denies again, every capability is auto, and packages act as the service account \
+                            that the process was started with";
+
 /// How long a capability stands in a state that passes before that is told: what only starts
 /// again, at a restart of the process above all, flips nothing.
 const PASSES_WITHIN: jiff::SignedDuration = jiff::SignedDuration::from_secs(5);
+
+/// How much is managed, whatever the settings say.
+#[derive(Clone, Copy, Debug)]
+pub struct Managed {
+    /// Instances.
+    pub instances: usize,
+    /// Those of them that have something to do.
+    pub restless: usize,
+}
+
+/// Whether somebody has deleted it, and the finalizer of another keeps it.
+pub fn is_deleting(object: &Interlock) -> bool {
+    object.metadata.deletion_timestamp.is_some()
+}
 
 /// What there is to tell.
 pub struct Told<'a> {
@@ -31,6 +52,8 @@ pub struct Told<'a> {
     pub problems: &'a [Problem],
     /// Why the second layer does not follow, where it does not.
     pub lagging: Option<&'a str>,
+    /// What goes on where the object is deleted.
+    pub managed: Managed,
     /// Now.
     pub now: Timestamp,
 }
@@ -69,7 +92,11 @@ pub fn ignored(object: &Interlock, now: Timestamp) -> InterlockStatus {
 /// The status of the object that is honoured.
 pub fn honoured(object: &Interlock, told: &Told<'_>) -> Look {
     let mut again = None;
-    let mut conditions = vec![accepted(told.problems), applied(told.lagging)];
+    let mut conditions = if is_deleting(object) {
+        vec![not_any_more(), applied(told.lagging), deleting(told.managed)]
+    } else {
+        vec![accepted(told.problems), applied(told.lagging)]
+    };
     let mut unready: Vec<(Status, String, String)> = told
         .essential
         .iter()
@@ -117,6 +144,20 @@ fn accepted(problems: &[Problem]) -> Wanted {
     let texts: Vec<String> = problems.iter().map(|p| format!("{}: {}", p.field, p.problem)).collect();
     let text = format!("the rest is honoured, but not {}", texts.join("; "));
     wanted(ACCEPTED, Status::False, "Invalid", text)
+}
+
+fn not_any_more() -> Wanted {
+    let text = format!("the object is being deleted, and its spec does not count any more: {DEFAULTS}");
+    wanted(ACCEPTED, Status::False, DELETING, text)
+}
+
+fn deleting(managed: Managed) -> Wanted {
+    let Managed { instances, restless } = managed;
+    let text = format!(
+        "{instances} Instances are still managed, of which {restless} have something to do, and go on with the defaults: \
+         {DEFAULTS}"
+    );
+    wanted(DELETING, Status::True, if instances > 0 { "StillManaged" } else { "NothingManaged" }, text)
 }
 
 fn applied(lagging: Option<&str>) -> Wanted {
@@ -226,5 +267,5 @@ fn with(object: &Interlock, conditions: Vec<Wanted>, now: Timestamp) -> Interloc
 
 /// Whether a condition is ours to take away when it is not wanted any more.
 fn is_ours(type_: &str) -> bool {
-    [READY, ACCEPTED, RULES_APPLIED].contains(&type_) || type_.ends_with(READY)
+    [READY, ACCEPTED, RULES_APPLIED, DELETING].contains(&type_) || type_.ends_with(READY)
 }

@@ -5,7 +5,7 @@ use rstest::rstest;
 use serde_json::json;
 
 use super::layer::left_out;
-use super::status::{self, Told};
+use super::status::{self, Managed, Told};
 use super::*;
 use crate::api::interlock::{Labels, Rules};
 use crate::cluster::crds::Absence;
@@ -40,6 +40,7 @@ fn told(snapshot: &Snapshot, now: i64) -> Told<'_> {
         essential: &["instances"],
         problems: &[],
         lagging: None,
+        managed: Managed { instances: 3, restless: 1 },
         now: at(now),
     }
 }
@@ -195,6 +196,35 @@ fn what_is_not_honoured_is_named() {
     let status = status::ignored(&other, at(2_000));
     assert_eq!(said(&status), ["Ready False NotHonoured", "Accepted False NotHonoured"]);
     assert!(message(&status, "Ready").contains("delete mine"));
+}
+
+/// Its settings count no more from the moment on at which it is deleted, however long it stays.
+#[test]
+fn what_goes_on_without_a_deleted_object_is_told() {
+    let mut object = object(1);
+    object.spec.rules = serde_json::from_value(json!([{"group": "freeze", "action": "Warn"}])).unwrap();
+    let settings = |object: &Interlock| read(Some(&Seen::Read(Arc::new(object.clone()))));
+    assert!(!settings(&object).rules.is_empty());
+    object.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(1_500)));
+    assert!(settings(&object).rules.is_empty());
+    let snapshot = snapshot(running(), running());
+    let status = status::honoured(&object, &told(&snapshot, 2_000)).status;
+    assert_eq!(
+        said(&status)[..4],
+        [
+            "Ready True Running",
+            "Accepted False Deleting",
+            "RulesApplied True Applied",
+            "Deleting True StillManaged"
+        ]
+    );
+    let text = message(&status, "Deleting");
+    assert!(text.starts_with("3 Instances are still managed, of which 1 have something to do"), "{text}");
+    assert!(text.contains("go on with the defaults: every rule denies again"), "{text}");
+    let told = Told { managed: Managed { instances: 0, restless: 0 }, ..told(&snapshot, 2_000) };
+    let status = status::honoured(&object, &told).status;
+    assert_eq!(said(&status)[3], "Deleting True NothingManaged");
 }
 
 #[test]
