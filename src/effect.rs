@@ -59,6 +59,14 @@ pub struct ApiFailure {
     pub namespace_terminating: bool,
 }
 
+impl ApiFailure {
+    /// Whether nothing is served at the path, not even an API that would give a reason: it tells
+    /// nothing of the object.
+    pub fn is_of_kind(&self) -> bool {
+        self.code == 404 && self.reason != "NotFound"
+    }
+}
+
 /// Severity of an Event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {

@@ -8,7 +8,7 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::kinds::{Kinds, Known};
+use super::kinds::{Kinds, Known, is_built_in};
 use crate::api::object::{Gvk, NamespacedName, ObjectKey};
 use crate::api::{kong, meta};
 use crate::effect::{ApiFailure, ChildWrite};
@@ -39,12 +39,13 @@ impl Objects {
         Self { client: self.client.clone(), kinds: self.kinds.clone(), account }
     }
 
-    /// Reads an object; `Ok(None)` when it is not there, also when its kind is not served.
+    /// Reads an object; `Ok(None)` when it is not there, also when its kind is not defined. A path
+    /// at which nothing is served says nothing of the object: see [`ApiFailure::is_of_kind`].
     pub async fn get(&self, key: &ObjectKey) -> Result<Option<Arc<Value>>, ApiFailure> {
         let Some(path) = self.path(key).await? else { return Ok(None) };
         match self.send(Method::GET, &path, "", None).await {
             Ok(value) => Ok(Some(Arc::new(value))),
-            Err(failure) if failure.code == 404 => Ok(None),
+            Err(failure) if tells_gone(key, &failure) => Ok(None),
             Err(failure) => Err(failure),
         }
     }
@@ -94,7 +95,7 @@ impl Objects {
                         Ok(Written::Gone)
                     }
                     Ok(value) => Ok(Written::Now(Arc::new(value))),
-                    Err(failure) if failure.code == 404 => Ok(Written::Gone),
+                    Err(failure) if tells_gone(&key, &failure) => Ok(Written::Gone),
                     Err(failure) => Err(failure),
                 }
             }
@@ -124,7 +125,13 @@ impl Objects {
             Known::Served(kind) => {
                 Ok(Some(path(&key.gvk, &kind.plural, key.namespace.as_deref(), &key.name)))
             }
-            Known::Awaited | Known::Never => Ok(None),
+            Known::Undefined | Known::Never => Ok(None),
+            Known::Withheld(why) => Err(ApiFailure {
+                code: 404,
+                reason: String::new(),
+                message: format!("the CustomResourceDefinition of {} {why}", key.gvk),
+                namespace_terminating: false,
+            }),
             Known::Unsure => Err(local(format!("it is not known yet whether {} is served", key.gvk))),
         }
     }
@@ -140,6 +147,11 @@ impl Objects {
         let user = format!("system:serviceaccount:{namespace}:{name}");
         request_as(&self.client, Some(&user), method, path, content_type, body).await
     }
+}
+
+/// Whether an object is not there, rather than its kind not served now.
+fn tells_gone(key: &ObjectKey, failure: &ApiFailure) -> bool {
+    failure.code == 404 && (is_built_in(&key.gvk.group) || !failure.is_of_kind())
 }
 
 /// What became of an object that was written.

@@ -54,8 +54,12 @@ pub struct Kind {
 pub enum Known {
     /// It is served.
     Served(Kind),
-    /// It is not served, and may be once its definition is: the supervisor tells.
-    Awaited,
+    /// It is not served, and nothing of it is stored: there is no definition of it, or what that
+    /// leaves is being removed. It may be served later: the supervisor tells.
+    Undefined,
+    /// It is not served, though it is defined, so that objects of it may be stored; why not. It
+    /// may be served later: the supervisor tells.
+    Withheld(Absence),
     /// It is not served, and never will be.
     Never,
     /// The definitions have not been read yet.
@@ -82,12 +86,12 @@ impl Kinds {
             match self.definitions.read(|crds| crds.find_exactly(gvk)) {
                 None => return Ok(Known::Unsure),
                 // What a definition that is being deleted leaves is removed by the API server.
-                Some(Ok(usable)) if usable.leaving => return Ok(Known::Awaited),
+                Some(Ok(usable)) if usable.leaving => return Ok(Known::Undefined),
                 Some(Ok(usable)) => {
                     return Ok(Known::Served(Kind { plural: usable.plural, namespaced: usable.namespaced }));
                 }
                 Some(Err(Absence::Missing)) => {}
-                Some(Err(_)) => return Ok(Known::Awaited),
+                Some(Err(why)) => return Ok(Known::Withheld(why)),
             }
         }
         self.discover(client, gvk).await
@@ -117,7 +121,7 @@ impl Kinds {
         Ok(match found.get(gvk) {
             Some((kind, _)) => Known::Served(kind.clone()),
             None if built_in => Known::Never,
-            None => Known::Awaited,
+            None => Known::Undefined,
         })
     }
 

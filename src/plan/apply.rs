@@ -63,8 +63,10 @@ fn placed(site: &Site<'_>, object: Value, observed: &Observed, claims: &Claims) 
         Some(Served::Namespaced) => true,
         Some(Served::Cluster) => false,
         Some(Served::No) if !claims.promises(&gvk) => return Err(unknown_kind(&gvk)),
-        Some(Served::Pending) if !claims.promises(&gvk) => return Ok(Place::Absent(gvk)),
-        Some(Served::No | Served::Pending) => {
+        Some(Served::Undefined | Served::Withheld) if !claims.promises(&gvk) => {
+            return Ok(Place::Absent(gvk));
+        }
+        Some(Served::No | Served::Undefined | Served::Withheld) => {
             return Ok(Place::Later(format!("the API server does not serve {gvk} yet")));
         }
         Some(Served::Unsure) => {

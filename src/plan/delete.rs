@@ -18,7 +18,8 @@ const KEPT: [(&str, &str); 4] = [
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
 ];
 
-/// Carries a Delete task on. Objects of a kind that is not served are not there, and passed over.
+/// Carries a Delete task on. Objects of a kind that is not defined are not there, and passed over;
+/// those of one that is defined and not served are, and are waited for.
 pub fn delete(site: &Site<'_>, objects: Vec<Value>, observed: &Observed) -> Result<TaskProgress, TaskError> {
     let mut progress = TaskProgress::default();
     for object in objects {
@@ -30,8 +31,13 @@ pub fn delete(site: &Site<'_>, objects: Vec<Value>, observed: &Observed) -> Resu
             }
             Some(Served::Namespaced) => true,
             Some(Served::Cluster) => false,
-            Some(Served::Pending | Served::No) => continue,
+            Some(Served::Undefined | Served::No) => continue,
             // Unavailable is not gone.
+            Some(Served::Withheld) => {
+                progress.waiting.push(format!("the API server does not serve {gvk} now"));
+                progress.absent.insert(gvk);
+                continue;
+            }
             Some(Served::Unsure) => {
                 progress.waiting.push(format!("it is not known yet whether the API server serves {gvk}"));
                 continue;

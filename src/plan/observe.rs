@@ -20,8 +20,12 @@ pub enum Served {
     Namespaced,
     /// Objects are cluster-scoped.
     Cluster,
-    /// Not now, and perhaps later: its CustomResourceDefinition is not there or not ready.
-    Pending,
+    /// Not now, and perhaps later: there is no CustomResourceDefinition of it, or that is being
+    /// deleted. What there was of it is gone, or about to be.
+    Undefined,
+    /// Not now, and perhaps later: its CustomResourceDefinition is there and does not serve it.
+    /// What there is of it cannot be seen.
+    Withheld,
     /// Not served, and never will be.
     No,
     /// Nobody can tell now.

@@ -187,7 +187,7 @@ impl<'a> Pass<'a> {
         }
         if step.effects.is_empty() {
             self.tried_again = step.stalled.is_some();
-            let stalled = step.stalled.or_else(|| absent(&step.absent));
+            let stalled = step.stalled.or_else(|| self.absent(&step.absent));
             return Ok(Some(Phase::Waiting { stalled, held: step.held, waits: step.waiting }));
         }
         let covered = self.started && self.sight.covers(&step.effects);
@@ -333,18 +333,22 @@ impl<'a> Pass<'a> {
         }
     }
 
+    /// What people read while kinds are not served.
+    fn absent(&self, kinds: &BTreeSet<Gvk>) -> Option<String> {
+        let named = |kind: &Gvk| match self.ctx.watches.absence(kind) {
+            Some(why) => format!("{kind}, which {why}"),
+            None => kind.to_string(),
+        };
+        let names: Vec<String> = kinds.iter().map(named).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "waiting for the CustomResourceDefinition of {}; see to it, or abort the plan",
+                names.join(" and of ")
+            )
+        })
+    }
+
     async fn publish(&self, note: Note) {
         self.ctx.events.publish(&self.subject.key, self.subject.uid(), note).await;
     }
-}
-
-/// What people read while kinds are not served.
-fn absent(kinds: &BTreeSet<Gvk>) -> Option<String> {
-    let names: Vec<String> = kinds.iter().map(Gvk::to_string).collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "waiting for the CustomResourceDefinition of {}; install it, or abort the plan",
-            names.join(" and ")
-        )
-    })
 }

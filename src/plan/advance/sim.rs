@@ -83,15 +83,15 @@ pub struct Server {
     pub ledger: Vec<Did>,
     /// Answers to the next writes; `None` lets one through.
     pub faults: VecDeque<Option<ApiFailure>>,
-    /// Kinds that are not served.
-    pub missing: Vec<&'static str>,
+    /// How kinds are served that are not served as usual.
+    pub served: BTreeMap<&'static str, Served>,
     pub version: u64,
 }
 
 impl Server {
     pub fn kind(&self, gvk: &Gvk) -> Served {
         match gvk.kind.as_str() {
-            kind if self.missing.contains(&kind) => Served::No,
+            kind if self.served.contains_key(kind) => self.served[kind],
             "ClusterRole" | "Namespace" | "PersistentVolume" | "CustomResourceDefinition" => Served::Cluster,
             _ => Served::Namespaced,
         }

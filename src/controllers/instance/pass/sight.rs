@@ -89,7 +89,8 @@ impl<'a> Sight<'a> {
         match self.ctx.kinds.get(&self.ctx.client, gvk).await {
             Ok(Known::Served(kind)) if kind.namespaced => Served::Namespaced,
             Ok(Known::Served(_)) => Served::Cluster,
-            Ok(Known::Awaited) => Served::Pending,
+            Ok(Known::Undefined) => Served::Undefined,
+            Ok(Known::Withheld(_)) => Served::Withheld,
             Ok(Known::Never) => Served::No,
             Ok(Known::Unsure) => self.unsure(),
             Err(error) => {
@@ -126,9 +127,19 @@ impl<'a> Sight<'a> {
             }
             Ok(None) => self.saw(key.clone(), Seen::Absent),
             Err(failure) => {
-                self.observed.failures.insert(key.clone(), failure);
+                self.failed(key, failure);
                 self.saw(key.clone(), Seen::Absent);
             }
+        }
+    }
+
+    /// Takes in a failure. One that tells that the kind is not served is about no object, and
+    /// nothing of the kind counts as gone until the table of definitions says why.
+    fn failed(&mut self, key: &ObjectKey, failure: ApiFailure) {
+        if self.has_left(&key.gvk, &failure) {
+            self.observed.kinds.insert(key.gvk.clone(), Served::Withheld);
+        } else {
+            self.observed.failures.insert(key.clone(), failure);
         }
     }
 
@@ -153,12 +164,11 @@ impl<'a> Sight<'a> {
         self.proof = self.clock;
     }
 
-    /// Whether a write failed because its kind is going or gone, which the table of definitions
+    /// Whether a request failed because its kind is going or gone, which the table of definitions
     /// may not show yet: while a definition is being deleted new objects are answered 405, and
     /// then there is nothing at their path, not even an API that would give a reason.
     fn has_left(&mut self, gvk: &Gvk, failure: &ApiFailure) -> bool {
-        let nothing_there = failure.code == 404 && failure.reason != "NotFound";
-        let left = !kinds::is_built_in(&gvk.group) && (failure.code == 405 || nothing_there);
+        let left = !kinds::is_built_in(&gvk.group) && (failure.code == 405 || failure.is_of_kind());
         if left {
             self.ctx.kinds.forget(gvk);
             self.kind_unsure = true;
@@ -184,11 +194,7 @@ impl<'a> Sight<'a> {
                 }
                 Err(failure) => {
                     debug!(object = %key, code = failure.code, message = %failure.message, "a write was refused");
-                    if self.has_left(&key.gvk, &failure) {
-                        self.observed.kinds.insert(key.gvk.clone(), Served::Pending);
-                    } else {
-                        self.observed.failures.insert(key, failure);
-                    }
+                    self.failed(&key, failure);
                 }
             }
         }
