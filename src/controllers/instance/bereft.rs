@@ -1,5 +1,6 @@
 //! While a definition is missing that plans need besides that of Instances, nothing is carried out:
-//! every Instance says so in `Ready`, once, until somebody installs it.
+//! every Instance says so in `Ready`, once, until somebody installs it, and one with a plan in
+//! `Stalled` as well, where people look for what a plan waits for.
 
 use super::context::Context;
 use super::flow::Outcome;
@@ -12,6 +13,7 @@ use crate::api::meta::condition as types;
 use crate::api::object::NamespacedName;
 use crate::cluster::supervisor::{Sight, Work};
 use crate::controllers::capabilities::INSTANCES;
+use crate::plan::lock;
 
 /// The definitions that plans need and that are missing, for people.
 fn lack(ctx: &Context) -> Option<String> {
@@ -45,20 +47,23 @@ pub async fn follow(ctx: &Context) {
     }
 }
 
-/// Says in `Ready` of an Instance what is missing, unless it says so.
+/// Says of an Instance what is missing, unless it says so.
 pub async fn say(ctx: &Context, key: &NamespacedName) -> Outcome {
     let Some(message) = lack(ctx) else { return Outcome::Settled };
     let subject = match reconcile::whole(ctx, key).await {
         Ok(subject) => subject,
         Err(outcome) => return outcome,
     };
-    // A failed plan is said until one completes.
-    let conditions = subject.conditions();
-    if condition::find(&conditions, types::READY).is_some_and(|ready| ready.reason == "PlanInFatalError") {
-        return Outcome::Settled;
+    let found = subject.conditions();
+    let mut conditions = Vec::new();
+    if lock::of(&subject.instance).is_some() {
+        conditions.push(wanted(types::STALLED, Status::True, MISSING_DEPENDENCY, message.clone()));
     }
-    let ready = wanted(types::READY, Status::Unknown, MISSING_DEPENDENCY, message);
-    let change = StatusChange { conditions: vec![ready], ..StatusChange::default() };
+    // A failed plan is said until one completes.
+    if condition::find(&found, types::READY).is_none_or(|ready| ready.reason != "PlanInFatalError") {
+        conditions.push(wanted(types::READY, Status::Unknown, MISSING_DEPENDENCY, message));
+    }
+    let change = StatusChange { conditions, ..StatusChange::default() };
     match patch_status(ctx, &subject, change).await {
         Ok(_) => Outcome::Settled,
         Err(failure) => {

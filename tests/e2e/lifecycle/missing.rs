@@ -1,6 +1,7 @@
 //! What Instances say while a definition is missing.
 
-use serde_json::Value;
+use interlock::api::meta;
+use serde_json::{Value, json};
 
 use super::world::{CAP, World};
 use crate::support::audit::await_rest;
@@ -23,6 +24,21 @@ impl Ground<'_> {
             let message = ready["message"].as_str().unwrap_or_default().to_owned();
             let holds = ready["status"] == status && ready["reason"] == reason && message.contains(text);
             if holds { Ok(message) } else { Err(format!("{:#}", found["status"]["conditions"])) }
+        })
+    }
+
+    /// Waits until `Stalled` of an Instance is True and says this.
+    #[track_caller]
+    fn await_stalled(&self, name: &str, text: &str) -> Value {
+        wait_until(&format!("{name}: Stalled is True: {text}"), CAP, || {
+            let found = self.user.get("instances.kudo.dev", name).ok_or("no Instance")?;
+            let stalled = condition(&found, "Stalled");
+            let says = stalled["message"].as_str().is_some_and(|message| message.contains(text));
+            if stalled["status"] == "True" && says {
+                Ok(found)
+            } else {
+                Err(format!("{:#}", found["status"]))
+            }
         })
     }
 
@@ -116,4 +132,66 @@ fn every_instance_says_that_a_definition_is_missing_that_plans_need() {
     ground.await_ready("late", "True", "ResourcesReady", "");
     world.assert_same_process();
     await_rest(&world.cluster, "a definition that every plan needs came and went");
+}
+
+/// Unavailable is not empty: what is of a kind that is not served now may be there, and a cleanup
+/// that deletes it waits; once it is seen, it is deleted.
+#[test]
+fn a_cleanup_waits_for_a_kind_that_is_not_served_now() {
+    let world = World::new();
+    world.install("envoyfilters");
+    world.grant_filters();
+    let ns = world.cluster.namespace("withheld");
+    world.create_package(&ns);
+    let ground = Ground { world: &world, ns: &ns, user: ns.user("alice") };
+    world.create_instance(&ns, "demo", "filtered");
+    instances::await_run(&ground.user, "demo", "deploy", "");
+    ground.await_ready("demo", "True", "ResourcesReady", "");
+    world.serve("envoyfilters", false);
+    ground.await_ready("demo", "Unknown", "MissingDependency", "serves v1alpha9");
+
+    ground.user.kubectl(&["delete", "instance", "demo", "--wait=false"]).ok();
+    let kind = "waiting for the CustomResourceDefinition of networking.istio.io/v1alpha3, Kind=EnvoyFilter";
+    let found = ground.await_stalled("demo", &format!("{kind}, which serves v1alpha9, not v1alpha3"));
+    assert_eq!(found["metadata"]["finalizers"], json!([meta::FINALIZER]));
+    assert_eq!(found["status"]["planStatus"]["cleanup"]["status"], "IN_PROGRESS", "{found:#}");
+    assert!(ground.user.get("configmap", "demo-config").is_none(), "the rest of the task is done");
+
+    world.serve("envoyfilters", true);
+    wait_until("the Instance and what it made are gone", CAP, || {
+        let filter = ns.path("networking.istio.io/v1alpha3", "envoyfilters", "demo-filter");
+        let codes = [
+            ground.user.read(&filter).code,
+            ground.user.read(&ns.path(meta::KUDO_API_VERSION, "instances", "demo")).code,
+        ];
+        if codes == [404, 404] { Ok(()) } else { Err(format!("{codes:?}")) }
+    });
+    let events = ground.user.kubectl(&["get", "events", "-o", "jsonpath={.items[*].message}"]).ok();
+    assert!(events.contains("Execution of plan cleanup finished with status COMPLETE"), "{events}");
+    world.assert_same_process();
+}
+
+/// A definition that every plan needs goes while a plan waits for another: `Stalled` names it,
+/// and then again what the plan waits for.
+#[test]
+fn a_plan_in_progress_says_which_definition_it_waits_for() {
+    let world = World::new();
+    let ns = world.cluster.namespace("midway");
+    world.create_package(&ns);
+    let ground = Ground { world: &world, ns: &ns, user: ns.user("alice") };
+    world.create_instance(&ns, "demo", "filtered");
+    let filter = "Kind=EnvoyFilter, which is not installed";
+    ground.await_stalled("demo", filter);
+    world.remove("operatorversions");
+    let said = "CustomResourceDefinition operatorversions.kudo.dev is not installed";
+    ground.await_stalled("demo", said);
+    ground.await_ready("demo", "Unknown", "MissingDependency", said);
+
+    world.install("operatorversions");
+    world.create_package(&ns);
+    ground.await_stalled("demo", filter);
+    world.install("envoyfilters");
+    instances::await_run(&ground.user, "demo", "deploy", "");
+    ground.await_ready("demo", "True", "ResourcesReady", "");
+    world.assert_same_process();
 }
