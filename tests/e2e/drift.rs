@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use crate::support::instances::condition;
 use crate::support::{Client, Cluster, Interlock, Namespace, wait_until};
 
-const CAP: Duration = Duration::from_secs(60);
+mod midway;
+
+const CAP: Duration = Duration::from_secs(120);
 const PACKAGE: &str = include_str!("drift/operatorversion.yaml");
 const STAMP: &str = "interlock.dev/last-applied-spec";
 
@@ -148,6 +150,14 @@ fn basis(found: &Value) -> Value {
     serde_json::from_str(condition(found, "SpecStamped")["message"].as_str().expect("a basis")).expect("JSON")
 }
 
+/// The runs of an Instance, oldest first.
+fn history(found: &Value) -> Vec<Value> {
+    let text = found["metadata"]["annotations"]["plan.interlock.dev/history"].as_str().unwrap_or("[]");
+    let mut runs: Vec<Value> = serde_json::from_str(text).expect("the history is JSON");
+    runs.reverse();
+    runs
+}
+
 #[test]
 fn created_unseen_gets_finalizer_defaults_stamp_and_deploy() {
     let subject = Subject::new("created");
@@ -208,12 +218,8 @@ fn several_triggers_run_one_after_another() {
         idle(found) && ["audit", "backup"].iter().all(|plan| status_of(found, plan) == "COMPLETE")
     });
     assert!(basis(&found)["owed"].is_null(), "{found:#}");
-    let history: Value = serde_json::from_str(
-        found["metadata"]["annotations"]["plan.interlock.dev/history"].as_str().unwrap(),
-    )
-    .unwrap();
-    let order: Vec<&str> =
-        history.as_array().unwrap().iter().rev().map(|run| run["plan"].as_str().unwrap()).collect();
+    let runs = history(&found);
+    let order: Vec<&str> = runs.iter().map(|run| run["plan"].as_str().unwrap()).collect();
     assert_eq!(order, ["deploy", "audit", "backup"]);
 }
 
