@@ -280,6 +280,8 @@ fn read_annotations<'a>(s: &mut Scanner<'a>, like: Option<Raw<'a>>) -> Scanned<A
             meta::REASON => annotations.reason = Some(value),
             meta::REQUESTED_BY => annotations.requested_by = Some(value),
             meta::ALLOW_FLAVOR => annotations.allow_flavor = Some(value),
+            meta::STEP_DEADLINE => annotations.step_deadline = Some(value),
+            meta::CLEANUP_PATIENCE => annotations.cleanup_patience = Some(value),
             _ => {}
         }
         annotations.others += size;

@@ -123,6 +123,10 @@ pub struct Annotations<'a> {
     pub requested_by: Option<Raw<'a>>,
     /// `interlock.dev/allow-router-flavor-change`, counted among the others.
     pub allow_flavor: Option<Raw<'a>>,
+    /// `interlock.dev/step-deadline`, counted among the others, as is the next.
+    pub step_deadline: Option<Raw<'a>>,
+    /// `interlock.dev/cleanup-patience`.
+    pub cleanup_patience: Option<Raw<'a>>,
     /// `plan.interlock.dev/history`.
     pub runs: Option<Raw<'a>>,
 }

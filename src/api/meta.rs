@@ -44,6 +44,13 @@ pub const OPERATOR_VERSION: &str = "kudo.dev/operator-version";
 /// Annotation: the object is never deleted by Interlock.
 pub const KEEP: &str = "interlock.dev/keep";
 
+/// Annotation on Instances and OperatorVersions: how long a step may take, as `10m` for each or
+/// `PLAN.PHASE.STEP=10m` for one; several between commas.
+pub const STEP_DEADLINE: &str = "interlock.dev/step-deadline";
+/// Annotation on Instances and OperatorVersions: how long after the deletion of an Instance its
+/// cleanup may go on failing.
+pub const CLEANUP_PATIENCE: &str = "interlock.dev/cleanup-patience";
+
 /// Annotation: the envelope of the spec that is being, or has been, carried out.
 pub const LAST_APPLIED_SPEC: &str = "interlock.dev/last-applied-spec";
 /// Annotation: the last runs of an Instance, newest first.

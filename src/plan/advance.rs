@@ -7,10 +7,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
+
 use crate::api::kudo::{ExecutionStatus, Phase, PhaseStatus, Step as StepSpec, StepStatus};
 use crate::effect::ChildWrite;
 use crate::plan::claims::Claims;
 use crate::plan::errors::{TaskError, reason};
+use crate::plan::limits;
 use crate::plan::observe::{Fatal, Observed, PlanState, Step, Subject, TaskProgress};
 use crate::plan::render::Site;
 use crate::plan::run::Run;
@@ -34,13 +37,63 @@ pub fn advance(run: &Run<'_>, mut state: PlanState, observed: &Observed) -> Step
         change(Level::Plan, &mut state.status.status, Event::Ended);
         state.status.message = end.on_plan.then(|| end.message.clone());
         state.done.clear();
+        state.begun.clear();
         let fatal = Fatal { reason: end.reason.to_owned(), message: end.event_text() };
         return Step { state, fatal: Some(fatal), ..Step::default() };
     }
     if state.status.status.is_terminal() {
         state.done.clear();
+        state.begun.clear();
+        return Step { state, ..step };
     }
-    Step { state, ..step }
+    if !step.waiting.is_empty() {
+        step.waiting.extend(observed.limits.ignored.iter().cloned());
+    }
+    match patience(&step, observed) {
+        Patience::Until(wake) => {
+            step.wake = earlier(step.wake, wake);
+            Step { state, ..step }
+        }
+        Patience::Lost(why) => {
+            let fatal =
+                Fatal { reason: reason::CLEANUP_PATIENCE.to_owned(), message: format!("{PREFIX}{why}") };
+            Step { state: state.end(&why), fatal: Some(fatal), ..Step::default() }
+        }
+        Patience::Endless => Step { state, ..step },
+    }
+}
+
+/// How long a run may go on failing.
+enum Patience {
+    Endless,
+    Until(Timestamp),
+    Lost(String),
+}
+
+/// The cleanup of a deleted Instance that cannot go on ends after a while: where an error came
+/// again, or what it waits for needs somebody, and nothing of it merely waits for what may come
+/// by itself (a Job may take its time).
+fn patience(step: &Step, observed: &Observed) -> Patience {
+    let Some(patience) = observed.limits.patience else { return Patience::Endless };
+    let under_way = !step.needs.is_empty() || !step.effects.is_empty() || step.may_pass;
+    let absent = step.absent.first().map(|gvk| format!("waiting for the CustomResourceDefinition of {gvk}"));
+    let error = step.stalled.as_ref();
+    let Some(why) = error.or(absent.as_ref()).or(step.held.as_ref()).filter(|_| !under_way) else {
+        return Patience::Endless;
+    };
+    if observed.limits.now < patience.until {
+        return Patience::Until(patience.until);
+    }
+    // An error is tried again soon.
+    if error.is_some() && !patience.failing {
+        return Patience::Endless;
+    }
+    let length = patience.length;
+    Patience::Lost(format!("cleanup could not go on for longer than {length:#} after the deletion: {why}"))
+}
+
+fn earlier(one: Option<Timestamp>, other: Timestamp) -> Option<Timestamp> {
+    Some(one.map_or(other, |one| one.min(other)))
 }
 
 /// What ended a run.
@@ -116,8 +169,8 @@ impl Walk<'_> {
     /// Goes through a phase; whether it is complete.
     fn phase(&mut self, phase: &Phase, state: &mut PlanState, out: &mut Step) -> Result<bool, End> {
         let name = phase.name.as_deref().unwrap_or_default();
-        let PlanState { status, done, unsaved } = state;
-        let mut record = Record { done, unsaved };
+        let PlanState { status, done, begun, unsaved } = state;
+        let mut record = Record { done, begun, unsaved };
         let found = status.phases.iter_mut().flatten().find(|p| p.name == name);
         let entry = found.ok_or_else(|| {
             let what = format!(" missing phase status: {}.{name}", self.run.plan);
@@ -190,9 +243,11 @@ impl Walk<'_> {
         record: &mut Record<'_>,
         out: &mut Step,
     ) -> Result<bool, End> {
-        let Record { done, unsaved } = record;
+        let Record { done, begun, unsaved } = record;
         let key = format!("{phase}/{name}");
+        let since = *begun.entry(key.clone()).or_insert(self.observed.limits.now);
         let tasks = || step.tasks.iter().flatten();
+        let (mut under_way, mut waits) = (false, Vec::new());
         for (i, task) in tasks().enumerate() {
             let again = tasks().take(i).any(|earlier| earlier == task);
             if again || done.get(&key).is_some_and(|done| done.contains(task)) {
@@ -204,6 +259,8 @@ impl Walk<'_> {
                     if progress.done {
                         done.entry(key.clone()).or_default().insert(task.clone());
                     }
+                    under_way |= !progress.needs.is_empty() || !progress.lane.is_empty();
+                    waits.extend(progress.waiting.iter().cloned());
                     if let Some(gvk) = progress.absent.first() {
                         let message = format!("waiting for the CustomResourceDefinition of {gvk}");
                         status.message = Some(message);
@@ -215,6 +272,7 @@ impl Walk<'_> {
                         format!("A transient error when executing task {}. Will retry. {error}", site.path());
                     change(Level::Step, &mut status.status, Event::Failed);
                     status.message = Some(message.clone());
+                    waits.push(message.clone());
                     out.stalled.get_or_insert(message);
                 }
                 Err(TaskEnd::Over(end)) => return Err(end),
@@ -223,9 +281,32 @@ impl Walk<'_> {
         let complete = tasks().all(|task| done.get(&key).is_some_and(|done| done.contains(task)));
         if complete {
             done.remove(&key);
+            begun.remove(&key);
             change(Level::Step, &mut status.status, Event::Finished);
+        } else if !under_way {
+            self.in_time((phase, name), since, &waits, out)?;
         }
         Ok(complete)
+    }
+
+    /// Ends a step that has come as far as it can for now, where its time is over.
+    fn in_time(
+        &self,
+        (phase, name): (&str, &str),
+        since: Timestamp,
+        waits: &[String],
+        out: &mut Step,
+    ) -> Result<(), End> {
+        let step = format!("{}.{phase}.{name}", self.run.plan);
+        let Some(deadline) = self.observed.limits.steps.of(&step) else { return Ok(()) };
+        let over = limits::after(since, deadline);
+        if self.observed.limits.now < over {
+            out.wake = earlier(out.wake, over);
+            return Ok(());
+        }
+        let what =
+            format!("step {step} has a deadline of {deadline:#} and was not done: {}", waits.join("; "));
+        Err(End::inside(self.run, reason::STEP_DEADLINE, &what))
     }
 
     fn task(&mut self, site: &Site<'_>) -> Result<TaskProgress, TaskEnd> {
@@ -256,6 +337,8 @@ impl Walk<'_> {
 struct Record<'s> {
     /// Finished tasks by `phase/step`.
     done: &'s mut BTreeMap<String, BTreeSet<String>>,
+    /// When unfinished steps began.
+    begun: &'s mut BTreeMap<String, Timestamp>,
     unsaved: &'s mut BTreeSet<Subject>,
 }
 
@@ -272,6 +355,7 @@ fn gather(progress: TaskProgress, unsaved: &mut BTreeSet<Subject>, out: &mut Ste
     if !lane.is_empty() {
         out.effects.push(lane);
     }
+    out.may_pass |= !waiting.is_empty() && absent.is_empty() && held.is_none();
     out.needs.extend(needs);
     out.waiting.extend(waiting);
     out.absent.extend(absent);

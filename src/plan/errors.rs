@@ -35,6 +35,10 @@ pub mod reason {
     pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
     /// A phase or step is recorded as failed for good in a plan that runs; ours.
     pub const FAILED_BEFORE: &str = "FailedBefore";
+    /// A step took longer than it may; ours.
+    pub const STEP_DEADLINE: &str = "StepDeadlineExceeded";
+    /// The cleanup of a deleted Instance failed for longer than it may; ours.
+    pub const CLEANUP_PATIENCE: &str = "CleanupPatienceExceeded";
     /// An object that a Delete task names is kept; ours.
     pub const KEPT: &str = "ObjectKept";
 }

@@ -16,6 +16,7 @@ pub mod history;
 pub mod judge;
 pub mod keep;
 pub mod kinds;
+pub mod limits;
 pub mod lock;
 pub mod merge;
 pub mod next;

@@ -7,11 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::api::kudo::PlanStatus;
 use crate::api::object::{Gvk, ObjectKey};
 use crate::effect::{ApiFailure, ChildWrite, Note};
+use crate::plan::limits::Limits;
 
 /// Whether the API server serves a kind, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +53,8 @@ pub struct Observed {
     /// Writes and look-ups of this pass that failed, by object. The look-up that answers a
     /// [`Need`] takes its entry away, and reads past any cache where there was one.
     pub failures: BTreeMap<ObjectKey, ApiFailure>,
+    /// What time it is, and how long what may take.
+    pub limits: Limits,
 }
 
 /// Something that must be looked up before the pass can go on.
@@ -72,6 +76,8 @@ pub struct PlanState {
     pub status: PlanStatus,
     /// Finished tasks of steps that are not finished, by `phase/step`; never redone.
     pub done: BTreeMap<String, BTreeSet<String>>,
+    /// When steps that are not finished began, by `phase/step`.
+    pub begun: BTreeMap<String, Timestamp>,
     /// What tasks that finished have dealt with. Not recorded anywhere: whoever writes the state
     /// down empties it, and a new process begins with none.
     pub unsaved: BTreeSet<Subject>,
@@ -134,6 +140,10 @@ pub struct Step {
     pub needs: BTreeSet<Need>,
     /// What unfinished tasks wait for, for people, in plan order.
     pub waiting: Vec<String>,
+    /// Whether any of them waits for what may come by itself.
+    pub may_pass: bool,
+    /// When a limit runs out, if nothing happens before.
+    pub wake: Option<Timestamp>,
     /// What keeps the first of them that it concerns from ever going on, unless somebody does
     /// something.
     pub held: Option<String>,

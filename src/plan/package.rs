@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::api::kudo::{OperatorVersionSpec, Parameter, Plan, Task};
 use crate::api::object::NamespacedName;
 use crate::api::stamp::hex;
+use crate::plan::limits::Words;
 use crate::template::{ParseError, Template};
 
 /// SHA-256 of an OperatorVersion's spec; a run records the one it started with.
@@ -43,6 +44,8 @@ pub struct Package {
     pub spec: Arc<OperatorVersionSpec>,
     /// Hash of the spec.
     pub hash: PackageHash,
+    /// How long what may take; it says nothing about what is done, and is not in the hash.
+    pub limits: Words,
     parameters: BTreeMap<String, usize>,
     tasks: BTreeMap<String, usize>,
     constrained: Vec<usize>,
@@ -70,12 +73,21 @@ impl Package {
         let constrained = all.filter(|(_, p)| constrained(p)).map(|(i, _)| i).collect();
         let files = spec.templates.iter().flatten();
         let parsed = Arc::new(files.map(|(file, _)| (file.clone(), OnceLock::new())).collect());
-        Self { key, spec: Arc::new(spec), hash, parameters, tasks, constrained, parsed }
+        Self {
+            key,
+            spec: Arc::new(spec),
+            hash,
+            limits: Words::default(),
+            parameters,
+            tasks,
+            constrained,
+            parsed,
+        }
     }
 
-    /// The same package under another name: what was read and parsed is shared.
-    pub fn under(&self, key: NamespacedName) -> Self {
-        Self { key, ..self.clone() }
+    /// The same package under another name, with its limits: what was read and parsed is shared.
+    pub fn under(&self, key: NamespacedName, limits: Words) -> Self {
+        Self { key, limits, ..self.clone() }
     }
 
     /// A plan by name.

@@ -24,6 +24,9 @@ pub struct Progress {
     /// Finished tasks of unfinished steps, by `phase/step`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub done: BTreeMap<String, BTreeSet<String>>,
+    /// When unfinished steps began, by `phase/step`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub begun: BTreeMap<String, Timestamp>,
 }
 
 impl Progress {

@@ -173,6 +173,7 @@ impl PlanState {
             }
         }
         self.done.clear();
+        self.begun.clear();
         self
     }
 }

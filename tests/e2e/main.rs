@@ -19,6 +19,7 @@ mod installed;
 mod kudo_client;
 mod layers;
 mod lifecycle;
+mod limits;
 mod manifests;
 mod namespaces;
 mod neighbours;

@@ -7,6 +7,7 @@ use super::verdict::Verdict;
 mod flavor_source;
 mod gateway;
 mod instance;
+mod limits;
 mod operator_version;
 mod status;
 

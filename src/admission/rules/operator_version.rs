@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::limits;
 use crate::admission::Context;
 use crate::admission::door::{Door, Freeze};
 use crate::admission::refusal::{Field, FieldReason, Refusal};
@@ -23,11 +24,17 @@ const NAMED: usize = 3;
 pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &Context<'_>) -> Verdict {
     let key = NamespacedName::new(request.namespace, request.name);
     let decided = match operation {
-        Operation::Create(object) => create(object, &key, context),
-        Operation::Update(change) => update(*change, &key, context),
+        Operation::Create(object) => timed(&key, object, None).and_then(|()| create(object, &key, context)),
+        Operation::Update(change) => {
+            timed(&key, change.object, Some(change.old)).and_then(|()| update(*change, &key, context))
+        }
         Operation::Delete(_) => delete(&key, context),
     };
     decided.unwrap_or_else(|refusal| (*refusal).into())
+}
+
+fn timed(key: &NamespacedName, new: &Object<'_>, old: Option<&Object<'_>>) -> Result<(), Box<Refusal>> {
+    limits::judge(|| format!("OperatorVersion {key}"), new, old)
 }
 
 fn read(object: &Object<'_>) -> Result<OperatorVersionSpec, Box<Refusal>> {

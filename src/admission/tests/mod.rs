@@ -5,6 +5,7 @@ mod data_plane;
 mod deleting;
 mod flavor_source;
 mod gateway;
+mod limits;
 mod locked;
 mod properties;
 mod refusals;

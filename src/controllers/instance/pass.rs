@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -26,6 +27,7 @@ use crate::cluster::apply::Objects;
 use crate::cluster::watch::Change;
 use crate::effect::{ApiFailure, Note};
 use crate::plan::advance::advance;
+use crate::plan::limits::{Cleanup, Limits, Words};
 use crate::plan::observe::{PlanState, Step};
 use crate::plan::package::Package;
 use crate::plan::rendered::Rendered;
@@ -83,6 +85,8 @@ pub struct Pass<'a> {
     rendered: Rendered,
     /// Whether a task failed in a way that is tried again.
     tried_again: bool,
+    /// When a limit runs out, if nothing happens before.
+    wake: Option<Timestamp>,
 }
 
 enum Stop {
@@ -120,6 +124,7 @@ impl<'a> Pass<'a> {
                 PlanState {
                     status,
                     done: progress.map(|p| p.done.clone()).unwrap_or_default(),
+                    begun: progress.map(|p| p.begun.clone()).unwrap_or_default(),
                     ..PlanState::default()
                 }
             }
@@ -130,7 +135,8 @@ impl<'a> Pass<'a> {
             name: subject.key.name.clone(),
             uid: subject.uid().to_owned(),
         };
-        let sight = Sight::new(ctx, objects, subject.key.clone(), package.key.clone());
+        let limits = limits(&subject, package, started);
+        let sight = Sight::new(ctx, objects, subject.key.clone(), package.key.clone(), limits);
         Self {
             ctx,
             subject,
@@ -145,6 +151,7 @@ impl<'a> Pass<'a> {
             sight,
             rendered: Rendered::default(),
             tried_again: false,
+            wake: None,
         }
     }
 
@@ -163,6 +170,7 @@ impl<'a> Pass<'a> {
 
     async fn rounds(&mut self) -> Result<Ended, Stop> {
         for _ in 0..ROUNDS {
+            self.sight.at(Timestamp::now());
             let step = self.advance(self.state.clone());
             if !step.needs.is_empty() {
                 self.sight.look_up(&step.needs).await;
@@ -187,6 +195,7 @@ impl<'a> Pass<'a> {
         }
         if step.effects.is_empty() {
             self.tried_again = step.stalled.is_some();
+            self.wake = step.wake;
             let stalled = step.stalled.or_else(|| self.absent(&step.absent));
             return Ok(Some(Phase::Waiting { stalled, held: step.held, waits: step.waiting }));
         }
@@ -224,6 +233,10 @@ impl<'a> Pass<'a> {
             _ => Ended::Retry,
         };
         self.record(phase).await?;
+        if let Some(at) = self.wake.filter(|_| !matches!(ended, Ended::Finished)) {
+            let left = Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default();
+            self.ctx.queue.add_after(self.subject.key.clone(), left);
+        }
         if !self.announced && !matches!(ended, Ended::Finished) {
             self.publish(record::started(&self.state)).await;
         }
@@ -351,4 +364,12 @@ impl<'a> Pass<'a> {
     async fn publish(&self, note: Note) {
         self.ctx.events.publish(&self.subject.key, self.subject.uid(), note).await;
     }
+}
+
+/// The limits of the run that `planExecution` names.
+fn limits(subject: &Subject, package: &Package, started: bool) -> Limits {
+    let deleted_at = subject.deleted_at().filter(|_| subject.plan() == plan::CLEANUP);
+    let failing = started && condition::is_true(&subject.conditions(), types::STALLED);
+    let cleanup = deleted_at.map(|since| Cleanup { since, failing });
+    Limits::new(&Words::of(&subject.object), &package.limits, cleanup, Timestamp::now())
 }

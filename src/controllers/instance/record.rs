@@ -111,7 +111,7 @@ fn wanted(type_: &'static str, status: Status, reason: &str, message: String) ->
 }
 
 fn running(view: &View<'_>, phase: &Phase, now: Timestamp) -> Wanted {
-    let PlanState { status, done, unsaved: _ } = view.state;
+    let PlanState { status, done, begun, unsaved: _ } = view.state;
     if let Phase::Over { .. } = phase {
         let message = format!("plan {} finished with status {}", status.name, status.status);
         return wanted(types::PLAN_RUNNING, Status::False, "PlanFinished", message);
@@ -123,6 +123,7 @@ fn running(view: &View<'_>, phase: &Phase, now: Timestamp) -> Wanted {
         package: recorded.map_or_else(|| view.package.hash.clone(), |p| p.package.clone()),
         started: recorded.map_or(now, |p| p.started),
         done: done.clone(),
+        begun: begun.clone(),
     };
     wanted(types::PLAN_RUNNING, Status::True, "PlanStarted", progress.message())
 }

@@ -8,6 +8,7 @@ use tracing::warn;
 
 use crate::api::kudo::OperatorVersionSpec;
 use crate::api::object::NamespacedName;
+use crate::plan::limits::Words;
 use crate::plan::package::{Package, PackageHash};
 
 /// Packages by the names of their OperatorVersions.
@@ -25,10 +26,9 @@ impl Packages {
             Ok(spec) => {
                 let package = Package::new(key.clone(), spec);
                 let hash = package.hash.clone();
-                let package = match self.by_hash.get(&hash).and_then(Weak::upgrade) {
-                    Some(known) => Arc::new(known.under(key.clone())),
-                    None => Arc::new(package),
-                };
+                let known = self.by_hash.get(&hash).and_then(Weak::upgrade);
+                let shared = known.as_deref().unwrap_or(&package);
+                let package = Arc::new(shared.under(key.clone(), Words::of(object)));
                 self.by_hash.retain(|_, package| package.strong_count() > 0);
                 self.by_hash.entry(hash).or_insert_with(|| Arc::downgrade(&package));
                 self.known.insert(key, package);

@@ -11,6 +11,7 @@ use crate::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
 use crate::api::values::Values;
 use crate::effect::{ApiFailure, ChildWrite};
 use crate::plan::advance::advance;
+use crate::plan::limits::Limits;
 use crate::plan::observe::{Need, Observed, PlanState, Seen, Served, Step};
 use crate::plan::package::Package;
 use crate::plan::rendered::Rendered;
@@ -197,13 +198,15 @@ pub struct Process<'a> {
     pub saved: PlanState,
     /// Writes until the process is killed; the last of them takes effect.
     pub lives: usize,
+    /// What time it is, and how long what may take.
+    pub limits: Limits,
     /// Called with each step, before its effects are made.
     pub watch: fn(&Run<'_>, &Step),
 }
 
 impl<'a> Process<'a> {
     pub fn new(run: Run<'a>, saved: PlanState) -> Self {
-        Self { run, saved, lives: usize::MAX, watch: |_, _| {} }
+        Self { run, saved, lives: usize::MAX, limits: Limits::default(), watch: |_, _| {} }
     }
 
     fn spend(&mut self) -> Result<(), Killed> {
@@ -222,7 +225,7 @@ impl<'a> Process<'a> {
 
     /// One pass: asks the engine until it asks for nothing more.
     pub fn pass(&mut self, server: &mut Server) -> Result<Step, Killed> {
-        let mut observed = Observed::default();
+        let mut observed = Observed { limits: self.limits.clone(), ..Observed::default() };
         let rendered = Rendered::default();
         let run = Run { rendered: &rendered, ..self.run };
         let mut state = self.saved.clone();

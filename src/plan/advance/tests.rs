@@ -12,6 +12,7 @@ use crate::effect::ChildWrite;
 use crate::plan::observe::{Observed, PlanState, Seen, Served, Step};
 
 mod failures;
+mod limits;
 mod presence;
 
 fn steps(state: &PlanState) -> Vec<(ExecutionStatus, String)> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::facts::{Deletion, Facts};
 use super::step::{Answer, Next, Source};
-use crate::api::kudo::ExecutionStatus;
+use crate::api::kudo::{ExecutionStatus, PlanStatus};
 use crate::api::meta::plan::CLEANUP;
 use crate::plan::verb::{self, Course, Runs, Verb};
 
@@ -78,13 +78,26 @@ fn cleanup(facts: &Facts<'_>, deletion: &Deletion, source: Source) -> Next {
         ExecutionStatus::Complete if since => Next::Release { warning: None },
         ExecutionStatus::FatalError if since && deletion.failures >= CLEANUP_ATTEMPTS => Next::Release {
             warning: Some(format!(
-                "cleanup failed {} times; the finalizer was taken off, what the package made may remain",
-                deletion.failures
+                "cleanup failed {} times; the finalizer was taken off, what the package made may remain. Not done: {}",
+                deletion.failures,
+                left(entry)
             )),
         },
         ExecutionStatus::FatalError if since => Next::RetryCleanup { failures: deletion.failures },
         _ => schedule,
     }
+}
+
+/// What a cleanup did not come to the end of, with the reasons that it gives.
+fn left(cleanup: &PlanStatus) -> String {
+    let phases = cleanup.phases.iter().flatten();
+    let steps = phases.flat_map(|phase| phase.steps.iter().flatten().map(|step| (phase.name.as_str(), step)));
+    let open = steps.filter(|(_, step)| step.status != ExecutionStatus::Complete);
+    let named = open.map(|(phase, step)| match &step.message {
+        Some(why) => format!("step {phase}.{} ({why})", step.name),
+        None => format!("step {phase}.{}", step.name),
+    });
+    cleanup.message.iter().cloned().chain(named).collect::<Vec<_>>().join("; ")
 }
 
 /// An aborted cleanup is not tried again.

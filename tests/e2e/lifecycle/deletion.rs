@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use interlock::api::meta;
 use rstest::rstest;
+use serde_json::json;
 
 use super::world::{CAP, World};
 use crate::support::{announce, wait_until};
@@ -49,5 +51,44 @@ fn a_definition_goes_away_in_time(#[case] kind: &str, #[case] definitions: &[&st
     announce(&format!("{INSTANCES} Instances ({kind}), {definitions:?}: gone after {took:?}"));
     assert!(took < IN_TIME, "{took:?}");
     world.await_state("instances", "Waiting");
+    world.assert_same_process();
+}
+
+/// The packages lose their rights while an Instance is there: its cleanup cannot go on, and its
+/// deletion ends all the same, and says what is left.
+#[test]
+fn a_deletion_ends_though_its_cleanup_is_forbidden() {
+    let world = World::new();
+    let ns = world.cluster.namespace("forbidden");
+    let (user, admin) = (ns.user("alice"), world.cluster.admin());
+    world.create_package(&ns);
+    world.create_instance(&ns, "demo", "plain");
+    crate::support::instances::await_run(&user, "demo", "deploy", "");
+    let limited = json!({"metadata": {"annotations": {meta::CLEANUP_PATIENCE: "0s"}}});
+    user.merge_patch(&ns.path(meta::KUDO_API_VERSION, "instances", "demo"), &limited).ok();
+
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    admin.delete(&format!("{bindings}/interlock-packages-cluster-admin")).ok();
+    wait_until("the packages have no rights", CAP, || {
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {
+                "user": "system:serviceaccount:interlock-system:interlock-packages",
+                "resourceAttributes": {"namespace": ns.name(), "verb": "get", "resource": "configmaps"},
+            },
+        });
+        let answer = admin.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", &review).ok();
+        if answer["status"]["allowed"] == false { Ok(()) } else { Err(format!("{answer:#}")) }
+    });
+
+    user.kubectl(&["delete", "instance", "demo", "--timeout=90s"]).ok();
+    let said = wait_until("an Event says what is left", CAP, || {
+        let list = user.read(&ns.path("events.k8s.io/v1", "events", "")).ok();
+        let all = list["items"].as_array().cloned().unwrap_or_default();
+        let found = all.iter().find(|e| e["reason"] == "CleanupSkipped" && e["type"] == "Warning");
+        found.and_then(|event| event["note"].as_str()).map(str::to_owned).ok_or_else(|| format!("{all:#?}"))
+    });
+    assert!(said.contains("cleanup failed 3 times"), "{said}");
+    assert!(said.contains("step all.forget") && said.contains("is forbidden"), "{said}");
     world.assert_same_process();
 }

@@ -16,6 +16,7 @@ use std::cell::{Cell, RefCell};
 use super::super::request::{Operation, Request};
 use super::super::verdict::{Outcome, Verdict};
 use super::super::{Context, Door};
+use super::limits;
 use crate::plan::bench::Bench;
 use ask::{Ask, Stop, name_of};
 
@@ -29,7 +30,8 @@ pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &
         Operation::Update(change) => ask.update(*change),
         Operation::Delete(_) => Ok(Verdict::allow()),
     };
-    match decided.and_then(|verdict| ask.requests(operation, verdict)) {
+    let decided = decided.and_then(|verdict| ask.requests(operation, verdict));
+    match decided.and_then(|verdict| timed(&ask, operation).map(|()| verdict)) {
         Ok(verdict) => tell(ask, verdict, operation),
         // The policy that asks whether the user may read it comes before the validating call.
         Err(Stop::Refused(_)) if context.door == Door::Mutate && ask.looks_elsewhere.get() => {
@@ -38,6 +40,17 @@ pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &
         Err(Stop::Refused(refusal)) => Verdict::of(Outcome::Refuse(refusal)),
         Err(Stop::Wait(key)) => Verdict::of(Outcome::Wait(key)),
     }
+}
+
+/// How long what may take can be read.
+fn timed(ask: &Ask<'_>, operation: &Operation<'_>) -> Result<(), Stop> {
+    let (new, old) = match operation {
+        Operation::Create(object) => (*object, None),
+        Operation::Update(change) => (change.object, Some(change.old)),
+        Operation::Delete(_) => return Ok(()),
+    };
+    let what = || format!("Instance {}", name_of(ask.request, new));
+    limits::judge(what, new, old).map_err(Stop::Refused)
 }
 
 /// Tells what would have been refused.

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use tracing::debug;
 
 use crate::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
@@ -12,6 +13,7 @@ use crate::cluster::watch::Change;
 use crate::controllers::instance::context::Context;
 use crate::effect::{ApiFailure, ChildWrite};
 use crate::plan::health::{self, Health};
+use crate::plan::limits::Limits;
 use crate::plan::observe::{Need, Observed, Seen, Served};
 
 /// What a pass has seen: by look-ups, and by the answers to its writes.
@@ -40,13 +42,14 @@ impl<'a> Sight<'a> {
         objects: Objects,
         instance: NamespacedName,
         package: NamespacedName,
+        limits: Limits,
     ) -> Self {
         Self {
             ctx,
             objects,
             instance,
             package,
-            observed: Observed::default(),
+            observed: Observed { limits, ..Observed::default() },
             seen: BTreeMap::new(),
             clock: 0,
             proof: 0,
@@ -57,6 +60,11 @@ impl<'a> Sight<'a> {
     /// What was seen.
     pub(super) fn observed(&self) -> &Observed {
         &self.observed
+    }
+
+    /// Takes in what time it is.
+    pub(super) fn at(&mut self, now: Timestamp) {
+        self.observed.limits.now = now;
     }
 
     /// Whether a watch tells when the run can go on: it waits for nothing that is not watched.

@@ -3,7 +3,7 @@
 use rstest::rstest;
 
 use super::world::{V5, World, schedule};
-use crate::api::kudo::ExecutionStatus::{Complete, FatalError, InProgress};
+use crate::api::kudo::ExecutionStatus::{Complete, FatalError, InProgress, Pending};
 use crate::plan::next::Next;
 use crate::plan::next::Source::Stamp as Stamped;
 
@@ -36,6 +36,10 @@ fn table(#[case] world: World, #[case] expected: Next) {
 #[case::no_such_plan("has no such plan", World::settled().packages_without("cleanup").deleted(false, 0))]
 #[case::aborted("cleanup was aborted by alice: because", World::settled().entry("cleanup", "r", FatalError, 2001)
     .scheduled("cleanup", "r").deleted(false, 1).asked("abort/r/nonce-01"))]
+#[case::what_is_left("Not done: gave up; step p.two (denied); step p.three", World::settled()
+    .entry("cleanup", V5, FatalError, 2001)
+    .steps("cleanup", "gave up", &[("one", Complete, None), ("two", FatalError, Some("denied")), ("three", Pending, None)])
+    .deleted(false, 3))]
 #[case::given_up("cleanup failed 3 times", World::settled().entry("cleanup", V5, FatalError, 2001).deleted(false, 3))]
 fn the_finalizer_comes_off_with_a_warning(#[case] text: &str, #[case] world: World) {
     let Next::Release { warning: Some(warning) } = world.next() else { panic!("{:?}", world.next()) };

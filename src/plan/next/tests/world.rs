@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::api::condition::Time;
-use crate::api::kudo::{ExecutionStatus, OperatorVersionSpec, PlanStatus};
+use crate::api::kudo::{ExecutionStatus, OperatorVersionSpec, PhaseStatus, PlanStatus, StepStatus};
 use crate::api::object::NamespacedName;
 use crate::api::stamp::{Applied, SpecHash, VersionRef};
 use crate::plan::basis::{Basis, Owed};
@@ -102,6 +102,25 @@ impl World {
             ..PlanStatus::default()
         };
         self.entries.insert(plan.to_owned(), entry);
+        self
+    }
+
+    /// An entry has this message, and one phase with these steps and their messages.
+    pub(super) fn steps(
+        mut self,
+        plan: &str,
+        message: &str,
+        steps: &[(&str, ExecutionStatus, Option<&str>)],
+    ) -> Self {
+        let step = |(name, status, message): &(&str, ExecutionStatus, Option<&str>)| StepStatus {
+            name: (*name).to_owned(),
+            status: status.clone(),
+            message: message.map(str::to_owned),
+        };
+        let steps = Some(steps.iter().map(step).collect());
+        let entry = self.entries.get_mut(plan).unwrap();
+        entry.message = Some(message.to_owned());
+        entry.phases = Some(vec![PhaseStatus { name: "p".to_owned(), steps, ..PhaseStatus::default() }]);
         self
     }
 

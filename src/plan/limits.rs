@@ -1,0 +1,238 @@
+//! How long what may take: the deadlines of steps, and how long a cleanup may go on failing.
+//!
+//! Both are annotations, as stock definitions prune fields that they do not know: those of the
+//! Instance, and where it has none, those of its OperatorVersion. KUDO has no time limit at all.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::api::meta;
+use crate::api::object::annotation;
+
+/// How long the cleanup of a deleted Instance may go on failing where nobody says how long.
+const CLEANUP_PATIENCE: SignedDuration = SignedDuration::from_mins(10);
+/// Deadline of a step of that cleanup where nobody sets one: a deletion ends, also where a step
+/// waits for what never comes.
+const CLEANUP_STEP: SignedDuration = SignedDuration::from_hours(1);
+
+/// An annotation that does not say how long something may take.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum LimitError {
+    /// It is no time.
+    #[error("{0:?} is no time; write one such as 90s, 10m or 1h30m")]
+    Time(String),
+    /// It is about something that is no step.
+    #[error("{0:?} is no step; write PLAN.PHASE.STEP=TIME, such as deploy.main.app=10m")]
+    Step(String),
+    /// It says something twice.
+    #[error("{0:?} comes after another time for the same; leave one of them")]
+    Twice(String),
+}
+
+fn time(text: &str) -> Result<SignedDuration, LimitError> {
+    let time: Option<SignedDuration> = text.trim().parse().ok();
+    time.filter(|time| !time.is_negative()).ok_or_else(|| LimitError::Time(text.trim().to_owned()))
+}
+
+/// Deadlines of steps, as `10m` for every step, `PLAN.PHASE.STEP=10m` for one, or several of
+/// these between commas.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Deadlines {
+    every: Option<SignedDuration>,
+    steps: BTreeMap<String, SignedDuration>,
+}
+
+impl FromStr for Deadlines {
+    type Err = LimitError;
+
+    fn from_str(text: &str) -> Result<Self, LimitError> {
+        let mut deadlines = Self::default();
+        for part in text.split(',') {
+            let before = match part.split_once('=') {
+                None => deadlines.every.replace(time(part)?),
+                Some((step, text)) => {
+                    let names: Vec<&str> = step.trim().split('.').collect();
+                    if names.len() != 3 || names.iter().any(|name| name.is_empty()) {
+                        return Err(LimitError::Step(step.trim().to_owned()));
+                    }
+                    deadlines.steps.insert(step.trim().to_owned(), time(text)?)
+                }
+            };
+            if before.is_some() {
+                return Err(LimitError::Twice(part.trim().to_owned()));
+            }
+        }
+        Ok(deadlines)
+    }
+}
+
+impl Deadlines {
+    /// The deadline of a step, `PLAN.PHASE.STEP`.
+    pub fn of(&self, step: &str) -> Option<SignedDuration> {
+        self.steps.get(step).copied().or(self.every)
+    }
+}
+
+/// What the annotations of an object say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    step_deadline: Option<Box<str>>,
+    cleanup_patience: Option<Box<str>>,
+}
+
+impl Words {
+    /// Of an Instance or an OperatorVersion.
+    pub fn of(object: &Value) -> Self {
+        let text = |key| annotation(object, key).map(Box::from);
+        Self { step_deadline: text(meta::STEP_DEADLINE), cleanup_patience: text(meta::CLEANUP_PATIENCE) }
+    }
+}
+
+/// What is wrong with the value of an annotation; `None` for one that is not about a limit too.
+pub fn problem(key: &str, text: &str) -> Option<LimitError> {
+    match key {
+        meta::STEP_DEADLINE => Deadlines::from_str(text).err(),
+        meta::CLEANUP_PATIENCE => time(text).err(),
+        _ => None,
+    }
+}
+
+/// The cleanup of a deleted Instance, as far as its limits need to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cleanup {
+    /// When the Instance was deleted.
+    pub since: Timestamp,
+    /// Whether the run was failing when it was last looked at.
+    pub failing: bool,
+}
+
+/// How long a cleanup may go on failing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// That long after the deletion.
+    pub length: SignedDuration,
+    /// Until then.
+    pub until: Timestamp,
+    /// Whether the run was failing when it was last looked at: one error may pass.
+    pub failing: bool,
+}
+
+/// The limits of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// The time.
+    pub now: Timestamp,
+    /// Deadlines of steps, from when they began.
+    pub steps: Deadlines,
+    /// Patience with the cleanup of a deleted Instance.
+    pub patience: Option<Patience>,
+    /// Annotations that are ignored as they cannot be read, for people.
+    pub ignored: Vec<String>,
+}
+
+impl Limits {
+    /// What Instance and package say, and what holds for the cleanup of a deleted Instance where
+    /// they say nothing.
+    pub fn new(instance: &Words, package: &Words, cleanup: Option<Cleanup>, now: Timestamp) -> Self {
+        let mut ignored = Vec::new();
+        let words = [instance, package];
+        let steps: Option<Deadlines> =
+            first(words.map(|w| w.step_deadline.as_deref()), meta::STEP_DEADLINE, str::parse, &mut ignored);
+        let mut steps = steps.unwrap_or_default();
+        let patience = cleanup.map(|Cleanup { since, failing }| {
+            let texts = words.map(|w| w.cleanup_patience.as_deref());
+            let length = first(texts, meta::CLEANUP_PATIENCE, time, &mut ignored).unwrap_or(CLEANUP_PATIENCE);
+            steps.every.get_or_insert(CLEANUP_STEP);
+            Patience { length, until: after(since, length), failing }
+        });
+        Self { now, steps, patience, ignored }
+    }
+}
+
+/// The first annotation that can be read.
+fn first<T>(
+    texts: [Option<&str>; 2],
+    key: &str,
+    read: impl Fn(&str) -> Result<T, LimitError>,
+    ignored: &mut Vec<String>,
+) -> Option<T> {
+    texts.into_iter().flatten().find_map(|text| {
+        read(text).map_err(|error| ignored.push(format!("annotation {key} is ignored: {error}"))).ok()
+    })
+}
+
+/// A moment, as late as there is one.
+pub fn after(moment: Timestamp, length: SignedDuration) -> Timestamp {
+    moment.checked_add(length).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case::every("10m", "deploy.a.b", Some(600))]
+    #[case::go_writes_it_so("1h30m0s", "deploy.a.b", Some(5400))]
+    #[case::at_once("0s", "deploy.a.b", Some(0))]
+    #[case::one("deploy.a.b=90s", "deploy.a.b", Some(90))]
+    #[case::another("deploy.a.b=90s", "deploy.a.c", None)]
+    #[case::one_and_the_rest(" deploy.a.b = 90s, 5m", "deploy.a.b", Some(90))]
+    #[case::the_rest("deploy.a.b=90s,5m", "update.a.b", Some(300))]
+    fn deadlines(#[case] text: &str, #[case] step: &str, #[case] seconds: Option<i64>) {
+        let deadlines: Deadlines = text.parse().unwrap();
+        assert_eq!(deadlines.of(step), seconds.map(SignedDuration::from_secs));
+    }
+
+    #[rstest]
+    #[case::empty(meta::STEP_DEADLINE, "", "\"\" is no time")]
+    #[case::a_number(meta::STEP_DEADLINE, "10", "\"10\" is no time")]
+    #[case::negative(meta::STEP_DEADLINE, "-10m", "\"-10m\" is no time")]
+    #[case::a_phase(meta::STEP_DEADLINE, "deploy.a=10m", "\"deploy.a\" is no step")]
+    #[case::nameless(meta::STEP_DEADLINE, "deploy..b=10m", "\"deploy..b\" is no step")]
+    #[case::no_time(meta::STEP_DEADLINE, "deploy.a.b=soon", "\"soon\" is no time")]
+    #[case::twice(meta::STEP_DEADLINE, "1m,2m", "\"2m\" comes after another")]
+    #[case::twice_for_a_step(meta::STEP_DEADLINE, "a.b.c=1m,a.b.c=2m", "\"a.b.c=2m\" comes after another")]
+    #[case::patience(meta::CLEANUP_PATIENCE, "a.b.c=1m", "\"a.b.c=1m\" is no time")]
+    fn what_cannot_be_read(#[case] key: &str, #[case] text: &str, #[case] said: &str) {
+        let error = problem(key, text).unwrap().to_string();
+        assert!(error.starts_with(said), "{error}");
+    }
+
+    fn words(step: Option<&str>, patience: Option<&str>) -> Words {
+        Words::of(&json!({"metadata": {"annotations": {
+            "interlock.dev/step-deadline": step, "interlock.dev/cleanup-patience": patience,
+        }}}))
+    }
+
+    #[rstest]
+    #[case::nobody(words(None, None), words(None, None), None)]
+    #[case::the_package(words(None, None), words(Some("2m"), None), Some(120))]
+    #[case::the_instance(words(Some("1m"), None), words(Some("2m"), None), Some(60))]
+    #[case::not_both(words(Some("deploy.x.y=1m"), None), words(Some("2m"), None), None)]
+    #[case::unreadable(words(Some("soon"), None), words(Some("2m"), None), Some(120))]
+    fn whose_word_holds(#[case] instance: Words, #[case] package: Words, #[case] seconds: Option<i64>) {
+        let limits = Limits::new(&instance, &package, None, Timestamp::UNIX_EPOCH);
+        assert_eq!(limits.steps.of("deploy.a.b"), seconds.map(SignedDuration::from_secs));
+        assert_eq!(limits.patience, None);
+        assert_eq!(limits.ignored.is_empty(), instance != words(Some("soon"), None));
+    }
+
+    #[rstest]
+    #[case::nobody(words(None, None), 600, 3600)]
+    #[case::said(words(Some("2h"), Some("0s")), 0, 7200)]
+    #[case::for_another_step(words(Some("cleanup.x.y=2h"), Some("1m")), 60, 3600)]
+    fn a_cleanup_is_always_limited(#[case] instance: Words, #[case] patience: i64, #[case] step: i64) {
+        let since = Timestamp::from_second(2000).unwrap();
+        let cleanup = Cleanup { since, failing: true };
+        let limits = Limits::new(&instance, &Words::default(), Some(cleanup), since);
+        assert_eq!(limits.patience.unwrap().until, Timestamp::from_second(2000 + patience).unwrap());
+        assert_eq!(limits.steps.of("cleanup.a.b"), Some(SignedDuration::from_secs(step)));
+    }
+}

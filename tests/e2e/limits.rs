@@ -1,0 +1,89 @@
+//! Time limits of steps and cleanups, as the annotations of Instances set them.
+
+use interlock::api::meta;
+use serde_json::{Value, json};
+
+use crate::support::ground::{self, Ground};
+use crate::support::{Interlock, wait_until};
+
+/// `held-0.1.0`, whose plan deploy waits at a Service without an address where GATED is true, and
+/// `lingering-0.1.0`, whose cleanup never ends.
+const PACKAGE: &str = include_str!("verbs/operatorversion.yaml");
+const CAP: std::time::Duration = std::time::Duration::from_secs(90);
+
+impl Ground<'_> {
+    fn create_limited(&self, name: &str, version: &str, key: &str, text: &str) {
+        let mut object = ground::instance(name, version, &json!({}));
+        if version == "held-0.1.0" {
+            object["spec"]["parameters"]["GATED"] = json!("true");
+        }
+        object["metadata"]["annotations"] = json!({ key: text });
+        self.user.post(&self.path(""), &object).ok();
+    }
+
+    /// Waits for an Event with this reason; its text.
+    #[track_caller]
+    fn await_event(&self, reason: &str) -> String {
+        wait_until(&format!("an Event {reason}"), CAP, || {
+            let list = self.user.read(&self.ns.path("events.k8s.io/v1", "events", "")).ok();
+            let all = list["items"].as_array().cloned().unwrap_or_default();
+            let found = all.iter().find(|event| event["reason"] == reason);
+            let note = found.and_then(|event| event["note"].as_str());
+            note.map(str::to_owned).ok_or_else(|| format!("{all:#?}"))
+        })
+    }
+}
+
+fn steps(found: &Value) -> &Value {
+    &found["status"]["planStatus"]["deploy"]["phases"][0]["steps"]
+}
+
+/// Nothing happens to what the step waits for: it is looked at again because its time is over.
+#[test]
+fn a_step_with_a_deadline_ends_its_run() {
+    let ground = Ground::new(Interlock::shared().0, "deadline", PACKAGE);
+    ground.create_limited("demo", "held-0.1.0", meta::STEP_DEADLINE, "deploy.main.gate=1s");
+    let found = ground.await_plan("demo", "deploy", "FATAL_ERROR");
+    let gate = &steps(&found)[1];
+    assert_eq!((&steps(&found)[0]["status"], &gate["status"]), (&json!("COMPLETE"), &json!("FATAL_ERROR")));
+    let message = gate["message"].as_str().expect("a message");
+    assert!(message.contains("step deploy.main.gate has a deadline of 1s and was not done"), "{message}");
+    assert!(message.contains("does not have an ingress yet"), "{message}");
+    assert!(ground.await_event("StepDeadlineExceeded").contains(message));
+
+    let unlimited = json!({"metadata": {"annotations": {meta::STEP_DEADLINE: null}}});
+    ground.user.merge_patch(&ground.path("demo"), &unlimited).ok();
+    ground.open("demo");
+    let again = json!({"spec": {"planExecution": {"planName": "deploy"}}});
+    ground.user.merge_patch(&ground.path("demo"), &again).ok();
+    ground.await_plan("demo", "deploy", "COMPLETE");
+}
+
+#[test]
+fn a_limit_that_cannot_be_read_is_refused() {
+    let ground = Ground::new(Interlock::shared().0, "unreadable", PACKAGE);
+    ground.create("demo", "held-0.1.0", &json!({}));
+    let text =
+        ground.user.kubectl(&["annotate", "instance", "demo", "interlock.dev/step-deadline=soon"]).refused();
+    assert!(text.contains("\"soon\" is no time; write one such as 90s, 10m or 1h30m"), "{text}");
+    ground.user.kubectl(&["annotate", "instance", "demo", "interlock.dev/step-deadline=10m"]).ok();
+    let several = "interlock.dev/step-deadline=deploy.main.gate=90s,10m";
+    ground.user.kubectl(&["annotate", "instance", "demo", "--overwrite", several]).ok();
+    let version = ["annotate", "operatorversion", "held-0.1.0", "interlock.dev/cleanup-patience=never"];
+    let text = ground.user.kubectl(&version).refused();
+    assert!(text.contains("\"never\" is no time"), "{text}");
+}
+
+/// A cleanup that nobody but a person could let go on: the Instance goes, with a Warning Event.
+#[test]
+fn a_cleanup_that_is_never_done_is_given_up() {
+    let ground = Ground::new(Interlock::shared().0, "given-up", PACKAGE);
+    ground.create_limited("demo", "lingering-0.1.0", meta::CLEANUP_PATIENCE, "1s");
+    ground.await_plan("demo", "deploy", "COMPLETE");
+    ground.user.kubectl(&["delete", "instance", "demo", "--timeout=90s"]).ok();
+    let said = ground.await_event("CleanupSkipped");
+    assert!(said.contains("cleanup failed 3 times"), "{said}");
+    assert!(said.contains("longer than 1s after the deletion"), "{said}");
+    assert!(said.contains("is a Dummy that is never done"), "{said}");
+    assert!(said.contains("step main.never"), "{said}");
+}
