@@ -124,6 +124,8 @@ pub struct Usable {
     pub plural: String,
     /// Whether objects live in namespaces.
     pub namespaced: bool,
+    /// Every version that is served; the objects are the same at each.
+    pub served: Vec<String>,
     /// Whether its definition is being deleted: objects can be read, changed and deleted, until
     /// the last of them is gone, and not created.
     pub leaving: bool,
@@ -183,6 +185,7 @@ impl Row {
             identity: Identity { uid: self.uid.clone(), version: version.clone() },
             plural: self.plural.clone(),
             namespaced: self.namespaced,
+            served: self.served.clone(),
             leaving: self.leaving,
         })
     }

@@ -49,13 +49,8 @@ pub enum Change {
     Listing(Arc<str>),
     /// It is in the list.
     Listed(Arc<Value>),
-    /// The list is complete.
-    Synced {
-        /// Of which namespace.
-        namespace: Arc<str>,
-        /// Whether what was not in it is gone; else somebody else follows more of this kind.
-        rest_is_gone: bool,
-    },
+    /// The list of that namespace is complete: what was not in it is gone.
+    Synced(Arc<str>),
     /// It is there, as given.
     Applied(Arc<Value>),
     /// It is gone; its last known state.

@@ -90,6 +90,8 @@ impl Graph {
     fn begin(&mut self, kind: KindId, epoch: Option<Epoch>) {
         let watch = &mut self.schema.get_mut(kind).watch;
         watch.epoch = epoch;
+        watch.until = watch.round;
+        watch.round += 1;
         watch.listing.clear();
         watch.synced.clear();
     }
@@ -143,15 +145,19 @@ impl Graph {
         let uid = meta_str(object, "uid").map(Uid::of);
         let version = version_of(object);
         let watch = &self.schema.get(kind).watch;
-        let (round, begun) = (watch.round, watch.begun(namespace));
+        let (round, begun, until) = (watch.round, watch.begun(namespace), watch.until);
         let known = self.arena.find(kind, namespace, name, "").filter(|ix| self.arena.is_present(*ix));
         if let Some(ix) = known {
             let node = self.arena.node_mut(ix);
-            // A list tells the truth about what nobody has told since it began, also where
-            // versions have gone back, as in a restored etcd.
-            let late =
-                if listed && node.seen < begun { version == node.version } else { version <= node.version };
-            node.seen = node.seen.max(round);
+            // In another life of the watch the same version may read otherwise. A list tells the
+            // truth about what nobody has told since it began, also where versions have gone back,
+            // as in a restored etcd.
+            let unread = node.seen <= until;
+            let same = version == node.version && !unread;
+            let late = same || version < node.version && !(listed && node.seen < begun);
+            if !(late && unread) {
+                node.seen = node.seen.max(round);
+            }
             if late && version != 0 {
                 return Dirty::default();
             }

@@ -44,6 +44,9 @@ pub(super) struct Watch {
     pub epoch: Option<Epoch>,
     /// Counts lists; nodes remember in which they were seen.
     pub round: u32,
+    /// The last list before this life of the watch: what was read until then may have been read
+    /// at another version of the kind, or by its metadata alone.
+    pub until: u32,
     /// Lists that have begun: namespace (empty for all) and the round.
     pub listing: BTreeMap<String, u32>,
     /// Namespaces (empty for all) that were listed whole in this epoch.

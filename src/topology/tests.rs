@@ -243,6 +243,25 @@ fn a_list_is_believed_also_where_versions_have_gone_back() {
     assert_eq!(world.graph.apply(kind, EPOCH, Change::Listed(&older)).roots, roots(INSTANCE, &["a"]));
 }
 
+/// At another version of the kind, or in whole where only metadata were followed.
+#[test]
+fn a_watch_that_begins_anew_reads_also_what_has_not_changed() {
+    let route = |rest| object("gateway.networking.k8s.io/v1", "HTTPRoute", "r", rest);
+    let mut world = World::with(&[route(json!({}))]);
+    let kind = world.graph.kind(HTTP_ROUTE.group, HTTP_ROUTE.kind);
+    let mut whole = route(json!({"spec": {"rules": [{"name": "first"}]}}));
+    whole["metadata"]["resourceVersion"] = json!("1");
+    world.graph.apply(kind, EPOCH, Change::Listing(""));
+    assert!(!world.graph.apply(kind, EPOCH, Change::Listed(&whole)).news, "it was read in this life");
+    let next = Epoch(2);
+    world.graph.kind_available(kind, next);
+    world.graph.apply(kind, next, Change::Listing(""));
+    assert!(world.graph.apply(kind, next, Change::Listed(&whole)).news);
+    let picture = world.graph.picture_of(&Id::new(HTTP_ROUTE, "ns", "r")).unwrap();
+    assert_eq!(picture.nodes.keys().map(|id| &*id.section).collect::<Vec<_>>(), ["", "first"]);
+    assert!(!world.graph.apply(kind, next, Change::Listed(&whole)).news);
+}
+
 #[test]
 fn an_unavailable_kind_is_frozen_and_never_read_as_empty() {
     let mut world = World::with(&[instance("a", json!({})), config_map("a")]);

@@ -25,6 +25,8 @@ struct World {
     version: u64,
     epochs: BTreeMap<&'static str, u64>,
     deleted: Vec<Value>,
+    /// Read in an earlier life of the watch, and not in this one.
+    unread: BTreeSet<Key>,
 }
 
 impl World {
@@ -35,6 +37,7 @@ impl World {
             version: 0,
             epochs: BTreeMap::new(),
             deleted: Vec::new(),
+            unread: BTreeSet::new(),
         };
         objects::KINDS.iter().for_each(|(_, kind, _)| world.available(kind));
         world
@@ -53,6 +56,7 @@ impl World {
         self.graph.kind_available(id, epoch);
         self.concerned_by(id, kind);
         self.known.available.insert(kind, false);
+        self.unread.extend(self.known.objects.keys().filter(|key| key.kind == kind).cloned());
     }
 
     fn concerned_by(&self, id: KindId, kind: &str) {
@@ -105,6 +109,7 @@ impl World {
         let buried =
             self.known.gone.contains(objects::uid(&object)) && !self.known.objects.contains_key(&key);
         let expected = if self.known.available.contains_key(key.kind) && !buried {
+            self.unread.remove(&key);
             self.known.put(&key, object.clone())
         } else {
             Vec::new()
@@ -145,7 +150,8 @@ impl World {
     fn echo(&mut self, key: &Key) {
         let Some(object) = self.known.objects.get(key).cloned() else { return };
         let id = self.id(key.kind);
-        assert!(!self.graph.apply(id, self.epoch(key.kind), Change::Applied(&object)).news);
+        let unread = self.known.available.contains_key(key.kind) && self.unread.remove(key);
+        assert_eq!(self.graph.apply(id, self.epoch(key.kind), Change::Applied(&object)).news, unread);
     }
 
     /// A list in which some objects are missing.
@@ -158,12 +164,14 @@ impl World {
         let mine = self.known.objects.iter().filter(|(key, _)| key.kind == kind).enumerate();
         let (gone, there): (Vec<_>, Vec<_>) = mine.partition(|(place, _)| missing >> (place % 8) & 1 == 1);
         // A first try breaks off.
-        for (_, (_, object)) in there.iter().chain(&gone).step_by(2) {
-            assert!(!self.graph.apply(id, epoch, Change::Listed(object)).news, "nothing new in {object}");
+        for (_, (key, object)) in there.iter().chain(&gone).step_by(2) {
+            let news = self.graph.apply(id, epoch, Change::Listed(object)).news;
+            assert_eq!(news, self.unread.remove(*key), "what is new in {object}");
         }
         self.graph.apply(id, epoch, Change::Listing(""));
-        for (_, (_, object)) in there {
-            assert!(!self.graph.apply(id, epoch, Change::Listed(object)).news, "nothing new in {object}");
+        for (_, (key, object)) in there {
+            let news = self.graph.apply(id, epoch, Change::Listed(object)).news;
+            assert_eq!(news, self.unread.remove(key), "what is new in {object}");
         }
         let gone: Vec<Key> = gone.into_iter().map(|(_, (key, _))| key.clone()).collect();
         self.deleted.extend(gone.iter().map(|key| self.known.objects[key].clone()));

@@ -8,15 +8,16 @@ use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::capability::{Capability, Mode, Modes};
+use super::capability::{Capability, Kind, Mode, Modes};
 use super::definitions::{self, Definitions, Health, Said};
 use super::feed::Sink;
 use super::handle::{Handle, Order, Watches, Watching};
-use super::kind::{Act, Needer, Reach, Want, Watched};
+use super::kind::{Act, Watched};
+use super::need::{Need, Needer, Reach, Want};
 use super::state::{Answer, Epoch, KindStatus, Sight, Snapshot, State, Status};
 use super::step::{Facts, Seen, Turn};
 use super::tended::{Ground, Tended, gvk};
-use super::tracked::{Tracked, Turned};
+use super::tracked::{self, Tracked, Turned};
 use crate::api::object::Gvk;
 use crate::api::watched::BuiltIn;
 use crate::cluster::crds::{Absence, Identity, Usable};
@@ -171,17 +172,21 @@ impl Supervisor {
         }
     }
 
-    /// A kind that somebody needs anew, and no other on demand any more.
+    /// Kinds that somebody needs anew, and no others on demand any more.
     fn need(&mut self, needer: &Needer, kinds: &BTreeSet<Gvk>, now: Instant) {
-        let wants: BTreeSet<Want> = kinds.iter().map(Want::from).collect();
+        let mut wants: BTreeMap<Want, Vec<String>> = BTreeMap::new();
+        for Gvk { group, version, kind } in kinds.iter().cloned() {
+            wants.entry(Want { group, kind, labelled: None }).or_default().push(version);
+        }
         for (want, kind) in &mut self.kinds {
-            if !wants.contains(want) {
+            if !wants.contains_key(want) {
                 kind.watched.release(needer, now);
             }
         }
-        for gvk in kinds {
-            let whole = self.built_in(&Want::from(gvk)).is_some();
-            self.tend(Want::from(gvk), now).need(needer.clone(), Reach { all: false, whole });
+        for (want, versions) in wants {
+            let whole = self.built_in(&want, &versions).is_some();
+            let need = Need { versions, shape: None, reach: Reach { all: false, whole } };
+            self.tend(want, now).need(needer.clone(), need);
         }
     }
 
@@ -208,9 +213,11 @@ impl Supervisor {
             let Some(mode) = mode(settings, modes, tracked.declared) else { continue };
             tracked.mode = mode;
             let needer = Needer::Capability(tracked.declared.name);
-            needs.extend(tracked.wants.iter().map(|(want, ..)| (want.clone(), needer.clone(), mode)));
+            let each =
+                |(want, kind, _): &(Want, &'static Kind, bool)| (want.clone(), *kind, needer.clone(), mode);
+            needs.extend(tracked.wants.iter().map(each));
         }
-        for (want, needer, mode) in needs {
+        for (want, kind, needer, mode) in needs {
             match mode {
                 Mode::Off => {
                     if let Some(kind) = self.kinds.get_mut(&want) {
@@ -218,55 +225,47 @@ impl Supervisor {
                     }
                 }
                 Mode::Auto | Mode::Manual => {
-                    self.tend(want, now).need(needer, Reach { all: true, whole: true });
+                    self.tend(want, now).need(needer, tracked::need(kind));
                 }
             }
         }
     }
 
-    fn built_in(&self, want: &Want) -> Option<Usable> {
+    fn built_in(&self, want: &Want, versions: &[String]) -> Option<Usable> {
         let declared = self.capabilities.iter().flat_map(|c| &c.wants);
         let declared = declared.filter(|(w, kind, _)| kind.built_in && w == want).map(|(_, kind, _)| {
             (kind.versions.first().copied().unwrap_or_default(), kind.plural, kind.namespaced)
         });
         let on_demand = self.setup.built_in.iter().filter_map(|kind| {
-            let same = kind.group == want.group && kind.kind == want.kind && [kind.version] == *want.versions;
-            let same = same && want.labelled.is_none();
+            let same = kind.group == want.group && kind.kind == want.kind && want.labelled.is_none();
             same.then_some((kind.version, kind.plural, kind.namespaced))
         });
-        let (version, plural, namespaced) = declared.chain(on_demand).next()?;
+        let mut all = declared.chain(on_demand);
+        let (version, plural, namespaced) =
+            all.find(|(version, ..)| versions.iter().any(|v| v == version))?;
         Some(Usable {
             identity: Identity { uid: String::new(), version: version.to_owned() },
             plural: plural.to_owned(),
             namespaced,
+            served: vec![version.to_owned()],
             leaving: false,
         })
     }
 
-    /// How a kind is served; `None` while nobody can tell.
-    fn find(&self, want: &Want, now: Instant) -> Option<Result<Usable, Absence>> {
-        if let Some(usable) = self.built_in(want) {
+    /// How a kind is served at the first of these versions that is; `None` while nobody can tell.
+    fn find(&self, want: &Want, versions: &[String], now: Instant) -> Option<Result<Usable, Absence>> {
+        if let Some(usable) = self.built_in(want, versions) {
             return Some(Ok(usable));
         }
-        if !self.health.is_known(now) {
-            return None;
-        }
-        let found = self.definitions.read(|crds| crds.find(&want.group, &want.kind, &want.versions))?;
-        let declared = self.capabilities.iter().flat_map(|c| &c.wants).find(|(w, ..)| w == want);
-        Some(match (found, declared) {
-            (Ok(usable), Some((_, kind, _)))
-                if usable.namespaced != kind.namespaced || usable.plural != kind.plural =>
-            {
-                Err(Absence::OtherScope)
-            }
-            (found, _) => found,
-        })
+        let known = self.health.is_known(now);
+        self.definitions.read(|crds| crds.find(&want.group, &want.kind, versions)).filter(|_| known)
     }
 
     fn look_at_kinds(&mut self, now: Instant) {
-        let wants: Vec<Want> = self.kinds.keys().cloned().collect();
-        for want in wants {
-            let found = self.find(&want, now);
+        let each = |(want, kind): (&Want, &Tended)| (want.clone(), kind.watched.versions());
+        let wants: Vec<(Want, Vec<String>)> = self.kinds.iter().map(each).collect();
+        for (want, versions) in wants {
+            let found = self.find(&want, &versions, now);
             let next = Epoch(self.epochs + 1);
             let Some(kind) = self.kinds.get_mut(&want) else { continue };
             // What cannot be told is as it was.
@@ -279,17 +278,6 @@ impl Supervisor {
             kind.act(&want, act, &self.ground);
         }
         self.kinds.retain(|_, kind| !kind.watched.is_done());
-        self.share();
-    }
-
-    /// Two versions of one kind are followed apart, and what is known is of the kind.
-    fn share(&self) {
-        for (want, kind) in &self.kinds {
-            let name = |want: &Want| (want.group.clone(), want.kind.clone(), want.labelled);
-            let same = |other: &&Want| name(other) == name(want);
-            let shared = self.kinds.keys().filter(same).count() > 1;
-            kind.share(shared);
-        }
     }
 
     fn step_capabilities(&mut self, modes: &Modes, now: Instant) {
@@ -321,6 +309,7 @@ impl Supervisor {
     }
 
     fn seen(&self, tracked: &Tracked, now: Instant) -> Vec<Seen> {
+        let needer = Needer::Capability(tracked.declared.name);
         let required = tracked.wants.iter().filter(|(.., required)| *required);
         required
             .map(|(want, kind, _)| {
@@ -328,7 +317,7 @@ impl Supervisor {
                 Seen {
                     name: kind.name(),
                     finalized: tracked.declared.finalizes == Some(kind.kind),
-                    sight: watched.map_or(Sight::Listing, |w| w.sight(now)),
+                    sight: watched.map_or(Sight::Listing, |w| w.sight_of(&needer, now)),
                     leaving: watched.is_some_and(Watched::is_leaving),
                     world: watched.map(Watched::world).unwrap_or_default(),
                 }
@@ -346,15 +335,9 @@ impl Supervisor {
     fn publish(&mut self, now: Instant) {
         let seen = self.watches_now(now);
         let before = self.watches.borrow().clone();
-        // Who needs a kind asks for all of it, or for what packages made.
-        let changed = self
-            .kinds
-            .iter()
-            .filter(|(want, _)| want.labelled.is_none())
-            .map(|(want, kind)| (gvk(want, kind.watched.usable()), kind));
-        let changed = changed.filter(|(gvk, _)| seen.get(gvk) != before.get(gvk));
+        let told = self.spoken_of().filter(|(_, _, gvk)| seen.get(gvk) != before.get(gvk));
         let changed: Vec<(Gvk, Vec<Needer>)> =
-            changed.map(|(gvk, kind)| (gvk, kind.watched.needers().cloned().collect())).collect();
+            told.map(|(watched, version, gvk)| (gvk, watched.needers(&version).cloned().collect())).collect();
         self.watches.send_if_modified(|old| replace(old, Arc::new(seen)));
         let snapshot = Arc::new(self.snapshot_now(now));
         for Status { name, state, .. } in &snapshot.capabilities {
@@ -372,26 +355,38 @@ impl Supervisor {
         }
     }
 
+    /// Kinds that somebody may ask about, each at every version at which that may be.
+    fn spoken_of(&self) -> impl Iterator<Item = (&Watched, String, Gvk)> {
+        // Who needs a kind asks for all of it, or for what packages made.
+        self.kinds.iter().filter(|(want, _)| want.labelled.is_none()).flat_map(|(want, kind)| {
+            let versions = kind.watched.spoken_of().into_iter();
+            versions.map(move |version| {
+                let gvk = gvk(want, &version);
+                (&kind.watched, version, gvk)
+            })
+        })
+    }
+
     fn watches_now(&self, now: Instant) -> Watches {
-        let each = |(want, kind): (&Want, &Tended)| {
-            let watched = &kind.watched;
+        let each = |(watched, version, gvk): (&Watched, String, Gvk)| {
             let watching = Watching {
-                sight: watched.sight(now),
-                whole: watched.is_whole(),
+                sight: watched.sight_at(&version, now),
+                whole: watched.is_whole(&version),
                 leaving: watched.is_leaving(),
             };
-            (gvk(want, watched.usable()), watching)
+            (gvk, watching)
         };
-        self.kinds.iter().filter(|(want, _)| want.labelled.is_none()).map(each).collect()
+        self.spoken_of().map(each).collect()
     }
 
     fn snapshot_now(&self, now: Instant) -> Snapshot {
         let status = |tracked: &Tracked| {
             let state = tracked.machine.state().clone();
+            let needer = Needer::Capability(tracked.declared.name);
             let kinds = tracked.wants.iter().map(|(want, kind, required)| KindStatus {
                 name: kind.name(),
                 required: *required,
-                sight: self.kinds.get(want).map_or(Sight::Listing, |k| k.watched.sight(now)),
+                sight: self.kinds.get(want).map_or(Sight::Listing, |k| k.watched.sight_of(&needer, now)),
             });
             Status {
                 name: tracked.declared.name,

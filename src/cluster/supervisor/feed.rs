@@ -8,7 +8,8 @@ use serde_json::Value;
 use tokio::task::AbortHandle;
 use tracing::warn;
 
-use super::kind::{Reach, Report};
+use super::kind::Report;
+use super::need::Reach;
 use super::state::{Epoch, Verb};
 use crate::api::object::Gvk;
 use crate::cluster::bare::Bare;
@@ -42,8 +43,6 @@ pub struct Feed {
 struct Inner {
     epoch: Epoch,
     kind: Option<Gvk>,
-    /// Whether another version of the kind is followed too, and perhaps more of it.
-    shared: bool,
 }
 
 /// What is watched, and where.
@@ -72,11 +71,6 @@ impl Feed {
         inner.kind = Some(kind);
     }
 
-    /// Says whether another version of the kind is followed too.
-    pub fn share(&self, shared: bool) {
-        self.inner().shared = shared;
-    }
-
     /// Ends the epoch; what is known stays.
     pub fn end(&self, sink: &dyn Sink) {
         self.over(|kind| sink.end(kind));
@@ -102,7 +96,7 @@ impl Feed {
     /// is delivered, so that nothing of an epoch comes after its end.
     fn take(&self, epoch: Epoch, event: Event<Bare>, source: &Source, sink: &dyn Sink) {
         let inner = self.inner();
-        let Inner { epoch: current, kind: Some(kind), shared } = &*inner else { return };
+        let Inner { epoch: current, kind: Some(kind) } = &*inner else { return };
         if *current != epoch {
             return;
         }
@@ -110,9 +104,7 @@ impl Feed {
         let change = match event {
             Event::Listing => Change::Listing(namespace()),
             Event::Listed(object) => Change::Listed(source.told(object)),
-            Event::Synced => {
-                Change::Synced { namespace: namespace(), rest_is_gone: source.reach.all || !shared }
-            }
+            Event::Synced => Change::Synced(namespace()),
             Event::Applied(object) => Change::Applied(source.told(object)),
             Event::Deleted(object) => Change::Deleted(source.told(object)),
             Event::Flowing | Event::Trouble(_) => return,

@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 use super::definitions::{Definitions, Said};
-use super::kind::{Needer, Report, Want};
+use super::kind::Report;
+use super::need::{Needer, Want};
 use super::state::{Epoch, Sight, Snapshot};
 use super::step::Work;
 use crate::api::object::Gvk;
@@ -39,13 +40,13 @@ pub struct Assignment {
 pub struct Watching {
     /// How it is seen.
     pub sight: Sight,
-    /// Whether whole objects are watched, not only their metadata.
+    /// Whether whole objects are watched at this version, not only their metadata.
     pub whole: bool,
     /// Whether its definition is being deleted.
     pub leaving: bool,
 }
 
-/// Kinds that are watched.
+/// Kinds that are watched, each at every version that is spoken of.
 pub type Watches = BTreeMap<Gvk, Watching>;
 
 /// Talks to the supervisor; cheap to clone.

@@ -1,70 +1,15 @@
 //! One watched kind, as a pure machine: who needs it, whether it is served, what its watch said
 //! -> whether a watch is to be opened or closed, and how the kind is seen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::need::{Need, Needer, Reach, not_served};
 use super::state::{Epoch, Sight, Verb};
-use crate::api::object::{Gvk, NamespacedName};
-use crate::api::watched::Labelled;
 use crate::cluster::crds::{Absence, Usable};
 use crate::cluster::watch::{LONGEST_PAUSE, Pace};
-
-/// A kind that something needs, at the first of these versions that is served.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Want {
-    /// API group, empty for core.
-    pub group: String,
-    /// Kind.
-    pub kind: String,
-    /// Versions that will do, best first.
-    pub versions: Vec<String>,
-    /// The labelled objects that alone are needed; `None` for all, or for what packages made.
-    pub labelled: Option<&'static Labelled>,
-}
-
-impl From<&Gvk> for Want {
-    fn from(gvk: &Gvk) -> Self {
-        Self {
-            group: gvk.group.clone(),
-            kind: gvk.kind.clone(),
-            versions: vec![gvk.version.clone()],
-            labelled: None,
-        }
-    }
-}
-
-/// Who needs a kind.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Needer {
-    /// A capability, by name.
-    Capability(&'static str),
-    /// What a package makes: its OperatorVersion, while Instances refer to it.
-    Package(NamespacedName),
-    /// What one Instance was seen to make beyond that.
-    Instance(NamespacedName),
-}
-
-/// How much of a kind is needed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reach {
-    /// All objects, not only those that packages made.
-    pub all: bool,
-    /// Whole objects, not only their metadata.
-    pub whole: bool,
-}
-
-impl Reach {
-    fn and(self, other: Self) -> Self {
-        Self { all: self.all || other.all, whole: self.whole || other.whole }
-    }
-
-    fn covers(self, other: Self) -> bool {
-        self.and(other) == self
-    }
-}
 
 /// How long a kind that nobody needs any more is watched on: an Instance that is deleted and
 /// made anew, or a package that is updated, costs no new list.
@@ -128,8 +73,9 @@ struct Open {
 /// The machine.
 #[derive(Debug)]
 pub struct Watched {
-    needers: BTreeMap<Needer, Reach>,
+    needs: BTreeMap<Needer, Need>,
     unused_since: Option<Instant>,
+    /// How it is served, at the best version that anybody needs.
     found: Result<Usable, Absence>,
     /// Changes with the identity.
     world: Epoch,
@@ -150,7 +96,7 @@ impl Watched {
     /// A kind that nobody has looked for yet; `streams` is how many watches it takes.
     pub fn new(streams: usize, now: Instant) -> Self {
         Self {
-            needers: BTreeMap::new(),
+            needs: BTreeMap::new(),
             unused_since: Some(now),
             found: Err(Absence::Missing),
             world: Epoch(0),
@@ -167,22 +113,47 @@ impl Watched {
     }
 
     /// Somebody needs it.
-    pub fn need(&mut self, needer: Needer, reach: Reach) {
-        self.needers.insert(needer, reach);
+    pub fn need(&mut self, needer: Needer, need: Need) {
+        self.needs.insert(needer, need);
         self.unused_since = None;
     }
 
     /// Somebody does not need it any more.
     pub fn release(&mut self, needer: &Needer, now: Instant) {
-        self.needers.remove(needer);
-        if self.needers.is_empty() && self.unused_since.is_none() {
+        self.needs.remove(needer);
+        if self.needs.is_empty() && self.unused_since.is_none() {
             self.unused_since = Some(now);
         }
     }
 
-    /// Who needs it.
-    pub fn needers(&self) -> impl Iterator<Item = &Needer> {
-        self.needers.keys()
+    /// Who needs it at a version.
+    pub fn needers(&self, version: &str) -> impl Iterator<Item = &Needer> {
+        let needs = self.needs.iter().filter(move |(_, need)| need.versions.iter().any(|v| v == version));
+        needs.map(|(needer, _)| needer)
+    }
+
+    /// The versions that will do, best first: those that whole objects are read at, the one that is
+    /// used, and the others.
+    pub fn versions(&self) -> Vec<String> {
+        let of = |whole: bool| self.needs.values().filter(move |need| need.reach.whole == whole);
+        let read = of(true).flat_map(|need| &need.versions);
+        let used = self.found.as_ref().ok().map(|usable| &usable.identity.version);
+        let others = of(false).flat_map(|need| &need.versions);
+        let mut versions: Vec<String> = Vec::new();
+        for version in read.chain(used).chain(others) {
+            if !versions.contains(version) {
+                versions.push(version.clone());
+            }
+        }
+        versions
+    }
+
+    /// The versions that somebody may ask about: the one that is used or would be, and those at
+    /// which packages make objects.
+    pub fn spoken_of(&self) -> BTreeSet<String> {
+        let used = self.found.as_ref().ok().map(|usable| usable.identity.version.clone());
+        let made = self.needs.values().filter(|need| !need.reach.all).flat_map(|need| need.versions.clone());
+        used.or_else(|| self.versions().into_iter().next()).into_iter().chain(made).collect()
     }
 
     /// Whether its definition is being deleted.
@@ -195,21 +166,47 @@ impl Watched {
         self.world
     }
 
-    /// How it is served, while it is.
+    /// How it is served, while that does for anybody.
     pub fn usable(&self) -> Option<&Usable> {
-        self.found.as_ref().ok()
+        self.found.as_ref().ok().filter(|usable| self.refusal(usable).is_none())
     }
 
-    /// Whether whole objects are watched.
-    pub fn is_whole(&self) -> bool {
-        self.open.as_ref().is_some_and(|open| open.reach.whole)
+    /// Why it does for nobody as it is served.
+    fn refusal(&self, usable: &Usable) -> Option<Absence> {
+        let lacks = self.needs.values().map(|need| need.lack(usable)).collect::<Option<Vec<_>>>()?;
+        lacks.into_iter().next()
     }
 
-    /// How it is seen.
-    pub fn sight(&self, now: Instant) -> Sight {
-        if let Err(absence) = &self.found {
-            return Sight::Absent(absence.clone());
+    /// Whether whole objects are watched at a version.
+    pub fn is_whole(&self, version: &str) -> bool {
+        let used = self.found.as_ref().is_ok_and(|usable| usable.identity.version == version);
+        used && self.open.as_ref().is_some_and(|open| open.reach.whole)
+    }
+
+    /// How somebody sees it.
+    pub fn sight_of(&self, needer: &Needer, now: Instant) -> Sight {
+        match (&self.found, self.needs.get(needer)) {
+            (Err(absence), Some(need)) => Sight::Absent(of_versions(absence, &need.versions)),
+            (Err(absence), None) => Sight::Absent(absence.clone()),
+            (Ok(usable), Some(need)) => need.lack(usable).map_or_else(|| self.sight(now), Sight::Absent),
+            (Ok(_), None) => self.sight(now),
         }
+    }
+
+    /// How it is seen at a version.
+    pub fn sight_at(&self, version: &str, now: Instant) -> Sight {
+        let wanted = [version.to_owned()];
+        match &self.found {
+            Err(absence) => Sight::Absent(of_versions(absence, &wanted)),
+            Ok(usable) if !usable.served.contains(&wanted[0]) => {
+                Sight::Absent(not_served(&wanted, &usable.served))
+            }
+            Ok(usable) => self.refusal(usable).map_or_else(|| self.sight(now), Sight::Absent),
+        }
+    }
+
+    /// How its watch is.
+    fn sight(&self, now: Instant) -> Sight {
         if let Some(verb) = self.refused {
             return Sight::Forbidden(verb);
         }
@@ -225,10 +222,10 @@ impl Watched {
         if self.listed { HICCUP } else { LAG }
     }
 
-    /// Takes in whether it is served, and says what follows. `next` is the number of what is
-    /// opened now.
+    /// Takes in whether it is served at one of [`Self::versions`], and says what follows. `next` is
+    /// the number of what is opened now.
     pub fn look(&mut self, found: Result<Usable, Absence>, now: Instant, next: Epoch) -> Option<Act> {
-        if self.needers.is_empty() {
+        if self.needs.is_empty() {
             let over = self.unused_since.is_some_and(|since| now >= since + GRACE);
             return (over && !self.is_done()).then(|| {
                 self.close();
@@ -237,7 +234,11 @@ impl Watched {
             });
         }
         let before = std::mem::replace(&mut self.found, found);
-        match self.found.clone() {
+        let refused = |usable: Usable| match self.refusal(&usable) {
+            Some(absence) => Err(absence),
+            None => Ok(usable),
+        };
+        match self.found.clone().and_then(refused) {
             Err(Absence::Missing) if self.open.is_some() || self.known => {
                 self.close();
                 self.known = false;
@@ -274,7 +275,8 @@ impl Watched {
     }
 
     fn open_where_needed(&mut self, usable: Usable, now: Instant, epoch: Epoch) -> Option<Act> {
-        let wanted = self.needers.values().copied().reduce(Reach::and).unwrap_or_default();
+        let served = self.needs.values().filter(|need| need.lack(&usable).is_none());
+        let wanted = served.map(|need| need.reach).reduce(Reach::and).unwrap_or_default();
         match &self.open {
             Some(open) if open.running && open.reach.covers(wanted) => return None,
             Some(open) if open.running => self.listed = false,
@@ -337,7 +339,15 @@ impl Watched {
 
     /// Whether nobody needs it and nothing is left of it.
     pub fn is_done(&self) -> bool {
-        self.needers.is_empty() && self.open.is_none() && !self.known
+        self.needs.is_empty() && self.open.is_none() && !self.known
+    }
+}
+
+/// Why a kind cannot be used by who needs these of its versions.
+fn of_versions(absence: &Absence, wanted: &[String]) -> Absence {
+    match absence {
+        Absence::NotServed { served, .. } => not_served(wanted, served),
+        other => other.clone(),
     }
 }
 

@@ -12,6 +12,7 @@ mod driver;
 mod feed;
 mod handle;
 mod kind;
+mod need;
 mod state;
 mod step;
 mod tended;
@@ -22,7 +23,8 @@ pub use definitions::Definitions;
 pub use driver::{Listener, Setup, Supervisor};
 pub use feed::Sink;
 pub use handle::{Assignment, Handle, Watches, Watching};
-pub use kind::{GRACE, Needer};
+pub use kind::GRACE;
+pub use need::Needer;
 pub use state::{
     ANSWER_DEADLINE, Answer, Epoch, KindStatus, Lack, Missing, Refused, Sight, Snapshot, State, Status, Verb,
 };

@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use super::feed::{self, Feed, Running, Sink, Source};
 use super::handle::Order;
-use super::kind::{Act, Reach, Want, Watched};
+use super::kind::{Act, Watched};
+use super::need::{Reach, Want};
 use crate::api::object::Gvk;
 use crate::cluster::crds::Usable;
 
@@ -40,11 +41,6 @@ impl Tended {
         Self { watched: Watched::new(streams, now), feeds, running: Vec::new() }
     }
 
-    /// Says whether another version of the kind is followed too.
-    pub(super) fn share(&self, shared: bool) {
-        self.feeds.iter().for_each(|feed| feed.share(shared));
-    }
-
     /// Does what the machine says.
     pub(super) fn act(&mut self, want: &Want, act: Act, ground: &Ground) {
         self.running.clear();
@@ -52,7 +48,10 @@ impl Tended {
         match act {
             Act::Close => self.feeds.iter().for_each(|feed| feed.end(sink)),
             Act::Gone => self.feeds.iter().for_each(|feed| feed.gone(sink)),
-            Act::Forget => self.feeds.iter().for_each(|feed| feed.forget(sink)),
+            Act::Forget => {
+                tracing::info!(kind = %want.kind, group = %want.group, "nobody needs a kind any more");
+                self.feeds.iter().for_each(|feed| feed.forget(sink));
+            }
             Act::Open { epoch, usable, reach } => {
                 tracing::debug!(kind = %want.kind, group = %want.group, %epoch, "a watch is opened");
                 let sources = sources(want, &usable, reach, ground);
@@ -71,7 +70,7 @@ impl Tended {
 
 /// How a kind is watched, stream by stream.
 fn sources(want: &Want, usable: &Usable, reach: Reach, ground: &Ground) -> Vec<Source> {
-    let gvk = gvk(want, Some(usable));
+    let gvk = gvk(want, &usable.identity.version);
     let resource = ApiResource {
         api_version: gvk.api_version(),
         group: gvk.group,
@@ -92,19 +91,14 @@ fn sources(want: &Want, usable: &Usable, reach: Reach, ground: &Ground) -> Vec<S
 
 /// What those are told who keep what is seen.
 fn known_as(want: &Want, usable: &Usable) -> Gvk {
-    let gvk = gvk(want, Some(usable));
+    let gvk = gvk(want, &usable.identity.version);
     match want.labelled {
         Some(labelled) => Gvk { kind: labelled.name.to_owned(), ..gvk },
         None => gvk,
     }
 }
 
-/// A wanted kind at the version that is used, or would be.
-pub(super) fn gvk(want: &Want, usable: Option<&Usable>) -> Gvk {
-    let version = usable.map(|usable| usable.identity.version.clone());
-    Gvk {
-        group: want.group.clone(),
-        version: version.or_else(|| want.versions.first().cloned()).unwrap_or_default(),
-        kind: want.kind.clone(),
-    }
+/// A wanted kind at a version.
+pub(super) fn gvk(want: &Want, version: &str) -> Gvk {
+    Gvk { group: want.group.clone(), version: version.to_owned(), kind: want.kind.clone() }
 }

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::capability::{Capability, Kind, Mode};
 use super::handle::Assignment;
-use super::kind::Want;
+use super::need::{Need, Reach, Shape, Want};
 use super::state::{ANSWER_DEADLINE, Sight, State};
 use super::step::{Facts, Machine, START_DEADLINE, Seen, Turn, Work};
 
@@ -38,9 +38,8 @@ pub(super) struct Turned {
 impl Tracked {
     pub(super) fn new(declared: &'static Capability) -> Self {
         let want = |kind: &'static Kind, required| {
-            let versions = kind.versions.iter().map(|v| (*v).to_owned()).collect();
             let (group, name) = (kind.group.to_owned(), kind.kind.to_owned());
-            (Want { group, kind: name, versions, labelled: kind.labelled }, kind, required)
+            (Want { group, kind: name, labelled: kind.labelled }, kind, required)
         };
         let required = declared.required.iter().map(|kind| want(kind, true));
         let optional = declared.optional.iter().map(|kind| want(kind, false));
@@ -93,6 +92,15 @@ impl Tracked {
         let timed = matches!(self.machine.state(), State::Starting(_) | State::Unknown(None));
         let moments = [self.since + ANSWER_DEADLINE, self.since + START_DEADLINE];
         moments.into_iter().find(|at| timed && *at > now)
+    }
+}
+
+/// What a capability needs of a kind.
+pub(super) fn need(kind: &Kind) -> Need {
+    Need {
+        versions: kind.versions.iter().map(|version| (*version).to_owned()).collect(),
+        shape: Some(Shape { plural: kind.plural, namespaced: kind.namespaced }),
+        reach: Reach { all: true, whole: true },
     }
 }
 

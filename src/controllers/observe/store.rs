@@ -328,8 +328,7 @@ impl Inner {
             Change::Listed(object) => topology::Change::Listed(object),
             Change::Applied(object) => topology::Change::Applied(object),
             Change::Deleted(object) => topology::Change::Deleted(object),
-            Change::Synced { namespace, rest_is_gone: true } => topology::Change::Synced(namespace),
-            Change::Synced { rest_is_gone: false, .. } => return Dirty { news: true, ..Dirty::default() },
+            Change::Synced(namespace) => topology::Change::Synced(namespace),
         };
         let there = match change {
             Change::Listed(object) | Change::Applied(object) => Some(object),

@@ -272,7 +272,7 @@ impl Sink for Observer {
         let there = match &change {
             Change::Applied(object) | Change::Listed(object) => Some(object),
             Change::Listing(_) | Change::Deleted(_) => None,
-            Change::Synced { .. } => {
+            Change::Synced(_) => {
                 self.metrics.listed(&kind.kind);
                 None
             }

@@ -18,7 +18,7 @@ use crate::support::{Cluster, Interlock, Namespace, interlock as process, shared
 pub const CAP: Duration = Duration::from_secs(90);
 
 const PACKAGE: &str = include_str!("operatorversion.yaml");
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 pub struct World {
     pub cluster: Cluster,
@@ -213,7 +213,7 @@ impl World {
     }
 
     /// POST, as often as a kind takes that was just established.
-    fn post_soon(&self, path: &str, object: &Value) {
+    pub fn post_soon(&self, path: &str, object: &Value) {
         let admin = self.cluster.admin();
         wait_until(&format!("{path} takes an object"), CAP, || {
             let answer = admin.post(path, object);

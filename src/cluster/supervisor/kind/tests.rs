@@ -1,5 +1,7 @@
+use super::super::need::Shape;
 use super::super::state::Sight;
 use super::*;
+use crate::api::object::NamespacedName;
 use crate::cluster::crds::Identity;
 
 /// A kind over time; whoever needs it is a capability unless said otherwise.
@@ -14,8 +16,30 @@ fn usable(uid: &str, version: &str) -> Usable {
         identity: Identity { uid: uid.to_owned(), version: version.to_owned() },
         plural: "filters".to_owned(),
         namespaced: true,
+        served: vec![version.to_owned()],
         leaving: false,
     }
+}
+
+/// Served at several versions, and used at the first.
+fn served(versions: &[&str]) -> Result<Usable, Absence> {
+    Ok(Usable { served: owned(versions), ..usable("u1", versions[0]) })
+}
+
+fn owned(versions: &[&str]) -> Vec<String> {
+    versions.iter().map(|version| (*version).to_owned()).collect()
+}
+
+fn need(reach: Reach, versions: &[&str]) -> Need {
+    Need { versions: owned(versions), shape: None, reach }
+}
+
+fn package() -> Needer {
+    Needer::Package(NamespacedName::new("ns", "package"))
+}
+
+fn absent(wanted: &[&str], served: &[&str]) -> Sight {
+    Sight::Absent(Absence::NotServed { wanted: owned(wanted), served: owned(served) })
 }
 
 const CAPABILITY: Needer = Needer::Capability("test");
@@ -26,7 +50,7 @@ impl Course {
     fn new() -> Self {
         let now = Instant::now();
         let mut kind = Watched::new(1, now);
-        kind.need(CAPABILITY, WHOLE);
+        kind.need(CAPABILITY, need(WHOLE, &["v1", "v2"]));
         Self { kind, now, epoch: 0 }
     }
 
@@ -52,7 +76,7 @@ impl Course {
     }
 
     fn sight(&self) -> Sight {
-        self.kind.sight(self.now)
+        self.kind.sight_of(&CAPABILITY, self.now)
     }
 
     fn later(&mut self, by: Duration) {
@@ -79,7 +103,7 @@ async fn a_definition_that_is_made_anew_is_another_world_and_another_watch() {
 async fn only_a_definition_that_is_gone_takes_its_objects_along() {
     let absences = [
         Absence::NotEstablished("names are taken".to_owned()),
-        Absence::NotServed { wanted: vec!["v1".to_owned()], served: vec![] },
+        Absence::NotServed { wanted: owned(&["v1", "v2"]), served: vec![] },
         Absence::OtherScope,
     ];
     for absence in absences {
@@ -140,15 +164,15 @@ async fn a_404_is_a_hint_and_the_table_decides() {
 #[tokio::test]
 async fn one_watch_serves_all_who_need_the_kind() {
     let mut course = Course::synced();
-    let package = Needer::Package(NamespacedName::new("ns", "package"));
-    course.kind.need(package.clone(), PART);
+    let package = package();
+    course.kind.need(package.clone(), need(PART, &["v1"]));
     assert_eq!(course.look(Ok(usable("u1", "v1"))), None, "the wide watch covers it");
     course.kind.release(&CAPABILITY, course.now);
     assert_eq!(course.look(Ok(usable("u1", "v1"))), None, "it stays as it is");
     course.kind.release(&package, course.now);
     course.later(GRACE - Duration::from_secs(1));
     assert_eq!(course.look(Ok(usable("u1", "v1"))), None, "somebody may need it again");
-    course.kind.need(package.clone(), PART);
+    course.kind.need(package.clone(), need(PART, &["v1"]));
     course.kind.release(&package, course.now);
     course.later(GRACE);
     assert_eq!(course.look(Ok(usable("u1", "v1"))), Some(Act::Forget));
@@ -159,11 +183,11 @@ async fn one_watch_serves_all_who_need_the_kind() {
 async fn who_needs_more_gets_a_wider_watch() {
     let mut course = Course::new();
     course.kind.release(&CAPABILITY, course.now);
-    course.kind.need(Needer::Package(NamespacedName::new("ns", "package")), PART);
+    course.kind.need(package(), need(PART, &["v1"]));
     let Some(Act::Open { reach, .. }) = course.look(Ok(usable("u1", "v1"))) else { panic!("opened") };
     assert_eq!(reach, PART);
     course.report(Report::Flowing);
-    course.kind.need(CAPABILITY, WHOLE);
+    course.kind.need(CAPABILITY, need(WHOLE, &["v1", "v2"]));
     let Some(Act::Open { reach, .. }) = course.look(Ok(usable("u1", "v1"))) else { panic!("opened wider") };
     assert_eq!((reach, course.sight()), (WHOLE, Sight::Listing));
 }
@@ -172,12 +196,83 @@ async fn who_needs_more_gets_a_wider_watch() {
 async fn a_kind_in_several_namespaces_is_seen_when_all_are() {
     let now = Instant::now();
     let mut kind = Watched::new(2, now);
-    kind.need(CAPABILITY, WHOLE);
+    kind.need(CAPABILITY, need(WHOLE, &["v1", "v2"]));
     let _ = kind.look(Ok(usable("u1", "v1")), now, Epoch(1));
     kind.report(Epoch(1), 0, Report::Flowing, now);
-    assert_eq!(kind.sight(now), Sight::Listing);
+    assert_eq!(kind.sight_of(&CAPABILITY, now), Sight::Listing);
     kind.report(Epoch(1), 1, Report::Flowing, now);
-    assert_eq!(kind.sight(now), Sight::Synced);
+    assert_eq!(kind.sight_of(&CAPABILITY, now), Sight::Synced);
     kind.report(Epoch(1), 1, Report::Refused(Verb::List), now);
-    assert_eq!(kind.sight(now), Sight::Forbidden(Verb::List));
+    assert_eq!(kind.sight_of(&CAPABILITY, now), Sight::Forbidden(Verb::List));
+}
+
+/// A capability reads a kind at a version of its own; a package makes it at another.
+#[tokio::test]
+async fn there_is_one_watch_of_a_kind_and_it_outlives_those_who_need_less() {
+    let mut course = Course::new();
+    course.kind.need(CAPABILITY, need(WHOLE, &["v1", "v1alpha2"]));
+    let both = served(&["v1", "v1alpha2"]);
+    assert!(matches!(course.look(both.clone()), Some(Act::Open { reach: WHOLE, .. })));
+    course.report(Report::Flowing);
+    course.kind.need(package(), need(PART, &["v1alpha2"]));
+    assert_eq!(course.kind.versions(), ["v1", "v1alpha2"]);
+    assert_eq!(course.look(both.clone()), None, "the same objects");
+    assert_eq!(course.kind.sight_at("v1alpha2", course.now), Sight::Synced);
+    assert!(course.kind.is_whole("v1") && !course.kind.is_whole("v1alpha2"), "whole objects are of v1");
+    assert_eq!(course.kind.spoken_of(), BTreeSet::from(["v1".to_owned(), "v1alpha2".to_owned()]));
+    assert_eq!(course.kind.needers("v1alpha2").collect::<Vec<_>>(), [&CAPABILITY, &package()]);
+    course.kind.release(&package(), course.now);
+    course.later(GRACE * 2);
+    assert_eq!((course.look(both), course.sight()), (None, Sight::Synced), "neither ended nor forgotten");
+}
+
+#[tokio::test]
+async fn who_reads_whole_objects_says_at_which_version() {
+    let mut course = Course::new();
+    course.kind.release(&CAPABILITY, course.now);
+    course.kind.need(package(), need(PART, &["v1alpha2"]));
+    assert!(matches!(course.look(served(&["v1alpha2", "v1"])), Some(Act::Open { reach: PART, .. })));
+    course.report(Report::Flowing);
+    course.kind.need(CAPABILITY, need(WHOLE, &["v1", "v1alpha2"]));
+    assert_eq!(course.kind.versions(), ["v1", "v1alpha2"]);
+    let world = course.kind.world();
+    assert!(matches!(course.look(served(&["v1", "v1alpha2"])), Some(Act::Open { reach: WHOLE, .. })));
+    assert_ne!(course.kind.world(), world, "nothing was read at this version");
+    course.report(Report::Flowing);
+    course.kind.release(&CAPABILITY, course.now);
+    assert_eq!(course.kind.versions(), ["v1", "v1alpha2"], "what is used will do");
+    assert_eq!(course.look(served(&["v1", "v1alpha2"])), None);
+    assert_eq!(course.look(served(&["v1"])), Some(Act::Close), "nobody needs it at this version");
+    assert_eq!(course.kind.sight_at("v1alpha2", course.now), absent(&["v1alpha2"], &["v1"]));
+}
+
+#[tokio::test]
+async fn a_version_is_missed_by_those_who_need_it_alone() {
+    let mut course = Course::synced();
+    course.kind.need(package(), need(PART, &["v1beta1"]));
+    assert_eq!(course.look(served(&["v1"])), None);
+    assert_eq!(course.sight(), Sight::Synced);
+    assert_eq!(course.kind.sight_of(&package(), course.now), absent(&["v1beta1"], &["v1"]));
+    assert_eq!(course.kind.sight_at("v1beta1", course.now), absent(&["v1beta1"], &["v1"]));
+
+    let Some(Act::Open { reach, .. }) = course.look(served(&["v1beta1"])) else { panic!("opened") };
+    assert_eq!(reach, PART, "only the package can use it");
+    course.report(Report::Flowing);
+    assert_eq!(course.sight(), absent(&["v1", "v2"], &["v1beta1"]));
+    assert_eq!(course.kind.sight_of(&package(), course.now), Sight::Synced);
+}
+
+/// Another definition has the kind, under another plural.
+#[tokio::test]
+async fn a_kind_of_another_shape_is_followed_for_those_who_name_none() {
+    let mut course = Course::new();
+    let shape = Some(Shape { plural: "sieves", namespaced: true });
+    course.kind.need(CAPABILITY, Need { shape, ..need(WHOLE, &["v1"]) });
+    assert_eq!((course.look(served(&["v1"])), course.sight()), (None, Sight::Absent(Absence::OtherScope)));
+    assert_eq!(course.kind.sight_at("v1", course.now), Sight::Absent(Absence::OtherScope));
+    course.kind.need(package(), need(PART, &["v1"]));
+    assert!(matches!(course.look(served(&["v1"])), Some(Act::Open { reach: PART, .. })));
+    course.report(Report::Flowing);
+    assert_eq!(course.sight(), Sight::Absent(Absence::OtherScope));
+    assert_eq!(course.kind.sight_at("v1", course.now), Sight::Synced);
 }

@@ -39,7 +39,7 @@ impl World {
         let namespace: Arc<str> = "".into();
         world.tell(Change::Listing(namespace.clone()));
         world.tell(Change::Listed(told));
-        world.tell(Change::Synced { namespace, rest_is_gone: true });
+        world.tell(Change::Synced(namespace));
         world
     }
 
