@@ -159,14 +159,20 @@ impl Store {
         inner.concerned_by(kind).collect()
     }
 
-    /// Nobody needs a kind any more: its objects are forgotten, which says nothing of them.
+    /// Nobody needs a kind any more: its objects are forgotten, which says nothing of them. The
+    /// labels of Namespaces stay, as rules go by them.
     pub fn forget_kind(&self, kind: &Gvk) {
         let mut inner = self.write();
-        let id = inner.graph.kind(&kind.group, &kind.kind);
-        if inner.kinds.flavored.contains(&id) {
+        let forgotten = inner.graph.kind(&kind.group, &kind.kind);
+        if inner.kinds.flavored.contains(&forgotten) {
             inner.flavors.forget(&kind.kind);
         }
-        for id in inner.graph.forget(id) {
+        for id in inner.graph.forget(forgotten) {
+            if forgotten == inner.kinds.operator_version {
+                inner.packages.drop(&name(&id));
+            } else if forgotten == inner.kinds.instance {
+                inner.instances.drop(&name(&id));
+            }
             inner.bodies.remove(&id);
         }
     }

@@ -187,6 +187,13 @@ impl Observer {
         packages.iter().filter(|package| !self.store.is_used(package)).for_each(|p| self.look_at_package(p));
     }
 
+    /// No Instance is followed any more, and so nothing that they make.
+    fn follow_nothing(&self) {
+        let instances = std::mem::take(&mut self.demand().instances);
+        instances.into_keys().for_each(|key| self.need(Needer::Instance(key), BTreeSet::new()));
+        self.look_at_unused();
+    }
+
     /// Instances at rest that are well have nothing to do.
     fn enqueue(&self, instances: impl IntoIterator<Item = NamespacedName>) {
         if let Some(queue) = &self.queue {
@@ -299,6 +306,9 @@ impl Sink for Observer {
 
     fn forget(&self, kind: &Gvk) {
         self.store.forget_kind(kind);
+        if (kind.group.as_str(), kind.kind.as_str()) == (meta::KUDO_GROUP, "Instance") {
+            self.follow_nothing();
+        }
     }
 }
 
