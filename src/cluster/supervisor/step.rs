@@ -27,7 +27,9 @@ pub enum Work {
     /// Nothing.
     #[default]
     None,
-    /// Only what lets objects go that are being deleted: our finalizers come off.
+    /// Only to say on objects that nothing is done for them, and why.
+    Say,
+    /// Besides, what lets objects go that are being deleted: our finalizers come off.
     Deletions,
     /// Everything.
     Full,
@@ -248,15 +250,17 @@ impl Machine {
     }
 
     fn work(&self, facts: &Facts) -> Work {
-        let releases = facts.required.iter().any(|kind| kind.finalized && kind.sight == Sight::Synced);
+        if self.started {
+            return Work::Full;
+        }
+        let Some(finalized) = facts.required.iter().find(|kind| kind.finalized) else { return Work::None };
+        // What is being listed does not read as "none": a package that is not seen yet is not gone.
+        let listed = facts.required.iter().all(|kind| kind.sight != Sight::Listing);
         let deprived = facts.required.iter().any(|kind| absent(kind).is_some() || kind.leaving);
         match self.state {
-            _ if self.started => Work::Full,
-            State::Draining(_) | State::Waiting(_)
-                if releases && deprived && facts.mode.is_some_and(|mode| mode != Mode::Off) =>
-            {
-                Work::Deletions
-            }
+            _ if finalized.sight != Sight::Synced => Work::None,
+            State::Draining(_) | State::Waiting(_) if deprived && listed => Work::Deletions,
+            State::Waiting(_) | State::Forbidden(_) | State::Disabled => Work::Say,
             _ => Work::None,
         }
     }

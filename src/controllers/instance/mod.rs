@@ -60,7 +60,7 @@ pub async fn run(ctx: Arc<Context>, stop: CancellationToken) {
         let term = stop.child_token();
         let workers = match work_now {
             Work::None => Vec::new(),
-            Work::Deletions | Work::Full => begin(&ctx, &term),
+            Work::Say | Work::Deletions | Work::Full => begin(&ctx, &term),
         };
         // An error means that the elector or the supervisor is gone, and the process with it.
         let over = tokio::select! {
@@ -131,11 +131,15 @@ async fn worker(ctx: Arc<Context>, stop: CancellationToken) {
             // Whoever leads next looks at every Instance.
             continue;
         }
-        let deletions_only = ctx.assignment().work == Work::Deletions;
+        let says_only = match ctx.assignment().work {
+            Work::None | Work::Full => false,
+            Work::Say => true,
+            Work::Deletions => !ctx.is_deleted(key),
+        };
         let span =
             info_span!("reconcile", controller = "instance", namespace = %key.namespace, name = %key.name);
         let start = Instant::now();
-        let outcome = if deletions_only && !ctx.is_deleted(key) {
+        let outcome = if says_only {
             bereft::say(&ctx, key).instrument(span).await
         } else {
             reconcile::reconcile(&ctx, key).instrument(span).await

@@ -55,13 +55,6 @@ fn await_refusal(user: &Client, name: &str, spec: &Value) {
     });
 }
 
-fn set(world: &World, spec: &str) {
-    let text = format!(
-        "apiVersion: interlock.dev/v1alpha1\nkind: Interlock\nmetadata: {{name: default}}\nspec: {spec}\n"
-    );
-    world.cluster.admin().apply(&text);
-}
-
 /// Switched off or without its kinds: everything is admitted, and the user is told. Without a
 /// right: what the object alone shows to be wrong is refused, the rest is admitted, and the user
 /// is told. While it drains: everything is judged.
@@ -73,7 +66,7 @@ fn a_capability_that_does_not_run_says_so_to_whoever_writes() {
     let admin = world.cluster.admin();
     await_refusal(&user, "demo", &unknown_parameter());
 
-    set(&world, r#"{capabilities: {instances: {mode: "off"}}}"#);
+    world.set(r#"{capabilities: {instances: {mode: "off"}}}"#);
     world.await_state("instances", "Disabled");
     let unchecked = "Warning: Interlock does not check this now: instances: ";
     await_warning(&user, &unknown_parameter(), &format!("{unchecked}switched off"));
@@ -173,7 +166,7 @@ fn nothing_runs_before_the_settings_are_known() {
     let cluster = Cluster::own(&["--audit"]);
     let gate = Gate::start(&cluster, &cluster.user("interlock", &[]));
     let world = World::on(cluster, &[&gate.flag()]);
-    set(&world, r#"{capabilities: {instances: {mode: "off"}}}"#);
+    world.set(r#"{capabilities: {instances: {mode: "off"}}}"#);
     world.await_state("instances", "Disabled");
     let before = world.interlock.log().len();
     start_behind(&world, &gate, "v1alpha1/interlocks?");

@@ -3,6 +3,7 @@
 use interlock::api::meta;
 use serde_json::{Value, json};
 
+use super::changes::{path_of_role, without};
 use super::world::{CAP, World};
 use crate::support::audit::await_rest;
 use crate::support::instances::condition;
@@ -194,4 +195,46 @@ fn a_plan_in_progress_says_which_definition_it_waits_for() {
     instances::await_run(&ground.user, "demo", "deploy", "");
     ground.await_ready("demo", "True", "ResourcesReady", "");
     world.assert_same_process();
+}
+
+/// Switched off, not started, without a right: every Instance says what keeps its plans from being
+/// carried out, and none of it stays.
+#[test]
+fn every_instance_says_why_its_plans_are_not_carried_out() {
+    let world = World::new();
+    let ns = world.cluster.namespace("at-rest");
+    world.create_package(&ns);
+    let ground = Ground { world: &world, ns: &ns, user: ns.user("alice") };
+    let names = ["demo-0", "demo-1"];
+    let await_all = |status: &str, reason: &str, text: &str| {
+        for name in names {
+            ground.await_ready(name, status, reason, text);
+        }
+    };
+    for name in names {
+        world.create_instance(&ns, name, "plain");
+        instances::await_run(&ground.user, name, "deploy", "");
+    }
+    await_all("True", "ResourcesReady", "");
+
+    world.set(r#"{capabilities: {instances: {mode: "off"}}}"#);
+    await_all("Unknown", "MissingDependency", "instances is switched off");
+    world.set("{capabilities: {instances: {mode: manual}}}");
+    await_all("True", "ResourcesReady", "");
+    world.remove("operatorversions");
+    await_all("Unknown", "MissingDependency", "operatorversions.kudo.dev is not installed");
+    world.install("operatorversions");
+    await_all("Unknown", "MissingDependency", "the mode is manual");
+    world.set("{capabilities: {instances: {mode: auto}}}");
+    await_all("True", "ResourcesReady", "");
+
+    // An open watch is not authorised again; the list of a new process is.
+    let (admin, role) = (world.cluster.admin(), path_of_role("operatorversions"));
+    let rules = admin.read(&role).ok()["rules"].clone();
+    world.interlock.kill();
+    admin.merge_patch(&role, &json!({"rules": without(&rules, "operatorversions")})).ok();
+    world.interlock.start();
+    await_all("Unknown", "MissingDependency", "may not list operatorversions.kudo.dev");
+    admin.merge_patch(&role, &json!({"rules": rules})).ok();
+    await_all("True", "ResourcesReady", "");
 }

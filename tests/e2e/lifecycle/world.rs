@@ -160,6 +160,14 @@ impl World {
         states.into_iter().find(|state| is(state)).unwrap_or("none").to_owned()
     }
 
+    /// Sets `spec` of the Interlock object.
+    pub fn set(&self, spec: &str) {
+        let text = format!(
+            "apiVersion: interlock.dev/v1alpha1\nkind: Interlock\nmetadata: {{name: default}}\nspec: {spec}\n"
+        );
+        self.cluster.admin().apply(&text);
+    }
+
     /// How the process last said that it sees a kind.
     pub fn sight(&self, kind: &str) -> String {
         let log = self.interlock.log();

@@ -61,16 +61,26 @@ fn names(state: &State) -> String {
 /// Where a capability comes to rest, from nothing.
 #[rstest]
 #[case::nothing_is_known(|f: &mut Facts| f.definitions_known = false, "Unknown", Work::None)]
-#[case::off(|f: &mut Facts| f.mode = Some(Mode::Off), "Disabled", Work::None)]
+#[case::off(|f: &mut Facts| f.mode = Some(Mode::Off), "Disabled", Work::Say)]
+#[case::off_and_not_read(
+    |f: &mut Facts| { f.mode = Some(Mode::Off); f.required[0].sight = Sight::Listing; }, "Disabled", Work::None
+)]
+#[case::off_and_another_leaving(
+    |f: &mut Facts| { f.mode = Some(Mode::Off); f.required[1].leaving = true; }, "Disabled", Work::Say
+)]
 #[case::not_known_whether_off(|f: &mut Facts| f.mode = None, "Starting", Work::None)]
 #[case::not_known_whether_off_and_missing(|f: &mut Facts| { f.mode = None; gone(f, 1); }, "Starting", Work::None)]
-#[case::off_and_unknown(|f: &mut Facts| { f.mode = Some(Mode::Off); f.definitions_known = false; }, "Disabled", Work::None)]
+#[case::off_and_unknown(|f: &mut Facts| { f.mode = Some(Mode::Off); f.definitions_known = false; }, "Disabled", Work::Say)]
 #[case::both_missing(|f: &mut Facts| { gone(f, 0); gone(f, 1); }, "Waiting", Work::None)]
 #[case::one_missing(|f: &mut Facts| gone(f, 0), "Waiting", Work::None)]
 #[case::only_deletions_end(|f: &mut Facts| gone(f, 1), "Waiting", Work::Deletions)]
 #[case::leaving(|f: &mut Facts| f.required[0].leaving = true, "Draining", Work::Deletions)]
 #[case::another_leaving(|f: &mut Facts| f.required[1].leaving = true, "Waiting", Work::Deletions)]
-#[case::refused(|f: &mut Facts| f.required[1].sight = Sight::Forbidden(Verb::List), "Forbidden", Work::None)]
+#[case::leaving_and_packages_not_listed(
+    |f: &mut Facts| { f.required[0].leaving = true; f.required[1].sight = Sight::Listing; }, "Draining", Work::None
+)]
+#[case::refused(|f: &mut Facts| f.required[1].sight = Sight::Forbidden(Verb::List), "Forbidden", Work::Say)]
+#[case::refused_itself(|f: &mut Facts| f.required[0].sight = Sight::Forbidden(Verb::List), "Forbidden", Work::None)]
 #[case::missing_before_refused(
     |f: &mut Facts| { gone(f, 0); f.required[1].sight = Sight::Forbidden(Verb::List); }, "Waiting", Work::None
 )]
@@ -90,7 +100,7 @@ fn from_nothing(#[case] change: fn(&mut Facts), #[case] expected: &str, #[case] 
 #[case::unknown_and_all_gone(
     |f: &mut Facts| { f.definitions_known = false; gone(f, 0); gone(f, 1); }, "Unknown", Work::Full, false
 )]
-#[case::off(|f: &mut Facts| f.mode = Some(Mode::Off), "Disabled", Work::None, true)]
+#[case::off(|f: &mut Facts| f.mode = Some(Mode::Off), "Disabled", Work::Say, true)]
 #[case::missing(|f: &mut Facts| gone(f, 0), "Waiting", Work::None, true)]
 #[case::input_missing(|f: &mut Facts| gone(f, 1), "Waiting", Work::Deletions, true)]
 #[case::leaving(|f: &mut Facts| f.required[0].leaving = true, "Draining", Work::Deletions, true)]
@@ -179,7 +189,7 @@ fn manual_does_not_start_by_what_others_install() {
     assert_eq!(settle(&mut machine, &mut facts).0.reason(), "CRDMissing");
     facts.required[0].sight = Sight::Synced;
     let (state, work, _) = settle(&mut machine, &mut facts);
-    assert_eq!((state.reason(), work), ("Manual", Work::None));
+    assert_eq!((state.reason(), work), ("Manual", Work::Say));
     facts.mode = Some(Mode::Auto);
     assert_eq!(settle(&mut machine, &mut facts).0.name(), "Running");
     facts.mode = Some(Mode::Manual);
