@@ -8,7 +8,7 @@ use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::capability::{Capability, Kind, Mode, Modes};
+use super::capability::{Capability, Mode, Modes};
 use super::definitions::{self, Definitions, Health, Said};
 use super::feed::Sink;
 use super::handle::{Handle, Order, Watches, Watching};
@@ -205,30 +205,39 @@ impl Supervisor {
     }
 
     /// Capabilities that are switched on need their kinds, whether these are there or not; those of
-    /// which that is not known yet list nothing.
+    /// which that is not known yet list nothing. One that is switched off needs what it requires
+    /// once a definition waits for objects that carry our finalizer.
     fn demand(&mut self, modes: &Modes, now: Instant) {
         let mut needs = Vec::new();
         let settings = self.setup.settings;
-        for tracked in &mut self.capabilities {
+        let holding: Vec<bool> = self.capabilities.iter().map(|c| self.holds_up(c)).collect();
+        for (tracked, holds_up) in self.capabilities.iter_mut().zip(holding) {
             let Some(mode) = mode(settings, modes, tracked.declared) else { continue };
             tracked.mode = mode;
             let needer = Needer::Capability(tracked.declared.name);
-            let each =
-                |(want, kind, _): &(Want, &'static Kind, bool)| (want.clone(), *kind, needer.clone(), mode);
-            needs.extend(tracked.wants.iter().map(each));
+            needs.extend(tracked.wants.iter().map(|(want, kind, required)| {
+                let needed = mode != Mode::Off || (*required && holds_up);
+                (want.clone(), *kind, needer.clone(), needed)
+            }));
         }
-        for (want, kind, needer, mode) in needs {
-            match mode {
-                Mode::Off => {
-                    if let Some(kind) = self.kinds.get_mut(&want) {
-                        kind.watched.release(&needer, now);
-                    }
-                }
-                Mode::Auto | Mode::Manual => {
-                    self.tend(want, now).need(needer, tracked::need(kind));
-                }
+        for (want, kind, needer, needed) in needs {
+            if needed {
+                self.tend(want, now).need(needer, tracked::need(kind));
+            } else if let Some(kind) = self.kinds.get_mut(&want) {
+                kind.watched.release(&needer, now);
             }
         }
+    }
+
+    /// Whether a definition is being deleted whose objects carry the finalizer of a capability.
+    fn holds_up(&self, tracked: &Tracked) -> bool {
+        let mut wants = tracked.wants.iter();
+        let finalized = wants.find(|(_, kind, _)| tracked.declared.finalizes == Some(kind.kind));
+        finalized.is_some_and(|(want, kind, _)| {
+            let versions = tracked::need(kind).versions;
+            let found = self.definitions.read(|crds| crds.find(&want.group, &want.kind, &versions));
+            matches!(found, Some(Ok(usable)) if usable.leaving)
+        })
     }
 
     fn built_in(&self, want: &Want, versions: &[String]) -> Option<Usable> {

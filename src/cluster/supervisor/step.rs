@@ -257,9 +257,11 @@ impl Machine {
         // What is being listed does not read as "none": a package that is not seen yet is not gone.
         let listed = facts.required.iter().all(|kind| kind.sight != Sight::Listing);
         let deprived = facts.required.iter().any(|kind| absent(kind).is_some() || kind.leaving);
+        // Switched off, nothing is done but for a definition that would never go.
+        let lets_go = if facts.mode == Some(Mode::Off) { finalized.leaving } else { deprived };
         match self.state {
             _ if finalized.sight != Sight::Synced => Work::None,
-            State::Draining(_) | State::Waiting(_) if deprived && listed => Work::Deletions,
+            State::Draining(_) | State::Waiting(_) | State::Disabled if lets_go && listed => Work::Deletions,
             State::Waiting(_) | State::Forbidden(_) | State::Disabled => Work::Say,
             _ => Work::None,
         }

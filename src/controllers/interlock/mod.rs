@@ -184,6 +184,8 @@ impl Reporter {
                             snapshot: &snapshot,
                             essential: capabilities::ESSENTIAL,
                             settable: &settable,
+                            finalizes: capabilities::INSTANCES,
+                            instances: self.store.count_instances(),
                             problems: &settings.problems,
                             lagging: lagging.as_deref(),
                             managed,

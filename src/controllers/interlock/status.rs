@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::api::condition::Status;
 use crate::api::interlock::{DEFAULT, Interlock, InterlockStatus, Problem};
+use crate::api::meta;
 use crate::cluster::supervisor::{Mode, Sight, Snapshot, State, Status as Standing};
 
 /// Summary.
@@ -48,6 +49,10 @@ pub struct Told<'a> {
     pub settable: &'a [&'a str],
     /// Those of them without which Interlock is not ready.
     pub essential: &'a [&'a str],
+    /// The one of them whose objects carry our finalizer.
+    pub finalizes: &'a str,
+    /// How many such objects there are, where that is known.
+    pub instances: usize,
     /// What of the spec cannot be honoured.
     pub problems: &'a [Problem],
     /// Why the second layer does not follow, where it does not.
@@ -116,7 +121,7 @@ pub fn honoured(object: &Interlock, told: &Told<'_>) -> Look {
                 again = Some(again.map_or(until, |again: Timestamp| again.min(until)));
                 as_before(before)
             }
-            _ => capability(&type_, standing),
+            _ => capability(&type_, standing, before, told),
         };
         let counts = told.essential.contains(&standing.name) && standing.mode != Mode::Off;
         if counts && one.status != Status::True {
@@ -178,7 +183,7 @@ fn passes(state: &State) -> bool {
     matches!(state, State::Starting(_) | State::Draining(_) | State::Unknown(_))
 }
 
-fn capability(type_: &str, standing: &Standing) -> Wanted {
+fn capability(type_: &str, standing: &Standing, before: Option<&Condition>, told: &Told<'_>) -> Wanted {
     let state = &standing.state;
     let status = match state {
         State::Running(_) => Status::True,
@@ -191,10 +196,32 @@ fn capability(type_: &str, standing: &Standing) -> Wanted {
     };
     let message = match state {
         State::Running(_) => running(standing),
-        State::Disabled => format!("spec.capabilities.{}.mode is off", standing.name),
+        State::Disabled => switched_off(standing, before, told),
         other => other.message(),
     };
     wanted(type_, status, state.reason(), message)
+}
+
+/// What it means that a capability is switched off. Its objects are not read then, so that they are
+/// counted while they are still known.
+fn switched_off(standing: &Standing, before: Option<&Condition>, told: &Told<'_>) -> String {
+    let off = format!("spec.capabilities.{}.mode is off", standing.name);
+    if standing.name != told.finalizes {
+        return off;
+    }
+    let known = standing.kinds.iter().filter(|kind| kind.required).all(|kind| kind.sight == Sight::Synced);
+    let held = |which: &str| {
+        format!(
+            "{off}; {which} with the finalizer {} stay when they are deleted, until it is auto again or their \
+             definition is deleted",
+            meta::FINALIZER
+        )
+    };
+    match before.filter(|before| before.reason == State::Disabled.reason()) {
+        _ if known => held(&format!("of {} Instances those", told.instances)),
+        Some(before) => before.message.clone(),
+        None => held("Instances"),
+    }
 }
 
 /// What a capability that runs goes without.

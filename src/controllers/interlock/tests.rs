@@ -38,6 +38,8 @@ fn told(snapshot: &Snapshot, now: i64) -> Told<'_> {
         snapshot,
         settable: &["instances", "routes"],
         essential: &["instances"],
+        finalizes: "instances",
+        instances: 3,
         problems: &[],
         lagging: None,
         managed: Managed { instances: 3, restless: 1 },
@@ -129,6 +131,28 @@ fn what_is_switched_off_is_not_waited_for() {
     let status = status::honoured(&object(1), &told(&snapshot, SINCE)).status;
     assert_eq!(said(&status)[0], "Ready True Running");
     assert!(message(&status, "InstancesReady").contains("spec.capabilities.instances.mode is off"));
+}
+
+/// Instances are counted while they are known, and not read to count them again.
+#[test]
+fn what_is_switched_off_says_what_it_holds() {
+    let mut known = snapshot(State::Disabled, State::Disabled);
+    let instances = |sight| KindStatus { name: "instances.kudo.dev".to_owned(), required: true, sight };
+    known.capabilities[0].kinds = vec![instances(Seeing::Synced)];
+    let mut forgotten = known.clone();
+    forgotten.capabilities[0].kinds = vec![instances(Seeing::Listing)];
+    let mut object = object(1);
+    let first = status::honoured(&object, &told(&forgotten, SINCE + 60)).status;
+    let held = "with the finalizer kudo.dev.instance.cleanup stay when they are deleted, until it is auto again or \
+                their definition is deleted";
+    let off = |name: &str| format!("spec.capabilities.{name}.mode is off");
+    assert_eq!(message(&first, "InstancesReady"), format!("{}; Instances {held}", off("instances")));
+    assert_eq!(message(&first, "RoutesReady"), off("routes"));
+    object.status = Some(status::honoured(&object, &told(&known, SINCE + 60)).status);
+    let counted = format!("{}; of 3 Instances those {held}", off("instances"));
+    assert_eq!(message(object.status.as_ref().unwrap(), "InstancesReady"), counted);
+    let later = status::honoured(&object, &Told { instances: 0, ..told(&forgotten, SINCE + 600) }).status;
+    assert_eq!(message(&later, "InstancesReady"), counted);
 }
 
 /// A restart of the process, or of a watch, flips nothing.

@@ -50,6 +50,12 @@ impl Store {
         inner.graph.rows(inner.kinds.instance).map(|row| name(&row.id())).collect()
     }
 
+    /// How many Instances are known.
+    pub fn count_instances(&self) -> usize {
+        let inner = self.read();
+        inner.graph.rows(inner.kinds.instance).count()
+    }
+
     /// Every Instance that has something to do.
     pub fn restless(&self) -> Vec<NamespacedName> {
         let inner = self.read();

@@ -7,18 +7,21 @@ use rstest::rstest;
 use serde_json::json;
 
 use super::world::{CAP, World};
+use crate::support::instances::condition;
 use crate::support::{announce, wait_until};
 
 const INSTANCES: usize = 5;
 /// What the issue asks for.
 const IN_TIME: Duration = Duration::from_secs(60);
 
-/// The cleanup runs, or its package goes first, or it never ends: the definition goes away.
+/// The cleanup runs, or its package goes first, or it never ends, or the capability is switched
+/// off: the definition goes away.
 #[rstest]
-#[case::with_its_package("plain", &["instances"])]
-#[case::all_at_once("plain", &["operatorversions", "operators", "instances"])]
-#[case::with_a_cleanup_that_never_ends("endless", &["instances"])]
-fn a_definition_goes_away_in_time(#[case] kind: &str, #[case] definitions: &[&str]) {
+#[case::with_its_package("plain", &["instances"], "auto")]
+#[case::all_at_once("plain", &["operatorversions", "operators", "instances"], "auto")]
+#[case::with_a_cleanup_that_never_ends("endless", &["instances"], "auto")]
+#[case::while_switched_off("plain", &["instances"], "off")]
+fn a_definition_goes_away_in_time(#[case] kind: &str, #[case] definitions: &[&str], #[case] mode: &str) {
     let world = World::new();
     if !world.cluster.has_workloads() {
         return;
@@ -33,6 +36,9 @@ fn a_definition_goes_away_in_time(#[case] kind: &str, #[case] definitions: &[&st
     for name in &names {
         let found = crate::support::instances::await_run(&user, name, "deploy", "");
         assert_eq!(found["metadata"]["finalizers"][0], "kudo.dev.instance.cleanup");
+    }
+    if mode == "off" {
+        switch_off(&world);
     }
     let admin = world.cluster.admin();
     let began = Instant::now();
@@ -50,8 +56,27 @@ fn a_definition_goes_away_in_time(#[case] kind: &str, #[case] definitions: &[&st
     let took = began.elapsed();
     announce(&format!("{INSTANCES} Instances ({kind}), {definitions:?}: gone after {took:?}"));
     assert!(took < IN_TIME, "{took:?}");
+    if mode == "off" {
+        return world.await_state("instances", "Disabled");
+    }
     world.await_state("instances", "Waiting");
     world.assert_same_process();
+}
+
+/// Says what that means; a new process, which has not read any Instance, goes on with it.
+fn switch_off(world: &World) {
+    world.set(r#"{capabilities: {instances: {mode: "off"}}}"#);
+    let path = "/apis/interlock.dev/v1alpha1/interlocks/default";
+    wait_until("the settings say what is held", CAP, || {
+        let found = world.cluster.admin().read(path).ok();
+        let ready = condition(&found, "InstancesReady");
+        let counted = format!("of {INSTANCES} Instances those with the finalizer");
+        let says = ready["message"].as_str().is_some_and(|message| message.contains(&counted));
+        if says { Ok(()) } else { Err(found["status"].to_string()) }
+    });
+    world.interlock.kill();
+    world.interlock.start();
+    world.await_state("instances", "Disabled");
 }
 
 /// The packages lose their rights while an Instance is there: its cleanup cannot go on, and its

@@ -65,6 +65,16 @@ fn names(state: &State) -> String {
 #[case::off_and_not_read(
     |f: &mut Facts| { f.mode = Some(Mode::Off); f.required[0].sight = Sight::Listing; }, "Disabled", Work::None
 )]
+#[case::off_and_leaving(
+    |f: &mut Facts| { f.mode = Some(Mode::Off); f.required[0].leaving = true; }, "Disabled", Work::Deletions
+)]
+#[case::off_and_leaving_without_its_package(
+    |f: &mut Facts| { f.mode = Some(Mode::Off); f.required[0].leaving = true; gone(f, 1); }, "Disabled", Work::Deletions
+)]
+#[case::off_and_leaving_and_packages_not_listed(
+    |f: &mut Facts| { f.mode = Some(Mode::Off); f.required[0].leaving = true; f.required[1].sight = Sight::Listing; },
+    "Disabled", Work::Say
+)]
 #[case::off_and_another_leaving(
     |f: &mut Facts| { f.mode = Some(Mode::Off); f.required[1].leaving = true; }, "Disabled", Work::Say
 )]
