@@ -1,11 +1,12 @@
-//! What the supervisor tells: Events when a capability starts or stops, and work that may go on.
+//! What the supervisor tells: Events when a capability starts or stops, or a kind of it comes or goes, and
+//! work that may go on.
 
 use std::sync::Arc;
 
 use super::observe::Observer;
 use crate::api::object::Gvk;
 use crate::cluster::events::Events;
-use crate::cluster::supervisor::{Listener, Needer, Turn};
+use crate::cluster::supervisor::{Listener, Needer, Sight, Turn};
 use crate::effect::{Note, Severity};
 
 /// Listens to the supervisor.
@@ -20,20 +21,36 @@ impl Turns {
     pub fn new(observer: Arc<Observer>, events: Option<Events>) -> Self {
         Self { observer, events }
     }
+
+    /// Publishes on a definition.
+    fn publish(&self, kind: &str, severity: Severity, reason: &str, message: String) {
+        let Some(events) = self.events.clone() else { return };
+        let note = Note { severity, reason: reason.to_owned(), message };
+        let kind = kind.to_owned();
+        tokio::spawn(async move { events.publish_on_definition(&kind, note).await });
+    }
 }
 
 impl Listener for Turns {
     fn turned(&self, capability: &'static str, turn: Turn, kind: &str, why: &str) {
         // A capability that needs no definition has none to tell it of.
-        let Some(events) = self.events.clone().filter(|_| !kind.is_empty()) else { return };
+        if kind.is_empty() {
+            return;
+        }
         let (severity, reason, verb) = match turn {
             Turn::Started => (Severity::Normal, "CapabilityStarted", "runs"),
             Turn::Stopped => (Severity::Warning, "CapabilityStopped", "has stopped"),
         };
         let message = format!("{capability} {verb}: CustomResourceDefinition {kind} {why}");
-        let note = Note { severity, reason: reason.to_owned(), message };
-        let kind = kind.to_owned();
-        tokio::spawn(async move { events.publish_on_definition(&kind, note).await });
+        self.publish(kind, severity, reason, message);
+    }
+
+    fn came_or_went(&self, capability: &'static str, kind: &str, sight: &Sight) {
+        let (severity, reason, verb) = match sight {
+            Sight::Synced => (Severity::Normal, "KindAvailable", "goes on with"),
+            _ => (Severity::Warning, "KindUnavailable", "goes on without"),
+        };
+        self.publish(kind, severity, reason, format!("{capability} {verb} {kind}: it {sight}"));
     }
 
     fn changed(&self, kind: &Gvk, needers: Vec<Needer>) {

@@ -42,6 +42,13 @@ fn a_process_with_nothing_to_guard_is_ready_and_starts_its_work_when_the_definit
     world.await_state("instances", "Waiting");
     world.await_event("CapabilityStopped", "operatorversions.kudo.dev");
     assert!(user.get("configmap", "demo-config").is_some(), "unavailable is not empty");
+    // What a capability can do without comes and goes beside it.
+    let routes = "httproutes.gateway.networking.k8s.io";
+    world.install("httproutes");
+    world.await_event("KindAvailable", routes);
+    world.remove("httproutes");
+    world.await_event("KindUnavailable", routes);
+    assert_eq!(world.state("routes"), "Running");
     world.assert_same_process();
 }
 

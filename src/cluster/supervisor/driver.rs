@@ -14,6 +14,7 @@ use super::feed::Sink;
 use super::handle::{Handle, Order, Watches, Watching};
 use super::kind::{Act, Watched};
 use super::need::{Need, Needer, Reach, Want};
+use super::optional::{self, Optional};
 use super::state::{Answer, Epoch, KindStatus, Sight, Snapshot, State, Status};
 use super::step::{Facts, Seen, Turn};
 use super::tended::{Ground, Tended, gvk};
@@ -55,6 +56,9 @@ pub trait Listener: Send + Sync + 'static {
     /// A capability's controller starts or stops. `kind` is the definition that it is about.
     fn turned(&self, capability: &'static str, turn: Turn, kind: &str, why: &str);
 
+    /// A kind that a capability can do without came or went.
+    fn came_or_went(&self, capability: &'static str, kind: &str, sight: &Sight);
+
     /// A kind is seen otherwise than before; those who need it may go on.
     fn changed(&self, kind: &Gvk, needers: Vec<Needer>);
 }
@@ -69,6 +73,7 @@ pub struct Supervisor {
     health: Health,
     kinds: BTreeMap<Want, Tended>,
     capabilities: Vec<Tracked>,
+    optional: Optional,
     epochs: u64,
     snapshot: watch::Sender<Arc<Snapshot>>,
     watches: watch::Sender<Arc<Watches>>,
@@ -107,6 +112,7 @@ impl Supervisor {
             health,
             kinds: BTreeMap::new(),
             capabilities,
+            optional: Optional::default(),
             epochs: 0,
             snapshot,
             watches,
@@ -351,6 +357,9 @@ impl Supervisor {
         let snapshot = Arc::new(self.snapshot_now(now));
         for Status { name, state, .. } in &snapshot.capabilities {
             self.setup.metrics.capability(name, &State::NAMES, state.name(), state.epoch().map(|e| e.0));
+        }
+        for optional::Seen { capability, kind, sight } in self.optional.look(&snapshot) {
+            self.setup.listener.came_or_went(capability, &kind, &sight);
         }
         self.snapshot.send_if_modified(|old| replace(old, snapshot));
         for (kind, needers) in changed {

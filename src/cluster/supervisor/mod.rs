@@ -13,6 +13,7 @@ mod feed;
 mod handle;
 mod kind;
 mod need;
+mod optional;
 mod state;
 mod step;
 mod tended;

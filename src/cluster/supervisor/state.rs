@@ -262,7 +262,7 @@ impl fmt::Display for Sight {
             Self::Listing => f.write_str("is being listed"),
             Self::Synced => f.write_str("is watched"),
             Self::Forbidden(verb) => write!(f, "may not be read by this process (verb {})", verb.as_str()),
-            Self::Broken(why) => f.write_str(why),
+            Self::Broken(why) => write!(f, "cannot be read: {why}"),
         }
     }
 }

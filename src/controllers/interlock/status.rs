@@ -7,7 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use crate::api::condition::Status;
 use crate::api::interlock::{DEFAULT, Interlock, InterlockStatus, Problem};
 use crate::api::meta;
-use crate::cluster::supervisor::{Mode, Sight, Snapshot, State, Status as Standing};
+use crate::cluster::crds::Absence;
+use crate::cluster::supervisor::{KindStatus, Mode, Sight, Snapshot, State, Status as Standing};
 
 /// Summary.
 const READY: &str = "Ready";
@@ -117,7 +118,7 @@ pub fn honoured(object: &Interlock, told: &Told<'_>) -> Look {
         let until = standing.since + PASSES_WITHIN;
         let before = found(object, &type_);
         let one = match before {
-            Some(before) if passes(&standing.state) && told.now < until => {
+            Some(before) if passes(standing) && told.now < until => {
                 again = Some(again.map_or(until, |again: Timestamp| again.min(until)));
                 as_before(before)
             }
@@ -178,9 +179,18 @@ fn type_of(capability: &str) -> String {
     format!("{}{rest}{READY}", first.to_ascii_uppercase())
 }
 
-/// Whether a state is on the way to another.
-fn passes(state: &State) -> bool {
-    matches!(state, State::Starting(_) | State::Draining(_) | State::Unknown(_))
+/// Whether a state is on the way to another: one that needs nothing runs while it still lists.
+fn passes(standing: &Standing) -> bool {
+    let lists = || optional(standing).any(|kind| kind.sight == Sight::Listing);
+    match standing.state {
+        State::Starting(_) | State::Draining(_) | State::Unknown(_) => true,
+        State::Running(_) => lists(),
+        _ => false,
+    }
+}
+
+fn optional(standing: &Standing) -> impl Iterator<Item = &KindStatus> {
+    standing.kinds.iter().filter(|kind| !kind.required)
 }
 
 fn capability(type_: &str, standing: &Standing, before: Option<&Condition>, told: &Told<'_>) -> Wanted {
@@ -224,31 +234,24 @@ fn switched_off(standing: &Standing, before: Option<&Condition>, told: &Told<'_>
     }
 }
 
-/// What a capability that runs goes without.
+/// What a capability that runs goes without: how each kind stands that it can use and that is not
+/// watched.
 fn running(standing: &Standing) -> String {
-    let missing: Vec<&str> = standing
-        .kinds
-        .iter()
-        .filter(|kind| !kind.required && matches!(kind.sight, Sight::Absent(_)))
-        .map(|kind| kind.name.as_str())
-        .collect();
-    let refused: Vec<String> = standing
-        .kinds
-        .iter()
-        .filter(|kind| !kind.required)
-        .filter_map(|kind| match &kind.sight {
-            Sight::Forbidden(verb) => Some(format!("{} {}", verb.as_str(), kind.name)),
-            _ => None,
-        })
-        .collect();
-    let mut text = "it runs".to_owned();
+    let (mut missing, mut rest) = (Vec::new(), Vec::new());
+    for KindStatus { name, sight, .. } in optional(standing) {
+        match sight {
+            Sight::Synced => {}
+            Sight::Absent(Absence::Missing) => missing.push(name.as_str()),
+            Sight::Forbidden(verb) => rest.push(format!("this process may not {} {name}", verb.as_str())),
+            Sight::Absent(_) | Sight::Listing | Sight::Broken(_) => rest.push(format!("{name} {sight}")),
+        }
+    }
+    let mut texts = vec!["it runs".to_owned()];
+    texts.extend(rest);
     if !missing.is_empty() {
-        text.push_str(&format!("; not served, and not needed: {}", missing.join(", ")));
+        texts.push(format!("not served, and not needed: {}", missing.join(", ")));
     }
-    if !refused.is_empty() {
-        text.push_str(&format!("; this process may not {}", refused.join(", ")));
-    }
-    text
+    texts.join("; ")
 }
 
 fn found<'a>(object: &'a Interlock, type_: &str) -> Option<&'a Condition> {

@@ -123,6 +123,40 @@ fn names_and_verbs_are_exact() {
     assert!(message(&status, "RoutesReady").ends_with("httproutes.gateway.networking.k8s.io"));
 }
 
+#[rstest]
+#[case::watched(Seeing::Synced, "")]
+#[case::missing(Seeing::Absent(Absence::Missing), "; not served, and not needed: a.io")]
+#[case::not_established(
+    Seeing::Absent(Absence::NotEstablished("names are taken".to_owned())),
+    "; a.io is not established: names are taken"
+)]
+#[case::other_versions(
+    Seeing::Absent(Absence::NotServed { wanted: vec!["v1".to_owned()], served: vec!["v2".to_owned()] }),
+    "; a.io serves v2, not v1"
+)]
+#[case::other_scope(Seeing::Absent(Absence::OtherScope), "; a.io has another scope than it should")]
+#[case::refused(Seeing::Forbidden(Verb::Watch), "; this process may not watch a.io")]
+#[case::broken(Seeing::Broken("500".to_owned()), "; a.io cannot be read: 500")]
+#[case::listing(Seeing::Listing, "; a.io is being listed")]
+fn what_a_capability_goes_without_is_told(#[case] sight: Seeing, #[case] text: &str) {
+    let mut snapshot = snapshot(running(), running());
+    snapshot.capabilities[1].kinds = vec![KindStatus { name: "a.io".to_owned(), required: false, sight }];
+    let status = status::honoured(&object(1), &told(&snapshot, SINCE + 60)).status;
+    assert_eq!(message(&status, "RoutesReady"), format!("it runs{text}"));
+}
+
+/// It needs none of its kinds, so that it runs at once, and lists them all.
+#[test]
+fn a_restart_of_what_needs_nothing_flips_nothing() {
+    let mut object = object(1);
+    object.status = Some(status::honoured(&object, &told(&snapshot(running(), running()), SINCE)).status);
+    let mut restarted = snapshot(running(), running());
+    let kind = KindStatus { name: "a.io".to_owned(), required: false, sight: Seeing::Listing };
+    restarted.capabilities[1].kinds = vec![kind];
+    let look = status::honoured(&object, &told(&restarted, SINCE + 1));
+    assert_eq!((Some(look.status), look.again), (object.status, Some(at(SINCE + 5))));
+}
+
 /// Switched off by the user: that is no fault.
 #[test]
 fn what_is_switched_off_is_not_waited_for() {
