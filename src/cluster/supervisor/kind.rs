@@ -324,7 +324,7 @@ impl Watched {
                 open.running = false;
                 let why = "the API server answers 404, though its definition is established";
                 self.trouble.get_or_insert((now, why.to_owned()));
-                self.again = Some(now + self.pace.next(now).min(LAG / 6));
+                self.again = Some(now + self.pace.next(now).min(LAG / 15));
             }
         }
     }
