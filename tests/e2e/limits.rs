@@ -48,7 +48,7 @@ fn a_step_with_a_deadline_ends_its_run() {
     assert_eq!((&steps(&found)[0]["status"], &gate["status"]), (&json!("COMPLETE"), &json!("FATAL_ERROR")));
     let message = gate["message"].as_str().expect("a message");
     assert!(message.contains("step deploy.main.gate has a deadline of 1s and was not done"), "{message}");
-    assert!(message.contains("does not have an ingress yet"), "{message}");
+    assert!(message.contains("does not have load balancer ingress IP address"), "{message}");
     assert!(ground.await_event("StepDeadlineExceeded").contains(message));
 
     let unlimited = json!({"metadata": {"annotations": {meta::STEP_DEADLINE: null}}});
@@ -69,9 +69,15 @@ fn a_limit_that_cannot_be_read_is_refused() {
     ground.user.kubectl(&["annotate", "instance", "demo", "interlock.dev/step-deadline=10m"]).ok();
     let several = "interlock.dev/step-deadline=deploy.main.gate=90s,10m";
     ground.user.kubectl(&["annotate", "instance", "demo", "--overwrite", several]).ok();
-    let version = ["annotate", "operatorversion", "held-0.1.0", "interlock.dev/cleanup-patience=never"];
-    let text = ground.user.kubectl(&version).refused();
-    assert!(text.contains("\"never\" is no time"), "{text}");
+    // An annotation alone is no change of a package that is judged: it is with the package.
+    let version = json!({
+        "apiVersion": meta::KUDO_API_VERSION, "kind": "OperatorVersion",
+        "metadata": {"name": "hasty-0.1.0", "annotations": {meta::CLEANUP_PATIENCE: "never"}},
+        "spec": {"version": "0.1.0"},
+    });
+    let path = ground.ns.path(meta::KUDO_API_VERSION, "operatorversions", "");
+    let text = ground.user.post(&path, &version).refused(422).to_string();
+    assert!(text.contains("is no time; write one such as 90s"), "{text}");
 }
 
 /// A cleanup that nobody but a person could let go on: the Instance goes, with a Warning Event.
