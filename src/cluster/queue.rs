@@ -1,7 +1,8 @@
 //! A keyed work queue: each key at most once in it and at most once in work, with delays and an
-//! exponential back-off per key.
+//! exponential back-off per key, and lanes: keys that may be slow together have a share of the
+//! workers, so that the rest of them are left to others.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,6 +15,29 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(250);
 /// Longest delay after failures.
 const BACKOFF_MOST: Duration = Duration::from_secs(60);
 
+/// Keys that share some of the workers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Lane {
+    /// What they have in common.
+    pub name: String,
+    /// How many of them may be in work at once.
+    pub share: usize,
+}
+
+/// What goes on in a lane.
+#[derive(Debug)]
+struct Traffic<K> {
+    /// Of keys in work, and of keys that have been handed one.
+    places: usize,
+    parked: VecDeque<K>,
+}
+
+impl<K> Default for Traffic<K> {
+    fn default() -> Self {
+        Self { places: 0, parked: VecDeque::new() }
+    }
+}
+
 /// The queue; shared by reference.
 #[derive(Debug)]
 pub struct Queue<K> {
@@ -25,7 +49,13 @@ pub struct Queue<K> {
 struct State<K> {
     due: BTreeMap<(Instant, u64), K>,
     index: HashMap<K, (Instant, u64)>,
-    working: HashSet<K>,
+    /// In work, and in which lane.
+    working: HashMap<K, Option<Lane>>,
+    lanes: HashMap<Lane, Traffic<K>>,
+    /// Due, and waiting for a place in their lanes.
+    parked: HashSet<K>,
+    /// Due, with a place in a lane.
+    held: HashMap<K, Lane>,
     /// Added while in work: due again when done, at this time.
     again: HashMap<K, Instant>,
     failures: HashMap<K, u32>,
@@ -37,7 +67,10 @@ impl<K> Default for Queue<K> {
         let state = State {
             due: BTreeMap::new(),
             index: HashMap::new(),
-            working: HashSet::new(),
+            working: HashMap::new(),
+            lanes: HashMap::new(),
+            parked: HashSet::new(),
+            held: HashMap::new(),
             again: HashMap::new(),
             failures: HashMap::new(),
             sequence: 0,
@@ -61,7 +94,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     pub fn add_after(&self, key: K, delay: Duration) {
         let at = Instant::now() + delay;
         let mut state = self.state();
-        if state.working.contains(&key) {
+        if state.working.contains_key(&key) {
             let again = state.again.entry(key).or_insert(at);
             *again = (*again).min(at);
             return;
@@ -89,28 +122,34 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// The next key that is due; it is in work until [`Self::done`].
     pub async fn next(&self) -> K {
+        self.next_in(|_| None).await
+    }
+
+    /// The next key that is due and whose lane has room; it is in work until [`Self::done`].
+    pub async fn next_in(&self, lane: impl Fn(&K) -> Option<Lane>) -> K {
         loop {
             let notified = self.changed.notified();
-            let wait = {
-                let mut state = self.state();
-                match state.take(Instant::now()) {
-                    Ok(key) => {
-                        if !state.due.is_empty() {
-                            self.changed.notify_one();
-                        }
+            let next = self.state().take(Instant::now());
+            match next {
+                Ok(key) => {
+                    // Who tells the lane may hold a lock under which others add keys.
+                    let lane = lane(&key);
+                    let mut state = self.state();
+                    let has_room = state.enter(&key, lane);
+                    if !state.due.is_empty() {
+                        self.changed.notify_one();
+                    }
+                    if has_room {
                         return key;
                     }
-                    Err(next) => next,
                 }
-            };
-            match wait {
-                Some(at) => {
+                Err(Some(at)) => {
                     tokio::select! {
                         () = notified => {}
                         () = tokio::time::sleep_until(at) => {}
                     }
                 }
-                None => notified.await,
+                Err(None) => notified.await,
             }
         }
     }
@@ -118,22 +157,29 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// The work on a key has ended.
     pub fn done(&self, key: &K) {
         let mut state = self.state();
-        state.working.remove(key);
+        if let Some(Some(lane)) = state.working.remove(key) {
+            state.leave(&lane);
+        }
         if let Some(at) = state.again.remove(key) {
             state.schedule(key.clone(), at);
-            drop(state);
-            self.changed.notify_one();
         }
+        drop(state);
+        self.changed.notify_one();
     }
 
     /// Number of keys that wait, due or not.
     pub fn depth(&self) -> usize {
-        self.state().due.len()
+        let state = self.state();
+        state.due.len() + state.parked.len()
     }
 }
 
 impl<K: Clone + Eq + Hash> State<K> {
     fn schedule(&mut self, key: K, at: Instant) {
+        if self.parked.contains(&key) {
+            // It is due already.
+            return;
+        }
         if let Some(old) = self.index.get(&key).copied() {
             if old.0 <= at {
                 return;
@@ -153,8 +199,46 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
         let Some(key) = self.due.remove(&slot) else { return Err(None) };
         self.index.remove(&key);
-        self.working.insert(key.clone());
+        self.working.insert(key.clone(), None);
         Ok(key)
+    }
+
+    /// Whether there is room for a key that was taken; where there is none, it is parked.
+    fn enter(&mut self, key: &K, lane: Option<Lane>) -> bool {
+        let held = self.held.remove(key);
+        let has_place = held.is_some() && held == lane;
+        if let Some(held) = held.filter(|_| !has_place) {
+            self.leave(&held);
+        }
+        if let Some(lane) = lane.as_ref().filter(|_| !has_place) {
+            let traffic = self.lanes.entry(lane.clone()).or_default();
+            if traffic.places >= lane.share {
+                traffic.parked.push_back(key.clone());
+                self.parked.insert(key.clone());
+                self.working.remove(key);
+                // It is due already.
+                self.again.remove(key);
+                return false;
+            }
+            traffic.places += 1;
+        }
+        self.working.insert(key.clone(), lane);
+        true
+    }
+
+    /// Hands a place of a lane to the key that has waited longest for one, or gives it up.
+    fn leave(&mut self, lane: &Lane) {
+        let Some(traffic) = self.lanes.get_mut(lane) else { return };
+        let Some(key) = traffic.parked.pop_front() else {
+            traffic.places -= 1;
+            if traffic.places == 0 {
+                self.lanes.remove(lane);
+            }
+            return;
+        };
+        self.parked.remove(&key);
+        self.held.insert(key.clone(), lane.clone());
+        self.schedule(key, Instant::now());
     }
 }
 
@@ -163,76 +247,4 @@ fn backoff(failures: u32) -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_key_is_in_work_once_and_comes_again_when_added_meanwhile() {
-        let queue = Queue::default();
-        queue.add("a");
-        queue.add("a");
-        assert_eq!(queue.next().await, "a");
-        assert_eq!(queue.depth(), 0);
-        queue.add("a");
-        assert!(tokio::time::timeout(Duration::from_secs(1), queue.next()).await.is_err());
-        queue.done(&"a");
-        assert_eq!(queue.next().await, "a");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_earlier_due_time_wins() {
-        let queue = Queue::default();
-        queue.add_after("a", Duration::from_secs(60));
-        queue.add_after("a", Duration::from_secs(1));
-        queue.add_after("a", Duration::from_secs(30));
-        let start = Instant::now();
-        assert_eq!(queue.next().await, "a");
-        assert_eq!(start.elapsed().as_secs(), 1);
-        assert_eq!(queue.depth(), 0);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn failures_wait_longer_each_time_until_forgotten() {
-        let queue = Queue::default();
-        let mut waits = Vec::new();
-        for _ in 0..3 {
-            let start = Instant::now();
-            queue.retry("a");
-            queue.next().await;
-            queue.done(&"a");
-            waits.push(start.elapsed());
-        }
-        assert!(waits[0] < waits[1] && waits[1] < waits[2], "{waits:?}");
-        queue.forget(&"a");
-        let start = Instant::now();
-        queue.retry("a");
-        queue.next().await;
-        assert!(start.elapsed() <= waits[0] + Duration::from_millis(2));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn two_workers_get_two_keys() {
-        let queue = std::sync::Arc::new(Queue::default());
-        let tasks: Vec<_> = (0..2)
-            .map(|_| {
-                let queue = queue.clone();
-                tokio::spawn(async move { queue.next().await })
-            })
-            .collect();
-        tokio::task::yield_now().await;
-        queue.add(1);
-        queue.add(2);
-        let mut got = Vec::new();
-        for task in tasks {
-            got.push(task.await.unwrap());
-        }
-        got.sort_unstable();
-        assert_eq!(got, [1, 2]);
-    }
-
-    #[test]
-    fn the_back_off_is_bounded() {
-        assert_eq!(backoff(1), BACKOFF_FIRST);
-        assert_eq!(backoff(u32::MAX), BACKOFF_MOST);
-    }
-}
+mod tests;

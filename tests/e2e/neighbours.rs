@@ -1,11 +1,14 @@
-//! Instances that fail for ever, beside others.
+//! Instances that fail for ever, or hang, beside others.
 
-use interlock::controllers::instance::WORKERS;
+use std::time::Duration;
+
+use interlock::controllers::instance::{SHARE, WORKERS};
 use serde_json::json;
 
-use crate::support::Interlock;
+use crate::support::gate::Gate;
 use crate::support::ground::Ground;
 use crate::support::instances::{await_run, condition, run_of};
+use crate::support::{Cluster, Interlock, wait_until};
 
 /// Its plan makes a ConfigMap, and a Secret where that is asked for.
 const PACKAGE: &str = r#"
@@ -71,5 +74,36 @@ fn instances_that_are_refused_for_ever_hold_up_no_other() {
     for name in &refused {
         let found = stalled(name);
         assert_ne!(found["status"]["planStatus"]["deploy"]["status"], "FATAL_ERROR", "{found:#}");
+    }
+}
+
+/// Requests for Secrets do not come back: more Instances than there are workers wait for theirs, and
+/// one of another package is deployed, updated and deleted meanwhile.
+#[test]
+fn a_package_whose_requests_hang_holds_up_no_other() {
+    let cluster = Cluster::own(&["--audit"]);
+    let gate = Gate::start(&cluster, &cluster.user("interlock", &[]));
+    let _interlock = Interlock::install(&cluster, &[&gate.flag()]);
+    let ground = Ground::new(&cluster, "hanging", PACKAGE);
+    let other = PACKAGE.replace("refused", "other").replace("{name: secret, tasks: [secret]}, ", "");
+    ground.user.create_package(ground.ns.name(), &other);
+    gate.close("/secrets");
+    for i in 0..3 * WORKERS {
+        ground.create(&format!("hanging-{i}"), "refused-0.1.0", &json!({"SECRET": "true"}));
+    }
+    wait_until("as many wait as may", Duration::from_secs(60), || match gate.waiting() {
+        waiting if waiting >= SHARE => Ok(()),
+        waiting => Err(format!("{waiting} wait")),
+    });
+
+    ground.create("fine", "other-0.1.0", &json!({}));
+    let run = run_of(&await_run(&ground.user, "fine", "deploy", ""), "deploy");
+    ground.edit("fine", &json!({"SIZE": "large"}));
+    await_run(&ground.user, "fine", "deploy", &run);
+    ground.user.kubectl(&["delete", "instance", "fine", "--timeout=90s"]).ok();
+
+    gate.open();
+    for i in 0..3 * WORKERS {
+        await_run(&ground.user, &format!("hanging-{i}"), "deploy", "");
     }
 }

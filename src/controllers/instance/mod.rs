@@ -30,6 +30,7 @@ use tracing::{Instrument, info_span, warn};
 
 use crate::api::meta;
 use crate::api::object::{NamespacedName, annotation};
+use crate::cluster::queue::Lane;
 use crate::cluster::supervisor::Work;
 use crate::controllers::capabilities::INSTANCES;
 use crate::controllers::observe::Kept;
@@ -37,7 +38,11 @@ pub use context::Context;
 use flow::Outcome;
 
 /// Reconciles at most this many Instances at once.
-pub const WORKERS: usize = 16;
+pub const WORKERS: usize = 32;
+
+/// Of these, at most this many of one OperatorVersion: what its Instances make may be behind a
+/// webhook that hangs, and others go on.
+pub const SHARE: usize = 8;
 
 /// How long what was begun may take to end.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -119,11 +124,17 @@ async fn requests_wait(ctx: &Context) {
     std::future::pending().await
 }
 
+/// Instances of one OperatorVersion make the same kinds of objects, and wait for the same.
+fn lane(ctx: &Context, key: &NamespacedName) -> Option<Lane> {
+    let name = ctx.store.package_of(key)?.to_string();
+    Some(Lane { name, share: SHARE })
+}
+
 async fn worker(ctx: Arc<Context>, stop: CancellationToken) {
     loop {
         let key = tokio::select! {
             () = stop.cancelled() => return,
-            key = ctx.queue.next() => key,
+            key = ctx.queue.next_in(|key| lane(&ctx, key)) => key,
         };
         let taken = InWork { ctx: &ctx, key };
         let key = &taken.key;

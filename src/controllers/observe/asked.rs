@@ -71,6 +71,13 @@ impl Store {
         users
     }
 
+    /// The OperatorVersion that an Instance refers to, also one that is not there.
+    pub fn package_of(&self, instance: &NamespacedName) -> Option<NamespacedName> {
+        let inner = self.read();
+        let row = inner.instance(instance)?;
+        row.along(Side::Parent, link::OPERATOR_VERSION).next().map(|row| name(&row.id()))
+    }
+
     /// Whether any Instance refers to an OperatorVersion.
     pub fn is_used(&self, operator_version: &NamespacedName) -> bool {
         self.read().users(operator_version).next().is_some()

@@ -1,0 +1,164 @@
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_in_work_once_and_comes_again_when_added_meanwhile() {
+    let queue = Queue::default();
+    queue.add("a");
+    queue.add("a");
+    assert_eq!(queue.next().await, "a");
+    assert_eq!(queue.depth(), 0);
+    queue.add("a");
+    assert!(tokio::time::timeout(Duration::from_secs(1), queue.next()).await.is_err());
+    queue.done(&"a");
+    assert_eq!(queue.next().await, "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_earlier_due_time_wins() {
+    let queue = Queue::default();
+    queue.add_after("a", Duration::from_secs(60));
+    queue.add_after("a", Duration::from_secs(1));
+    queue.add_after("a", Duration::from_secs(30));
+    let start = Instant::now();
+    assert_eq!(queue.next().await, "a");
+    assert_eq!(start.elapsed().as_secs(), 1);
+    assert_eq!(queue.depth(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_wait_longer_each_time_until_forgotten() {
+    let queue = Queue::default();
+    let mut waits = Vec::new();
+    for _ in 0..3 {
+        let start = Instant::now();
+        queue.retry("a");
+        queue.next().await;
+        queue.done(&"a");
+        waits.push(start.elapsed());
+    }
+    assert!(waits[0] < waits[1] && waits[1] < waits[2], "{waits:?}");
+    queue.forget(&"a");
+    let start = Instant::now();
+    queue.retry("a");
+    queue.next().await;
+    assert!(start.elapsed() <= waits[0] + Duration::from_millis(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_workers_get_two_keys() {
+    let queue = std::sync::Arc::new(Queue::default());
+    let tasks: Vec<_> = (0..2)
+        .map(|_| {
+            let queue = queue.clone();
+            tokio::spawn(async move { queue.next().await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    queue.add(1);
+    queue.add(2);
+    let mut got = Vec::new();
+    for task in tasks {
+        got.push(task.await.unwrap());
+    }
+    got.sort_unstable();
+    assert_eq!(got, [1, 2]);
+}
+
+/// Keys with a letter share a lane of two places.
+fn lettered(key: &(&'static str, u32)) -> Option<Lane> {
+    (!key.0.is_empty()).then(|| Lane { name: key.0.to_owned(), share: 2 })
+}
+
+async fn took(queue: &Queue<(&'static str, u32)>) -> Option<(&'static str, u32)> {
+    tokio::time::timeout(Duration::from_secs(1), queue.next_in(lettered)).await.ok()
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_of_a_full_lane_let_others_pass_and_follow_in_order() {
+    let queue = Queue::default();
+    for key in [("a", 1), ("a", 2), ("a", 3), ("a", 4), ("b", 1), ("", 1)] {
+        queue.add(key);
+    }
+    for key in [("a", 1), ("a", 2), ("b", 1), ("", 1)] {
+        assert_eq!(took(&queue).await, Some(key));
+    }
+    assert_eq!((took(&queue).await, queue.depth()), (None, 2));
+    // Known to wait: nothing new.
+    queue.add(("a", 4));
+    queue.done(&("b", 1));
+    assert_eq!((took(&queue).await, queue.depth()), (None, 2));
+    queue.done(&("a", 2));
+    assert_eq!(took(&queue).await, Some(("a", 3)));
+    queue.done(&("a", 3));
+    queue.done(&("a", 1));
+    assert_eq!(took(&queue).await, Some(("a", 4)));
+    queue.done(&("a", 4));
+    assert!(queue.state().lanes.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_handed_a_place_and_has_left_the_lane_hands_it_on() {
+    let queue = Queue::default();
+    (1..=5).for_each(|key| queue.add(key));
+    let all = |_: &u32| Some(Lane { name: "all".to_owned(), share: 1 });
+    let but_the_second = |key: &u32| all(key).filter(|_| *key != 2);
+    assert_eq!(queue.next_in(all).await, 1);
+    assert!(tokio::time::timeout(Duration::from_secs(1), queue.next_in(all)).await.is_err());
+    queue.done(&1);
+    assert_eq!(queue.next_in(but_the_second).await, 2);
+    for key in 3..=5 {
+        assert_eq!(queue.next_in(but_the_second).await, key);
+        assert!(tokio::time::timeout(Duration::from_secs(1), queue.next_in(all)).await.is_err());
+        queue.done(&key);
+    }
+    queue.done(&2);
+    assert_eq!(queue.depth(), 0);
+    assert!(queue.state().lanes.is_empty() && queue.state().held.is_empty());
+}
+
+proptest::proptest! {
+    /// Whatever is added and ends in whatever order: no lane is over its share, and all that
+    /// was added is worked on.
+    #[test]
+    fn no_lane_is_over_its_share_and_no_key_is_lost(
+        adds in proptest::collection::vec((0..3u32, 0..20u32), 1..60),
+        ends in proptest::collection::vec(0..8usize, 60),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        runtime.unwrap().block_on(async {
+            let lane = |key: &(u32, u32)| (key.0 > 0).then(|| Lane { name: key.0.to_string(), share: 2 });
+            let queue = Queue::default();
+            let mut wanted: HashSet<_> = adds.iter().copied().collect();
+            let (mut working, mut ends) = (Vec::<(u32, u32)>::new(), ends.into_iter().cycle());
+            let mut adds = adds.into_iter();
+            loop {
+                let added = adds.next();
+                if let Some(key) = added {
+                    queue.add(key);
+                }
+                let second = Duration::from_secs(1);
+                if let Ok(key) = tokio::time::timeout(second, queue.next_in(lane)).await {
+                    wanted.remove(&key);
+                    working.push(key);
+                } else if working.is_empty() && added.is_none() {
+                    break;
+                }
+                for of in 1..3 {
+                    assert!(working.iter().filter(|key| key.0 == of).count() <= 2, "{working:?}");
+                }
+                let end = ends.next().unwrap_or_default();
+                if end < working.len() || added.is_none() {
+                    queue.done(&working.swap_remove(end % working.len()));
+                }
+            }
+            assert_eq!((wanted.len(), queue.depth()), (0, 0));
+            assert!(queue.state().lanes.is_empty());
+        });
+    }
+}
+
+#[test]
+fn the_back_off_is_bounded() {
+    assert_eq!(backoff(1), BACKOFF_FIRST);
+    assert_eq!(backoff(u32::MAX), BACKOFF_MOST);
+}
