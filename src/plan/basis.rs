@@ -14,6 +14,7 @@ use super::package::PackageHash;
 use crate::api::condition::{self, Condition};
 use crate::api::kudo::Instance;
 use crate::api::meta;
+use crate::api::object::NamespacedName;
 use crate::api::stamp::{Applied, SpecHash, VersionRef, hex};
 
 /// The message of a condition is limited to 32,768 bytes; this leaves room for `owed`.
@@ -42,8 +43,8 @@ impl Short {
         Self(hex(&Sha256::digest(text.as_bytes())[..4]))
     }
 
-    fn of_version(version: &VersionRef<'_>) -> Self {
-        Self::of(&format!("{}/{}", version.namespace, version.name))
+    fn of_version(namespace: &str, name: &str) -> Self {
+        Self::of(&format!("{namespace}/{name}"))
     }
 }
 
@@ -121,7 +122,7 @@ impl Basis {
     /// The basis of a spec, with the plans that are owed.
     pub fn new(spec: &Applied<'_>, owed: BTreeMap<String, Owed>) -> Self {
         let parameters = spec.parameters.iter().map(|(k, v)| (k.to_string(), Short::of(v))).collect();
-        let detail = Detail { operator_version: Short::of_version(&spec.operator_version), parameters };
+        let detail = Detail { operator_version: Self::short(&spec.operator_version), parameters };
         Self { hash: spec.hash(), detail: Some(detail), run: None, owed }
     }
 
@@ -133,7 +134,20 @@ impl Basis {
 
     /// Whether it is known to be of this OperatorVersion.
     pub fn is_of_version(&self, version: &VersionRef<'_>) -> bool {
-        self.detail.as_ref().is_some_and(|detail| detail.operator_version == Short::of_version(version))
+        self.detail.as_ref().is_some_and(|detail| detail.operator_version == Self::short(version))
+    }
+
+    fn short(version: &VersionRef<'_>) -> Short {
+        Short::of_version(&version.namespace, &version.name)
+    }
+
+    /// The one among OperatorVersions that it is known to be of.
+    pub fn version_among<'k>(
+        &self,
+        mut versions: impl Iterator<Item = &'k NamespacedName>,
+    ) -> Option<&'k NamespacedName> {
+        let known = &self.detail.as_ref()?.operator_version;
+        versions.find(|key| Short::of_version(&key.namespace, &key.name) == *known)
     }
 
     /// Reads it from the conditions of an Instance; `None` also where the text is not ours.
@@ -175,7 +189,7 @@ impl Basis {
             .filter(|key| !spec.parameters.contains_key(key.as_str()))
             .cloned()
             .collect();
-        let operator_version = detail.operator_version != Short::of_version(&spec.operator_version);
+        let operator_version = detail.operator_version != Self::short(&spec.operator_version);
         Difference::Parts { operator_version, changed, removed }
     }
 }

@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::basis::{Basis, Difference, Owed};
-use super::package::Package;
+use super::judge::Packages;
 use super::trigger::{self, TriggerError};
-use crate::api::meta::plan::{DEPLOY, UPDATE, UPGRADE};
+use crate::api::meta::plan::{CLEANUP, DEPLOY, UPDATE, UPGRADE};
 use crate::api::stamp::Applied;
 
 /// Plans in the order in which they are run one after another: upgrade, deploy, update, then by
@@ -20,25 +20,28 @@ pub fn in_order(plans: impl IntoIterator<Item = String>) -> Vec<String> {
 
 /// Plans that the difference between a basis and a spec triggers, in no particular order.
 ///
-/// Where the OperatorVersion differs it is `upgrade` or its fallbacks, and `deploy` for the
-/// parameters is discarded, as admission does; where only a bare hash is known it is `deploy`.
+/// Where the OperatorVersion differs it is `upgrade` or its fallbacks, parameters that are new with
+/// it do not count, and `deploy` for the others is discarded, as admission does; where only a bare
+/// hash is known it is `deploy`. Never `cleanup`: only a deletion runs that.
 pub fn triggered(
     basis: &Basis,
     spec: &Applied<'_>,
-    package: &Package,
+    packages: Packages<'_>,
 ) -> Result<BTreeSet<String>, TriggerError> {
+    let Packages { new, old } = packages;
     match basis.difference(spec) {
         Difference::None => Ok(BTreeSet::new()),
-        Difference::Somewhere => match package.plan(DEPLOY) {
+        Difference::Somewhere => match new.plan(DEPLOY) {
             Some(_) => Ok(BTreeSet::from([DEPLOY.to_owned()])),
             None => Err(TriggerError::NoPlan),
         },
         Difference::Parts { operator_version, changed, removed } => {
-            let keys = changed.iter().chain(&removed).map(String::as_str);
-            let mut plans = trigger::plans(package, keys)?;
+            let changed = changed.iter().filter(|key| trigger::counts(operator_version, old, key));
+            let mut plans = trigger::plans(new, changed.chain(&removed).map(String::as_str))?;
+            plans.remove(CLEANUP);
             if operator_version {
                 plans.remove(DEPLOY);
-                plans.insert(trigger::upgrade_plan(package).ok_or(TriggerError::NoPlan)?.to_owned());
+                plans.insert(trigger::upgrade_plan(new).ok_or(TriggerError::NoPlan)?.to_owned());
             }
             Ok(plans)
         }
@@ -53,7 +56,7 @@ pub fn triggered(
 pub fn owed_at_start(
     basis: Option<&Basis>,
     spec: &Applied<'_>,
-    package: &Package,
+    packages: Packages<'_>,
     plan: &str,
 ) -> BTreeMap<String, Owed> {
     let Some(basis) = basis else {
@@ -66,7 +69,7 @@ pub fn owed_at_start(
     let failed = owed.values_mut().filter(|state| **state == Owed::Failed);
     failed.for_each(|state| *state = Owed::Queued);
     // What cannot be named owes at least the plan that runs for it.
-    let plans = triggered(basis, spec, package).unwrap_or_else(|_| BTreeSet::from([plan.to_owned()]));
+    let plans = triggered(basis, spec, packages).unwrap_or_else(|_| BTreeSet::from([plan.to_owned()]));
     owed.extend(plans.into_iter().map(|plan| (plan, Owed::Queued)));
     owed
 }
@@ -108,3 +111,6 @@ pub fn queue(basis: &Basis) -> Vec<String> {
 pub fn failed(basis: &Basis) -> Vec<String> {
     in_order(basis.owed.iter().filter(|(_, state)| **state != Owed::Queued).map(|(plan, _)| plan.clone()))
 }
+
+#[cfg(test)]
+mod tests;

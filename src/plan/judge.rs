@@ -17,20 +17,30 @@ mod values;
 
 pub use delta::{Delta, Was};
 pub use triggered::{Triggered, cleanup, go_reference, plan, triggered};
-pub use upgrade::{Packages, dropped, path};
+pub use upgrade::{Packages, dropped, goes_back, path};
 pub use values::{defined, valid, values};
 
-/// What admission would say to a spec that it never saw, compared with the basis; `stamp` is the
-/// spec of the basis where it is still to be had.
+/// What was before an edit that admission never saw.
+#[derive(Clone, Copy)]
+pub struct Before<'a> {
+    /// What was carried out.
+    pub basis: &'a Basis,
+    /// The spec of the stamp, where it is to be had.
+    pub stamp: Option<&'a Applied<'a>>,
+    /// Whether the edit goes back to an OperatorVersion as [`goes_back`] says.
+    pub goes_back: bool,
+}
+
+/// What admission would say to a spec that it never saw, compared with the basis.
 ///
 /// Several triggers are no objection here: the reconciler runs the plans one after another.
 pub fn unseen(
-    basis: &Basis,
-    stamp: Option<&Applied<'_>>,
+    before: Before<'_>,
     spec: &Applied<'_>,
     packages: Packages<'_>,
     bench: &Bench,
 ) -> Result<(), Objection> {
+    let Before { basis, stamp, goes_back } = before;
     let known = stamp.filter(|stamp| stamp.hash() == basis.hash);
     let delta = match known {
         Some(before) => Some(Delta::between(before, spec)),
@@ -38,6 +48,7 @@ pub fn unseen(
     };
     let Some(delta) = delta else { return valid(packages.new, &spec.parameters, bench) };
     if delta.upgrade
+        && !goes_back
         && let Some(before) = known
     {
         path(&before.operator_version, packages, bench)?;

@@ -54,6 +54,13 @@ pub fn plans<'k>(
     Ok(named)
 }
 
+/// Whether a change of a parameter counts: an upgrade sets those that are new with it, so that only
+/// those do which the old OperatorVersion defines (KUDO `instance_admission.go`). Where that one is
+/// gone all do.
+pub fn counts(upgrade: bool, old: Option<&Package>, key: &str) -> bool {
+    !upgrade || old.is_none_or(|old| old.parameter(key).is_some())
+}
+
 /// The plan that a change of the OperatorVersion runs: `upgrade`, else `update`, else `deploy`.
 pub fn upgrade_plan(package: &Package) -> Option<&'static str> {
     first_of(package, [UPGRADE, UPDATE, DEPLOY])

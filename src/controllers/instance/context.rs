@@ -66,6 +66,11 @@ impl Context {
         self.store.operator_version(&NamespacedName::new(version.namespace.as_ref(), version.name.as_ref()))
     }
 
+    /// The package of what was carried out of an Instance, as last seen.
+    pub fn package_of_basis(&self, subject: &Subject) -> Option<Arc<Package>> {
+        self.store.package_of_basis(subject.basis.as_ref()?)
+    }
+
     /// Reads and writes as the service account that packages act as in a namespace; `None` while
     /// nobody can tell which that is.
     pub fn objects_in(&self, namespace: &str) -> Option<Objects> {

@@ -301,9 +301,12 @@ impl<'a> Pass<'a> {
     /// Writes the status when it differs; whether it was written, which is a proof.
     async fn record(&mut self, phase: Phase) -> Result<bool, Stop> {
         for _ in 0..CONFLICTS {
+            // Only the start of a run goes by it.
+            let old = (!self.started).then(|| self.ctx.package_of_basis(&self.subject)).flatten();
             let view = record::View {
                 subject: &self.subject,
                 package: self.package,
+                old: old.as_deref(),
                 spec: self.spec,
                 state: &self.state,
                 started: self.started,

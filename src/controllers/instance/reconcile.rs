@@ -163,6 +163,7 @@ fn decide(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'static>>) 
         created_whole: package.as_ref().is_some_and(|p| subject.created_whole(p)),
         deletion,
         package: &|version| ctx.package(version),
+        package_of_basis: &|| ctx.package_of_basis(subject),
         refusal: &|| refusal::refusal(ctx, subject, stamped),
     })
 }

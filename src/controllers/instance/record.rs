@@ -15,6 +15,7 @@ use crate::api::stamp::Applied;
 use crate::effect::{Note, Severity};
 use crate::plan::basis::{Basis, Ran};
 use crate::plan::drift::End;
+use crate::plan::judge::Packages;
 use crate::plan::observe::{Fatal, PlanState};
 use crate::plan::package::Package;
 use crate::plan::progress::Progress;
@@ -49,6 +50,8 @@ pub struct View<'a> {
     pub subject: &'a Subject,
     /// The package of the run.
     pub package: &'a Package,
+    /// The package of what was carried out before it started.
+    pub old: Option<&'a Package>,
     /// The spec of the run.
     pub spec: &'a Applied<'static>,
     /// The run.
@@ -100,7 +103,8 @@ fn basis(view: &View<'_>, phase: &Phase, now: Timestamp) -> Option<Basis> {
         let found = found?;
         return Some(Basis { owed: drift::owed_at_end(&found.owed, plan, end?), ..found.clone() });
     }
-    let owed = drift::owed_at_start(found, view.spec, view.package, plan);
+    let packages = Packages { new: view.package, old: view.old };
+    let owed = drift::owed_at_start(found, view.spec, packages, plan);
     let owed = end.map_or_else(|| owed.clone(), |end| drift::owed_at_end(&owed, plan, end));
     let ran = Ran { uid: view.state.status.uid.clone(), package: view.package.hash.clone(), started: now };
     Some(Basis::new(view.spec, owed).ran(Some(ran)))

@@ -7,7 +7,7 @@ use crate::api::meta::plan::DEPLOY;
 use crate::api::rule::Rule;
 use crate::api::stamp::Applied;
 use crate::plan::bench::Bench;
-use crate::plan::judge::{self, Packages};
+use crate::plan::judge::{self, Before, Packages};
 use crate::plan::next::Refusal;
 use crate::plan::objection::Objection;
 use crate::plan::package::Package;
@@ -31,9 +31,12 @@ pub fn refusal(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'stati
     let bench = Bench::new(ctx.store.actions(&subject.key.namespace));
     let judged = match &subject.basis {
         Some(basis) => {
-            let old = stamped.and_then(|spec| ctx.package(&spec.operator_version));
+            let of_stamp = || ctx.package(&stamped?.operator_version);
+            let old = ctx.package_of_basis(subject).or_else(of_stamp);
             let packages = Packages { new: &new, old: old.as_deref() };
-            judge::unseen(basis, stamped, &subject.spec, packages, &bench)
+            let goes_back = judge::goes_back(subject.stamp.as_ref(), &subject.spec);
+            let before = Before { basis, stamp: stamped, goes_back };
+            judge::unseen(before, &subject.spec, packages, &bench)
         }
         None => creation(&new, &subject.spec, &bench),
     };

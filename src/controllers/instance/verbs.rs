@@ -22,6 +22,7 @@ use crate::api::stamp::Applied;
 use crate::cluster::guard::Guard;
 use crate::effect::{ApiFailure, Severity};
 use crate::plan::drift;
+use crate::plan::judge::Packages;
 use crate::plan::next::Answer;
 use crate::plan::observe::{Fatal, PlanState};
 use crate::plan::package::Package;
@@ -104,7 +105,9 @@ async fn abort(
     let message = format!("plan {plan} (run {run}) was aborted {}", asked.told());
     let fatal = Fatal { reason: event::PLAN_ABORTED.to_owned(), message };
     let phase = Phase::Over { fatal: Some(fatal), aborted: true };
-    let view = Recorded { subject, package: &package, spec: &spec, state: &state, started };
+    let old = ctx.package_of_basis(subject);
+    let view =
+        Recorded { subject, package: &package, old: old.as_deref(), spec: &spec, state: &state, started };
     if patch_status(ctx, subject, record::change(&view, &phase, Timestamp::now())).await? {
         ctx.metrics.plan_ended(state.status.status.as_str());
         for note in record::notes(&state, &phase) {
@@ -218,7 +221,9 @@ async fn way_back(ctx: &Context, subject: &Subject) -> Result<Result<WayBack, St
     let Some(package) = ctx.package(version) else {
         return Ok(Err(format!("OperatorVersion {}/{} is gone", version.namespace, version.name)));
     };
-    Ok(drift::triggered(basis, &spec, &package).map_err(|error| error.to_string()).map(|plans| {
+    let old = ctx.package_of_basis(subject);
+    let packages = Packages { new: &package, old: old.as_deref() };
+    Ok(drift::triggered(basis, &spec, packages).map_err(|error| error.to_string()).map(|plans| {
         let plan = drift::in_order(plans.into_iter().chain(drift::queue(basis))).into_iter().next();
         WayBack { spec, plan }
     }))

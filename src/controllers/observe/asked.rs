@@ -11,6 +11,8 @@ use super::row::name;
 use super::store::Store;
 use crate::api::interlock::{Account, Labels};
 use crate::api::object::{NamespacedName, ObjectKey};
+use crate::plan::basis::Basis;
+use crate::plan::package::Package;
 use crate::rollout::flavor::sources::Source;
 use crate::topology::Id;
 use crate::topology::declare::Side;
@@ -76,6 +78,11 @@ impl Store {
         let inner = self.read();
         let row = inner.instance(instance)?;
         row.along(Side::Parent, link::OPERATOR_VERSION).next().map(|row| name(&row.id()))
+    }
+
+    /// The package of what was carried out, as last seen.
+    pub fn package_of_basis(&self, basis: &Basis) -> Option<Arc<Package>> {
+        self.read().packages.of_basis(basis).cloned()
     }
 
     /// Whether any Instance refers to an OperatorVersion.

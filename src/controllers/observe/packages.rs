@@ -8,6 +8,7 @@ use tracing::warn;
 
 use crate::api::kudo::OperatorVersionSpec;
 use crate::api::object::NamespacedName;
+use crate::plan::basis::Basis;
 use crate::plan::limits::Words;
 use crate::plan::package::{Package, PackageHash};
 
@@ -39,6 +40,11 @@ impl Packages {
 
     pub(super) fn get(&self, key: &NamespacedName) -> Option<&Arc<Package>> {
         self.known.get(key)
+    }
+
+    /// The package that a basis is of.
+    pub(super) fn of_basis(&self, basis: &Basis) -> Option<&Arc<Package>> {
+        self.known.get(basis.version_among(self.known.keys())?)
     }
 
     /// The OperatorVersion is gone.

@@ -69,7 +69,7 @@ pub fn triggered(delta: &Delta<'_>, packages: Packages<'_>, bench: &Bench) -> Re
         .changed
         .iter()
         .map(|(key, _)| *key)
-        .filter(|key| !delta.upgrade || packages.old.is_none_or(|old| old.parameter(key).is_some()))
+        .filter(|key| trigger::counts(delta.upgrade, packages.old, key))
         .chain(delta.removed.iter().map(|(key, _)| key.as_ref()))
         .collect();
     let plans = trigger::plans(packages.new, counted.iter().copied())

@@ -4,7 +4,7 @@ use semver::Version;
 
 use super::delta::Delta;
 use crate::api::rule::Rule;
-use crate::api::stamp::VersionRef;
+use crate::api::stamp::{Applied, Envelope, VersionRef};
 use crate::api::values::Values;
 use crate::plan::bench::Bench;
 use crate::plan::objection::{Field, FieldReason, Objection};
@@ -28,6 +28,14 @@ pub fn dropped<'a>(packages: Packages<'_>, new: &'a Values<'_>, delta: &Delta<'_
         .filter(|key| packages.new.parameter(key).is_none() && old.parameter(key).is_some())
         .filter(|key| !delta.changed.iter().any(|(changed, _)| changed == key))
         .collect()
+}
+
+/// Whether a change goes back to the OperatorVersion of what last was carried out in full, which is
+/// always allowed.
+pub fn goes_back(stamp: Option<&Envelope<'_>>, new: &Applied<'_>) -> bool {
+    let Some(previous) = stamp.and_then(|stamp| stamp.previous.as_ref()) else { return false };
+    let same_version = |spec: &Applied<'_>| spec.operator_version == new.operator_version;
+    previous.kept.inline().is_some_and(same_version) || previous.hash == new.hash()
 }
 
 /// Whether an upgrade goes where it may: the same operator, up, and from a version that the new

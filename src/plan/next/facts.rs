@@ -63,6 +63,8 @@ pub struct Facts<'a> {
     pub asked: Option<&'a Asked>,
     /// Looks a package up.
     pub package: &'a dyn Fn(&VersionRef<'_>) -> Option<Arc<Package>>,
+    /// Looks up the package that the basis is of.
+    pub package_of_basis: &'a dyn Fn() -> Option<Arc<Package>>,
     /// What admission would say to the spec that is there, compared with the basis.
     pub refusal: &'a dyn Fn() -> Option<Refusal>,
 }

@@ -6,6 +6,7 @@ use super::start::absent;
 use super::step::{Next, Refusal, Source};
 use crate::plan::basis::{Basis, Difference};
 use crate::plan::drift;
+use crate::plan::judge::Packages;
 
 /// Nothing is scheduled and nothing runs: drift is judged.
 pub(super) fn settled(facts: &Facts<'_>) -> Next {
@@ -40,7 +41,9 @@ fn carried_out(facts: &Facts<'_>, basis: &Basis, queue: Vec<String>) -> Result<N
     let Some(package) = (facts.package)(&facts.spec.operator_version) else {
         return Ok(absent(&facts.spec.operator_version));
     };
-    let plans = drift::triggered(basis, facts.spec, &package)
+    let old = (facts.package_of_basis)();
+    let packages = Packages { new: &package, old: old.as_deref() };
+    let plans = drift::triggered(basis, facts.spec, packages)
         .map_err(|error| Refusal { rule: "trigger".to_owned(), message: error.to_string() })?;
     let all = drift::in_order(plans.into_iter().chain(queue));
     Ok(match all.into_iter().next() {

@@ -12,8 +12,7 @@ use crate::admission::status::Head;
 use crate::api::meta::plan::CLEANUP;
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
-use crate::api::stamp::Applied;
-use crate::plan::judge::{self, Delta, Packages, Triggered};
+use crate::plan::judge::{self, Before, Delta, Packages, Triggered};
 use crate::plan::objection::Objection;
 use crate::plan::package::Package;
 
@@ -145,10 +144,7 @@ impl<'a> Update<'a, '_> {
 
     /// Whether the change goes back to what last was carried out in full.
     fn goes_back(&self) -> bool {
-        let stamp = self.envelope();
-        let Some(previous) = stamp.and_then(|stamp| stamp.previous) else { return false };
-        let same_version = |spec: &Applied<'_>| spec.operator_version == self.new.applied.operator_version;
-        previous.hash == *self.new.hash() || previous.kept.inline().is_some_and(same_version)
+        judge::goes_back(self.envelope().as_ref(), &self.new.applied)
     }
 
     /// The old spec holds an edit that admission never saw: the change is judged against the
@@ -172,7 +168,12 @@ impl<'a> Update<'a, '_> {
         let envelope = self.envelope();
         let stamp =
             envelope.as_ref().and_then(|e| e.kept.inline()).filter(|stamp| stamp.hash() == basis.hash);
-        if own.upgrade && stamp.is_none() && !basis.is_of_version(&self.new.applied.operator_version) {
+        let goes_back = judge::goes_back(envelope.as_ref(), &self.new.applied);
+        if own.upgrade
+            && stamp.is_none()
+            && !goes_back
+            && !basis.is_of_version(&self.new.applied.operator_version)
+        {
             // The old reference is all that is left of where the upgrade comes from.
             judge::path(&self.old.applied.operator_version, packages, bench).map_err(together)?;
         }
@@ -187,8 +188,8 @@ impl<'a> Update<'a, '_> {
             Some(found) => found.as_deref(),
             None => packages.old,
         };
-        judge::unseen(&basis, stamp, &self.new.applied, Packages { old, ..packages }, bench)
-            .map_err(together)?;
+        let before = Before { basis: &basis, stamp, goes_back };
+        judge::unseen(before, &self.new.applied, Packages { old, ..packages }, bench).map_err(together)?;
         Ok(Effect::nothing())
     }
 }

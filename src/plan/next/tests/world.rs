@@ -246,6 +246,11 @@ impl World {
             created_whole: self.whole,
             deletion: self.deletion,
             package: &|version| self.packages.get(version.name.as_ref()).cloned(),
+            package_of_basis: &|| {
+                let basis = self.basis.as_ref()?;
+                let key = basis.version_among(self.packages.values().map(|package| &package.key))?;
+                self.packages.get(&key.name).cloned()
+            },
             refusal: &|| self.refusal.clone(),
         })
     }
