@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::{HeaderValue, Method, Request, Response, header};
@@ -13,10 +14,19 @@ use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::client::{Body, ClientBuilder};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
+use tower::timeout::TimeoutLayer;
 use tower::{Layer, Service};
 
 use crate::telemetry::build;
 use crate::telemetry::metrics::Metrics;
+
+/// An answer that has not begun after this long does not come: the API server itself gives up after
+/// 60 s.
+const ANSWER: Duration = Duration::from_secs(75);
+
+/// An answer of which nothing more comes for this long has broken off; longer than a watch is open
+/// and quiet.
+const SILENCE: Duration = Duration::from_secs(300);
 
 /// Which cluster, and as whom.
 #[derive(Clone, Debug, Default)]
@@ -99,8 +109,10 @@ fn client(mut config: Config, part: &str, metrics: Arc<Metrics>) -> Result<Clien
     if let Ok(agent) = HeaderValue::from_str(&build::user_agent(part)) {
         config.headers.push((header::USER_AGENT, agent));
     }
+    config.read_timeout = Some(SILENCE);
+    config.reset_reader_on_write = true;
     let builder = ClientBuilder::try_from(config).map_err(ClientError::Client)?;
-    Ok(builder.with_layer(&Count(metrics)).build())
+    Ok(builder.with_layer(&TimeoutLayer::new(ANSWER)).with_layer(&Count(metrics)).build())
 }
 
 /// The name that the API server knows the process by.
