@@ -167,6 +167,16 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.changed.notify_one();
     }
 
+    /// The work on a key goes on without a place in its lane.
+    pub fn give_place(&self, key: &K) {
+        let mut state = self.state();
+        if let Some(lane) = state.working.get_mut(key).and_then(Option::take) {
+            state.leave(&lane);
+            drop(state);
+            self.changed.notify_one();
+        }
+    }
+
     /// Number of keys that wait, due or not.
     pub fn depth(&self) -> usize {
         let state = self.state();

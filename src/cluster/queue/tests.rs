@@ -97,6 +97,28 @@ async fn keys_of_a_full_lane_let_others_pass_and_follow_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_place_that_is_given_away_is_taken_once() {
+    let queue = Queue::default();
+    for key in [("a", 1), ("a", 2), ("a", 3), ("a", 4)] {
+        queue.add(key);
+    }
+    assert_eq!(
+        (took(&queue).await, took(&queue).await, took(&queue).await),
+        (Some(("a", 1)), Some(("a", 2)), None)
+    );
+    queue.give_place(&("a", 1));
+    queue.give_place(&("a", 1));
+    assert_eq!((took(&queue).await, took(&queue).await), (Some(("a", 3)), None));
+    queue.done(&("a", 1));
+    assert_eq!(took(&queue).await, None);
+    queue.done(&("a", 2));
+    assert_eq!(took(&queue).await, Some(("a", 4)));
+    queue.done(&("a", 3));
+    queue.done(&("a", 4));
+    assert!(queue.state().lanes.is_empty() && queue.state().working.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_key_that_is_handed_a_place_and_has_left_the_lane_hands_it_on() {
     let queue = Queue::default();
     (1..=5).for_each(|key| queue.add(key));
