@@ -79,3 +79,35 @@ pub fn path(from: &VersionRef<'_>, packages: Packages<'_>, bench: &Bench) -> Res
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use rstest::rstest;
+
+    use super::*;
+    use crate::api::stamp::{Kept, Previous};
+
+    fn spec(version: &'static str) -> Applied<'static> {
+        let operator_version = VersionRef { name: version.into(), namespace: "ns".into() };
+        Applied { operator_version, parameters: Values::new() }
+    }
+
+    fn stamp(previous: Option<Previous<'static>>) -> Envelope<'static> {
+        let uid: Option<Cow<'static, str>> = None;
+        Envelope { hash: spec("v2").hash(), kept: Kept::Elsewhere, previous, uid, generation: None }
+    }
+
+    #[rstest]
+    #[case::no_stamp(None, false)]
+    #[case::nothing_before(Some(stamp(None)), false)]
+    #[case::that_version(
+        Some(stamp(Some(Previous { hash: spec("v3").hash(), kept: Kept::Inline { spec: spec("v1") } }))), true)]
+    #[case::that_spec(Some(stamp(Some(Previous { hash: spec("v1").hash(), kept: Kept::Elsewhere }))), true)]
+    #[case::another(
+        Some(stamp(Some(Previous { hash: spec("v0").hash(), kept: Kept::Inline { spec: spec("v0") } }))), false)]
+    fn going_back_to_v1(#[case] stamp: Option<Envelope<'static>>, #[case] goes_back: bool) {
+        assert_eq!(super::goes_back(stamp.as_ref(), &spec("v1")), goes_back);
+    }
+}

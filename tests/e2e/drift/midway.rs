@@ -120,3 +120,22 @@ fn another_version_and_parameters_run_the_upgrade_first(#[case] plan: &str, #[ca
     assert_eq!(stamp(&found)["spec"]["operatorVersion"]["name"], "web-0.2.0");
     assert!(basis(&found)["owed"].is_null(), "{found:#}");
 }
+
+/// As in admission: an upgrade sets what is new with it, which triggers nothing by itself.
+#[test]
+fn parameters_that_are_new_with_a_version_run_no_plan_of_their_own() {
+    let subject = Subject::created("new-with-it");
+    let new =
+        "  parameters:\n  - {name: NEW, default: none, trigger: backup}\n  - {name: PLAIN, default: none}\n";
+    let newer = PACKAGE.replace("web-0.1.0", "web-0.2.0").replace("version: 0.1.0", "version: 0.2.0");
+    subject.user.apply(&newer.replacen("  parameters:\n", new, 1));
+    subject.patch(&json!({ "spec": {
+        "operatorVersion": { "name": "web-0.2.0" }, "parameters": { "NEW": "1", "PLAIN": "1" },
+    } }));
+    let found = subject.await_that("the upgrade has completed", |found| {
+        status_of(found, "upgrade") == "COMPLETE" && stamp(found)["spec"]["parameters"]["NEW"] == "1"
+    });
+    assert!(basis(&found)["owed"].is_null(), "{found:#}");
+    let plans: Vec<_> = history(&found).iter().map(|run| run["plan"].clone()).collect();
+    assert_eq!(plans, ["deploy", "upgrade"]);
+}
