@@ -334,7 +334,9 @@ impl Watched {
         let broken = self.trouble.as_ref().map(|(since, _)| *since + self.patience());
         let unused =
             self.unused_since.filter(|_| self.known || self.open.is_some()).map(|since| since + GRACE);
-        [self.again, broken.filter(|at| *at > now), unused].into_iter().flatten().min()
+        // While nobody needs it, nothing is tried again.
+        let again = self.again.filter(|_| !self.needs.is_empty());
+        [again, broken.filter(|at| *at > now), unused].into_iter().flatten().min()
     }
 
     /// Whether nobody needs it and nothing is left of it.

@@ -1,3 +1,5 @@
+use rstest::rstest;
+
 use super::super::need::Shape;
 use super::super::state::Sight;
 use super::*;
@@ -177,6 +179,31 @@ async fn one_watch_serves_all_who_need_the_kind() {
     course.later(GRACE);
     assert_eq!(course.look(Ok(usable("u1", "v1"))), Some(Act::Forget));
     assert!(course.kind.is_done());
+}
+
+/// The task sleeps until then: a moment that has passed would keep it awake.
+#[rstest]
+#[case::refused(Report::Refused(Verb::List))]
+#[case::not_found(Report::NotFound)]
+#[case::in_trouble(Report::Trouble("500".to_owned()))]
+#[case::flowing(Report::Flowing)]
+#[tokio::test]
+async fn a_kind_that_nobody_needs_is_looked_at_again_when_it_is_forgotten(#[case] last: Report) {
+    let mut course = Course::synced();
+    course.report(last);
+    course.kind.release(&CAPABILITY, course.now);
+    let forgotten = course.now + GRACE;
+    for _ in 0..3 {
+        let due = course.kind.due(course.now).expect("it is forgotten");
+        assert!(due > course.now && due <= forgotten, "{:?}", due - course.now);
+        course.now = due;
+        if due == forgotten {
+            break;
+        }
+        assert_eq!(course.look(Ok(usable("u1", "v1"))), None);
+    }
+    assert_eq!(course.look(Ok(usable("u1", "v1"))), Some(Act::Forget));
+    assert_eq!(course.kind.due(course.now), None);
 }
 
 #[tokio::test]
