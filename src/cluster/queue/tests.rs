@@ -44,6 +44,25 @@ async fn failures_wait_longer_each_time_until_forgotten() {
     assert!(start.elapsed() <= waits[0] + Duration::from_millis(2));
 }
 
+/// A key that is in work, however often it failed, comes back when something is due.
+#[tokio::test(start_paused = true)]
+async fn a_deadline_comes_before_a_long_back_off() {
+    let queue = Queue::default();
+    queue.add("a");
+    for _ in 0..10 {
+        queue.next().await;
+        queue.retry("a");
+        queue.done(&"a");
+    }
+    queue.next().await;
+    queue.add_after("a", Duration::from_secs(30));
+    queue.retry("a");
+    queue.done(&"a");
+    let start = Instant::now();
+    assert_eq!(queue.next().await, "a");
+    assert_eq!(start.elapsed().as_secs(), 30);
+}
+
 #[tokio::test(start_paused = true)]
 async fn two_workers_get_two_keys() {
     let queue = std::sync::Arc::new(Queue::default());

@@ -28,6 +28,7 @@ const STEPS: usize = 64;
 /// Reconciles one Instance.
 pub async fn reconcile(ctx: &Context, key: &NamespacedName) -> Outcome {
     let outcome = steps(ctx, key).await;
+    in_time(ctx, key);
     if outcome == Outcome::Settled {
         ctx.store.let_go(key);
     }
@@ -40,10 +41,9 @@ async fn steps(ctx: &Context, key: &NamespacedName) -> Outcome {
             Ok(subject) => subject,
             Err(outcome) => return outcome,
         };
-        let deleted_at = subject.deleted_at().filter(|_| subject.has_finalizer());
         match step(ctx, subject).await {
             Ok(Flow::Again) => {}
-            Ok(Flow::End(outcome)) => return in_time(ctx, deleted_at, outcome),
+            Ok(Flow::End(outcome)) => return outcome,
             Err(failure) => match recover(ctx, key, &failure).await {
                 Flow::Again => {}
                 Flow::End(outcome) => return outcome,
@@ -147,7 +147,7 @@ fn decide(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'static>>) 
         since,
         namespace_terminating: ctx.store.namespace_terminating(&subject.key.namespace),
         failures: cleanup_failures(subject, since),
-        overdue: ctx.instances_leave() && overdue_in(since).is_zero(),
+        overdue: ctx.instances_leave() && overdue_in(since, Timestamp::now()).is_zero(),
     });
     let asked = asked::asked(ctx, subject);
     next::next(&Facts {
@@ -171,23 +171,29 @@ fn decide(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'static>>) 
 /// How long an Instance may hold up the deletion of its own definition.
 const CLEANUP_DEADLINE: Duration = Duration::from_secs(30);
 
-fn overdue_in(deleted_at: Timestamp) -> Duration {
-    let waited = Timestamp::now().duration_since(deleted_at);
+/// How soon one is looked at again whose time is over, and that is still there.
+const OVERDUE_PAUSE: Duration = Duration::from_secs(5);
+
+fn overdue_in(deleted_at: Timestamp, now: Timestamp) -> Duration {
+    let waited = now.duration_since(deleted_at);
     CLEANUP_DEADLINE.saturating_sub(Duration::try_from(waited).unwrap_or_default())
 }
 
 /// While the definition of Instances waits for one that is deleted, that one is looked at again
-/// when its time is over.
-fn in_time(ctx: &Context, deleted_at: Option<Timestamp>, outcome: Outcome) -> Outcome {
-    match (deleted_at, outcome) {
-        (Some(at), Outcome::Settled) if ctx.instances_leave() => {
-            Outcome::After(overdue_in(at).max(Duration::from_secs(1)))
-        }
-        (Some(at), Outcome::After(delay)) if ctx.instances_leave() => {
-            Outcome::After(delay.min(overdue_in(at)).max(Duration::from_secs(1)))
-        }
-        (_, outcome) => outcome,
+/// when its time is over, however long it backs off.
+fn in_time(ctx: &Context, key: &NamespacedName) {
+    if ctx.instances_leave()
+        && let Kept::Whole(object) = ctx.store.instance(key)
+        && let Ok(subject) = Subject::read(key, object)
+        && let Some(deleted_at) = subject.deleted_at().filter(|_| subject.has_finalizer())
+    {
+        ctx.queue.add_after(key.clone(), looked_at_in(deleted_at, Timestamp::now()));
     }
+}
+
+fn looked_at_in(deleted_at: Timestamp, now: Timestamp) -> Duration {
+    let left = overdue_in(deleted_at, now);
+    if left.is_zero() { OVERDUE_PAUSE } else { left }
 }
 
 /// Cleanup runs that failed since the deletion, the one that is still named among them.
@@ -206,4 +212,22 @@ fn cleanup_failures(subject: &Subject, since: Timestamp) -> usize {
         uids.insert(entry.uid.clone());
     }
     uids.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::just_deleted("2026-01-01T00:00:00Z", 30)]
+    #[case::a_while_ago("2026-01-01T00:00:20Z", 10)]
+    #[case::over("2026-01-01T00:00:30Z", 5)]
+    #[case::long_over("2026-01-02T00:00:00Z", 5)]
+    #[case::by_another_clock("2025-12-31T23:59:50Z", 30)]
+    fn how_soon_a_deleted_one_is_looked_at_again(#[case] now: Timestamp, #[case] seconds: u64) {
+        let deleted_at = "2026-01-01T00:00:00Z".parse().unwrap();
+        assert_eq!(looked_at_in(deleted_at, now), Duration::from_secs(seconds));
+    }
 }
