@@ -284,8 +284,8 @@ impl Supervisor {
             let next = Epoch(self.epochs + 1);
             let Some(kind) = self.kinds.get_mut(&want) else { continue };
             // What cannot be told is as it was.
-            let found = found.or_else(|| kind.watched.usable().cloned().map(Ok));
-            let Some(act) = found.and_then(|found| kind.watched.look(found, now, next)) else { continue };
+            let found = found.unwrap_or_else(|| kind.watched.found());
+            let Some(act) = kind.watched.look(found, now, next) else { continue };
             self.epochs += 1;
             if matches!(act, Act::Open { .. }) {
                 self.setup.metrics.watch_started();

@@ -166,9 +166,9 @@ impl Watched {
         self.world
     }
 
-    /// How it is served, while that does for anybody.
-    pub fn usable(&self) -> Option<&Usable> {
-        self.found.as_ref().ok().filter(|usable| self.refusal(usable).is_none())
+    /// How it was last found to be served.
+    pub fn found(&self) -> Result<Usable, Absence> {
+        self.found.clone()
     }
 
     /// Why it does for nobody as it is served.

@@ -206,6 +206,23 @@ async fn a_kind_that_nobody_needs_is_looked_at_again_when_it_is_forgotten(#[case
     assert_eq!(course.kind.due(course.now), None);
 }
 
+/// While nobody can tell how it is served, it is as it was.
+#[rstest]
+#[case::served(Ok(usable("u1", "v1")))]
+#[case::not_served(Err(Absence::OtherScope))]
+#[tokio::test]
+async fn a_kind_that_nobody_needs_is_forgotten_also_when_nothing_can_be_told(
+    #[case] last: Result<Usable, Absence>,
+) {
+    let mut course = Course::synced();
+    let _ = course.look(last.clone());
+    assert_eq!(course.kind.found(), last);
+    course.kind.release(&CAPABILITY, course.now);
+    course.later(GRACE);
+    assert_eq!(course.look(course.kind.found()), Some(Act::Forget));
+    assert_eq!(course.kind.due(course.now), None);
+}
+
 #[tokio::test]
 async fn who_needs_more_gets_a_wider_watch() {
     let mut course = Course::new();
