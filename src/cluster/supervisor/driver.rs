@@ -401,10 +401,14 @@ impl Supervisor {
         let status = |tracked: &Tracked| {
             let state = tracked.machine.state().clone();
             let needer = Needer::Capability(tracked.declared.name);
-            let kinds = tracked.wants.iter().map(|(want, kind, required)| KindStatus {
-                name: kind.name(),
-                required: *required,
-                sight: self.kinds.get(want).map_or(Sight::Listing, |k| k.watched.sight_of(&needer, now)),
+            let kinds = tracked.wants.iter().map(|(want, kind, required)| {
+                let watched = self.kinds.get(want).map(|kind| &kind.watched);
+                KindStatus {
+                    name: kind.name(),
+                    required: *required,
+                    leaving: watched.is_some_and(Watched::is_leaving),
+                    sight: watched.map_or(Sight::Listing, |w| w.sight_of(&needer, now)),
+                }
             });
             Status {
                 name: tracked.declared.name,

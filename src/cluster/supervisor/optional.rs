@@ -54,7 +54,8 @@ mod tests {
     use crate::cluster::crds::Absence;
 
     fn snapshot(mode: Mode, sight: Sight) -> Snapshot {
-        let kind = |required| KindStatus { name: "a.io".to_owned(), required, sight: sight.clone() };
+        let kind =
+            |required| KindStatus { name: "a.io".to_owned(), required, leaving: false, sight: sight.clone() };
         Snapshot {
             capabilities: vec![Status {
                 name: "routes",

@@ -223,6 +223,8 @@ pub struct KindStatus {
     pub name: String,
     /// Whether the capability needs it to run.
     pub required: bool,
+    /// Whether its definition is being deleted.
+    pub leaving: bool,
     /// How it is seen.
     pub sight: Sight,
 }

@@ -2,6 +2,10 @@
 //! `Ready`, and why, once, until it runs again; one with a plan in `Stalled` as well, where people
 //! look for what a plan waits for.
 
+use std::time::Duration;
+
+use jiff::Timestamp;
+
 use super::context::Context;
 use super::flow::Outcome;
 use super::missing::MISSING_DEPENDENCY;
@@ -12,21 +16,26 @@ use crate::api::condition::{self, Status};
 use crate::api::interlock::DEFAULT;
 use crate::api::meta::condition as types;
 use crate::api::object::NamespacedName;
-use crate::cluster::supervisor::{Lack, Missing, State, Work};
-use crate::controllers::capabilities::INSTANCES;
+use crate::cluster::supervisor::{KindStatus, Lack, Missing, State, Status as Standing, Work};
+use crate::controllers::capabilities::{CAPABILITIES, INSTANCES};
 use crate::plan::lock;
 
-/// Why nothing is carried out, for people. What passes is not said: a definition that is being
-/// deleted is gone in a moment.
-fn lack(state: &State) -> Option<String> {
-    let why = match state {
-        State::Waiting(missing) => waits_for(missing)?,
-        State::Forbidden(_) => state.message(),
+/// How long a definition that is being deleted may take to go before that is said: most are gone in
+/// a moment.
+const GOING: Duration = Duration::from_secs(10);
+
+/// Why nothing is carried out, for people, where the capability has stood for so long. What passes
+/// is not said.
+fn lack(status: &Standing, waited: Duration) -> Option<String> {
+    let stays = || held_up(&status.kinds).filter(|_| waited >= GOING);
+    let why = match &status.state {
+        State::Waiting(missing) => waits_for(missing).or_else(stays)?,
+        State::Draining(_) => stays()?,
+        State::Forbidden(_) => status.state.message(),
         State::Disabled => format!(
             "{INSTANCES} is switched off: set spec.capabilities.{INSTANCES}.mode of Interlock {DEFAULT} to auto"
         ),
-        State::Starting(_) | State::Running(_) | State::Degraded(..) => return None,
-        State::Draining(_) | State::Unknown(_) => return None,
+        State::Starting(_) | State::Running(_) | State::Degraded(..) | State::Unknown(_) => return None,
     };
     Some(format!("{why}; until then no plan is carried out"))
 }
@@ -39,10 +48,35 @@ fn waits_for(missing: &[Missing]) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join("; "))
 }
 
-fn lack_now(ctx: &Context) -> Option<String> {
+/// The definitions that are being deleted and that somebody holds up. Where that of Instances goes
+/// as well, they go with it, and are told nothing.
+fn held_up(kinds: &[KindStatus]) -> Option<String> {
+    let going: Vec<&KindStatus> = kinds.iter().filter(|kind| kind.required && kind.leaving).collect();
+    if going.is_empty() || going.iter().any(|kind| carries_our_finalizer(&kind.name)) {
+        return None;
+    }
+    let texts = going.iter().map(|KindStatus { name, .. }| {
+        format!(
+            "CustomResourceDefinition {name} is being deleted and does not go: metadata.finalizers of it and \
+             of its objects name who holds it; let it go, and install it again"
+        )
+    });
+    Some(texts.collect::<Vec<_>>().join("; "))
+}
+
+fn carries_our_finalizer(definition: &str) -> bool {
+    let declared = CAPABILITIES.iter().find(|capability| capability.name == INSTANCES);
+    let finalized = declared.and_then(|of| of.required.iter().find(|kind| of.finalizes == Some(kind.kind)));
+    finalized.is_some_and(|kind| kind.name() == definition)
+}
+
+/// What there is to say now, and when to look again whether anything is.
+fn lack_now(ctx: &Context) -> (Option<String>, Duration) {
     let snapshot = ctx.supervisor.snapshot();
     let snapshot = snapshot.borrow();
-    lack(&snapshot.get(INSTANCES)?.state)
+    let Some(status) = snapshot.get(INSTANCES) else { return (None, Duration::ZERO) };
+    let waited = Duration::try_from(Timestamp::now().duration_since(status.since)).unwrap_or_default();
+    (lack(status, waited), GOING.saturating_sub(waited))
 }
 
 /// Lets every Instance be looked at whenever what there is to say has changed.
@@ -51,20 +85,22 @@ pub async fn follow(ctx: &Context) {
     let mut known = None;
     loop {
         let says = matches!(ctx.assignment().work, Work::Say | Work::Deletions);
-        let now = lack_now(ctx).filter(|_| says);
+        let (now, left) = lack_now(ctx);
+        let now = now.filter(|_| says);
         if now.is_some() && now != known {
             ctx.store.instances().into_iter().for_each(|key| ctx.queue.add(key));
         }
         known = now;
-        if snapshot.changed().await.is_err() {
-            std::future::pending().await
+        tokio::select! {
+            changed = snapshot.changed() => if changed.is_err() { std::future::pending().await },
+            () = tokio::time::sleep(left), if !left.is_zero() => {}
         }
     }
 }
 
 /// Says of an Instance why nothing is carried out, unless it says so.
 pub async fn say(ctx: &Context, key: &NamespacedName) -> Outcome {
-    let Some(message) = lack_now(ctx) else { return Outcome::Settled };
+    let (Some(message), _) = lack_now(ctx) else { return Outcome::Settled };
     let subject = match reconcile::whole(ctx, key).await {
         Ok(subject) => subject,
         Err(outcome) => return outcome,
@@ -94,14 +130,34 @@ mod tests {
 
     use super::*;
     use crate::cluster::crds::Absence;
-    use crate::cluster::supervisor::{Epoch, Refused, Verb};
+    use crate::cluster::supervisor::{Answer, Epoch, Mode, Refused, Sight, Verb};
+
+    const OWN: &str = "instances.kudo.dev";
+    const PACKAGES: &str = "operatorversions.kudo.dev";
 
     fn waiting(whys: &[Lack]) -> State {
-        let names = ["instances.kudo.dev", "operatorversions.kudo.dev"];
-        let missing = names.iter().zip(whys);
+        let missing = [OWN, PACKAGES].into_iter().zip(whys);
         State::Waiting(
-            missing.map(|(name, why)| Missing { name: (*name).to_owned(), why: why.clone() }).collect(),
+            missing.map(|(name, why)| Missing { name: name.to_owned(), why: why.clone() }).collect(),
         )
+    }
+
+    /// So it stands, with these definitions being deleted.
+    fn standing(state: State, leaving: &[&str]) -> Standing {
+        let kind = |name: &str| KindStatus {
+            name: name.to_owned(),
+            required: true,
+            leaving: leaving.contains(&name),
+            sight: Sight::Synced,
+        };
+        Standing {
+            name: INSTANCES,
+            state,
+            mode: Mode::Auto,
+            since: Timestamp::UNIX_EPOCH,
+            answer: Answer::Judge,
+            kinds: [OWN, PACKAGES].map(kind).into(),
+        }
     }
 
     #[rstest]
@@ -130,6 +186,26 @@ mod tests {
     #[case::unknown(State::Unknown(None), None)]
     fn what_an_instance_says(#[case] state: State, #[case] said: Option<&str>) {
         let said = said.map(|said| format!("{said}; until then no plan is carried out"));
-        assert_eq!(lack(&state), said);
+        for waited in [Duration::ZERO, GOING] {
+            assert_eq!(lack(&standing(state.clone(), &[]), waited), said);
+        }
+    }
+
+    /// A process that ran drains, one that has just started waits.
+    #[rstest]
+    #[case::held_up(&[PACKAGES], GOING, true)]
+    #[case::gone_in_a_moment(&[PACKAGES], GOING - Duration::from_secs(1), false)]
+    #[case::their_own(&[OWN], GOING, false)]
+    #[case::all_of_them(&[OWN, PACKAGES], GOING, false)]
+    #[case::none(&[], GOING, false)]
+    fn what_an_instance_says_of_a_definition_that_goes(
+        #[values(State::Draining(Epoch(1)), waiting(&[Lack::Leaving]))] state: State,
+        #[case] leaving: &[&str],
+        #[case] waited: Duration,
+        #[case] said: bool,
+    ) {
+        let found = lack(&standing(state, leaving), waited);
+        let text = "CustomResourceDefinition operatorversions.kudo.dev is being deleted and does not go: ";
+        assert_eq!(found.is_some_and(|message| message.starts_with(text)), said);
     }
 }

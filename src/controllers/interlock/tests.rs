@@ -115,6 +115,7 @@ fn names_and_verbs_are_exact() {
     snapshot.capabilities[1].kinds = vec![KindStatus {
         name: "httproutes.gateway.networking.k8s.io".to_owned(),
         required: false,
+        leaving: false,
         sight: Seeing::Absent(Absence::Missing),
     }];
     let status = status::honoured(&object(1), &told(&snapshot, SINCE)).status;
@@ -140,7 +141,8 @@ fn names_and_verbs_are_exact() {
 #[case::listing(Seeing::Listing, "; a.io is being listed")]
 fn what_a_capability_goes_without_is_told(#[case] sight: Seeing, #[case] text: &str) {
     let mut snapshot = snapshot(running(), running());
-    snapshot.capabilities[1].kinds = vec![KindStatus { name: "a.io".to_owned(), required: false, sight }];
+    snapshot.capabilities[1].kinds =
+        vec![KindStatus { name: "a.io".to_owned(), required: false, leaving: false, sight }];
     let status = status::honoured(&object(1), &told(&snapshot, SINCE + 60)).status;
     assert_eq!(message(&status, "RoutesReady"), format!("it runs{text}"));
 }
@@ -151,7 +153,8 @@ fn a_restart_of_what_needs_nothing_flips_nothing() {
     let mut object = object(1);
     object.status = Some(status::honoured(&object, &told(&snapshot(running(), running()), SINCE)).status);
     let mut restarted = snapshot(running(), running());
-    let kind = KindStatus { name: "a.io".to_owned(), required: false, sight: Seeing::Listing };
+    let kind =
+        KindStatus { name: "a.io".to_owned(), required: false, leaving: false, sight: Seeing::Listing };
     restarted.capabilities[1].kinds = vec![kind];
     let look = status::honoured(&object, &told(&restarted, SINCE + 1));
     assert_eq!((Some(look.status), look.again), (object.status, Some(at(SINCE + 5))));
@@ -171,7 +174,8 @@ fn what_is_switched_off_is_not_waited_for() {
 #[test]
 fn what_is_switched_off_says_what_it_holds() {
     let mut known = snapshot(State::Disabled, State::Disabled);
-    let instances = |sight| KindStatus { name: "instances.kudo.dev".to_owned(), required: true, sight };
+    let instances =
+        |sight| KindStatus { name: "instances.kudo.dev".to_owned(), required: true, leaving: false, sight };
     known.capabilities[0].kinds = vec![instances(Seeing::Synced)];
     let mut forgotten = known.clone();
     forgotten.capabilities[0].kinds = vec![instances(Seeing::Listing)];
