@@ -86,7 +86,8 @@ fn definitions_come_and_go_in_any_order_and_nothing_is_lost() {
     }
     world.grant_filters();
     let ns = world.cluster.namespace("chaos");
-    let mut course = Course { world: &world, ns: &ns, slowest: Duration::ZERO, was_forbidden: false };
+    let mut course =
+        Course { world: &world, ns: &ns, slowest: Duration::ZERO, logged: 0, was_forbidden: false };
     course.repair();
     let load = Load::start(&ns);
     let mut resident = Vec::new();
@@ -144,6 +145,10 @@ fn reader(plural: &str) -> Option<(&'static str, bool)> {
     }
 }
 
+fn kind_of(plural: &str) -> String {
+    definition(plural)["spec"]["names"]["kind"].as_str().unwrap().to_owned()
+}
+
 /// An object that a package made.
 #[derive(Debug, PartialEq, Eq)]
 struct Child {
@@ -156,6 +161,8 @@ struct Course<'a> {
     world: &'a World,
     ns: &'a Namespace<'a>,
     slowest: Duration,
+    /// How much the process had logged when the change began.
+    logged: usize,
     /// Whether a right was missing, which is looked for again after a back-off of up to 30 s.
     was_forbidden: bool,
 }
@@ -164,6 +171,12 @@ impl Course<'_> {
     /// Makes a change and undoes it; after each half the state must be right.
     fn make(&mut self, plural: &str, change: Change) {
         let admin = self.world.cluster.admin();
+        let kind = kind_of(plural);
+        wait_until(&format!("{plural} are as they were"), CAP, || {
+            let told = self.world.sights(&kind, 0);
+            if told.last().is_some_and(|last| last == "Synced") { Ok(()) } else { Err(format!("{told:?}")) }
+        });
+        self.logged = self.world.logged();
         match change {
             Change::Remove => {
                 self.world.remove(plural);
@@ -220,21 +233,23 @@ impl Course<'_> {
         });
     }
 
-    /// Waits until the process sees a definition so, and remembers how long that took from the
-    /// moment from which it can.
+    /// Waits until the process has said since the change began that it sees a definition so, and
+    /// remembers how long that took from the moment from which it can.
     fn seen(&mut self, plural: &str, wanted: &[&str]) {
         let changed = Instant::now();
         if wanted == ["Synced"] {
             self.await_served(plural);
         }
         let (began, served) = (Instant::now(), changed.elapsed());
-        let kind = definition(plural)["spec"]["names"]["kind"].as_str().unwrap().to_owned();
+        let kind = kind_of(plural);
         wait_until(&format!("{plural} are {wanted:?}"), CAP, || {
-            let found = self.world.sight(&kind);
-            if wanted.contains(&found.as_str()) {
+            let told = self.world.sights(&kind, self.logged);
+            // After each change it sees the kind otherwise first, and only then as before.
+            let anew = wanted != ["Synced"] || told.iter().any(|sight| sight != "Synced");
+            if anew && told.last().is_some_and(|last| wanted.contains(&last.as_str())) {
                 Ok(())
             } else {
-                Err(format!("{found}; {}", self.definitions()))
+                Err(format!("{told:?}; {}", self.definitions()))
             }
         });
         // Whoever does not need it goes on.

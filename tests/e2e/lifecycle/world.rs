@@ -168,16 +168,21 @@ impl World {
         self.cluster.admin().apply(&text);
     }
 
-    /// How the process last said that it sees a kind.
-    pub fn sight(&self, kind: &str) -> String {
+    /// How many lines the process has logged.
+    pub fn logged(&self) -> usize {
+        self.interlock.log().lines().count()
+    }
+
+    /// How the process said that it sees a kind, each time, after it had logged so many lines.
+    pub fn sights(&self, kind: &str, after: usize) -> Vec<String> {
         let log = self.interlock.log();
         let of = format!("Kind={kind} ");
-        let line = log.lines().rfind(|line| line.contains("a kind is seen otherwise") && line.contains(&of));
-        let sight = line.and_then(|line| line.split("sight=").nth(1));
-        sight
-            .and_then(|text| text.split(|c: char| !c.is_alphanumeric()).find(|t| !t.is_empty()))
-            .unwrap_or("none")
-            .to_owned()
+        let told = log.lines().skip(after);
+        let told = told.filter(|line| line.contains("a kind is seen otherwise") && line.contains(&of));
+        let sights = told.filter_map(|line| line.split("sight=").nth(1));
+        let words =
+            sights.filter_map(|text| text.split(|c: char| !c.is_alphanumeric()).find(|t| !t.is_empty()));
+        words.map(str::to_owned).collect()
     }
 
     #[track_caller]
