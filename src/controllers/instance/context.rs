@@ -123,10 +123,11 @@ impl Context {
     /// Takes in an object as it was answered in work on an Instance; whether that is news. Others
     /// that it concerns are looked at; the watch's echo of it will concern nobody.
     pub fn saw(&self, instance: &NamespacedName, change: &Change) -> bool {
-        let concerned = self.store.answered(change);
-        let others = concerned.iter().flatten().filter(|other| *other != instance);
-        others.for_each(|other| self.queue.add(other.clone()));
-        concerned.is_some()
+        let Some(told) = self.store.answered(change) else { return false };
+        let concerned = told.concerned.into_iter().map(|concerned| concerned.instance);
+        concerned.filter(|other| other != instance).for_each(|other| self.queue.add(other));
+        self.watches.look_at(told.gateways);
+        true
     }
 
     /// Whether this process leads now.

@@ -12,7 +12,7 @@ use super::body::Body;
 use super::instances::{Instances, Kept};
 use super::packages::Packages;
 use super::row::{is, name};
-use super::told::{Concerned, Told};
+use super::told::{Concerned, Told, gateways};
 use crate::api::interlock::{Accounts, Labels, Rules};
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
@@ -187,7 +187,7 @@ impl Store {
         let of_namespaces = id == inner.kinds.namespace;
         drop(inner);
         self.told(of_namespaces);
-        Told { concerned, gone: dirty.gone }
+        Told { concerned, gateways: gateways(&dirty.roots), gone: dirty.gone }
     }
 
     /// Takes in what a watch told. With the first event of an epoch the kind is available, as a
@@ -213,7 +213,7 @@ impl Store {
         if dirty.news && of_flavors {
             self.flavor_changes.send_modify(|n| *n = n.wrapping_add(1));
         }
-        Told { concerned, gone: dirty.gone }
+        Told { concerned, gateways: gateways(&dirty.roots), gone: dirty.gone }
     }
 
     fn told(&self, of_namespaces: bool) {
@@ -224,9 +224,9 @@ impl Store {
     }
 
     /// Takes in an object as the API server answered it to this process; `None` where that tells
-    /// nothing new, else the Instances that it concerns. What is not watched is not kept, as
-    /// nothing would tell when it goes.
-    pub fn answered(&self, change: &Change) -> Option<Vec<NamespacedName>> {
+    /// nothing new, else whom it concerns. What is not watched is not kept, as nothing would tell
+    /// when it goes.
+    pub fn answered(&self, change: &Change) -> Option<Told> {
         let (Change::Applied(object) | Change::Deleted(object)) = change else { return None };
         let gvk = Gvk::of(object)?;
         let mut inner = self.write();
@@ -236,10 +236,10 @@ impl Store {
         if !dirty.news {
             return None;
         }
-        let concerned = inner.concerned(&dirty.roots).map(|concerned| concerned.instance).collect();
+        let concerned = inner.concerned(&dirty.roots).collect();
         drop(inner);
         self.tick();
-        Some(concerned)
+        Some(Told { concerned, gateways: gateways(&dirty.roots), gone: dirty.gone })
     }
 
     /// Keeps an Instance that is at rest, as it was read, until [`Self::let_go`].

@@ -1,13 +1,18 @@
 //! What comes of an event: whom it concerns, and what is gone.
 
+use super::row::name;
 use crate::api::object::NamespacedName;
+use crate::rollout::flavor::subject::{Subject, SubjectKind};
 use crate::topology::Id;
+use crate::topology::kinds::{DATA_PLANE, GUARDED_DEPLOYMENT};
 
 /// What came of something that a watch told.
 #[derive(Debug, Default)]
 pub struct Told {
     /// The Instances that it concerns and that have something to do.
     pub concerned: Vec<Concerned>,
+    /// The gateways that it concerns.
+    pub gateways: Vec<Subject>,
     /// Objects that turned out to be gone.
     pub gone: Vec<Id>,
 }
@@ -19,4 +24,14 @@ pub struct Concerned {
     pub instance: NamespacedName,
     /// Whether it is at rest: no plan waits for its turn.
     pub resting: bool,
+}
+
+/// The gateways among objects.
+pub(super) fn gateways(ids: &[Id]) -> Vec<Subject> {
+    let kind_of = |id: &Id| match &id.kind {
+        kind if *kind == DATA_PLANE => Some(SubjectKind::DataPlane),
+        kind if *kind == GUARDED_DEPLOYMENT => Some(SubjectKind::Deployment),
+        _ => None,
+    };
+    ids.iter().filter_map(|id| Some(Subject { kind: kind_of(id)?, name: name(id) })).collect()
 }

@@ -15,9 +15,8 @@ use super::interlocks::Interlocks;
 use super::store::Store;
 use super::told::{Concerned, Told};
 use crate::admission::view::View as _;
+use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
-use crate::api::watched::GUARDED_DEPLOYMENTS;
-use crate::api::{kong, meta};
 use crate::cluster::crds::Absence;
 use crate::cluster::kinds::is_built_in;
 use crate::cluster::queue::Queue;
@@ -25,7 +24,7 @@ use crate::cluster::supervisor::{Handle, Needer, Sight, Sink};
 use crate::cluster::watch::Change;
 use crate::controllers::consistency;
 use crate::plan::kinds;
-use crate::rollout::flavor::subject::{Subject, SubjectKind};
+use crate::rollout::flavor::subject::Subject;
 use crate::telemetry::metrics::Metrics;
 use crate::topology::kinds::{INSTANCE, INTERLOCK, OPERATOR_VERSION};
 use crate::topology::{Epoch, Id};
@@ -180,6 +179,7 @@ impl Observer {
     fn took(&self, told: Told) {
         told.gone.iter().for_each(|id| self.gone(id));
         self.concern(told.concerned);
+        self.look_at(told.gateways);
     }
 
     fn look_at_unused(&self) {
@@ -209,18 +209,10 @@ impl Observer {
         }
     }
 
-    /// Whose pods may run something else now.
-    fn look_at_gateway(&self, kind: &Gvk, change: &Change) {
-        let kind = match (kind.group.as_str(), kind.kind.as_str()) {
-            (kong::GROUP, "DataPlane") => SubjectKind::DataPlane,
-            ("apps", name) if name == GUARDED_DEPLOYMENTS.name => SubjectKind::Deployment,
-            _ => return,
-        };
-        let (Change::Applied(object) | Change::Listed(object) | Change::Deleted(object)) = change else {
-            return;
-        };
-        if let (Some(name), Some(_)) = (key_of(object), &self.queue) {
-            self.gateways.add_after(Subject { kind, name }, consistency::BURST);
+    /// The pods of these gateways may run something else now.
+    pub fn look_at(&self, gateways: Vec<Subject>) {
+        if self.queue.is_some() {
+            gateways.into_iter().for_each(|gateway| self.gateways.add_after(gateway, consistency::BURST));
         }
     }
 
@@ -286,7 +278,6 @@ impl Sink for Observer {
         };
         let first = there.is_some_and(|object| self.is_first(kind, object));
         let told = self.store.observe(kind, epoch, &change);
-        self.look_at_gateway(kind, &change);
         if let Some(object) = there {
             self.there(kind, object);
         }

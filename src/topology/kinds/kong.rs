@@ -35,7 +35,10 @@ pub(super) static DEPLOYMENT_KIND: Kind = Kind {
     links: &[CONFIG_MAPS, SECRETS, PRODUCER, ADMIN_SERVICE],
     sections: None,
     events: Events {
-        update: Update::When(&[When { differs: &[SPEC, MARKS, ROLLED_OUT], concerns: &[Reach::Itself] }]),
+        update: Update::When(&[When {
+            differs: &[SPEC, MARKS, STATUS, ROLLED_OUT],
+            concerns: &[Reach::Itself],
+        }]),
         ..OF_A_GATEWAY
     },
 };
@@ -87,7 +90,7 @@ pub(super) static SOURCE_KIND: Kind = Kind {
 
 const OF_A_GATEWAY: Events = Events {
     create: Concerns::Roots(&[Reach::Itself]),
-    update: Update::When(&[When { differs: &[SPEC, MARKS], concerns: &[Reach::Itself] }]),
+    update: Update::When(&[When { differs: &[SPEC, MARKS, STATUS], concerns: &[Reach::Itself] }]),
     delete: Concerns::Roots(&[Reach::Itself]),
 };
 
@@ -98,6 +101,7 @@ const FLAVOR: Fact = Fact { name: "flavor", read: Read::Word(flavor) };
 const SPEC: Fact = Fact { name: "spec", read: Read::Mark(mark::spec) };
 const CONTENT: Fact = Fact { name: "content", read: Read::Mark(mark::content) };
 const MARKS: Fact = Fact { name: "marks", read: Read::Mark(marks) };
+const STATUS: Fact = Fact { name: "status", read: Read::Mark(status) };
 const ROLLED_OUT: Fact = Fact { name: "rolledOut", read: Read::Mark(rolled_out) };
 
 const CONFIG_MAPS: Link = Link {
@@ -144,6 +148,18 @@ fn marks(object: &Value) -> u64 {
     let selector = object["status"]["selector"].as_str();
     let (producer, stamp) = (meta::CONFIG_PRODUCER, meta::LAST_APPLIED_SPEC);
     mark::of((annotation(object, producer), annotation(object, stamp), selector))
+}
+
+/// What others tell of it: its pods that start, stop and turn ready are seen there. What this
+/// process tells itself is no news to it.
+fn status(object: &Value) -> u64 {
+    const CONDITIONS: &str = "conditions";
+    let status = &object["status"];
+    let members = status.as_object().into_iter().flatten().filter(|(name, _)| *name != CONDITIONS);
+    let conditions = status[CONDITIONS].as_array().into_iter().flatten();
+    let others =
+        conditions.filter(|condition| condition["type"] != meta::condition::ROUTER_FLAVOR_CONSISTENT);
+    mark::of((members.collect::<Vec<_>>(), others.collect::<Vec<_>>()))
 }
 
 fn rolled_out(object: &Value) -> u64 {

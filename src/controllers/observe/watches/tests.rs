@@ -1,10 +1,14 @@
-//! Bursts of events and the passes that come of them.
+//! Bursts of events and the passes that come of them, and which events make a gateway be looked at.
 
+use rstest::rstest;
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::*;
+use crate::api::{kong, meta};
 use crate::plan::rest::tests::settled;
+use crate::rollout::flavor::subject::SubjectKind;
+use crate::topology::kinds::{DATA_PLANE, GUARDED_DEPLOYMENT};
 
 /// Events of a burst.
 const EVENTS: usize = 500;
@@ -98,4 +102,125 @@ async fn a_single_event_is_not_held_up_by_what_may_follow() {
     world.touch();
     let told = Instant::now();
     assert_eq!(world.passes().await, [told + BURST]);
+}
+
+/// An observer that has seen one gateway, which was looked at.
+struct Gateways {
+    observer: Arc<Observer>,
+    kind: Gvk,
+    object: Value,
+    version: u64,
+}
+
+impl Gateways {
+    async fn new(kind: SubjectKind) -> Self {
+        let (name, api_version, served) = match kind {
+            SubjectKind::DataPlane => (DATA_PLANE, kong::API_VERSION, "DataPlane"),
+            SubjectKind::Deployment => (GUARDED_DEPLOYMENT, "apps/v1", "Deployment"),
+        };
+        let metrics = Arc::new(Metrics::new());
+        let observer =
+            Observer::new(Store::new(true), Arc::default(), Some(Arc::<Queue<_>>::default()), metrics);
+        let object = json!({
+            "apiVersion": api_version, "kind": served,
+            "metadata": {
+                "namespace": "kong", "name": "edge", "uid": "u", "resourceVersion": "1", "generation": 1,
+                "labels": {"interlock.dev/guard": "kong-router-flavor"},
+            },
+            "spec": {"replicas": 2},
+            "status": {"replicas": 2, "conditions": [{"type": "Ready", "status": "True"}]},
+        });
+        let version = api_version.rsplit('/').next().unwrap_or_default().to_owned();
+        let kind = Gvk { group: name.group.into(), version, kind: name.kind.into() };
+        let gateways = Self { observer, kind, object, version: 1 };
+        gateways.list();
+        assert_eq!(gateways.looks().await, 1, "it is there");
+        gateways
+    }
+
+    fn tell(&self, change: Change) {
+        self.observer.observe(&self.kind, Epoch(1), change);
+    }
+
+    fn list(&self) {
+        let namespace: Arc<str> = "".into();
+        self.tell(Change::Listing(namespace.clone()));
+        self.tell(Change::Listed(Arc::new(self.object.clone())));
+        self.tell(Change::Synced(namespace));
+    }
+
+    /// The gateway at its next version.
+    fn write(&mut self, change: impl FnOnce(&mut Value)) {
+        change(&mut self.object);
+        self.version += 1;
+        self.object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        self.tell(Change::Applied(Arc::new(self.object.clone())));
+    }
+
+    /// How often it is due to be looked at, once nothing more comes.
+    async fn looks(&self) -> usize {
+        let queue = self.observer.gateways();
+        let mut looks = 0;
+        while let Ok(gateway) = tokio::time::timeout(Duration::from_secs(60), queue.next()).await {
+            assert_eq!(gateway.name.to_string(), "kong/edge");
+            queue.done(&gateway);
+            looks += 1;
+        }
+        looks
+    }
+}
+
+fn told_by_us(object: &mut Value, reason: &str) {
+    let condition =
+        json!({"type": meta::condition::ROUTER_FLAVOR_CONSISTENT, "status": "True", "reason": reason});
+    let conditions = object["status"]["conditions"].as_array_mut().unwrap();
+    conditions.retain(|condition| condition["type"] == "Ready");
+    conditions.push(condition);
+}
+
+#[rstest]
+#[case::nothing(|_: &mut Value| {}, 0)]
+#[case::whose_fields_they_are(|o: &mut Value| o["metadata"]["managedFields"] = json!([{"manager": "x"}]), 0)]
+#[case::an_annotation_of_others(|o: &mut Value| o["metadata"]["annotations"] = json!({"team": "edge"}), 0)]
+#[case::what_we_tell(|o: &mut Value| told_by_us(o, "Consistent"), 0)]
+#[case::what_others_tell(|o: &mut Value| o["status"]["conditions"][0]["status"] = json!("False"), 1)]
+#[case::both(|o: &mut Value| { told_by_us(o, "Mixed"); o["status"]["conditions"][0]["status"] = json!("False"); }, 1)]
+#[case::a_pod_starts(|o: &mut Value| o["status"]["replicas"] = json!(3), 1)]
+#[case::a_pod_turns_ready(|o: &mut Value| o["status"]["readyReplicas"] = json!(1), 1)]
+#[case::a_spec_is_taken_up(|o: &mut Value| o["status"]["observedGeneration"] = json!(2), 1)]
+#[case::the_live_set_is_another(|o: &mut Value| o["status"]["selector"] = json!("b"), 1)]
+#[case::spec(|o: &mut Value| o["spec"]["replicas"] = json!(3), 1)]
+#[case::who_configures_it(|o: &mut Value| o["metadata"]["annotations"] = json!({meta::CONFIG_PRODUCER: "kic"}), 1)]
+#[tokio::test(start_paused = true)]
+async fn a_gateway_is_looked_at_when_something_happens_to_it(
+    #[case] change: fn(&mut Value),
+    #[case] looks: usize,
+    #[values(SubjectKind::DataPlane, SubjectKind::Deployment)] kind: SubjectKind,
+) {
+    let mut gateways = Gateways::new(kind).await;
+    gateways.write(change);
+    assert_eq!(gateways.looks().await, looks);
+    gateways.list();
+    assert_eq!(gateways.looks().await, 0, "a list says the same again");
+    gateways.tell(Change::Deleted(Arc::new(gateways.object.clone())));
+    assert_eq!(gateways.looks().await, 1, "it is gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_this_process_tells_again_concerns_nobody() {
+    let mut gateways = Gateways::new(SubjectKind::DataPlane).await;
+    gateways.write(|object| told_by_us(object, "Consistent"));
+    gateways.write(|object| told_by_us(object, "Mixed"));
+    assert_eq!(gateways.looks().await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_a_plan_writes_is_looked_at_once() {
+    let mut gateways = Gateways::new(SubjectKind::DataPlane).await;
+    gateways.object["spec"]["replicas"] = json!(3);
+    gateways.object["metadata"]["resourceVersion"] = json!("2");
+    let told = gateways.observer.store.answered(&Change::Applied(Arc::new(gateways.object.clone())));
+    gateways.observer.look_at(told.unwrap().gateways);
+    gateways.tell(Change::Applied(Arc::new(gateways.object.clone())));
+    assert_eq!(gateways.looks().await, 1);
 }
