@@ -15,6 +15,7 @@ use crate::cluster::lease::Leadership;
 use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::Handle;
 use crate::telemetry::metrics::Metrics;
+use consistency::Permit;
 use observe::{Observer, Store};
 
 pub mod capabilities;
@@ -55,7 +56,9 @@ pub struct Context {
 pub async fn run(context: Context, stop: CancellationToken) {
     let Some(work) = context.supervisor.work(capabilities::INSTANCES) else { return };
     let gateways = context.watches.gateways();
-    let consistency = consistency::Context::new(context.client.clone(), gateways, context.leadership.clone());
+    let permit = Permit { leadership: context.leadership.clone(), snapshot: context.supervisor.snapshot() };
+    let consistency =
+        consistency::Context::new(context.client.clone(), context.store.clone(), gateways, permit);
     let kinds = Arc::new(Kinds::new(context.supervisor.definitions().clone()));
     let instance = instance::Context {
         bookkeeping: Bookkeeping::new(context.client.clone()),

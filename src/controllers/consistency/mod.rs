@@ -2,12 +2,18 @@
 //! `RouterFlavorConsistent` on DataPlanes, and a Warning Event where they do not.
 //!
 //! Event of a gateway -> queue -> its pods, as they are ([`look`]) and as they say ([`ask`]) ->
-//! [`running::consistency`] -> condition, Event. Only the leader looks, and nothing rests on it.
-//! A gateway is looked at when something happens to it (a pod that starts, stops or turns ready
-//! changes its status), and a few times more where its pods did not agree yet.
+//! [`running::consistency`] -> condition, Event. Only the leader looks, while the capability
+//! `flavors` runs ([`permit`]), and nothing rests on it. A gateway is looked at when the topology
+//! says that an event concerns it (a pod that starts, stops or turns ready changes its status), and
+//! a few times more where its pods did not agree yet.
 
 mod ask;
 mod look;
+mod permit;
+mod work;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,26 +23,25 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
+use tracing::warn;
 
 use crate::api::condition::{self, Condition};
 use crate::api::meta;
 use crate::api::object::meta_str;
 use crate::cluster::apply::Bookkeeping;
 use crate::cluster::events::Events;
-use crate::cluster::lease::Leadership;
 use crate::cluster::queue::Queue;
+use crate::controllers::observe::Store;
 use crate::effect::{ApiFailure, Note, Severity};
 use crate::rollout::flavor::running::{self, Consistency};
 use crate::rollout::flavor::subject::{Subject, SubjectKind};
 
+pub use permit::Permit;
+
 /// Gateways that are looked at at the same time.
 const WORKERS: usize = 4;
-/// What happens to the pods of a gateway comes in bursts.
-pub const BURST: Duration = Duration::from_millis(500);
 
 /// How often a gateway is looked at that is not settled and to which nothing happens.
 const TRIES: u32 = 8;
@@ -57,15 +62,16 @@ pub struct Context {
     events: Events,
     /// Gateways that something happened to; the watches fill it, also on a standby.
     queue: Arc<Queue<Subject>>,
-    leadership: watch::Receiver<Leadership>,
+    store: Arc<Store>,
+    permit: Permit,
     unsettled: Mutex<HashMap<Subject, Unsettled>>,
 }
 
 impl Context {
     /// Has looked at nothing yet.
-    pub fn new(client: Client, queue: Arc<Queue<Subject>>, leadership: watch::Receiver<Leadership>) -> Self {
+    pub fn new(client: Client, store: Arc<Store>, queue: Arc<Queue<Subject>>, permit: Permit) -> Self {
         let (bookkeeping, events) = (Bookkeeping::new(client.clone()), Events::new(client.clone()));
-        Self { client, bookkeeping, events, queue, leadership, unsettled: Mutex::default() }
+        Self { client, bookkeeping, events, queue, store, permit, unsettled: Mutex::default() }
     }
 }
 
@@ -75,33 +81,23 @@ pub async fn run(context: Arc<Context>, stop: CancellationToken) {
     for _ in 0..WORKERS {
         let (context, stop) = (context.clone(), stop.clone());
         workers.spawn(async move {
+            let look = |subject| {
+                let context = context.clone();
+                async move { context.look(&subject).await }
+            };
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = work(&context) => {}
+                () = work::work(&context.queue, context.permit.clone(), look) => {}
             }
         });
     }
-    while workers.join_next().await.is_some() {}
-}
-
-async fn work(context: &Context) {
-    let mut leadership = context.leadership.clone();
-    // The elector ends with the process.
-    while leadership.wait_for(Leadership::holds).await.is_ok() {
-        let subject = context.queue.next().await;
-        if leadership.borrow().holds() {
-            match context.look(&subject).await {
-                Ok(()) => context.queue.forget(&subject),
-                Err(failure) => {
-                    debug!(gateway = %subject, error = failure.message, "its pods were not looked at");
-                    context.queue.retry(subject.clone());
-                }
-            }
-        } else {
-            context.queue.add(subject.clone());
-        }
-        context.queue.done(&subject);
+    let forget = || context.unsettled().clear();
+    tokio::select! {
+        () = stop.cancelled() => {}
+        // It ends with the process.
+        _ = work::resume(&context.queue, context.permit.clone(), forget, || context.store.gateways()) => {}
     }
+    while workers.join_next().await.is_some() {}
 }
 
 impl Context {

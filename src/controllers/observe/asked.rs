@@ -9,14 +9,16 @@ use super::body::Body;
 use super::instances::Kept;
 use super::row::name;
 use super::store::Store;
+use super::told::gateways;
 use crate::api::interlock::{Account, Labels};
 use crate::api::object::{NamespacedName, ObjectKey};
 use crate::plan::basis::Basis;
 use crate::plan::package::Package;
 use crate::rollout::flavor::sources::Source;
+use crate::rollout::flavor::subject::Subject;
 use crate::topology::Id;
 use crate::topology::declare::Side;
-use crate::topology::kinds::link;
+use crate::topology::kinds::{DATA_PLANE, GUARDED_DEPLOYMENT, link};
 
 impl Store {
     /// What the flavors of gateways may come from; of these, those without the label (Secrets,
@@ -28,6 +30,14 @@ impl Store {
         let due = wanted.iter().filter(|source| !labelled(source)).cloned().collect();
         let unused = inner.flavors.our_sources().difference(&wanted).cloned().collect();
         (wanted, due, unused)
+    }
+
+    /// Every gateway.
+    pub fn gateways(&self) -> Vec<Subject> {
+        let inner = self.read();
+        let kinds = [DATA_PLANE, GUARDED_DEPLOYMENT].map(|kind| inner.graph.find_kind(kind.group, kind.kind));
+        let rows = kinds.into_iter().flatten().flat_map(|kind| inner.graph.rows(kind));
+        gateways(&rows.map(|row| row.id()).collect::<Vec<_>>())
     }
 
     /// Names and labels of all Namespaces.

@@ -22,7 +22,6 @@ use crate::cluster::kinds::is_built_in;
 use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{Handle, Needer, Sight, Sink};
 use crate::cluster::watch::Change;
-use crate::controllers::consistency;
 use crate::plan::kinds;
 use crate::rollout::flavor::subject::Subject;
 use crate::telemetry::metrics::Metrics;
@@ -32,6 +31,8 @@ use crate::topology::{Epoch, Id};
 /// What happens to an Instance at rest, or to what it made, comes in bursts and delays no plan:
 /// it is looked at once they are over.
 const BURST: Duration = Duration::from_millis(50);
+/// What happens to the pods of a gateway comes in bursts, too.
+pub const GATEWAY_BURST: Duration = Duration::from_millis(500);
 
 /// Keeps what is seen, tells the queue whom it concerns, and asks for watches.
 pub struct Observer {
@@ -212,7 +213,7 @@ impl Observer {
     /// The pods of these gateways may run something else now.
     pub fn look_at(&self, gateways: Vec<Subject>) {
         if self.queue.is_some() {
-            gateways.into_iter().for_each(|gateway| self.gateways.add_after(gateway, consistency::BURST));
+            gateways.into_iter().for_each(|gateway| self.gateways.add_after(gateway, GATEWAY_BURST));
         }
     }
 

@@ -1,0 +1,186 @@
+//! When gateways are looked at, and that nothing is done afterwards.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use jiff::Timestamp as Instant;
+use rstest::rstest;
+use tokio::sync::{Notify, watch};
+
+use super::*;
+use crate::api::interlock::Mode;
+use crate::api::object::NamespacedName;
+use crate::cluster::crds::Absence;
+use crate::cluster::lease::Leadership;
+use crate::cluster::supervisor::{
+    Answer, Epoch, Lack, Missing, Refused, Snapshot, State, Status as Standing, Verb,
+};
+use crate::controllers::capabilities::FLAVORS;
+
+/// Longer than any pause between two looks.
+const LONG: Duration = Duration::from_secs(600);
+
+fn snapshot(state: State) -> Arc<Snapshot> {
+    Arc::new(Snapshot {
+        capabilities: vec![Standing {
+            name: FLAVORS,
+            state,
+            mode: Mode::Auto,
+            since: Instant::UNIX_EPOCH,
+            answer: Answer::Judge,
+            kinds: Vec::new(),
+        }],
+    })
+}
+
+fn gateway() -> Subject {
+    Subject { kind: SubjectKind::DataPlane, name: NamespacedName::new("kong", "edge") }
+}
+
+fn leads() -> Leadership {
+    Leadership::Leader { term: 1, until: tokio::time::Instant::now() + LONG * 100 }
+}
+
+/// A leader with one worker, whose looks can be held up before they write.
+struct World {
+    queue: Arc<Queue<Subject>>,
+    snapshot: watch::Sender<Arc<Snapshot>>,
+    leadership: watch::Sender<Leadership>,
+    reads: Arc<AtomicUsize>,
+    writes: Arc<AtomicUsize>,
+    goes_on: Arc<Notify>,
+}
+
+impl World {
+    /// Looks that fail, or write once they may go on.
+    fn new(state: State, fail: bool) -> Self {
+        let (queue, goes_on) = (Arc::new(Queue::default()), Arc::new(Notify::new()));
+        let snapshot = watch::Sender::new(snapshot(state));
+        let leadership = watch::Sender::new(leads());
+        let permit = Permit { leadership: leadership.subscribe(), snapshot: snapshot.subscribe() };
+        let (reads, writes) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let world = Self { queue, snapshot, leadership, reads, writes, goes_on };
+        let (queue, goes_on) = (world.queue.clone(), world.goes_on.clone());
+        let (reads, writes) = (world.reads.clone(), world.writes.clone());
+        tokio::spawn(async move {
+            let look = |_: Subject| async {
+                reads.fetch_add(1, Ordering::SeqCst);
+                if fail {
+                    let (reason, message) = (String::new(), String::new());
+                    return Err(ApiFailure { code: 403, reason, message, namespace_terminating: false });
+                }
+                goes_on.notified().await;
+                writes.fetch_add(1, Ordering::SeqCst);
+                Ok(())
+            };
+            work::work(&queue, permit, look).await;
+        });
+        world
+    }
+
+    fn stand(&self, state: State) {
+        self.snapshot.send_replace(snapshot(state));
+    }
+
+    /// Reads and writes, once nothing more comes of itself.
+    async fn done(&self) -> (usize, usize) {
+        tokio::time::sleep(LONG).await;
+        (self.reads.load(Ordering::SeqCst), self.writes.load(Ordering::SeqCst))
+    }
+}
+
+fn waiting() -> State {
+    let why = Lack::Absent(Absence::Missing);
+    State::Waiting(vec![Missing { name: "dataplanes.gateway-operator.konghq.com".to_owned(), why }])
+}
+
+fn forbidden() -> State {
+    State::Forbidden(Refused { name: "dataplanes.gateway-operator.konghq.com".to_owned(), verb: Verb::List })
+}
+
+#[rstest]
+#[case::off(State::Disabled)]
+#[case::waiting(waiting())]
+#[case::forbidden(forbidden())]
+#[case::starting(State::Starting(Epoch(1)))]
+#[case::draining(State::Draining(Epoch(1)))]
+#[case::unknown(State::Unknown(None))]
+#[tokio::test(start_paused = true)]
+async fn what_is_due_waits_until_the_capability_runs(#[case] state: State) {
+    let world = World::new(state.clone(), false);
+    world.queue.add(gateway());
+    assert_eq!(world.done().await, (0, 0));
+    world.stand(State::Running(Epoch(2)));
+    assert_eq!(world.done().await, (1, 0));
+    // A look is under way.
+    world.stand(state);
+    assert_eq!(world.done().await, (1, 0));
+    world.goes_on.notify_waiters();
+    assert_eq!(world.done().await, (1, 0), "it has written nothing");
+    world.stand(State::Running(Epoch(3)));
+    assert_eq!(world.done().await, (2, 0), "it is looked at again");
+    world.goes_on.notify_waiters();
+    assert_eq!(world.done().await, (2, 1));
+    assert_eq!(world.queue.depth(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_ran_goes_on_while_nobody_can_tell() {
+    let world = World::new(State::Unknown(Some(Epoch(1))), false);
+    world.queue.add(gateway());
+    assert_eq!(world.done().await, (1, 0));
+    world.goes_on.notify_waiters();
+    assert_eq!(world.done().await, (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_lead_any_more_gives_a_look_up() {
+    let world = World::new(State::Running(Epoch(1)), false);
+    world.queue.add(gateway());
+    assert_eq!(world.done().await, (1, 0));
+    world.leadership.send_replace(Leadership::Standby);
+    world.done().await;
+    world.goes_on.notify_waiters();
+    assert_eq!(world.done().await, (1, 0));
+    world.leadership.send_replace(leads());
+    assert_eq!(world.done().await, (2, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_failed_is_not_tried_again_while_the_capability_is_off() {
+    let world = World::new(State::Running(Epoch(1)), true);
+    world.queue.add(gateway());
+    let (tries, _) = world.done().await;
+    assert!(tries > 1, "it is tried again");
+    world.stand(State::Disabled);
+    let (tries, _) = world.done().await;
+    assert_eq!(world.done().await, (tries, 0));
+    world.stand(State::Running(Epoch(2)));
+    assert!(world.done().await.0 > tries);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_gateway_is_looked_at_again_when_the_capability_comes_back() {
+    let queue = Arc::new(Queue::default());
+    let snapshots = watch::Sender::new(snapshot(State::Starting(Epoch(1))));
+    let leadership = watch::Sender::new(Leadership::Standby);
+    let permit = Permit { leadership: leadership.subscribe(), snapshot: snapshots.subscribe() };
+    let forgotten = Arc::new(AtomicUsize::new(0));
+    let (again, forgets) = (queue.clone(), forgotten.clone());
+    tokio::spawn(async move {
+        let forget = || {
+            forgets.fetch_add(1, Ordering::SeqCst);
+        };
+        let _ = work::resume(&again, permit, forget, || vec![gateway()]).await;
+    });
+    for (state, queued, forgets) in [
+        (State::Starting(Epoch(1)), 0, 0),
+        (State::Running(Epoch(1)), 0, 0),
+        (State::Disabled, 0, 1),
+        (State::Starting(Epoch(2)), 0, 1),
+        (State::Running(Epoch(2)), 1, 1),
+    ] {
+        snapshots.send_replace(snapshot(state));
+        tokio::time::sleep(LONG).await;
+        assert_eq!((queue.depth(), forgotten.load(Ordering::SeqCst)), (queued, forgets));
+    }
+}
