@@ -185,8 +185,9 @@ impl Store {
         inner.bury(id, &dirty.gone);
         let concerned = inner.concerned(&dirty.roots).collect();
         let of_namespaces = id == inner.kinds.namespace;
+        let of_flavors = inner.kinds.flavored.contains(&id);
         drop(inner);
-        self.told(of_namespaces);
+        self.told(of_namespaces, of_flavors);
         Told { concerned, gateways: gateways(&dirty.roots), gone: dirty.gone }
     }
 
@@ -208,18 +209,18 @@ impl Store {
         let of_flavors = inner.kinds.flavored.contains(&id);
         drop(inner);
         if dirty.news {
-            self.told(of_namespaces);
-        }
-        if dirty.news && of_flavors {
-            self.flavor_changes.send_modify(|n| *n = n.wrapping_add(1));
+            self.told(of_namespaces, of_flavors);
         }
         Told { concerned, gateways: gateways(&dirty.roots), gone: dirty.gone }
     }
 
-    fn told(&self, of_namespaces: bool) {
+    fn told(&self, of_namespaces: bool, of_flavors: bool) {
         self.tick();
         if of_namespaces {
             self.namespace_changes.send_modify(|n| *n = n.wrapping_add(1));
+        }
+        if of_flavors {
+            self.flavor_changes.send_modify(|n| *n = n.wrapping_add(1));
         }
     }
 
@@ -237,8 +238,10 @@ impl Store {
             return None;
         }
         let concerned = inner.concerned(&dirty.roots).collect();
+        let of_namespaces = kind == inner.kinds.namespace;
+        let of_flavors = inner.kinds.flavored.contains(&kind);
         drop(inner);
-        self.tick();
+        self.told(of_namespaces, of_flavors);
         Some(Told { concerned, gateways: gateways(&dirty.roots), gone: dirty.gone })
     }
 

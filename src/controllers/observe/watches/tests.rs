@@ -219,8 +219,12 @@ async fn a_gateway_that_a_plan_writes_is_looked_at_once() {
     let mut gateways = Gateways::new(SubjectKind::DataPlane).await;
     gateways.object["spec"]["replicas"] = json!(3);
     gateways.object["metadata"]["resourceVersion"] = json!("2");
+    let mut changes = gateways.observer.store.flavor_changes();
     let told = gateways.observer.store.answered(&Change::Applied(Arc::new(gateways.object.clone())));
     gateways.observer.look_at(told.unwrap().gateways);
+    assert!(changes.has_changed().unwrap(), "who follows gateways hears of it");
+    changes.mark_unchanged();
     gateways.tell(Change::Applied(Arc::new(gateways.object.clone())));
+    assert!(!changes.has_changed().unwrap(), "the watch tells nothing new");
     assert_eq!(gateways.looks().await, 1);
 }
