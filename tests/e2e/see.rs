@@ -49,9 +49,12 @@ fn settled(out: &Output, namespace: &str) -> String {
         text = Regex::new(pattern).unwrap().replace_all(&text, name).into_owned();
     }
     let mut lines: Vec<&str> = text.lines().collect();
-    if let Some(start) = lines.iter().position(|line| *line == "What happened last") {
-        let end = lines[start..].iter().position(|line| line.is_empty()).map_or(lines.len(), |at| start + at);
-        lines[start + 1..end].sort_unstable();
+    for heading in ["Who acts on it", "What happened last"] {
+        if let Some(start) = lines.iter().position(|line| *line == heading) {
+            let end =
+                lines[start..].iter().position(|line| line.is_empty()).map_or(lines.len(), |at| start + at);
+            lines[start + 1..end].sort_unstable();
+        }
     }
     format!("{}\n(exit code {})\n", lines.join("\n"), out.code)
 }
@@ -80,6 +83,15 @@ impl Ground<'_> {
         Self { ns, user }
     }
 
+    /// What is told of a run comes after its end.
+    fn await_event(&self, reason: &str) {
+        wait_until(&format!("an Event {reason}"), CAP, || {
+            let list = self.user.read(&self.ns.path("events.k8s.io/v1", "events", "")).ok();
+            let all = list["items"].as_array().into_iter().flatten();
+            if all.clone().any(|event| event["reason"] == reason) { Ok(()) } else { Err(list.to_string()) }
+        });
+    }
+
     /// `-n` and the rest, as alice.
     fn run(&self, arguments: &[&str]) -> Output {
         interlock(&self.user, &[arguments, &["-n", self.ns.name()]].concat(), "")
@@ -92,6 +104,7 @@ fn why_tells_of_an_instance_and_of_what_it_made() {
     let (user, name) = (&ground.user, ground.ns.name().to_owned());
     user.apply(&instance(&json!({})));
     instances::await_run(user, "demo", "deploy", "");
+    ground.await_event("PlanFinished");
     let by_path = interlock(user, &["why", &format!("Instance/{name}/demo")], "");
     compare("why-instance.txt", &settled(&by_path, &name));
     let as_kubectl = ground.run(&["why", "inst", "demo"]);
