@@ -43,7 +43,8 @@ fuzz: tools
 	cargo +nightly fuzz run review target/fuzz-corpus/review fuzz/seeds/review -- -max_total_time=300 -max_len=65536
 	cargo +nightly fuzz run flavor target/fuzz-corpus/flavor fuzz/seeds/flavor -- -max_total_time=300 -max_len=65536
 
-# The process is measured beside 10,000 Instances; INTERLOCK_BENCH_INSTANCES says another number.
+# The process is measured beside 10,000 Instances, and 1,000 go through a plan; INTERLOCK_BENCH_INSTANCES
+# and INTERLOCK_BENCH_PLANS say other numbers.
 .PHONY: bench
 bench: testbed
 	@rm -f target/bench/results.json
