@@ -53,7 +53,7 @@ async fn writes(client: &kube::Client, namespace: &str, number: usize) {
     send(client, Method::PATCH, &object, &left).await;
     let event = json!({
         "apiVersion": "events.k8s.io/v1", "kind": "Event",
-        "metadata": {"generateName": format!("{name}.")},
+        "metadata": {"generateName": format!("{name}-")},
         "eventTime": "2026-01-02T03:04:05.000000Z", "type": "Normal", "action": "Plan",
         "reason": "PlanFinished", "reportingController": "bare", "reportingInstance": "bare",
         "note": "Execution of plan deploy finished with status COMPLETE",
