@@ -262,7 +262,7 @@ impl Machine {
         match self.state {
             _ if finalized.sight != Sight::Synced => Work::None,
             State::Draining(_) | State::Waiting(_) | State::Disabled if lets_go && listed => Work::Deletions,
-            State::Waiting(_) | State::Forbidden(_) | State::Disabled => Work::Say,
+            State::Waiting(_) | State::Forbidden(_) | State::Disabled | State::Degraded(..) => Work::Say,
             _ => Work::None,
         }
     }

@@ -16,7 +16,7 @@ use crate::api::condition::{self, Status};
 use crate::api::interlock::DEFAULT;
 use crate::api::meta::condition as types;
 use crate::api::object::NamespacedName;
-use crate::cluster::supervisor::{KindStatus, Lack, Missing, State, Status as Standing, Work};
+use crate::cluster::supervisor::{KindStatus, Lack, Missing, Sight, State, Status as Standing, Work};
 use crate::controllers::capabilities::{CAPABILITIES, INSTANCES};
 use crate::plan::lock;
 
@@ -35,9 +35,21 @@ fn lack(status: &Standing, waited: Duration) -> Option<String> {
         State::Disabled => format!(
             "{INSTANCES} is switched off: set spec.capabilities.{INSTANCES}.mode of Interlock {DEFAULT} to auto"
         ),
-        State::Starting(_) | State::Running(_) | State::Degraded(..) | State::Unknown(_) => return None,
+        // Errors differ from one try to the next, so that only the condition tells them.
+        State::Degraded(..) => format!(
+            "{} cannot be listed: condition InstancesReady of Interlock {DEFAULT} says why",
+            unlisted(&status.kinds)?
+        ),
+        State::Starting(_) | State::Running(_) | State::Unknown(_) => return None,
     };
     Some(format!("{why}; until then no plan is carried out"))
+}
+
+/// Where a capability never ran although nothing is missing, this keeps it from it.
+fn unlisted(kinds: &[KindStatus]) -> Option<String> {
+    let bad = kinds.iter().filter(|kind| kind.required && kind.sight != Sight::Synced);
+    let names: Vec<&str> = bad.map(|kind| kind.name.as_str()).collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 fn waits_for(missing: &[Missing]) -> Option<String> {
@@ -130,7 +142,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::crds::Absence;
-    use crate::cluster::supervisor::{Answer, Epoch, Mode, Refused, Sight, Verb};
+    use crate::cluster::supervisor::{Answer, Epoch, Mode, Refused, Verb};
 
     const OWN: &str = "instances.kudo.dev";
     const PACKAGES: &str = "operatorversions.kudo.dev";
@@ -207,5 +219,22 @@ mod tests {
         let found = lack(&standing(state, leaving), waited);
         let text = "CustomResourceDefinition operatorversions.kudo.dev is being deleted and does not go: ";
         assert_eq!(found.is_some_and(|message| message.starts_with(text)), said);
+    }
+
+    /// Its text does not change with what each try says.
+    #[rstest]
+    #[case::broken(Sight::Broken("connection refused".to_owned()))]
+    #[case::again(Sight::Listing)]
+    fn what_an_instance_says_of_a_kind_that_cannot_be_listed(#[case] sight: Sight) {
+        let mut standing = standing(State::Degraded(Epoch(1), "connection refused".to_owned()), &[]);
+        assert_eq!(lack(&standing, GOING), None, "nothing keeps it from running");
+        standing
+            .kinds
+            .iter_mut()
+            .filter(|kind| kind.name == PACKAGES)
+            .for_each(|kind| kind.sight = sight.clone());
+        let said = "operatorversions.kudo.dev cannot be listed: condition InstancesReady of Interlock default \
+                    says why; until then no plan is carried out";
+        assert_eq!(lack(&standing, GOING).as_deref(), Some(said));
     }
 }

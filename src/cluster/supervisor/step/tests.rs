@@ -188,6 +188,22 @@ fn a_start_that_takes_too_long_is_a_fault_and_goes_on_when_it_can() {
     assert_eq!(settle(&mut machine, &mut facts).1, Work::Full);
 }
 
+/// It never ran, so that what carries our finalizer, and can be read, is told.
+#[rstest]
+#[case::broken(Sight::Broken("500".into()))]
+#[case::slow(Sight::Listing)]
+fn a_kind_that_cannot_be_listed_is_said_once_that_is_a_fault(#[case] sight: Sight) {
+    let mut machine = Machine::default();
+    let mut facts = with(|f| f.required[1].sight = sight);
+    let (state, work, _) = settle(&mut machine, &mut facts);
+    assert_eq!((state.name(), work), ("Starting", Work::None));
+    facts.waited = START_DEADLINE;
+    let (state, work, turns) = settle(&mut machine, &mut facts);
+    assert_eq!((state.name(), work, turns), ("Degraded", Work::Say, vec![]));
+    facts.required[1].sight = Sight::Synced;
+    assert_eq!(settle(&mut machine, &mut facts).1, Work::Full);
+}
+
 #[test]
 fn manual_does_not_start_by_what_others_install() {
     let mut machine = running();
