@@ -68,7 +68,12 @@ impl Context {
 
     /// The package of what was carried out of an Instance, as last seen.
     pub fn package_of_basis(&self, subject: &Subject) -> Option<Arc<Package>> {
-        self.store.package_of_basis(subject.basis.as_ref()?)
+        let (basis, version) = (subject.basis.as_ref()?, &subject.spec.operator_version);
+        if basis.is_of_version(version) {
+            return self.package(version);
+        }
+        // Any other one is looked for among all.
+        self.store.package_of_basis(basis)
     }
 
     /// Reads and writes as the service account that packages act as in a namespace; `None` while
