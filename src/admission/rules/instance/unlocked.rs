@@ -168,7 +168,7 @@ impl<'a> Update<'a, '_> {
         let envelope = self.envelope();
         let stamp =
             envelope.as_ref().and_then(|e| e.kept.inline()).filter(|stamp| stamp.hash() == basis.hash);
-        let goes_back = judge::goes_back(envelope.as_ref(), &self.new.applied);
+        let goes_back = self.goes_back();
         if own.upgrade
             && stamp.is_none()
             && !goes_back
