@@ -3,10 +3,12 @@
 //! Labels come from closed sets only: never the name of an object that users make, a namespace or a
 //! uid, and nothing that an unauthenticated caller could choose.
 
+mod labels;
+
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -15,137 +17,14 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use super::build;
+use labels::{
+    Admitted, CapLabel, CapabilityState, Controller, ControllerResult, Installed, Kind, Name, PlanResult,
+    RestCall, Webhook, WebhookCode,
+};
+pub use labels::{Cap, Decision};
 
 /// Content type of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// Why a connection or a request was refused before anybody judged it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cap {
-    /// More connections than are kept open.
-    Connections,
-    /// TLS could not be agreed on.
-    Handshake,
-    /// TLS was not agreed on in time.
-    HandshakeDeadline,
-    /// The head of a request did not arrive in time.
-    HeadersDeadline,
-    /// The body of a request did not arrive in time.
-    BodyDeadline,
-    /// A request and its answer took too long together.
-    ExchangeDeadline,
-    /// Nothing was asked on a kept connection for too long.
-    Idle,
-    /// A body was larger than the cap on one.
-    BodyBytes,
-    /// Bodies in flight had used up the cap on all.
-    InFlightBytes,
-    /// The kinds that answers rest on were not in sync yet.
-    NotInSync,
-    /// What was sent is no review.
-    Malformed,
-}
-
-impl Cap {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Connections => "connections",
-            Self::Handshake => "handshake",
-            Self::HandshakeDeadline => "handshake_deadline",
-            Self::HeadersDeadline => "headers_deadline",
-            Self::BodyDeadline => "body_deadline",
-            Self::ExchangeDeadline => "exchange_deadline",
-            Self::Idle => "idle",
-            Self::BodyBytes => "body_bytes",
-            Self::InFlightBytes => "in_flight_bytes",
-            Self::NotInSync => "not_in_sync",
-            Self::Malformed => "malformed",
-        }
-    }
-}
-
-/// Labels of a decision; all from closed sets.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Decision {
-    /// `mutate`, `validate` or `kudo`.
-    pub door: &'static str,
-    /// A kind that we guard, or `other`.
-    pub kind: &'static str,
-    /// `CREATE`, `UPDATE`, `DELETE`, `CONNECT` or `other`.
-    pub operation: &'static str,
-    /// The rule that decided, or `none`.
-    pub rule: &'static str,
-    /// `allowed`, `patched`, `denied` or `skipped`.
-    pub verdict: &'static str,
-    /// `true` or `false`.
-    pub dry_run: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Admitted {
-    door: &'static str,
-    rule: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CapLabel {
-    cap: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Webhook {
-    webhook: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct WebhookCode {
-    webhook: &'static str,
-    code: u16,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Controller {
-    controller: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ControllerResult {
-    controller: &'static str,
-    result: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PlanResult {
-    result: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Name {
-    name: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CapabilityState {
-    name: &'static str,
-    state: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RestCall {
-    method: &'static str,
-    code: u16,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Kind {
-    kind: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Installed {
-    kind: &'static str,
-    name: String,
-}
 
 /// All metrics of the process.
 pub struct Metrics {
