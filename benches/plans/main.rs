@@ -9,6 +9,8 @@
 
 mod bare;
 mod kudo;
+#[path = "../requests/mod.rs"]
+mod requests;
 #[path = "../results/mod.rs"]
 mod results;
 #[allow(dead_code, unused_imports, reason = "no benchmark needs all of it")]
@@ -19,13 +21,14 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use futures::{StreamExt as _, stream};
-use http::{Method, Request};
+use http::Method;
 use interlock::api::meta;
 use interlock::install::{self, Part};
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use serde_json::{Value, json};
 
+use requests::send;
 use results::{Goal, Row, median};
 use support::interlock::{apply, await_definitions};
 use support::{Client, Cluster, Interlock, block_on};
@@ -110,12 +113,4 @@ fn instance(number: usize) -> Value {
         "metadata": {"name": format!("demo-{number}"), "labels": {"kudo.dev/operator": "three"}},
         "spec": {"operatorVersion": {"name": "three-0.1.0"}},
     })
-}
-
-async fn send(client: &kube::Client, method: Method, path: &str, object: &Value) -> Value {
-    let content = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
-    let body = serde_json::to_vec(object).expect("JSON");
-    let request = Request::builder().method(method).uri(path).header("Content-Type", content);
-    let answer = client.request::<Value>(request.body(body).expect("a request")).await;
-    answer.unwrap_or_else(|error| panic!("{path}: {error}"))
 }

@@ -9,6 +9,8 @@
 mod cluster;
 mod population;
 mod process;
+#[path = "../requests/mod.rs"]
+mod requests;
 #[path = "../results/mod.rs"]
 mod results;
 #[allow(dead_code, unused_imports, reason = "no benchmark needs all of it")]

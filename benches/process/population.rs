@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, stream};
-use http::{Method, Request};
+use http::Method;
 use interlock::api::stamp::{Applied, Envelope, Kept, VersionRef};
 use interlock::plan::basis::Basis;
 use serde_json::{Value, json};
 
+use crate::requests::send;
 use crate::support::Client;
 
 /// Instances of one namespace.
@@ -38,13 +39,6 @@ pub async fn make(admin: &Client, instances: usize) {
         }
     });
     stream::iter(all).buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
-}
-
-async fn send(client: &kube::Client, method: Method, path: &str, object: &Value) -> Value {
-    let body = serde_json::to_vec(object).expect("JSON");
-    let request = Request::builder().method(method).uri(path).header("Content-Type", "application/json");
-    let answer = client.request::<Value>(request.body(body).expect("a request")).await;
-    answer.unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 fn namespace(number: usize) -> String {
