@@ -4,12 +4,11 @@ use interlock::api::meta;
 use serde_json::{Value, json};
 
 use crate::support::ground::{self, Ground};
-use crate::support::{Interlock, wait_until};
+use crate::support::{Interlock, instances};
 
 /// `held-0.1.0`, whose plan deploy waits at a Service without an address where GATED is true, and
 /// `lingering-0.1.0`, whose cleanup never ends.
 const PACKAGE: &str = include_str!("verbs/operatorversion.yaml");
-const CAP: std::time::Duration = std::time::Duration::from_secs(90);
 
 impl Ground<'_> {
     fn create_limited(&self, name: &str, version: &str, key: &str, text: &str) {
@@ -19,18 +18,6 @@ impl Ground<'_> {
         }
         object["metadata"]["annotations"] = json!({ key: text });
         self.user.post(&self.path(""), &object).ok();
-    }
-
-    /// Waits for an Event with this reason; its text.
-    #[track_caller]
-    fn await_event(&self, reason: &str) -> String {
-        wait_until(&format!("an Event {reason}"), CAP, || {
-            let list = self.user.read(&self.ns.path("events.k8s.io/v1", "events", "")).ok();
-            let all = list["items"].as_array().cloned().unwrap_or_default();
-            let found = all.iter().find(|event| event["reason"] == reason);
-            let note = found.and_then(|event| event["note"].as_str());
-            note.map(str::to_owned).ok_or_else(|| format!("{all:#?}"))
-        })
     }
 }
 
@@ -49,7 +36,7 @@ fn a_step_with_a_deadline_ends_its_run() {
     let message = gate["message"].as_str().expect("a message");
     assert!(message.contains("step deploy.main.gate has a deadline of 1s and was not done"), "{message}");
     assert!(message.contains("does not have load balancer ingress IP address"), "{message}");
-    assert!(ground.await_event("StepDeadlineExceeded").contains(message));
+    assert!(instances::await_event(&ground.ns, "StepDeadlineExceeded").contains(message));
 
     let unlimited = json!({"metadata": {"annotations": {meta::STEP_DEADLINE: null}}});
     ground.user.merge_patch(&ground.path("demo"), &unlimited).ok();
@@ -87,7 +74,7 @@ fn a_cleanup_that_is_never_done_is_given_up() {
     ground.create_limited("demo", "lingering-0.1.0", meta::CLEANUP_PATIENCE, "1s");
     ground.await_plan("demo", "deploy", "COMPLETE");
     ground.user.kubectl(&["delete", "instance", "demo", "--timeout=90s"]).ok();
-    let said = ground.await_event("CleanupSkipped");
+    let said = instances::await_event(&ground.ns, "CleanupSkipped");
     assert!(said.contains("cleanup failed 3 times"), "{said}");
     assert!(said.contains("longer than 1s after the deletion"), "{said}");
     assert!(said.contains("is a Dummy that is never done"), "{said}");

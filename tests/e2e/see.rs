@@ -83,15 +83,6 @@ impl Ground<'_> {
         Self { ns, user }
     }
 
-    /// What is told of a run comes after its end.
-    fn await_event(&self, reason: &str) {
-        wait_until(&format!("an Event {reason}"), CAP, || {
-            let list = self.user.read(&self.ns.path("events.k8s.io/v1", "events", "")).ok();
-            let all = list["items"].as_array().into_iter().flatten();
-            if all.clone().any(|event| event["reason"] == reason) { Ok(()) } else { Err(list.to_string()) }
-        });
-    }
-
     /// `-n` and the rest, as alice.
     fn run(&self, arguments: &[&str]) -> Output {
         interlock(&self.user, &[arguments, &["-n", self.ns.name()]].concat(), "")
@@ -104,7 +95,7 @@ fn why_tells_of_an_instance_and_of_what_it_made() {
     let (user, name) = (&ground.user, ground.ns.name().to_owned());
     user.apply(&instance(&json!({})));
     instances::await_run(user, "demo", "deploy", "");
-    ground.await_event("PlanFinished");
+    instances::await_event(&ground.ns, "PlanFinished");
     let by_path = interlock(user, &["why", &format!("Instance/{name}/demo")], "");
     compare("why-instance.txt", &settled(&by_path, &name));
     let as_kubectl = ground.run(&["why", "inst", "demo"]);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Client, wait_until};
+use super::{Client, Namespace, wait_until};
 
 const CAP: Duration = Duration::from_secs(90);
 
@@ -41,6 +41,19 @@ pub fn await_run(user: &Client, name: &str, plan: &str, before: &str) -> Value {
         } else {
             Err(format!("{:#}", found["status"]))
         }
+    })
+}
+
+/// Waits for an Event with this reason in a namespace, as what is told of a run comes after its end;
+/// its text.
+#[track_caller]
+pub fn await_event(ns: &Namespace<'_>, reason: &str) -> String {
+    wait_until(&format!("an Event {reason}"), CAP, || {
+        let list = ns.admin().read(&ns.path("events.k8s.io/v1", "events", "")).ok();
+        let all = list["items"].as_array().cloned().unwrap_or_default();
+        let found = all.iter().find(|event| event["reason"] == reason);
+        let note = found.and_then(|event| event["note"].as_str());
+        note.map(str::to_owned).ok_or_else(|| format!("{all:#?}"))
     })
 }
 
