@@ -48,7 +48,7 @@ fn templates_of_real_packages_are_read_and_rendered() {
     let Ok(entries) = std::fs::read_dir(&packages) else {
         // On CI a skip is a failure where the folder is there.
         assert!(
-            std::env::var_os("CI").is_none() || !shared().exists(),
+            std::env::var_os("CI").is_none_or(|ci| ci != "true") || !shared().exists(),
             "{} is not there",
             packages.display()
         );
