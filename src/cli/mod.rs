@@ -20,6 +20,7 @@ pub mod run;
 mod served;
 mod target;
 pub mod topology;
+mod watch;
 pub mod why;
 
 /// Keeps changes to Kubernetes custom resources safe while they are being carried out.

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use futures::{StreamExt as _, pin_mut};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
-use kube::runtime::watcher;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
@@ -14,6 +12,7 @@ use super::versions;
 use crate::api::kudo::{Instance, Operator, OperatorVersion, OperatorVersionSpec};
 use crate::cli::follow::{Follower, Over};
 use crate::cli::target::{TargetFlags, said};
+use crate::cli::watch;
 use crate::plan::packaged::Packaged;
 
 /// The Instance that somebody wants.
@@ -105,23 +104,13 @@ impl Target {
             println!("instance {}/{name} deleted", self.namespace);
             return Ok(());
         };
-        let events = watcher::watch_object(instances, name);
-        pin_mut!(events);
         let mut follower = Follower::default();
-        let gone = async {
-            while let Some(event) = events.next().await {
-                match event {
-                    Ok(Some(instance)) => {
-                        for line in follower.see(&instance).0 {
-                            println!("{line}");
-                        }
-                    }
-                    Ok(None) => return,
-                    Err(error) => tracing::debug!(%error, "the watch starts again"),
-                }
-            }
-        };
-        if tokio::time::timeout(limit, gone).await.is_err() {
+        let gone = watch::until(instances, name, limit, |seen| {
+            let Some(instance) = seen else { return Some(()) };
+            tell(&follower.see(&instance).0);
+            None
+        });
+        if gone.await?.is_none() {
             bail!("instance {}/{name} still exists after {limit:?}: {}", self.namespace, follower.standing());
         }
         println!("instance {}/{name} deleted", self.namespace);
@@ -193,33 +182,21 @@ impl Target {
             println!("instance {}/{name}: nothing has to be done", self.namespace);
             return Ok(());
         }
-        let events = watcher::watch_object(self.instances(), name);
-        pin_mut!(events);
-        let end = async {
-            while let Some(event) = events.next().await {
-                match event {
-                    Ok(Some(instance)) => {
-                        let (lines, over) = follower.see(&instance);
-                        for line in lines {
-                            println!("{line}");
-                        }
-                        if over != Over::No {
-                            return over;
-                        }
-                    }
-                    Ok(None) => return Over::Failed("it was deleted meanwhile".to_owned()),
-                    Err(error) => tracing::debug!(%error, "the watch starts again"),
-                }
-            }
-            Over::Failed("the watch ended".to_owned())
-        };
-        match tokio::time::timeout(limit, end).await {
-            Ok(Over::Complete(plan)) => {
+        let end = watch::until(self.instances(), name, limit, |seen| {
+            let Some(instance) = seen else {
+                return Some(Over::Failed("it was deleted meanwhile".to_owned()));
+            };
+            let (lines, over) = follower.see(&instance);
+            tell(&lines);
+            Some(over).filter(|over| *over != Over::No)
+        });
+        match end.await? {
+            Some(Over::Complete(plan)) => {
                 println!("instance {}/{name} ready: plan {plan} is COMPLETE", self.namespace);
                 Ok(())
             }
-            Ok(Over::Failed(why)) => bail!("instance {}/{name}: {why}", self.namespace),
-            Ok(Over::No) | Err(_) => {
+            Some(Over::Failed(why)) => bail!("instance {}/{name}: {why}", self.namespace),
+            Some(Over::No) | None => {
                 bail!(
                     "instance {}/{name} is not done after {limit:?}: {}",
                     self.namespace,
@@ -228,6 +205,10 @@ impl Target {
             }
         }
     }
+}
+
+fn tell(lines: &[String]) {
+    lines.iter().for_each(|line| println!("{line}"));
 }
 
 fn read(object: DynamicObject) -> anyhow::Result<Instance> {

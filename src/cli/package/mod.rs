@@ -46,7 +46,7 @@ struct ParameterFlags {
 
 #[derive(Args, Debug)]
 struct WaitFlags {
-    /// Wait until it is done; a plan that fails ends the wait.
+    /// Wait until it is done; a plan that fails ends the wait, but for that of a deletion.
     #[arg(long)]
     wait: bool,
     #[command(flatten)]

@@ -14,6 +14,9 @@ use crate::api::meta;
 use crate::plan::history;
 use crate::plan::verb::{self, Request, Verb};
 
+/// What may be wrong where nothing is heard of a request.
+const IS_IT_THERE: &str = "is Interlock running?";
+
 /// Flags of a request.
 #[derive(Args, Debug)]
 pub(super) struct Flags {
@@ -58,7 +61,7 @@ pub(super) async fn answered(
             (annotation(&instance, meta::REQUEST) != Some(&text)).then_some(Some(instance))
         }
     });
-    match seen.await {
+    match seen.await? {
         Some(Some(instance)) => {
             let runs = history::read(annotation(&instance, meta::HISTORY));
             if !history::knows(&runs, &request.nonce) {
@@ -70,7 +73,10 @@ pub(super) async fn answered(
             Ok(instance)
         }
         Some(None) => bail!("instance {} is gone", subject.key()),
-        None => bail!("the request is not carried out after {limit:?}: {}", unavailable.unwrap_or_default()),
+        None => bail!(
+            "the request is not carried out after {limit:?}: {}",
+            unavailable.unwrap_or_else(|| IS_IT_THERE.to_owned())
+        ),
     }
 }
 
@@ -78,7 +84,7 @@ pub(super) async fn answered(
 fn complaint(instance: &Instance) -> Option<String> {
     let conditions = &instance.status.as_ref()?.conditions;
     let found = condition::find(conditions, meta::condition::VERBS_UNAVAILABLE)?;
-    Some(if found.status == "True" { found.message.clone() } else { "is Interlock running?".to_owned() })
+    Some(if found.status == "True" { found.message.clone() } else { IS_IT_THERE.to_owned() })
 }
 
 /// `plan PLAN (run UID)`.

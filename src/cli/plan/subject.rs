@@ -1,18 +1,15 @@
 //! The Instance that a command is about.
 
-use std::pin::Pin;
 use std::time::Duration;
 
 use anyhow::bail;
-use futures::{Stream, StreamExt as _};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher;
 use serde_json::Value;
 
 use crate::api::kudo::{ExecutionStatus, Instance, PlanStatus};
 use crate::cli::target::{TargetFlags, said};
+use crate::cli::watch;
 
 /// An Instance of a cluster.
 pub(super) struct Subject {
@@ -20,9 +17,6 @@ pub(super) struct Subject {
     namespace: String,
     name: String,
 }
-
-/// What a watch tells next; `None` where the Instance is gone.
-pub(super) type Sightings = Pin<Box<dyn Stream<Item = Option<Instance>>>>;
 
 impl Subject {
     pub(super) async fn connect(flags: &TargetFlags, name: String) -> anyhow::Result<Self> {
@@ -46,30 +40,13 @@ impl Subject {
         self.instances.patch(&self.name, &PatchParams::default(), &Patch::Merge(patch)).await.map_err(said)
     }
 
-    /// The Instance as it is and whenever it changes; a broken watch is taken up again.
-    pub(super) fn watch(&self) -> Sightings {
-        let stream = watcher::watch_object(self.instances.clone(), &self.name).default_backoff();
-        Box::pin(stream.filter_map(|event| async move {
-            event.inspect_err(|error| tracing::debug!(%error, "the watch starts again")).ok()
-        }))
-    }
-
-    /// Watches until something holds, or the time is over.
+    /// Watches until something holds; `None` where the time is over before.
     pub(super) async fn until<T>(
         &self,
         limit: Duration,
-        mut look: impl FnMut(Option<Instance>) -> Option<T>,
-    ) -> Option<T> {
-        let mut sightings = self.watch();
-        let found = async {
-            while let Some(seen) = sightings.next().await {
-                if let Some(found) = look(seen) {
-                    return Some(found);
-                }
-            }
-            None
-        };
-        tokio::time::timeout(limit, found).await.ok().flatten()
+        look: impl FnMut(Option<Instance>) -> Option<T>,
+    ) -> anyhow::Result<Option<T>> {
+        watch::until(self.instances.clone(), &self.name, limit, look).await
     }
 }
 

@@ -30,6 +30,8 @@ pub(super) async fn run(subject: &Subject, flags: &Flags) -> anyhow::Result<Exit
         return tell(subject, over);
     }
     let mut follower = Follower::default();
+    // What runs is known also where nothing more is seen.
+    follower.see(&instance).0.iter().for_each(|line| println!("{line}"));
     let over = subject.until(flags.limit.timeout, |seen| {
         let Some(instance) = seen else {
             return Some(Err(anyhow!("instance {} was deleted meanwhile", subject.key())));
@@ -44,7 +46,7 @@ pub(super) async fn run(subject: &Subject, flags: &Flags) -> anyhow::Result<Exit
         };
         over.map(Ok)
     });
-    match over.await {
+    match over.await? {
         Some(over) => tell(subject, over?),
         None => Err(anyhow!(
             "instance {} is not done after {:?}: {}",
