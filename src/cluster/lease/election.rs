@@ -34,7 +34,28 @@ pub struct Election {
     current: Option<Record>,
     version: Option<String>,
     claim: watch::Sender<Leadership>,
+    reigns: Reigns,
     metrics: Arc<Metrics>,
+}
+
+/// Counts the stretches in which this process leads without a break.
+#[derive(Debug, Default)]
+struct Reigns {
+    count: u64,
+    /// Number of the change of leader that began the last one.
+    term: i32,
+}
+
+impl Reigns {
+    /// What is told after `told`, where this process leads until then by its lease's `term`.
+    fn claim(&mut self, told: Leadership, term: i32, until: Option<Instant>) -> Leadership {
+        let Some(until) = until else { return Leadership::Standby };
+        // What has run out was a break, though nobody was told.
+        if told.reign().is_none() || term != self.term {
+            (self.count, self.term) = (self.count + 1, term);
+        }
+        Leadership::Leader { reign: self.count, until }
+    }
 }
 
 impl Election {
@@ -49,11 +70,12 @@ impl Election {
             current: None,
             version: None,
             claim: watch::channel(Leadership::Standby).0,
+            reigns: Reigns::default(),
             metrics,
         }
     }
 
-    /// Where leadership is told; a change of it notifies, a renewal only moves its end.
+    /// Where leadership is told; a change of it and a new reign notify, a renewal only moves its end.
     pub fn leadership(&self) -> watch::Receiver<Leadership> {
         self.claim.subscribe()
     }
@@ -67,6 +89,8 @@ impl Election {
                 () = stop.cancelled() => break,
                 () = tokio::time::sleep(pause) => {}
             }
+            // A process that was suspended finds that it does not lead before it leads again.
+            self.publish();
             let limit = self.call_limit();
             if let Err(problem) = in_time(limit, self.pass()).await {
                 self.forget();
@@ -177,27 +201,26 @@ impl Election {
         }
     }
 
-    fn publish(&self) {
-        let term = self.current.as_ref().map_or(0, |record| record.transitions);
-        let claim = match self.peer.leads_until(self.now()) {
-            Some(until) => Leadership::Leader { term, until: self.start + until },
-            None => Leadership::Standby,
+    fn publish(&mut self) {
+        let term = self.current.as_ref().map_or(self.reigns.term, |record| record.transitions);
+        let until = self.peer.leads_until(self.now()).map(|until| self.start + until);
+        let told = *self.claim.borrow();
+        let claim = self.reigns.claim(told, term, until);
+        let number = |leadership: &Leadership| match leadership {
+            Leadership::Leader { reign, .. } => Some(*reign),
+            Leadership::Standby => None,
         };
+        let changed = number(&told) != number(&claim);
         self.claim.send_if_modified(|told| {
-            let changed = match (&*told, &claim) {
-                (Leadership::Leader { term: old, .. }, Leadership::Leader { term: new, .. }) => old != new,
-                (Leadership::Standby, Leadership::Standby) => false,
-                _ => true,
-            };
             *told = claim;
-            if changed {
-                let leads = claim != Leadership::Standby;
-                self.metrics.leads("interlock", leads);
-                let who = self.current.as_ref().map_or("", |record| record.holder.as_str());
-                tracing::info!(lease = self.name, leads, term, holder = who, "leadership changed");
-            }
             changed
         });
+        if changed {
+            let leads = claim != Leadership::Standby;
+            self.metrics.leads("interlock", leads);
+            let who = self.current.as_ref().map_or("", |record| record.holder.as_str());
+            tracing::info!(lease = self.name, leads, term, holder = who, "leadership changed");
+        }
     }
 
     /// Others need not wait for the lease to run out.
@@ -223,5 +246,29 @@ async fn in_time<T>(limit: Duration, call: impl Future<Output = Result<T, Error>
     match tokio::time::timeout(limit, call).await {
         Ok(answer) => answer.map_err(|error| error.to_string()),
         Err(_) => Err(format!("the API server did not answer within {limit:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    /// Told once: a reign that goes on, and each that begins anew, has its number.
+    #[rstest]
+    #[case::renewed(true, 7, Some(1))]
+    #[case::taken_by_another_between(true, 8, Some(2))]
+    #[case::run_out_and_taken_again(false, 7, Some(2))]
+    fn a_break_makes_another_reign(#[case] holds: bool, #[case] term: i32, #[case] reign: Option<u64>) {
+        let mut reigns = Reigns::default();
+        let now = Instant::now();
+        assert_eq!(reigns.claim(Leadership::Standby, 7, None), Leadership::Standby);
+        let first = reigns.claim(Leadership::Standby, 7, Some(now + LONG));
+        assert_eq!(first.reign(), Some(1));
+        let told = if holds { first } else { Leadership::Leader { reign: 1, until: now } };
+        assert_eq!(reigns.claim(told, term, Some(now + LONG)).reign(), reign);
     }
 }

@@ -22,8 +22,9 @@ pub enum Leadership {
     Standby,
     /// This process leads.
     Leader {
-        /// Number of the change of leader that made it so.
-        term: i32,
+        /// Number of the stretch in which this process leads without a break, among its own: in a
+        /// break another process may have led.
+        reign: u64,
         /// Unless renewed before, it ends then, also for a process that was suspended.
         until: Instant,
     },
@@ -32,7 +33,15 @@ pub enum Leadership {
 impl Leadership {
     /// Whether this process leads now.
     pub fn holds(&self) -> bool {
-        matches!(self, Self::Leader { until, .. } if Instant::now() < *until)
+        self.reign().is_some()
+    }
+
+    /// The stretch of leading in which this process is now.
+    pub fn reign(&self) -> Option<u64> {
+        match self {
+            Self::Leader { reign, until } => (Instant::now() < *until).then_some(*reign),
+            Self::Standby => None,
+        }
     }
 }
 

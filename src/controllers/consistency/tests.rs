@@ -37,7 +37,7 @@ fn gateway() -> Subject {
 }
 
 fn leads() -> Leadership {
-    Leadership::Leader { term: 1, until: tokio::time::Instant::now() + LONG * 100 }
+    Leadership::Leader { reign: 1, until: tokio::time::Instant::now() + LONG * 100 }
 }
 
 /// A leader with one worker, whose looks can be held up before they write.

@@ -135,8 +135,9 @@ impl Context {
         true
     }
 
-    /// Whether this process leads now.
-    pub fn leads(&self) -> bool {
-        self.leadership.borrow().holds()
+    /// The stretch of leading in which this process is now. What is begun in one is not gone on with
+    /// in another, nor outside of it: between them somebody else may have led.
+    pub fn reign(&self) -> Option<u64> {
+        self.leadership.borrow().reign()
     }
 }

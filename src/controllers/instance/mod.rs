@@ -45,9 +45,9 @@ pub async fn run(ctx: Arc<Context>, stop: CancellationToken) {
     let (mut leadership, mut work) = (ctx.leadership.clone(), ctx.work.clone());
     loop {
         let assignment = *work.borrow_and_update();
-        let leads = leadership.borrow_and_update().holds();
+        let reign = leadership.borrow_and_update().reign();
         // Nothing is done now, or this much is about to be.
-        let work_now = if leads { assignment.work } else { Work::None };
+        let work_now = if reign.is_some() { assignment.work } else { Work::None };
         ctx.supervisor.at_work(INSTANCES, assignment, work_now);
         let term = Term::new(&stop);
         match work_now {
@@ -59,7 +59,7 @@ pub async fn run(ctx: Arc<Context>, stop: CancellationToken) {
             () = requests_wait(&ctx) => true,
             () = bereft::follow(&ctx) => true,
             () = stop.cancelled() => true,
-            changed = leadership.wait_for(|now| now.holds() != leads) => changed.is_err(),
+            changed = leadership.wait_for(|now| now.reign() != reign) => changed.is_err(),
             changed = work.changed() => changed.is_err(),
         };
         term.end().await;

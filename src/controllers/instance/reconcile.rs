@@ -25,9 +25,9 @@ use crate::plan::next::{self, Deletion, Facts, Next, Stamp};
 /// Steps of one reconcile; each ends in a write or in the end.
 const STEPS: usize = 64;
 
-/// Reconciles one Instance.
-pub async fn reconcile(ctx: &Context, key: &NamespacedName) -> Outcome {
-    let outcome = steps(ctx, key).await;
+/// Reconciles one Instance, while the reign lasts.
+pub async fn reconcile(ctx: &Context, key: &NamespacedName, reign: u64) -> Outcome {
+    let outcome = steps(ctx, key, reign).await;
     in_time(ctx, key);
     if outcome == Outcome::Settled {
         ctx.store.let_go(key);
@@ -35,8 +35,12 @@ pub async fn reconcile(ctx: &Context, key: &NamespacedName) -> Outcome {
     outcome
 }
 
-async fn steps(ctx: &Context, key: &NamespacedName) -> Outcome {
+async fn steps(ctx: &Context, key: &NamespacedName, reign: u64) -> Outcome {
     for _ in 0..STEPS {
+        if ctx.reign() != Some(reign) {
+            // Somebody else may have led since, and gone on from what is known here.
+            return Outcome::Settled;
+        }
         let subject = match subject(ctx, key).await {
             Ok(subject) => subject,
             Err(outcome) => return outcome,

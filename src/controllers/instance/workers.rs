@@ -123,10 +123,8 @@ fn worker(ctx: Arc<Context>, term: Term) -> BoxFuture<'static, ()> {
 
 /// Looks at an Instance and sees to it that it is looked at again where there is more to do.
 async fn look_at(ctx: &Context, key: &NamespacedName) {
-    if !ctx.leads() {
-        // Whoever leads next looks at every Instance.
-        return;
-    }
+    // Whoever leads next looks at every Instance.
+    let Some(reign) = ctx.reign() else { return };
     let says_only = match ctx.assignment().work {
         Work::None | Work::Full => false,
         Work::Say => true,
@@ -137,7 +135,7 @@ async fn look_at(ctx: &Context, key: &NamespacedName) {
     let outcome = if says_only {
         bereft::say(ctx, key).instrument(span).await
     } else {
-        reconcile::reconcile(ctx, key).instrument(span).await
+        reconcile::reconcile(ctx, key, reign).instrument(span).await
     };
     let result = match outcome {
         Outcome::Settled => {
