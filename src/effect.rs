@@ -65,6 +65,11 @@ impl ApiFailure {
     pub fn is_of_kind(&self) -> bool {
         self.code == 404 && self.reason != "NotFound"
     }
+
+    /// Whether the write may have been made all the same.
+    pub fn may_have_happened(&self) -> bool {
+        self.code == 0 || self.code >= 500
+    }
 }
 
 /// Severity of an Event.

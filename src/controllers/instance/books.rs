@@ -1,8 +1,9 @@
 //! What this process last knew status to say: a write of somebody else's is found and undone.
 //!
 //! The guards refuse such writes; this is for those that came while the guards were absent. What
-//! was written before this process first had something to do with an Instance cannot be told from
-//! its own.
+//! was written before this process first wrote to an Instance may be what a former leader wrote,
+//! of which a watch may still have to tell: it is learned, and not undone. So is what this process
+//! wrote without hearing what came of it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read as _, Write as _};
@@ -36,6 +37,16 @@ pub struct Books {
 struct Known {
     uid: String,
     packed: Box<[u8]>,
+    source: Source,
+}
+
+/// Where it is known from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// The API server's answer to the last write of this process.
+    Written,
+    /// What was found: the last write may be another one.
+    Found,
 }
 
 #[derive(PartialEq, Serialize, Deserialize)]
@@ -66,8 +77,8 @@ impl Said {
 }
 
 impl Known {
-    fn of(subject: &Subject) -> Self {
-        Self { uid: subject.uid().to_owned(), packed: Said::of(subject).pack() }
+    fn of(subject: &Subject, source: Source) -> Self {
+        Self { uid: subject.uid().to_owned(), packed: Said::of(subject).pack(), source }
     }
 }
 
@@ -75,7 +86,15 @@ impl Books {
     /// Takes down what status says, after a write of our own.
     pub fn note(&self, subject: &Subject) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(subject.key.clone(), Known::of(subject));
+        known.insert(subject.key.clone(), Known::of(subject, Source::Written));
+    }
+
+    /// Takes down that a write of status failed in a way that leaves open whether it was made.
+    pub fn doubt(&self, key: &NamespacedName) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get_mut(key) {
+            known.source = Source::Found;
+        }
     }
 
     /// Whether this process has put the spec of that hash into Secrets, as the last of an Instance.
@@ -105,8 +124,9 @@ impl Books {
     /// The merge patch of the status that undoes what others wrote; `None` where nothing was.
     pub fn restoration(&self, subject: &Subject) -> Option<Value> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Known::of(subject);
-        let Some(known) = known.get(&subject.key).filter(|known| known.uid == now.uid) else {
+        let now = Known::of(subject, Source::Found);
+        let own = |known: &&Known| known.uid == now.uid && known.source == Source::Written;
+        let Some(known) = known.get(&subject.key).filter(own) else {
             known.insert(subject.key.clone(), now);
             return None;
         };
@@ -134,5 +154,57 @@ impl Books {
             patch.insert("conditions".to_owned(), json!(conditions));
         }
         (!patch.is_empty()).then_some(Value::Object(patch))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// An Instance whose plan stands so.
+    fn at(status: &str) -> Subject {
+        let object = json!({
+            "apiVersion": "kudo.dev/v1beta1", "kind": "Instance",
+            "metadata": { "name": "demo", "namespace": "team", "uid": "u1" },
+            "spec": {}, "status": { "planStatus": { "deploy": { "name": "deploy", "status": status, "uid": "r1" } } },
+        });
+        Subject::read(&NamespacedName::new("team", "demo"), Arc::new(object)).unwrap()
+    }
+
+    fn undoes(books: &Books, found: &str) -> Option<String> {
+        let patch = books.restoration(&at(found))?;
+        patch["planStatus"]["deploy"]["status"].as_str().map(str::to_owned)
+    }
+
+    /// A watch that lags tells of what a former leader wrote after it is known how it stood before.
+    #[test]
+    fn what_a_former_leader_wrote_is_learned() {
+        let books = Books::default();
+        for found in ["IN_PROGRESS", "COMPLETE", "COMPLETE"] {
+            assert_eq!(undoes(&books, found), None);
+        }
+    }
+
+    #[test]
+    fn what_others_write_after_this_process_is_undone() {
+        let books = Books::default();
+        books.note(&at("IN_PROGRESS"));
+        assert_eq!(undoes(&books, "IN_PROGRESS"), None);
+        assert_eq!(undoes(&books, "COMPLETE").as_deref(), Some("IN_PROGRESS"));
+        assert_eq!(undoes(&books, "COMPLETE").as_deref(), Some("IN_PROGRESS"), "until that is done");
+    }
+
+    /// The answer to the write of COMPLETE was lost; the watch brings it.
+    #[test]
+    fn an_own_write_without_an_answer_is_learned() {
+        let books = Books::default();
+        let before = at("IN_PROGRESS");
+        books.note(&before);
+        books.doubt(&before.key);
+        assert_eq!(undoes(&books, "COMPLETE"), None);
+        books.note(&at("COMPLETE"));
+        assert_eq!(undoes(&books, "PENDING").as_deref(), Some("COMPLETE"));
     }
 }

@@ -1,5 +1,7 @@
 //! Sends what [`writes`] makes, on the version that was read, and takes in what the API server answers.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use tracing::info;
 
@@ -43,12 +45,26 @@ pub(super) async fn write_status(
     subject: &Subject,
     status: serde_json::Value,
 ) -> Result<(), ApiFailure> {
-    let object = ctx.bookkeeping.patch_status(&subject.key, subject.resource_version(), status).await?;
+    let object = send_status(ctx, subject, status).await?;
     ctx.saw(&subject.key, &Change::Applied(object.clone()));
     if let Ok(written) = Subject::read(&subject.key, object) {
         ctx.books.note(&written);
     }
     Ok(())
+}
+
+/// Sends a status, on the version that was read; the Instance as it then is.
+pub(super) async fn send_status(
+    ctx: &Context,
+    subject: &Subject,
+    status: serde_json::Value,
+) -> Result<Arc<serde_json::Value>, ApiFailure> {
+    let answer = ctx.bookkeeping.patch_status(&subject.key, subject.resource_version(), status).await;
+    answer.inspect_err(|failure| {
+        if failure.may_have_happened() {
+            ctx.books.doubt(&subject.key);
+        }
+    })
 }
 
 /// The uid of a run that the reconciler schedules: the same when it is decided again on the
