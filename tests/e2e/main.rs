@@ -32,5 +32,6 @@ mod requests;
 mod see;
 mod settings;
 mod stamps;
+mod takeover;
 mod verbs;
 mod wire;

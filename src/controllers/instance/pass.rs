@@ -18,7 +18,7 @@ use self::sight::Sight;
 use super::context::Context;
 use super::record::{self, Phase};
 use super::subject::Subject;
-use super::{asked, writes};
+use super::{asked, send, writes};
 use crate::api::condition;
 use crate::api::meta::{condition as types, plan};
 use crate::api::object::Gvk;
@@ -70,6 +70,8 @@ pub enum Begin {
 /// A run to carry on.
 pub struct Pass<'a> {
     ctx: &'a Context,
+    /// The stretch of leading in which it began.
+    reign: Option<u64>,
     subject: Subject,
     spec: &'a Applied<'static>,
     package: &'a Package,
@@ -139,6 +141,7 @@ impl<'a> Pass<'a> {
         let sight = Sight::new(ctx, objects, subject.key.clone(), package.key.clone(), limits);
         Self {
             ctx,
+            reign: ctx.reign(),
             subject,
             spec,
             package,
@@ -170,6 +173,7 @@ impl<'a> Pass<'a> {
 
     async fn rounds(&mut self) -> Result<Ended, Stop> {
         for _ in 0..ROUNDS {
+            self.reigns()?;
             self.sight.at(Timestamp::now());
             let step = self.advance(self.state.clone());
             if !step.needs.is_empty() {
@@ -182,6 +186,11 @@ impl<'a> Pass<'a> {
         }
         warn!(instance = %self.subject.key, plan = %self.plan, "a pass took too many rounds and gives way");
         Ok(Ended::Retry)
+    }
+
+    /// Whether this process has led without a break since the pass began.
+    fn reigns(&self) -> Result<(), Stop> {
+        if self.reign.is_some() && self.reign == self.ctx.reign() { Ok(()) } else { Err(Stop::Superseded) }
     }
 
     /// Takes one step; where it asks for no write, how the run stands.
@@ -206,6 +215,7 @@ impl<'a> Pass<'a> {
         if !covered || step.save_first {
             self.prove(step.save_first).await?;
         }
+        self.reigns()?;
         self.sight.write(step.effects).await;
         Ok(None)
     }
@@ -276,7 +286,8 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Takes the Instance as it now is, if it still names this run.
+    /// Takes the Instance as it now is, if it still names this run and the run stands there where
+    /// this pass last knew it to stand: what another process has added would be written over.
     fn adopt(&mut self, object: Arc<Value>) -> Result<(), Stop> {
         self.ctx.saw(&self.subject.key, &Change::Applied(object.clone()));
         let subject = Subject::read(&self.subject.key, object).map_err(|error| {
@@ -287,10 +298,11 @@ impl<'a> Pass<'a> {
         let same = subject.uid() == self.subject.uid();
         let entries = subject.entries();
         let entry = entries.get(&self.plan);
-        let recorded = entry.is_some_and(|e| e.uid == self.uid && !e.status.is_terminal());
+        let moved =
+            entry != self.subject.entries().get(&self.plan) || subject.progress != self.subject.progress;
         let deleted = subject.deleted_at().is_some() && self.plan != plan::CLEANUP;
         let aborted = asked::aborts(self.ctx, &subject, &self.uid);
-        if !named || !same || deleted || aborted || (self.started && !recorded) {
+        if !named || !same || moved || deleted || aborted {
             return Err(Stop::Superseded);
         }
         drop(entries);
@@ -301,6 +313,7 @@ impl<'a> Pass<'a> {
     /// Writes the status when it differs; whether it was written, which is a proof.
     async fn record(&mut self, phase: Phase) -> Result<bool, Stop> {
         for _ in 0..CONFLICTS {
+            self.reigns()?;
             // Only the start of a run goes by it.
             let old = (!self.started).then(|| self.ctx.package_of_basis(&self.subject)).flatten();
             let view = record::View {
@@ -315,8 +328,7 @@ impl<'a> Pass<'a> {
             let Some(status) = writes::status(&self.subject, record::change(&view, &phase, now), now) else {
                 return Ok(false);
             };
-            let version = self.subject.resource_version();
-            match self.ctx.bookkeeping.patch_status(&self.subject.key, version, status).await {
+            match send::send_status(self.ctx, &self.subject, status).await {
                 Ok(object) => {
                     self.recorded(object, &phase).await;
                     return Ok(true);
