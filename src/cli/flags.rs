@@ -51,3 +51,91 @@ pub(super) fn namespaced_name(text: &str) -> Result<NamespacedName, String> {
         _ => Err("write it as NAMESPACE/NAME".to_owned()),
     }
 }
+
+/// The name of a namespace or a Service.
+pub(super) fn dns_label(text: &str) -> Result<String, String> {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let ends = [text.bytes().next(), text.bytes().next_back()];
+    if text.len() <= 63
+        && ends.iter().all(|end| end.is_some_and(plain))
+        && text.bytes().all(|byte| plain(byte) || byte == b'-')
+    {
+        return Ok(text.to_owned());
+    }
+    Err("write a name of at most 63 lower-case letters, digits and -, with a letter or a digit at both ends"
+        .to_owned())
+}
+
+/// Namespaces that are looked after, as one value of a flag has them; none means all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Namespaces(Vec<String>);
+
+impl Namespaces {
+    /// What several values mean together: all, where one of them does.
+    pub(super) fn union(values: Vec<Self>) -> Vec<String> {
+        if values.iter().any(|value| value.0.is_empty()) {
+            return Vec::new();
+        }
+        values.into_iter().flat_map(|value| value.0).collect()
+    }
+}
+
+/// Namespaces with commas between them. An empty value, as an unset variable leaves it, is none.
+pub(super) fn namespaces(text: &str) -> Result<Namespaces, String> {
+    if text.is_empty() {
+        return Ok(Namespaces(Vec::new()));
+    }
+    let name = |item: &str| {
+        dns_label(item).map_err(|remedy| {
+            format!(
+                "{item:?} is no name of a namespace: {remedy}, a comma between two names, and nothing for all"
+            )
+        })
+    };
+    text.split(',').map(name).collect::<Result<_, _>>().map(Namespaces)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::empty(&[""], &[])]
+    #[case::none(&[], &[])]
+    #[case::several(&["a,b-1"], &["a", "b-1"])]
+    #[case::repeated(&["a", "b,c"], &["a", "b", "c"])]
+    #[case::all_and_one(&["", "a"], &[])]
+    fn an_empty_value_means_all_namespaces(#[case] values: &[&str], #[case] expected: &[&str]) {
+        let read: Result<Vec<_>, _> = values.iter().map(|value| namespaces(value)).collect();
+        assert_eq!(Namespaces::union(read.unwrap()), expected);
+    }
+
+    #[rstest]
+    #[case::empty_item(",a")]
+    #[case::empty_end("a,")]
+    #[case::commas(",")]
+    #[case::space("a, b")]
+    #[case::blank(" ")]
+    #[case::upper_case("Team")]
+    #[case::pattern("team-*")]
+    fn what_names_no_namespace_is_refused(#[case] text: &str) {
+        let error = namespaces(text).unwrap_err();
+        assert!(error.contains("is no name of a namespace: write a name"), "{error}");
+    }
+
+    #[rstest]
+    #[case("kube-system", true)]
+    #[case("0", true)]
+    #[case("", false)]
+    #[case("a.b", false)]
+    #[case("a_b", false)]
+    #[case("a-", false)]
+    #[case("\u{e9}", false)]
+    #[case(&"a".repeat(63), true)]
+    #[case(&"a".repeat(64), false)]
+    fn a_name_is_a_label_of_dns(#[case] text: &str, #[case] good: bool) {
+        assert_eq!(dns_label(text).is_ok(), good);
+    }
+}

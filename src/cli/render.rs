@@ -4,12 +4,14 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 
 use super::exit;
-use super::flags::{FreezeFlag, namespaced_name};
+use super::flags::{FreezeFlag, Namespaces, dns_label, namespaced_name, namespaces};
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::install::{self, Certificates, Endpoint, Layout, Options, Part};
@@ -53,10 +55,10 @@ pub struct Arguments {
     #[arg(value_enum)]
     what: What,
     /// Namespace of the process.
-    #[arg(long, short, default_value = meta::NAMESPACE)]
+    #[arg(long, short, default_value = meta::NAMESPACE, value_parser = dns_label)]
     namespace: String,
     /// Service that the API server calls.
-    #[arg(long, default_value = meta::install::SERVICE)]
+    #[arg(long, default_value = meta::install::SERVICE, value_parser = dns_label)]
     service_name: String,
     /// User of the process, the only one that admission skips; by default its service account.
     #[arg(long)]
@@ -74,9 +76,9 @@ pub struct Arguments {
     /// How strictly an Instance is frozen while a plan runs.
     #[arg(long, value_enum, default_value = "strict")]
     freeze: FreezeFlag,
-    /// Namespaces to look after, separated by commas; all by default.
-    #[arg(long, value_delimiter = ',')]
-    watch_namespaces: Vec<String>,
+    /// Namespaces to look after, separated by commas; all by default, and where it is empty.
+    #[arg(long, value_parser = namespaces)]
+    watch_namespaces: Vec<Namespaces>,
     /// How the roles are spread over Deployments.
     #[arg(long, value_enum, default_value = "together")]
     layout: Layout,
@@ -84,14 +86,25 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value = "builtin")]
     certificates: Certificates,
     /// Container image.
-    #[arg(long, default_value = concat!("interlock:", env!("CARGO_PKG_VERSION")))]
+    #[arg(long, default_value = concat!("interlock:", env!("CARGO_PKG_VERSION")), value_parser = image)]
     image: String,
     /// Replicas of each Deployment.
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 2, value_parser = replicas)]
     replicas: i32,
     /// Folder that `render kustomize` writes.
     #[arg(long, required_if_eq("what", "kustomize"))]
     into: Option<PathBuf>,
+}
+
+fn image(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.contains(char::is_whitespace) {
+        return Err("write it as NAME:TAG or REGISTRY/NAME:TAG".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+fn replicas(text: &str) -> Result<i32, String> {
+    text.parse().ok().filter(|&count| count >= 0).ok_or_else(|| "give a whole number, 0 or more".to_owned())
 }
 
 /// Prints or writes what was asked for.
@@ -119,9 +132,7 @@ fn options(arguments: Arguments) -> anyhow::Result<Options> {
         }
         Some(base) => {
             let ca_bundle = match &a.ca_bundle {
-                Some(file) => {
-                    std::fs::read(file).with_context(|| format!("--ca-bundle {}", file.display()))?
-                }
+                Some(file) => ca_bundle(file).with_context(|| format!("--ca-bundle {}", file.display()))?,
                 None => Vec::new(),
             };
             Endpoint::Url { base, ca_bundle }
@@ -135,12 +146,27 @@ fn options(arguments: Arguments) -> anyhow::Result<Options> {
             .unwrap_or_else(|| NamespacedName::new(&*a.namespace, meta::PACKAGES_SERVICE_ACCOUNT)),
         namespace: a.namespace,
         freeze: a.freeze.into(),
-        watch_namespaces: a.watch_namespaces,
+        watch_namespaces: Namespaces::union(a.watch_namespaces),
         layout: a.layout,
         certificates: a.certificates,
         image: a.image,
         replicas: a.replicas,
     })
+}
+
+/// With a bundle that it cannot read, the API server calls no webhook.
+fn ca_bundle(file: &Path) -> anyhow::Result<Vec<u8>> {
+    let pem = std::fs::read(file)?;
+    let remedy = "give a file of PEM with the certificate of the CA";
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(&pem)
+        .collect::<Result<_, _>>()
+        .map_err(|error| anyhow!("it is not PEM: {error}; {remedy}"))?;
+    ensure!(!certificates.is_empty(), "it holds no certificate; {remedy}");
+    for certificate in &certificates {
+        x509_parser::parse_x509_certificate(certificate)
+            .map_err(|error| anyhow!("it holds what is no certificate: {error}; {remedy}"))?;
+    }
+    Ok(pem)
 }
 
 fn write_tree(folder: &Path) -> anyhow::Result<()> {
@@ -152,4 +178,81 @@ fn write_tree(folder: &Path) -> anyhow::Result<()> {
         std::fs::write(&file, text).with_context(|| file.display().to_string())?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use rstest::rstest;
+
+    use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn read(line: &[&str]) -> Result<Options, String> {
+        let words = ["render", "all"].iter().chain(line);
+        let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
+        options(line.arguments).map_err(|error| format!("{error:#}"))
+    }
+
+    #[rstest]
+    #[case::unset("--watch-namespaces=", &[])]
+    #[case::two("--watch-namespaces=a,b", &["a", "b"])]
+    fn an_installation_guards_what_is_named(#[case] line: &str, #[case] names: &[&str]) {
+        assert_eq!(read(&[line]).expect("read").watch_namespaces, names);
+    }
+
+    #[rstest]
+    #[case::watched(
+        "--watch-namespaces=,a",
+        "'--watch-namespaces <WATCH_NAMESPACES>': \"\" is no name of a namespace"
+    )]
+    #[case::namespace("--namespace=Team", "invalid value 'Team' for '--namespace <NAMESPACE>': write a name")]
+    #[case::no_namespace("--namespace=", "invalid value '' for '--namespace <NAMESPACE>': write ")]
+    #[case::service("--service-name=", "invalid value '' for '--service-name <SERVICE_NAME>': write ")]
+    #[case::image("--image=", "invalid value '' for '--image <IMAGE>': write ")]
+    #[case::two_images("--image=a b", "write it as NAME:TAG")]
+    #[case::replicas("--replicas=-1", "invalid value '-1' for '--replicas <REPLICAS>': give a whole number")]
+    fn misuse_is_named(#[case] line: &str, #[case] text: &str) {
+        let error = read(&[line]).expect_err("misuse");
+        assert!(error.contains(text), "{error}");
+    }
+
+    #[rstest]
+    #[case::empty("", "it holds no certificate")]
+    #[case::text("a certificate", "it holds no certificate")]
+    #[case::a_key(
+        "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+        "it holds no certificate"
+    )]
+    #[case::cut("-----BEGIN CERTIFICATE-----\nAAAA\n", "it is not PEM")]
+    #[case::of_nothing(
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+        "what is no certificate"
+    )]
+    fn a_bundle_without_a_certificate_is_refused(#[case] text: &str, #[case] complaint: &str) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ca.crt");
+        std::fs::write(&file, text).unwrap();
+        let flag = format!("--ca-bundle={}", file.display());
+        let error = read(&["--webhook-url=https://127.0.0.1:9443", &flag]).expect_err("no certificate");
+        assert!(error.starts_with("--ca-bundle ") && error.contains(complaint), "{error}");
+    }
+
+    #[test]
+    fn a_bundle_is_rendered_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ca.crt");
+        let key = rcgen::KeyPair::generate().unwrap();
+        let pem = rcgen::CertificateParams::default().self_signed(&key).unwrap().pem();
+        std::fs::write(&file, &pem).unwrap();
+        let flag = format!("--ca-bundle={}", file.display());
+        let options = read(&["--webhook-url=https://127.0.0.1:9443", &flag]).expect("read");
+        let Endpoint::Url { ca_bundle, .. } = options.endpoint else { panic!("an address of its own") };
+        assert_eq!(ca_bundle, pem.into_bytes());
+    }
 }

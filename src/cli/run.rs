@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::flags::{FreezeFlag, duration};
+use super::flags::{FreezeFlag, Namespaces, dns_label, duration, namespaces};
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::cluster::lease::Timing;
@@ -61,10 +61,10 @@ pub struct Arguments {
     #[arg(long, env = "INTERLOCK_CERT_INTERVAL", default_value = "10s", value_parser = duration)]
     cert_interval: Duration,
     /// Service that the API server reaches the webhook by.
-    #[arg(long, env = "INTERLOCK_SERVICE_NAME", default_value = meta::install::SERVICE)]
+    #[arg(long, env = "INTERLOCK_SERVICE_NAME", default_value = meta::install::SERVICE, value_parser = dns_label)]
     service_name: String,
     /// Namespace of this process: its Service, Lease and Secrets.
-    #[arg(long, env = "INTERLOCK_NAMESPACE", default_value = meta::NAMESPACE)]
+    #[arg(long, env = "INTERLOCK_NAMESPACE", default_value = meta::NAMESPACE, value_parser = dns_label)]
     namespace: String,
     /// Name of the pod, for the lease.
     #[arg(long, env = "INTERLOCK_POD_NAME")]
@@ -96,9 +96,9 @@ pub struct Arguments {
     /// How strictly an Instance is frozen while a plan runs.
     #[arg(long, env = "INTERLOCK_FREEZE", value_enum, default_value = "strict")]
     freeze: FreezeFlag,
-    /// Namespaces to look after, separated by commas; all by default.
-    #[arg(long, env = "INTERLOCK_WATCH_NAMESPACES", value_delimiter = ',')]
-    watch_namespaces: Vec<String>,
+    /// Namespaces to look after, separated by commas; all by default, and where it is empty.
+    #[arg(long, env = "INTERLOCK_WATCH_NAMESPACES", value_parser = namespaces)]
+    watch_namespaces: Vec<Namespaces>,
     /// Name of the Lease that one controller holds.
     #[arg(long, env = "INTERLOCK_LEADER_ELECTION_ID", default_value = meta::install::LEASE)]
     leader_election_id: String,
@@ -219,7 +219,7 @@ fn options(arguments: Arguments) -> Result<Options, String> {
         packages: service_account(&a.packages_service_account, &a.namespace)?,
         namespace: a.namespace,
         freeze: a.freeze.into(),
-        watch_namespaces: a.watch_namespaces,
+        watch_namespaces: Namespaces::union(a.watch_namespaces),
         lease: LeaseOptions {
             name: a.leader_election_id,
             timing: Timing {
@@ -258,9 +258,19 @@ mod tests {
     #[case::account("--packages-service-account=a/b/c", "NAMESPACE/NAME")]
     #[case::files("--cert-mode=files", "needs --cert-dir")]
     #[case::duration("--cert-lifetime=soon", "write it as 15s")]
+    #[case::namespace("--namespace=", "invalid value '' for '--namespace <NAMESPACE>': write ")]
+    #[case::service("--service-name=a.b", "invalid value 'a.b' for '--service-name <SERVICE_NAME>'")]
+    #[case::watched("--watch-namespaces=,a", "\"\" is no name of a namespace")]
     fn misuse_is_named(#[case] line: &str, #[case] text: &str) {
         let error = read(line).expect_err("misuse");
         assert!(error.contains(text), "{error}");
+    }
+
+    #[rstest]
+    #[case::empty("--watch-namespaces=", &[])]
+    #[case::two("--watch-namespaces=a,b", &["a", "b"])]
+    fn watches_what_is_named(#[case] line: &str, #[case] names: &[&str]) {
+        assert_eq!(read(line).expect("read").watch_namespaces, names);
     }
 
     #[test]
