@@ -1,10 +1,12 @@
 //! `interlock plan`, as its users type it.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
-use super::{Ground, PACKAGE, run_of, text};
+use super::{CAP, Ground, PACKAGE, run_of, text};
 use crate::support::interlock::interlock;
-use crate::support::{Client, Interlock, Output};
+use crate::support::{Client, Interlock, Output, wait_until};
 
 fn plan(user: &Client, ground: &Ground<'_>, arguments: &[&str]) -> Output {
     let out = interlock(user, &[&["plan", "-n", ground.ns.name()], arguments].concat(), "");
@@ -96,4 +98,49 @@ fn a_plan_that_never_ends_is_ended_and_the_spec_goes_back() {
     let said = ask(&["abort", "demo", "--revert", "--reason", "that disk stays", "--wait"]).ok();
     assert!(said.contains("goes back"), "{said}");
     assert!(ground.get("demo")["spec"]["parameters"]["DISK"].is_null());
+}
+
+/// A wait takes more than the request does: it says so at once, and the request is carried out.
+#[test]
+fn who_may_not_watch_is_told_and_the_request_is_carried_out() {
+    let ground = Ground::new(Interlock::shared().0, "commands", PACKAGE);
+    ground.create("demo", "held-0.1.0", &json!({"GATED": "true"}));
+    ground.await_step("demo", "deploy", 1, "IN_PROGRESS");
+    let bob = ground.ns.user_with("bob", &rights(&["get", "patch", "abort"]));
+    let refused_at_once = |arguments: &[&str], code: i32| {
+        let began = Instant::now();
+        let out = plan(&bob, &ground, &[arguments, &["--timeout", "1h"]].concat());
+        assert_eq!(out.code, code, "{out}");
+        assert!(out.stderr.contains("the verbs list and watch on instances.kudo.dev"), "{out}");
+        assert!(began.elapsed() < CAP, "{:?}", began.elapsed());
+    };
+    refused_at_once(&["wait", "demo"], 2);
+    refused_at_once(&["abort", "demo", "--reason", "it takes too long", "--wait"], 1);
+    let ended = ground.await_settled("demo", "deploy", "FATAL_ERROR");
+    let entry = &ended["status"]["planStatus"]["deploy"];
+    assert_eq!(entry["message"], "aborted by bob: it takes too long", "{entry:#}");
+}
+
+#[test]
+fn who_may_not_watch_a_deletion_is_told_and_it_goes_on() {
+    let ground = Ground::new(Interlock::shared().0, "commands", PACKAGE);
+    ground.create("demo", "lingering-0.1.0", &json!({}));
+    ground.await_settled("demo", "deploy", "COMPLETE");
+    let carol = ground.ns.user_with("carol", &rights(&["get", "delete"]));
+    let began = Instant::now();
+    let uninstall = ["package", "-n", ground.ns.name(), "uninstall", "--instance", "demo"];
+    let out = interlock(&carol, &[&uninstall[..], &["--wait", "--timeout", "1h"]].concat(), "");
+    assert_eq!(out.code, 1, "{out}");
+    assert!(out.stderr.contains("the verbs list and watch on instances.kudo.dev"), "{out}");
+    assert!(began.elapsed() < CAP, "{:?}", began.elapsed());
+    let held = ground.await_step("demo", "cleanup", 0, "IN_PROGRESS");
+    ground.ask("demo", &format!("abort/{}/nonce-0001", run_of(&held, "cleanup")), "nothing is left to clean");
+    wait_until("the Instance is gone", CAP, || match ground.user.read(&ground.path("demo")) {
+        answer if answer.code == 404 => Ok(()),
+        answer => Err(answer.to_string()),
+    });
+}
+
+fn rights(verbs: &[&str]) -> Value {
+    json!([{"apiGroups": ["kudo.dev"], "resources": ["instances"], "verbs": verbs}])
 }
