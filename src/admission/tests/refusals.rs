@@ -101,3 +101,41 @@ fn secrets_are_masked(#[case] parameters: Value, #[case] secret: &str) {
         }
     }
 }
+
+/// Who may see a value is for the package to say; of a boolean there is nothing to hide.
+#[rstest]
+#[case::number(json!({"parameters": {"NODES": 3}}), "spec.parameters.NODES: 3 is a number, and not a string; write it in quotes: \"3\"")]
+#[case::fraction(json!({"parameters": {"NODES": 0.5}}), "spec.parameters.NODES: 0.5 is a number, and not a string; write it in quotes: \"0.5\"")]
+#[case::password(json!({"parameters": {"PASSWORD": 7_734_451}}), "spec.parameters.PASSWORD: a number, and not a string; write it in quotes\nNext")]
+#[case::unknown(json!({"parameters": {"NODS": 7_734_451}}), "spec.parameters.NODS: a number, and not a string; write it in quotes\nNext")]
+#[case::boolean(json!({"parameters": {"PASSWORD": true}}), "spec.parameters.PASSWORD: true is a boolean, and not a string; write it in quotes: \"true\"")]
+#[case::null(json!({"parameters": {"NODES": null}}), "spec.parameters.NODES: null, and not a string; leave it out, or write \"\"")]
+#[case::list(json!({"parameters": {"NODES": [7_734_451]}}), "spec.parameters.NODES: a list, and not a string; write it as a string of YAML or JSON\nNext")]
+#[case::map(json!({"parameters": {"NODES": {"a": "7734451"}}}), "spec.parameters.NODES: a map, and not a string; write it as a string of YAML or JSON\nNext")]
+#[case::all(json!({"parameters": ["NODES"]}), "spec.parameters: a list, and not a map; write it as one")]
+#[case::version(json!({"operatorVersion": {"name": 3}}), "spec.operatorVersion.name: 3 is a number, and not a string; write it in quotes: \"3\"")]
+#[case::versions(json!({"operatorVersion": "kafka-1"}), "spec.operatorVersion: a string, and not a map")]
+#[case::plan(json!({"planExecution": {"planName": true}}), "spec.planExecution.planName: true is a boolean")]
+fn what_is_no_string_is_named_with_what_to_write(#[case] spec: Value, #[case] detail: &str) {
+    let mut object = manifest(json!({"SIZE": "small"}));
+    object["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+    let said = World::strict().create(object);
+    said.assert_refused(
+        "request-unknown",
+        "the spec of the Instance cannot be read [request-unknown]\n  spec.",
+    );
+    said.assert_refused("request-unknown", detail);
+    let path = detail.split_once(": ").unwrap().0;
+    assert_eq!(said.response["status"]["details"]["causes"][0]["field"], path);
+    assert!(!said.response.to_string().contains("7734451"), "{}", said.message());
+}
+
+/// Of an OperatorVersion of another namespace it is not told what its parameters are.
+#[test]
+fn another_namespaces_package_shows_nothing() {
+    let mut object = manifest(json!({"NODES": 3}));
+    object["spec"]["operatorVersion"]["namespace"] = json!("elsewhere");
+    let world = World::strict();
+    let said = world.ask(Door::Mutate, &review("CREATE", "Instance", object, Value::Null));
+    said.assert_refused("request-unknown", "NODES: a number, and not a string; write it in quotes\nNext");
+}

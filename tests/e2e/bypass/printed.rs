@@ -74,3 +74,13 @@ fn kubectl_prints_the_refusal_of_a_frozen_edit() {
     out.stderr.insert_str(0, &format!("(in the editor)\n{shown}(then)\n"));
     compare("edit.txt", &settled(&out, ground.ns.name()));
 }
+
+/// The mutating webhook is asked before the API server holds an object to its schema.
+#[test]
+fn kubectl_prints_what_to_write_where_quotes_are_missing() {
+    let ground = Layers::Both.ground("printed");
+    let unquoted = instance("demo", &json!({"GATED": true, "SIZE": 3})).to_string();
+    let out = ground.user.kubectl_in(&["apply", "-f", "-"], &unquoted);
+    assert_ne!(out.code, 0, "{out}");
+    compare("apply-unquoted.txt", &settled(&out, ground.ns.name()));
+}

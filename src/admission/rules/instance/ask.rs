@@ -3,6 +3,9 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
+use serde_json::Value;
+
+use super::misfit::misfits;
 use super::refusals;
 use crate::admission::refusal::Refusal;
 use crate::admission::request::{Change, Request};
@@ -10,6 +13,7 @@ use crate::admission::review::Object;
 use crate::admission::spec::Spec;
 use crate::admission::{Context, Patience};
 use crate::api::interlock::Action;
+use crate::api::json::JsonError;
 use crate::api::object::NamespacedName;
 use crate::plan::bench::Bench;
 use crate::plan::package::Package;
@@ -83,7 +87,27 @@ impl<'a> Ask<'a> {
     /// The spec of an object, which is likely much like another.
     pub(super) fn spec(&self, object: &Object<'a>, like: Option<&Spec<'a>>) -> Result<Spec<'a>, Stop> {
         Spec::read_like(object, self.request.namespace, like)
-            .map_err(|error| refusals::unreadable("spec", &error).into())
+            .map_err(|error| self.unreadable(object, &error).into())
+    }
+
+    /// A spec that cannot be read: by its fields, where they are why.
+    fn unreadable(&self, object: &Object<'_>, error: &JsonError) -> Refusal {
+        let spec = object.spec.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+        let fields = spec.map(|spec| misfits(&spec, self.own_package(&spec).as_deref()));
+        match fields.filter(|fields| !fields.is_empty()) {
+            Some(fields) => refusals::mistyped(fields),
+            None => refusals::unreadable("spec", error),
+        }
+    }
+
+    /// The OperatorVersion of a spec that cannot be read, of the same namespace: who may see what
+    /// another one's says is not known.
+    fn own_package(&self, spec: &Value) -> Option<Arc<Package>> {
+        let version = &spec["operatorVersion"];
+        let namespace = version["namespace"].as_str().unwrap_or_default();
+        let own = namespace.is_empty() || namespace == self.request.namespace;
+        let name = version["name"].as_str().filter(|_| own)?;
+        self.context.view.operator_version(&NamespacedName::new(self.request.namespace, name))
     }
 
     /// The OperatorVersion of a spec; waits for one that the view does not show yet.

@@ -6,6 +6,7 @@ mod asked;
 mod create;
 mod desired;
 mod locked;
+mod misfit;
 mod refusals;
 mod unlocked;
 mod update;

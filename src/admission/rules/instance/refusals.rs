@@ -29,6 +29,13 @@ pub fn unreadable(part: &str, error: &JsonError) -> Refusal {
     .next("write it as the schema of instances.kudo.dev says (`kubectl explain instances.kudo.dev.spec`)")
 }
 
+/// Fields of the spec that hold something else than the schema says.
+pub fn mistyped(fields: Vec<Field>) -> Refusal {
+    Refusal::invalid(Rule::RequestUnknown, "the spec of the Instance cannot be read", fields).next(
+        "write it so and send it again; `kubectl explain instances.kudo.dev.spec` tells what each field takes",
+    )
+}
+
 /// No OperatorVersion is named.
 pub fn version_required(instance: &str) -> Refusal {
     Refusal::invalid(
