@@ -7,7 +7,6 @@ use std::path::Path;
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::Value;
 
-use crate::api::object::ObjectKey;
 use crate::template::yaml;
 
 /// What can be read.
@@ -61,19 +60,122 @@ fn parse(path: &Path, text: &str) -> anyhow::Result<Vec<Value>> {
         }
     };
     let mut objects = Vec::new();
-    for document in documents {
-        if document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"))
-            && let Some(items) = document["items"].as_array()
-        {
-            objects.extend(items.iter().cloned());
-        } else if document.get("metadata").is_some() || ObjectKey::of(&document).is_some() {
-            objects.push(document);
-        } else {
-            bail!(
-                "{} holds a document that is no Kubernetes object: give it apiVersion, kind and metadata, or leave it out",
-                path.display()
-            );
+    for mut document in documents {
+        let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
+        match document.get_mut("items").and_then(Value::as_array_mut).filter(|_| is_list) {
+            Some(items) => {
+                for (i, item) in std::mem::take(items).into_iter().enumerate() {
+                    objects.push(object(path, &format!("items[{i}]"), item)?);
+                }
+            }
+            None => objects.push(object(path, "a document", document)?),
         }
     }
     Ok(objects)
+}
+
+/// Members of `metadata` that the rules read as text.
+const TEXTS: [&str; 6] = ["name", "generateName", "namespace", "uid", "resourceVersion", "deletionTimestamp"];
+
+/// What can be taken for an object: whoever reads it may rely on its metadata.
+fn object(path: &Path, what: &str, value: Value) -> anyhow::Result<Value> {
+    let kind = value["kind"].as_str().map(|kind| format!(" of kind {kind}")).unwrap_or_default();
+    let holds = || format!("{} holds {what}{kind}", path.display());
+    let Some(metadata) = value.get("metadata") else {
+        bail!(
+            "{} that is no Kubernetes object: give it apiVersion, kind and metadata, or leave it out",
+            holds()
+        );
+    };
+    let Value::Object(metadata) = metadata else {
+        bail!("{} whose metadata is {}: write a mapping with a name in it", holds(), shown(metadata));
+    };
+    let given = |field: &str| metadata.get(field).filter(|value| !value.is_null());
+    for field in TEXTS {
+        if let Some(other) = given(field).filter(|value| !value.is_string()) {
+            bail!(
+                "{} whose metadata.{field} is {}: write a string, in quotes where YAML takes it for something else",
+                holds(),
+                shown(other)
+            );
+        }
+    }
+    if !["name", "generateName"].iter().any(|field| given(field).is_some_and(|name| name != "")) {
+        bail!("{} that has no name: give it metadata.name or metadata.generateName", holds());
+    }
+    Ok(value)
+}
+
+/// The start of a value that may be long.
+fn shown(value: &Value) -> String {
+    value.to_string().chars().take(64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn parsed(text: &str) -> anyhow::Result<Vec<Value>> {
+        parse(Path::new("a.yaml"), text)
+    }
+
+    #[rstest]
+    #[case::one("metadata: {name: a}", 1)]
+    #[case::generated("metadata: {generateName: a-}", 1)]
+    #[case::cluster_scoped("metadata: {name: a, namespace: null}", 1)]
+    #[case::two("metadata: {name: a}\n---\nmetadata: {name: b}", 2)]
+    #[case::list("kind: List\nmetadata: {resourceVersion: \"\"}\nitems: [{metadata: {name: a}}]", 1)]
+    #[case::empty_list("kind: List\nitems: []", 0)]
+    #[case::like_a_list("kind: AllowList\nmetadata: {name: a}", 1)]
+    #[case::json(r#"{"metadata": {"name": "a"}}"#, 1)]
+    fn objects(#[case] text: &str, #[case] count: usize) {
+        let objects = parsed(text).unwrap();
+        assert_eq!(objects.len(), count);
+        assert!(objects.iter().all(|object| object["metadata"].is_object()));
+    }
+
+    #[rstest]
+    #[case::number(
+        "5",
+        "holds a document that is no Kubernetes object: give it apiVersion, kind and metadata"
+    )]
+    #[case::no_metadata("kind: Pod", "holds a document of kind Pod that is no Kubernetes object")]
+    #[case::item("kind: List\nitems: [5]", "holds items[0] that is no Kubernetes object")]
+    #[case::metadata_is_a_number("metadata: 7", "whose metadata is 7: write a mapping")]
+    #[case::metadata_is_text("metadata: x", "whose metadata is \"x\": write a mapping")]
+    #[case::metadata_is_a_list("metadata: []", "whose metadata is []: write a mapping")]
+    #[case::metadata_is_a_word("metadata: true", "whose metadata is true: write a mapping")]
+    #[case::metadata_is_null("metadata: ~", "whose metadata is null: write a mapping")]
+    #[case::metadata_of_an_item(
+        "kind: List\nitems: [{metadata: {name: a}}, {kind: Pod, metadata: 7}]",
+        "holds items[1] of kind Pod whose metadata is 7"
+    )]
+    #[case::name("metadata: {name: 2024}", "whose metadata.name is 2024: write a string, in quotes")]
+    #[case::namespace(
+        "metadata: {name: a, namespace: on}",
+        "whose metadata.namespace is true: write a string"
+    )]
+    #[case::generate_name(
+        "metadata: {generateName: {}}",
+        "whose metadata.generateName is {}: write a string"
+    )]
+    #[case::no_name("metadata: {namespace: a}", "that has no name: give it metadata.name or")]
+    #[case::empty_name("metadata: {name: \"\"}", "that has no name: give it metadata.name or")]
+    #[case::item_without_a_name(
+        "kind: List\nitems: [{kind: Pod, metadata: {}}]",
+        "holds items[0] of kind Pod that has no name"
+    )]
+    fn what_is_no_object_is_named(#[case] text: &str, #[case] said: &str) {
+        let error = parsed(text).unwrap_err().to_string();
+        assert!(error.starts_with("a.yaml holds ") && error.contains(said), "{error}");
+    }
+
+    #[test]
+    fn a_long_value_is_cut() {
+        let error = parsed(&json!({"metadata": "x".repeat(1000)}).to_string()).unwrap_err().to_string();
+        assert!(error.len() < 200, "{error}");
+    }
 }

@@ -47,6 +47,7 @@ fn folder() -> tempfile::TempDir {
     );
     write("running.yaml", &running);
     write("kindless.yaml", "metadata: {name: prod, namespace: team}\n");
+    write("metadata.yaml", &INSTANCE.replace("{name: prod, namespace: team}", "7"));
     write("two.yaml", &format!("{INSTANCE}---\n{INSTANCE}"));
     folder
 }
@@ -134,6 +135,9 @@ fn settings_that_do_not_hold_are_errors(#[case] rule: &str, #[case] text: &str) 
     "-f ./objects/README.md",
     "no Kubernetes object: give it apiVersion, kind and metadata, or leave it out"
 )]
+#[case::no_metadata("-f ./metadata.yaml", "a document of kind Instance whose metadata is 7: write a mapping")]
+#[case::old("-f ./new.yaml --old ./metadata.yaml", "whose metadata is 7: write a mapping")]
+#[case::object("-f ./new.yaml --objects ./metadata.yaml", "whose metadata is 7: write a mapping")]
 #[case::no_kind("-f ./kindless.yaml", "no apiVersion or no kind: add both")]
 #[case::no_old("-f ./new.yaml --operation update", "give --old")]
 fn errors(#[case] line: &str, #[case] text: &str) {
