@@ -1,7 +1,7 @@
 //! `interlock check`: the same mutation and rules as the webhook, without a cluster.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
@@ -16,12 +16,13 @@ use super::flags::FreezeFlag;
 use crate::admission::snapshot::Snapshot;
 use crate::admission::view::View;
 use crate::admission::{Answer, Config, Door, Patience, answer};
-use crate::api::interlock::{Interlock, Rules};
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
 
+mod settings;
 mod verdict;
 
+use settings::read_rules;
 use verdict::Verdict;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -170,23 +171,6 @@ fn namespace_object(name: &str) -> Value {
         "kind": "Namespace",
         "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
     })
-}
-
-/// What the rules of an Interlock object do. What the process would report and leave out is an
-/// error here.
-fn read_rules(path: &Path) -> anyhow::Result<Rules> {
-    let object = read_one(path)?;
-    let problem = |problem: &str| format!("{}: {problem}", path.display());
-    if Gvk::of(&object) != Some(Gvk::new(meta::INTERLOCK_API_VERSION, "Interlock")) {
-        bail!(problem("is no Interlock of interlock.dev/v1alpha1"));
-    }
-    let interlock: Interlock =
-        serde_json::from_value(object).with_context(|| problem("the Interlock cannot be read"))?;
-    let (rules, problems) = Rules::read(&interlock.spec.rules);
-    match problems.first() {
-        None => Ok(rules),
-        Some(first) => bail!(problem(&format!("{}: {}", first.field, first.problem))),
-    }
 }
 
 /// Mutation, then validation of what it made.

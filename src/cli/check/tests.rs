@@ -1,6 +1,7 @@
 //! Runs of the command on files.
 
 use std::fs;
+use std::path::Path;
 
 use clap::Parser;
 use regex::Regex;
@@ -118,12 +119,76 @@ fn settings(#[case] rule: &str, #[case] allowed: bool, #[case] warning: &str) {
 #[rstest]
 #[case::group("{group: lock, action: Warn}", "spec.rules[0].group: group lock (plan-cancel")]
 #[case::bare_off("{group: freeze, action: Allow}", "spec.rules[0].action: \"Allow\" is no action")]
+#[case::selector(
+    "{group: freeze, action: Warn, namespaceselector: {}}",
+    "spec.rules[0].namespaceselector is no field of an Interlock: correct it (there are action, group, namespaceSelector)"
+)]
+#[case::below_the_selector(
+    "{group: freeze, action: Warn, namespaceSelector: {matchLabel: {tier: dev}}}",
+    "spec.rules[0].namespaceSelector.matchLabel is no field of an Interlock: correct it (there are matchExpressions, matchLabels)"
+)]
+#[case::requirement(
+    "{group: freeze, action: Warn, namespaceSelector: {matchExpressions: [{key: a, operator: In, value: [b]}]}}",
+    "spec.rules[0].namespaceSelector.matchExpressions[0].value is no field"
+)]
 fn settings_that_do_not_hold_are_errors(#[case] rule: &str, #[case] text: &str) {
-    let folder = folder();
-    fs::write(folder.path().join("interlock.yaml"), interlock(rule)).unwrap();
-    let line = "-f ./new.yaml --objects ./objects --interlock ./interlock.yaml";
-    let error = format!("{:#}", check(&folder, line).err().unwrap());
+    let error = settings_error(&interlock(rule));
     assert!(error.contains(text), "{error}");
+}
+
+#[rstest]
+#[case::name(
+    "metadata: {name: default}",
+    "metadata: {name: strict}",
+    "metadata.name is \"strict\", and only the Interlock named \"default\" is honoured: name it so"
+)]
+#[case::deleted(
+    "name: default",
+    "name: default, deletionTimestamp: \"2024-01-01T00:00:00Z\"",
+    "an Interlock that is being deleted is not honoured: leave --interlock out"
+)]
+#[case::beside_the_spec("spec:", "rules: []\nspec:", "rules is no field of an Interlock")]
+#[case::in_the_spec("  rules:", "  rule: []\n  rules:", "spec.rule is no field of an Interlock")]
+#[case::capability(
+    "spec:",
+    "spec:\n  capabilities: {routes: {modus: manual}}",
+    "spec.capabilities.routes.modus is no field of an Interlock: correct it (there are mode)"
+)]
+#[case::mode(
+    "spec:",
+    "spec:\n  capabilities: {routes: {mode: never}}",
+    "spec.capabilities.routes.mode: \"never\" is no mode"
+)]
+#[case::type_("spec:", "spec:\n  instances: x", "the Interlock cannot be read")]
+fn what_the_process_would_not_honour_is_an_error(
+    #[case] find: &str,
+    #[case] replace: &str,
+    #[case] text: &str,
+) {
+    let whole = interlock("{group: freeze, action: Warn}");
+    let error = settings_error(&whole.replacen(find, replace, 1));
+    assert!(error.contains(text), "{error}");
+}
+
+/// What the API server gives back has more than what was written.
+#[test]
+fn an_interlock_of_a_cluster_is_read() {
+    let folder = folder();
+    let text = interlock("{group: freeze, action: Warn, namespaceSelector: {matchLabels: {a/b.c: d}}}")
+        .replace(
+            "{name: default}",
+            "{name: default, deletionTimestamp: null, generation: 3, managedFields: [{manager: kubectl}]}",
+        );
+    let text = format!("{text}status: {{observedGeneration: 3, later: [{{a: b}}]}}\n");
+    fs::write(folder.path().join("interlock.yaml"), text).unwrap();
+    check(&folder, "-f ./new.yaml --objects ./objects --interlock ./interlock.yaml").unwrap();
+}
+
+fn settings_error(text: &str) -> String {
+    let folder = folder();
+    fs::write(folder.path().join("interlock.yaml"), text).unwrap();
+    let line = "-f ./new.yaml --objects ./objects --interlock ./interlock.yaml";
+    format!("{:#}", check(&folder, line).err().unwrap())
 }
 
 #[rstest]

@@ -1,0 +1,99 @@
+//! The rules of an Interlock object, read as strictly as kubectl, the API server and the process
+//! read it together.
+
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use kube::CustomResourceExt as _;
+use serde_json::Value;
+
+use crate::api::interlock::{DEFAULT, Interlock, Rules, Settings};
+use crate::api::meta;
+use crate::api::object::{Gvk, meta_str};
+use crate::cli::files::read_one;
+use crate::controllers::capabilities;
+
+/// Members of every object, whose fields are not those of the spec.
+const COMMON: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+
+/// What the rules of an Interlock object do. What the process would report and leave out is an
+/// error here, and so is an object that it would not honour.
+pub(super) fn read_rules(path: &Path) -> anyhow::Result<Rules> {
+    let object = read_one(path)?;
+    let problem = |problem: &str| format!("{}: {problem}", path.display());
+    if Gvk::of(&object) != Some(Gvk::new(meta::INTERLOCK_API_VERSION, "Interlock")) {
+        bail!(problem("is no Interlock of interlock.dev/v1alpha1"));
+    }
+    if let Some(why) = not_honoured(&object).or_else(|| unknown_field(&object)) {
+        bail!(problem(&why));
+    }
+    let interlock: Interlock =
+        serde_json::from_value(object).with_context(|| problem("the Interlock cannot be read"))?;
+    let settings = Settings::read(&interlock.spec, &capabilities::settable());
+    match settings.problems.first() {
+        None => Ok(settings.rules),
+        Some(first) => bail!(problem(&format!("{}: {}", first.field, first.problem))),
+    }
+}
+
+/// Why the process would go on without this object.
+fn not_honoured(object: &Value) -> Option<String> {
+    let name = meta_str(object, "name").unwrap_or_default();
+    if name != DEFAULT {
+        return Some(format!(
+            "metadata.name is {name:?}, and only the Interlock named {DEFAULT:?} is honoured: name it so, or leave \
+             --interlock out"
+        ));
+    }
+    meta_str(object, "deletionTimestamp").map(|since| {
+        format!(
+            "metadata.deletionTimestamp is {since:?}, and an Interlock that is being deleted is not honoured: leave \
+             --interlock out, as the defaults hold then"
+        )
+    })
+}
+
+/// A field that the definition does not have: without it an entry may be about more namespaces
+/// than its writer meant.
+fn unknown_field(object: &Value) -> Option<String> {
+    let crd = Interlock::crd();
+    let schema = crd.spec.versions.first()?.schema.as_ref()?.open_api_v3_schema.as_ref()?;
+    let mut own = object.as_object()?.clone();
+    own.retain(|name, _| !COMMON.contains(&name.as_str()));
+    let unknown = unknown_below(&Value::Object(own), schema, "")?;
+    Some(format!(
+        "{} is no field of an Interlock: correct it (there are {}), or leave it out",
+        unknown.path,
+        unknown.known.join(", ")
+    ))
+}
+
+/// A field without a schema, and those beside it that have one.
+struct UnknownField<'a> {
+    path: String,
+    known: Vec<&'a str>,
+}
+
+/// What is of another type than the schema says has no fields to look for; reading it fails.
+fn unknown_below<'a>(given: &Value, schema: &'a JSONSchemaProps, path: &str) -> Option<UnknownField<'a>> {
+    match (given, &schema.properties, &schema.additional_properties, &schema.items) {
+        (Value::Object(members), Some(properties), ..) => members.iter().find_map(|(name, value)| {
+            let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+            match properties.get(name) {
+                Some(schema) => unknown_below(value, schema, &path),
+                None => Some(UnknownField { path, known: properties.keys().map(String::as_str).collect() }),
+            }
+        }),
+        (Value::Object(members), None, Some(JSONSchemaPropsOrBool::Schema(schema)), _) => {
+            members.iter().find_map(|(name, value)| unknown_below(value, schema, &format!("{path}.{name}")))
+        }
+        (Value::Array(items), .., Some(JSONSchemaPropsOrArray::Schema(schema))) => items
+            .iter()
+            .enumerate()
+            .find_map(|(i, value)| unknown_below(value, schema, &format!("{path}[{i}]"))),
+        _ => None,
+    }
+}
