@@ -102,20 +102,9 @@ pub fn main(arguments: Arguments) -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> anyhow::Result<Verdict> {
-    let mut given = read_one(&arguments.new)?;
     let objects = arguments.objects.iter().map(|path| read_all(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let objects: Vec<Value> = objects.into_iter().flatten().collect();
-    let mut old = arguments.old.as_deref().map(read_one).transpose()?;
-    let namespace = namespace_of(old.as_ref()).or(namespace_of(Some(&given))).unwrap_or("default").to_owned();
-    if old.is_none() && arguments.operation != Some(Operation::Create) {
-        old = objects.iter().find(|object| same(object, &given, &namespace)).cloned();
-    }
-    for object in [Some(&mut given), old.as_mut()].into_iter().flatten() {
-        if meta_str(object, "namespace").is_none() {
-            object["metadata"]["namespace"] = json!(namespace);
-        }
-        as_stored(object);
-    }
+    let (given, old, namespace) = change(arguments, &objects)?;
     let operation = match (arguments.operation, &old) {
         (Some(operation), _) => operation,
         (None, Some(_)) => Operation::Update,
@@ -145,6 +134,30 @@ fn run(arguments: &Arguments) -> anyhow::Result<Verdict> {
         Config { controller_user: arguments.controller_user.clone(), freeze: arguments.freeze.into() };
     let review = review(operation, &arguments.user, object, old)?;
     both_doors(review, &view, &config)
+}
+
+/// The object that is given, as it was where that is known, and the namespace of both.
+fn change(arguments: &Arguments, objects: &[Value]) -> anyhow::Result<(Value, Option<Value>, String)> {
+    let mut given = read_one(&arguments.new)?;
+    let mut old = arguments.old.as_deref().map(read_one).transpose()?;
+    let namespace = namespace_of(old.as_ref()).or(namespace_of(Some(&given))).unwrap_or("default").to_owned();
+    if let Some(old) = old.as_ref().filter(|old| !same(old, &given, &namespace)) {
+        bail!(
+            "--old is {}, -f is {}: give the same object before and after",
+            named(old, &namespace),
+            named(&given, &namespace)
+        );
+    }
+    if old.is_none() && arguments.operation != Some(Operation::Create) {
+        old = objects.iter().find(|object| same(object, &given, &namespace)).cloned();
+    }
+    for object in [Some(&mut given), old.as_mut()].into_iter().flatten() {
+        if meta_str(object, "namespace").is_none() {
+            object["metadata"]["namespace"] = json!(namespace);
+        }
+        as_stored(object);
+    }
+    Ok((given, old, namespace))
 }
 
 /// A Secret is stored without `stringData`: its texts are in `data` then.
@@ -217,6 +230,13 @@ fn same(one: &Value, other: &Value, namespace: &str) -> bool {
         && Gvk::of(one) == Gvk::of(other)
         && name(one).is_some()
         && name(one) == name(other)
+}
+
+/// An object for people, in a namespace that stands for one that is absent.
+fn named(object: &Value, namespace: &str) -> String {
+    let kind = object["kind"].as_str().unwrap_or_default();
+    let name = meta_str(object, "name").or(meta_str(object, "generateName")).unwrap_or_default();
+    format!("{kind} {}/{name}", namespace_of(Some(object)).unwrap_or(namespace))
 }
 
 fn review(operation: Operation, user: &str, object: Value, old: Value) -> anyhow::Result<Value> {

@@ -49,6 +49,11 @@ fn folder() -> tempfile::TempDir {
     write("running.yaml", &running);
     write("kindless.yaml", "metadata: {name: prod, namespace: team}\n");
     write("metadata.yaml", &INSTANCE.replace("{name: prod, namespace: team}", "7"));
+    write("another.yaml", &INSTANCE.replace("name: prod", "name: led"));
+    write("elsewhere.yaml", &INSTANCE.replace("namespace: team", "namespace: other"));
+    write("generated.yaml", &INSTANCE.replace("name: prod", "generateName: prod-"));
+    write("version.yaml", VERSION);
+    write("bare.yaml", &INSTANCE.replace(", namespace: team", ""));
     write("two.yaml", &format!("{INSTANCE}---\n{INSTANCE}"));
     folder
 }
@@ -66,6 +71,7 @@ fn check(folder: &tempfile::TempDir, line: &str) -> anyhow::Result<Verdict> {
 #[case::create("-f ./new.yaml --operation create --objects ./objects", true, "deploy")]
 #[case::update_of_what_is_there("-f ./new.yaml --objects ./objects", true, "update")]
 #[case::update_from_a_file("-f ./new.yaml --old ./running.yaml --objects ./objects", false, "")]
+#[case::namespace_of_the_old_one("-f ./bare.yaml --old ./new.yaml --objects ./objects", true, "update")]
 #[case::same_plan("-f ./new.yaml --old ./running.yaml --objects ./objects --freeze same-plan", false, "")]
 #[case::wrong_value("-f ./wrong.yaml --objects ./objects", false, "")]
 #[case::no_version("-f ./new.yaml", false, "")]
@@ -195,6 +201,22 @@ fn settings_error(text: &str) -> String {
 #[case::two("-f ./two.yaml", "holds 2 objects")]
 #[case::absent("-f ./lost.yaml", "; give a file of YAML or JSON, or - for standard input")]
 #[case::folder("-f ./objects", "; give a file of YAML or JSON, or - for standard input")]
+#[case::another_name(
+    "-f ./new.yaml --old ./another.yaml",
+    "--old is Instance team/led, -f is Instance team/prod: give the same object before and after"
+)]
+#[case::another_namespace(
+    "-f ./new.yaml --old ./elsewhere.yaml",
+    "--old is Instance other/prod, -f is Instance team/prod: give the same object"
+)]
+#[case::another_kind(
+    "-f ./new.yaml --old ./version.yaml --operation delete",
+    "--old is OperatorVersion team/kafka-1, -f is Instance team/prod: give the same object"
+)]
+#[case::no_name_yet(
+    "-f ./generated.yaml --old ./new.yaml",
+    "-f is Instance team/prod-: give the same object"
+)]
 #[case::absent_objects("-f ./new.yaml --objects ./lost", "; give a file of YAML or JSON")]
 #[case::no_object(
     "-f ./objects/README.md",
