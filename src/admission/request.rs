@@ -2,9 +2,10 @@
 //! with everything that the operation needs.
 
 use super::refusal::{Code, Refusal};
-use super::review::{Object, Review};
+use super::review::{Kind, Object, Review};
 use crate::api::kong;
 use crate::api::meta;
+use crate::api::object::Gvk;
 use crate::api::rule::Rule;
 use crate::rollout::flavor::sources::SourceKind;
 use crate::rollout::flavor::subject::SubjectKind;
@@ -88,51 +89,73 @@ impl<'a> Request<'a> {
     }
 }
 
+/// What rules know of a kind.
+#[derive(Clone, Copy)]
+enum Known {
+    Instance,
+    OperatorVersion,
+    Operator,
+    Gateway(SubjectKind),
+    FlavorSource(SourceKind),
+}
+
+/// Group, version and kind of what rules can be asked about.
+const KINDS: [(&str, &str, &str, Known); 7] = [
+    (meta::KUDO_GROUP, meta::KUDO_VERSION, "Instance", Known::Instance),
+    (meta::KUDO_GROUP, meta::KUDO_VERSION, "OperatorVersion", Known::OperatorVersion),
+    (meta::KUDO_GROUP, meta::KUDO_VERSION, "Operator", Known::Operator),
+    (kong::GROUP, kong::VERSION, "DataPlane", Known::Gateway(SubjectKind::DataPlane)),
+    ("apps", "v1", "Deployment", Known::Gateway(SubjectKind::Deployment)),
+    ("", "v1", "ConfigMap", Known::FlavorSource(SourceKind::ConfigMap)),
+    ("", "v1", "Secret", Known::FlavorSource(SourceKind::Secret)),
+];
+
+/// The kinds that rules can be asked about; a request about another one is refused.
+pub fn kinds() -> impl Iterator<Item = Gvk> {
+    KINDS.iter().map(|(group, version, kind, _)| Gvk {
+        group: (*group).to_owned(),
+        version: (*version).to_owned(),
+        kind: (*kind).to_owned(),
+    })
+}
+
+fn known(kind: &Kind<'_>) -> Option<Known> {
+    let (group, version, kind) = (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str());
+    KINDS.iter().find(|(g, v, k, _)| (*g, *v, *k) == (group, version, kind)).map(|(.., known)| *known)
+}
+
 fn subject<'a>(review: &'a Review<'a>) -> Result<Subject<'a>, Box<Refusal>> {
-    let kind = &review.kind;
-    if let Some(gateway) = gateway(review) {
-        return Ok(Subject::Gateway(gateway, operation(review)?));
-    }
-    if let Some(source) = flavor_source(review) {
-        return Ok(Subject::FlavorSource(source, operation(review)?));
-    }
-    if kind.group.as_str() != meta::KUDO_GROUP || kind.version.as_str() != meta::KUDO_VERSION {
-        return Err(unknown(format!(
-            "this webhook decides on {}, on gateways and on sources of their flavors, not on {:?}",
-            meta::KUDO_API_VERSION,
-            format!("{}/{}, Kind={}", kind.group, kind.version, kind.kind)
-        )));
-    }
-    match (kind.kind.as_str(), review.sub_resource.as_deref().unwrap_or_default()) {
-        ("Instance", "") => Ok(Subject::Instance(operation(review)?)),
-        ("Instance", "status") => match operation(review)? {
+    let sub_resource = review.sub_resource.as_deref().unwrap_or_default();
+    match (known(&review.kind), sub_resource) {
+        // Of its subresources only `scale` changes a spec, and that no flavor.
+        (Some(Known::Gateway(gateway)), "") => Ok(Subject::Gateway(gateway, operation(review)?)),
+        (Some(Known::FlavorSource(source)), _) => Ok(Subject::FlavorSource(source, operation(review)?)),
+        (Some(Known::Instance), "") => Ok(Subject::Instance(operation(review)?)),
+        (Some(Known::Instance), "status") => match operation(review)? {
             Operation::Update(change) => Ok(Subject::InstanceStatus(change)),
             _ => Err(unknown("the status of an Instance can only be updated".to_owned())),
         },
-        ("OperatorVersion", "") => Ok(Subject::OperatorVersion(operation(review)?)),
-        ("OperatorVersion", "status") | ("Operator", "" | "status") => Ok(Subject::Free),
-        (kind, "") => Err(unknown(format!("kind {kind:?} is not known here"))),
-        (kind, sub) => Err(unknown(format!("subresource {sub:?} of kind {kind:?} is not known here"))),
+        (Some(Known::OperatorVersion), "") => Ok(Subject::OperatorVersion(operation(review)?)),
+        (Some(Known::OperatorVersion), "status") | (Some(Known::Operator), "" | "status") => {
+            Ok(Subject::Free)
+        }
+        _ => Err(unknown(not_known(&review.kind, sub_resource))),
     }
 }
 
-/// The object itself; of subresources only `scale` changes a spec, and that no flavor.
-fn gateway(review: &Review<'_>) -> Option<SubjectKind> {
-    let kind = &review.kind;
-    let sub_resource = review.sub_resource.as_deref().unwrap_or_default();
-    match (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str(), sub_resource) {
-        (kong::GROUP, kong::VERSION, "DataPlane", "") => Some(SubjectKind::DataPlane),
-        ("apps", "v1", "Deployment", "") => Some(SubjectKind::Deployment),
-        _ => None,
+/// What is said of a kind or subresource that no rule knows.
+fn not_known(kind: &Kind<'_>, sub_resource: &str) -> String {
+    let (group, version, kind) = (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str());
+    if (group, version) != (meta::KUDO_GROUP, meta::KUDO_VERSION) {
+        return format!(
+            "this webhook decides on {}, on gateways and on sources of their flavors, not on {:?}",
+            meta::KUDO_API_VERSION,
+            format!("{group}/{version}, Kind={kind}")
+        );
     }
-}
-
-fn flavor_source(review: &Review<'_>) -> Option<SourceKind> {
-    let kind = &review.kind;
-    match (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str()) {
-        ("", "v1", "ConfigMap") => Some(SourceKind::ConfigMap),
-        ("", "v1", "Secret") => Some(SourceKind::Secret),
-        _ => None,
+    match sub_resource {
+        "" => format!("kind {kind:?} is not known here"),
+        sub => format!("subresource {sub:?} of kind {kind:?} is not known here"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `interlock check`: the same mutation and rules as the webhook, without a cluster.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::exit;
 use super::files::{read_all, read_one};
 use super::flags::FreezeFlag;
+use crate::admission::request::kinds;
 use crate::admission::snapshot::Snapshot;
 use crate::admission::view::View;
 use crate::admission::{Answer, Config, Door, Patience, answer};
@@ -138,8 +139,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<Verdict> {
 
 /// The object that is given, as it was where that is known, and the namespace of both.
 fn change(arguments: &Arguments, objects: &[Value]) -> anyhow::Result<(Value, Option<Value>, String)> {
-    let mut given = read_one(&arguments.new)?;
-    let mut old = arguments.old.as_deref().map(read_one).transpose()?;
+    let mut given = read_judged(&arguments.new)?;
+    let mut old = arguments.old.as_deref().map(read_judged).transpose()?;
     let namespace = namespace_of(old.as_ref()).or(namespace_of(Some(&given))).unwrap_or("default").to_owned();
     if let Some(old) = old.as_ref().filter(|old| !same(old, &given, &namespace)) {
         bail!(
@@ -158,6 +159,24 @@ fn change(arguments: &Arguments, objects: &[Value]) -> anyhow::Result<(Value, Op
         as_stored(object);
     }
     Ok((given, old, namespace))
+}
+
+/// The object of a file, of a kind that the webhook decides on: it is not asked about others.
+fn read_judged(path: &Path) -> anyhow::Result<Value> {
+    let object = read_one(path)?;
+    let gvk = Gvk::of(&object)
+        .with_context(|| format!("{}: the object has no apiVersion or no kind: add both", path.display()))?;
+    if kinds().any(|known| known == gvk) {
+        return Ok(object);
+    }
+    let of = |gvk: &Gvk| format!("{} of {}", gvk.kind, gvk.api_version());
+    let known: Vec<String> = kinds().map(|known| of(&known)).collect();
+    bail!(
+        "{} holds {}, about which Interlock is not asked, and nothing is decided: give one of {}",
+        path.display(),
+        of(&gvk),
+        known.join(", ")
+    )
 }
 
 /// A Secret is stored without `stringData`: its texts are in `data` then.

@@ -322,6 +322,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::admission::request::kinds;
 
     fn entries(options: &Options) -> Vec<Value> {
         all(options).iter().flat_map(|c| c["webhooks"].as_array().cloned().unwrap_or_default()).collect()
@@ -368,6 +369,23 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Operators are known, and nobody is asked about them.
+    #[test]
+    fn what_is_asked_about_is_what_rules_know() {
+        let mut asked = std::collections::BTreeSet::new();
+        for entry in entries(&Options::default()) {
+            let rule = &entry["rules"][0];
+            for resource in rule["resources"].as_array().unwrap() {
+                let plural = resource.as_str().unwrap().trim_end_matches("/status");
+                asked.insert(format!("{}/{}/{plural}", rule["apiGroups"][0], rule["apiVersions"][0]));
+            }
+        }
+        let known =
+            kinds().map(|gvk| format!("{:?}/{:?}/{}s", gvk.group, gvk.version, gvk.kind.to_lowercase()));
+        let known = known.filter(|kind| !kind.ends_with("/operators")).collect();
+        assert_eq!(asked, known);
     }
 
     #[test]

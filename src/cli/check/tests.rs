@@ -1,7 +1,6 @@
 //! Runs of the command on files.
 
 use std::fs;
-use std::path::Path;
 
 use clap::Parser;
 use regex::Regex;
@@ -65,6 +64,46 @@ fn check(folder: &tempfile::TempDir, line: &str) -> anyhow::Result<Verdict> {
     };
     let words = std::iter::once("check".to_owned()).chain(line.split_whitespace().map(at));
     run(&Cli::try_parse_from(words)?.arguments)
+}
+
+#[rstest]
+#[case::service(
+    "v1",
+    "Service",
+    "holds Service of v1, about which Interlock is not asked, and nothing is decided"
+)]
+#[case::settings(
+    "interlock.dev/v1alpha1",
+    "Interlock",
+    "holds Interlock of interlock.dev/v1alpha1, about which"
+)]
+#[case::group(
+    "example.com/v1beta1",
+    "Instance",
+    "give one of Instance of kudo.dev/v1beta1, OperatorVersion of"
+)]
+#[case::version("kudo.dev/v1", "Instance", "holds Instance of kudo.dev/v1, about which")]
+fn nothing_is_decided_about_other_kinds(#[case] api_version: &str, #[case] kind: &str, #[case] text: &str) {
+    let folder = folder();
+    let object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "default"}});
+    fs::write(folder.path().join("other.yaml"), object.to_string()).unwrap();
+    for line in ["-f ./other.yaml", "-f ./new.yaml --old ./other.yaml"] {
+        let error = format!("{:#}", check(&folder, line).err().unwrap());
+        assert!(error.contains(text), "{error}");
+    }
+}
+
+/// A new ConfigMap, of which the webhook is not told, is as free as it is on a cluster.
+#[test]
+fn every_known_kind_is_answered() {
+    let folder = folder();
+    for gvk in kinds() {
+        let object =
+            json!({"apiVersion": gvk.api_version(), "kind": gvk.kind, "metadata": {"name": "x"}, "spec": {}});
+        fs::write(folder.path().join("known.yaml"), object.to_string()).unwrap();
+        let verdict = check(&folder, "-f ./known.yaml").unwrap();
+        assert!(!verdict.text().contains("request-unknown"), "{}", verdict.text());
+    }
 }
 
 #[rstest]
