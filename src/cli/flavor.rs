@@ -251,7 +251,10 @@ spec:
     }
 
     #[rstest]
-    #[case::no_source("./gateway.yaml", "which cannot be read here: set KONG_ROUTER_FLAVOR")]
+    #[case::no_source(
+        "./gateway.yaml",
+        "which cannot be read here: with -f give ConfigMap kong/router with --objects"
+    )]
     #[case::other_kind("./none.yaml", "holds neither a DataPlane")]
     fn errors(#[case] file: &str, #[case] text: &str) {
         let folder = folder();

@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::Flavor;
 use super::change::Change;
+use super::environment::Unknown;
 use super::finding::{Finding, Findings};
 use super::group::Group;
 use super::judge::judge;
@@ -71,14 +72,14 @@ enum Way {
 #[derive(Debug, thiserror::Error)]
 pub enum NoPlan {
     /// Nobody knows where it begins.
-    #[error(
-        "{subject} runs with {effective}: set KONG_ROUTER_FLAVOR on container \"proxy\" to what its pods report first"
-    )]
+    #[error("{subject} runs with {effective}: {remedy}")]
     Start {
         /// The gateway.
         subject: Subject,
         /// What is known of it.
         effective: String,
+        /// What to do about that.
+        remedy: String,
     },
     /// It needs another version of Kong first.
     #[error(
@@ -98,7 +99,9 @@ impl Plan {
         let from = match &reading.effective {
             Effective::Known(flavor) => *flavor,
             Effective::Legacy => return Err(NoPlan::Legacy { subject }),
-            other => return Err(NoPlan::Start { subject, effective: other.to_string() }),
+            other => {
+                return Err(NoPlan::Start { subject, effective: other.to_string(), remedy: remedy(other) });
+            }
         };
         // A DataPlane can stage; a Deployment replaces its pods one by one, or stops.
         let way = if subject.kind == SubjectKind::DataPlane { Way::Staged } else { Way::Rolling };
@@ -120,6 +123,28 @@ impl Plan {
     /// Whether every hop would be allowed.
     pub fn works(&self) -> bool {
         self.hops.iter().all(|hop| hop.findings.denied.is_empty())
+    }
+}
+
+/// What makes a flavor known.
+fn remedy(effective: &Effective) -> String {
+    let set = "set KONG_ROUTER_FLAVOR on container \"proxy\" to what its pods report first";
+    match effective {
+        Effective::Unknown(Unknown::Unseen(key)) => format!(
+            "with -f give {} with --objects; of a gateway of the cluster get the right to read it",
+            key.source
+        ),
+        Effective::Unknown(Unknown::NoProxy) => {
+            "call the container that runs Kong so, or give another gateway".to_owned()
+        }
+        Effective::Unknown(Unknown::ManyProxies) => "leave one of that name".to_owned(),
+        // Kong's image does not start with both.
+        Effective::Exclusive | Effective::Unknown(Unknown::File(_)) => {
+            format!("take KONG_ROUTER_FLAVOR_FILE out, and {set}")
+        }
+        // Nothing beside it would count.
+        Effective::Unknown(Unknown::Command) => format!("take it out there, and {set}"),
+        _ => set.to_owned(),
     }
 }
 

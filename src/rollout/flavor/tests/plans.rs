@@ -1,5 +1,5 @@
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::world::{EX, T, TC, data_plane, http_route, plane, proxy, read};
 use crate::rollout::flavor::Flavor;
@@ -49,10 +49,22 @@ fn the_whole_text() {
     insta::assert_snapshot!("rolling", rolling.to_string());
 }
 
+const FLAVOR: &str = "KONG_ROUTER_FLAVOR";
+const FILE: &str = "KONG_ROUTER_FLAVOR_FILE";
+
+fn env(entries: Value) -> Value {
+    json!({"name": "proxy", "image": "kong:3.9", "env": entries})
+}
+
 #[rstest]
 #[case(json!({"name": "proxy", "image": "kong:2.8"}), "DataPlane kong/edge runs a Kong before 3.0, which has no router flavors: upgrade it with KONG_ROUTER_FLAVOR=traditional first")]
-#[case(json!({"name": "proxy", "image": "kong:3.9", "env": [{"name": "KONG_ROUTER_FLAVOR", "value": "x"}]}), "DataPlane kong/edge runs with \"x\", which is no flavor: set KONG_ROUTER_FLAVOR on container \"proxy\" to what its pods report first")]
-fn nowhere_to_begin(#[case] container: serde_json::Value, #[case] text: &str) {
+#[case(env(json!([{"name": FLAVOR, "value": "x"}])), "DataPlane kong/edge runs with \"x\", which is no flavor: set KONG_ROUTER_FLAVOR on container \"proxy\" to what its pods report first")]
+#[case::not_given(env(json!([{"name": FLAVOR, "valueFrom": {"configMapKeyRef": {"name": "router", "key": "flavor"}}}])), "DataPlane kong/edge runs with unknown: it comes from ConfigMap kong/router key \"flavor\", which cannot be read here: with -f give ConfigMap kong/router with --objects; of a gateway of the cluster get the right to read it")]
+#[case::no_proxy(json!({"name": "kong", "image": "kong:3.9"}), "DataPlane kong/edge runs with unknown: no container is called \"proxy\": call the container that runs Kong so, or give another gateway")]
+#[case::both(env(json!([{"name": FLAVOR, "value": "expressions"}, {"name": FILE, "value": "/f"}])), "DataPlane kong/edge runs with none, as KONG_ROUTER_FLAVOR and KONG_ROUTER_FLAVOR_FILE are both set: take KONG_ROUTER_FLAVOR_FILE out, and set KONG_ROUTER_FLAVOR on container \"proxy\" to what its pods report first")]
+#[case::file(env(json!([{"name": FILE, "value": "/f"}])), "DataPlane kong/edge runs with unknown: it comes from the file /f: take KONG_ROUTER_FLAVOR_FILE out, and set KONG_ROUTER_FLAVOR on container \"proxy\" to what its pods report first")]
+#[case::command(json!({"name": "proxy", "image": "kong:3.9", "command": ["sh", "-c", "KONG_ROUTER_FLAVOR=x kong start"]}), "DataPlane kong/edge runs with unknown: the container's command line names it: take it out there, and set KONG_ROUTER_FLAVOR on container \"proxy\" to what its pods report first")]
+fn nowhere_to_begin(#[case] container: Value, #[case] text: &str) {
     let error = plan(&read(&data_plane(container, false), &[]), EX, &Inventory::Unseen).unwrap_err();
     assert_eq!(error.to_string(), text);
 }
