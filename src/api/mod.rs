@@ -8,6 +8,7 @@ pub mod interlock;
 pub mod json;
 pub mod kong;
 pub mod kudo;
+pub mod map;
 pub mod meta;
 pub mod object;
 pub mod pod;

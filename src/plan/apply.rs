@@ -114,7 +114,7 @@ fn write(
         }
         match seen {
             None => {}
-            Some(Seen::Absent) => progress.lane.push(ChildWrite::Create { object: merge::annotated(object) }),
+            Some(Seen::Absent) => progress.lane.push(create(key, object)?),
             Some(Seen::Present(current)) => match leaving(site, key, current) {
                 Some(why) => progress.waiting.push(why),
                 None => progress.lane.extend(patch(site, key, object, current)?),
@@ -139,6 +139,12 @@ fn leaving(site: &Site<'_>, key: &ObjectKey, current: &Value) -> Option<String> 
             && r["uid"] != instance.uid.as_str()
     });
     former.then(|| format!("{key} belongs to a former Instance {} and is about to be removed", instance.name))
+}
+
+fn create(key: &ObjectKey, wanted: &Value) -> Result<ChildWrite, TaskError> {
+    let object = merge::annotated(wanted)
+        .map_err(|error| TaskError::fatal(reason::RENDERING, format!("failed to create {key}: {error}")))?;
+    Ok(ChildWrite::Create { object })
 }
 
 fn patch(

@@ -1,8 +1,9 @@
 //! What is added to every object of a package: labels, annotations, namespace and owner (KUDO
 //! `renderer/enhancer.go`, `renderer/consts.go`).
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use crate::api::map::{NotAMap, map_at};
 use crate::api::meta;
 use crate::api::object::{Gvk, ObjectKey};
 use crate::plan::errors::{TaskError, reason};
@@ -37,23 +38,23 @@ pub fn enhance(site: &Site<'_>, mut object: Value, namespaced: bool) -> Result<W
         .map_err(|e| fatal(format!("fatal error: adding labels on parsed object: {e}")))?;
     annotations(site, &gvk, &mut object)
         .map_err(|e| fatal(format!("fatal error: adding annotations on parsed object {gvk}: {e}")))?;
+    let metadata = map_at(&mut object, &["metadata"]).map_err(|e| fatal(e.to_string()))?;
     if namespaced {
-        object["metadata"]["namespace"] = site.run.instance.namespace.clone().into();
+        metadata.insert("namespace".to_owned(), site.run.instance.namespace.clone().into());
         own(site, &mut object).map_err(|e| {
             fatal(format!("fatal error: setting controller reference on parsed object {gvk}: {e}"))
         })?;
     } else {
-        let metadata = object["metadata"].as_object_mut();
-        metadata.and_then(|metadata| metadata.remove("namespace"));
+        metadata.remove("namespace");
         let uid = [(meta::INSTANCE_UID, site.run.instance.uid.as_str())];
-        add(&mut object, &["metadata", "labels"], &uid).map_err(fatal)?;
+        add(&mut object, &["metadata", "labels"], &uid).map_err(|e| fatal(e.to_string()))?;
     }
     let key =
         ObjectKey::of(&object).ok_or_else(|| fatal("the object names no kind or no name".to_owned()))?;
     Ok(Wanted { key, object })
 }
 
-fn labels(site: &Site<'_>, gvk: &Gvk, object: &mut Value) -> Result<(), String> {
+fn labels(site: &Site<'_>, gvk: &Gvk, object: &mut Value) -> Result<(), NotAMap> {
     let labels = [
         (meta::HERITAGE, meta::HERITAGE_VALUE),
         (meta::OPERATOR, site.run.package.operator()),
@@ -73,7 +74,7 @@ fn labels(site: &Site<'_>, gvk: &Gvk, object: &mut Value) -> Result<(), String> 
 }
 
 /// Plan, phase and step go on the object only: on a pod template they would restart the pods.
-fn annotations(site: &Site<'_>, gvk: &Gvk, object: &mut Value) -> Result<(), String> {
+fn annotations(site: &Site<'_>, gvk: &Gvk, object: &mut Value) -> Result<(), NotAMap> {
     for template in pod_templates(gvk) {
         let version = [(meta::OPERATOR_VERSION, site.run.package.version())];
         add(object, &[template, &["metadata", "annotations"]].concat(), &version)?;
@@ -94,29 +95,19 @@ fn pod_templates(gvk: &Gvk) -> impl Iterator<Item = &'static [&'static str]> {
     POD_TEMPLATES.iter().filter(matches).map(|(_, _, path)| *path).collect::<Vec<_>>().into_iter()
 }
 
-/// Sets entries of the map at a path, making what is missing on the way. A map of labels that
-/// is none is left to the API server, which refuses it, as in KUDO.
-fn add(object: &mut Value, path: &[&str], entries: &[(&str, &str)]) -> Result<(), String> {
-    let mut at = object;
-    for (i, name) in path.iter().enumerate() {
-        let Value::Object(map) = at else {
-            return Err(format!("value at .{} is not an object", path[..i].join(".")));
-        };
-        at = map.entry(*name).or_insert(Value::Null);
-        if at.is_null() {
-            *at = Value::Object(Map::new());
-        }
-    }
-    if let Value::Object(map) = at {
-        map.extend(entries.iter().map(|(key, value)| ((*key).to_owned(), Value::from(*value))));
-    }
+/// Sets entries of the map at a path, making what is missing on the way. What is no map ends the
+/// run here: the API server would refuse it again and again.
+fn add(object: &mut Value, path: &[&str], entries: &[(&str, &str)]) -> Result<(), NotAMap> {
+    let map = map_at(object, path)?;
+    map.extend(entries.iter().map(|(key, value)| ((*key).to_owned(), Value::from(*value))));
     Ok(())
 }
 
 /// Makes the Instance the controller of an object.
 fn own(site: &Site<'_>, object: &mut Value) -> Result<(), String> {
     let instance = site.run.instance;
-    let references = &mut object["metadata"]["ownerReferences"];
+    let metadata = map_at(object, &["metadata"]).map_err(|e| e.to_string())?;
+    let references = metadata.entry("ownerReferences").or_insert(Value::Null);
     if references.is_null() {
         *references = json!([]);
     }
@@ -174,6 +165,15 @@ mod tests {
         let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}});
         object.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
         object
+    }
+
+    #[rstest]
+    #[case::object(json!({"metadata": {"name": "x", "labels": null, "annotations": null}}))]
+    #[case::pods(json!({"spec": {"template": {"metadata": {"labels": null, "annotations": null}}}}))]
+    #[case::metadata_of_pods(json!({"spec": {"template": {"metadata": null}}}))]
+    fn what_is_null_is_absent(#[case] rest: Value) {
+        let absent = enhanced(object("apps/v1", "Deployment", json!({})), true);
+        assert_eq!(enhanced(object("apps/v1", "Deployment", rest), true), absent);
     }
 
     /// Every place in an object that says whose it is.
@@ -282,8 +282,13 @@ mod tests {
 
     #[rstest]
     #[case::controller(json!({"metadata": {"name": "x", "ownerReferences": [{"uid": "o", "kind": "A", "name": "b", "controller": true}]}}), "setting controller reference on parsed object apps/v1, Kind=Deployment: the template names another controller, \"A\" \"b\"")]
-    #[case::template(json!({"spec": {"template": "x"}}), "adding labels on parsed object: value at .spec.template is not an object")]
-    #[case::spec(json!({"spec": []}), "adding labels on parsed object: value at .spec is not an object")]
+    #[case::template(json!({"spec": {"template": "x"}}), "adding labels on parsed object: value at .spec.template is not an object: \"x\"")]
+    #[case::spec(json!({"spec": []}), "adding labels on parsed object: value at .spec is not an object: []")]
+    #[case::labels(json!({"metadata": {"name": "x", "labels": "x"}}), "adding labels on parsed object: value at .metadata.labels is not an object: \"x\"")]
+    #[case::annotations(json!({"metadata": {"name": "x", "annotations": []}}), "adding annotations on parsed object apps/v1, Kind=Deployment: value at .metadata.annotations is not an object: []")]
+    #[case::labels_of_pods(json!({"spec": {"template": {"metadata": {"labels": 1}}}}), "adding labels on parsed object: value at .spec.template.metadata.labels is not an object: 1")]
+    #[case::annotations_of_pods(json!({"spec": {"template": {"metadata": {"annotations": true}}}}), "adding annotations on parsed object apps/v1, Kind=Deployment: value at .spec.template.metadata.annotations is not an object: true")]
+    #[case::metadata_of_pods(json!({"spec": {"template": {"metadata": "x"}}}), "adding labels on parsed object: value at .spec.template.metadata is not an object: \"x\"")]
     fn objects_that_cannot_be_ours(#[case] rest: Value, #[case] cause: &str) {
         let error = enhanced(object("apps/v1", "Deployment", rest), true).unwrap_err();
         assert_eq!(error, TaskError::fatal(reason::ENHANCEMENT, format!("fatal error: {cause}")));

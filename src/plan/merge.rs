@@ -8,10 +8,11 @@
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
+use crate::api::map::{NotAMap, map_at};
 use crate::api::meta;
 use crate::api::object::annotation;
 
-/// Why no patch can be computed. The texts are KUDO's.
+/// Why no patch can be computed. The texts of the first two are KUDO's.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MergeError {
     /// Somebody else made the object.
@@ -20,6 +21,9 @@ pub enum MergeError {
     /// The annotation was overwritten.
     #[error("failed to get original configuration LastAppliedConfigAnnotation is invalid JSON")]
     Invalid,
+    /// The wanted object has no place for the annotation.
+    #[error(transparent)]
+    NotAMap(#[from] NotAMap),
 }
 
 /// The text of [`meta::LAST_APPLIED_CONFIGURATION`] for a wanted object.
@@ -28,11 +32,15 @@ pub fn configuration(wanted: &Value) -> String {
 }
 
 /// The wanted object as it is first written: with its own text as annotation.
-pub fn annotated(wanted: &Value) -> Value {
+pub fn annotated(wanted: &Value) -> Result<Value, NotAMap> {
+    with_configuration(wanted, configuration(wanted))
+}
+
+fn with_configuration(wanted: &Value, text: String) -> Result<Value, NotAMap> {
     let mut object = wanted.clone();
-    object["metadata"]["annotations"][meta::LAST_APPLIED_CONFIGURATION] =
-        Value::String(configuration(wanted));
-    object
+    let annotations = map_at(&mut object, &["metadata", "annotations"])?;
+    annotations.insert(meta::LAST_APPLIED_CONFIGURATION.to_owned(), Value::String(text));
+    Ok(object)
 }
 
 /// The patch that makes the current object the wanted one; `None` when it was applied already.
@@ -46,9 +54,8 @@ pub fn patch(wanted: &Value, current: &Value, owner: &str) -> Result<Option<Valu
         return Ok(None);
     }
     let original = original(current, applied)?;
-    let mut modified = wanted.clone();
-    modified["metadata"]["annotations"][meta::LAST_APPLIED_CONFIGURATION] = Value::String(text);
-    let owners = modified["metadata"].as_object_mut().and_then(|metadata| metadata.remove(OWNERS));
+    let mut modified = with_configuration(wanted, text)?;
+    let owners = map_at(&mut modified, &["metadata"])?.remove(OWNERS);
     let mut patch = match (modified.as_object(), current.as_object()) {
         (Some(modified), Some(current)) => difference(original.as_object(), modified, current),
         _ => Map::new(),
@@ -206,7 +213,7 @@ mod tests {
     #[test]
     fn an_applied_object_is_not_written_again() {
         let wanted = json!({"metadata": {"name": "x"}, "spec": {"cpu": "1000m"}});
-        let mut current = annotated(&wanted);
+        let mut current = annotated(&wanted).unwrap();
         current["spec"]["cpu"] = "1".into();
         assert_eq!(patch(&wanted, &current, "uid-1"), Ok(None));
     }
@@ -233,6 +240,13 @@ mod tests {
     fn whose_object_it_is(#[case] current: Value, #[case] error: Option<MergeError>) {
         let wanted = json!({"metadata": {"name": "x"}});
         assert_eq!(patch(&wanted, &current, "uid-1").err(), error);
+    }
+
+    #[test]
+    fn annotations_that_are_no_map_are_an_error() {
+        let wanted = json!({"metadata": {"name": "x", "annotations": "x"}});
+        let error = annotated(&wanted).unwrap_err();
+        assert_eq!(patch(&wanted, &json!({}), "uid-1"), Err(MergeError::NotAMap(error)));
     }
 
     #[rstest]

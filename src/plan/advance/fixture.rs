@@ -32,12 +32,14 @@ pub fn package(plan: Value) -> Value {
         json!({"name": "empty", "kind": "Apply", "spec": {"resources": []}}),
         json!({"name": "lost", "kind": "Apply", "spec": {"resources": ["lost.yaml"]}}),
         json!({"name": "broken", "kind": "Apply", "spec": {"resources": ["broken.yaml"]}}),
+        json!({"name": "mapless", "kind": "Apply", "spec": {"resources": ["mapless.yaml"]}}),
         json!({"name": "toggle", "kind": "Toggle", "spec": {"parameter": "ON", "resources": ["a.yaml"]}}),
         json!({"name": "toggle-lost", "kind": "Toggle", "spec": {"parameter": "LOST", "resources": ["a.yaml"]}}),
         json!({"name": "toggle-list", "kind": "Toggle", "spec": {"parameter": "LIST", "resources": ["a.yaml"]}}),
         json!({"name": "apply-ab", "kind": "Apply", "spec": {"resources": ["b.yaml", "a.yaml"]}}),
     ];
-    let mut templates = json!({"broken.yaml": "{{ .Params.NOPE }}"});
+    let mapless = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  annotations: x\n";
+    let mut templates = json!({"broken.yaml": "{{ .Params.NOPE }}", "mapless.yaml": mapless});
     for (name, version, kind) in kinds {
         templates[format!("{name}.yaml")] = manifest(version, kind, name).into();
         tasks.push(json!({"name": format!("apply-{name}"), "kind": "Apply", "spec": {"resources": [format!("{name}.yaml")]}}));

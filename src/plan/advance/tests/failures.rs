@@ -61,6 +61,17 @@ fn permanent_failures_end_the_run(
 }
 
 #[test]
+fn annotations_that_are_no_map_end_the_run() {
+    let fixture = one("mapless");
+    let step = Process::new(fixture.run(), fixture.start()).pass(&mut Server::default()).unwrap();
+    let message = "Error during execution: fatal error: ns/inst failed in deploy.main.s0.mapless: fatal error: adding \
+                   annotations on parsed object v1, Kind=ConfigMap: value at .metadata.annotations is not an object: \"x\"";
+    let fatal = step.fatal.unwrap();
+    assert_eq!((fatal.reason.as_str(), fatal.message.as_str()), ("TaskEnhancementError", message));
+    assert_eq!(step.state.status.status, FatalError);
+}
+
+#[test]
 fn a_failed_patch_names_the_object() {
     let fixture = one("apply-a");
     let mut server = Server::default();
