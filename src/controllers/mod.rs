@@ -57,8 +57,8 @@ pub async fn run(context: Context, stop: CancellationToken) {
     let Some(work) = context.supervisor.work(capabilities::INSTANCES) else { return };
     let gateways = context.watches.gateways();
     let permit = Permit { leadership: context.leadership.clone(), snapshot: context.supervisor.snapshot() };
-    let consistency =
-        consistency::Context::new(context.client.clone(), context.store.clone(), gateways, permit);
+    let (client, store, metrics) = (context.client.clone(), context.store.clone(), context.metrics.clone());
+    let consistency = consistency::Context::new(client, store, gateways, permit, metrics);
     let kinds = Arc::new(Kinds::new(context.supervisor.definitions().clone()));
     let instance = instance::Context {
         bookkeeping: Bookkeeping::new(context.client.clone()),

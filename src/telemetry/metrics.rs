@@ -237,7 +237,7 @@ impl Metrics {
         self.certificate_not_after.store(not_after, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// An object was reconciled; `result` is `success`, `error`, `requeue` or `requeue_after`.
+    /// An object was reconciled; `result` is `success`, `error`, `requeue_after` or `panic`.
     pub fn reconciled(&self, controller: &'static str, result: &'static str, took: Duration) {
         self.reconciles.get_or_create(&ControllerResult { controller, result }).inc();
         self.reconcile_seconds.get_or_create(&Controller { controller }).observe(took.as_secs_f64());

@@ -4,4 +4,5 @@ pub mod build;
 mod json_lines;
 pub mod log;
 pub mod metrics;
+pub mod panics;
 pub mod readiness;

@@ -37,6 +37,7 @@ use crate::controllers::observe::Store;
 use crate::effect::{ApiFailure, Note, Severity};
 use crate::rollout::flavor::running::{self, Consistency};
 use crate::rollout::flavor::subject::{Subject, SubjectKind};
+use crate::telemetry::metrics::Metrics;
 
 pub use permit::Permit;
 
@@ -64,14 +65,21 @@ pub struct Context {
     queue: Arc<Queue<Subject>>,
     store: Arc<Store>,
     permit: Permit,
+    metrics: Arc<Metrics>,
     unsettled: Mutex<HashMap<Subject, Unsettled>>,
 }
 
 impl Context {
     /// Has looked at nothing yet.
-    pub fn new(client: Client, store: Arc<Store>, queue: Arc<Queue<Subject>>, permit: Permit) -> Self {
+    pub fn new(
+        client: Client,
+        store: Arc<Store>,
+        queue: Arc<Queue<Subject>>,
+        permit: Permit,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         let (bookkeeping, events) = (Bookkeeping::new(client.clone()), Events::new(client.clone()));
-        Self { client, bookkeeping, events, queue, store, permit, unsettled: Mutex::default() }
+        Self { client, bookkeeping, events, queue, store, permit, metrics, unsettled: Mutex::default() }
     }
 }
 
@@ -87,7 +95,7 @@ pub async fn run(context: Arc<Context>, stop: CancellationToken) {
             };
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = work::work(&context.queue, context.permit.clone(), look) => {}
+                () = work::work(&context.queue, &context.metrics, context.permit.clone(), look) => {}
             }
         });
     }

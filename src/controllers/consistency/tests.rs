@@ -40,6 +40,15 @@ fn leads() -> Leadership {
     Leadership::Leader { reign: 1, until: tokio::time::Instant::now() + LONG * 100 }
 }
 
+/// How a look ends.
+#[derive(Clone, Copy)]
+enum End {
+    /// It writes, once it may go on.
+    Writes,
+    Fails,
+    Panics,
+}
+
 /// A leader with one worker, whose looks can be held up before they write.
 struct World {
     queue: Arc<Queue<Subject>>,
@@ -51,8 +60,8 @@ struct World {
 }
 
 impl World {
-    /// Looks that fail, or write once they may go on.
-    fn new(state: State, fail: bool) -> Self {
+    /// Looks that end in this way.
+    fn new(state: State, end: End) -> Self {
         let (queue, goes_on) = (Arc::new(Queue::default()), Arc::new(Notify::new()));
         let snapshot = watch::Sender::new(snapshot(state));
         let leadership = watch::Sender::new(leads());
@@ -64,15 +73,19 @@ impl World {
         tokio::spawn(async move {
             let look = |_: Subject| async {
                 reads.fetch_add(1, Ordering::SeqCst);
-                if fail {
-                    let (reason, message) = (String::new(), String::new());
-                    return Err(ApiFailure { code: 403, reason, message, namespace_terminating: false });
+                match end {
+                    End::Writes => {}
+                    End::Fails => {
+                        let (reason, message) = (String::new(), String::new());
+                        return Err(ApiFailure { code: 403, reason, message, namespace_terminating: false });
+                    }
+                    End::Panics => panic!("a gateway of somebody's"),
                 }
                 goes_on.notified().await;
                 writes.fetch_add(1, Ordering::SeqCst);
                 Ok(())
             };
-            work::work(&queue, permit, look).await;
+            work::work(&queue, &Metrics::new(), permit, look).await;
         });
         world
     }
@@ -106,7 +119,7 @@ fn forbidden() -> State {
 #[case::unknown(State::Unknown(None))]
 #[tokio::test(start_paused = true)]
 async fn what_is_due_waits_until_the_capability_runs(#[case] state: State) {
-    let world = World::new(state.clone(), false);
+    let world = World::new(state.clone(), End::Writes);
     world.queue.add(gateway());
     assert_eq!(world.done().await, (0, 0));
     world.stand(State::Running(Epoch(2)));
@@ -125,7 +138,7 @@ async fn what_is_due_waits_until_the_capability_runs(#[case] state: State) {
 
 #[tokio::test(start_paused = true)]
 async fn what_ran_goes_on_while_nobody_can_tell() {
-    let world = World::new(State::Unknown(Some(Epoch(1))), false);
+    let world = World::new(State::Unknown(Some(Epoch(1))), End::Writes);
     world.queue.add(gateway());
     assert_eq!(world.done().await, (1, 0));
     world.goes_on.notify_waiters();
@@ -134,7 +147,7 @@ async fn what_ran_goes_on_while_nobody_can_tell() {
 
 #[tokio::test(start_paused = true)]
 async fn who_does_not_lead_any_more_gives_a_look_up() {
-    let world = World::new(State::Running(Epoch(1)), false);
+    let world = World::new(State::Running(Epoch(1)), End::Writes);
     world.queue.add(gateway());
     assert_eq!(world.done().await, (1, 0));
     world.leadership.send_replace(Leadership::Standby);
@@ -145,9 +158,12 @@ async fn who_does_not_lead_any_more_gives_a_look_up() {
     assert_eq!(world.done().await, (2, 0));
 }
 
+#[rstest]
+#[case::fails(End::Fails)]
+#[case::panics(End::Panics)]
 #[tokio::test(start_paused = true)]
-async fn what_failed_is_not_tried_again_while_the_capability_is_off() {
-    let world = World::new(State::Running(Epoch(1)), true);
+async fn what_failed_is_not_tried_again_while_the_capability_is_off(#[case] end: End) {
+    let world = World::new(State::Running(Epoch(1)), end);
     world.queue.add(gateway());
     let (tries, _) = world.done().await;
     assert!(tries > 1, "it is tried again");

@@ -1,35 +1,62 @@
 //! Hands gateways to those who look at them, while that may be.
 
 use tokio::sync::watch::error::RecvError;
-use tracing::debug;
+use tokio::time::Instant;
+use tracing::{debug, error};
 
 use super::permit::Permit;
 use crate::cluster::queue::Queue;
 use crate::controllers::observe::watches::GATEWAY_BURST;
 use crate::effect::ApiFailure;
 use crate::rollout::flavor::subject::Subject;
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::panics::{Panicked, caught};
 
 /// Has one gateway after the other looked at, until the process ends. Those that are due while
 /// that may not be stay in the queue; a look that is under way then is given up where it stands.
 pub async fn work<L: Future<Output = Result<(), ApiFailure>>>(
     queue: &Queue<Subject>,
+    metrics: &Metrics,
     mut permit: Permit,
     look: impl Fn(Subject) -> L,
 ) {
     while permit.given().await.is_ok() {
         let subject = queue.next().await;
+        let start = Instant::now();
         tokio::select! {
             biased;
             () = permit.withdrawn() => queue.add(subject.clone()),
-            looked = look(subject.clone()) => match looked {
-                Ok(()) => queue.forget(&subject),
-                Err(failure) => {
-                    debug!(gateway = %subject, error = failure.message, "its pods were not looked at");
-                    queue.retry(subject.clone());
-                }
+            looked = caught(look(subject.clone())) => {
+                let result = settle(queue, &subject, looked);
+                metrics.reconciled("gateway", result, start.elapsed());
             }
         }
         queue.done(&subject);
+    }
+}
+
+/// What comes after a look, and how it is counted. A panic is that of one gateway, and its worker
+/// goes on.
+fn settle(
+    queue: &Queue<Subject>,
+    subject: &Subject,
+    looked: Result<Result<(), ApiFailure>, Panicked>,
+) -> &'static str {
+    match looked {
+        Ok(Ok(())) => {
+            queue.forget(subject);
+            "success"
+        }
+        Ok(Err(failure)) => {
+            debug!(gateway = %subject, error = failure.message, "its pods were not looked at");
+            queue.retry(subject.clone());
+            "error"
+        }
+        Err(panicked) => {
+            error!(gateway = %subject, %panicked, "its pods were not looked at; trying again");
+            queue.retry(subject.clone());
+            "panic"
+        }
     }
 }
 

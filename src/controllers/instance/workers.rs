@@ -9,14 +9,15 @@ use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{Instrument, info_span, warn};
+use tracing::{Instrument, error, info_span, warn};
 
 use super::context::Context;
 use super::flow::Outcome;
 use super::{bereft, reconcile};
 use crate::api::object::NamespacedName;
-use crate::cluster::queue::Lane;
+use crate::cluster::queue::{Lane, Queue};
 use crate::cluster::supervisor::Work;
+use crate::telemetry::panics::{Panicked, caught};
 
 /// Reconciles at most this many Instances at once, beside those that are slow.
 pub const WORKERS: usize = 32;
@@ -125,32 +126,70 @@ fn worker(ctx: Arc<Context>, term: Term) -> BoxFuture<'static, ()> {
 async fn look_at(ctx: &Context, key: &NamespacedName) {
     // Whoever leads next looks at every Instance.
     let Some(reign) = ctx.reign() else { return };
+    let span = info_span!("reconcile", controller = "instance", namespace = %key.namespace, name = %key.name);
+    let start = Instant::now();
+    let looked = caught(look(ctx, key, reign)).instrument(span).await;
+    let result = settle(&ctx.queue, key, looked);
+    ctx.metrics.reconciled("instance", result, start.elapsed());
+    ctx.metrics.queue_depth("instance", ctx.queue.depth());
+}
+
+async fn look(ctx: &Context, key: &NamespacedName, reign: u64) -> Outcome {
     let says_only = match ctx.assignment().work {
         Work::None | Work::Full => false,
         Work::Say => true,
         Work::Deletions => !ctx.is_deleted(key),
     };
-    let span = info_span!("reconcile", controller = "instance", namespace = %key.namespace, name = %key.name);
-    let start = Instant::now();
-    let outcome = if says_only {
-        bereft::say(ctx, key).instrument(span).await
-    } else {
-        reconcile::reconcile(ctx, key, reign).instrument(span).await
-    };
-    let result = match outcome {
-        Outcome::Settled => {
-            ctx.queue.forget(key);
+    if says_only { bereft::say(ctx, key).await } else { reconcile::reconcile(ctx, key, reign).await }
+}
+
+/// What comes after a look, and how it is counted. A panic is that of one Instance: it waits longer
+/// each time, as after any failure, and its worker goes on.
+fn settle(
+    queue: &Queue<NamespacedName>,
+    key: &NamespacedName,
+    looked: Result<Outcome, Panicked>,
+) -> &'static str {
+    match looked {
+        Ok(Outcome::Settled) => {
+            queue.forget(key);
             "success"
         }
-        Outcome::Retry => {
-            ctx.queue.retry(key.clone());
+        Ok(Outcome::Retry) => {
+            queue.retry(key.clone());
             "error"
         }
-        Outcome::After(delay) => {
-            ctx.queue.add_after(key.clone(), delay);
+        Ok(Outcome::After(delay)) => {
+            queue.add_after(key.clone(), delay);
             "requeue_after"
         }
-    };
-    ctx.metrics.reconciled("instance", result, start.elapsed());
-    ctx.metrics.queue_depth("instance", ctx.queue.depth());
+        Err(panicked) => {
+            error!(instance = %key, %panicked, "an Instance was not reconciled; trying again");
+            queue.retry(key.clone());
+            "panic"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_instance_that_panics_is_looked_at_again_later_each_time() {
+        let queue = Queue::default();
+        let key = NamespacedName::new("ns", "inst");
+        queue.add(key.clone());
+        let mut waits = Vec::new();
+        for _ in 0..4 {
+            let start = tokio::time::Instant::now();
+            assert_eq!(queue.next().await, key);
+            waits.push(start.elapsed());
+            let looked = caught(async { panic!("a template of somebody's") }).await;
+            assert_eq!(settle(&queue, &key, looked), "panic");
+            queue.done(&key);
+        }
+        assert!(waits.is_sorted_by(|one, next| one < next), "{waits:?}");
+        assert_eq!(settle(&queue, &key, Ok(Outcome::Settled)), "success");
+    }
 }
