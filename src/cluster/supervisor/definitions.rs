@@ -11,9 +11,10 @@ use super::kind::HICCUP;
 use crate::cluster::crds::{Crds, Definition};
 use crate::cluster::list::Subject;
 use crate::cluster::watch::{self, End, Event, LONGEST_PAUSE};
+use crate::telemetry::panics::{Panicked, caught};
 
-/// First pause after a refusal; doubled up to 30 s.
-const AFTER_REFUSAL: Duration = Duration::from_secs(1);
+/// First pause after the watch ended; doubled up to 30 s.
+const AFTER_END: Duration = Duration::from_secs(1);
 
 /// The table, shared with those who ask how a kind is served.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +46,8 @@ pub enum Said {
     Event(Box<Event<Definition>>),
     /// It was refused, or found nothing.
     Ended(End),
+    /// It ended by itself.
+    Broken(Panicked),
 }
 
 /// The watch and its health.
@@ -56,7 +59,7 @@ pub struct Health {
     listed: bool,
     trouble: Option<Instant>,
     refused: bool,
-    refusals: u32,
+    ends: u32,
     again: Option<Instant>,
 }
 
@@ -64,7 +67,7 @@ impl Health {
     /// Nothing is known.
     pub fn new(definitions: Definitions) -> Self {
         let (listed, refused) = (false, false);
-        Self { definitions, listing: Vec::new(), listed, trouble: None, refused, refusals: 0, again: None }
+        Self { definitions, listing: Vec::new(), listed, trouble: None, refused, ends: 0, again: None }
     }
 
     /// Whether the table can be relied on.
@@ -97,11 +100,20 @@ impl Health {
                     "CustomResourceDefinitions cannot be watched: this process needs the verbs list and watch on them"
                 );
                 self.refused = true;
-                let pause = AFTER_REFUSAL * 2_u32.pow(self.refusals.min(5));
-                self.refusals = self.refusals.saturating_add(1);
-                self.again = Some(now + pause.min(LONGEST_PAUSE));
+                self.open_again(now);
+            }
+            Said::Broken(panicked) => {
+                tracing::error!(%panicked, "the watch of CustomResourceDefinitions has ended; it is opened anew");
+                self.trouble.get_or_insert(now);
+                self.open_again(now);
             }
         }
+    }
+
+    fn open_again(&mut self, now: Instant) {
+        let pause = AFTER_END * 2_u32.pow(self.ends.min(5));
+        self.ends = self.ends.saturating_add(1);
+        self.again = Some(now + pause.min(LONGEST_PAUSE));
     }
 
     fn event(&mut self, event: Event<Definition>, now: Instant) {
@@ -121,7 +133,7 @@ impl Health {
             Event::Flowing => {
                 self.trouble = None;
                 self.refused = false;
-                self.refusals = 0;
+                self.ends = 0;
             }
             Event::Trouble(why) => {
                 tracing::warn!(why, "CustomResourceDefinitions cannot be watched; trying again");
@@ -136,8 +148,40 @@ pub fn open(client: Client, tell: impl Fn(Said) + Send + Sync + 'static) -> Abor
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned();
     let subject = Subject { path, labels: None, metadata_only: false };
     let task = async move {
-        let end = watch::follow(client, subject, |event| tell(Said::Event(Box::new(event)))).await;
-        tell(Said::Ended(end));
+        let followed = watch::follow(client, subject, |event| tell(Said::Event(Box::new(event))));
+        tell(caught(followed).await.map_or_else(Said::Broken, Said::Ended));
     };
     tokio::spawn(task).abort_handle()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::cluster::canned;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_panics_says_so_and_is_opened_anew_after_a_pause() {
+        let (orders, mut inbox) = mpsc::unbounded_channel();
+        let tell = move |said| match said {
+            Said::Event(_) => panic!("half taken in"),
+            said => drop(orders.send(said)),
+        };
+        open(canned::client([canned::listed(&[])]), tell);
+        let said = inbox.recv().await.expect("it is told");
+        assert!(matches!(said, Said::Broken(_)), "{said:?}");
+
+        let (mut health, now) = (Health::new(Definitions::default()), Instant::now());
+        health.take(Said::Event(Box::new(Event::Synced)), now);
+        health.take(Said::Event(Box::new(Event::Flowing)), now);
+        health.take(said, now);
+        assert!(health.is_known(now), "for a moment that is no news");
+        assert!(!health.start(now), "not at once");
+        let due = health.due(now).expect("it is opened anew");
+        assert!(health.start(due));
+        assert!(!health.is_known(now + HICCUP));
+        health.take(Said::Event(Box::new(Event::Flowing)), now + HICCUP);
+        assert!(health.is_known(now + HICCUP));
+    }
 }

@@ -6,7 +6,7 @@ use kube::Client;
 use kube::api::{ApiResource, DynamicObject, Resource as _};
 use serde_json::Value;
 use tokio::task::AbortHandle;
-use tracing::warn;
+use tracing::{error, warn};
 
 use super::kind::Report;
 use super::need::Reach;
@@ -15,6 +15,7 @@ use crate::api::object::Gvk;
 use crate::cluster::bare::Bare;
 use crate::cluster::list::Subject;
 use crate::cluster::watch::{self, Change, End, Event};
+use crate::telemetry::panics::caught;
 
 /// Who keeps what is seen.
 pub trait Sink: Send + Sync + 'static {
@@ -143,19 +144,22 @@ pub fn open(
     report: impl Fn(Report) + Send + Sync + 'static,
 ) -> Running {
     let task = async move {
-        let end = watch::follow(client, source.subject(), |event: Event<Bare>| match event {
+        let followed = watch::follow(client, source.subject(), |event: Event<Bare>| match event {
             Event::Flowing => report(Report::Flowing),
             Event::Trouble(why) => {
                 warn!(kind = %source.resource.kind, why, "a kind cannot be watched; trying again");
                 report(Report::Trouble(why));
             }
             told => feed.take(epoch, told, &source, sink.as_ref()),
-        })
-        .await;
-        report(match end {
-            End::ListRefused => Report::Refused(Verb::List),
-            End::WatchRefused => Report::Refused(Verb::Watch),
-            End::NotFound => Report::NotFound,
+        });
+        report(match caught(followed).await {
+            Ok(End::ListRefused) => Report::Refused(Verb::List),
+            Ok(End::WatchRefused) => Report::Refused(Verb::Watch),
+            Ok(End::NotFound) => Report::NotFound,
+            Err(panicked) => {
+                error!(kind = %source.resource.kind, %panicked, "a watch has ended; it is opened anew");
+                Report::Broken(panicked.to_string())
+            }
         });
     };
     Running(tokio::spawn(task).abort_handle())
@@ -168,5 +172,54 @@ pub struct Running(AbortHandle);
 impl Drop for Running {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::cluster::canned;
+
+    /// Takes in no object of this name.
+    struct Chokes(&'static str);
+
+    impl Sink for Chokes {
+        fn observe(&self, _: &Gvk, _: Epoch, change: Change) {
+            if let Change::Listed(object) = change {
+                assert_ne!(object["metadata"]["name"], self.0, "taken in");
+            }
+        }
+
+        fn gone(&self, _: &Gvk) {}
+
+        fn forget(&self, _: &Gvk) {}
+
+        fn end(&self, _: &Gvk) {}
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_of_who_keeps_what_is_seen_is_reported() {
+        let gvk = Gvk::new("v1", "ConfigMap");
+        let resource = ApiResource {
+            group: String::new(),
+            version: "v1".to_owned(),
+            api_version: "v1".to_owned(),
+            kind: "ConfigMap".to_owned(),
+            plural: "configmaps".to_owned(),
+        };
+        let reach = Reach { all: true, whole: true };
+        let source = Source { resource, namespace: None, reach, labels: None };
+        let (feed, epoch) = (Arc::new(Feed::default()), Epoch(1));
+        feed.begin(epoch, gvk);
+        let (reports, mut reported) = mpsc::unbounded_channel();
+        let report = move |report| drop(reports.send(report));
+        let client = canned::client([canned::listed(&["a", "b"])]);
+        let _running = open(client, source, feed.clone(), epoch, Arc::new(Chokes("b")), report);
+        let Some(Report::Broken(why)) = reported.recv().await else { panic!("it is not reported") };
+        assert!(why.contains("taken in"), "{why}");
+        // What keeps the epochs goes on.
+        feed.end(&Chokes("b"));
     }
 }

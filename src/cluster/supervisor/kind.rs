@@ -35,6 +35,9 @@ pub enum Report {
     Refused(Verb),
     /// The kind was not found, and the watch has ended.
     NotFound,
+    /// The watch has ended by itself, perhaps with an event half taken in: all of it is to be
+    /// listed again.
+    Broken(String),
 }
 
 /// What is to be done.
@@ -325,6 +328,11 @@ impl Watched {
                 let why = "the API server answers 404, though its definition is established";
                 self.trouble.get_or_insert((now, why.to_owned()));
                 self.again = Some(now + self.pace.next(now).min(LAG / 15));
+            }
+            Report::Broken(why) => {
+                open.running = false;
+                self.trouble.get_or_insert((now, why));
+                self.again = Some(now + self.pace.next(now));
             }
         }
     }

@@ -164,6 +164,37 @@ async fn a_404_is_a_hint_and_the_table_decides() {
 }
 
 #[tokio::test]
+async fn a_watch_that_breaks_is_opened_anew_later_each_time_and_shown_once_it_lasts() {
+    let mut course = Course::synced();
+    let mut pauses = Vec::new();
+    let broke = course.now;
+    while course.now < broke + HICCUP {
+        course.report(Report::Broken("panicked: x".to_owned()));
+        assert_eq!(course.sight(), Sight::Synced, "for a moment that is no news");
+        assert_eq!(course.look(Ok(usable("u1", "v1"))), None, "not at once");
+        let due = course.kind.due(course.now).expect("it is opened anew");
+        let said_at = broke + HICCUP;
+        if due < said_at {
+            pauses.push(due - course.now);
+        }
+        course.now = due;
+        if due == said_at {
+            break;
+        }
+        let epoch = Epoch(course.epoch + 1);
+        let opened = course.look(Ok(usable("u1", "v1")));
+        assert!(matches!(opened, Some(Act::Open { epoch: found, .. }) if found == epoch), "{opened:?}");
+    }
+    assert!(pauses.len() > 3 && pauses.is_sorted_by(|one, next| one < next), "{pauses:?}");
+    assert_eq!(course.sight(), Sight::Broken("panicked: x".to_owned()));
+    while course.look(Ok(usable("u1", "v1"))).is_none() {
+        course.now = course.kind.due(course.now).expect("it is opened anew");
+    }
+    course.report(Report::Flowing);
+    assert_eq!(course.sight(), Sight::Synced);
+}
+
+#[tokio::test]
 async fn one_watch_serves_all_who_need_the_kind() {
     let mut course = Course::synced();
     let package = package();
@@ -185,6 +216,7 @@ async fn one_watch_serves_all_who_need_the_kind() {
 #[rstest]
 #[case::refused(Report::Refused(Verb::List))]
 #[case::not_found(Report::NotFound)]
+#[case::broken(Report::Broken("panicked: x".to_owned()))]
 #[case::in_trouble(Report::Trouble("500".to_owned()))]
 #[case::flowing(Report::Flowing)]
 #[tokio::test]
