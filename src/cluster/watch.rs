@@ -149,6 +149,11 @@ async fn watch_from<K: Object>(
                         debug!(why, "a watch cannot be continued");
                         return None;
                     }
+                    // What cannot be read would be told again from the last version, and again.
+                    Broken::Unreadable(why) => {
+                        emit(Event::Trouble(why));
+                        return None;
+                    }
                     // The usual end, after minutes; one that ends at once is not hurried.
                     Broken::Ended if opened.elapsed() > FIRST_PAUSE * 20 => {}
                     Broken::Ended => pace.pause().await,
@@ -178,6 +183,8 @@ enum Broken {
     Ended,
     /// The kind has to be listed again.
     List(String),
+    /// An event cannot be read, and what it tells is in the next list.
+    Unreadable(String),
 }
 
 async fn drain<K: Object>(
@@ -186,8 +193,12 @@ async fn drain<K: Object>(
     emit: &mut (impl FnMut(Event<K>) + Send),
 ) -> Broken {
     loop {
-        let Ok(Some(Ok(event))) = tokio::time::timeout(IDLE, stream.next()).await else {
-            return Broken::Ended;
+        let event = match tokio::time::timeout(IDLE, stream.next()).await {
+            Ok(Some(Ok(event))) => event,
+            Ok(Some(Err(error @ (Error::SerdeError(_) | Error::Api(_))))) => {
+                return Broken::Unreadable(unreadable(&error));
+            }
+            _ => return Broken::Ended,
         };
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
@@ -201,6 +212,17 @@ async fn drain<K: Object>(
             WatchEvent::Bookmark(bookmark) => *version = bookmark.metadata.resource_version,
             WatchEvent::Error(status) => return Broken::List(status.message),
         }
+    }
+}
+
+/// What is said of an event that cannot be read. The client takes such a one for a Status, of
+/// which nothing is required, and does not say why it cannot be read.
+fn unreadable(error: &Error) -> String {
+    match error {
+        Error::Api(status) if status.code == 0 && status.message.is_empty() => {
+            "an event cannot be read: it may be nested too deeply".to_owned()
+        }
+        other => format!("an event cannot be read: {other}"),
     }
 }
 
@@ -285,6 +307,41 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::canned;
+
+    #[tokio::test(start_paused = true)]
+    async fn after_an_event_that_cannot_be_read_the_kind_is_listed_again() {
+        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        let event =
+            format!(r#"{{"type":"ADDED","object":{{"metadata":{{"resourceVersion":"8"}},"spec":{deep}}}}}"#);
+        let client = canned::client([
+            canned::listed(&["a"]),
+            (200, event + "\n"),
+            (500, "{}".to_owned()),
+            canned::listed(&["a", "b"]),
+            canned::refused(),
+        ]);
+        let subject = Subject { path: "/api/v1/configmaps".to_owned(), labels: None, metadata_only: false };
+        let mut told = Vec::new();
+        let end = follow(client, subject, |event: Event<Bare>| {
+            told.push(match event {
+                Event::Listing => "listing".to_owned(),
+                Event::Listed(Bare(object)) => format!("listed {}", object["metadata"]["name"]),
+                Event::Synced => "synced".to_owned(),
+                Event::Flowing => "flowing".to_owned(),
+                Event::Trouble(why) => format!("trouble: {why}"),
+                other => format!("{other:?}"),
+            });
+        })
+        .await;
+        assert_eq!(end, End::WatchRefused);
+        let (first, rest) = told.split_at(4);
+        assert_eq!(first, ["listing", "listed \"a\"", "synced", "flowing"]);
+        assert_eq!(rest[0], "trouble: an event cannot be read: it may be nested too deeply");
+        let failed = &rest[1..3];
+        assert!(failed[0] == "listing" && failed[1].starts_with("trouble: "), "{failed:?}");
+        assert_eq!(rest[3..], ["listing", "listed \"a\"", "listed \"b\"", "synced"]);
+    }
 
     #[test]
     fn a_broken_watch_is_taken_up_again_five_times_within_the_wait_for_a_version() {
