@@ -22,6 +22,9 @@ const LOOK: Duration = Duration::from_secs(30);
 /// How long a caBundle stands before it is relied on: the time in which every API server of a
 /// cluster has seen it in its own watch.
 const SETTLE: Duration = Duration::from_secs(5);
+/// How long a CA that has left the Secret is still trusted: every replica has seen the other one
+/// for [`SETTLE`], and kubelets, which look once a minute, have brought it to those that read files.
+const STAY: Duration = Duration::from_secs(180);
 
 impl Process {
     /// `watched` hears of each change of the webhook configurations.
@@ -60,6 +63,8 @@ impl Process {
                     leaf_lifetime,
                     authority_lifetime: ca_lifetime,
                     settle: SETTLE.min(leaf_lifetime / 10),
+                    // By then every leaf of it has ended.
+                    stay: STAY.min(leaf_lifetime),
                 };
                 let keeper = Keeper::new(books.clone(), settings, seen.clone(), leadership);
                 parts.spawn(show(keeper.serve(), self.shown.clone()));

@@ -8,6 +8,7 @@ mod support;
 
 mod at_rest;
 mod bypass;
+mod certificate_secret;
 mod drift;
 mod flavor;
 mod flavor_routes;

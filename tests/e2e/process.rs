@@ -14,19 +14,19 @@ use crate::support::{
     wait_until,
 };
 
-const CAP: Duration = Duration::from_secs(60);
-const SECRET: &str = "/api/v1/namespaces/interlock-system/secrets/interlock-certificate";
+pub(crate) const CAP: Duration = Duration::from_secs(60);
+pub(crate) const SECRET: &str = "/api/v1/namespaces/interlock-system/secrets/interlock-certificate";
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/interlock-system/leases/interlock";
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/interlock";
 
 /// These tests take away what others rely on: a control plane of their own, one at a time.
-fn cluster() -> MutexGuard<'static, Cluster> {
+pub(crate) fn cluster() -> MutexGuard<'static, Cluster> {
     static OWN: LazyLock<Mutex<Cluster>> = LazyLock::new(|| Mutex::new(Cluster::own(&[])));
     OWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A write that the webhook refuses, without waiting for anything; why it did not, if it did not.
-fn call(cluster: &Cluster) -> Result<(), String> {
+pub(crate) fn call(cluster: &Cluster) -> Result<(), String> {
     let instance = json!({
         "apiVersion": "kudo.dev/v1beta1", "kind": "Instance",
         "metadata": {"name": "probe"}, "spec": {},
@@ -38,17 +38,17 @@ fn call(cluster: &Cluster) -> Result<(), String> {
     if refused { Ok(()) } else { Err(format!("{}: {message}", answer.code)) }
 }
 
-fn secret(cluster: &Cluster) -> Value {
+pub(crate) fn secret(cluster: &Cluster) -> Value {
     cluster.admin().read(SECRET).ok()
 }
 
-fn bundle(cluster: &Cluster) -> String {
+pub(crate) fn bundle(cluster: &Cluster) -> String {
     let configuration = cluster.admin().read(MUTATING).ok();
     configuration["webhooks"][0]["clientConfig"]["caBundle"].as_str().unwrap_or_default().to_owned()
 }
 
 /// Calls without a pause until told to stop; the failures and how many calls there were.
-fn calls_while(cluster: &Cluster, work: impl FnOnce()) -> (Vec<String>, usize) {
+pub(crate) fn calls_while(cluster: &Cluster, work: impl FnOnce()) -> (Vec<String>, usize) {
     let stop = AtomicBool::new(false);
     wait_until("the webhook answers", CAP, || call(cluster));
     std::thread::scope(|scope| {

@@ -9,11 +9,14 @@ use http::Request;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::support::{Cluster, Namespace, announce, block_on, count, service_path, wait_for, wait_until};
+use crate::support::{
+    Cluster, Namespace, announce, backup, block_on, count, service_path, wait_for, wait_until,
+};
 
 const CAP: Duration = Duration::from_secs(60);
 const CALLERS: usize = 8;
 const SECRET: &str = "/api/v1/namespaces/interlock-system/secrets/interlock-certificate";
+const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/interlock";
 
 /// An Instance that can be changed.
 fn instance(ns: &Namespace<'_>) {
@@ -142,4 +145,24 @@ fn rotations_cost_no_call() {
     announce(&format!(
         "counted: {rotations} exchanges of the CA, {calls} dry-run updates at half of {rate:.0}/s, 0 failed"
     ));
+}
+
+#[test]
+fn a_secret_restored_from_a_backup_costs_no_call_of_either_replica() {
+    if !service_path::inside() {
+        return;
+    }
+    let cluster = service_path::cluster();
+    let _installation = service_path::install(&cluster, 2, &["--cert-lifetime=30s"]);
+    let ns = ready(&cluster);
+    let (load, _) = half_load(&ns);
+    let restored = backup::another(&cluster.admin().read(SECRET).ok()["data"]);
+    cluster.admin().merge_patch(SECRET, &json!({"data": restored.write()})).ok();
+    let wanted = backup::ca_bundle(&restored);
+    wait_for("only the restored CA is trusted", CAP * 2, || {
+        let configuration = cluster.admin().read(MUTATING).ok();
+        configuration["webhooks"][0]["clientConfig"]["caBundle"] == wanted
+    });
+    let calls = load.end();
+    announce(&format!("counted: {calls} dry-run updates while a Secret was restored, 0 failed"));
 }

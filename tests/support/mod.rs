@@ -14,6 +14,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 pub mod audit;
+pub mod backup;
 pub mod browser;
 pub mod client;
 pub mod cluster;

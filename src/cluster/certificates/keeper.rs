@@ -3,7 +3,8 @@
 //! Any replica makes the Secret where there is none (of two POSTs one wins, and both read what
 //! won); everything else is written by the leader. A leaf of another CA is served only once
 //! every caBundle has held that CA for [`Settings::settle`]: the API server learns of a new
-//! bundle by a watch of its own.
+//! bundle by a watch of its own. And a CA that leaves the Secret stays in the caBundles for
+//! [`Settings::stay`]: until then somebody may serve a leaf of it.
 
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::authority::{KeyPem, NotMade, authority, leaf};
+use super::leaving::Leaving;
 use super::need::{Holdings, Need, need};
 use super::stored::{Facts, Stored, Unusable, ours_in};
 use super::trust::{Configuration, Kind, Sight, Trust};
@@ -55,6 +57,8 @@ pub struct Settings {
     pub authority_lifetime: Duration,
     /// How long a caBundle has stood before it is relied on.
     pub settle: Duration,
+    /// How long a CA that has left the Secret stays in the caBundles.
+    pub stay: Duration,
 }
 
 /// What is known of the Secret.
@@ -79,6 +83,8 @@ pub struct Keeper {
     serving: Option<String>,
     /// What every caBundle holds, and since when.
     held: Option<(String, Instant)>,
+    /// What has left the Secret and may still be served.
+    leaving: Leaving,
     start: Instant,
 }
 
@@ -105,6 +111,7 @@ impl Keeper {
     ) -> Self {
         Self {
             secrets: Api::namespaced(client.clone(), &settings.namespace),
+            leaving: Leaving::new(settings.stay),
             settings,
             client,
             trust,
@@ -177,6 +184,7 @@ impl Keeper {
         self.note_what_is_held();
         self.choose(now);
         self.keep_secret(now).await?;
+        self.note_what_leaves(now);
         self.keep_bundles().await
     }
 
@@ -189,6 +197,12 @@ impl Keeper {
         } else if self.held.as_ref().is_none_or(|(held, _)| *held != bundle) {
             self.held = Some((bundle, Instant::now()));
         }
+    }
+
+    fn note_what_leaves(&mut self, now: Timestamp) {
+        let Some(known) = &self.known else { return };
+        let bundles = self.trust.borrow().bundles();
+        self.leaving.note(&known.bundle(), &bundles, self.serving.as_deref(), now, Instant::now());
     }
 
     /// Whether every caBundle has held all of ours for long enough.
@@ -319,13 +333,14 @@ impl Keeper {
         Ok(())
     }
 
-    /// Every caBundle holds what the Secret says; written by the leader.
+    /// Every caBundle holds what the Secret says, and what has left it a while ago; written by
+    /// the leader.
     async fn keep_bundles(&self) -> Result<(), Failure> {
         let SecretSight::Present { stored: Ok(stored), .. } = &self.secret else { return Ok(()) };
         if !self.leadership.borrow().holds() {
             return Ok(());
         }
-        let bundle = stored.bundle();
+        let bundle = stored.bundle() + &self.leaving.staying(Instant::now());
         let trust = self.trust.borrow().clone();
         for (kind, sight) in trust.sights() {
             let Sight::Present(configuration) = sight else { continue };

@@ -2,10 +2,12 @@
 //! caBundle of our webhook configurations.
 //!
 //! `need` decides from dates, `authority` makes, `stored` is the Secret as a value, `trust` is
-//! what the API server accepts, `keeper` brings them together.
+//! what the API server accepts, `leaving` is what it accepts a while longer, `keeper` brings them
+//! together.
 
 pub mod authority;
 pub mod keeper;
+pub mod leaving;
 pub mod need;
 pub mod stored;
 pub mod trust;

@@ -182,18 +182,28 @@ pub fn certificates(bundle: &[u8]) -> Vec<CertificateDer<'static>> {
 
 /// The CAs of ours in a bundle that have not ended, as PEM, each once, without `known`.
 pub fn ours_in(bundles: &[Vec<u8>], known: &str, now: Timestamp) -> String {
+    living(bundles, known, now).iter().map(pem).collect()
+}
+
+/// The CAs of ours in bundles that have not ended, each once, without `known`.
+pub fn living(bundles: &[Vec<u8>], known: &str, now: Timestamp) -> Vec<CertificateDer<'static>> {
     let known = certificates(known.as_bytes());
     let mut found: Vec<CertificateDer<'static>> = Vec::new();
     for certificate in bundles.iter().flat_map(|bundle| certificates(bundle)) {
-        let alive = Facts::of_der(&certificate).is_ok_and(|facts| facts.ours && facts.ends > now);
-        if alive && !known.contains(&certificate) && !found.contains(&certificate) {
+        if is_alive(&certificate, now) && !known.contains(&certificate) && !found.contains(&certificate) {
             found.push(certificate);
         }
     }
-    found.iter().map(|certificate| pem(certificate)).collect()
+    found
 }
 
-fn pem(certificate: &CertificateDer<'_>) -> String {
+/// Whether it is a CA of ours that has not ended.
+pub fn is_alive(certificate: &CertificateDer<'_>, now: Timestamp) -> bool {
+    Facts::of_der(certificate).is_ok_and(|facts| facts.ours && facts.ends > now)
+}
+
+/// As PEM.
+pub fn pem(certificate: &CertificateDer<'_>) -> String {
     use base64::Engine as _;
     let text = base64::engine::general_purpose::STANDARD.encode(certificate);
     let mut pem = String::from("-----BEGIN CERTIFICATE-----\n");

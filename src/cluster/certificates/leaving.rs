@@ -1,0 +1,165 @@
+//! CAs that are in use and no longer in the Secret: it was restored from a backup, or somebody
+//! applied another one. The API server trusts them until every replica has moved away.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rustls::pki_types::CertificateDer;
+use tokio::time::Instant;
+
+use super::stored::{certificates, is_alive, living, pem};
+
+/// Each CA of ours that is in use beyond the Secret, and since when.
+///
+/// Every replica notes the same from the same caBundles, so that a new leader goes on with what
+/// the old one wrote.
+#[derive(Debug)]
+pub struct Leaving {
+    stay: Duration,
+    noted: Vec<(CertificateDer<'static>, Instant)>,
+}
+
+impl Leaving {
+    /// Nothing noted yet; each CA stays for `stay`.
+    pub fn new(stay: Duration) -> Self {
+        Self { stay, noted: Vec::new() }
+    }
+
+    /// Notes what is in use beside what is `stored`: `bundles` are the caBundles as they are,
+    /// `serving` is the CA of what this process serves.
+    pub fn note(
+        &mut self,
+        stored: &str,
+        bundles: &[Vec<u8>],
+        serving: Option<&str>,
+        now: Timestamp,
+        at: Instant,
+    ) {
+        let trusted = living(bundles, stored, now);
+        let stored_ones = certificates(stored.as_bytes());
+        let stay = self.stay;
+        // One whose time is over is remembered until the caBundles are without it: it would be
+        // noted anew in between.
+        self.noted.retain(|(certificate, since)| {
+            let here = at.duration_since(*since) < stay || trusted.contains(certificate);
+            here && is_alive(certificate, now) && !stored_ones.contains(certificate)
+        });
+        for certificate in trusted {
+            self.enter(certificate, at);
+        }
+        let serving: Vec<_> = serving.map(|pem| pem.as_bytes().to_vec()).into_iter().collect();
+        for certificate in living(&serving, stored, now) {
+            *self.enter(certificate, at) = at;
+        }
+    }
+
+    fn enter(&mut self, certificate: CertificateDer<'static>, at: Instant) -> &mut Instant {
+        let known = self.noted.iter().position(|(noted, _)| *noted == certificate);
+        let place = known.unwrap_or(self.noted.len());
+        if known.is_none() {
+            self.noted.push((certificate, at));
+        }
+        &mut self.noted[place].1
+    }
+
+    /// What is still to be trusted, as PEM.
+    pub fn staying(&self, at: Instant) -> String {
+        let staying = self.noted.iter().filter(|(_, since)| at.duration_since(*since) < self.stay);
+        staying.map(|(certificate, _)| pem(certificate)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::authority::authority;
+    use super::*;
+
+    const STAY: Duration = Duration::from_secs(100);
+
+    fn now() -> Timestamp {
+        Timestamp::from_second(1_800_000_000).unwrap()
+    }
+
+    fn ca(lifetime: u64) -> String {
+        authority(now(), Duration::from_secs(lifetime)).unwrap().certificate
+    }
+
+    /// A `Leaving` and a clock for it.
+    struct Bench {
+        leaving: Leaving,
+        start: Instant,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            Self { leaving: Leaving::new(STAY), start: Instant::now() }
+        }
+
+        /// What stays at this second.
+        fn at(&mut self, second: u64, stored: &str, bundle: &str, serving: Option<&str>) -> String {
+            let after = Duration::from_secs(second);
+            let bundles = [bundle.as_bytes().to_vec(), bundle.as_bytes().to_vec()];
+            self.leaving.note(stored, &bundles, serving, now() + after, self.start + after);
+            self.leaving.staying(self.start + after)
+        }
+    }
+
+    #[track_caller]
+    fn same(staying: &str, expected: &[&str]) {
+        let expected = expected.concat();
+        assert_eq!(certificates(staying.as_bytes()), certificates(expected.as_bytes()));
+    }
+
+    #[test]
+    fn what_is_trusted_when_the_secret_changes_stays_for_a_while() {
+        let (old, new) = (ca(1000), ca(1000));
+        let both = format!("{new}{old}");
+        let mut bench = Bench::new();
+        same(&bench.at(0, &old, &old, Some(&old)), &[]);
+        same(&bench.at(1, &new, &old, Some(&old)), &[&old]);
+        same(&bench.at(9, &new, &both, Some(&old)), &[&old]);
+        // From here this process has moved.
+        same(&bench.at(10, &new, &both, Some(&new)), &[&old]);
+        same(&bench.at(50, &new, "", Some(&new)), &[&old]);
+        same(&bench.at(108, &new, &both, Some(&new)), &[&old]);
+        // Written without it; the caBundles are seen without it only later.
+        same(&bench.at(109, &new, &both, Some(&new)), &[]);
+        same(&bench.at(110, &new, &both, Some(&new)), &[]);
+        same(&bench.at(111, &new, &new, Some(&new)), &[]);
+        same(&bench.at(112, &new, &new, Some(&new)), &[]);
+    }
+
+    #[test]
+    fn what_this_process_serves_stays_for_as_long() {
+        let (old, new) = (ca(1000), ca(1000));
+        let mut bench = Bench::new();
+        same(&bench.at(0, &new, "", Some(&old)), &[&old]);
+        same(&bench.at(500, &new, &new, Some(&old)), &[&old]);
+        same(&bench.at(599, &new, &new, Some(&new)), &[&old]);
+        same(&bench.at(600, &new, &new, Some(&new)), &[]);
+    }
+
+    #[test]
+    fn what_another_process_serves_stays_when_this_one_has_moved() {
+        let (old, older, new) = (ca(1000), ca(1000), ca(1000));
+        let mut bench = Bench::new();
+        let both = format!("{old}{older}");
+        same(&bench.at(0, &new, &both, Some(&new)), &[&old, &older]);
+        same(&bench.at(99, &new, &format!("{new}{both}"), Some(&new)), &[&old, &older]);
+        same(&bench.at(100, &new, &format!("{new}{both}"), Some(&new)), &[]);
+    }
+
+    #[test]
+    fn what_comes_back_or_ends_does_not_stay() {
+        let (old, short, new) = (ca(1000), ca(20), ca(1000));
+        let mut bench = Bench::new();
+        let all = format!("{new}{old}{short}");
+        same(&bench.at(0, &new, &all, None), &[&old, &short]);
+        same(&bench.at(30, &new, &all, None), &[&old]);
+        same(&bench.at(31, &old, &all, None), &[&new]);
+        // Its time begins anew.
+        same(&bench.at(90, &new, &all, None), &[&old]);
+        same(&bench.at(189, &new, &all, None), &[&old]);
+        same(&bench.at(190, &new, &all, None), &[]);
+    }
+}
