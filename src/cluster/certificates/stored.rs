@@ -7,11 +7,13 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
+use x509_parser::asn1_rs::Tag;
 use x509_parser::extensions::GeneralName;
-use x509_parser::prelude::FromDer as _;
-use x509_parser::prelude::X509Certificate;
+use x509_parser::oid_registry::OID_X509_COMMON_NAME;
+use x509_parser::prelude::{FromDer as _, X509Certificate, X509Name};
 
 use super::authority::{BACKDATED, COMMON_NAME, KeyPem};
+use super::coherence;
 
 /// Keys of the Secret. The first three are those of type `kubernetes.io/tls`, so that the same
 /// Secret can be mounted and read as files.
@@ -56,6 +58,12 @@ pub enum Unusable {
     /// A certificate was made by somebody else.
     #[error("{0} is not a CA of Interlock")]
     NotOurs(&'static str),
+    /// A key is none, or that of another certificate; which, whose it should be, and why.
+    #[error("{0} is not the key of {1}: {2}")]
+    NotItsKey(&'static str, &'static str, String),
+    /// The leaf is of another CA; why.
+    #[error("{leaf} is not signed by {authority}: {0}", leaf = key::LEAF, authority = key::AUTHORITY)]
+    OtherIssuer(String),
 }
 
 impl Stored {
@@ -79,15 +87,22 @@ impl Stored {
             next,
             previous: text(key::PREVIOUS)?.unwrap_or_default(),
         };
-        for (key, pem) in [(key::AUTHORITY, Some(&stored.authority)), (key::NEXT, stored.next.as_ref())] {
-            let Some(pem) = pem else { continue };
-            let facts = Facts::of(&pem.certificate).map_err(|error| Unusable::NotCertificate(key, error))?;
-            if !facts.ours {
-                return Err(Unusable::NotOurs(key));
-            }
-        }
-        Facts::of(&stored.leaf.certificate).map_err(|error| Unusable::NotCertificate(key::LEAF, error))?;
+        stored.check()?;
         Ok(stored)
+    }
+
+    /// Whether the parts are what they should be, and belong together.
+    fn check(&self) -> Result<(), Unusable> {
+        check_authority(&self.authority, key::AUTHORITY, key::AUTHORITY_KEY)?;
+        if let Some(next) = &self.next {
+            check_authority(next, key::NEXT, key::NEXT_KEY)?;
+        }
+        check_readable(&self.previous, key::PREVIOUS)?;
+        check_readable(&self.leaf.certificate, key::LEAF)?;
+        facts(&self.leaf.certificate, key::LEAF)?;
+        coherence::shows(&self.leaf)
+            .map_err(|problem| Unusable::NotItsKey(key::LEAF_KEY, key::LEAF, problem))?;
+        coherence::signed(&self.authority, &self.leaf).map_err(Unusable::OtherIssuer)
     }
 
     /// The data of the Secret.
@@ -122,6 +137,23 @@ impl Stored {
     }
 }
 
+fn check_authority(pem: &KeyPem, certificate: &'static str, key: &'static str) -> Result<(), Unusable> {
+    check_readable(&pem.certificate, certificate)?;
+    if !facts(&pem.certificate, certificate)?.ours {
+        return Err(Unusable::NotOurs(certificate));
+    }
+    coherence::signs(pem).map_err(|problem| Unusable::NotItsKey(key, certificate, problem))
+}
+
+fn facts(pem: &str, key: &'static str) -> Result<Facts, Unusable> {
+    Facts::of(pem).map_err(|problem| Unusable::NotCertificate(key, problem))
+}
+
+/// As a whole: the API server takes no caBundle with half a certificate.
+fn check_readable(pem: &str, key: &'static str) -> Result<(), Unusable> {
+    coherence::chain(pem).map(drop).map_err(|problem| Unusable::NotCertificate(key, problem))
+}
+
 /// What decisions ask about a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
@@ -148,15 +180,22 @@ impl Facts {
         let begins = at(certificate.validity().not_before.timestamp())?;
         let alternatives = certificate.subject_alternative_name().map_err(|error| error.to_string())?;
         let names = alternatives.iter().flat_map(|names| &names.value.general_names);
-        let mut common_names = certificate.subject().iter_common_name();
         Ok(Self {
             made: begins + BACKDATED,
             ends: at(certificate.validity().not_after.timestamp())?,
             names: names.filter_map(name).collect(),
-            ours: certificate.is_ca()
-                && common_names.next().and_then(|name| name.as_str().ok()) == Some(COMMON_NAME),
+            ours: certificate.is_ca() && is_our_name(certificate.subject()),
         })
     }
+}
+
+/// Byte by byte the name that our leaves give as their issuer: a CA of another cannot vouch for them.
+fn is_our_name(subject: &X509Name<'_>) -> bool {
+    let mut attributes = subject.iter_attributes();
+    let (Some(only), None) = (attributes.next(), attributes.next()) else { return false };
+    *only.attr_type() == OID_X509_COMMON_NAME
+        && only.attr_value().tag() == Tag::Utf8String
+        && only.as_str().is_ok_and(|name| name == COMMON_NAME)
 }
 
 fn name(name: &GeneralName<'_>) -> Option<String> {
@@ -222,6 +261,8 @@ pub fn pem(certificate: &CertificateDer<'_>) -> String {
 mod tests {
     use super::super::authority::{authority, leaf};
     use super::*;
+    use rcgen::DnType;
+    use rstest::rstest;
     use std::time::Duration;
 
     fn stored(now: Timestamp) -> Stored {
@@ -246,11 +287,93 @@ mod tests {
         assert!(!facts.ours && Facts::of(&stored.authority.certificate).unwrap().ours);
     }
 
+    const NOW: i64 = 1_800_000_000;
+
+    fn moment() -> Timestamp {
+        Timestamp::from_second(NOW).unwrap()
+    }
+
+    /// A Secret with a CA to come, some keys of which are replaced.
+    fn spoiled(by: &[(&str, &str)]) -> Result<Stored, Unusable> {
+        let next = Some(authority(moment(), Duration::from_secs(1000)).unwrap());
+        let mut data = Stored { next, ..stored(moment()) }.write();
+        for (key, text) in by {
+            data.insert((*key).to_owned(), ByteString(text.as_bytes().to_vec()));
+        }
+        Stored::read(&data)
+    }
+
+    /// A Secret of another CA.
+    fn other() -> Stored {
+        stored(moment())
+    }
+
+    #[rstest]
+    #[case::nothing(&[], "")]
+    #[case::leaf(&[("tls.crt", "nonsense".to_owned())], "tls.crt is not a certificate: ")]
+    #[case::chain(
+        &[("tls.crt", format!("{}-----BEGIN CERTIFICATE-----\n", other().leaf.certificate))],
+        "tls.crt is not a certificate: ",
+    )]
+    #[case::leaf_key(&[("tls.key", "nonsense".to_owned())], "tls.key is not the key of tls.crt: ")]
+    #[case::leaf_key_of_another(&[("tls.key", other().leaf.key)], "tls.key is not the key of tls.crt: ")]
+    #[case::leaf_without_its_key(&[("tls.crt", other().leaf.certificate)], "tls.key is not the key of tls.crt: ")]
+    #[case::ca(&[("ca.crt", "nonsense".to_owned())], "ca.crt is not a certificate: ")]
+    #[case::ca_that_is_none(&[("ca.crt", other().leaf.certificate)], "ca.crt is not a CA of Interlock")]
+    #[case::ca_key(&[("ca.key", "nonsense".to_owned())], "ca.key is not the key of ca.crt: ")]
+    #[case::ca_key_of_another(&[("ca.key", other().authority.key)], "ca.key is not the key of ca.crt: ")]
+    #[case::ca_without_its_key(&[("ca.crt", other().authority.certificate)], "ca.key is not the key of ca.crt: ")]
+    #[case::next_key(&[("next-ca.key", "nonsense".to_owned())], "next-ca.key is not the key of next-ca.crt: ")]
+    #[case::next_key_of_another(
+        &[("next-ca.key", other().authority.key)],
+        "next-ca.key is not the key of next-ca.crt: ",
+    )]
+    #[case::previous(
+        &[("previous-ca.crt", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned())],
+        "previous-ca.crt is not a certificate: ",
+    )]
+    fn what_does_not_belong_is_named(#[case] by: &[(&str, String)], #[case] problem: &str) {
+        let by: Vec<_> = by.iter().map(|(key, text)| (*key, text.as_str())).collect();
+        let said = spoiled(&by).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(said.starts_with(problem) && said.is_empty() == problem.is_empty(), "{said:?}");
+    }
+
     #[test]
-    fn what_is_wrong_is_named() {
-        let mut data = stored(Timestamp::from_second(1_800_000_000).unwrap()).write();
-        data.insert("tls.crt".to_owned(), ByteString(b"nonsense".to_vec()));
-        assert!(matches!(Stored::read(&data), Err(Unusable::NotCertificate("tls.crt", _))));
+    fn a_pair_of_another_authority_is_told() {
+        let other = other();
+        let leaf = [("tls.crt", &*other.leaf.certificate), ("tls.key", &other.leaf.key)];
+        assert!(matches!(spoiled(&leaf), Err(Unusable::OtherIssuer(_))), "the leaf is of another");
+        let ca = [("ca.crt", &*other.authority.certificate), ("ca.key", &other.authority.key)];
+        assert!(matches!(spoiled(&ca), Err(Unusable::OtherIssuer(_))), "the CA is another");
+        let said = Unusable::OtherIssuer("why".to_owned()).to_string();
+        assert_eq!(said, "tls.crt is not signed by ca.crt: why");
+    }
+
+    #[test]
+    fn a_leaf_that_has_ended_is_still_of_its_authority() {
+        let long_ago = Timestamp::from_second(1_000_000_000).unwrap();
+        assert!(Stored::read(&stored(long_ago).write()).is_ok());
+    }
+
+    #[rstest]
+    #[case::ours(&[(DnType::CommonName, "interlock-ca")], true)]
+    #[case::another(&[(DnType::CommonName, "other-ca")], false)]
+    #[case::more(&[(DnType::CommonName, "interlock-ca"), (DnType::OrganizationName, "o")], false)]
+    #[case::elsewhere(&[(DnType::OrganizationName, "interlock-ca")], false)]
+    fn a_name_is_ours_as_a_whole(#[case] name: &[(DnType, &str)], #[case] ours: bool) {
+        let mut parameters = rcgen::CertificateParams::default();
+        parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        parameters.distinguished_name = rcgen::DistinguishedName::new();
+        for (kind, text) in name {
+            parameters.distinguished_name.push(kind.clone(), *text);
+        }
+        let pem = parameters.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap().pem();
+        assert_eq!(Facts::of(&pem).unwrap().ours, ours);
+    }
+
+    #[test]
+    fn what_is_missing_or_no_text_is_named() {
+        let mut data = stored(moment()).write();
         data.insert("tls.key".to_owned(), ByteString(vec![0xff]));
         assert_eq!(Stored::read(&data), Err(Unusable::NotText("tls.key")));
         data.remove("ca.key");
