@@ -12,6 +12,7 @@ use crate::plan::health::{self, Health};
 use crate::plan::merge;
 use crate::plan::observe::{Need, Observed, Seen, Served, TaskProgress};
 use crate::plan::render::Site;
+use crate::plan::run::InstanceId;
 
 /// Carries an Apply task on.
 pub fn apply(
@@ -130,15 +131,20 @@ fn leaving(site: &Site<'_>, key: &ObjectKey, current: &Value) -> Option<String> 
         return Some(format!("{key} is being deleted"));
     }
     let instance = site.run.instance;
-    let owners = current["metadata"]["ownerReferences"].as_array()?;
-    let former = owners.iter().any(|r| {
+    belongs_to_former(instance, current)
+        .then(|| format!("{key} belongs to a former Instance {} and is about to be removed", instance.name))
+}
+
+/// Whether an object belongs to another Instance that had the name of this one.
+pub(super) fn belongs_to_former(instance: &InstanceId, current: &Value) -> bool {
+    let owners = current["metadata"]["ownerReferences"].as_array();
+    owners.into_iter().flatten().any(|r| {
         r["controller"] == true
             && r["kind"] == "Instance"
             && r["apiVersion"].as_str().is_some_and(|v| v.starts_with(meta::KUDO_GROUP))
             && r["name"] == instance.name.as_str()
             && r["uid"] != instance.uid.as_str()
-    });
-    former.then(|| format!("{key} belongs to a former Instance {} and is about to be removed", instance.name))
+    })
 }
 
 fn create(key: &ObjectKey, wanted: &Value) -> Result<ChildWrite, TaskError> {

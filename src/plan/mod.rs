@@ -34,6 +34,7 @@ pub mod run;
 pub mod state;
 pub mod task;
 pub mod task_kind;
+pub mod told;
 pub mod trigger;
 pub mod uid;
 pub mod values;

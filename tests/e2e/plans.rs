@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::support::ground::Ground;
 use crate::support::instances::condition;
 use crate::support::{Client, Interlock, wait_until};
 
@@ -131,4 +132,24 @@ fn a_right_that_is_missing_stalls_the_step_with_the_servers_text() {
     ns.allow_secrets();
     let found = await_plan(&user, "deploy", "COMPLETE");
     assert_eq!(condition(&found, "Stalled")["status"], "False");
+}
+
+/// What is not labelled as ours is not watched: the run looks again by itself.
+#[test]
+fn a_run_sees_that_an_object_of_others_is_gone() {
+    let ground = Ground::new(Interlock::shared().0, "sweep", include_str!("plans/sweep.yaml"));
+    let foreign = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "foreign", "finalizers": ["example.dev/held"]},
+    });
+    ground.user.post(&ground.ns.path("v1", "configmaps", ""), &foreign).ok();
+    ground.create("demo", "sweep-0.1.0", &json!({}));
+    let path = ground.ns.path("v1", "configmaps", "foreign");
+    wait_until("the object is being deleted", CAP, || {
+        let found = ground.user.read(&path).ok();
+        if found["metadata"]["deletionTimestamp"].is_string() { Ok(()) } else { Err(found.to_string()) }
+    });
+    assert_eq!(status_of(&ground.get("demo"), "deploy"), "IN_PROGRESS");
+    ground.user.merge_patch(&path, &json!({"metadata": {"finalizers": null}})).ok();
+    ground.await_plan("demo", "deploy", "COMPLETE");
 }

@@ -239,7 +239,9 @@ impl<'a> Pass<'a> {
     async fn settle(&mut self, phase: Phase) -> Result<Ended, Stop> {
         let ended = match &phase {
             Phase::Over { .. } => Ended::Finished,
-            Phase::Waiting { .. } if !self.tried_again && self.sight.is_told() => Ended::Waiting,
+            Phase::Waiting { .. } if !self.tried_again && self.sight.is_told(&self.instance) => {
+                Ended::Waiting
+            }
             _ => Ended::Retry,
         };
         self.record(phase).await?;

@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::INSTANCE;
 use super::fact::{self, YES};
 use super::link;
-use crate::api::meta;
 use crate::api::object::meta_str;
 use crate::plan::health::{self, Health};
+use crate::plan::told;
 use crate::topology::declare::{
     Concerns, Events, Fact, Family, Holder, Kind, Link, Reach, Read, Ref, Side, Update, When,
 };
@@ -47,11 +47,7 @@ pub(super) const CONTENT: Fact = Fact { name: "content", read: Read::Mark(mark::
 pub(super) const TERMINATING: Fact = Fact { name: fact::TERMINATING, read: Read::Word(terminating) };
 
 fn makers(holder: &Holder<'_>) -> Vec<Ref> {
-    let metadata = &holder.object["metadata"];
-    let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
-    let label = metadata["labels"][meta::INSTANCE_UID].as_str().filter(|_| holder.namespace.is_empty());
-    let uids = owners.filter_map(|owner| owner["uid"].as_str()).chain(label);
-    uids.filter(|uid| !uid.is_empty()).map(|uid| Ref::Uid(uid.to_owned())).collect()
+    told::makers(holder.object).map(|uid| Ref::Uid(uid.to_owned())).collect()
 }
 
 fn how_it_is(object: &Value) -> u64 {

@@ -6,15 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use tracing::debug;
 
-use crate::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
+use crate::api::object::{Gvk, NamespacedName, ObjectKey};
 use crate::cluster::apply::{Objects, Written};
 use crate::cluster::kinds::{self, Known};
 use crate::cluster::watch::Change;
 use crate::controllers::instance::context::Context;
 use crate::effect::{ApiFailure, ChildWrite};
-use crate::plan::health::{self, Health};
 use crate::plan::limits::Limits;
 use crate::plan::observe::{Need, Observed, Seen, Served};
+use crate::plan::run::InstanceId;
+use crate::plan::told;
 
 /// What a pass has seen: by look-ups, and by the answers to its writes.
 pub(super) struct Sight<'a> {
@@ -67,15 +68,9 @@ impl<'a> Sight<'a> {
         self.observed.limits.now = now;
     }
 
-    /// Whether a watch tells when the run can go on: it waits for nothing that is not watched.
-    pub(super) fn is_told(&self) -> bool {
-        let waits_for = |(key, seen): (&ObjectKey, &Seen)| match seen {
-            Seen::Present(object) if !self.ctx.is_watched(&key.gvk) => {
-                meta_str(object, "deletionTimestamp").is_some() || health::of(object) != Health::Healthy
-            }
-            _ => false,
-        };
-        !self.kind_unsure && !self.observed.objects.iter().any(waits_for)
+    /// Whether watches tell the Instance when its run can go on.
+    pub(super) fn is_told(&self, instance: &InstanceId) -> bool {
+        !self.kind_unsure && told::is_told(&self.observed, instance, |kind| self.ctx.is_watched(kind))
     }
 
     /// Looks up what the engine asks for.
