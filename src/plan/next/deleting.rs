@@ -73,17 +73,18 @@ fn cleanup(facts: &Facts<'_>, deletion: &Deletion, source: Source) -> Next {
             false => Next::PutBack { plan: CLEANUP.to_owned(), uid: entry.uid.clone() },
         };
     }
-    let since = entry.last_updated_timestamp.as_ref().is_some_and(|t| t.0 >= deletion.since);
+    // Nobody may name `cleanup` before the deletion, and what is named stays so until the end. The
+    // times of the two say nothing, as they are of different clocks.
     match entry.status {
-        ExecutionStatus::Complete if since => Next::Release { warning: None },
-        ExecutionStatus::FatalError if since && deletion.failures >= CLEANUP_ATTEMPTS => Next::Release {
+        ExecutionStatus::Complete if named => Next::Release { warning: None },
+        ExecutionStatus::FatalError if named && deletion.failures >= CLEANUP_ATTEMPTS => Next::Release {
             warning: Some(format!(
                 "cleanup failed {} times; the finalizer was taken off, what the package made may remain. Not done: {}",
                 deletion.failures,
                 left(entry)
             )),
         },
-        ExecutionStatus::FatalError if since => Next::RetryCleanup { failures: deletion.failures },
+        ExecutionStatus::FatalError if named => Next::RetryCleanup { failures: deletion.failures },
         _ => schedule,
     }
 }

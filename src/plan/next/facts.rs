@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
-
 use super::step::{Refusal, Source};
 use crate::api::kudo::{ExecutionStatus, PlanStatus};
 use crate::api::stamp::{Applied, SpecHash, VersionRef};
@@ -25,11 +23,9 @@ pub struct Stamp<'a> {
 /// A deletion that is under way.
 #[derive(Clone, Copy, Debug)]
 pub struct Deletion {
-    /// When it was asked for.
-    pub since: Timestamp,
     /// Whether the namespace goes as well.
     pub namespace_terminating: bool,
-    /// How many cleanup runs have failed since.
+    /// How many cleanup runs have failed since it was asked for.
     pub failures: usize,
     /// Whether the definition of Instances is being deleted and waits for this one longer than
     /// it should.

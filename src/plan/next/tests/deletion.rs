@@ -3,7 +3,7 @@
 use rstest::rstest;
 
 use super::world::{V5, World, schedule};
-use crate::api::kudo::ExecutionStatus::{Complete, FatalError, InProgress, Pending};
+use crate::api::kudo::ExecutionStatus::{self, Complete, FatalError, InProgress, Pending};
 use crate::plan::next::Next;
 use crate::plan::next::Source::Stamp as Stamped;
 
@@ -18,15 +18,26 @@ use crate::plan::next::Source::Stamp as Stamped;
 #[case::cleanup_is_put_back(
     World::settled().entry("cleanup", V5, InProgress, 2001).deleted(false, 0),
     Next::PutBack { plan: "cleanup".to_owned(), uid: V5.to_owned() })]
-#[case::cleanup_before_the_deletion_does_not_count(
-    World::settled().entry("cleanup", "c", Complete, 1999).deleted(false, 0), schedule("cleanup", Stamped))]
-#[case::cleanup_done(
-    World::settled().entry("cleanup", V5, Complete, 2001).scheduled("cleanup", V5).deleted(false, 0),
-    Next::Release { warning: None })]
-#[case::cleanup_failed(
-    World::settled().entry("cleanup", V5, FatalError, 2001).scheduled("cleanup", V5).deleted(false, 1),
-    Next::RetryCleanup { failures: 1 })]
 fn table(#[case] world: World, #[case] expected: Next) {
+    assert_eq!(world.next(), expected);
+}
+
+/// Which cleanup is of this deletion is told by what is named: the time in its entry is of our
+/// clock, that of the deletion of the API server's, and either may be ahead.
+#[rstest]
+#[case::done(true, Complete, 0, Next::Release { warning: None })]
+#[case::failed(true, FatalError, 1, Next::RetryCleanup { failures: 1 })]
+#[case::done_before(false, Complete, 0, schedule("cleanup", Stamped))]
+#[case::failed_before(false, FatalError, 3, schedule("cleanup", Stamped))]
+fn whose_clock_is_ahead_decides_nothing(
+    #[case] named: bool,
+    #[case] status: ExecutionStatus,
+    #[case] failures: usize,
+    #[case] expected: Next,
+    #[values(0, 1_000_000_000, 4_000_000_000)] at: i64,
+) {
+    let world = World::settled().entry("cleanup", V5, status, at).deleted(false, failures);
+    let world = if named { world.scheduled("cleanup", V5) } else { world };
     assert_eq!(world.next(), expected);
 }
 
@@ -39,8 +50,9 @@ fn table(#[case] world: World, #[case] expected: Next) {
 #[case::what_is_left("Not done: gave up; step p.two (denied); step p.three", World::settled()
     .entry("cleanup", V5, FatalError, 2001)
     .steps("cleanup", "gave up", &[("one", Complete, None), ("two", FatalError, Some("denied")), ("three", Pending, None)])
-    .deleted(false, 3))]
-#[case::given_up("cleanup failed 3 times", World::settled().entry("cleanup", V5, FatalError, 2001).deleted(false, 3))]
+    .scheduled("cleanup", V5).deleted(false, 3))]
+#[case::given_up("cleanup failed 3 times",
+    World::settled().entry("cleanup", V5, FatalError, 2001).scheduled("cleanup", V5).deleted(false, 3))]
 fn the_finalizer_comes_off_with_a_warning(#[case] text: &str, #[case] world: World) {
     let Next::Release { warning: Some(warning) } = world.next() else { panic!("{:?}", world.next()) };
     assert!(warning.contains(text), "{warning}");

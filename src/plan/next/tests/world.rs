@@ -200,9 +200,7 @@ impl World {
     }
 
     pub(super) fn deleted(mut self, terminating: bool, failures: usize) -> Self {
-        let since = Timestamp::from_second(2000).unwrap();
-        let overdue = false;
-        self.deletion = Some(Deletion { since, namespace_terminating: terminating, failures, overdue });
+        self.deletion = Some(Deletion { namespace_terminating: terminating, failures, overdue: false });
         self
     }
 
