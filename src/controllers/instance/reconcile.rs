@@ -150,6 +150,7 @@ fn decide(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'static>>) 
     let deletion = subject.deleted_at().map(|since| Deletion {
         namespace_terminating: ctx.store.namespace_terminating(&subject.key.namespace),
         failures: cleanup_failures(subject),
+        countable: asked::finished_run(ctx, subject).is_none_or(|run| writes::has_room_for(subject, run)),
         overdue: ctx.instances_leave() && overdue_in(since, Timestamp::now()).is_zero(),
     });
     let asked = asked::asked(ctx, subject);

@@ -111,9 +111,7 @@ fn annotations(
     let kept = stamp.as_deref().or(found(meta::LAST_APPLIED_SPEC));
     let size = |text: &str| meta::HISTORY.len() + text.len();
     let ends = ended.is_some();
-    let history = ended
-        .map(|run| history::with(subject.history(), run))
-        .filter(|text| others + kept.map_or(0, str::len) + size(text) <= room::ANNOTATIONS_LIMIT);
+    let history = ended.and_then(|run| history_with(subject, others, kept, run));
     let gone = found(meta::HISTORY).is_some_and(|text| ends || !room::holds(others, kept, size(text)));
     let mut written = BTreeMap::new();
     if history.is_some() || gone {
@@ -123,6 +121,19 @@ fn annotations(
         written.insert(meta::LAST_APPLIED_SPEC, stamp);
     }
     written
+}
+
+/// The history with one more run, where it leaves the last quarter free.
+fn history_with(subject: &Subject, others: usize, stamp: Option<&str>, run: history::Run) -> Option<String> {
+    let text = history::with(subject.history(), run);
+    let size = others + stamp.map_or(0, str::len) + meta::HISTORY.len() + text.len();
+    (size <= room::ANNOTATIONS_LIMIT).then_some(text)
+}
+
+/// Whether a write that says how a run ended would put it into the history.
+pub fn has_room_for(subject: &Subject, run: history::Run) -> bool {
+    let others = room(&subject.object).annotations;
+    history_with(subject, others, annotation(&subject.object, meta::LAST_APPLIED_SPEC), run).is_some()
 }
 
 /// What a merge patch of an Instance sets.
@@ -298,4 +309,38 @@ fn pointer(tokens: &[&str]) -> PointerBuf {
 
 fn add(path: &[&str], value: Value) -> PatchOperation {
     PatchOperation::Add(AddOperation { path: pointer(path), value })
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::api::kudo::ExecutionStatus;
+    use crate::api::object::NamespacedName;
+
+    #[rstest]
+    #[case::little(1024, true)]
+    #[case::the_last_quarter(room::ANNOTATIONS_LIMIT, false)]
+    #[case::all(room::ANNOTATIONS_MAX, false)]
+    fn a_run_is_said_to_be_kept_where_it_is(#[case] others: usize, #[case] kept: bool) {
+        let object = json!({
+            "metadata": {"name": "i", "namespace": "ns", "annotations": {"others.example/x": "x".repeat(others)}},
+            "spec": {},
+        });
+        let subject = Subject::read(&NamespacedName::new("ns", "i"), object.into()).unwrap();
+        let run = history::Run {
+            plan: "cleanup".to_owned(),
+            uid: "u".to_owned(),
+            hash: None,
+            result: ExecutionStatus::FatalError,
+            start: None,
+            end: None,
+            asked: Vec::new(),
+        };
+        let written =
+            instance(&subject, InstanceChange { ended: Some(run.clone()), ..InstanceChange::default() });
+        assert_eq!(annotation(&written, meta::HISTORY).is_some(), kept);
+        assert_eq!(has_room_for(&subject, run), kept);
+    }
 }

@@ -77,16 +77,24 @@ fn cleanup(facts: &Facts<'_>, deletion: &Deletion, source: Source) -> Next {
     // times of the two say nothing, as they are of different clocks.
     match entry.status {
         ExecutionStatus::Complete if named => Next::Release { warning: None },
-        ExecutionStatus::FatalError if named && deletion.failures >= CLEANUP_ATTEMPTS => Next::Release {
-            warning: Some(format!(
-                "cleanup failed {} times; the finalizer was taken off, what the package made may remain. Not done: {}",
-                deletion.failures,
-                left(entry)
-            )),
-        },
+        ExecutionStatus::FatalError if named && deletion.failures >= CLEANUP_ATTEMPTS => {
+            given_up(&format!("cleanup failed {} times", deletion.failures), entry)
+        }
+        // What cannot be counted has no third time: this was the last.
+        ExecutionStatus::FatalError if named && !deletion.countable => given_up(
+            "cleanup failed, and is not tried again as the annotations of the Instance leave no room to count",
+            entry,
+        ),
         ExecutionStatus::FatalError if named => Next::RetryCleanup { failures: deletion.failures },
         _ => schedule,
     }
+}
+
+fn given_up(why: &str, cleanup: &PlanStatus) -> Next {
+    let left = left(cleanup);
+    let warning =
+        format!("{why}; the finalizer was taken off, what the package made may remain. Not done: {left}");
+    Next::Release { warning: Some(warning) }
 }
 
 /// What a cleanup did not come to the end of, with the reasons that it gives.

@@ -200,7 +200,14 @@ impl World {
     }
 
     pub(super) fn deleted(mut self, terminating: bool, failures: usize) -> Self {
-        self.deletion = Some(Deletion { namespace_terminating: terminating, failures, overdue: false });
+        let namespace_terminating = terminating;
+        self.deletion = Some(Deletion { namespace_terminating, failures, countable: true, overdue: false });
+        self
+    }
+
+    /// Failures of the deletion's cleanup cannot be counted.
+    pub(super) fn uncounted(mut self) -> Self {
+        self.deletion = self.deletion.map(|deletion| Deletion { countable: false, ..deletion });
         self
     }
 
