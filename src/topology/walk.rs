@@ -166,6 +166,11 @@ impl<'g> Row<'g> {
         Some(self.graph.arena.names.text(Sym::of(*self.graph.arena.facts(self.ix).get(place)?)))
     }
 
+    /// `metadata.uid`, as text that names the same object.
+    pub fn uid(&self) -> Option<String> {
+        self.graph.arena.node(self.ix).uid.map(|uid| uid.to_string())
+    }
+
     /// `metadata.resourceVersion` as a number; 0 where it is none.
     pub fn version(&self) -> u64 {
         self.graph.arena.node(self.ix).version

@@ -128,10 +128,9 @@ impl Context {
     /// Takes in an object as it was answered in work on an Instance; whether that is news. Others
     /// that it concerns are looked at; the watch's echo of it will concern nobody.
     pub fn saw(&self, instance: &NamespacedName, change: &Change) -> bool {
-        let Some(told) = self.store.answered(change) else { return false };
-        let concerned = told.concerned.into_iter().map(|concerned| concerned.instance);
-        concerned.filter(|other| other != instance).for_each(|other| self.queue.add(other));
-        self.watches.look_at(told.gateways);
+        let Some(mut told) = self.store.answered(change) else { return false };
+        told.concerned.retain(|concerned| concerned.instance != *instance);
+        self.watches.took(told);
         true
     }
 

@@ -164,7 +164,7 @@ impl<'a> Pass<'a> {
             Ok(ended) => ended,
             Err(Stop::Superseded) => Ended::Superseded,
             Err(Stop::Gone) => {
-                self.ctx.store.forget_instance(&self.subject.key);
+                self.ctx.watches.missed(&self.subject.key, Some(self.subject.uid()));
                 Ended::Gone
             }
             Err(Stop::Failed(failure)) => Ended::Failed(failure),

@@ -45,10 +45,11 @@ async fn steps(ctx: &Context, key: &NamespacedName, reign: u64) -> Outcome {
             Ok(subject) => subject,
             Err(outcome) => return outcome,
         };
+        let uid = subject.uid().to_owned();
         match step(ctx, subject).await {
             Ok(Flow::Again) => {}
             Ok(Flow::End(outcome)) => return outcome,
-            Err(failure) => match recover(ctx, key, &failure).await {
+            Err(failure) => match recover(ctx, key, &uid, &failure).await {
                 Flow::Again => {}
                 Flow::End(outcome) => return outcome,
             },
@@ -85,13 +86,15 @@ pub(super) async fn whole(ctx: &Context, key: &NamespacedName) -> Result<Subject
 
 /// Reads an Instance of which only the row is kept.
 async fn look(ctx: &Context, key: &NamespacedName) -> Result<Arc<Value>, Outcome> {
+    // Another of that name may come while it is read.
+    let known = ctx.store.uid_of(key);
     match ctx.bookkeeping.instance(key).await {
         Ok(Some(object)) => {
             ctx.store.hold(key, object.clone());
             Ok(object)
         }
         Ok(None) => {
-            ctx.store.forget_instance(key);
+            ctx.watches.missed(key, known.as_deref());
             Err(Outcome::Settled)
         }
         Err(error) => {
@@ -102,7 +105,7 @@ async fn look(ctx: &Context, key: &NamespacedName) -> Result<Arc<Value>, Outcome
 }
 
 /// After a write that failed: a conflict is looked at again, anything else waits.
-async fn recover(ctx: &Context, key: &NamespacedName, failure: &ApiFailure) -> Flow {
+async fn recover(ctx: &Context, key: &NamespacedName, uid: &str, failure: &ApiFailure) -> Flow {
     // A JSON patch whose test does not hold is answered 422.
     if matches!(failure.code, 404 | 409 | 422) {
         match ctx.bookkeeping.instance(key).await {
@@ -111,7 +114,7 @@ async fn recover(ctx: &Context, key: &NamespacedName, failure: &ApiFailure) -> F
                 return if news { Flow::Again } else { Flow::End(Outcome::Retry) };
             }
             Ok(None) => {
-                ctx.store.forget_instance(key);
+                ctx.watches.missed(key, Some(uid));
                 return Flow::End(Outcome::Settled);
             }
             Err(error) => warn!(instance = %key, message = %error.message, "an Instance could not be read"),

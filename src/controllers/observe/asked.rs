@@ -56,6 +56,11 @@ impl Store {
         self.read().kept(key)
     }
 
+    /// Which Instance of that name is known.
+    pub fn uid_of(&self, key: &NamespacedName) -> Option<String> {
+        self.read().instance(key).and_then(|row| row.uid())
+    }
+
     /// Every Instance.
     pub fn instances(&self) -> Vec<NamespacedName> {
         let inner = self.read();

@@ -267,13 +267,14 @@ impl Store {
         self.write().let_go(key);
     }
 
-    /// Drops an Instance that a read did not find.
-    pub fn forget_instance(&self, key: &NamespacedName) {
+    /// Drops the Instance of that uid, which a read did not find; one of its name that has come
+    /// since stays. `None` where it was dropped before.
+    pub fn forget_instance(&self, key: &NamespacedName, uid: Option<&str>) -> Option<Told> {
         let object = json!({
             "apiVersion": meta::KUDO_API_VERSION, "kind": INSTANCE.kind,
-            "metadata": {"namespace": key.namespace, "name": key.name},
+            "metadata": {"namespace": key.namespace, "name": key.name, "uid": uid},
         });
-        self.answered(&Change::Deleted(Arc::new(object)));
+        self.answered(&Change::Deleted(Arc::new(object)))
     }
 
     /// Ticks after each change of a Namespace.

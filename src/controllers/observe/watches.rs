@@ -177,7 +177,13 @@ impl Observer {
         }
     }
 
-    fn took(&self, told: Told) {
+    /// A read did not find the Instance of that uid.
+    pub fn missed(&self, instance: &NamespacedName, uid: Option<&str>) {
+        self.store.forget_instance(instance, uid).into_iter().for_each(|told| self.took(told));
+    }
+
+    /// Has everybody look at what came of a change.
+    pub fn took(&self, told: Told) {
         told.gone.iter().for_each(|id| self.gone(id));
         self.concern(told.concerned);
         self.look_at(told.gateways);

@@ -228,3 +228,41 @@ async fn a_gateway_that_a_plan_writes_is_looked_at_once() {
     assert!(!changes.has_changed().unwrap(), "the watch tells nothing new");
     assert_eq!(gateways.looks().await, 1);
 }
+
+/// The Instance of the other tests, as another that was created under its name.
+fn recreated(world: &World) -> Arc<Value> {
+    let mut object = world.touched("none").as_ref().clone();
+    object["metadata"]["uid"] = json!("another");
+    object["metadata"]["resourceVersion"] = json!("7");
+    Arc::new(object)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_came_since_outlives_the_one_that_was_missed() {
+    let world = World::new();
+    let (store, object) = (&world.observer.store, recreated(&world));
+    let key = key_of(&object).unwrap();
+    let known = store.uid_of(&key);
+    assert!(known.is_some());
+    world.tell(Change::Applied(object.clone()));
+    world.observer.missed(&key, known.as_deref());
+    assert_ne!(store.uid_of(&key), known);
+    assert!(!matches!(store.instance(&key), Kept::Nothing), "it is another one");
+    world.observer.missed(&key, Some("another"));
+    assert!(matches!(store.instance(&key), Kept::Nothing));
+    world.tell(Change::Applied(object));
+    assert!(matches!(store.instance(&key), Kept::Nothing), "a late word brings nothing back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_missed_instance_needed_is_given_up() {
+    let world = World::new();
+    let object = world.touched("none");
+    let (key, package) = (key_of(&object).unwrap(), package_of(&object).unwrap());
+    world.observer.instance_makes(&key, &package, &Gvk::new("example.dev/v1", "Widget"));
+    assert_eq!(world.observer.kinds_of(&key, &package).len(), 1);
+    world.passes().await;
+    world.observer.missed(&key, world.observer.store.uid_of(&key).as_deref());
+    assert_eq!(world.observer.kinds_of(&key, &package).len(), 0);
+    assert_eq!(world.passes().await.len(), 1, "what is remembered of it is forgotten");
+}
