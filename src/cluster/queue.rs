@@ -60,6 +60,8 @@ struct State<K> {
     again: HashMap<K, Instant>,
     failures: HashMap<K, u32>,
     sequence: u64,
+    /// Nobody works: nothing is kept for later.
+    closed: bool,
 }
 
 impl<K> Default for Queue<K> {
@@ -74,6 +76,7 @@ impl<K> Default for Queue<K> {
             again: HashMap::new(),
             failures: HashMap::new(),
             sequence: 0,
+            closed: false,
         };
         Self { state: Mutex::new(state), changed: Notify::new() }
     }
@@ -85,6 +88,16 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Forgets every key that waits, and takes none until [`Self::open`].
+    pub fn close(&self) {
+        self.state().close();
+    }
+
+    /// Takes keys again; whoever opens it adds what became due meanwhile.
+    pub fn open(&self) {
+        self.state().closed = false;
+    }
+
     /// Adds a key, due now.
     pub fn add(&self, key: K) {
         self.add_after(key, Duration::ZERO);
@@ -94,6 +107,9 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     pub fn add_after(&self, key: K, delay: Duration) {
         let at = Instant::now() + delay;
         let mut state = self.state();
+        if state.closed {
+            return;
+        }
         if state.working.contains_key(&key) {
             let again = state.again.entry(key).or_insert(at);
             *again = (*again).min(at);
@@ -108,6 +124,9 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     pub fn retry(&self, key: K) {
         let failures = {
             let mut state = self.state();
+            if state.closed {
+                return;
+            }
             let failures = state.failures.entry(key.clone()).or_insert(0);
             *failures = failures.saturating_add(1);
             *failures
@@ -200,6 +219,18 @@ impl<K: Clone + Eq + Hash> State<K> {
         let slot = (at, self.sequence);
         self.due.insert(slot, key.clone());
         self.index.insert(key, slot);
+    }
+
+    fn close(&mut self) {
+        self.closed = true;
+        self.due.clear();
+        self.index.clear();
+        self.again.clear();
+        self.failures.clear();
+        self.parked.clear();
+        self.lanes.values_mut().for_each(|traffic| traffic.parked.clear());
+        let held = std::mem::take(&mut self.held);
+        held.values().for_each(|lane| self.leave(lane));
     }
 
     fn take(&mut self, now: Instant) -> Result<K, Option<Instant>> {

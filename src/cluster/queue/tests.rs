@@ -203,3 +203,40 @@ fn the_back_off_is_bounded() {
     assert_eq!(backoff(1), BACKOFF_FIRST);
     assert_eq!(backoff(u32::MAX), BACKOFF_MOST);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_closed_queue_keeps_nothing() {
+    let queue = Queue::default();
+    let lane = || Some(Lane { name: "l".to_owned(), share: 1 });
+    queue.add("in work");
+    assert_eq!(queue.next_in(|_| lane()).await, "in work");
+    queue.add("parked");
+    assert!(tokio::time::timeout(Duration::from_secs(1), queue.next_in(|_| lane())).await.is_err());
+    queue.add("in work");
+    queue.add_after("later", Duration::from_secs(60));
+    queue.close();
+    queue.add("told");
+    queue.retry("failed");
+    queue.done(&"in work");
+    assert_eq!(queue.depth(), 0);
+    queue.open();
+    assert!(tokio::time::timeout(Duration::from_secs(600), queue.next_in(|_| lane())).await.is_err());
+    queue.add("told");
+    assert_eq!(queue.next_in(|_| lane()).await, "told");
+}
+
+/// A place that was handed to a key which is forgotten is free again.
+#[tokio::test(start_paused = true)]
+async fn a_closed_queue_leaves_no_place_taken() {
+    let queue = Queue::default();
+    let lane = || Some(Lane { name: "l".to_owned(), share: 1 });
+    queue.add("first");
+    assert_eq!(queue.next_in(|_| lane()).await, "first");
+    queue.add("second");
+    assert!(tokio::time::timeout(Duration::from_secs(1), queue.next_in(|_| lane())).await.is_err());
+    queue.done(&"first");
+    queue.close();
+    queue.open();
+    queue.add("third");
+    assert_eq!(queue.next_in(|_| lane()).await, "third");
+}

@@ -61,7 +61,7 @@ pub struct Context {
     client: Client,
     bookkeeping: Bookkeeping,
     events: Events,
-    /// Gateways that something happened to; the watches fill it, also on a standby.
+    /// Gateways that something happened to; the watches fill it, while they may be looked at.
     queue: Arc<Queue<Subject>>,
     store: Arc<Store>,
     permit: Permit,

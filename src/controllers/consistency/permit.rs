@@ -39,17 +39,6 @@ impl Permit {
             _ = snapshot.wait_for(|snapshot| !runs(snapshot)) => {}
         }
     }
-
-    /// Waits until the capability, once it runs, does not any more.
-    pub async fn stops(&mut self) -> Result<(), RecvError> {
-        self.starts().await?;
-        self.snapshot.wait_for(|snapshot| !runs(snapshot)).await.map(drop)
-    }
-
-    /// Waits until the capability runs.
-    pub async fn starts(&mut self) -> Result<(), RecvError> {
-        self.snapshot.wait_for(|snapshot| runs(snapshot)).await.map(drop)
-    }
 }
 
 /// Definitions that cannot be watched end nothing that ran.

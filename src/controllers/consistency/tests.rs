@@ -178,7 +178,7 @@ async fn what_failed_is_not_tried_again_while_the_capability_is_off(#[case] end:
 async fn every_gateway_is_looked_at_again_when_the_capability_comes_back() {
     let queue = Arc::new(Queue::default());
     let snapshots = watch::Sender::new(snapshot(State::Starting(Epoch(1))));
-    let leadership = watch::Sender::new(Leadership::Standby);
+    let leadership = watch::Sender::new(leads());
     let permit = Permit { leadership: leadership.subscribe(), snapshot: snapshots.subscribe() };
     let forgotten = Arc::new(AtomicUsize::new(0));
     let (again, forgets) = (queue.clone(), forgotten.clone());
@@ -189,14 +189,21 @@ async fn every_gateway_is_looked_at_again_when_the_capability_comes_back() {
         let _ = work::resume(&again, permit, forget, || vec![gateway()]).await;
     });
     for (state, queued, forgets) in [
-        (State::Starting(Epoch(1)), 0, 0),
-        (State::Running(Epoch(1)), 0, 0),
-        (State::Disabled, 0, 1),
-        (State::Starting(Epoch(2)), 0, 1),
-        (State::Running(Epoch(2)), 1, 1),
+        (State::Starting(Epoch(1)), 0, 1),
+        (State::Running(Epoch(1)), 1, 1),
+        (State::Disabled, 0, 2),
+        (State::Starting(Epoch(2)), 0, 2),
+        (State::Running(Epoch(2)), 1, 2),
     ] {
         snapshots.send_replace(snapshot(state));
         tokio::time::sleep(LONG).await;
         assert_eq!((queue.depth(), forgotten.load(Ordering::SeqCst)), (queued, forgets));
     }
+    leadership.send_replace(Leadership::Standby);
+    tokio::time::sleep(LONG).await;
+    queue.add(gateway());
+    assert_eq!(queue.depth(), 0, "a standby keeps nothing");
+    leadership.send_replace(leads());
+    tokio::time::sleep(LONG).await;
+    assert_eq!(queue.depth(), 1);
 }

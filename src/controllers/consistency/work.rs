@@ -12,8 +12,8 @@ use crate::rollout::flavor::subject::Subject;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::panics::{Panicked, caught};
 
-/// Has one gateway after the other looked at, until the process ends. Those that are due while
-/// that may not be stay in the queue; a look that is under way then is given up where it stands.
+/// Has one gateway after the other looked at, until the process ends. None is looked at while that
+/// may not be; a look that is under way then is given up where it stands.
 pub async fn work<L: Future<Output = Result<(), ApiFailure>>>(
     queue: &Queue<Subject>,
     metrics: &Metrics,
@@ -60,8 +60,8 @@ fn settle(
     }
 }
 
-/// Each time that the capability stops, has what is remembered forgotten; each time that it comes
-/// back, has every gateway looked at as when the process starts: meanwhile nobody told of them.
+/// While gateways may not be looked at, nothing is queued or remembered of them; each time that
+/// they may be again, has every one looked at.
 pub async fn resume(
     queue: &Queue<Subject>,
     mut permit: Permit,
@@ -69,9 +69,11 @@ pub async fn resume(
     gateways: impl Fn() -> Vec<Subject>,
 ) -> Result<(), RecvError> {
     loop {
-        permit.stops().await?;
+        queue.close();
         forget();
-        permit.starts().await?;
+        permit.given().await?;
+        queue.open();
         gateways().into_iter().for_each(|gateway| queue.add_after(gateway, GATEWAY_BURST));
+        permit.withdrawn().await;
     }
 }

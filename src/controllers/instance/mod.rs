@@ -43,6 +43,7 @@ pub use workers::WORKERS;
 /// and found as it is by whoever looks next.
 pub async fn run(ctx: Arc<Context>, stop: CancellationToken) {
     let (mut leadership, mut work) = (ctx.leadership.clone(), ctx.work.clone());
+    ctx.queue.close();
     loop {
         let assignment = *work.borrow_and_update();
         let reign = leadership.borrow_and_update().reign();
@@ -64,6 +65,8 @@ pub async fn run(ctx: Arc<Context>, stop: CancellationToken) {
         };
         term.end().await;
         ctx.store.looked_at(false);
+        // What comes to pass while nobody works is found at the next assignment.
+        ctx.queue.close();
         if over {
             return;
         }
@@ -73,6 +76,8 @@ pub async fn run(ctx: Arc<Context>, stop: CancellationToken) {
 fn begin(ctx: &Arc<Context>, term: &Term) {
     ctx.books.clear();
     ctx.store.looked_at(true);
+    // Before the look at what is there: what happens after that is queued.
+    ctx.queue.open();
     ctx.store.restless().into_iter().for_each(|key| ctx.queue.add(key));
     term.begin(ctx);
 }
