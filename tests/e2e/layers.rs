@@ -10,8 +10,10 @@ use std::time::Duration;
 use base64::Engine as _;
 use interlock::admission::snapshot::Snapshot;
 use interlock::admission::{self, Answer, Config, Door, Freeze, Patience};
+use interlock::api::kudo::Instance;
 use interlock::api::meta;
 use interlock::install::{self, Options, Part};
+use interlock::plan::lock;
 use serde_json::{Value, json};
 
 use crate::support::interlock::{apply, await_definitions};
@@ -109,6 +111,7 @@ fn edits() -> Vec<Value> {
         json!({"spec": {"operatorVersion": {"kind": "OperatorVersion"}}}),
         json!({"spec": {"operatorVersion": {"namespace": "NAMESPACE"}}}),
         json!({"spec": null}),
+        json!({"metadata": {"annotations": {meta::STEP_DEADLINE: "1h", meta::CLEANUP_PATIENCE: "1h"}}}),
         execution(json!(null)),
     ];
     for plan in ["deploy", "backup", "cleanup", ""] {
@@ -259,9 +262,29 @@ impl<'a> Ground<'a> {
     }
 }
 
+/// Who may patch an Instance and not end its plans sets its limits exactly while there is nothing
+/// to end: the lock of the policies is that of the engine.
+fn limits_are_kept(ground: &Ground<'_>) {
+    let rules = json!([{"apiGroups": ["kudo.dev"], "resources": ["instances"], "verbs": ["get", "patch"]}]);
+    let bob = ground.ns.user_with("bob", &rules);
+    let limit = json!({"metadata": {"annotations": {meta::STEP_DEADLINE: "1h"}}});
+    let set = |name: &str| bob.merge_patch(&format!("{}?dryRun=All", ground.path(name)), &limit);
+    wait_for("the binding counts and the policy decides", Duration::from_secs(60), || {
+        set("idle").code == 200 && set("running").code == 422
+    });
+    for (name, old) in &ground.instances {
+        let typed: Instance = serde_json::from_value(old.clone()).unwrap();
+        let kept = lock::of(&typed).is_some() || !old["metadata"]["deletionTimestamp"].is_null();
+        let answer = set(name);
+        assert_eq!(answer.code, if kept { 422 } else { 200 }, "{name}: {answer}");
+        assert_eq!(answer.message().contains("[verb-rights]"), kept, "{name}: {answer}");
+    }
+}
+
 fn agree(freeze: Freeze) {
     let cluster = Cluster::own(&[]);
     let ground = Ground::new(&cluster, freeze);
+    limits_are_kept(&ground);
     let (mut allowed, mut refused_by_both, mut wrong) = (0_usize, 0_usize, Vec::new());
     let mut count = |rule: Option<&str>, policy: Option<&str>| match (rule, policy) {
         (None, None) => allowed += 1,

@@ -1,10 +1,14 @@
 //! Time limits of steps and cleanups, as the annotations of Instances set them.
 
+use std::time::Duration;
+
 use interlock::api::meta;
 use serde_json::{Value, json};
 
 use crate::support::ground::{self, Ground};
-use crate::support::{Interlock, instances};
+use crate::support::{Interlock, instances, wait_until};
+
+const CAP: Duration = Duration::from_secs(60);
 
 /// `held-0.1.0`, whose plan deploy waits at a Service without an address where GATED is true, and
 /// `lingering-0.1.0`, whose cleanup never ends.
@@ -65,6 +69,40 @@ fn a_limit_that_cannot_be_read_is_refused() {
     let path = ground.ns.path(meta::KUDO_API_VERSION, "operatorversions", "");
     let text = ground.user.post(&path, &version).refused(422).to_string();
     assert!(text.contains("is no time; write one such as 90s"), "{text}");
+}
+
+/// At rest a limit is for whoever may edit the Instance, and an unchanged manifest is always applied.
+#[test]
+fn a_limit_is_set_at_rest_and_stays_while_a_plan_runs() {
+    let ground = Ground::new(Interlock::shared().0, "at-rest", PACKAGE);
+    ground.create("demo", "held-0.1.0", &json!({}));
+    ground.await_plan("demo", "deploy", "COMPLETE");
+    let rules = json!([{"apiGroups": ["kudo.dev"], "resources": ["instances"], "verbs": ["get", "patch"]}]);
+    let bob = ground.ns.user_with("bob", &rules);
+    let limit = |text: Value| json!({"metadata": {"annotations": {meta::STEP_DEADLINE: text}}});
+    wait_until("bob sets a limit", CAP, || {
+        match bob.merge_patch(&ground.path("demo"), &limit(json!("2h"))) {
+            answer if answer.code == 200 => Ok(()),
+            answer => Err(answer.to_string()),
+        }
+    });
+    let mut manifest = ground::instance("demo", "held-0.1.0", &json!({"GATED": "true"}));
+    manifest["metadata"]["annotations"] = json!({meta::STEP_DEADLINE: "2h"});
+    let apply =
+        |flags: &[&str]| bob.kubectl_in(&[&["apply", "-f", "-"], flags].concat(), &manifest.to_string()).ok();
+    apply(&[]);
+    ground.await_step("demo", "deploy", 1, "IN_PROGRESS");
+    apply(&[]);
+    // Unlike the other it is always sent.
+    apply(&["--server-side", "--force-conflicts"]);
+    for changed in [json!("0s"), json!("3h"), Value::Null] {
+        let said = bob.merge_patch(&ground.path("demo"), &limit(changed));
+        assert!(said.message().contains("docs/denials/verb-rights.md"), "{said}");
+        said.refused(422);
+    }
+    ground.user.merge_patch(&ground.path("demo"), &limit(json!("0s"))).ok();
+    ground.await_plan("demo", "deploy", "FATAL_ERROR");
+    bob.merge_patch(&ground.path("demo"), &limit(Value::Null)).ok();
 }
 
 /// A cleanup that nobody but a person could let go on: the Instance goes, with a Warning Event.

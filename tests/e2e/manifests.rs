@@ -96,6 +96,7 @@ fn policies_have_no_type_warnings() {
         install::policies::LOCK,
         install::policies::PLAN_EXECUTION,
         install::policies::STATUS,
+        install::policies::VERBS,
         install::policies::OVERRIDES,
     ] {
         let path = format!("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{name}");

@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
+use super::locked::LOCKED;
 use super::shape::{guard, policy};
 use crate::admission::Freeze;
 use crate::api::meta;
@@ -18,23 +19,8 @@ pub const LOCK: &str = "interlock-lock";
 /// `planExecution` is written as a trigger or not at all.
 pub const PLAN_EXECUTION: &str = "interlock-plan-execution";
 
-/// The lock: the predicate of [`crate::plan::lock`], on the old object.
-const LOCKED: [(&str, &str); 3] = [
-    ("entry", "variables.past[?variables.oldPlan].orValue({})"),
-    (
-        "scheduled",
-        "variables.oldPlan != '' && !(variables.oldUid != '' && variables.entry.?uid.orValue('') == variables.oldUid \
-         && variables.entry.?status.orValue('') in ['COMPLETE', 'FATAL_ERROR'])",
-    ),
-    (
-        "running",
-        "variables.past.filter(p, variables.past[p].?status.orValue('') in ['PENDING', 'IN_PROGRESS', 'ERROR'])",
-    ),
-];
-
 /// Who holds the lock, for people.
-const HOLDER: [(&str, &str); 3] = [
-    ("locked", "variables.scheduled || variables.running.size() > 0"),
+const HOLDER: [(&str, &str); 2] = [
     (
         "holder",
         "variables.scheduled ? variables.oldPlan : (variables.running.size() > 0 ? variables.running[0] : '')",
@@ -61,10 +47,7 @@ const SPEC: [(&str, &str); 4] = [
 ];
 
 /// `planExecution` before and after; there is no old object on CREATE.
-const EXECUTION: [(&str, &str); 11] = [
-    ("old", "oldObject == null ? {} : oldObject.?spec.?planExecution.orValue({})"),
-    ("oldPlan", "variables.old.?planName.orValue('')"),
-    ("oldUid", "variables.old.?uid.orValue('')"),
+const EXECUTION: [(&str, &str); 7] = [
     ("oldStatus", "variables.old.?status.orValue('')"),
     ("newPlan", "object.?spec.?planExecution.?planName.orValue('')"),
     ("newUid", "object.?spec.?planExecution.?uid.orValue('')"),
@@ -74,7 +57,6 @@ const EXECUTION: [(&str, &str); 11] = [
         "variables.newPlan == variables.oldPlan && variables.newUid == variables.oldUid \
          && variables.newStatus == variables.oldStatus",
     ),
-    ("past", "oldObject == null ? {} : oldObject.?status.?planStatus.orValue({})"),
     (
         "usedUp",
         "variables.past.exists(p, variables.past[p].?uid.orValue('') == variables.newUid \
@@ -117,8 +99,8 @@ const WHILE_IT_RUNS: &str =
 /// The API server tells only one denial, and which policy it asks first is not settled: where
 /// [`LOCK`] refuses because of `planExecution` or the deletion, it alone speaks.
 pub(super) fn freeze(options: &Options) -> ValidatingAdmissionPolicy {
-    let mut variables = EXECUTION.to_vec();
-    variables.extend(LOCKED);
+    let mut variables = LOCKED.to_vec();
+    variables.extend(EXECUTION);
     variables.extend(HOLDER);
     variables.extend(SPEC);
     let parameters = match options.freeze {
@@ -138,8 +120,8 @@ pub(super) fn freeze(options: &Options) -> ValidatingAdmissionPolicy {
 }
 
 pub(super) fn lock(options: &Options) -> ValidatingAdmissionPolicy {
-    let mut variables = EXECUTION.to_vec();
-    variables.extend(LOCKED);
+    let mut variables = LOCKED.to_vec();
+    variables.extend(EXECUTION);
     variables.extend(HOLDER);
     variables.extend(SPEC);
     let execution = execution_kept(options.freeze);
@@ -172,8 +154,8 @@ pub(super) fn lock(options: &Options) -> ValidatingAdmissionPolicy {
 }
 
 pub(super) fn plan_execution(options: &Options) -> ValidatingAdmissionPolicy {
-    let mut variables = EXECUTION.to_vec();
-    variables.extend(LOCKED);
+    let mut variables = LOCKED.to_vec();
+    variables.extend(EXECUTION);
     variables.extend(HOLDER);
     variables.extend(STAMP);
     // Where the lock refuses, it alone speaks.

@@ -10,6 +10,7 @@
 
 mod flavor;
 mod instance;
+mod locked;
 mod shape;
 mod status;
 mod verbs;

@@ -1,7 +1,8 @@
 //! What people ask of a run.
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Validation};
 
+use super::locked::LOCKED;
 use super::shape::{guard, policy};
 use crate::api::meta;
 use crate::api::rule::Rule;
@@ -13,6 +14,38 @@ use crate::plan::verb;
 /// is asked for the verb of that name on the Instance, and nothing that a user writes can pretend to
 /// be somebody else. Nothing is carried out where policy and binding are not intact.
 pub const VERBS: &str = "interlock-verbs";
+
+/// The annotations of limits that are not as they were. There is no old object on CREATE.
+fn limits_changed() -> String {
+    let keys = [meta::STEP_DEADLINE, meta::CLEANUP_PATIENCE].map(cel_string).join(", ");
+    let of = |object: &str| format!("{object}.?metadata.?annotations[?k].orValue('')");
+    format!("oldObject == null ? [] : [{keys}].filter(k, {} != {})", of("object"), of("oldObject"))
+}
+
+/// Whether the user has a verb, given in CEL, on the Instance.
+fn has_verb(verb: &str) -> String {
+    format!(
+        "authorizer.group({}).resource('instances').namespace(request.namespace).name(request.name)\
+         .check({verb}).allowed()",
+        cel_string(meta::KUDO_GROUP)
+    )
+}
+
+/// A limit of what is under way can end it, as an abort does, and takes the right to it.
+fn limits_kept() -> Validation {
+    guard(
+        Rule::VerbRights,
+        &format!(
+            "variables.limits.size() == 0 || !(variables.locked || variables.deleting) || {}",
+            has_verb("'abort'")
+        ),
+        "to change a limit of a plan that is scheduled or runs, or of a deletion, takes the verb abort on \
+         instances.kudo.dev; ask for a role that gives it",
+        "annotation ' + variables.limits[0] + ' is a limit of what is under way, and user ' + \
+         request.userInfo.username + ' has no verb abort on instances.kudo.dev here; wait until it has ended, or \
+         ask for a role that gives the verb, as admin and edit do",
+    )
+}
 
 pub(super) fn verbs(options: &Options) -> ValidatingAdmissionPolicy {
     let annotation = |object: &str, key: &str| {
@@ -29,8 +62,11 @@ pub(super) fn verbs(options: &Options) -> ValidatingAdmissionPolicy {
         ("asks", "variables.request != '' && variables.request != variables.oldRequest".to_owned()),
         ("stays", "variables.request != '' && variables.request == variables.oldRequest".to_owned()),
         ("verb", "variables.request.startsWith('retry/') ? 'retry' : 'abort'".to_owned()),
+        ("limits", limits_changed()),
+        ("deleting", "oldObject != null && has(oldObject.metadata.deletionTimestamp)".to_owned()),
     ];
-    let variables: Vec<(&str, &str)> = owned.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let mut variables = LOCKED.to_vec();
+    variables.extend(owned.iter().map(|(name, text)| (*name, text.as_str())));
     let words = verb::Verb::ALL.map(verb::Verb::word).join("|");
     let (shortest, longest) = verb::NONCE;
     let shape =
@@ -84,15 +120,12 @@ pub(super) fn verbs(options: &Options) -> ValidatingAdmissionPolicy {
         ),
         guard(
             Rule::VerbRights,
-            &format!(
-                "!variables.asks || oldObject == null || authorizer.group({}).resource('instances')\
-                 .namespace(request.namespace).name(request.name).check(variables.verb).allowed()",
-                cel_string(meta::KUDO_GROUP)
-            ),
+            &format!("!variables.asks || oldObject == null || {}", has_verb("variables.verb")),
             "this needs the verb abort or retry on instances.kudo.dev; ask for a role that gives it",
             "user ' + request.userInfo.username + ' has no verb ' + variables.verb + ' on instances.kudo.dev here; \
              ask for a role that gives it, as admin and edit do",
         ),
+        limits_kept(),
     ];
     policy(VERBS, ("instances", &["CREATE", "UPDATE"]), &variables, validations, options)
 }

@@ -1,5 +1,5 @@
-//! Requests about a run, through every way to write an Instance, with and without the verb, and
-//! references to OperatorVersions of other namespaces.
+//! Requests about a run and limits of it, through every way to write an Instance, with and without
+//! the verb, and references to OperatorVersions of other namespaces.
 
 use interlock::api::meta;
 use rstest::rstest;
@@ -13,22 +13,31 @@ fn annotations(request: &str, reason: &str) -> Value {
     json!({"metadata": {"annotations": {meta::REQUEST: request, meta::REASON: reason}}})
 }
 
-/// A request by merge patch, JSON patch, PUT, server-side apply, client-side apply and annotate,
+/// Annotations by merge patch, JSON patch, PUT, server-side apply, client-side apply and annotate,
 /// not stored where it is allowed.
-fn every_way(ground: &Ground<'_>, user: &Client, request: &str) -> Vec<(&'static str, bool, String)> {
+fn every_way(ground: &Ground<'_>, user: &Client, wanted: &Value) -> Vec<(&'static str, bool, String)> {
     let path = format!("{}?dryRun=All", ground.path("demo"));
     let found = ground.get("demo");
-    let wanted = annotations(request, "tried every way");
-    let whole = super::edited(found, |object| json_patch::merge(object, &wanted));
+    let whole = super::edited(found, |object| json_patch::merge(object, wanted));
     let answer = |how, answer: &Answer| (how, answer.code < 300, answer.to_string());
-    let add = json!([{"op": "add", "path": "/metadata/annotations/plan.interlock.dev~1request", "value": request},
-        {"op": "add", "path": "/metadata/annotations/plan.interlock.dev~1reason", "value": "tried every way"}]);
+    let each = wanted["metadata"]["annotations"].as_object().expect("annotations");
+    let add: Value = each
+        .iter()
+        .map(|(key, value)| {
+            let path = format!("/metadata/annotations/{}", key.replace('/', "~1"));
+            json!({"op": "add", "path": path, "value": value})
+        })
+        .collect();
+    let pairs: Vec<String> =
+        each.iter().map(|(key, value)| format!("{key}={}", value.as_str().expect("a text"))).collect();
+    let mut annotate = vec!["annotate", "--dry-run=server", "--overwrite", "instance/demo"];
+    annotate.extend(pairs.iter().map(String::as_str));
     let mut applied = super::manifest(&whole);
     applied["metadata"]["annotations"] = wanted["metadata"]["annotations"].clone();
     let text = applied.to_string();
     let put = user.put(&path, &whole);
     let mut ways = vec![
-        answer("merge patch", &user.merge_patch(&path, &wanted)),
+        answer("merge patch", &user.merge_patch(&path, wanted)),
         answer("JSON patch", &user.json_patch(&path, &add)),
         answer("PUT", &put),
     ];
@@ -36,17 +45,7 @@ fn every_way(ground: &Ground<'_>, user: &Client, request: &str) -> Vec<(&'static
     for (how, out) in [
         ("server-side apply", user.kubectl_in(&server_side, &text)),
         ("apply", user.kubectl_in(&["apply", "--dry-run=server", "-f", "-"], &text)),
-        (
-            "annotate",
-            user.kubectl(&[
-                "annotate",
-                "--dry-run=server",
-                "--overwrite",
-                "instance/demo",
-                &format!("{}={request}", meta::REQUEST),
-                &format!("{}=tried every way", meta::REASON),
-            ]),
-        ),
+        ("annotate", user.kubectl(&annotate)),
     ] {
         ways.push((how, out.code == 0, format!("{}{}", out.stdout, out.stderr)));
     }
@@ -72,7 +71,7 @@ fn only_who_has_the_verb_may_ask(#[values(Layers::Both, Layers::SamePlan, Layers
     let run = found["status"]["planStatus"]["deploy"]["uid"].as_str().expect("a run");
     let without = editor(&ground, &format!("without-{layers:?}").to_lowercase(), &["retry"]);
     let with = editor(&ground, &format!("with-{layers:?}").to_lowercase(), &["abort"]);
-    let request = format!("abort/{run}/nonce-every-way");
+    let request = annotations(&format!("abort/{run}/nonce-every-way"), "tried every way");
     for (how, allowed, said) in every_way(&ground, &without, &request) {
         assert!(!allowed && said.contains("[verb-rights]"), "{layers:?} {how}: {said}");
     }
@@ -83,6 +82,26 @@ fn only_who_has_the_verb_may_ask(#[values(Layers::Both, Layers::SamePlan, Layers
     let answer =
         with.merge_patch(&ground.path("demo"), &annotations(&format!("retry/{run}/nonce-0001"), "x"));
     assert!(["verb-request", "verb-rights"].contains(&rule(&answer).as_str()), "{answer}");
+}
+
+/// A deadline that is over ends a run, as an abort does.
+#[rstest]
+fn only_who_may_abort_changes_a_limit_of_what_runs(
+    #[values(Layers::Both, Layers::SamePlan, Layers::Policies)] layers: Layers,
+    #[values(meta::STEP_DEADLINE, meta::CLEANUP_PATIENCE)] key: &str,
+) {
+    let (ground, _) = layers.frozen();
+    let of = |whether: &str| format!("{whether}-{layers:?}-{}", key.replace('/', "-")).to_lowercase();
+    let without = editor(&ground, &of("unlimited"), &["retry"]);
+    let with = editor(&ground, &of("limited"), &["abort"]);
+    let limit = json!({"metadata": {"annotations": {key: "0s"}}});
+    for (how, allowed, said) in every_way(&ground, &without, &limit) {
+        assert!(!allowed && said.contains("[verb-rights]"), "{layers:?} {how}: {said}");
+        assert!(said.contains(key) && said.contains("verb abort"), "{layers:?} {how}: {said}");
+    }
+    for (how, allowed, said) in every_way(&ground, &with, &limit) {
+        assert!(allowed, "{layers:?} {how}: {said}");
+    }
 }
 
 #[rstest]
