@@ -92,6 +92,8 @@ pub const PACKAGES_SERVICE_ACCOUNT: &str = "interlock-packages";
 pub mod install {
     /// Deployment, Service, service account, PodDisruptionBudget and NetworkPolicy.
     pub const NAME: &str = "interlock";
+    /// NetworkPolicy of what goes out, where somebody wants one.
+    pub const EGRESS_POLICY: &str = "interlock-egress";
     /// Service account of the webhook where the roles are split.
     pub const WEBHOOK_NAME: &str = "interlock-webhook";
     /// The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::workload::{self, Role};
-use super::{Certificates, Layout, Options, Part, objects, rbac, webhooks, yaml};
+use super::{Certificates, Layout, Options, Part, network, objects, rbac, webhooks, yaml};
 use crate::api::meta::install;
 
 /// First line of every file.
@@ -35,6 +35,13 @@ pub fn tree() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
     let admin = "overlays/packages-cluster-admin";
     put(&format!("{admin}/binding.yaml"), &[rbac::packages_cluster_admin(&options)])?;
     put(&format!("{admin}/kustomization.yaml"), &[kustomization(&["../../base", "binding.yaml"], &[])])?;
+
+    let egress = "overlays/strict-egress";
+    put(&format!("{egress}/network-policy.yaml"), &[json!(network::egress(&options))])?;
+    put(
+        &format!("{egress}/kustomization.yaml"),
+        &[kustomization(&["../../base", "network-policy.yaml"], &[])],
+    )?;
 
     let kong = "overlays/kong-crds";
     put(&format!("{kong}/crds.yaml"), &objects(Part::KongCrds, &options))?;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 pub mod crds;
 pub mod kustomize;
 mod metadata;
+pub mod network;
 mod options;
 pub mod policies;
 pub mod rbac;

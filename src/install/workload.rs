@@ -9,9 +9,6 @@ use k8s_openapi::api::core::v1::{
     SeccompProfile, SecretVolumeSource, SecurityContext, Service, ServicePort, ServiceSpec,
     TopologySpreadConstraint, Volume, VolumeMount,
 };
-use k8s_openapi::api::networking::v1::{
-    NetworkPolicy, NetworkPolicyEgressRule, NetworkPolicyIngressRule, NetworkPolicyPort, NetworkPolicySpec,
-};
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
@@ -19,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json};
 
 use super::metadata::{cluster_wide, labels, namespaced, strings};
-use super::{Certificates, Endpoint, Layout, Options};
+use super::{Certificates, Endpoint, Layout, Options, network};
 use crate::admission::Freeze;
 use crate::api::meta::install;
 
@@ -82,7 +79,7 @@ pub fn all(options: &Options) -> Vec<Value> {
     all.push(json!(service(serving, options)));
     all.extend(roles.iter().map(|&role| json!(deployment(role, options))));
     all.extend(roles.iter().map(|&role| json!(disruption_budget(role, options))));
-    all.push(json!(network_policy(options)));
+    all.push(json!(network::ingress(options)));
     if options.certificates == Certificates::CertManager {
         all.extend(cert_manager(options));
     }
@@ -301,31 +298,6 @@ pub(super) fn disruption_budget(role: Role, options: &Options) -> PodDisruptionB
             ..PodDisruptionBudgetSpec::default()
         }),
         status: None,
-    }
-}
-
-/// In: the webhook, from anywhere, as an API server has no label. Out: the API server and DNS.
-fn network_policy(options: &Options) -> NetworkPolicy {
-    let port = |protocol: &str, number: i32| NetworkPolicyPort {
-        protocol: Some(protocol.to_owned()),
-        port: Some(IntOrString::Int(number)),
-        end_port: None,
-    };
-    let name = [("app.kubernetes.io/name".to_owned(), "interlock".to_owned())].into();
-    NetworkPolicy {
-        metadata: namespaced(install::NAME, options),
-        spec: Some(NetworkPolicySpec {
-            pod_selector: Some(LabelSelector { match_labels: Some(name), match_expressions: None }),
-            policy_types: Some(strings(["Ingress", "Egress"])),
-            ingress: Some(vec![NetworkPolicyIngressRule {
-                ports: Some(vec![port("TCP", i32::from(install::WEBHOOK_PORT))]),
-                from: None,
-            }]),
-            egress: Some(vec![NetworkPolicyEgressRule {
-                ports: Some(vec![port("TCP", 443), port("TCP", 6443), port("TCP", 53), port("UDP", 53)]),
-                to: None,
-            }]),
-        }),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use interlock::install::{self, Certificates, Layout, Options, Part};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{Client, Interlock, wait_until};
 
@@ -45,6 +45,9 @@ fn overlays_are_what_is_rendered() {
     let mut admins = install::objects(Part::All, &plain);
     admins.push(install::rbac::packages_cluster_admin(&plain));
     assert_eq!(by_name(kustomize(&admin, "overlays/packages-cluster-admin")), by_name(admins));
+    let mut strict = install::objects(Part::All, &plain);
+    strict.push(json!(install::network::egress(&plain)));
+    assert_eq!(by_name(kustomize(&admin, "overlays/strict-egress")), by_name(strict));
     let mut with_kong = install::objects(Part::All, &plain);
     with_kong.extend(install::objects(Part::KongCrds, &plain));
     assert_eq!(by_name(kustomize(&admin, "overlays/kong-crds")), by_name(with_kong));
@@ -61,6 +64,7 @@ fn the_api_server_takes_everything_strictly() {
         "base",
         "overlays/split",
         "overlays/packages-cluster-admin",
+        "overlays/strict-egress",
         "overlays/kong-crds",
         "overlays/cert-manager",
     ] {

@@ -1,0 +1,84 @@
+//! What may reach the pods, and where it is wanted what they may reach.
+
+use k8s_openapi::api::networking::v1::{
+    NetworkPolicy, NetworkPolicyEgressRule, NetworkPolicyIngressRule, NetworkPolicyPort, NetworkPolicySpec,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use super::Options;
+use super::metadata::{namespaced, strings};
+use crate::api::meta::install;
+
+/// Where API servers mostly listen; what counts is the port behind their Service.
+const API_SERVER: [i32; 2] = [443, 6443];
+const DNS: i32 = 53;
+/// Where charts put the port `admin` of a gateway's pods.
+const ADMIN: i32 = 8001;
+
+/// In: the webhook, from anywhere, as an API server has no label. Nothing is said of what goes
+/// out: the ports differ between clusters, and who cannot reach the API server is never ready.
+pub(super) fn ingress(options: &Options) -> NetworkPolicy {
+    let rule = NetworkPolicyIngressRule {
+        ports: Some(vec![port("TCP", i32::from(install::WEBHOOK_PORT))]),
+        from: None,
+    };
+    let spec = NetworkPolicySpec { ingress: Some(vec![rule]), ..of_our_pods("Ingress") };
+    NetworkPolicy { metadata: namespaced(install::NAME, options), spec: Some(spec) }
+}
+
+/// Out: the API server, DNS and the Admin API of gateways. An overlay of its own, never part of the
+/// base: it has to be made to fit the cluster.
+pub fn egress(options: &Options) -> NetworkPolicy {
+    let mut ports: Vec<_> = API_SERVER.map(|number| port("TCP", number)).into();
+    ports.extend([port("TCP", DNS), port("UDP", DNS), port("TCP", ADMIN)]);
+    let rule = NetworkPolicyEgressRule { ports: Some(ports), to: None };
+    let spec = NetworkPolicySpec { egress: Some(vec![rule]), ..of_our_pods("Egress") };
+    NetworkPolicy { metadata: namespaced(install::EGRESS_POLICY, options), spec: Some(spec) }
+}
+
+fn of_our_pods(direction: &str) -> NetworkPolicySpec {
+    let name = [("app.kubernetes.io/name".to_owned(), "interlock".to_owned())].into();
+    NetworkPolicySpec {
+        pod_selector: Some(LabelSelector { match_labels: Some(name), match_expressions: None }),
+        policy_types: Some(strings([direction])),
+        ..NetworkPolicySpec::default()
+    }
+}
+
+fn port(protocol: &str, number: i32) -> NetworkPolicyPort {
+    NetworkPolicyPort {
+        protocol: Some(protocol.to_owned()),
+        port: Some(IntOrString::Int(number)),
+        end_port: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::install::{Layout, Part, objects};
+
+    /// Whoever wants it otherwise adds the overlay.
+    #[test]
+    fn an_installation_restricts_nothing_that_goes_out() {
+        for layout in [Layout::Together, Layout::Split] {
+            let all = objects(Part::All, &Options { layout, ..Options::default() });
+            let policies: Vec<_> = all.iter().filter(|o| o["kind"] == "NetworkPolicy").collect();
+            assert_eq!(policies.len(), 1, "{policies:#?}");
+            assert_eq!(policies[0]["spec"]["policyTypes"], json!(["Ingress"]));
+            assert_eq!(policies[0]["spec"].get("egress"), None);
+        }
+    }
+
+    /// Policies add up: the overlay's says nothing of what comes in.
+    #[test]
+    fn the_overlay_restricts_only_what_goes_out() {
+        let policy = json!(egress(&Options::default()));
+        assert_ne!(policy["metadata"]["name"], install::NAME);
+        assert_eq!(policy["spec"]["policyTypes"], json!(["Egress"]));
+        assert_eq!(policy["spec"].get("ingress"), None);
+    }
+}
