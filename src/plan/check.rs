@@ -3,13 +3,17 @@
 //! References and values are judged, absence is not: a package without plans, tasks or
 //! templates is a legal object, of which no Instance can be made.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::kudo::{OperatorVersionSpec, Parameter, Plan, Step, Task};
 use crate::plan::number::parse_bool;
 use crate::plan::params;
 use crate::plan::task_kind::{BuildError, TaskKind};
 use crate::template::Template;
+
+mod pipes;
+
+use pipes::Keys;
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +28,7 @@ pub struct Problem {
 
 /// Everything that is wrong with a package, in the order of its fields.
 pub fn problems(spec: &OperatorVersionSpec) -> Vec<Problem> {
-    let mut check = Check { spec, found: Vec::new() };
+    let mut check = Check::new(spec);
     check.templates();
     check.tasks();
     check.parameters();
@@ -36,10 +40,33 @@ pub fn problems(spec: &OperatorVersionSpec) -> Vec<Problem> {
 
 struct Check<'a> {
     spec: &'a OperatorVersionSpec,
+    /// By name; of several of one name the first.
+    tasks: BTreeMap<&'a str, &'a Task>,
+    /// The same.
+    parameters: BTreeMap<&'a str, &'a Parameter>,
+    keys: Keys<'a>,
     found: Vec<Problem>,
 }
 
+/// The first of each name.
+fn by_name<'a, T>(all: impl Iterator<Item = (Option<&'a String>, &'a T)>) -> BTreeMap<&'a str, &'a T> {
+    let mut map = BTreeMap::new();
+    for (name, one) in all {
+        if let Some(name) = name {
+            map.entry(name.as_str()).or_insert(one);
+        }
+    }
+    map
+}
+
 impl<'a> Check<'a> {
+    fn new(spec: &'a OperatorVersionSpec) -> Self {
+        let tasks = by_name(spec.tasks.iter().flatten().map(|task| (task.name.as_ref(), task)));
+        let parameters = by_name(spec.parameters.iter().flatten().map(|p| (p.name.as_ref(), p)));
+        let keys = Keys::new(&tasks);
+        Self { spec, tasks, parameters, keys, found: Vec::new() }
+    }
+
     fn problem(&mut self, field: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) {
         self.found.push(Problem { field: field.into(), what: what.into(), remedy: remedy.into() });
     }
@@ -100,8 +127,7 @@ impl<'a> Check<'a> {
 
     fn toggle(&mut self, field: &str, name: &str) {
         let field = format!("{field}.spec.parameter");
-        let found = self.spec.parameters.iter().flatten().find(|p| p.name.as_deref() == Some(name));
-        let Some(parameter) = found else {
+        let Some(parameter) = self.parameters.get(name) else {
             let what = format!("there is no parameter \"{name}\"");
             return self.problem(field, what, "add the parameter to spec.parameters, or name another");
         };
@@ -159,12 +185,15 @@ impl<'a> Check<'a> {
                 self.references(&field, step);
             }
         }
-        self.pipes(&field, plan);
+        for key in self.keys.twice(plan) {
+            let what = format!("the pipe key \"{key}\" is used twice in this plan");
+            self.problem(&field, what, "give each file of the plan's Pipe tasks its own key");
+        }
     }
 
     fn references(&mut self, field: &str, step: &Step) {
         for (i, name) in step.tasks.iter().flatten().enumerate() {
-            if self.find(name).is_none() {
+            if !self.tasks.contains_key(name.as_str()) {
                 let what = format!("there is no task \"{name}\"");
                 self.problem(
                     format!("{field}.tasks[{i}]"),
@@ -173,25 +202,6 @@ impl<'a> Check<'a> {
                 );
             }
         }
-    }
-
-    /// Templates find what a Pipe task made by its key, so keys of a plan must differ.
-    fn pipes(&mut self, field: &str, plan: &Plan) {
-        let steps = plan.phases.iter().flatten().flat_map(|phase| phase.steps.iter().flatten());
-        let tasks = steps.flat_map(|step| step.tasks.iter().flatten()).filter_map(|name| self.find(name));
-        let pipes = tasks.filter(|task| task.kind.as_deref() == Some("Pipe"));
-        let keys = pipes.flat_map(|task| task.spec.iter().flat_map(|s| s.pipe.iter().flatten()));
-        let mut seen = BTreeSet::new();
-        let twice: BTreeSet<&str> =
-            keys.filter_map(|pipe| pipe.key.as_deref()).filter(|key| !seen.insert(*key)).collect();
-        for key in twice {
-            let what = format!("the pipe key \"{key}\" is used twice in this plan");
-            self.problem(field, what, "give each file of the plan's Pipe tasks its own key");
-        }
-    }
-
-    fn find(&self, name: &str) -> Option<&'a Task> {
-        self.spec.tasks.iter().flatten().find(|task| task.name.as_deref() == Some(name))
     }
 }
 
@@ -311,6 +321,16 @@ mod tests {
     #[case::trigger(json!([{"name": "A", "trigger": "lost"}]), "spec.parameters[0].trigger: there is no plan \"lost\"")]
     fn parameters(#[case] listed: Value, #[case] expected: &str) {
         assert_eq!(found(json!({"parameters": listed, "plans": {"deploy": {}}})), [expected]);
+    }
+
+    #[test]
+    fn of_two_parameters_of_one_name_a_toggle_means_the_first() {
+        let toggle =
+            json!({"name": "t", "kind": "Toggle", "spec": {"resources": ["a.yaml"], "parameter": "P"}});
+        let parameters =
+            [json!({"name": "P", "default": "true"}), json!({"name": "P", "value-type": "array"})];
+        let spec = json!({"tasks": [toggle], "templates": {"a.yaml": ""}, "parameters": parameters});
+        assert_eq!(found(spec), ["spec.parameters[1].name: the name \"P\" is used twice"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod flavor;
 mod kubelet;
+mod large;
 mod properties;
 mod review;
 

@@ -1,0 +1,97 @@
+//! Keys of Pipe tasks: templates find what a task made by its key, so those of a plan must differ.
+
+use std::collections::BTreeMap;
+
+use crate::api::kudo::{Plan, Task};
+
+/// The keys of all Pipe tasks, as numbers: many plans may name the same tasks.
+pub(super) struct Keys<'a> {
+    /// Each key once, in order; its place is its number.
+    names: Vec<&'a str>,
+    /// Numbers of the keys of each Pipe task, by the task's name.
+    of: BTreeMap<&'a str, Vec<usize>>,
+}
+
+impl<'a> Keys<'a> {
+    /// Of the tasks of a package, by name.
+    pub(super) fn new(tasks: &BTreeMap<&'a str, &'a Task>) -> Self {
+        let pipes = || tasks.iter().filter(|(_, task)| task.kind.as_deref() == Some("Pipe"));
+        let mut numbers: BTreeMap<&str, usize> =
+            pipes().flat_map(|(_, task)| keys(task)).map(|key| (key, 0)).collect();
+        numbers.values_mut().enumerate().for_each(|(i, number)| *number = i);
+        let of = pipes()
+            .map(|(name, task)| (*name, keys(task).filter_map(|key| numbers.get(key).copied()).collect()))
+            .collect();
+        Self { names: numbers.into_keys().collect(), of }
+    }
+
+    /// Keys that a plan uses twice, in order.
+    pub(super) fn twice(&self, plan: &Plan) -> Vec<&'a str> {
+        let steps = plan.phases.iter().flatten().flat_map(|phase| phase.steps.iter().flatten());
+        // How often does not matter beyond that: each task is looked at once.
+        let mut named: BTreeMap<&str, u8> = BTreeMap::new();
+        for task in steps.flat_map(|step| step.tasks.iter().flatten()) {
+            if self.of.contains_key(task.as_str()) {
+                let times = named.entry(task).or_default();
+                *times = times.saturating_add(1);
+            }
+        }
+        if named.is_empty() {
+            return Vec::new();
+        }
+        let mut used = vec![0_u8; self.names.len()];
+        for (task, times) in named {
+            for &key in self.of.get(task).into_iter().flatten() {
+                used[key] = used[key].saturating_add(times);
+            }
+        }
+        self.names.iter().zip(used).filter(|(_, times)| *times > 1).map(|(key, _)| *key).collect()
+    }
+}
+
+fn keys(task: &Task) -> impl Iterator<Item = &str> {
+    task.spec.iter().flat_map(|spec| spec.pipe.iter().flatten()).filter_map(|pipe| pipe.key.as_deref())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Task by task, in the order that the plan names them.
+    fn plainly<'a>(tasks: &BTreeMap<&str, &'a Task>, plan: &Plan) -> Vec<&'a str> {
+        let steps = plan.phases.iter().flatten().flat_map(|phase| phase.steps.iter().flatten());
+        let named = steps.flat_map(|step| step.tasks.iter().flatten());
+        let pipes =
+            named.filter_map(|name| tasks.get(name.as_str())).filter(|t| t.kind.as_deref() == Some("Pipe"));
+        let mut seen = BTreeSet::new();
+        let twice: BTreeSet<&str> =
+            pipes.flat_map(|task| keys(task)).filter(|key| !seen.insert(*key)).collect();
+        twice.into_iter().collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn they_are_those_that_are_met_twice(
+            tasks in prop::collection::btree_map("[a-d]", (any::<bool>(), prop::collection::vec("[k-o]", 0..4)), 0..5),
+            steps in prop::collection::vec(prop::collection::vec("[a-e]", 0..4), 0..3),
+        ) {
+            let task = |(name, (pipe, keys)): (&String, &(bool, Vec<String>))| -> Task {
+                let pipes: Vec<_> = keys.iter().map(|key| json!({"key": key})).collect();
+                let kind = if *pipe { "Pipe" } else { "Dummy" };
+                serde_json::from_value(json!({"name": name, "kind": kind, "spec": {"pipe": pipes}})).unwrap()
+            };
+            let all: Vec<Task> = tasks.iter().map(task).collect();
+            let steps: Vec<_> = steps.iter().map(|tasks| json!({"name": "s", "tasks": tasks})).collect();
+            let plan: Plan = serde_json::from_value(json!({"phases": [{"name": "p", "steps": steps}]})).unwrap();
+            let by_name: BTreeMap<&str, &Task> = tasks.keys().map(String::as_str).zip(&all).collect();
+            prop_assert_eq!(Keys::new(&by_name).twice(&plan), plainly(&by_name, &plan));
+        }
+    }
+}

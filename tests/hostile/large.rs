@@ -1,0 +1,83 @@
+//! Bodies as large as the API server lets through, judged within a bound of time: what is linear
+//! takes a second or two of a debug build, what looks at everything for each thing takes minutes.
+
+use std::time::{Duration, Instant};
+
+use interlock::admission::snapshot::Snapshot;
+use interlock::admission::{Answer, Config, Door, Freeze, Patience, answer};
+use serde_json::{Value, json};
+
+/// Enough for a machine that does other things beside; far from what the square of it takes.
+const BOUND: Duration = Duration::from_secs(20);
+
+/// What is answered to a body, soon enough.
+fn within(what: &str, packages: &[Value], body: &Value) -> Value {
+    let mut view = Snapshot::default();
+    for package in packages {
+        view.add(package, "team").unwrap();
+    }
+    let config = Config { controller_user: String::new(), freeze: Freeze::Strict };
+    let body = body.to_string();
+    let start = Instant::now();
+    let answer = answer(Door::Mutate, body.as_bytes(), &view, &config, Patience::Exhausted).unwrap();
+    let took = start.elapsed();
+    println!("{what}: {} bytes in {took:?}", body.len());
+    assert!(took < BOUND, "{what}: {} bytes took {took:?}", body.len());
+    let Answer::Done(reply) = answer else { panic!("{what}: it waits") };
+    serde_json::from_slice::<Value>(&reply.body).unwrap()["response"].clone()
+}
+
+fn body(kind: &str, spec: Value, old: Option<Value>) -> Value {
+    let kind = json!({"group": "kudo.dev", "version": "v1beta1", "kind": kind});
+    let object =
+        |spec: Value| json!({"metadata": {"name": "large", "namespace": "team", "uid": "u"}, "spec": spec});
+    json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "r", "kind": kind, "requestKind": kind, "name": "large", "namespace": "team",
+            "operation": if old.is_some() { "UPDATE" } else { "CREATE" },
+            "userInfo": {"username": "alice", "groups": ["system:authenticated"]},
+            "object": object(spec), "oldObject": old.map(object),
+        },
+    })
+}
+
+fn plan(tasks: Vec<String>) -> Value {
+    json!({"deploy": {"phases": [{"name": "p", "steps": [{"name": "s", "tasks": tasks}]}]}})
+}
+
+fn tasks(count: usize) -> Vec<Value> {
+    (0..count).map(|i| json!({"name": format!("t{i}"), "kind": "Dummy"})).collect()
+}
+
+#[test]
+fn many_references_to_many_tasks() {
+    let count = 40_000;
+    let named = (0..count).rev().map(|i| format!("t{i}")).collect();
+    let spec = json!({"tasks": tasks(count), "plans": plan(named)});
+    let answer = within("references", &[], &body("OperatorVersion", spec, None));
+    assert_eq!(answer["allowed"], true, "{answer:#}");
+}
+
+#[test]
+fn many_toggles_of_many_parameters() {
+    let count = 15_000;
+    let toggle = |i: usize| json!({"name": format!("t{i}"), "kind": "Toggle", "spec": {"resources": ["a"], "parameter": format!("p{i}")}});
+    let tasks: Vec<Value> = (0..count).map(toggle).collect();
+    let parameters: Vec<Value> = (0..count).map(|i| json!({"name": format!("p{i}")})).collect();
+    let spec = json!({"tasks": tasks, "parameters": parameters, "templates": {"a": ""}});
+    let answer = within("toggles", &[], &body("OperatorVersion", spec, None));
+    assert_eq!(answer["allowed"], true, "{answer:#}");
+}
+
+/// One task with many keys, named again and again.
+#[test]
+fn many_references_to_many_pipe_keys() {
+    let keys: Vec<Value> =
+        (0..10_000).map(|i| json!({"file": "f", "kind": "Secret", "key": format!("k{i}")})).collect();
+    let pipe = json!({"name": "t", "kind": "Pipe", "spec": {"pod": "a", "pipe": keys}});
+    let named = vec!["t".to_owned(); 100_000];
+    let spec = json!({"tasks": [pipe], "templates": {"a": ""}, "plans": plan(named)});
+    let answer = within("pipe keys", &[], &body("OperatorVersion", spec, None));
+    assert_eq!(answer["allowed"], false);
+}
