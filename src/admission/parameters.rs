@@ -47,9 +47,9 @@ pub fn read<'a>(
     }
     let mut known = Known { like, next: 0 };
     let count = like.map_or(USUAL, |like| like.written.members.len() + 1);
-    let mut values = Values::with_capacity(count);
+    let mut pairs = Vec::with_capacity(count);
     let mut members = Vec::with_capacity(count);
-    let (mut canonical, mut in_order, mut length) = (true, true, 2);
+    let (mut canonical, mut length) = (true, 2);
     let from = s.here();
     s.whole_members(|s| {
         let member = match known.take(s) {
@@ -59,10 +59,11 @@ pub fn read<'a>(
         canonical &= member.canonical;
         length += member.text.len() + usize::from(!members.is_empty());
         members.push(member.text);
-        in_order &= values.insert(member.name, member.value);
+        pairs.push((member.name, member.value));
         Ok(())
     })?;
     let text = s.since(from).get();
+    let (values, in_order) = Values::gathered(pairs);
     if !in_order {
         members.clear();
     }

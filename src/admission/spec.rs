@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 
 use super::parameters::{self, Like, Written};
 use super::review::Object;
@@ -150,16 +151,22 @@ impl<'a> Spec<'a> {
         NamespacedName::new(version.namespace.as_ref(), version.name.as_ref())
     }
 
-    /// Gives a parameter a value.
-    pub fn set(&mut self, name: &str, value: &str) {
-        self.applied.parameters.insert(Cow::Owned(name.to_owned()), Cow::Owned(value.to_owned()));
-        self.changed();
+    /// Gives parameters values.
+    pub fn set(&mut self, values: &[(String, String)]) {
+        if !values.is_empty() {
+            let owned = values.iter().map(|(name, value)| (name.clone().into(), value.clone().into()));
+            self.applied.parameters.extend(owned);
+            self.changed();
+        }
     }
 
-    /// Takes a parameter out.
-    pub fn remove(&mut self, name: &str) {
-        self.applied.parameters.remove(name);
-        self.changed();
+    /// Takes parameters out.
+    pub fn remove(&mut self, names: &[String]) {
+        if !names.is_empty() {
+            let gone: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+            self.applied.parameters.retain(|name| !gone.contains(name));
+            self.changed();
+        }
     }
 
     fn changed(&mut self) {

@@ -23,30 +23,31 @@ impl<'a> Values<'a> {
         Self::default()
     }
 
-    /// None yet, with room for so many.
-    pub fn with_capacity(count: usize) -> Self {
-        Self(Vec::with_capacity(count))
+    /// Of pairs in any order; the last one of a name counts. Tells whether each came after the one
+    /// before.
+    pub fn gathered(pairs: Vec<Pair<'a>>) -> (Self, bool) {
+        let in_order = pairs.is_sorted_by(|(one, _), (next, _)| one < next);
+        let mut values = Self(pairs);
+        if !in_order {
+            values.sort();
+        }
+        (values, in_order)
     }
 
-    /// Sets a value; the last one counts. Tells whether its name comes after all that were there.
-    pub fn insert(&mut self, name: Cow<'a, str>, value: Cow<'a, str>) -> bool {
-        let last = self.0.last().is_none_or(|(last, _)| *last < name);
-        if last {
-            self.0.push((name, value));
-        } else {
-            match self.place(&name) {
-                Ok(at) => self.0[at].1 = value,
-                Err(at) => self.0.insert(at, (name, value)),
+    fn sort(&mut self) {
+        self.0.sort_by(|(one, _), (other, _)| one.cmp(other));
+        self.0.dedup_by(|later, kept| {
+            let same = later.0 == kept.0;
+            if same {
+                std::mem::swap(&mut later.1, &mut kept.1);
             }
-        }
-        last
+            same
+        });
     }
 
-    /// Takes a value out.
-    pub fn remove(&mut self, name: &str) {
-        if let Ok(at) = self.place(name) {
-            self.0.remove(at);
-        }
+    /// Takes out what is not to be kept, by name.
+    pub fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
+        self.0.retain(|(name, _)| keep(name));
     }
 
     /// A value.
@@ -110,11 +111,15 @@ impl<'s, 'a> IntoIterator for &'s Values<'a> {
 
 impl<'a> FromIterator<Pair<'a>> for Values<'a> {
     fn from_iter<I: IntoIterator<Item = Pair<'a>>>(pairs: I) -> Self {
-        let mut values = Self::new();
-        for (name, value) in pairs {
-            values.insert(name, value);
-        }
-        values
+        Self::gathered(pairs.into_iter().collect()).0
+    }
+}
+
+impl<'a> Extend<Pair<'a>> for Values<'a> {
+    /// Sets values; the last one of a name counts.
+    fn extend<I: IntoIterator<Item = Pair<'a>>>(&mut self, pairs: I) {
+        self.0.extend(pairs);
+        self.sort();
     }
 }
 
@@ -147,11 +152,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Values<'a> {
             }
 
             fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
-                let mut values = Values::new();
+                let mut pairs = Vec::new();
                 while let Some((name, value)) = map.next_entry::<Text<'de>, Text<'de>>()? {
-                    values.insert(name.0, value.0);
+                    pairs.push((name.0, value.0));
                 }
-                Ok(values)
+                Ok(Values::gathered(pairs).0)
             }
         }
 
@@ -172,14 +177,26 @@ mod tests {
 
         /// It is the map that it stands for, in whatever order it was filled.
         #[test]
-        fn a_list_of_values_is_a_map(pairs in prop::collection::vec(("[a-c]{0,2}", "[x-z]{0,1}"), 0..12), gone in "[a-c]{0,2}") {
+        fn a_list_of_values_is_a_map(
+            pairs in prop::collection::vec(("[a-c]{0,2}", "[x-z]{0,1}"), 0..12),
+            more in prop::collection::vec(("[a-c]{0,2}", "[x-z]{0,1}"), 0..6),
+            gone in prop::collection::btree_set("[a-c]{0,2}", 0..4),
+        ) {
             let mut map: BTreeMap<String, String> = pairs.iter().cloned().collect();
-            let mut values: Values<'_> =
-                pairs.iter().map(|(k, v)| (k.as_str().into(), v.as_str().into())).collect();
-            prop_assert_eq!(values.get(&gone).map(AsRef::as_ref), map.get(&gone).map(String::as_str));
-            values.remove(&gone);
-            map.remove(&gone);
-            prop_assert!(!values.contains_key(&gone));
+            let borrowed = |pairs: &[(String, String)]| -> Vec<Pair<'static>> {
+                pairs.iter().map(|(k, v)| (k.clone().into(), v.clone().into())).collect()
+            };
+            let (mut values, in_order) = Values::gathered(borrowed(&pairs));
+            prop_assert_eq!(in_order, pairs.windows(2).all(|two| two[0].0 < two[1].0));
+            prop_assert_eq!(&values, &borrowed(&pairs).into_iter().collect());
+            values.extend(borrowed(&more));
+            map.extend(more);
+            for name in &gone {
+                prop_assert_eq!(values.get(name).map(AsRef::as_ref), map.get(name).map(String::as_str));
+            }
+            values.retain(|name| !gone.contains(name));
+            map.retain(|name, _| !gone.contains(name));
+            prop_assert!(gone.iter().all(|name| !values.contains_key(name)));
             prop_assert_eq!(serde_json::to_string(&values).unwrap(), serde_json::to_string(&map).unwrap());
             let json = serde_json::to_string(&map).unwrap();
             prop_assert_eq!(serde_json::from_str::<Values<'_>>(&json).unwrap(), values);

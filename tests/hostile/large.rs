@@ -81,3 +81,43 @@ fn many_references_to_many_pipe_keys() {
     let answer = within("pipe keys", &[], &body("OperatorVersion", spec, None));
     assert_eq!(answer["allowed"], false);
 }
+
+#[test]
+fn an_upgrade_that_changes_and_drops_many_parameters() {
+    let count = 20_000;
+    let spec = |version: &str, value: &str| {
+        let parameters: serde_json::Map<String, Value> = (0..count)
+            .flat_map(|i| [(format!("a{i}"), json!(value)), (format!("z{i}"), json!("same"))])
+            .collect();
+        json!({"operatorVersion": {"name": version}, "parameters": parameters})
+    };
+    let package = |name: &str, prefixes: &[&str]| {
+        let named =
+            |prefix: &&str| (0..count).map(|i| json!({"name": format!("{prefix}{i}")})).collect::<Vec<_>>();
+        let parameters: Vec<Value> = prefixes.iter().flat_map(named).collect();
+        json!({
+            "apiVersion": "kudo.dev/v1beta1", "kind": "OperatorVersion", "metadata": {"name": name, "namespace": "team"},
+            "spec": {"parameters": parameters, "plans": {"deploy": {"phases": []}}},
+        })
+    };
+    let packages = [package("wide-1", &["a", "z"]), package("wide-2", &["a"])];
+    let body = body("Instance", spec("wide-2", "after"), Some(spec("wide-1", "before")));
+    let answer = within("parameters", &packages, &body);
+    assert_eq!(answer["allowed"], true, "{answer:#}");
+}
+
+/// Every one of them is a default, and comes before the one that is given.
+#[test]
+fn a_creation_that_gets_many_defaults() {
+    let immutable = |i: usize| json!({"name": format!("a{i:05}"), "immutable": true, "default": "x"});
+    let mut parameters: Vec<Value> = (0..25_000).rev().map(immutable).collect();
+    parameters.extend((0..20_000).map(|i| json!({"name": format!("z{i}")})));
+    let package = json!({
+        "apiVersion": "kudo.dev/v1beta1", "kind": "OperatorVersion", "metadata": {"name": "wide", "namespace": "team"},
+        "spec": {"parameters": parameters, "plans": {"deploy": {"phases": []}}},
+    });
+    let given: serde_json::Map<String, Value> = (0..20_000).map(|i| (format!("z{i}"), json!(""))).collect();
+    let spec = json!({"operatorVersion": {"name": "wide"}, "parameters": given});
+    let answer = within("defaults", &[package], &body("Instance", spec, None));
+    assert_eq!(answer["allowed"], true, "{answer:#}");
+}

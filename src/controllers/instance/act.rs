@@ -92,9 +92,9 @@ async fn create(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
         return Ok(Flow::End(Outcome::Retry));
     };
     let mut spec = subject.spec.clone();
-    for (name, default) in super::subject::missing_defaults(&package, &subject.spec) {
-        spec.parameters.insert(name.to_owned().into(), default.to_owned().into());
-    }
+    let defaults = super::subject::missing_defaults(&package, &subject.spec);
+    spec.parameters
+        .extend(defaults.map(|(name, default)| (name.to_owned().into(), default.to_owned().into())));
     let uid = fresh_uid(subject, meta::plan::DEPLOY, &spec);
     info!(instance = %subject.key, "an Instance that admission never saw is created");
     let change = InstanceChange {

@@ -52,8 +52,7 @@ fn creation(package: &Package, spec: &Applied<'static>, bench: &Bench) -> Result
     }
     judge::defined(package, &spec.parameters, bench)?;
     let mut values = spec.parameters.clone();
-    for (name, default) in missing_defaults(package, spec) {
-        values.insert(name.to_owned().into(), default.to_owned().into());
-    }
+    let defaults = missing_defaults(package, spec);
+    values.extend(defaults.map(|(name, default)| (name.to_owned().into(), default.to_owned().into())));
     judge::valid(package, &values, bench)
 }

@@ -41,7 +41,7 @@ impl Fixture {
     }
 
     pub fn with(mut self, name: &'static str, value: &'static str) -> Self {
-        self.values.insert(name.into(), value.into());
+        self.values.extend([(name.into(), value.into())]);
         self
     }
 

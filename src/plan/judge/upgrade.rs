@@ -1,5 +1,7 @@
 //! From one OperatorVersion to another: where it may go, and what it leaves behind.
 
+use std::collections::BTreeSet;
+
 use semver::Version;
 
 use super::delta::Delta;
@@ -23,10 +25,11 @@ pub struct Packages<'a> {
 /// new one does not (KEP-30).
 pub fn dropped<'a>(packages: Packages<'_>, new: &'a Values<'_>, delta: &Delta<'_>) -> Vec<&'a str> {
     let Some(old) = packages.old.filter(|_| delta.upgrade) else { return Vec::new() };
+    let changed: BTreeSet<&str> = delta.changed.iter().map(|(key, _)| *key).collect();
     new.keys()
         .map(AsRef::as_ref)
         .filter(|key| packages.new.parameter(key).is_none() && old.parameter(key).is_some())
-        .filter(|key| !delta.changed.iter().any(|(changed, _)| changed == key))
+        .filter(|key| !changed.contains(key))
         .collect()
 }
 

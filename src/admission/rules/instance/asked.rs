@@ -84,7 +84,7 @@ mod tests {
 
     fn other_spec() -> Spec<'static> {
         let mut spec = Spec::default();
-        spec.set("NODES", "3");
+        spec.set(&[("NODES".to_owned(), "3".to_owned())]);
         spec
     }
 

@@ -35,7 +35,7 @@ impl<'a> Ask<'a> {
         let defaults: Vec<(String, String)> = params::immutable_defaults(&package, &given.applied.parameters)
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
-        defaults.iter().for_each(|(name, value)| spec.set(name, value));
+        spec.set(&defaults);
         judge::valid(&package, &spec.applied.parameters, &self.bench).map_err(object_to)?;
         let uid = plan_uid(self.subject(None, object), DEPLOY, spec.hash()).to_string();
         let made = stamp::write(

@@ -138,7 +138,7 @@ impl<'a> Update<'a, '_> {
             return (dropped, None);
         }
         let mut spec = self.new.clone();
-        dropped.iter().for_each(|name| spec.remove(name));
+        spec.remove(&dropped);
         (dropped, Some(spec))
     }
 
