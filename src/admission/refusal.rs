@@ -7,6 +7,8 @@ pub use crate::plan::objection::{Field, FieldReason};
 
 /// How many lines of one refusal name fields; more are counted.
 const FIELDS_SHOWN: usize = 4;
+/// How many fields one refusal has causes of.
+const FIELDS_KEPT: usize = 16;
 /// Longest text of a refusal.
 const TEXT_LIMIT: usize = 1024;
 /// Longest text of what to do.
@@ -55,8 +57,10 @@ pub struct Refusal {
     pub code: Code,
     /// What is refused: KUDO's own sentence where it has one.
     pub sentence: String,
-    /// The fields concerned.
+    /// The first fields concerned.
     pub fields: Vec<Field>,
+    /// How many more there are.
+    pub more: usize,
     /// Why now.
     pub why: Option<String>,
     /// What to do.
@@ -94,6 +98,7 @@ impl Refusal {
             code: Code::Forbidden,
             sentence: sentence.into(),
             fields: Vec::new(),
+            more: 0,
             why: None,
             next: None,
             plan: None,
@@ -101,8 +106,17 @@ impl Refusal {
     }
 
     /// A refusal that names fields.
-    pub fn invalid(rule: Rule, sentence: impl Into<String>, fields: Vec<Field>) -> Self {
-        Self { code: Code::Invalid, fields, ..Self::forbidden(rule, sentence) }
+    pub fn invalid(rule: Rule, sentence: impl Into<String>, mut fields: Vec<Field>) -> Self {
+        let more = fields.len().saturating_sub(FIELDS_KEPT);
+        fields.truncate(FIELDS_KEPT);
+        Self { code: Code::Invalid, fields, more, ..Self::forbidden(rule, sentence) }
+    }
+
+    /// Counts fields that are not among those given.
+    #[must_use]
+    pub fn and_more(mut self, count: usize) -> Self {
+        self.more += count;
+        self
     }
 
     /// Says why now.
@@ -133,8 +147,9 @@ impl Refusal {
         for field in self.fields.iter().take(FIELDS_SHOWN) {
             add(&mut text, ["\n  ", &field.path, ": ", &one_line(&field.detail)]);
         }
-        if self.fields.len() > FIELDS_SHOWN {
-            add(&mut text, ["\n  and ", &(self.fields.len() - FIELDS_SHOWN).to_string(), " more", ""]);
+        let more = self.fields.len().saturating_sub(FIELDS_SHOWN) + self.more;
+        if more > 0 {
+            add(&mut text, ["\n  and ", &more.to_string(), " more", ""]);
         }
         if let Some(why) = &self.why {
             add(&mut text, ["\nWhy now: ", &one_line(why), "", ""]);
@@ -160,7 +175,7 @@ impl Refusal {
             let (field, reason) =
                 self.fields.first().map_or(("", FieldReason::Invalid), |f| (f.path.as_str(), f.reason));
             causes.push(Cause { reason: reason.as_str(), message: text.clone(), field: field.to_owned() });
-            causes.extend(self.fields.iter().skip(1).take(15).map(|f| Cause {
+            causes.extend(self.fields.iter().skip(1).map(|f| Cause {
                 reason: f.reason.as_str(),
                 message: one_line(&f.detail).into_owned(),
                 field: f.path.clone(),

@@ -4,6 +4,7 @@
 //! templates is a legal object, of which no Instance can be made.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use crate::api::kudo::{OperatorVersionSpec, Parameter, Plan, Step, Task};
 use crate::plan::number::parse_bool;
@@ -15,6 +16,9 @@ mod pipes;
 
 use pipes::Keys;
 
+/// How many problems of one package are written out; more are counted.
+const KEPT: usize = 64;
+
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -23,29 +27,70 @@ pub struct Problem {
     /// What is wrong with it.
     pub what: String,
     /// What to do.
-    pub remedy: String,
+    pub remedy: &'static str,
 }
 
-/// Everything that is wrong with a package, in the order of its fields.
-pub fn problems(spec: &OperatorVersionSpec) -> Vec<Problem> {
-    let mut check = Check::new(spec);
+/// One thing that is wrong, as it is found: a package can hold more of them than there is memory to
+/// write out.
+pub struct Wrong<'f> {
+    field: fmt::Arguments<'f>,
+    what: fmt::Arguments<'f>,
+    remedy: &'static str,
+}
+
+impl Wrong<'_> {
+    /// Written out.
+    pub fn write(&self) -> Problem {
+        Problem { field: self.field.to_string(), what: self.what.to_string(), remedy: self.remedy }
+    }
+}
+
+/// The first things that are wrong, and how many more there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Problems {
+    /// The first, in the order of the fields.
+    pub first: Vec<Problem>,
+    /// How many more.
+    pub more: usize,
+}
+
+impl Problems {
+    /// Adds one.
+    pub fn add(&mut self, wrong: &Wrong<'_>) {
+        if self.first.len() < KEPT {
+            self.first.push(wrong.write());
+        } else {
+            self.more += 1;
+        }
+    }
+}
+
+/// What is wrong with a package.
+pub fn problems(spec: &OperatorVersionSpec) -> Problems {
+    let mut found = Problems::default();
+    each(spec, &mut |wrong| found.add(wrong));
+    found
+}
+
+/// Tells everything that is wrong with a package, in the order of its fields.
+pub fn each(spec: &OperatorVersionSpec, tell: &mut dyn FnMut(&Wrong<'_>)) {
+    let mut check = Check::new(spec, tell);
     check.templates();
     check.tasks();
     check.parameters();
     for (name, plan) in spec.plans.iter().flatten() {
         check.plan(name, plan);
     }
-    check.found
 }
 
-struct Check<'a> {
+struct Check<'a, 't> {
     spec: &'a OperatorVersionSpec,
     /// By name; of several of one name the first.
     tasks: BTreeMap<&'a str, &'a Task>,
     /// The same.
     parameters: BTreeMap<&'a str, &'a Parameter>,
     keys: Keys<'a>,
-    found: Vec<Problem>,
+    tell: &'t mut dyn FnMut(&Wrong<'_>),
 }
 
 /// The first of each name.
@@ -59,26 +104,31 @@ fn by_name<'a, T>(all: impl Iterator<Item = (Option<&'a String>, &'a T)>) -> BTr
     map
 }
 
-impl<'a> Check<'a> {
-    fn new(spec: &'a OperatorVersionSpec) -> Self {
+impl<'a, 't> Check<'a, 't> {
+    fn new(spec: &'a OperatorVersionSpec, tell: &'t mut dyn FnMut(&Wrong<'_>)) -> Self {
         let tasks = by_name(spec.tasks.iter().flatten().map(|task| (task.name.as_ref(), task)));
         let parameters = by_name(spec.parameters.iter().flatten().map(|p| (p.name.as_ref(), p)));
         let keys = Keys::new(&tasks);
-        Self { spec, tasks, parameters, keys, found: Vec::new() }
+        Self { spec, tasks, parameters, keys, tell }
     }
 
-    fn problem(&mut self, field: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) {
-        self.found.push(Problem { field: field.into(), what: what.into(), remedy: remedy.into() });
+    fn problem(&mut self, field: fmt::Arguments<'_>, what: fmt::Arguments<'_>, remedy: &'static str) {
+        (self.tell)(&Wrong { field, what, remedy });
     }
 
     /// Names that must be there and differ.
-    fn name(&mut self, field: &str, name: Option<&'a str>, seen: &mut BTreeSet<&'a str>) -> &'a str {
+    fn name(
+        &mut self,
+        field: fmt::Arguments<'_>,
+        name: Option<&'a str>,
+        seen: &mut BTreeSet<&'a str>,
+    ) -> &'a str {
         let name = name.unwrap_or_default();
         if name.is_empty() {
-            self.problem(format!("{field}.name"), "has no name", "give it a name");
+            self.problem(format_args!("{field}.name"), format_args!("has no name"), "give it a name");
         } else if !seen.insert(name) {
-            let what = format!("the name \"{name}\" is used twice");
-            self.problem(format!("{field}.name"), what, "give each its own name");
+            let what = format_args!("the name \"{name}\" is used twice");
+            self.problem(format_args!("{field}.name"), what, "give each its own name");
         }
         name
     }
@@ -89,8 +139,12 @@ impl<'a> Check<'a> {
             self.spec.tasks.iter().flatten().flat_map(files).map(|(_, f)| f).collect();
         for (file, text) in self.spec.templates.iter().flatten().filter(|(f, _)| named.contains(f.as_str())) {
             if let Err(error) = Template::parse(file, text) {
-                let what = format!("line {}, {}: {error}", error.place.line, error.kind.construct());
-                self.problem(format!("spec.templates[{file}]"), what, "correct the template at that line");
+                let what = format_args!("line {}, {}: {error}", error.place.line, error.kind.construct());
+                self.problem(
+                    format_args!("spec.templates[{file}]"),
+                    what,
+                    "correct the template at that line",
+                );
             }
         }
     }
@@ -98,26 +152,26 @@ impl<'a> Check<'a> {
     fn tasks(&mut self) {
         let mut names = BTreeSet::new();
         for (i, task) in self.spec.tasks.iter().flatten().enumerate() {
-            let field = format!("spec.tasks[{i}]");
-            self.name(&field, task.name.as_deref(), &mut names);
-            self.task(&field, task);
+            let field = format_args!("spec.tasks[{i}]");
+            self.name(field, task.name.as_deref(), &mut names);
+            self.task(field, task);
         }
     }
 
-    fn task(&mut self, field: &str, task: &'a Task) {
+    fn task(&mut self, field: fmt::Arguments<'_>, task: &'a Task) {
         match TaskKind::build(task) {
             Err(error) => {
                 let (at, remedy) = blame(&error);
-                self.problem(format!("{field}.{at}"), error.to_string(), remedy);
+                self.problem(format_args!("{field}.{at}"), format_args!("{error}"), remedy);
             }
             Ok(TaskKind::Toggle { parameter, .. }) => self.toggle(field, parameter),
             Ok(_) => {}
         }
         for (at, file) in files(task) {
             if !self.spec.templates.as_ref().is_some_and(|templates| templates.contains_key(file)) {
-                let what = format!("there is no template \"{file}\"");
+                let what = format_args!("there is no template \"{file}\"");
                 self.problem(
-                    format!("{field}.spec.{at}"),
+                    format_args!("{field}.spec.{at}"),
                     what,
                     "add the template to spec.templates, or name another",
                 );
@@ -125,19 +179,19 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn toggle(&mut self, field: &str, name: &str) {
-        let field = format!("{field}.spec.parameter");
+    fn toggle(&mut self, field: fmt::Arguments<'_>, name: &str) {
+        let field = format_args!("{field}.spec.parameter");
         let Some(parameter) = self.parameters.get(name) else {
-            let what = format!("there is no parameter \"{name}\"");
+            let what = format_args!("there is no parameter \"{name}\"");
             return self.problem(field, what, "add the parameter to spec.parameters, or name another");
         };
         let kind = parameter.value_type.as_deref().unwrap_or("string");
         let default = parameter.default.as_deref();
         if matches!(kind, "array" | "map") {
-            let what = format!("the parameter \"{name}\" is of type {kind}");
+            let what = format_args!("the parameter \"{name}\" is of type {kind}");
             self.problem(field, what, "name a parameter of type boolean");
         } else if default.is_some_and(|text| parse_bool(text).is_err()) {
-            let what = format!("the default of parameter \"{name}\" is not true or false");
+            let what = format_args!("the default of parameter \"{name}\" is not true or false");
             self.problem(field, what, "set the default of the parameter to true or false");
         }
     }
@@ -145,58 +199,62 @@ impl<'a> Check<'a> {
     fn parameters(&mut self) {
         let mut names = BTreeSet::new();
         for (i, parameter) in self.spec.parameters.iter().flatten().enumerate() {
-            let field = format!("spec.parameters[{i}]");
-            self.name(&field, parameter.name.as_deref(), &mut names);
-            self.parameter(&field, parameter);
+            let field = format_args!("spec.parameters[{i}]");
+            self.name(field, parameter.name.as_deref(), &mut names);
+            self.parameter(field, parameter);
         }
     }
 
-    fn parameter(&mut self, field: &str, parameter: &Parameter) {
+    fn parameter(&mut self, field: fmt::Arguments<'_>, parameter: &Parameter) {
         let trigger = parameter.trigger.as_deref().filter(|trigger| !trigger.is_empty());
         if let Some(plan) = trigger
             && !self.spec.plans.as_ref().is_some_and(|plans| plans.contains_key(plan))
         {
-            let what = format!("there is no plan \"{plan}\"");
-            self.problem(format!("{field}.trigger"), what, "add the plan to spec.plans, or name another");
+            let what = format_args!("there is no plan \"{plan}\"");
+            self.problem(
+                format_args!("{field}.trigger"),
+                what,
+                "add the plan to spec.plans, or name another",
+            );
         }
         let default = parameter.default.as_deref().filter(|default| !default.is_empty());
         if let Some(problem) = default.and_then(|default| params::check(parameter, Some(default))) {
             self.problem(
-                format!("{field}.default"),
-                problem.detail,
+                format_args!("{field}.default"),
+                format_args!("{}", problem.detail),
                 "set a default of the parameter's type and enum",
             );
         }
     }
 
     fn plan(&mut self, name: &str, plan: &'a Plan) {
-        let field = format!("spec.plans[{name}]");
+        let field = format_args!("spec.plans[{name}]");
         if name.is_empty() {
-            self.problem(&field, "a plan has no name", "give the plan a name");
+            self.problem(field, format_args!("a plan has no name"), "give the plan a name");
         }
         let mut phases = BTreeSet::new();
         for (i, phase) in plan.phases.iter().flatten().enumerate() {
-            let field = format!("{field}.phases[{i}]");
-            self.name(&field, phase.name.as_deref(), &mut phases);
+            let field = format_args!("{field}.phases[{i}]");
+            self.name(field, phase.name.as_deref(), &mut phases);
             let mut steps = BTreeSet::new();
             for (i, step) in phase.steps.iter().flatten().enumerate() {
-                let field = format!("{field}.steps[{i}]");
-                self.name(&field, step.name.as_deref(), &mut steps);
-                self.references(&field, step);
+                let field = format_args!("{field}.steps[{i}]");
+                self.name(field, step.name.as_deref(), &mut steps);
+                self.references(field, step);
             }
         }
         for key in self.keys.twice(plan) {
-            let what = format!("the pipe key \"{key}\" is used twice in this plan");
-            self.problem(&field, what, "give each file of the plan's Pipe tasks its own key");
+            let what = format_args!("the pipe key \"{key}\" is used twice in this plan");
+            self.problem(field, what, "give each file of the plan's Pipe tasks its own key");
         }
     }
 
-    fn references(&mut self, field: &str, step: &Step) {
+    fn references(&mut self, field: fmt::Arguments<'_>, step: &Step) {
         for (i, name) in step.tasks.iter().flatten().enumerate() {
             if !self.tasks.contains_key(name.as_str()) {
-                let what = format!("there is no task \"{name}\"");
+                let what = format_args!("there is no task \"{name}\"");
                 self.problem(
-                    format!("{field}.tasks[{i}]"),
+                    format_args!("{field}.tasks[{i}]"),
                     what,
                     "add the task to spec.tasks, or name another",
                 );
@@ -254,8 +312,8 @@ mod tests {
     fn found(spec: Value) -> Vec<String> {
         let spec: OperatorVersionSpec = serde_json::from_value(spec).unwrap();
         let found = problems(&spec);
-        assert!(found.iter().all(|p| !p.remedy.is_empty()));
-        found.into_iter().map(|p| format!("{}: {}", p.field, p.what)).collect()
+        assert!(found.more == 0 && found.first.iter().all(|p| !p.remedy.is_empty()));
+        found.first.into_iter().map(|p| format!("{}: {}", p.field, p.what)).collect()
     }
 
     #[rstest]
@@ -321,6 +379,17 @@ mod tests {
     #[case::trigger(json!([{"name": "A", "trigger": "lost"}]), "spec.parameters[0].trigger: there is no plan \"lost\"")]
     fn parameters(#[case] listed: Value, #[case] expected: &str) {
         assert_eq!(found(json!({"parameters": listed, "plans": {"deploy": {}}})), [expected]);
+    }
+
+    /// What is more than anybody reads is counted.
+    #[test]
+    fn the_first_problems_are_written_out() {
+        let lost: Vec<String> = (0..100).map(|i| format!("t{i}")).collect();
+        let steps = [json!({"name": "s", "tasks": lost})];
+        let spec = json!({"plans": {"deploy": {"phases": [{"name": "p", "steps": steps}]}}});
+        let found = problems(&serde_json::from_value(spec).unwrap());
+        assert_eq!((found.first.len(), found.more), (KEPT, 100 - KEPT));
+        assert_eq!(found.first[KEPT - 1].what, "there is no task \"t63\"");
     }
 
     #[test]

@@ -70,6 +70,20 @@ fn many_toggles_of_many_parameters() {
     assert_eq!(answer["allowed"], true, "{answer:#}");
 }
 
+/// All of them wrong, before and after: each is told from the others.
+#[test]
+fn many_references_to_nothing() {
+    let count = 40_000;
+    let spec = |from: usize| json!({"plans": plan((from..from + count).map(|i| format!("t{i}")).collect())});
+    let answer = within("problems", &[], &body("OperatorVersion", spec(1), Some(spec(0))));
+    assert_eq!(answer["allowed"], false);
+    assert_eq!(answer["status"]["details"]["causes"].as_array().map(Vec::len), Some(1));
+    let answer = within("problems of a creation", &[], &body("OperatorVersion", spec(0), None));
+    assert_eq!(answer["status"]["details"]["causes"].as_array().map(Vec::len), Some(16));
+    let message = answer["status"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("and 39996 more"), "{message}");
+}
+
 /// One task with many keys, named again and again.
 #[test]
 fn many_references_to_many_pipe_keys() {

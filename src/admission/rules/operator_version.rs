@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use sha2::{Digest, Sha256};
+
 use super::limits;
 use crate::admission::Context;
 use crate::admission::door::{Door, Freeze};
@@ -15,7 +17,7 @@ use crate::api::interlock::{Action, Actions};
 use crate::api::kudo::OperatorVersionSpec;
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
-use crate::plan::check::{self, Problem};
+use crate::plan::check::{self, Problem, Problems, Wrong};
 
 /// How many locked Instances a refusal names.
 const NAMED: usize = 3;
@@ -56,8 +58,8 @@ fn read(object: &Object<'_>) -> Result<OperatorVersionSpec, Box<Refusal>> {
 fn create(object: &Object<'_>, key: &NamespacedName, context: &Context<'_>) -> Result<Verdict, Box<Refusal>> {
     let found = check::problems(&read(object)?);
     let mut verdict = Verdict::allow();
-    if !found.is_empty() {
-        refuse(&mut verdict, invalid(key, &found), context.view.actions(&key.namespace))?;
+    if !found.first.is_empty() {
+        refuse(&mut verdict, invalid(key, found), context.view.actions(&key.namespace))?;
     }
     Ok(verdict)
 }
@@ -72,39 +74,53 @@ fn refuse(verdict: &mut Verdict, refusal: Refusal, actions: Actions) -> Result<(
     Ok(())
 }
 
-/// A problem without the numbers in its path, which move when a list grows.
-fn kernel(problem: &Problem) -> (String, &str) {
-    let mut path = String::new();
-    for part in problem.field.split_inclusive('[') {
+/// Hash of a problem without the numbers in its path, which move when a list grows. There may be
+/// many thousands.
+fn kernel(wrong: &Wrong<'_>) -> [u8; 32] {
+    let Problem { field, what, .. } = wrong.write();
+    let mut path = String::with_capacity(field.len());
+    for part in field.split_inclusive('[') {
         path.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
     }
-    (path, &problem.what)
+    // With its length, so that where the path ends counts.
+    let hash = Sha256::new().chain_update(path.len().to_le_bytes()).chain_update(path).chain_update(what);
+    hash.finalize().into()
 }
 
 /// What is wrong already may stay, so that an OperatorVersion from before can be mended in steps.
-fn new_problems(new: &OperatorVersionSpec, old: &OperatorVersionSpec) -> (Vec<Problem>, usize) {
-    let before = check::problems(old);
-    let known: BTreeSet<(String, &str)> = before.iter().map(kernel).collect();
-    let (old, new): (Vec<Problem>, Vec<Problem>) =
-        check::problems(new).into_iter().partition(|problem| known.contains(&kernel(problem)));
-    (new, old.len())
+///
+/// The new problems, and how many there are of before.
+fn new_problems(new: &OperatorVersionSpec, old: &OperatorVersionSpec) -> (Problems, usize) {
+    let mut before = BTreeSet::new();
+    check::each(old, &mut |wrong| {
+        before.insert(kernel(wrong));
+    });
+    let (mut found, mut known) = (Problems::default(), 0);
+    check::each(new, &mut |wrong| match !before.is_empty() && before.contains(&kernel(wrong)) {
+        true => known += 1,
+        false => found.add(wrong),
+    });
+    (found, known)
 }
 
-fn invalid(key: &NamespacedName, problems: &[Problem]) -> Refusal {
-    let fields = problems
-        .iter()
-        .map(|problem| Field::new(&problem.field, FieldReason::Invalid, &problem.what))
+fn invalid(key: &NamespacedName, problems: Problems) -> Refusal {
+    let Problems { first, more } = problems;
+    let remedy = match first.as_slice() {
+        [problem] => problem.remedy.to_owned(),
+        several => several.first().map_or("", |p| p.remedy).to_owned() + ", and so on",
+    };
+    let fields = first
+        .into_iter()
+        .map(|problem| Field::new(problem.field, FieldReason::Invalid, problem.what))
         .collect();
-    let refusal = Refusal::invalid(
+    Refusal::invalid(
         Rule::VersionInvalid,
         format!("OperatorVersion {key} refers to what it does not hold, or holds what cannot be read"),
         fields,
     )
-    .why("a plan that meets this would fail half-way");
-    match problems {
-        [problem] => refusal.next(&problem.remedy),
-        several => refusal.next(several.first().map_or("", |p| p.remedy.as_str()).to_owned() + ", and so on"),
-    }
+    .and_more(more)
+    .why("a plan that meets this would fail half-way")
+    .next(remedy)
 }
 
 fn update(change: Change<'_>, key: &NamespacedName, context: &Context<'_>) -> Result<Verdict, Box<Refusal>> {
@@ -134,8 +150,8 @@ fn update(change: Change<'_>, key: &NamespacedName, context: &Context<'_>) -> Re
         );
     }
     let (found, known) = new_problems(&new, &old);
-    if !found.is_empty() {
-        refuse(&mut verdict, invalid(key, &found), actions)?;
+    if !found.first.is_empty() {
+        refuse(&mut verdict, invalid(key, found), actions)?;
     }
     if known > 0 && context.door != Door::Mutate {
         verdict.warn(
@@ -194,4 +210,70 @@ fn frozen(key: &NamespacedName, users: &Users) -> Refusal {
     )
     .why(format!("running: {why}"))
     .next("wait until these plans have ended, then send the change again; or publish it as a new OperatorVersion")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Every task that a plan names and that is not there is a problem.
+    fn spec(named: &[String]) -> OperatorVersionSpec {
+        let steps: Vec<_> = named
+            .iter()
+            .enumerate()
+            .map(|(i, task)| json!({"name": format!("s{i}"), "tasks": [task]}))
+            .collect();
+        let plans = json!({"deploy": {"phases": [{"name": "p", "steps": steps}]}});
+        serde_json::from_value(json!({"plans": plans})).unwrap()
+    }
+
+    fn lost(numbers: impl Iterator<Item = usize>) -> Vec<String> {
+        numbers.map(|i| format!("t{i}")).collect()
+    }
+
+    /// However many there are, each is told apart. (before, after) -> new, known
+    #[rstest]
+    #[case::all_stay(0..200, 0..200, (0, 200))]
+    #[case::some_go(0..200, 50..150, (0, 100))]
+    #[case::one_comes_behind_all(0..200, 0..201, (1, 200))]
+    #[case::one_comes_before_all(1..200, 0..200, (1, 199))]
+    #[case::all_come(0..0, 0..200, (200, 0))]
+    #[case::all_differ(0..200, 200..400, (200, 0))]
+    fn problems_are_counted_and_told_apart(
+        #[case] before: std::ops::Range<usize>,
+        #[case] after: std::ops::Range<usize>,
+        #[case] expected: (usize, usize),
+    ) {
+        let (found, known) = new_problems(&spec(&lost(after)), &spec(&lost(before)));
+        assert_eq!((found.first.len() + found.more, known), expected);
+        let refusal = invalid(&NamespacedName::new("ns", "ov"), found);
+        assert_eq!(refusal.fields.len() + refusal.more, expected.0);
+        let more = format!("\n  and {} more", expected.0.saturating_sub(4));
+        assert_eq!(refusal.text().contains(&more), expected.0 > 4, "{}", refusal.text());
+        assert!(refusal.fields.len() <= 16);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// As if all were written out and compared.
+        #[test]
+        fn what_is_known_is_what_was_there(
+            before in prop::collection::vec("[a-f]", 0..8), after in prop::collection::vec("[a-h]", 0..8),
+        ) {
+            let known = after.iter().filter(|task| before.contains(task)).count();
+            let (found, counted) = new_problems(&spec(&after), &spec(&before));
+            prop_assert_eq!((found.first.len(), counted), (after.len() - known, known));
+            let wanted: Vec<String> = after
+                .iter()
+                .filter(|task| !before.contains(task))
+                .map(|task| format!("there is no task \"{task}\""))
+                .collect();
+            prop_assert_eq!(found.first.into_iter().map(|p| p.what).collect::<Vec<_>>(), wanted);
+        }
+    }
 }
