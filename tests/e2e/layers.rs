@@ -22,6 +22,8 @@ use crate::support::{Client, Cluster, Namespace, wait_for};
 const FINISHED: &str = "11111111-1111-4111-8111-111111111111";
 const RUNNING: &str = "22222222-2222-4222-8222-222222222222";
 const FRESH: &str = "33333333-3333-4333-8333-333333333333";
+/// The state in which the Instance has a parameter that the package does not define.
+const STRAY: &str = "stray";
 
 /// Rules that both layers have, as far as they follow from one object.
 const BOTH: [&str; 7] = [
@@ -59,6 +61,13 @@ fn states() -> Vec<(&'static str, Value, Value, bool)> {
         ("scheduled", run("deploy", RUNNING, "NEVER_RUN"), idle.clone(), false),
         (
             "running",
+            run("deploy", RUNNING, "IN_PROGRESS"),
+            json!({"deploy": entry(RUNNING, "IN_PROGRESS")}),
+            false,
+        ),
+        // With a parameter that the package does not define.
+        (
+            STRAY,
             run("deploy", RUNNING, "IN_PROGRESS"),
             json!({"deploy": entry(RUNNING, "IN_PROGRESS")}),
             false,
@@ -107,6 +116,8 @@ fn edits() -> Vec<Value> {
         json!({"spec": {"parameters": {"B": "2"}}}),
         json!({"spec": {"parameters": {"A": null}}}),
         json!({"spec": {"parameters": null}}),
+        json!({"spec": {"parameters": {"STRAY": null}}}),
+        json!({"spec": {"parameters": {"A": "2", "STRAY": null}}}),
         json!({"spec": {"operatorVersion": {"name": "other"}}}),
         json!({"spec": {"operatorVersion": {"kind": "OperatorVersion"}}}),
         json!({"spec": {"operatorVersion": {"namespace": "NAMESPACE"}}}),
@@ -181,10 +192,11 @@ impl<'a> Ground<'a> {
     }
 
     fn make(&self, books: &Client, name: &str, execution: &Value, plans: &Value, deleting: bool) -> Value {
+        let parameters = if name == STRAY { json!({"A": "1", "STRAY": "1"}) } else { json!({"A": "1"}) };
         let instance = json!({
             "apiVersion": "kudo.dev/v1beta1", "kind": "Instance",
             "metadata": {"name": name, "finalizers": ["example.com/other", meta::FINALIZER]},
-            "spec": {"operatorVersion": {"name": "ov"}, "parameters": {"A": "1"}},
+            "spec": {"operatorVersion": {"name": "ov"}, "parameters": parameters},
         });
         let path = self.path(name);
         self.user.post(&self.path(""), &instance).ok();

@@ -218,3 +218,14 @@ fn our_finalizer_is_put_back_during_a_run_with_a_warning() {
     assert_eq!(said.object["metadata"]["finalizers"], json!(["other", meta::FINALIZER]));
     assert_eq!(said.warnings().len(), 1);
 }
+
+/// A parameter that nobody defines triggers nothing when it goes; the policies see a change all the
+/// same.
+#[test]
+fn same_plan_refuses_the_removal_of_what_nobody_defines() {
+    let mut old = running("deploy");
+    old["spec"]["parameters"]["STRAY"] = json!("x");
+    same_plan()
+        .merge(&old, json!({"spec": {"parameters": {"STRAY": null}}}))
+        .assert_refused("plan-running", "the spec is frozen while plan 'deploy' is scheduled (or running)");
+}

@@ -115,9 +115,9 @@ impl<'a> Update<'a, '_> {
         judge::values(&delta, &self.new.applied, packages, bench).map_err(|o| self.object(o))?;
         match judge::triggered(&delta, packages, bench).map_err(|o| self.object(o))? {
             Triggered::Plan(plan) if plan == lock.plan => Ok(Effect::run(plan)),
-            Triggered::Plan(_) | Triggered::Several => self.after_the_plan(lock),
-            // Nothing to carry out: the run goes on, and the stamp with it.
-            Triggered::Nothing => Ok(Effect::nothing()),
+            // Nothing: parameters go that nobody defines. The policies, which see no package, hold
+            // any change of parameters to a restart.
+            Triggered::Plan(_) | Triggered::Several | Triggered::Nothing => self.after_the_plan(lock),
         }
     }
 
