@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::room;
+use super::room::{self, Room};
 use crate::api::json::Raw;
 use crate::api::text::Text;
 
@@ -132,6 +132,12 @@ pub struct Annotations<'a> {
 }
 
 impl<'a> Annotations<'a> {
+    /// The room for a stamp that an object of a size leaves.
+    pub fn room(&self, size: usize) -> Room {
+        let stamp = self.stamp_json().map_or(0, str::len);
+        Room { annotations: self.others, object: size.saturating_sub(stamp) }
+    }
+
     /// The JSON of the stamp: equal where the stamps are, as one writer wrote both.
     pub fn stamp_json(&self) -> Option<&'a str> {
         self.stamp.map(Raw::get)

@@ -23,7 +23,7 @@ pub const OBJECT_MAX: usize = 1536 * 1024 - 4 * 1024;
 pub struct Room {
     /// Bytes of all annotations that are not ours; the history of runs gives way to them.
     pub annotations: usize,
-    /// Bytes of the object as JSON, with the stamp that it has.
+    /// Bytes of the object as JSON, but for the stamp that it has, which makes way.
     pub object: usize,
 }
 

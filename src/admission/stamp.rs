@@ -170,19 +170,17 @@ pub fn replaced<'a>(
     previous(Envelope::parse(&text), basis, new).map(Full::from)
 }
 
-/// Whether a stamp says what another does, however each is kept.
-pub fn equivalent(found: &str, wanted: &str) -> bool {
-    if found == wanted {
-        return true;
-    }
-    let (Some(found), Some(wanted)) = (Envelope::parse(found), Envelope::parse(wanted)) else { return false };
+/// Whether a stamp says what a draft does, however each part is kept.
+pub fn says(found: &str, draft: &Draft<'_>) -> bool {
+    let Some(found) = Envelope::parse(found) else { return false };
     let holds = |hash: &SpecHash, kept: &Kept<'_>| kept.inline().is_none_or(|spec| spec.hash() == *hash);
-    let previous = |envelope: &Envelope<'_>| envelope.previous.as_ref().map(|p| p.hash.clone());
-    // What did not fit may have been dropped by a call that saw more annotations.
-    let same_previous = found.previous.is_none() || previous(&found) == previous(&wanted);
-    found.hash == wanted.hash
+    // A call that saw another size may have found room where this one does not, or none; but only
+    // for what the draft says.
+    let previous = draft.previous.as_ref().map(|previous| previous.hash.as_ref());
+    let same_previous =
+        found.previous.as_ref().is_none_or(|p| previous == Some(p.hash.as_str()) && holds(&p.hash, &p.kept));
+    found.hash == *draft.hash
         && holds(&found.hash, &found.kept)
-        && found.previous.as_ref().is_none_or(|p| holds(&p.hash, &p.kept))
         && same_previous
-        && found.uid == wanted.uid
+        && found.uid.as_deref() == draft.uid
 }

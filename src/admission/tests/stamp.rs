@@ -235,6 +235,59 @@ fn previous_stays_inline_where_only_one_fits() {
     assert!(said.stamp()["previous"]["spec"].is_object());
 }
 
+/// A PUT without annotations, as `kubectl replace` sends it.
+fn replacement(size: usize, beside: usize) -> Value {
+    let mut object = manifest(json!({"MEMORY": filler(size)}));
+    object["metadata"]["resourceVersion"] = json!(super::RESOURCE_VERSION);
+    if beside > 0 {
+        object["status"] = base()["status"].clone();
+        object["metadata"]["managedFields"] = json!([filler(beside)]);
+    }
+    object
+}
+
+/// What mutation makes is what validation wants, also where the stamp takes the last of the room.
+#[rstest]
+fn an_object_of_any_size_is_validated_as_it_was_mutated(#[values(0, 5_000)] beside: usize) {
+    let world = World::strict();
+    let old = idle(json!({"MEMORY": filler(20 * 1024)}));
+    let around = [(900_000, 1_100_000, 40_000), (1_011_000, 1_029_000, 6_000), (1_566_000, 1_570_000, 2_000)];
+    for size in around.into_iter().flat_map(|(from, to, step)| (from..=to).step_by(step)) {
+        let review = |object| review("UPDATE", "Instance", object, old.clone());
+        let mutated = world.ask(Door::Mutate, &review(replacement(size, beside)));
+        mutated.assert_allowed();
+        let validated = world.ask(Door::Validate, &review(mutated.object));
+        assert!(validated.allowed(), "{size}: {}", validated.message());
+    }
+}
+
+/// What became too large for an inline `previous` since mutation may still carry it, and no other.
+#[test]
+fn a_previous_that_no_longer_fits_is_compared_all_the_same() {
+    let world = World::strict();
+    let old = idle(json!({"MEMORY": filler(20 * 1024)}));
+    let review = |object| review("UPDATE", "Instance", object, old.clone());
+    let mut object = world.ask(Door::Mutate, &review(replacement(1_015_000, 0))).object;
+    let text = object["metadata"]["annotations"][KEY].as_str().unwrap().to_owned();
+    let stamp: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(stamp["previous"]["hash"], json!(hash_of(&old["spec"])));
+    assert!(stamp["previous"]["spec"].is_object() && stamp["ref"].is_string());
+    object["metadata"]["managedFields"] = json!([filler(30_000)]);
+    world.ask(Door::Validate, &review(object.clone())).assert_allowed();
+    let other = manifest(json!({"NODES": "1"}))["spec"].clone();
+    let forged = [
+        json!({"hash": hash_of(&other), "spec": super::applied(&other)}),
+        json!({"hash": hash_of(&other), "ref": "Secret"}),
+        json!({"hash": hash_of(&old["spec"]), "spec": super::applied(&other)}),
+    ];
+    for previous in forged {
+        let mut stamp = stamp.clone();
+        stamp["previous"] = previous;
+        object["metadata"]["annotations"][KEY] = json!(stamp.to_string());
+        world.ask(Door::Validate, &review(object.clone())).assert_refused("stamp-mismatch", "");
+    }
+}
+
 /// The spec of `base` was edited unseen; its basis says otherwise.
 fn drifted(parameters: Value, stamped: bool) -> Value {
     drifted_spec(json!({"parameters": parameters}), stamped)

@@ -91,8 +91,9 @@ impl Wanted {
         flavor_of: impl FnOnce(&str) -> Option<Flavor>,
     ) -> Self {
         let written: Value = serde_json::from_str(text_of(object)).unwrap_or_default();
-        let annotations = object.metadata.annotations.others + object.metadata.annotations.history;
-        let room = Room { annotations, object: request.size };
+        let annotations = &object.metadata.annotations;
+        let room = annotations.room(request.size);
+        let room = Room { annotations: room.annotations + annotations.history, ..room };
         let uid = old.and_then(|(old, _)| old.metadata.uid.as_deref());
         let selector = old.and_then(|(old, live)| {
             let before = || live.stamp.as_ref()?.selector.as_deref().map(|s| Cow::Owned(s.to_owned()));

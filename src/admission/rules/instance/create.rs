@@ -7,7 +7,6 @@ use super::desired::{Desired, Execution, Stamp};
 use super::refusals;
 use crate::admission::refusal::{Field, FieldReason};
 use crate::admission::review::Object;
-use crate::admission::room::Room;
 use crate::admission::spec::Spec;
 use crate::admission::stamp::{self, Draft};
 use crate::admission::verdict::Verdict;
@@ -38,10 +37,9 @@ impl<'a> Ask<'a> {
         spec.set(&defaults);
         judge::valid(&package, &spec.applied.parameters, &self.bench).map_err(object_to)?;
         let uid = plan_uid(self.subject(None, object), DEPLOY, spec.hash()).to_string();
-        let made = stamp::write(
-            &Draft { hash: spec.hash(), spec: Some(spec.canonical()), previous: None, uid: None, more: &[] },
-            Room { annotations: object.metadata.annotations.others, object: self.request.size },
-        );
+        let draft =
+            Draft { hash: spec.hash(), spec: Some(spec.canonical()), previous: None, uid: None, more: &[] };
+        let made = stamp::write(&draft, object.metadata.annotations.room(self.request.size));
         let warnings = self.undone(&given, object, &uid, made.as_deref());
         let desired = Desired {
             execution: Some(Execution {
@@ -51,7 +49,7 @@ impl<'a> Ask<'a> {
             }),
             // A status that a client sends along is dropped by the API server, so no cleanup was run.
             finalizer: package.plan(CLEANUP).is_some(),
-            stamp: Stamp::Made { text: made, before: None },
+            stamp: Stamp::Made { text: made, draft, before: None },
             defaults,
             dropped: Vec::new(),
         };

@@ -7,6 +7,7 @@ use super::refusals;
 use crate::admission::patch::Operations;
 use crate::admission::review::{Annotations, Object};
 use crate::admission::spec::Spec;
+use crate::admission::stamp::Draft;
 use crate::admission::verdict::{Outcome, Verdict};
 use crate::admission::{room, stamp};
 use crate::api::meta;
@@ -20,6 +21,8 @@ pub enum Stamp<'a> {
     Made {
         /// Its text; `None` where it does not fit.
         text: Option<String>,
+        /// What it is made from, all of which need not have fitted.
+        draft: Draft<'a>,
         /// What the old object carries, which is another.
         before: Option<&'a str>,
     },
@@ -132,16 +135,13 @@ impl Desired<'_> {
                 (kept.map(Cow::into_owned), same, !same)
             }
             // Another spec's stamp, as it was.
-            Stamp::Made { text, before } if before.is_some() && annotations.stamp_json() == before => {
+            Stamp::Made { text, before, .. } if before.is_some() && annotations.stamp_json() == before => {
                 (text, false, true)
             }
-            Stamp::Made { text, .. } => {
+            Stamp::Made { text, draft, .. } => {
                 let written = written();
-                let same = match (written.as_deref(), &text) {
-                    (Some(written), Some(made)) => stamp::equivalent(written, made),
-                    (written, made) => written.is_none() && made.is_none(),
-                };
                 let patched = written.as_deref() != text.as_deref();
+                let same = !patched || written.as_deref().is_some_and(|found| stamp::says(found, &draft));
                 (text, same, patched)
             }
         };

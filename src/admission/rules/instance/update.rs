@@ -9,7 +9,6 @@ use super::desired::{Desired, Execution, Stamp, has_finalizer};
 use super::refusals;
 use crate::admission::refusal::{Field, FieldReason, Refusal};
 use crate::admission::request::Change;
-use crate::admission::room::Room;
 use crate::admission::spec::Spec;
 use crate::admission::stamp::{self, Draft};
 use crate::admission::status::{Head, Status};
@@ -181,7 +180,7 @@ impl<'a> Update<'a, '_> {
     }
 
     /// The stamp as it must be.
-    fn stamp(&self, effect: &Effect<'_>, spec: &Spec<'_>) -> Result<Stamp<'_>, Stop> {
+    fn stamp<'s>(&'s self, effect: &Effect<'_>, spec: &'s Spec<'_>) -> Result<Stamp<'s>, Stop> {
         let metadata = &self.change.old.metadata;
         let annotations = &metadata.annotations;
         let json = annotations.stamp_json();
@@ -200,14 +199,9 @@ impl<'a> Update<'a, '_> {
         let basis = if effect.plan.is_some() { self.basis()? } else { None };
         let previous = stamp::replaced(annotations, &self.old, basis, hash);
         let uid = metadata.uid.as_deref();
-        let text = stamp::write(
-            &Draft { hash, spec: Some(spec.canonical()), previous, uid, more: &[] },
-            Room {
-                annotations: self.change.object.metadata.annotations.others,
-                object: self.ask.request.size,
-            },
-        );
-        Ok(Stamp::Made { text, before: json })
+        let draft = Draft { hash, spec: Some(spec.canonical()), previous, uid, more: &[] };
+        let room = self.change.object.metadata.annotations.room(self.ask.request.size);
+        Ok(Stamp::Made { text: stamp::write(&draft, room), draft, before: json })
     }
 
     /// What the status says was carried out.
