@@ -4,8 +4,6 @@ pub mod apply;
 pub mod authorize;
 pub mod bare;
 pub mod binding;
-#[cfg(test)]
-pub(crate) mod canned;
 pub mod certificates;
 pub mod client;
 pub mod crds;

@@ -307,40 +307,20 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::canned;
 
-    #[tokio::test(start_paused = true)]
-    async fn after_an_event_that_cannot_be_read_the_kind_is_listed_again() {
-        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
-        let event =
-            format!(r#"{{"type":"ADDED","object":{{"metadata":{{"resourceVersion":"8"}},"spec":{deep}}}}}"#);
-        let client = canned::client([
-            canned::listed(&["a"]),
-            (200, event + "\n"),
-            (500, "{}".to_owned()),
-            canned::listed(&["a", "b"]),
-            canned::refused(),
-        ]);
-        let subject = Subject { path: "/api/v1/configmaps".to_owned(), labels: None, metadata_only: false };
-        let mut told = Vec::new();
-        let end = follow(client, subject, |event: Event<Bare>| {
-            told.push(match event {
-                Event::Listing => "listing".to_owned(),
-                Event::Listed(Bare(object)) => format!("listed {}", object["metadata"]["name"]),
-                Event::Synced => "synced".to_owned(),
-                Event::Flowing => "flowing".to_owned(),
-                Event::Trouble(why) => format!("trouble: {why}"),
-                other => format!("{other:?}"),
-            });
-        })
-        .await;
-        assert_eq!(end, End::WatchRefused);
-        let (first, rest) = told.split_at(4);
-        assert_eq!(first, ["listing", "listed \"a\"", "synced", "flowing"]);
-        assert_eq!(rest[0], "trouble: an event cannot be read: it may be nested too deeply");
-        let failed = &rest[1..3];
-        assert!(failed[0] == "listing" && failed[1].starts_with("trouble: "), "{failed:?}");
-        assert_eq!(rest[3..], ["listing", "listed \"a\"", "listed \"b\"", "synced"]);
+    /// As the client gives an event that it cannot read, and one that it can.
+    #[tokio::test]
+    async fn an_event_that_cannot_be_read_ends_the_watch() {
+        let bookmark = serde_json::from_str(
+            r#"{"type":"BOOKMARK","object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"resourceVersion":"7"}}}"#,
+        );
+        let unreadable = Error::Api(Box::default());
+        let mut events = futures::stream::iter([Ok(bookmark.unwrap()), Err(unreadable)]);
+        let mut version = String::new();
+        let broken = drain(&mut events, &mut version, &mut |_: Event<Bare>| {}).await;
+        let said = "an event cannot be read: it may be nested too deeply";
+        assert!(matches!(broken, Broken::Unreadable(why) if why == said));
+        assert_eq!(version, "7");
     }
 
     #[test]

@@ -132,3 +132,43 @@ fn an_instance_that_cannot_be_read_is_named_and_holds_up_no_other() {
     instances::await_run(&user, "broken", "deploy", "");
     assert_eq!(user.get("configmap", "broken-config").expect("it was made")["data"]["value"], "mended");
 }
+
+/// An object that is nested deeper than is read stops no kind silently: that it is not seen is said,
+/// and it is seen again when the object has gone.
+#[test]
+fn an_object_that_is_nested_too_deeply_is_told() {
+    let world = World::new();
+    let admin = world.cluster.admin();
+    let mut kind = definition("controlplanes");
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    for version in kind["spec"]["versions"].as_array_mut().expect("versions") {
+        version["schema"] = json!({ "openAPIV3Schema": anything });
+    }
+    admin.post(DEFINITIONS, &kind).ok();
+    let seen = |sight: &str, after: usize| {
+        wait_until(&format!("ControlPlanes are seen as {sight}"), CAP, || {
+            let found = world.sights("ControlPlane", after);
+            if found.last().is_some_and(|last| last == sight) { Ok(()) } else { Err(format!("{found:?}")) }
+        });
+    };
+    seen("Synced", 0);
+
+    let ns = world.cluster.namespace("deep");
+    let (deep, group) = ("[".repeat(200) + &"]".repeat(200), &kind["spec"]["group"]);
+    let version = &kind["spec"]["versions"][0]["name"];
+    let api = format!("{}/{}", group.as_str().expect("a group"), version.as_str().expect("a version"));
+    let object = format!(
+        r#"{{"apiVersion": "{api}", "kind": "ControlPlane", "metadata": {{"name": "deep", "namespace": "{}"}}, "spec": {{"deep": {deep}}}}}"#,
+        ns.name()
+    );
+    let before = world.logged();
+    admin.kubectl_in(&["create", "-f", "-"], &object).ok();
+    seen("Broken", before);
+    assert!(world.interlock.log().contains("nested too deeply"), "{}", world.interlock.log());
+    assert_eq!(world.state("instances"), "Running", "no other kind is touched");
+
+    let before = world.logged();
+    admin.kubectl(&["delete", "controlplane", "deep", "-n", ns.name()]).ok();
+    seen("Synced", before);
+    world.assert_same_process();
+}
