@@ -5,13 +5,14 @@
 //! of which a watch may still have to tell: it is learned, and not undone. So is what this process
 //! wrote without hearing what came of it.
 
+use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashMap};
-use std::io::{Read as _, Write as _};
-use std::sync::{Mutex, PoisonError};
+use std::hash::BuildHasher as _;
+use std::io::Read as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use flate2::Compression;
 use flate2::read::DeflateDecoder;
-use flate2::write::DeflateEncoder;
+use flate2::{Compress, Compression, FlushCompress, Status};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -28,16 +29,51 @@ const DECISIVE: [&str; 2] = [PLAN_RUNNING, SPEC_STAMPED];
 /// The books of all Instances.
 #[derive(Default)]
 pub struct Books {
-    known: Mutex<HashMap<NamespacedName, Known>>,
+    ledger: Mutex<Ledger>,
     /// Specs that this process has put into Secrets: uid of the Instance, and the hash.
     kept: Mutex<HashMap<NamespacedName, (String, SpecHash)>>,
+}
+
+#[derive(Default)]
+struct Ledger {
+    known: HashMap<NamespacedName, Known>,
+    press: Press,
+    /// Hashes of this process only.
+    hasher: RandomState,
 }
 
 /// What status said, packed: it is unpacked only where it differs from what is found.
 struct Known {
     uid: String,
+    /// Of the text, so that what is found need not be packed to be compared.
+    hash: u64,
     packed: Box<[u8]>,
     source: Source,
+}
+
+/// Packs one text after another in the same 300 KB: to allocate and clear them each time takes
+/// longer than to pack a status.
+struct Press(Compress);
+
+impl Default for Press {
+    fn default() -> Self {
+        Self(Compress::new(Compression::fast(), false))
+    }
+}
+
+impl Press {
+    fn pack(&mut self, text: &[u8]) -> Box<[u8]> {
+        self.0.reset();
+        let mut packed = Vec::with_capacity(text.len() / 2 + 64);
+        loop {
+            let read = usize::try_from(self.0.total_in()).unwrap_or(usize::MAX);
+            let rest = text.get(read..).unwrap_or_default();
+            match self.0.compress_vec(rest, &mut packed, FlushCompress::Finish) {
+                Ok(Status::Ok | Status::BufError) => packed.reserve(packed.capacity()),
+                Ok(Status::StreamEnd) | Err(_) => return packed.into_boxed_slice(),
+            }
+        }
+    }
 }
 
 /// Where it is known from.
@@ -62,11 +98,9 @@ impl Said {
         Self { entries: subject.entries().into_owned(), decisive }
     }
 
-    /// Maps with string keys always serialise, and memory can always be written to.
-    fn pack(&self) -> Box<[u8]> {
-        let mut packed = DeflateEncoder::new(Vec::new(), Compression::fast());
-        let _ = packed.write_all(&serde_json::to_vec(self).unwrap_or_default());
-        packed.finish().unwrap_or_default().into_boxed_slice()
+    /// Maps with string keys always serialise.
+    fn text(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
     }
 
     fn unpack(packed: &[u8]) -> Option<Self> {
@@ -76,23 +110,32 @@ impl Said {
     }
 }
 
-impl Known {
-    fn of(subject: &Subject, source: Source) -> Self {
-        Self { uid: subject.uid().to_owned(), packed: Said::of(subject).pack(), source }
+impl Ledger {
+    fn note(&mut self, subject: &Subject, source: Source) {
+        let text = Said::of(subject).text();
+        let known = Known {
+            uid: subject.uid().to_owned(),
+            hash: self.hasher.hash_one(&text),
+            packed: self.press.pack(&text),
+            source,
+        };
+        self.known.insert(subject.key.clone(), known);
     }
 }
 
 impl Books {
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes down what status says, after a write of our own.
     pub fn note(&self, subject: &Subject) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(subject.key.clone(), Known::of(subject, Source::Written));
+        self.ledger().note(subject, Source::Written);
     }
 
     /// Takes down that a write of status failed in a way that leaves open whether it was made.
     pub fn doubt(&self, key: &NamespacedName) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known.get_mut(key) {
+        if let Some(known) = self.ledger().known.get_mut(key) {
             known.source = Source::Found;
         }
     }
@@ -112,28 +155,30 @@ impl Books {
     /// Forgets an Instance.
     pub fn forget(&self, key: &NamespacedName) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.ledger().known.remove(key);
     }
 
     /// Forgets everything, when another process may have written.
     pub fn clear(&self) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.ledger().known.clear();
     }
 
     /// The merge patch of the status that undoes what others wrote; `None` where nothing was.
     pub fn restoration(&self, subject: &Subject) -> Option<Value> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Known::of(subject, Source::Found);
-        let own = |known: &&Known| known.uid == now.uid && known.source == Source::Written;
-        let Some(known) = known.get(&subject.key).filter(own) else {
-            known.insert(subject.key.clone(), now);
-            return None;
+        let found = Said::of(subject);
+        let mut ledger = self.ledger();
+        let hash = ledger.hasher.hash_one(found.text());
+        let known = ledger.known.get(&subject.key).filter(|known| known.uid == subject.uid());
+        let known = match known {
+            Some(known) if known.hash == hash => return None,
+            Some(known) if known.source == Source::Written => Said::unpack(&known.packed)?,
+            _ => {
+                ledger.note(subject, Source::Found);
+                return None;
+            }
         };
-        if known.packed == now.packed {
-            return None;
-        }
-        let (known, found) = (Said::unpack(&known.packed)?, Said::of(subject));
+        drop(ledger);
         let mut patch = Map::new();
         if known.entries != found.entries {
             let mut entries: Map<String, Value> =
@@ -194,6 +239,29 @@ mod tests {
         assert_eq!(undoes(&books, "IN_PROGRESS"), None);
         assert_eq!(undoes(&books, "COMPLETE").as_deref(), Some("IN_PROGRESS"));
         assert_eq!(undoes(&books, "COMPLETE").as_deref(), Some("IN_PROGRESS"), "until that is done");
+    }
+
+    /// Longer than its room at first, and the press used before.
+    #[test]
+    fn what_is_packed_is_unpacked() {
+        let mut press = Press::default();
+        let mut said = Said { entries: BTreeMap::new(), decisive: Vec::new() };
+        for length in [0, 300_000_u32, 7, 70_000] {
+            let entry = PlanStatus { message: Some(noise(length)), ..PlanStatus::default() };
+            said.entries.insert("deploy".to_owned(), entry);
+            let packed = press.pack(&said.text());
+            assert!(Said::unpack(&packed).is_some_and(|unpacked| unpacked == said), "{length}");
+        }
+    }
+
+    /// Letters that cannot be packed well.
+    fn noise(length: u32) -> String {
+        let mut seed = 1_u32;
+        let mut next = || {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            char::from(b' ' + u8::try_from(seed >> 26).unwrap())
+        };
+        (0..length).map(|_| next()).collect()
     }
 
     /// The answer to the write of COMPLETE was lost; the watch brings it.
