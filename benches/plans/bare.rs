@@ -7,28 +7,38 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::support::{Cluster, block_on};
-use crate::{AT_ONCE, instance, path, send};
+use crate::{AT_ONCE, Rates, instance, make, path, send};
 
-/// How many Instances a second are written, as Interlock writes them.
-pub fn rate(cluster: &Cluster, count: usize) -> f64 {
-    let namespace = cluster.namespace("bare");
-    let (client, name) = (cluster.admin().kube(), namespace.name().to_owned());
-    block_on(async move {
+/// What is written a second, as Interlock writes it.
+pub fn rates(cluster: &Cluster, count: usize) -> Rates {
+    let client = cluster.admin().kube();
+    let spaces = ["made", "there"].map(|name| cluster.namespace(name));
+    let [made, there] = spaces.each_ref().map(|space| space.name());
+    let made = rate(&client, made, true, count);
+    block_on(make(&client, there, count, instance));
+    Rates { made, there: rate(&client, there, false, count) }
+}
+
+fn rate(client: &kube::Client, namespace: &str, makes: bool, count: usize) -> f64 {
+    block_on(async {
         let begun = Instant::now();
-        let all = (0..count).map(|number| writes(&client, &name, number));
+        let all = (0..count).map(|number| writes(client, namespace, makes, number));
         stream::iter(all).buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
         count as f64 / begun.elapsed().as_secs_f64()
     })
 }
 
-/// The Instance, the start of the run, what it makes, its end, an Event, and the Instance as it is
-/// left.
-async fn writes(client: &kube::Client, namespace: &str, number: usize) {
+/// The Instance where it is not there, the start of the run, what it makes, its end, an Event, and
+/// the Instance as it is left.
+async fn writes(client: &kube::Client, namespace: &str, makes: bool, number: usize) {
     let path = path(namespace);
-    let made = send(client, Method::POST, &path, &instance(number)).await;
-    let name = made["metadata"]["name"].as_str().expect("a name").to_owned();
-    let (object, status) = (format!("{path}/{name}"), format!("{path}/{name}/status"));
-    send(client, Method::PATCH, &status, &standing("IN_PROGRESS")).await;
+    let object = instance(number);
+    let name = object["metadata"]["name"].as_str().expect("a name");
+    let (object_path, status) = (format!("{path}/{name}"), format!("{path}/{name}/status"));
+    if makes {
+        send(client, Method::POST, &path, &object).await;
+    }
+    let made = send(client, Method::PATCH, &status, &standing("IN_PROGRESS")).await;
     for phase in ["one", "two", "three"] {
         let child = json!({
             "apiVersion": "v1", "kind": "ConfigMap",
@@ -50,7 +60,7 @@ async fn writes(client: &kube::Client, namespace: &str, number: usize) {
     send(client, Method::PATCH, &status, &standing("COMPLETE")).await;
     let history = json!([{"plan": "deploy", "result": "COMPLETE"}]).to_string();
     let left = json!({"metadata": {"annotations": {"plan.interlock.dev/history": history}}});
-    send(client, Method::PATCH, &object, &left).await;
+    send(client, Method::PATCH, &object_path, &left).await;
     let event = json!({
         "apiVersion": "events.k8s.io/v1", "kind": "Event",
         "metadata": {"generateName": format!("{name}-")},

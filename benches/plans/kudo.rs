@@ -1,12 +1,13 @@
 //! KUDO's own manager at the same work.
 
 use std::fs::File;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
 use crate::support::{Cluster, block_on, shared};
-use crate::{PACKAGE, instance, through};
+use crate::{PACKAGE, Rates, completed, instance, make, through};
 
 /// The manager; killed when dropped.
 struct Manager(Child);
@@ -18,10 +19,25 @@ impl Drop for Manager {
     }
 }
 
-/// How many Instances a second it carries through their plan; `None` where it is not there. Its
-/// webhook is not asked: the Instances are made as it would leave them.
-pub fn rate(cluster: &Cluster, count: usize) -> Option<f64> {
+/// What it does; `None` where it is not there. Its webhook is not asked: the Instances are made as
+/// it would leave them.
+pub fn rates(cluster: fn() -> Cluster, count: usize) -> Option<Rates> {
     let binary = shared::find("bin/kudo-manager")?;
+    let cluster = cluster();
+    let admin = cluster.admin();
+    let spaces = ["made", "there"].map(|name| cluster.namespace(name));
+    let [made, there] = spaces.each_ref().map(|space| space.name());
+    admin.create_package(made, PACKAGE);
+    admin.create_package(there, PACKAGE);
+    let manager = start(&binary, &cluster);
+    let rate = block_on(through(&admin, made, count, scheduled));
+    drop(manager);
+    block_on(make(&admin.kube(), there, count, scheduled));
+    let _manager = start(&binary, &cluster);
+    Some(Rates { made: rate, there: block_on(completed(&admin.kube(), there, count)) })
+}
+
+fn start(binary: &Path, cluster: &Cluster) -> Manager {
     let certificates = cluster.dir().join("kudo-certificates");
     let made = Command::new("certs/make").arg(&certificates).arg("127.0.0.1").stdout(Stdio::null()).status();
     assert!(made.expect("certs/make runs").success(), "certs/make failed");
@@ -32,10 +48,7 @@ pub fn rate(cluster: &Cluster, count: usize) -> Option<f64> {
         .stdout(log.try_clone().expect("a file"))
         .stderr(log)
         .spawn();
-    let _manager = Manager(manager.expect("kudo-manager starts"));
-    let namespace = cluster.namespace("kudo");
-    cluster.admin().create_package(namespace.name(), PACKAGE);
-    Some(block_on(through(&cluster.admin(), namespace.name(), count, scheduled)))
+    Manager(manager.expect("kudo-manager starts"))
 }
 
 /// As KUDO's webhook leaves it.
