@@ -19,9 +19,9 @@ const CONCURRENT: usize = 8;
 /// Name under which fields are owned; merge patches record it in `managedFields`.
 const FIELD_MANAGER: &str = "interlock-plan";
 
-/// Parameters of a write. The API server drops unknown fields in any case; to warn of them, which
-/// nobody would read here, it looks for them in each object that it decodes.
-const WRITES: &str = "fieldManager=interlock-plan&fieldValidation=Ignore";
+/// What to do about unknown fields of a write. The API server drops them in any case; to warn of
+/// them, which nobody would read here, it looks for them in each object that it decodes.
+const VALIDATION: &str = "Ignore";
 
 /// Reads and writes objects of any kind as a service account, by impersonation.
 #[derive(Clone)]
@@ -373,7 +373,9 @@ async fn request_as(
     body: Option<&Value>,
 ) -> Result<Value, ApiFailure> {
     let uri = match method {
-        Method::POST | Method::PATCH => format!("{path}?{WRITES}"),
+        Method::POST | Method::PATCH => {
+            format!("{path}?fieldManager={FIELD_MANAGER}&fieldValidation={VALIDATION}")
+        }
         _ => path.to_owned(),
     };
     let mut request = Request::builder().method(method).uri(uri);
