@@ -119,6 +119,11 @@ pub fn kinds() -> impl Iterator<Item = Gvk> {
     })
 }
 
+/// The name of a kind that rules can be asked about, as a constant.
+pub fn kind_name(kind: &str) -> Option<&'static str> {
+    KINDS.iter().map(|(_, _, name, _)| *name).find(|name| *name == kind)
+}
+
 fn known(kind: &Kind<'_>) -> Option<Known> {
     let (group, version, kind) = (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str());
     KINDS.iter().find(|(g, v, k, _)| (*g, *v, *k) == (group, version, kind)).map(|(.., known)| *known)

@@ -16,6 +16,7 @@ use super::body;
 use super::duration;
 use super::in_flight::InFlight;
 use super::limits::Limits;
+use crate::admission::request::kind_name;
 use crate::admission::{Answer, BadReview, Door, Patience, Record, Reply, VerdictKind};
 use crate::telemetry::metrics::{Cap, Decision, Metrics};
 use crate::telemetry::readiness::Readiness;
@@ -134,8 +135,9 @@ impl Doors {
         let verdict = verdict(record.verdict);
         let mut decision = Decision {
             door: door.name(),
-            kind: known(&record.kind, &KINDS),
-            operation: known(&record.operation, &["CREATE", "UPDATE", "DELETE", "CONNECT"]),
+            // Labels that a caller cannot choose freely.
+            kind: kind_name(&record.kind).unwrap_or("other"),
+            operation: OPERATIONS.into_iter().find(|o| *o == record.operation.as_str()).unwrap_or("other"),
             rule: "none",
             verdict,
             dry_run: if record.dry_run { "true" } else { "false" },
@@ -154,9 +156,8 @@ impl Doors {
     }
 }
 
-/// Kinds that are told apart in metrics.
-const KINDS: [&str; 7] =
-    ["Instance", "OperatorVersion", "Operator", "DataPlane", "Deployment", "ConfigMap", "Secret"];
+/// Operations that are told apart in metrics.
+const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
 /// Who was refused, what was changed for whom and what was let through is worth a line; the rest
 /// is not.
@@ -250,11 +251,6 @@ fn verdict(kind: VerdictKind) -> &'static str {
         VerdictKind::Denied => "denied",
         VerdictKind::Skipped => "skipped",
     }
-}
-
-/// A label that a caller cannot choose freely.
-fn known(text: &str, all: &[&'static str]) -> &'static str {
-    all.iter().find(|known| **known == text).copied().unwrap_or("other")
 }
 
 struct Counted<'a>(&'a Metrics);
