@@ -42,7 +42,8 @@ impl Admission {
         }
     }
 
-    /// Kinds that are not served have no objects; of others that are not listed nobody can tell.
+    /// Kinds that bear on flavors and are not seen, with the reason: kinds that are not served have
+    /// no objects; of others that are not listed nobody can tell.
     fn blind(&self) -> Vec<String> {
         let snapshot = self.capabilities.borrow();
         let mut blind = Vec::new();
@@ -67,8 +68,7 @@ fn is_seen(sight: &Sight) -> bool {
 struct Seen<'a> {
     view: &'a dyn View,
     standing: Standing,
-    /// Kinds that bear on flavors and are not seen, with the reason.
-    blind: Vec<String>,
+    admission: &'a Admission,
 }
 
 impl View for Seen<'_> {
@@ -89,11 +89,13 @@ impl View for Seen<'_> {
     }
 
     fn around(&self, gateway: &Subject) -> Around {
+        // First what is not seen: a kind that is listed in between would else pass for one without objects.
+        let blind = self.admission.blind();
         let around = self.view.around(gateway);
-        if self.blind.is_empty() {
+        if blind.is_empty() {
             return around;
         }
-        Around { routes: Arc::new(around.routes.hiding(self.blind.clone())), ..around }
+        Around { routes: Arc::new(around.routes.hiding(blind)), ..around }
     }
 
     fn fed_by(&self, source: &Source) -> Vec<Fed> {
@@ -114,7 +116,7 @@ impl Judge for Admission {
         let Some(config) = self.config.get() else {
             return Err(BadReview("Interlock does not know yet who it is; try again".to_owned()));
         };
-        let view = Seen { view: self.view.as_ref(), standing: self.standing(), blind: self.blind() };
+        let view = Seen { view: self.view.as_ref(), standing: self.standing(), admission: self };
         admission::answer(door, body, &view, config, patience)
     }
 }
