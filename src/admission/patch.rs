@@ -23,11 +23,11 @@ pub fn to_json(patch: &Patch) -> Result<Vec<u8>, serde_json::Error> {
             out.push(b',');
         }
         match operation {
-            PatchOperation::Add(AddOperation { path, value: Value::String(text) }) => {
+            PatchOperation::Add(AddOperation { path, value }) => {
                 out.extend_from_slice(b"{\"op\":\"add\",\"path\":");
                 json_bytes(&mut out, path.as_str());
                 out.extend_from_slice(b",\"value\":");
-                json_bytes(&mut out, text);
+                write(&mut out, value)?;
                 out.push(b'}');
             }
             other => serde_json::to_writer(&mut out, other)?,
@@ -35,6 +35,26 @@ pub fn to_json(patch: &Patch) -> Result<Vec<u8>, serde_json::Error> {
     }
     out.push(b']');
     Ok(out)
+}
+
+fn write(out: &mut Vec<u8>, value: &Value) -> Result<(), serde_json::Error> {
+    match value {
+        Value::String(text) => json_bytes(out, text),
+        Value::Object(members) => {
+            out.push(b'{');
+            for (i, (name, member)) in members.iter().enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                json_bytes(out, name);
+                out.push(b':');
+                write(out, member)?;
+            }
+            out.push(b'}');
+        }
+        other => serde_json::to_writer(out, other)?,
+    }
+    Ok(())
 }
 
 /// Operations, in order.
@@ -130,5 +150,25 @@ impl Operations {
     /// Takes a parameter out.
     pub fn drop_parameter(&mut self, name: &str) {
         self.remove(&["spec", "parameters", name]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_is_written_as_serde_json_writes_it() {
+        let metadata = Metadata::default();
+        let mut operations = Operations::default();
+        operations.stamp(&metadata, Some("{\"v\":1,\"é\":\"\\n\"}".to_owned()));
+        operations.finalizer(&metadata);
+        operations.execution("deploy", "uid \"1\"", "");
+        operations.parameters([("A/B~C", "1\u{1}"), ("D", "")], false);
+        operations.parameters([("A/B~C", "1\u{1}")], true);
+        operations.drop_parameter("D");
+        let patch = operations.finish();
+        let written: Value = serde_json::from_slice(&to_json(&patch).unwrap()).unwrap();
+        assert_eq!(written, serde_json::to_value(&patch).unwrap());
     }
 }

@@ -64,15 +64,31 @@ struct Difference {
     detail: String,
 }
 
+/// The first difference that is found, where somebody asks: a patch tells them all.
+struct Differences {
+    asked: bool,
+    first: Option<Difference>,
+}
+
+impl Differences {
+    fn found(&mut self, rule: Rule, field: &'static str, detail: impl FnOnce() -> String) {
+        if self.asked && self.first.is_none() {
+            self.first = Some(Difference { rule, field, detail: detail() });
+        }
+    }
+}
+
 impl Desired<'_> {
     /// Decides on an object that no rule refuses; `given` is its spec as it came.
     pub fn settle(self, ask: &Ask<'_>, object: &Object<'_>, given: &Spec<'_>) -> Result<Verdict, Stop> {
         let mut operations = Operations::default();
-        let found = self.compare(object, given, &mut operations);
-        if ask.context.door.patches() {
+        let patches = ask.context.door.patches();
+        let mut differences = Differences { asked: !patches, first: None };
+        self.compare(object, given, &mut operations, &mut differences);
+        if patches {
             return Ok(Verdict::of(Outcome::Allow { patch: operations.finish() }));
         }
-        match found.into_iter().next() {
+        match differences.first {
             None => Ok(Verdict::allow()),
             Some(Difference { rule, field, detail }) => {
                 Err(refusals::not_mutated(rule, &ask.instance(object), field, &detail).into())
@@ -80,9 +96,14 @@ impl Desired<'_> {
         }
     }
 
-    fn compare(self, object: &Object<'_>, given: &Spec<'_>, operations: &mut Operations) -> Vec<Difference> {
-        let mut found = Vec::new();
-        self.parameters(given, operations, &mut found);
+    fn compare(
+        self,
+        object: &Object<'_>,
+        given: &Spec<'_>,
+        operations: &mut Operations,
+        differences: &mut Differences,
+    ) {
+        self.parameters(given, operations, differences);
         if let Some(execution) = &self.execution {
             let written = &given.execution;
             let same = written.plan == execution.plan
@@ -90,43 +111,47 @@ impl Desired<'_> {
                 && written.status == execution.status;
             if !same {
                 operations.execution(&execution.plan, &execution.uid, &execution.status);
-                let detail = format!("must be plan '{}' with uid '{}'", execution.plan, execution.uid);
-                found.push(Difference { rule: Rule::PlanUid, field: "spec.planExecution", detail });
+                differences.found(Rule::PlanUid, "spec.planExecution", || {
+                    format!("must be plan '{}' with uid '{}'", execution.plan, execution.uid)
+                });
             }
         }
         if self.finalizer && !has_finalizer(object) {
             operations.finalizer(&object.metadata);
-            let detail = format!("must hold {:?}", meta::FINALIZER);
-            found.push(Difference { rule: Rule::FinalizerKept, field: "metadata.finalizers", detail });
+            differences.found(Rule::FinalizerKept, "metadata.finalizers", || {
+                format!("must hold {:?}", meta::FINALIZER)
+            });
         }
-        found.extend(self.stamp(object, operations));
-        found
+        if !self.stamp(object, operations) {
+            differences.found(Rule::StampMismatch, "metadata.annotations", || {
+                format!("{} is not the stamp of this spec", meta::LAST_APPLIED_SPEC)
+            });
+        }
     }
 
-    fn parameters(&self, given: &Spec<'_>, operations: &mut Operations, found: &mut Vec<Difference>) {
+    fn parameters(&self, given: &Spec<'_>, operations: &mut Operations, differences: &mut Differences) {
         let defaults = self.defaults.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         operations.parameters(defaults, given.has_parameters);
         self.dropped.iter().for_each(|name| operations.drop_parameter(name));
-        let names: Vec<&str> = self
-            .defaults
-            .iter()
-            .map(|(name, _)| name.as_str())
-            .chain(self.dropped.iter().map(String::as_str))
-            .collect();
-        if !names.is_empty() {
-            let detail = format!("{} must be filled in or taken out", names.join(", "));
-            found.push(Difference { rule: Rule::MutationMissing, field: "spec.parameters", detail });
+        if self.defaults.is_empty() && self.dropped.is_empty() {
+            return;
         }
+        differences.found(Rule::MutationMissing, "spec.parameters", || {
+            let defaults = self.defaults.iter().map(|(name, _)| name.as_str());
+            let names: Vec<&str> = defaults.chain(self.dropped.iter().map(String::as_str)).collect();
+            format!("{} must be filled in or taken out", names.join(", "))
+        });
     }
 
-    fn stamp(self, object: &Object<'_>, operations: &mut Operations) -> Option<Difference> {
+    /// Puts the stamp right; whether what was written says the same.
+    fn stamp(self, object: &Object<'_>, operations: &mut Operations) -> bool {
         let annotations = &object.metadata.annotations;
         let written = || annotations.stamp_text();
         let (wanted, same, patched) = match self.stamp {
             Stamp::Kept(before)
                 if annotations.stamp_json() == before.stamp_json() && annotations.surely_fit() =>
             {
-                return None;
+                return true;
             }
             Stamp::Kept(before) => {
                 let before = before.stamp_text();
@@ -152,10 +177,6 @@ impl Desired<'_> {
         if patched {
             operations.stamp(&object.metadata, wanted);
         }
-        (!same).then(|| Difference {
-            rule: Rule::StampMismatch,
-            field: "metadata.annotations",
-            detail: format!("{} is not the stamp of this spec", meta::LAST_APPLIED_SPEC),
-        })
+        same
     }
 }
