@@ -1,9 +1,11 @@
 //! `interlock run` as a process that is measured.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use crate::support::free_port;
 
 /// `interlock run`; killed when dropped.
 pub struct Process(Child);
@@ -71,11 +73,6 @@ fn status(pid: u32, field: &str) -> f64 {
     let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("a field of the status");
     let kib: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
     kib / 1024.0
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    listener.local_addr().expect("an address").port()
 }
 
 /// A kubeconfig of an API server that does not answer.

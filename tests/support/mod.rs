@@ -11,6 +11,7 @@
 
 use std::future::Future;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 pub mod audit;
@@ -99,9 +100,19 @@ pub fn suffix() -> String {
     uuid::Uuid::new_v4().simple().to_string()[..6].to_owned()
 }
 
-/// A port that nobody listens on right now.
+/// Ports that are handed out here: below 32768, where Linux begins to give ports to the near ends
+/// of connections, so that none takes one before, or between two starts of, the one it is for.
+const PORTS: std::ops::Range<u16> = 10_000..32_000;
+
+/// A port that nobody listens on right now, and that is handed out once.
 pub fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
+    static NEXT: LazyLock<AtomicU64> =
+        LazyLock::new(|| AtomicU64::new(uuid::Uuid::new_v4().as_u64_pair().0 >> 1));
+    let is_free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let tries = std::iter::repeat_with(|| NEXT.fetch_add(1, Ordering::Relaxed) % PORTS.len() as u64);
+    let ports =
+        tries.take(PORTS.len()).map(|offset| PORTS.start + u16::try_from(offset).expect("within PORTS"));
+    ports.into_iter().find(is_free).expect("a free port")
 }
 
 /// How often a test does what it counts: `make soak` asks for the long count.
