@@ -151,12 +151,13 @@ fn head(message: Raw<'_>) -> Option<Head<'_>> {
 /// only where plans are owed.
 fn quick_head(json: &str) -> Option<Head<'_>> {
     let rest = json.strip_prefix(r#""{\"hash\":\""#)?;
-    let (hash, rest) = rest.split_once(r#"\",\""#)?;
+    let (hash, rest) = rest.split_at(rest.find('\\')?);
+    let rest = rest.strip_prefix(r#"\",\""#)?;
     let rest = match rest.strip_prefix(r#"run\":{"#) {
         Some(run) => run.split_once(r#"},\""#)?.1,
         None => rest,
     };
-    let known = rest.starts_with(r#"detail\":{"#) && !hash.contains('\\');
+    let known = rest.starts_with(r#"detail\":{"#);
     let owes = match rest {
         _ if rest.ends_with(r#"}}}""#) => false,
         _ if rest.ends_with(r#"\"}}""#) => true,

@@ -234,10 +234,11 @@ impl<'a> Beginning<'a> {
     /// it is not written as [`Envelope::to_json`] writes it.
     pub fn of(json: &'a str) -> Option<Self> {
         let rest = json.strip_prefix(r#""{\"v\":1,\"hash\":\""#)?;
-        let (hash, rest) = rest.split_once(r#"\",\""#)?;
+        let (hash, rest) = rest.split_at(rest.find('\\')?);
+        let rest = rest.strip_prefix(r#"\",\""#)?;
         let inline = rest.starts_with(r#"spec\":{"#);
         let known = inline || rest.starts_with(r#"ref\":"#);
-        (known && !hash.contains('\\')).then_some(Self { hash, inline })
+        known.then_some(Self { hash, inline })
     }
 }
 

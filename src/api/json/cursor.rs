@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use thiserror::Error;
 
-use super::escape::{BLOCK, specials};
+use super::escape::{BLOCK, marked};
 
 /// Where a text is no JSON, or not of the shape that is read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -241,21 +241,6 @@ impl<'a> Cursor<'a> {
             self.digits()?;
         }
         Ok(())
-    }
-}
-
-/// Marks the bytes that end a piece of a string, in the block that begins there or in what is left
-/// of the text.
-#[inline]
-fn marked(bytes: &[u8], at: usize) -> u32 {
-    let rest = bytes.get(at..).unwrap_or_default();
-    match rest.first_chunk() {
-        Some(block) => specials(block),
-        None => {
-            let mut last = [b' '; BLOCK];
-            last[..rest.len()].copy_from_slice(rest);
-            specials(&last)
-        }
     }
 }
 

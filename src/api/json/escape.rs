@@ -7,7 +7,7 @@ pub(super) const BLOCK: usize = 16;
 
 /// Marks the bytes of a block that JSON wants escaped, a bit each, the first byte the lowest.
 #[inline]
-pub(super) fn specials(block: &[u8; BLOCK]) -> u32 {
+fn specials(block: &[u8; BLOCK]) -> u32 {
     let bytes = u8x16::from(*block);
     let control = bytes.min(u8x16::splat(0x1f)).simd_eq(bytes);
     let quote = bytes.simd_eq(u8x16::splat(b'"'));
@@ -15,19 +15,30 @@ pub(super) fn specials(block: &[u8; BLOCK]) -> u32 {
     (control | quote | backslash).to_bitmask()
 }
 
-/// Where the next byte stands that JSON wants escaped; the length where there is none.
+/// Marks the bytes that JSON wants escaped in the block that begins there, or in what is left.
 #[inline]
-pub(super) fn next_special(bytes: &[u8], from: usize) -> usize {
-    let rest = bytes.get(from..).unwrap_or_default();
-    let (blocks, tail) = rest.as_chunks::<BLOCK>();
-    for (i, block) in blocks.iter().enumerate() {
-        let found = specials(block);
-        if found != 0 {
-            return from + BLOCK * i + found.trailing_zeros() as usize;
+pub(super) fn marked(bytes: &[u8], at: usize) -> u32 {
+    let rest = bytes.get(at..).unwrap_or_default();
+    match rest.first_chunk() {
+        Some(block) => specials(block),
+        None => {
+            let mut last = [b' '; BLOCK];
+            last[..rest.len()].copy_from_slice(rest);
+            specials(&last)
         }
     }
-    let special = tail.iter().position(|b| *b < 0x20 || matches!(b, b'"' | b'\\'));
-    bytes.len() - tail.len() + special.unwrap_or(tail.len())
+}
+
+/// Where the next byte stands that JSON wants escaped; the length where there is none.
+#[inline]
+fn next_special(bytes: &[u8], from: usize) -> usize {
+    for at in (from..bytes.len()).step_by(BLOCK) {
+        let found = marked(bytes, at);
+        if found != 0 {
+            return at + found.trailing_zeros() as usize;
+        }
+    }
+    bytes.len()
 }
 
 /// The letter that follows the backslash for a byte that JSON wants escaped.
@@ -69,24 +80,28 @@ pub fn json_bytes(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let mut rest = text.as_bytes();
     loop {
-        if let Some((block, after)) = rest.split_first_chunk::<BLOCK>() {
-            out.extend_from_slice(block);
-            let plain = (specials(block).trailing_zeros() as usize).min(BLOCK);
-            if plain == BLOCK {
-                rest = after;
-                continue;
+        match rest.split_first_chunk::<BLOCK>() {
+            Some((block, after)) => {
+                out.extend_from_slice(block);
+                let plain = (specials(block).trailing_zeros() as usize).min(BLOCK);
+                if plain == BLOCK {
+                    rest = after;
+                    continue;
+                }
+                out.truncate(out.len() - (BLOCK - plain));
+                rest = &rest[plain..];
             }
-            out.truncate(out.len() - (BLOCK - plain));
-            rest = &rest[plain..];
+            None => {
+                let (plain, special) = rest.split_at(next_special(rest, 0));
+                out.extend_from_slice(plain);
+                rest = special;
+            }
         }
-        let Some((&byte, after)) = rest.split_first() else { break };
+        let Some((&special, after)) = rest.split_first() else { break };
         rest = after;
-        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
-            out.push(byte);
-        } else if let Some(letter) = letter(byte) {
-            out.extend_from_slice(&[b'\\', letter]);
-        } else {
-            out.extend_from_slice(format!("\\u{byte:04x}").as_bytes());
+        match letter(special) {
+            Some(letter) => out.extend_from_slice(&[b'\\', letter]),
+            None => out.extend_from_slice(format!("\\u{special:04x}").as_bytes()),
         }
     }
     out.push(b'"');

@@ -82,6 +82,18 @@ proptest! {
         prop_assert_eq!(accepts(&text), serde_json::from_str::<IgnoredAny>(&text).is_ok());
     }
 
+    #[test]
+    fn accepts_of_a_string_what_serde_json_accepts(
+        inside in r#"(\\"|[a-z]){0,40}(\\\\|\\n|\\u00e9|\\x|\\|\x01)?(\\"|[a-z]){0,20}"#, after in r#"("(,"b\\nc)?)?"#,
+    ) {
+        let text = format!("\"{inside}{after}");
+        let mut scanner = Scanner::new(&text);
+        let found = scanner.value().map(|raw| raw.get().len()).ok();
+        let mut values = serde_json::Deserializer::from_str(&text).into_iter::<String>();
+        let first = values.next().and_then(Result::ok);
+        prop_assert_eq!(found, first.map(|_| values.byte_offset()));
+    }
+
     /// As serde_json writes it, which is the canonical form.
     #[test]
     fn strings_are_escaped_as_serde_json_does(text in "[\\x00-\\x7f]{0,40}|\\PC{0,40}|[a\"\\\\]{0,40}") {
