@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt as _;
 
@@ -11,9 +11,9 @@ use super::limits::Limits;
 use crate::telemetry::metrics::Cap;
 
 /// A body that was read, and its share of the memory.
-pub struct Bytes {
+pub struct Held {
     /// The bytes.
-    pub bytes: Vec<u8>,
+    pub bytes: Bytes,
     _share: Share,
 }
 
@@ -63,7 +63,7 @@ impl Refused {
     }
 }
 
-/// Room made before the first byte comes; most reviews are smaller.
+/// Room made for a body that comes in pieces; most reviews are smaller.
 const FIRST_ROOM: usize = 64 * 1024;
 /// What is still read, and thrown away, of a body that is refused.
 const REST_TO_DISCARD: usize = 16 * 1024 * 1024;
@@ -74,7 +74,7 @@ pub async fn read(
     mut body: Body,
     limits: &Limits,
     in_flight: &InFlight,
-) -> Result<Bytes, Refused> {
+) -> Result<Held, Refused> {
     let refused = match check_headers(headers) {
         Err(refused) => refused,
         Ok(()) => {
@@ -121,31 +121,65 @@ async fn read_frames(
     declared: Option<usize>,
     limit: usize,
     in_flight: &InFlight,
-) -> Result<Bytes, Refused> {
+) -> Result<Held, Refused> {
     if declared.is_some_and(|length| length > limit) {
         return Err(Refused::TooLarge(limit));
     }
     let mut share = in_flight.share();
-    let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(FIRST_ROOM));
+    let mut pieces = Pieces::None;
+    let mut length = 0;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| Refused::Broken(error.to_string()))?;
         let Ok(data) = frame.into_data() else { continue };
-        if bytes.len() + data.len() > limit {
+        length += data.len();
+        if length > limit {
             return Err(Refused::TooLarge(limit));
         }
         // Memory is counted as it comes, so that nobody holds room by announcing a size.
         if !share.grow(data.len()) {
             return Err(Refused::NoRoom);
         }
-        bytes.extend_from_slice(&data);
+        pieces = pieces.and(data, declared.unwrap_or(0).min(FIRST_ROOM));
     }
-    Ok(Bytes { bytes, _share: share })
+    Ok(Held { bytes: pieces.joined(), _share: share })
+}
+
+/// What came of a body so far: most come in one piece, which is taken as it is.
+enum Pieces {
+    None,
+    One(Bytes),
+    More(Vec<u8>),
+}
+
+impl Pieces {
+    /// Takes another piece; `room` is what all are likely to need.
+    fn and(self, piece: Bytes, room: usize) -> Self {
+        let mut joined = match self {
+            Self::None => return Self::One(piece),
+            Self::One(first) => {
+                let mut joined = Vec::with_capacity(room);
+                joined.extend_from_slice(&first);
+                joined
+            }
+            Self::More(joined) => joined,
+        };
+        joined.extend_from_slice(&piece);
+        Self::More(joined)
+    }
+
+    fn joined(self) -> Bytes {
+        match self {
+            Self::None => Bytes::new(),
+            Self::One(piece) => piece,
+            Self::More(joined) => joined.into(),
+        }
+    }
 }
 
 async fn discard_frames(body: &mut Body) {
     let mut rest = REST_TO_DISCARD;
     while let Some(Ok(frame)) = body.frame().await {
-        let Some(left) = rest.checked_sub(frame.data_ref().map_or(0, bytes::Bytes::len)) else { return };
+        let Some(left) = rest.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else { return };
         rest = left;
     }
 }
