@@ -28,7 +28,6 @@ pub trait Judge: Send + Sync + 'static {
 }
 
 /// What the doors need.
-#[derive(Clone)]
 pub struct Doors {
     /// Who answers.
     pub judge: Arc<dyn Judge>,
@@ -54,13 +53,14 @@ pub fn router(doors: Doors) -> Router {
     Door::ALL
         .into_iter()
         .fold(Router::new(), |router, door| {
-            let handler = move |State(doors): State<Doors>, request: Request| enter(doors, door, request);
+            let handler =
+                move |State(doors): State<Arc<Doors>>, request: Request| enter(doors, door, request);
             router.route(door.path(), post(handler))
         })
-        .with_state(doors)
+        .with_state(Arc::new(doors))
 }
 
-async fn enter(doors: Doors, door: Door, request: Request) -> Response {
+async fn enter(doors: Arc<Doors>, door: Door, request: Request) -> Response {
     let start = Instant::now();
     let _counted = Counted::new(&doors.metrics);
     // A span costs as much as its line, and the line of a decision says which review it is of.
