@@ -11,8 +11,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustls::crypto::aws_lc_rs;
+use rustls::crypto::aws_lc_rs::cipher_suite::{TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::version::TLS13;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -177,7 +180,15 @@ fn tls(folder: &Path) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     let ca = CertificateDer::from_pem_file(folder.join("ca.crt")).expect("the CA");
     roots.add(ca).expect("a CA");
-    let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    // As Go offers them, and so the API server, where the CPU has AES: AES-128 first. Each server
+    // then encrypts alike; ours would else take the AES-256 that rustls offers first.
+    let mut provider = aws_lc_rs::default_provider();
+    provider.cipher_suites = vec![TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384];
+    let mut config = ClientConfig::builder_with_provider(provider.into())
+        .with_protocol_versions(&[&TLS13])
+        .expect("suites of that version")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Arc::new(config)
 }
