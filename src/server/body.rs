@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
+use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt as _;
 
@@ -181,5 +182,38 @@ async fn discard_frames(body: &mut Body) {
     while let Some(Ok(frame)) = body.frame().await {
         let Some(left) = rest.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else { return };
         rest = left;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::Arc;
+
+    use futures::stream;
+    use http::HeaderValue;
+    use rstest::rstest;
+
+    use super::*;
+    use crate::telemetry::metrics::Metrics;
+
+    #[rstest]
+    #[case::none(&[], Ok(""))]
+    #[case::whole(&["review"], Ok("review"))]
+    #[case::in_pieces(&["re", "", "vi", "ew"], Ok("review"))]
+    #[case::whole_and_too_large(&["reviews"], Err(Refused::TooLarge(6)))]
+    #[case::too_large_in_pieces(&["review", "s"], Err(Refused::TooLarge(6)))]
+    #[tokio::test]
+    async fn a_body_is_the_same_however_it_comes(
+        #[case] pieces: &'static [&'static str],
+        #[case] expected: Result<&str, Refused>,
+    ) {
+        let frames = stream::iter(pieces.iter().map(|piece| Ok::<_, Infallible>(*piece)));
+        let headers =
+            HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+        let limits = Limits { body_bytes: 6, ..Limits::default() };
+        let in_flight = InFlight::new(limits.in_flight_bytes, Arc::new(Metrics::new()));
+        let read = read(&headers, Body::from_stream(frames), &limits, &in_flight).await;
+        assert_eq!(read.map(|held| held.bytes), expected.map(|text| Bytes::copy_from_slice(text.as_bytes())));
     }
 }
