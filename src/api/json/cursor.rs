@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use thiserror::Error;
 
-use super::escape::{BLOCK, marked};
+use super::escape::{BLOCK, Marks, marked};
 
 /// Where a text is no JSON, or not of the shape that is read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -99,48 +99,70 @@ impl<'a> Cursor<'a> {
     #[inline]
     fn through_quote(&mut self, start: usize) -> Scanned<bool> {
         let bytes = self.text.as_bytes();
-        let marks = marked(bytes, start);
-        let first = start + marks.trailing_zeros() as usize;
-        if marks != 0 && bytes.get(first) == Some(&b'"') {
+        let found = marked(bytes, start);
+        let first = start + found.trailing_zeros() as usize;
+        if found != 0 && bytes.get(first) == Some(&b'"') {
             self.at = first + 1;
             return Ok(false);
         }
-        self.through_far_quote(start, marks)
+        self.through_far_quote(start)
     }
 
-    /// The same from a block on, with its marks, the first of which does not end the string.
-    fn through_far_quote(&mut self, start: usize, marks: u32) -> Scanned<bool> {
+    /// The same of a string that is long or has escapes. In a long one they are nearly all of
+    /// quotes, as it is JSON itself: blocks with no others are passed over as a whole.
+    #[inline(never)]
+    fn through_far_quote(&mut self, start: usize) -> Scanned<bool> {
         let bytes = self.text.as_bytes();
-        let (mut at, mut marks, mut escapes) = (start, marks, false);
-        'blocks: loop {
-            while marks != 0 {
-                let special = at + marks.trailing_zeros() as usize;
-                match bytes.get(special) {
-                    Some(b'"') => {
-                        self.at = special + 1;
-                        return Ok(escapes);
-                    }
-                    Some(b'\\') => {}
-                    _ => return self.fail("control character in a string", special),
+        // Whether the last byte before the block was a backslash that escapes its first.
+        let (mut at, mut escapes, mut escaping) = (start, false, 0);
+        while at <= bytes.len() {
+            let Marks { quotes, backslashes, controls } = Marks::of(bytes, at);
+            escapes |= backslashes != 0;
+            let escaped = backslashes << 1 | escaping;
+            if controls | (escaped & !quotes) != 0 {
+                match self.through_block(at - escaping as usize)? {
+                    Some(after) => (at, escaping) = (after, 0),
+                    None => return Ok(escapes),
                 }
-                escapes = true;
-                let Some(length) = escape(bytes, special) else {
-                    return self.fail("invalid escape", special);
-                };
-                let after = special + length;
-                if after >= at + BLOCK {
-                    at = after;
-                    marks = marked(bytes, at);
-                    continue 'blocks;
-                }
-                marks &= u32::MAX << (after - at);
+                continue;
             }
+            let ends = quotes & !escaped;
+            if ends != 0 {
+                self.at = at + ends.trailing_zeros() as usize + 1;
+                return Ok(escapes);
+            }
+            escaping = backslashes >> (BLOCK - 1);
             at += BLOCK;
-            if at > bytes.len() {
-                return self.fail("a string does not end", bytes.len());
-            }
-            marks = marked(bytes, at);
         }
+        self.fail("a string does not end", bytes.len())
+    }
+
+    /// Takes a block of a string escape by escape, which begins with none that is under way; where
+    /// the string goes on, unless it ends there.
+    #[inline(never)]
+    fn through_block(&mut self, at: usize) -> Scanned<Option<usize>> {
+        let bytes = self.text.as_bytes();
+        let mut marks = marked(bytes, at);
+        while marks != 0 {
+            let special = at + marks.trailing_zeros() as usize;
+            match bytes.get(special) {
+                Some(b'"') => {
+                    self.at = special + 1;
+                    return Ok(None);
+                }
+                Some(b'\\') => {}
+                _ => return self.fail("control character in a string", special),
+            }
+            let Some(length) = escape(bytes, special) else {
+                return self.fail("invalid escape", special);
+            };
+            let after = special + length;
+            if after >= at + BLOCK {
+                return Ok(Some(after));
+            }
+            marks &= u32::MAX << (after - at);
+        }
+        Ok(Some(at + BLOCK))
     }
 
     fn fail<T>(&mut self, what: &'static str, at: usize) -> Scanned<T> {

@@ -1,32 +1,75 @@
 //! The bytes that JSON wants escaped: found, and written.
 
-use wide::u8x16;
+use std::ops::Range;
+
+use wide::u8x32;
 
 /// Bytes that are looked at together.
-pub(super) const BLOCK: usize = 16;
+pub(super) const BLOCK: usize = 32;
 
-/// Marks the bytes of a block that JSON wants escaped, a bit each, the first byte the lowest.
+/// The bytes of a block that JSON wants escaped, a bit each, the first byte the lowest.
+#[derive(Clone, Copy)]
+pub(super) struct Marks {
+    /// `"`
+    pub(super) quotes: u32,
+    /// `\`
+    pub(super) backslashes: u32,
+    /// Control characters.
+    pub(super) controls: u32,
+}
+
+impl Marks {
+    /// Those of the block that begins there, or of what is left.
+    #[inline]
+    pub(super) fn of(bytes: &[u8], at: usize) -> Self {
+        let block = block(bytes, at);
+        Self {
+            quotes: quotes(block).to_bitmask(),
+            backslashes: backslashes(block).to_bitmask(),
+            controls: controls(block).to_bitmask(),
+        }
+    }
+}
+
 #[inline]
-fn specials(block: &[u8; BLOCK]) -> u32 {
-    let bytes = u8x16::from(*block);
-    let control = bytes.min(u8x16::splat(0x1f)).simd_eq(bytes);
-    let quote = bytes.simd_eq(u8x16::splat(b'"'));
-    let backslash = bytes.simd_eq(u8x16::splat(b'\\'));
-    (control | quote | backslash).to_bitmask()
+fn quotes(block: u8x32) -> u8x32 {
+    block.simd_eq(u8x32::splat(b'"'))
+}
+
+#[inline]
+fn backslashes(block: u8x32) -> u8x32 {
+    block.simd_eq(u8x32::splat(b'\\'))
+}
+
+#[inline]
+fn controls(block: u8x32) -> u8x32 {
+    block.min(u8x32::splat(0x1f)).simd_eq(block)
+}
+
+/// The block that begins there, or what is left with spaces after it.
+#[inline]
+fn block(bytes: &[u8], at: usize) -> u8x32 {
+    let rest = bytes.get(at..).unwrap_or_default();
+    match rest.first_chunk::<BLOCK>() {
+        Some(block) => u8x32::from(*block),
+        None => {
+            let mut last = [b' '; BLOCK];
+            last[..rest.len()].copy_from_slice(rest);
+            u8x32::from(last)
+        }
+    }
+}
+
+/// Marks the bytes of a block that JSON wants escaped, of whatever kind.
+#[inline]
+fn specials(block: u8x32) -> u32 {
+    (quotes(block) | backslashes(block) | controls(block)).to_bitmask()
 }
 
 /// Marks the bytes that JSON wants escaped in the block that begins there, or in what is left.
 #[inline]
 pub(super) fn marked(bytes: &[u8], at: usize) -> u32 {
-    let rest = bytes.get(at..).unwrap_or_default();
-    match rest.first_chunk() {
-        Some(block) => specials(block),
-        None => {
-            let mut last = [b' '; BLOCK];
-            last[..rest.len()].copy_from_slice(rest);
-            specials(&last)
-        }
-    }
+    specials(block(bytes, at))
 }
 
 /// Where the next byte stands that JSON wants escaped; the length where there is none.
@@ -73,36 +116,38 @@ pub fn json_string(out: &mut String, text: &str) {
 }
 
 /// The same, of a long text with an escape every few bytes, such as JSON itself: there, a copy
-/// for each piece between two escapes costs more than copying a block at a time, whatever is in
-/// it, and going back.
+/// of just the bytes between two escapes costs more than one of a whole block, cut off after.
 pub fn json_bytes(out: &mut Vec<u8>, text: &str) {
-    out.reserve(text.len() + text.len() / 4 + BLOCK);
+    let bytes = text.as_bytes();
+    out.reserve(bytes.len() + bytes.len() / 4 + BLOCK);
     out.push(b'"');
-    let mut rest = text.as_bytes();
-    loop {
-        match rest.split_first_chunk::<BLOCK>() {
-            Some((block, after)) => {
-                out.extend_from_slice(block);
-                let plain = (specials(block).trailing_zeros() as usize).min(BLOCK);
-                if plain == BLOCK {
-                    rest = after;
-                    continue;
-                }
-                out.truncate(out.len() - (BLOCK - plain));
-                rest = &rest[plain..];
+    let mut written = 0;
+    for at in (0..bytes.len()).step_by(BLOCK) {
+        let mut found = marked(bytes, at);
+        while found != 0 {
+            let special = at + found.trailing_zeros() as usize;
+            found &= found - 1;
+            push_piece(out, bytes, written..special);
+            let byte = bytes[special];
+            match letter(byte) {
+                Some(letter) => out.extend_from_slice(&[b'\\', letter]),
+                None => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
             }
-            None => {
-                let (plain, special) = rest.split_at(next_special(rest, 0));
-                out.extend_from_slice(plain);
-                rest = special;
-            }
-        }
-        let Some((&special, after)) = rest.split_first() else { break };
-        rest = after;
-        match letter(special) {
-            Some(letter) => out.extend_from_slice(&[b'\\', letter]),
-            None => out.extend_from_slice(format!("\\u{special:04x}").as_bytes()),
+            written = special + 1;
         }
     }
+    out.extend_from_slice(&bytes[written..]);
     out.push(b'"');
+}
+
+/// Appends a piece of a text, which is likely short.
+#[inline]
+fn push_piece(out: &mut Vec<u8>, bytes: &[u8], piece: Range<usize>) {
+    match bytes[piece.start..].first_chunk::<BLOCK>() {
+        Some(block) if piece.len() <= BLOCK => {
+            out.extend_from_slice(block);
+            out.truncate(out.len() - (BLOCK - piece.len()));
+        }
+        _ => out.extend_from_slice(&bytes[piece]),
+    }
 }
