@@ -6,6 +6,7 @@
 use thiserror::Error;
 
 use super::door::BadReview;
+use super::parameters::Parameters;
 use super::review::{Annotations, Kind, Metadata, Object, Review, StatusText, UserInfo};
 use crate::api::json::{JsonError, Raw, Scanner, Seen};
 use crate::api::meta;
@@ -165,8 +166,6 @@ fn read_user<'a>(s: &mut Scanner<'a>) -> Scanned<UserInfo<'a>> {
 
 /// Reads an object, which is likely much like another.
 fn read_object<'a>(s: &mut Scanner<'a>, like: Option<&Object<'a>>) -> Scanned<Option<Object<'a>>> {
-    let likely =
-        |s: &mut Scanner<'a>, known: fn(&Object<'a>) -> Option<Raw<'a>>| s.likely_value(like.and_then(known));
     let mut object = Object::default();
     let mut seen = Seen::default();
     let there = s.optional_members(|name, s| match name.as_str() {
@@ -175,16 +174,47 @@ fn read_object<'a>(s: &mut Scanner<'a>, like: Option<&Object<'a>>) -> Scanned<Op
             object.metadata = read_metadata(s, like.map(|like| &like.metadata))?;
             Ok(())
         }
-        "spec" => seen.once(1, s).and_then(|()| likely(s, |o| o.spec)).map(|raw| object.spec = raw),
+        "spec" => seen.once(1, s).and_then(|()| read_spec(s, &mut object, like)),
         "status" => {
             seen.once(2, s)?;
             object.status = read_status(s, like.and_then(|like| like.status))?;
             Ok(())
         }
-        "data" => seen.once(3, s).and_then(|()| likely(s, |o| o.data)).map(|raw| object.data = raw),
+        "data" => {
+            seen.once(3, s)?;
+            object.data = s.likely_value(like.and_then(|like| like.data))?;
+            Ok(())
+        }
         _ => s.value().map(drop),
     })?;
     Ok(there.then_some(object))
+}
+
+/// Reads a spec, and its parameters with it where they are strings by name, as those of an Instance
+/// are: they are most of it.
+fn read_spec<'a>(s: &mut Scanner<'a>, object: &mut Object<'a>, like: Option<&Object<'a>>) -> Scanned<()> {
+    let from = s.here();
+    if like.and_then(|like| like.spec).is_some_and(|known| s.known(known)) {
+        object.spec = Some(s.since(from));
+        return Ok(());
+    }
+    if !s.at_object() {
+        object.spec = s.optional_value()?;
+        return Ok(());
+    }
+    let like = like.and_then(|like| like.parameters.as_ref());
+    s.members(|name, s| {
+        // What is there twice is for whoever reads the spec to refuse.
+        if name.as_str() == "parameters" && object.parameters.is_none() {
+            object.parameters = s.attempt(|s| Parameters::read(s, like));
+            if object.parameters.is_some() {
+                return Ok(());
+            }
+        }
+        s.value().map(drop)
+    })?;
+    object.spec = Some(s.since(from));
+    Ok(())
 }
 
 fn read_status<'a>(s: &mut Scanner<'a>, like: Option<StatusText<'a>>) -> Scanned<Option<StatusText<'a>>> {

@@ -5,71 +5,68 @@
 
 use std::borrow::Cow;
 
-use crate::api::json::{JsonError, Scanner, json_string};
+use crate::api::json::{JsonError, Raw, Scanner, json_string};
 use crate::api::values::Values;
 
-/// How parameters stand in the text.
-#[derive(Clone, Debug, Default)]
-pub struct Written<'a> {
+/// The parameters of a spec: values by name, and the text that they came in.
+#[derive(Clone, Debug)]
+pub struct Parameters<'a> {
+    /// The values.
+    pub values: Values<'a>,
     /// The text of each, name and value, in the order of the values; none where they came in
     /// another order.
     members: Vec<&'a str>,
-    /// The text of all, where it is canonical JSON.
-    canonical: Option<&'a str>,
-}
-
-impl<'a> Written<'a> {
-    /// The canonical JSON of the parameters, where that is how they came.
-    pub fn canonical(&self) -> Option<&'a str> {
-        self.canonical
-    }
+    text: Raw<'a>,
+    /// Whether the text of all is canonical JSON.
+    canonical: bool,
 }
 
 /// Packages seldom have more parameters.
 const USUAL: usize = 48;
 
-/// Parameters that were read before.
-#[derive(Clone, Copy, Debug)]
-pub struct Like<'k, 'a> {
-    /// Their values.
-    pub values: &'k Values<'a>,
-    /// Their text.
-    pub written: &'k Written<'a>,
-}
+impl<'a> Parameters<'a> {
+    /// The text of all.
+    pub fn text(&self) -> Raw<'a> {
+        self.text
+    }
 
-/// Reads an object of strings, or null, that is likely much like another.
-pub fn read<'a>(
-    s: &mut Scanner<'a>,
-    like: Option<Like<'_, 'a>>,
-) -> Result<(Values<'a>, Written<'a>), JsonError> {
-    if s.null()? {
-        return Ok(Default::default());
+    /// The canonical JSON of all, where that is how they came.
+    pub fn canonical(&self) -> Option<&'a str> {
+        self.canonical.then(|| self.text.get())
     }
-    let mut known = Known { like, next: 0 };
-    let count = like.map_or(USUAL, |like| like.written.members.len() + 1);
-    let mut pairs = Vec::with_capacity(count);
-    let mut members = Vec::with_capacity(count);
-    let (mut canonical, mut length) = (true, 2);
-    let from = s.here();
-    s.whole_members(|s| {
-        let member = match known.take(s) {
-            Some(member) => member,
-            None => known.read(s)?,
-        };
-        canonical &= member.canonical;
-        length += member.text.len() + usize::from(!members.is_empty());
-        members.push(member.text);
-        pairs.push((member.name, member.value));
-        Ok(())
-    })?;
-    let text = s.since(from).get();
-    let (values, in_order) = Values::gathered(pairs);
-    if !in_order {
-        members.clear();
+
+    /// Reads an object of strings, or null, that is likely much like another.
+    pub fn read(s: &mut Scanner<'a>, like: Option<&Self>) -> Result<Self, JsonError> {
+        let from = s.here();
+        if s.null()? {
+            let text = s.since(from);
+            return Ok(Self { values: Values::new(), members: Vec::new(), text, canonical: false });
+        }
+        let mut known = Known { like, next: 0 };
+        let count = like.map_or(USUAL, |like| like.members.len() + 1);
+        let mut pairs = Vec::with_capacity(count);
+        let mut members = Vec::with_capacity(count);
+        let (mut canonical, mut length) = (true, 2);
+        s.whole_members(|s| {
+            let member = match known.take(s) {
+                Some(member) => member,
+                None => known.read(s)?,
+            };
+            canonical &= member.canonical;
+            length += member.text.len() + usize::from(!members.is_empty());
+            members.push(member.text);
+            pairs.push((member.name, member.value));
+            Ok(())
+        })?;
+        let text = s.since(from);
+        let (values, in_order) = Values::gathered(pairs);
+        if !in_order {
+            members.clear();
+        }
+        // Nothing but the members, a comma between two, and the braces: no white space.
+        let canonical = canonical && in_order && length == text.get().len();
+        Ok(Self { values, members, text, canonical })
     }
-    // Nothing but the members, a comma between two, and the braces: no white space.
-    let canonical = (canonical && in_order && length == text.len()).then_some(text);
-    Ok((values, Written { members, canonical }))
 }
 
 /// One parameter and its text.
@@ -103,7 +100,7 @@ impl<'a> Member<'a> {
 
 /// Parameters that were read before, one of which is likely next.
 struct Known<'k, 'a> {
-    like: Option<Like<'k, 'a>>,
+    like: Option<&'k Parameters<'a>>,
     next: usize,
 }
 
@@ -111,13 +108,13 @@ impl<'a> Known<'_, 'a> {
     /// Takes the likely one, if it is next.
     fn take(&mut self, s: &mut Scanner<'a>) -> Option<Member<'a>> {
         let like = self.like?;
-        let text = *like.written.members.get(self.next)?;
+        let text = *like.members.get(self.next)?;
         let (name, value) = like.values.nth(self.next)?;
         if !s.exactly(text) {
             return None;
         }
         self.next += 1;
-        let canonical = like.written.canonical.is_some();
+        let canonical = like.canonical;
         Some(Member { name: name.clone(), value: value.clone(), text, canonical })
     }
 
@@ -144,8 +141,8 @@ mod tests {
     use super::*;
     use crate::api::stamp::{Applied, VersionRef};
 
-    fn alone(text: &str) -> (Values<'_>, Written<'_>) {
-        read(&mut Scanner::new(text), None).unwrap()
+    fn alone(text: &str) -> Parameters<'_> {
+        Parameters::read(&mut Scanner::new(text), None).unwrap()
     }
 
     #[rstest]
@@ -162,12 +159,13 @@ mod tests {
     #[case::space_at_the_end(r#"{"A":"1","B":"x" }"#, false)]
     #[case::null("null", false)]
     fn what_is_canonical_as_it_came(#[case] text: &str, #[case] canonical: bool) {
-        let (parameters, found) = alone(text);
+        let found = alone(text);
+        assert_eq!(found.text().get(), text);
         assert_eq!(found.canonical(), canonical.then_some(text));
         if canonical {
             let version = VersionRef { name: "v".into(), namespace: "n".into() };
             let written = version.canonical_with(text);
-            assert_eq!(written, Applied { operator_version: version, parameters }.canonical());
+            assert_eq!(written, Applied { operator_version: version, parameters: found.values }.canonical());
         }
     }
 
@@ -182,15 +180,14 @@ mod tests {
             let join = |a: &str, b: &str| format!("{{{}}}", [a, b].into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join(","));
             let (text, before) = (join(&common, &text), join(&common, &before));
             let before = alone(&before);
-            let like = Like { values: &before.0, written: &before.1 };
-            let (values, found) = read(&mut Scanner::new(&text), Some(like)).unwrap();
-            let (expected, own) = alone(&text);
-            prop_assert_eq!(&values, &expected);
+            let found = Parameters::read(&mut Scanner::new(&text), Some(&before)).unwrap();
+            let own = alone(&text);
+            prop_assert_eq!(&found.values, &own.values);
             // Never canonical where it is not; that it is may go unnoticed.
             prop_assert!(found.canonical().is_none() || found.canonical() == own.canonical());
             prop_assert_eq!(found.members, own.members);
             let map: BTreeMap<String, String> = serde_json::from_str(&text).unwrap();
-            prop_assert_eq!(serde_json::to_string(&map).unwrap(), serde_json::to_string(&values).unwrap());
+            prop_assert_eq!(serde_json::to_string(&map).unwrap(), serde_json::to_string(&found.values).unwrap());
         }
     }
 
@@ -211,15 +208,14 @@ mod tests {
             }
             let (before, after) = (serde_json::to_string(&before).unwrap(), serde_json::to_string(&after).unwrap());
             let known = alone(&before);
-            let like = Like { values: &known.0, written: &known.1 };
             let document = format!(" {after}, and more");
             let mut scanner = Scanner::new(&document);
-            let (values, found) = read(&mut scanner, Some(like)).unwrap();
-            let (expected, own) = alone(&after);
+            let found = Parameters::read(&mut scanner, Some(&known)).unwrap();
+            let own = alone(&after);
             prop_assert_eq!(scanner.position(), 1 + after.len());
-            prop_assert_eq!(&values, &expected);
+            prop_assert_eq!(&found.values, &own.values);
+            prop_assert_eq!(found.canonical(), Some(after.as_str()));
             prop_assert_eq!(found.members, own.members);
-            prop_assert_eq!(found.canonical, Some(after.as_str()));
         }
     }
 

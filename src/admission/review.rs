@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::parameters::Parameters;
 use super::room::{self, Room};
 use crate::api::json::Raw;
 use crate::api::text::Text;
@@ -51,13 +52,16 @@ pub struct UserInfo<'a> {
     pub username: Option<Text<'a>>,
 }
 
-/// An object of a review; `spec` and `status` are text until somebody reads them.
+/// An object of a review; most of it is text until somebody reads it.
 #[derive(Debug, Default)]
 pub struct Object<'a> {
     /// Metadata, as far as rules read it.
     pub metadata: Metadata<'a>,
     /// The spec.
     pub spec: Option<Raw<'a>>,
+    /// Its `parameters`, where they are strings by name and the spec is another than that of an
+    /// object before this one.
+    pub parameters: Option<Parameters<'a>>,
     /// The status.
     pub status: Option<StatusText<'a>>,
     /// What a ConfigMap or Secret holds.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
-use super::parameters::{self, Like, Written};
+use super::parameters::Parameters;
 use super::review::Object;
 use crate::api::json::{JsonError, Scanner, Seen};
 use crate::api::object::NamespacedName;
@@ -63,8 +63,8 @@ impl Execution<'_> {
 pub struct Spec<'a> {
     /// What is carried out.
     pub applied: Applied<'a>,
-    /// The text of its parameters, as long as they are as they came.
-    written: Written<'a>,
+    /// The text of its parameters, where that is canonical JSON and they are as they came.
+    written: Option<&'a str>,
     /// Canonical JSON of `applied` and its hash, once they were asked for.
     canonical: OnceCell<(String, SpecHash)>,
     /// What runs it.
@@ -76,18 +76,8 @@ pub struct Spec<'a> {
 impl<'a> Spec<'a> {
     /// Reads the spec of an object in a namespace.
     pub fn read(object: &Object<'a>, namespace: &'a str) -> Result<Self, JsonError> {
-        Self::read_like(object, namespace, None)
-    }
-
-    /// The same where it is likely much like another.
-    pub fn read_like(
-        object: &Object<'a>,
-        namespace: &'a str,
-        like: Option<&Self>,
-    ) -> Result<Self, JsonError> {
         let mut spec = Self::default();
         let Some(raw) = object.spec else { return Ok(spec) };
-        let like = like.map(|like| Like { values: &like.applied.parameters, written: &like.written });
         let mut seen = Seen::default();
         raw.members(|name, s| match name.as_str() {
             "operatorVersion" => {
@@ -97,7 +87,12 @@ impl<'a> Spec<'a> {
             }
             "parameters" => {
                 seen.once(1, s)?;
-                (spec.applied.parameters, spec.written) = parameters::read(s, like)?;
+                let parameters = match &object.parameters {
+                    Some(read) if s.known(read.text()) => read.clone(),
+                    _ => Parameters::read(s, None)?,
+                };
+                spec.written = parameters.canonical();
+                spec.applied.parameters = parameters.values;
                 Ok(())
             }
             "planExecution" => {
@@ -117,7 +112,7 @@ impl<'a> Spec<'a> {
 
     /// Whether the same is carried out.
     pub fn same(&self, other: &Spec<'_>) -> bool {
-        let parameters = match (self.written.canonical(), other.written.canonical()) {
+        let parameters = match (self.written, other.written) {
             (Some(own), Some(other)) => own == other,
             _ => self.applied.parameters == other.applied.parameters,
         };
@@ -136,7 +131,7 @@ impl<'a> Spec<'a> {
 
     fn both(&self) -> &(String, SpecHash) {
         self.canonical.get_or_init(|| {
-            let text = match self.written.canonical() {
+            let text = match self.written {
                 Some(parameters) => self.applied.operator_version.canonical_with(parameters),
                 None => self.applied.canonical(),
             };
@@ -170,7 +165,7 @@ impl<'a> Spec<'a> {
     }
 
     fn changed(&mut self) {
-        self.written = Written::default();
+        self.written = None;
         self.canonical.take();
     }
 }

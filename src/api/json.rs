@@ -162,6 +162,16 @@ impl<'a> Scanner<'a> {
         known.starts_with(['{', '[', '"']) && self.exactly(known)
     }
 
+    /// What a reader makes of what is next; nothing is taken where that is not of its shape.
+    pub fn attempt<T>(&mut self, read: impl FnOnce(&mut Self) -> Scanned<T>) -> Option<T> {
+        let before = self.0;
+        let read = read(self);
+        if read.is_err() {
+            self.0 = before;
+        }
+        read.ok()
+    }
+
     /// Whether an object is next.
     pub fn at_object(&mut self) -> bool {
         self.0.peek() == Some(b'{')

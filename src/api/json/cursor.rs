@@ -22,7 +22,7 @@ pub struct JsonError {
 pub(super) type Scanned<T> = Result<T, JsonError>;
 
 /// A place in a text.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     text: &'a str,
     at: usize,

@@ -84,10 +84,9 @@ impl<'a> Ask<'a> {
         }
     }
 
-    /// The spec of an object, which is likely much like another.
-    pub(super) fn spec(&self, object: &Object<'a>, like: Option<&Spec<'a>>) -> Result<Spec<'a>, Stop> {
-        Spec::read_like(object, self.request.namespace, like)
-            .map_err(|error| self.unreadable(object, &error).into())
+    /// The spec of an object.
+    pub(super) fn spec(&self, object: &Object<'a>) -> Result<Spec<'a>, Stop> {
+        Spec::read(object, self.request.namespace).map_err(|error| self.unreadable(object, &error).into())
     }
 
     /// A spec that cannot be read: by its fields, where they are why.

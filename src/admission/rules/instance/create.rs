@@ -21,7 +21,7 @@ impl<'a> Ask<'a> {
     /// Decides on a CREATE.
     pub(super) fn create(&self, object: &Object<'a>) -> Result<Verdict, Stop> {
         let instance = self.instance(object);
-        let given = self.spec(object, None)?;
+        let given = self.spec(object)?;
         self.refers(&given, None);
         let package = self.package(&given, &instance)?;
         let object_to =

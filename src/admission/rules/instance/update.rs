@@ -68,8 +68,8 @@ impl<'a> Ask<'a> {
             return self.metadata_only(change);
         }
         let status = Status::read(old).map_err(|error| refusals::unreadable("status", &error))?;
-        let new = self.spec(object, None)?;
-        let before = self.spec(old, Some(&new))?;
+        let new = self.spec(object)?;
+        let before = self.spec(old)?;
         self.refers(&new, Some(&before));
         let changed = !new.same(&before);
         let instance = self.instance(old);

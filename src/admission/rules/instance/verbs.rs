@@ -124,8 +124,8 @@ impl<'a> Ask<'a> {
         };
         let request: Request = text.parse().map_err(|error| malformed(&error))?;
         verb::check_reason(reason).map_err(|error| malformed(&error))?;
-        let spec = self.spec(change.object, None)?;
-        let before = self.spec(change.old, Some(&spec))?;
+        let spec = self.spec(change.object)?;
+        let before = self.spec(change.old)?;
         let alone = spec.applied == before.applied
             && (!spec.execution.said || spec.execution.same(&before.execution));
         if !alone {
