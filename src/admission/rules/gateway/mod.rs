@@ -62,7 +62,7 @@ pub(super) fn judge(
     if mutates {
         return wanted.patch(object, old);
     }
-    if let Some(refusal) = wanted.refusal(&ask.subject, object) {
+    if let Some(refusal) = wanted.refusal(&ask.subject, object, live.as_ref()) {
         return refusal.into();
     }
     let mut problems = match ask.shape(object, old) {

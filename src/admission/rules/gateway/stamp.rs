@@ -26,6 +26,8 @@ use crate::rollout::live;
 pub struct Live<'a> {
     /// The annotation, where it tells.
     stamp: Option<LiveStamp<'a>>,
+    /// The same as it stands in the review.
+    json: Option<&'a str>,
     /// What is stored, where the stamp does not hold the spec.
     stored: &'a str,
 }
@@ -36,7 +38,7 @@ impl<'a> Live<'a> {
         let (uid, selector) = (old.metadata.uid.as_deref(), selector(old));
         let stamp = stamp.and_then(LiveStamp::parse);
         let stamp = stamp.filter(|stamp| stamp.tells_of(uid, selector.as_deref()));
-        Self { stamp, stored: text_of(old) }
+        Self { stamp, json: old.metadata.annotations.stamp_json(), stored: text_of(old) }
     }
 
     /// The spec as JSON; where the stamp does not hold it, the best that there is.
@@ -77,17 +79,31 @@ fn selector<'a>(object: &Object<'a>) -> Option<Cow<'a, str>> {
     found.map(|text| text.0).filter(|text| !text.is_empty())
 }
 
-/// The stamp that an object must carry; `flavor_of` tells the flavor of a spec where it is known.
-pub struct Wanted {
-    text: Option<String>,
+/// The stamp that an object must carry; `None` where not even a hash fits or is known.
+pub struct Wanted<'a>(Option<Made<'a>>);
+
+/// A stamp that was made, and what it is compared by.
+struct Made<'a> {
+    text: String,
+    hash: SpecHash,
+    uid: Option<&'a str>,
+    selector: Option<Cow<'a, str>>,
 }
 
-impl Wanted {
-    /// Of a write.
+impl Made<'_> {
+    /// Whether another says the same. The flavor may have become known, or unknown, since it was
+    /// written.
+    fn is_said_by(&self, found: &LiveStamp<'_>) -> bool {
+        found.hash == self.hash && found.uid.as_deref() == self.uid && found.selector == self.selector
+    }
+}
+
+impl<'a> Wanted<'a> {
+    /// Of a write; `flavor_of` tells the flavor of a spec where it is known.
     pub fn of(
         request: &Request<'_>,
         object: &Object<'_>,
-        old: Option<(&Object<'_>, &Live<'_>)>,
+        old: Option<(&'a Object<'_>, &'a Live<'_>)>,
         flavor_of: impl FnOnce(&str) -> Option<Flavor>,
     ) -> Self {
         let written: Value = serde_json::from_str(text_of(object)).unwrap_or_default();
@@ -96,39 +112,41 @@ impl Wanted {
         let room = Room { annotations: room.annotations + annotations.history, ..room };
         let uid = old.and_then(|(old, _)| old.metadata.uid.as_deref());
         let selector = old.and_then(|(old, live)| {
-            let before = || live.stamp.as_ref()?.selector.as_deref().map(|s| Cow::Owned(s.to_owned()));
+            let before = || live.stamp.as_ref()?.selector.as_deref().map(Cow::Borrowed);
             self::selector(old).or_else(before)
         });
-        let (hash, spec) = match old {
+        let (hash, spec) = match old.filter(|_| live::is_staged(&written)) {
             // Nothing that was staged has come to the pods since.
-            Some((_, live)) if live.is_elsewhere() && live::is_staged(&written) => {
+            Some((_, live)) if live.is_elsewhere() => {
                 (live.stamp.as_ref().map(|stamp| stamp.hash.clone()), None)
             }
-            old => {
-                let before = old.and_then(|(_, live)| serde_json::from_str(live.spec()).ok());
+            staged => {
+                let before = staged.and_then(|(_, live)| serde_json::from_str(live.spec()).ok());
                 let spec = live::after(before, &written).to_string();
                 (Some(SpecHash::of(&spec)), Some(spec))
             }
         };
-        let Some(hash) = hash else { return Self { text: None } };
+        let Some(hash) = hash else { return Self(None) };
         let known = spec.as_deref().map_or_else(|| old.and_then(|(_, live)| live.flavor()), flavor_of);
         let mut more: Vec<(&str, &str)> = Vec::new();
         more.extend(selector.as_deref().map(|selector| (SELECTOR, selector)));
         more.extend(known.map(|flavor| (FLAVOR, flavor.as_str())));
         let draft = Draft { hash: &hash, spec: spec.as_deref(), previous: None, uid, more: &more };
-        Self { text: stamp::write(&draft, room) }
+        let text = stamp::write(&draft, room);
+        Self(text.map(|text| Made { text, hash, uid, selector }))
     }
 
     /// Patches an object that carries another stamp, with a warning where somebody wrote it.
     pub fn patch(self, object: &Object<'_>, old: Option<&Object<'_>>) -> Verdict {
         let found = object.metadata.annotations.stamp_text();
-        if found.as_deref() == self.text.as_deref() {
+        let wanted = self.0.map(|made| made.text);
+        if found.as_deref() == wanted.as_deref() {
             return Verdict::allow();
         }
         let before = old.and_then(|old| old.metadata.annotations.stamp_text());
         let undone = old.is_some() && found.is_some() && found != before;
         let mut operations = Operations::default();
-        operations.stamp(&object.metadata, self.text);
+        operations.stamp(&object.metadata, wanted);
         let mut verdict = Verdict::of(Outcome::Allow { patch: operations.finish() });
         if undone {
             verdict.warn(
@@ -139,19 +157,25 @@ impl Wanted {
         verdict
     }
 
-    /// Why an object cannot be stored with the stamp that it carries. The flavor may have become
-    /// known, or unknown, since it was written.
-    pub fn refusal(&self, subject: &Subject, object: &Object<'_>) -> Option<Refusal> {
-        let found = object.metadata.annotations.stamp_text();
-        let same = match (found.as_deref(), self.text.as_deref()) {
-            (None, None) => true,
-            (Some(found), Some(wanted)) => match (LiveStamp::parse(found), LiveStamp::parse(wanted)) {
-                (Some(found), Some(wanted)) => {
-                    found.hash == wanted.hash && found.uid == wanted.uid && found.selector == wanted.selector
+    /// Why an object cannot be stored with the stamp that it carries.
+    pub fn refusal(
+        &self,
+        subject: &Subject,
+        object: &Object<'_>,
+        live: Option<&Live<'_>>,
+    ) -> Option<Refusal> {
+        let annotations = &object.metadata.annotations;
+        // Mostly it is the stored one, which was read already.
+        let kept = live.filter(|live| live.json.is_some() && live.json == annotations.stamp_json());
+        let same = match (kept.and_then(|live| live.stamp.as_ref()), &self.0) {
+            (Some(kept), Some(made)) => made.is_said_by(kept),
+            (_, made) => match (annotations.stamp_text().as_deref(), made) {
+                (None, None) => true,
+                (Some(found), Some(made)) => {
+                    LiveStamp::parse(found).is_some_and(|found| made.is_said_by(&found))
                 }
                 _ => false,
             },
-            _ => false,
         };
         (!same).then(|| {
             let detail = format!("{} is not the stamp of what is live", meta::LAST_APPLIED_SPEC);
