@@ -50,7 +50,7 @@ pub(super) fn capabilities(facts: &Facts) -> impl Iterator<Item = &'static Capab
 fn interlock(facts: &Facts, capability: &Capability) -> Actor {
     let state = match &facts.report {
         Found::There(report) => reported(report, capability.name).unwrap_or("state not reported".to_owned()),
-        Found::Missing => "state not reported".to_owned(),
+        Found::Missing => "state not reported: no Interlock \"default\"".to_owned(),
         Found::Unknown(_) => "state unknown".to_owned(),
     };
     let made = facts.instance().is_some();

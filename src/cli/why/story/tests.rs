@@ -186,6 +186,14 @@ fn what_may_not_be_read_is_said() {
     );
 }
 
+#[test]
+fn without_an_interlock_object_nobody_reports() {
+    let story =
+        Story::of(&Facts { report: Found::Missing, bookkeeper: Err("none".into()), ..facts(instance()) });
+    let who = &story.acted_on_by[0].who;
+    assert_eq!(who, "Interlock, capability instances (state not reported: no Interlock \"default\")");
+}
+
 #[rstest]
 #[case("networking.k8s.io/v1", "Ingress", &["Interlock, capability routes (CRDMissing: two lines)"])]
 #[case("v1", "Namespace", &["Interlock, capability instances (Running)"])]
