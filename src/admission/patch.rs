@@ -1,7 +1,7 @@
 //! The patch of a mutation: only the stamp, the finalizer, planExecution and parameters, who asked
 //! something of a run, and the history where it takes the room of somebody else's annotation.
 
-use json_patch::jsonptr::PointerBuf;
+use json_patch::jsonptr::{Pointer, PointerBuf};
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation};
 use serde_json::{Value, json};
 
@@ -57,6 +57,13 @@ fn write(out: &mut Vec<u8>, value: &Value) -> Result<(), serde_json::Error> {
     Ok(())
 }
 
+const ANNOTATIONS: &Pointer = Pointer::from_static("/metadata/annotations");
+/// Of [`meta::LAST_APPLIED_SPEC`].
+const STAMP: &Pointer = Pointer::from_static("/metadata/annotations/interlock.dev~1last-applied-spec");
+const FINALIZERS: &Pointer = Pointer::from_static("/metadata/finalizers");
+const PARAMETERS: &Pointer = Pointer::from_static("/spec/parameters");
+const EXECUTION: &Pointer = Pointer::from_static("/spec/planExecution");
+
 /// Operations, in order.
 #[derive(Debug, Default)]
 pub struct Operations(Vec<PatchOperation>);
@@ -72,13 +79,11 @@ impl Operations {
         self.0.is_empty()
     }
 
-    fn add(&mut self, path: &[&str], value: Value) {
-        let path = PointerBuf::from_tokens(path.iter().copied());
+    fn add(&mut self, path: PointerBuf, value: Value) {
         self.0.push(PatchOperation::Add(AddOperation { path, value }));
     }
 
-    fn remove(&mut self, path: &[&str]) {
-        let path = PointerBuf::from_tokens(path.iter().copied());
+    fn remove(&mut self, path: PointerBuf) {
         self.0.push(PatchOperation::Remove(RemoveOperation { path }));
     }
 
@@ -86,11 +91,11 @@ impl Operations {
     pub fn stamp(&mut self, metadata: &Metadata<'_>, stamp: Option<String>) {
         match stamp {
             Some(text) if metadata.annotations.present => {
-                self.add(&["metadata", "annotations", meta::LAST_APPLIED_SPEC], Value::String(text));
+                self.add(STAMP.to_buf(), Value::String(text));
             }
-            Some(text) => self.add(&["metadata", "annotations"], json!({ meta::LAST_APPLIED_SPEC: text })),
+            Some(text) => self.add(ANNOTATIONS.to_buf(), json!({ meta::LAST_APPLIED_SPEC: text })),
             None if metadata.annotations.has_stamp => {
-                self.remove(&["metadata", "annotations", meta::LAST_APPLIED_SPEC]);
+                self.remove(STAMP.to_buf());
             }
             None => {}
         }
@@ -98,24 +103,26 @@ impl Operations {
 
     /// Sets an annotation of an object that has some.
     pub fn annotation(&mut self, key: &str, text: &str) {
-        self.add(&["metadata", "annotations", key], Value::String(text.to_owned()));
+        self.add(ANNOTATIONS.with_trailing_token(key), Value::String(text.to_owned()));
     }
 
     /// Takes an annotation away, which is there.
     pub fn drop_annotation(&mut self, key: &str) {
-        self.remove(&["metadata", "annotations", key]);
+        self.remove(ANNOTATIONS.with_trailing_token(key));
     }
 
     /// Takes the history away, which is there.
     pub fn drop_history(&mut self) {
-        self.remove(&["metadata", "annotations", meta::HISTORY]);
+        self.remove(ANNOTATIONS.with_trailing_token(meta::HISTORY));
     }
 
     /// Appends our finalizer.
     pub fn finalizer(&mut self, metadata: &Metadata<'_>) {
         match metadata.finalizers {
-            Some(_) => self.add(&["metadata", "finalizers", "-"], Value::String(meta::FINALIZER.to_owned())),
-            None => self.add(&["metadata", "finalizers"], json!([meta::FINALIZER])),
+            Some(_) => {
+                self.add(FINALIZERS.with_trailing_token("-"), Value::String(meta::FINALIZER.to_owned()))
+            }
+            None => self.add(FINALIZERS.to_buf(), json!([meta::FINALIZER])),
         }
     }
 
@@ -127,14 +134,14 @@ impl Operations {
                 execution.insert(key.to_owned(), Value::String(text.to_owned()));
             }
         }
-        self.add(&["spec", "planExecution"], Value::Object(execution));
+        self.add(EXECUTION.to_buf(), Value::Object(execution));
     }
 
     /// Gives parameters their values; `has_map` tells whether the spec has a map of them.
     pub fn parameters<'p>(&mut self, values: impl IntoIterator<Item = (&'p str, &'p str)>, has_map: bool) {
         if has_map {
             for (name, value) in values {
-                self.add(&["spec", "parameters", name], Value::String(value.to_owned()));
+                self.add(PARAMETERS.with_trailing_token(name), Value::String(value.to_owned()));
             }
             return;
         }
@@ -143,19 +150,24 @@ impl Operations {
             .map(|(name, value)| (name.to_owned(), Value::String(value.to_owned())))
             .collect();
         if !map.is_empty() {
-            self.add(&["spec", "parameters"], Value::Object(map));
+            self.add(PARAMETERS.to_buf(), Value::Object(map));
         }
     }
 
     /// Takes a parameter out.
     pub fn drop_parameter(&mut self, name: &str) {
-        self.remove(&["spec", "parameters", name]);
+        self.remove(PARAMETERS.with_trailing_token(name));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_stamp_stands_under_its_key() {
+        assert_eq!(STAMP.to_buf(), ANNOTATIONS.with_trailing_token(meta::LAST_APPLIED_SPEC));
+    }
 
     #[test]
     fn a_patch_is_written_as_serde_json_writes_it() {
