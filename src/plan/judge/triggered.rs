@@ -1,7 +1,5 @@
 //! Which plan a change runs.
 
-use std::collections::BTreeSet;
-
 use super::delta::Delta;
 use super::upgrade::Packages;
 use crate::api::meta::plan::{CLEANUP, DEPLOY};
@@ -65,15 +63,16 @@ fn upgrade_and_edit(plan: &str, delta: &Delta<'_>, packages: Packages<'_>) -> Ob
 
 /// What changed and removed parameters run.
 pub fn triggered(delta: &Delta<'_>, packages: Packages<'_>, bench: &Bench) -> Result<Triggered, Objection> {
-    let counted: BTreeSet<&str> = delta
+    // Each of them either changed or is gone.
+    let mut counted: Vec<&str> = delta
         .changed
         .iter()
         .map(|(key, _)| *key)
         .filter(|key| trigger::counts(delta.upgrade, packages.old, key))
         .chain(delta.removed.iter().map(|(key, _)| key.as_ref()))
         .collect();
-    let plans = trigger::plans(packages.new, counted.iter().copied())
-        .map_err(|error| undefined_trigger(&error, delta))?;
+    counted.sort_unstable();
+    let plans = trigger::plans(packages.new, counted).map_err(|error| undefined_trigger(&error, delta))?;
     if plans.contains(CLEANUP) {
         return Err(cleanup(changed_fields(delta)));
     }
