@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::door::BadReview;
 use super::parameters::Parameters;
+use super::reported;
 use super::review::{Annotations, Kind, Metadata, Object, Review, StatusText, UserInfo};
 use crate::api::json::{JsonError, Raw, Scanner, Seen};
 use crate::api::meta;
@@ -177,7 +178,7 @@ fn read_object<'a>(s: &mut Scanner<'a>, like: Option<&Object<'a>>) -> Scanned<Op
         "spec" => seen.once(1, s).and_then(|()| read_spec(s, &mut object, like)),
         "status" => {
             seen.once(2, s)?;
-            object.status = read_status(s, like.and_then(|like| like.status))?;
+            object.status = read_status(s, like.and_then(|like| like.status.as_ref()))?;
             Ok(())
         }
         "data" => {
@@ -217,10 +218,10 @@ fn read_spec<'a>(s: &mut Scanner<'a>, object: &mut Object<'a>, like: Option<&Obj
     Ok(())
 }
 
-fn read_status<'a>(s: &mut Scanner<'a>, like: Option<StatusText<'a>>) -> Scanned<Option<StatusText<'a>>> {
+fn read_status<'a>(s: &mut Scanner<'a>, like: Option<&StatusText<'a>>) -> Scanned<Option<StatusText<'a>>> {
     let from = s.here();
     if let Some(known) = like.filter(|known| s.known(known.raw)) {
-        return Ok(Some(StatusText { raw: s.since(from), ..known }));
+        return Ok(Some(StatusText { raw: s.since(from), ..known.clone() }));
     }
     if !s.at_object() {
         let raw = s.optional_value()?;
@@ -229,8 +230,8 @@ fn read_status<'a>(s: &mut Scanner<'a>, like: Option<StatusText<'a>>) -> Scanned
     let (mut plans, mut conditions) = (None, None);
     let mut seen = Seen::default();
     s.members(|name, s| match name.as_str() {
-        "planStatus" => seen.once(0, s).and_then(|()| s.optional_value()).map(|raw| plans = raw),
-        "conditions" => seen.once(1, s).and_then(|()| s.optional_value()).map(|raw| conditions = raw),
+        "planStatus" => seen.once(0, s).and_then(|()| s.read(reported::plans)).map(|read| plans = read),
+        "conditions" => seen.once(1, s).and_then(|()| s.read(reported::basis)).map(|read| conditions = read),
         _ => s.value().map(drop),
     })?;
     Ok(Some(StatusText { raw: s.since(from), plans, conditions }))

@@ -11,6 +11,7 @@ pub mod encode;
 pub mod parameters;
 pub mod patch;
 pub mod refusal;
+pub mod reported;
 pub mod request;
 pub mod review;
 pub mod room;

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use super::parameters::Parameters;
+use super::reported::Entry;
 use super::room::{self, Room};
-use crate::api::json::Raw;
+use crate::api::json::{Raw, Read};
 use crate::api::text::Text;
 
 /// `request` of a review, as far as rules read it.
@@ -68,16 +69,15 @@ pub struct Object<'a> {
     pub data: Option<Raw<'a>>,
 }
 
-/// A status, and where those of its members stand that rules read: most of it is the message of a
-/// condition, which few decisions look at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A status, and those of its members that rules read.
+#[derive(Clone, Debug)]
 pub struct StatusText<'a> {
     /// All of it.
     pub raw: Raw<'a>,
     /// `planStatus` of an Instance.
-    pub plans: Option<Raw<'a>>,
-    /// `conditions`.
-    pub conditions: Option<Raw<'a>>,
+    pub plans: Option<Read<'a, Vec<Entry<'a>>>>,
+    /// `conditions`, read as those of an Instance: the message of the one that holds the basis.
+    pub conditions: Option<Read<'a, Option<Raw<'a>>>>,
 }
 
 /// Metadata, as far as rules read it.

@@ -87,12 +87,15 @@ impl<'a> Spec<'a> {
             }
             "parameters" => {
                 seen.once(1, s)?;
-                let parameters = match &object.parameters {
-                    Some(read) if s.known(read.text()) => read.clone(),
-                    _ => Parameters::read(s, None)?,
+                let known = object.parameters.as_ref().filter(|read| s.known(read.text()));
+                (spec.applied.parameters, spec.written) = match known {
+                    Some(read) => (read.values.clone(), read.canonical()),
+                    None => {
+                        let read = Parameters::read(s, None)?;
+                        let written = read.canonical();
+                        (read.values, written)
+                    }
                 };
-                spec.written = parameters.canonical();
-                spec.applied.parameters = parameters.values;
                 Ok(())
             }
             "planExecution" => {

@@ -6,33 +6,21 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::reported::{self, Entry};
 use super::review::Object;
 use super::spec::Execution;
-use crate::api::json::{JsonError, Raw, Scanner, Seen};
-use crate::api::kudo::{ExecutionStatus, PlanStatus};
-use crate::api::meta;
+use crate::api::json::{JsonError, Raw, Read, Scanner};
+use crate::api::kudo::PlanStatus;
 use crate::api::text::Text;
 use crate::plan::basis::Basis;
-use crate::plan::lock::{self, Entry, Lock};
+use crate::plan::lock::{self, Lock};
 
 /// The status of an Instance, as far as rules read it.
 #[derive(Debug, Default)]
 pub struct Status<'a> {
-    entries: Vec<Recorded<'a>>,
-    conditions: Option<Raw<'a>>,
-    /// The message that holds the basis, once it was asked for: it is long, and a refusal of a
-    /// frozen change never asks.
-    message: OnceCell<Result<Option<Raw<'a>>, JsonError>>,
+    entries: Vec<Entry<'a>>,
+    conditions: Option<Read<'a, Option<Raw<'a>>>>,
     head: OnceCell<Option<Head<'a>>>,
-}
-
-/// An entry of `planStatus`.
-#[derive(Debug)]
-struct Recorded<'a> {
-    plan: Text<'a>,
-    uid: Text<'a>,
-    status: ExecutionStatus,
-    raw: Raw<'a>,
 }
 
 #[derive(Deserialize)]
@@ -56,16 +44,13 @@ impl<'a> Status<'a> {
     /// Reads the status of an object.
     pub fn read(object: &Object<'a>) -> Result<Self, JsonError> {
         let mut status = Self::default();
-        let Some(text) = object.status else { return Ok(status) };
+        let Some(text) = &object.status else { return Ok(status) };
         if !text.raw.get().starts_with('{') {
             return Scanner::new(text.raw.get()).error("expected an object");
         }
-        status.conditions = text.conditions;
-        if let Some(plans) = text.plans {
-            plans.members(|plan, s| {
-                status.entries.extend(Recorded::read(plan, s)?);
-                Ok(())
-            })?;
+        status.conditions = text.conditions.clone();
+        if let Some(plans) = &text.plans {
+            status.entries = plans.get(reported::plans)?;
         }
         Ok(status)
     }
@@ -76,14 +61,13 @@ impl<'a> Status<'a> {
     }
 
     /// The entries of `planStatus`.
-    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        self.entries.iter().map(|e| Entry { plan: &e.plan, uid: &e.uid, status: &e.status })
+    pub fn entries(&self) -> impl Iterator<Item = lock::Entry<'_>> {
+        self.entries.iter().map(|e| lock::Entry { plan: &e.plan, uid: &e.uid, status: &e.status })
     }
 
     /// The message of the condition that holds the basis.
     fn message(&self) -> Result<Option<Raw<'a>>, JsonError> {
-        let read = || self.conditions.map_or(Ok(None), |raw| read_basis(&mut Scanner::new(raw.get())));
-        self.message.get_or_init(read).clone()
+        self.conditions.as_ref().map_or(Ok(None), |conditions| conditions.get(reported::basis))
     }
 
     /// Hash of the basis and whether plans are owed.
@@ -102,39 +86,6 @@ impl<'a> Status<'a> {
         let entry = self.entries.iter().find(|e| e.plan.as_str() == plan)?;
         serde_json::from_str(entry.raw.get()).ok()
     }
-}
-
-impl<'a> Recorded<'a> {
-    fn read(plan: Text<'a>, s: &mut Scanner<'a>) -> Result<Option<Self>, JsonError> {
-        let (mut uid, mut status) = (None, None);
-        let mut seen = Seen::default();
-        let from = s.position();
-        let there = s.optional_members(|name, s| match name.as_str() {
-            "uid" => seen.once(0, s).and_then(|()| s.optional_text()).map(|text| uid = text),
-            "status" => seen.once(1, s).and_then(|()| s.optional_text()).map(|text| status = text),
-            _ => s.value().map(drop),
-        })?;
-        let status = ExecutionStatus::from(status.as_deref().unwrap_or_default());
-        Ok(there.then(|| Self { plan, uid: uid.unwrap_or_default(), status, raw: s.since(from) }))
-    }
-}
-
-/// The message of the condition that holds the basis.
-fn read_basis<'a>(s: &mut Scanner<'a>) -> Result<Option<Raw<'a>>, JsonError> {
-    let mut basis = None;
-    s.elements(|s| {
-        let (mut type_, mut message) = (None, None);
-        s.members(|name, s| match name.as_str() {
-            "type" => s.optional_text().map(|text| type_ = text),
-            "message" => s.optional_value().map(|raw| message = raw),
-            _ => s.value().map(drop),
-        })?;
-        if type_.as_deref() == Some(meta::condition::SPEC_STAMPED) {
-            basis = basis.or(message);
-        }
-        Ok(())
-    })?;
-    Ok(basis)
 }
 
 fn head(message: Raw<'_>) -> Option<Head<'_>> {

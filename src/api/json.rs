@@ -45,6 +45,21 @@ impl<'a> Raw<'a> {
     }
 }
 
+/// A value of a text, and what a reader made of it as it was passed.
+#[derive(Clone, Debug)]
+pub struct Read<'a, T> {
+    text: Raw<'a>,
+    /// `None` where it is not of the shape that was read.
+    found: Option<T>,
+}
+
+impl<'a, T: Clone> Read<'a, T> {
+    /// What the same reader made of it, or why it could not.
+    pub fn get(&self, read: impl FnOnce(&mut Scanner<'a>) -> Scanned<T>) -> Scanned<T> {
+        self.found.clone().map_or_else(|| read(&mut Scanner::new(self.text.0)), Ok)
+    }
+}
+
 /// Which members were there already: the same one twice is read by no two readers alike.
 #[derive(Debug, Default)]
 pub struct Seen(u16);
@@ -170,6 +185,16 @@ impl<'a> Scanner<'a> {
             self.0 = before;
         }
         read.ok()
+    }
+
+    /// A value that is no null, read at once where it is of a shape: whether it must be is for
+    /// whoever asks for it.
+    pub fn read<T>(&mut self, read: impl FnOnce(&mut Self) -> Scanned<T>) -> Scanned<Option<Read<'a, T>>> {
+        let from = self.here();
+        match self.attempt(read) {
+            Some(found) => Ok(Some(Read { text: self.since(from), found: Some(found) })),
+            None => Ok(self.optional_value()?.map(|text| Read { text, found: None })),
+        }
     }
 
     /// Whether an object is next.

@@ -58,7 +58,7 @@ pub(super) fn judge(change: Change<'_>) -> Verdict {
 }
 
 fn text<'a>(object: &Object<'a>) -> Option<Raw<'a>> {
-    object.status.map(|status| status.raw)
+    object.status.as_ref().map(|status| status.raw)
 }
 
 fn differences(new: &Owned, old: &Owned) -> Vec<Field> {

@@ -155,7 +155,7 @@ impl Ask {
     }
 
     fn read(&self, spec: &str, object: &Object<'_>) -> Result<Gateway, Box<Refusal>> {
-        let status = object.status.map_or("{}", |status| status.raw.get());
+        let status = object.status.as_ref().map_or("{}", |status| status.raw.get());
         Gateway::parse(self.subject.clone(), spec, status, &self.around.sources)
             .map_err(|error| self.unreadable(&error))
     }

@@ -66,7 +66,8 @@ pub fn text_of<'a>(object: &Object<'a>) -> &'a str {
 fn selector<'a>(object: &Object<'a>) -> Option<Cow<'a, str>> {
     let mut found = None;
     object
-        .status?
+        .status
+        .as_ref()?
         .raw
         .members(|name, value| {
             if name.as_str() == "selector" {

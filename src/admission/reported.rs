@@ -1,0 +1,60 @@
+//! What rules read of the status of an Instance, out of the text of a review.
+
+use crate::api::json::{JsonError, Raw, Scanner, Seen};
+use crate::api::kudo::ExecutionStatus;
+use crate::api::meta;
+use crate::api::text::Text;
+
+/// An entry of `planStatus`.
+#[derive(Clone, Debug)]
+pub struct Entry<'a> {
+    /// Its key.
+    pub plan: Text<'a>,
+    /// Id of the execution, empty when there is none.
+    pub uid: Text<'a>,
+    /// Where it stands.
+    pub status: ExecutionStatus,
+    /// All of it.
+    pub raw: Raw<'a>,
+}
+
+/// The entries of `planStatus`.
+pub fn plans<'a>(s: &mut Scanner<'a>) -> Result<Vec<Entry<'a>>, JsonError> {
+    let mut entries = Vec::new();
+    s.members(|plan, s| {
+        entries.extend(entry(plan, s)?);
+        Ok(())
+    })?;
+    Ok(entries)
+}
+
+fn entry<'a>(plan: Text<'a>, s: &mut Scanner<'a>) -> Result<Option<Entry<'a>>, JsonError> {
+    let (mut uid, mut status) = (None, None);
+    let mut seen = Seen::default();
+    let from = s.position();
+    let there = s.optional_members(|name, s| match name.as_str() {
+        "uid" => seen.once(0, s).and_then(|()| s.optional_text()).map(|text| uid = text),
+        "status" => seen.once(1, s).and_then(|()| s.optional_text()).map(|text| status = text),
+        _ => s.value().map(drop),
+    })?;
+    let status = ExecutionStatus::from(status.as_deref().unwrap_or_default());
+    Ok(there.then(|| Entry { plan, uid: uid.unwrap_or_default(), status, raw: s.since(from) }))
+}
+
+/// The message of the condition that holds the basis, out of `conditions`.
+pub fn basis<'a>(s: &mut Scanner<'a>) -> Result<Option<Raw<'a>>, JsonError> {
+    let mut basis = None;
+    s.elements(|s| {
+        let (mut type_, mut message) = (None, None);
+        s.members(|name, s| match name.as_str() {
+            "type" => s.optional_text().map(|text| type_ = text),
+            "message" => s.optional_value().map(|raw| message = raw),
+            _ => s.value().map(drop),
+        })?;
+        if type_.as_deref() == Some(meta::condition::SPEC_STAMPED) {
+            basis = basis.or(message);
+        }
+        Ok(())
+    })?;
+    Ok(basis)
+}
