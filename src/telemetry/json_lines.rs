@@ -76,9 +76,10 @@ impl Members {
         if name.starts_with("log.") {
             return false;
         }
-        self.text.push(',');
-        json_string(&mut self.text, name.strip_prefix("r#").unwrap_or(name));
-        self.text.push(':');
+        // Names of fields are those of variables: there is nothing in them to escape.
+        self.text.push_str(",\"");
+        self.text.push_str(name.strip_prefix("r#").unwrap_or(name));
+        self.text.push_str("\":");
         true
     }
 
