@@ -69,13 +69,16 @@ impl Version {
 /// Reads a body.
 pub fn decode(body: &[u8]) -> Result<(Version, Review<'_>), Malformed> {
     let text = std::str::from_utf8(body).map_err(|e| Malformed::Encoding(e.valid_up_to()))?;
-    let (mut api_version, mut kind, mut request) = (Text::default(), Text::default(), None);
+    let (mut api_version, mut kind) = (Text::default(), Text::default());
+    let (mut review, mut requested) = (Review::default(), false);
     let mut scanner = Scanner::new(text);
     let mut seen = Seen::default();
     scanner.members(|name, s| match name.as_str() {
         "apiVersion" => seen.once(0, s).and_then(|()| s.text()).map(|text| api_version = text),
         "kind" => seen.once(1, s).and_then(|()| s.text()).map(|text| kind = text),
-        "request" => seen.once(2, s).and_then(|()| read_request(s)).map(|found| request = found),
+        "request" => {
+            seen.once(2, s).and_then(|()| read_request(s, &mut review)).map(|found| requested = found)
+        }
         _ => s.value().map(drop),
     })?;
     scanner.end()?;
@@ -86,7 +89,7 @@ pub fn decode(body: &[u8]) -> Result<(Version, Review<'_>), Malformed> {
             return Err(Malformed::Version { api_version: shown(api_version), kind: shown(kind) });
         }
     };
-    Ok((version, request.ok_or(Malformed::NoRequest)?))
+    if requested { Ok((version, review)) } else { Err(Malformed::NoRequest) }
 }
 
 /// The start of a string that anybody may have sent.
@@ -100,8 +103,8 @@ fn string<'a>(s: &mut Scanner<'a>) -> Scanned<Text<'a>> {
     s.optional_text().map(Option::unwrap_or_default)
 }
 
-fn read_request<'a>(s: &mut Scanner<'a>) -> Scanned<Option<Review<'a>>> {
-    let mut review = Review::default();
+/// Reads a request, or nothing of a null; tells which.
+fn read_request<'a>(s: &mut Scanner<'a>, review: &mut Review<'a>) -> Scanned<bool> {
     let mut seen = Seen::default();
     let there = s.optional_members(|name, s| {
         let number = match name.as_str() {
@@ -128,19 +131,15 @@ fn read_request<'a>(s: &mut Scanner<'a>) -> Scanned<Option<Review<'a>>> {
             6 => review.user_info = read_user(s)?,
             7 => {
                 let before = s.position();
-                review.object = read_object(s, None)?;
+                read_object(s, &mut review.object, None)?;
                 review.object_size = s.position() - before;
             }
-            8 => review.old_object = read_object(s, review.object.as_ref())?,
+            8 => read_object(s, &mut review.old_object, review.object.as_ref())?,
             _ => review.dry_run = s.optional_bool()?,
         }
         Ok(())
     })?;
-    match there {
-        false => Ok(None),
-        true if review.uid.is_empty() => s.error("missing field `uid`"),
-        true => Ok(Some(review)),
-    }
+    if there && review.uid.is_empty() { s.error("missing field `uid`") } else { Ok(there) }
 }
 
 fn read_kind<'a>(s: &mut Scanner<'a>) -> Scanned<Kind<'a>> {
@@ -165,17 +164,23 @@ fn read_user<'a>(s: &mut Scanner<'a>) -> Scanned<UserInfo<'a>> {
     Ok(user)
 }
 
-/// Reads an object, which is likely much like another.
-fn read_object<'a>(s: &mut Scanner<'a>, like: Option<&Object<'a>>) -> Scanned<Option<Object<'a>>> {
-    let mut object = Object::default();
+/// Reads an object, which is likely much like another; into its place, as it is large.
+fn read_object<'a>(
+    s: &mut Scanner<'a>,
+    place: &mut Option<Object<'a>>,
+    like: Option<&Object<'a>>,
+) -> Scanned<()> {
+    if s.null()? {
+        return Ok(());
+    }
+    let object = place.insert(Object::default());
     let mut seen = Seen::default();
-    let there = s.optional_members(|name, s| match name.as_str() {
+    s.members(|name, s| match name.as_str() {
         "metadata" => {
             seen.once(0, s)?;
-            object.metadata = read_metadata(s, like.map(|like| &like.metadata))?;
-            Ok(())
+            read_metadata(s, &mut object.metadata, like.map(|like| &like.metadata))
         }
-        "spec" => seen.once(1, s).and_then(|()| read_spec(s, &mut object, like)),
+        "spec" => seen.once(1, s).and_then(|()| read_spec(s, object, like)),
         "status" => {
             seen.once(2, s)?;
             object.status = read_status(s, like.and_then(|like| like.status.as_ref()))?;
@@ -187,8 +192,7 @@ fn read_object<'a>(s: &mut Scanner<'a>, like: Option<&Object<'a>>) -> Scanned<Op
             Ok(())
         }
         _ => s.value().map(drop),
-    })?;
-    Ok(there.then_some(object))
+    })
 }
 
 /// Reads a spec, and its parameters with it where they are strings by name, as those of an Instance
@@ -237,8 +241,11 @@ fn read_status<'a>(s: &mut Scanner<'a>, like: Option<&StatusText<'a>>) -> Scanne
     Ok(Some(StatusText { raw: s.since(from), plans, conditions }))
 }
 
-fn read_metadata<'a>(s: &mut Scanner<'a>, like: Option<&Metadata<'a>>) -> Scanned<Metadata<'a>> {
-    let mut metadata = Metadata::default();
+fn read_metadata<'a>(
+    s: &mut Scanner<'a>,
+    metadata: &mut Metadata<'a>,
+    like: Option<&Metadata<'a>>,
+) -> Scanned<()> {
     let mut seen = Seen::default();
     s.optional_members(|name, s| {
         let (number, place) = match name.as_str() {
@@ -255,8 +262,8 @@ fn read_metadata<'a>(s: &mut Scanner<'a>, like: Option<&Metadata<'a>>) -> Scanne
             }
             "annotations" => {
                 seen.once(7, s)?;
-                metadata.annotations = read_annotations(s, like.and_then(|like| like.annotations.stamp))?;
-                return Ok(());
+                let stamp = like.and_then(|like| like.annotations.stamp);
+                return read_annotations(s, &mut metadata.annotations, stamp);
             }
             "managedFields" => {
                 seen.once(8, s)?;
@@ -273,8 +280,8 @@ fn read_metadata<'a>(s: &mut Scanner<'a>, like: Option<&Metadata<'a>>) -> Scanne
         seen.once(number, s)?;
         *place = s.optional_text()?;
         Ok(())
-    })?;
-    Ok(metadata)
+    })
+    .map(drop)
 }
 
 fn read_finalizers<'a>(s: &mut Scanner<'a>) -> Scanned<Option<Vec<Text<'a>>>> {
@@ -289,8 +296,11 @@ fn read_finalizers<'a>(s: &mut Scanner<'a>) -> Scanned<Option<Vec<Text<'a>>>> {
     Ok(Some(finalizers))
 }
 
-fn read_annotations<'a>(s: &mut Scanner<'a>, like: Option<Raw<'a>>) -> Scanned<Annotations<'a>> {
-    let mut annotations = Annotations::default();
+fn read_annotations<'a>(
+    s: &mut Scanner<'a>,
+    annotations: &mut Annotations<'a>,
+    like: Option<Raw<'a>>,
+) -> Scanned<()> {
     let mut seen = Seen::default();
     annotations.present = s.optional_members(|name, s| {
         if name.as_str() == meta::LAST_APPLIED_SPEC {
@@ -318,7 +328,7 @@ fn read_annotations<'a>(s: &mut Scanner<'a>, like: Option<Raw<'a>>) -> Scanned<A
         annotations.others += size;
         Ok(())
     })?;
-    Ok(annotations)
+    Ok(())
 }
 
 /// From here on the length of a string is counted without its escapes: a large annotation is

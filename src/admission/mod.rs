@@ -93,8 +93,8 @@ fn soften(verdict: Verdict, why: String) -> Verdict {
 }
 
 fn record<'a>(review: Review<'a>, verdict: Verdict) -> Record<'a> {
-    let metadata = review.old_object.or(review.object).map(|object| object.metadata);
-    let name = review.name.or_else(|| metadata.and_then(|metadata| metadata.name));
+    let named = || review.old_object.or(review.object).and_then(|object| object.metadata.name);
+    let name = review.name.or_else(named);
     Record {
         uid: review.uid,
         operation: review.operation,
