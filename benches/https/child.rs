@@ -39,7 +39,8 @@ impl Cores {
     }
 }
 
-/// A process; killed when dropped, and by the kernel when this one ends in another way.
+/// A process; killed when dropped, and by the kernel when this one ends in another way. Its input
+/// stays open until it is to end by itself.
 pub struct Child(std::process::Child);
 
 impl Child {
@@ -49,7 +50,7 @@ impl Child {
         command.args(["--pdeathsig", "KILL", "taskset", "-c", core]).arg(program).args(arguments);
         // Go reads this; on one core it would choose the same.
         command.env("GOMAXPROCS", "1");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         Self(command.spawn().expect("a process"))
     }
 
@@ -62,6 +63,13 @@ impl Child {
         let mut line = String::new();
         self.output().read_line(&mut line).expect("output");
         line.trim().to_owned()
+    }
+
+    /// Lets a program end that does so at the end of its input.
+    pub fn end(&mut self) {
+        drop(self.0.stdin.take());
+        let status = self.0.wait().expect("it ends");
+        assert!(status.success(), "it ended with {status}");
     }
 
     /// Whether it has ended.

@@ -6,6 +6,8 @@
 //! round, and ratios are of numbers of one round, so that a machine that is busy with other
 //! things hurts all alike. Beside requests per second stand requests per second of the server's
 //! CPU time, which say the same where nobody disturbs.
+//!
+//! With the word `train` the first two servers work for a profile instead (`hack/profile`).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
@@ -17,9 +19,10 @@ mod results;
 #[path = "../reviews/mod.rs"]
 mod reviews;
 mod server;
+mod training;
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use interlock::cluster::certificates::authority::{authority, leaf};
@@ -44,8 +47,15 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
-        ["serve", what, folder] => server::serve(what, Path::new(folder)),
+        ["serve", what, bytes, folder] => server::serve(what, bytes, Path::new(folder)),
         ["load", folder, load] => load::main(Path::new(folder), load),
+        ["train"] => match Cores::two() {
+            Ok(cores) => training::train(&cores),
+            Err(why) => {
+                eprintln!("https: nothing to learn from: {why}");
+                std::process::exit(1);
+            }
+        },
         _ => match Cores::two() {
             Ok(cores) => bench(&cores),
             Err(why) => println!("https: skipped: {why}"),
@@ -74,18 +84,13 @@ impl Server {
 }
 
 fn bench(cores: &Cores) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let folder = folder.path();
-    let update = reviews::update(REVIEW_BYTES);
+    let (folder, size) = given(REVIEW_BYTES);
+    let folder = folder.as_path();
     println!(
         "https: {} bytes a review, {CONNECTIONS} connections, {ROUNDS} rounds of {ROUND:?}; servers on core {}, load on core {}",
-        update.body.len(),
-        cores.server,
-        cores.load
+        size, cores.server, cores.load
     );
-    write(folder, "review.json", &update.body);
-    certificates(folder);
-    let mut servers = vec![start(OURS, folder, cores), start(FLOOR, folder, cores)];
+    let mut servers: Vec<_> = [OURS, FLOOR].map(|name| start(name, REVIEW_BYTES, folder, cores)).into();
     match peer::start(folder, &cores.server) {
         Ok((child, address)) => {
             servers.push(Server { name: PEER, path: "/admit", address, child, rounds: Vec::new() });
@@ -147,22 +152,29 @@ fn steady(servers: &[Server], folder: &Path, cores: &Cores) -> Row {
     row
 }
 
-fn start(name: &'static str, folder: &Path, cores: &Cores) -> Server {
+fn start(name: &'static str, bytes: usize, folder: &Path, cores: &Cores) -> Server {
     let me = std::env::current_exe().expect("this program");
-    let mut child = Child::pinned(&cores.server, &me, &["serve", name, &folder.to_string_lossy()]);
+    let arguments = ["serve", name, &bytes.to_string(), &folder.to_string_lossy()];
+    let mut child = Child::pinned(&cores.server, &me, &arguments);
     let address = child.first_line().parse().expect("the server says where it listens");
     Server { name, path: "/mutate", address, child, rounds: Vec::new() }
 }
 
-/// `tls.crt`, `tls.key` and `ca.crt`, for all servers alike.
-fn certificates(folder: &Path) {
+/// What servers and load read: a review of about so many bytes, and `tls.crt`, `tls.key` and `ca.crt`, for
+/// all servers alike. Their folder, and the exact size of the review.
+fn given(bytes: usize) -> (PathBuf, usize) {
+    let folder = results::folder().join("https");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let review = reviews::update(bytes).body;
+    write(&folder, "review.json", &review);
     let now = Timestamp::now();
     let hour = Duration::from_secs(3600);
     let ca = authority(now, hour).expect("a CA");
     let pair = leaf(&ca, &["127.0.0.1".to_owned()], now, hour).expect("a certificate");
-    write(folder, "ca.crt", ca.certificate.as_bytes());
-    write(folder, "tls.crt", pair.certificate.as_bytes());
-    write(folder, "tls.key", pair.key.as_bytes());
+    write(&folder, "ca.crt", ca.certificate.as_bytes());
+    write(&folder, "tls.crt", pair.certificate.as_bytes());
+    write(&folder, "tls.key", pair.key.as_bytes());
+    (folder, review.len())
 }
 
 fn write(folder: &Path, name: &str, bytes: &[u8]) {

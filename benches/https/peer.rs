@@ -31,7 +31,7 @@ pub fn start(folder: &Path, core: &str) -> Result<(Child, SocketAddr), String> {
 
 fn program() -> Result<PathBuf, String> {
     let shared = std::env::var_os("INTERLOCK_SHARED")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared"), PathBuf::from);
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
     let source = shared.join(SOURCE);
     if !source.is_dir() {
         return Err(format!(

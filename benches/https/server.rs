@@ -2,6 +2,7 @@
 //! loop, with either the real rules or a judge that only parses the uid.
 
 use std::borrow::Cow;
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -22,13 +23,18 @@ use serde::Deserialize;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::{OURS, REVIEW_BYTES, reviews};
+use super::{OURS, reviews};
 
-/// Serves on one thread until it is killed; says first where.
-pub fn serve(what: &str, folder: &Path) {
+/// Serves reviews of about so many bytes, on one thread, until its input ends; says first where.
+pub fn serve(what: &str, bytes: &str, folder: &Path) {
+    let bytes = bytes.parse().expect("a number of bytes");
+    std::thread::spawn(|| {
+        let ended = io::copy(&mut io::stdin(), &mut io::sink());
+        std::process::exit(i32::from(ended.is_err()));
+    });
     // As `interlock run` logs by default, in a cluster.
     log::start("info", log::Format::Json).expect("a filter");
-    let judge: Arc<dyn Judge> = if what == OURS { Arc::new(rules()) } else { Arc::new(OnlyTheUid) };
+    let judge: Arc<dyn Judge> = if what == OURS { Arc::new(rules(bytes)) } else { Arc::new(OnlyTheUid) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -38,9 +44,9 @@ pub fn serve(what: &str, folder: &Path) {
     });
 }
 
-fn rules() -> Admission {
+fn rules(bytes: usize) -> Admission {
     let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: Freeze::Strict };
-    let view = Arc::new(reviews::update(REVIEW_BYTES).view);
+    let view = Arc::new(reviews::update(bytes).view);
     // No supervisor: the view is whole.
     let capabilities = watch::channel(Arc::default()).1;
     Admission { view, config: Arc::new(OnceLock::from(config)), capabilities }

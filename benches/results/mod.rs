@@ -104,8 +104,13 @@ pub fn report(rows: &[Row]) {
 }
 
 fn file() -> PathBuf {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("target/tmp has a parent");
-    target.join("bench").join("results.json")
+    folder().join("results.json")
+}
+
+/// What benchmarks write, `target/bench`: they start where the project is, as cargo and make do it.
+pub fn folder() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    Path::new(&target).join("bench")
 }
 
 fn print(rows: &[Row]) {
