@@ -160,12 +160,13 @@ fn start(name: &'static str, bytes: usize, folder: &Path, cores: &Cores) -> Serv
     Server { name, path: "/mutate", address, child, rounds: Vec::new() }
 }
 
-/// What servers and load read: a review of about so many bytes, and `tls.crt`, `tls.key` and `ca.crt`, for
+/// What servers and load read: a review of so many bytes or a little less, and `tls.crt`, `tls.key` and `ca.crt`, for
 /// all servers alike. Their folder, and the exact size of the review.
 fn given(bytes: usize) -> (PathBuf, usize) {
     let folder = results::folder().join("https");
     std::fs::create_dir_all(&folder).expect("a folder");
     let review = reviews::update(bytes).body;
+    assert!(review.len() <= bytes, "the smallest review has {} bytes", review.len());
     write(&folder, "review.json", &review);
     let now = Timestamp::now();
     let hour = Duration::from_secs(3600);

@@ -7,7 +7,7 @@ use super::child::Cores;
 use super::load::Pace;
 use super::{FLOOR, OURS, given, start};
 
-const SIZES: [usize; 3] = [3 * 1024, 14 * 1024, 48 * 1024];
+const SIZES: [usize; 3] = [4 * 1024, 14 * 1024, 48 * 1024];
 const EACH: Duration = Duration::from_secs(3);
 
 /// Loads both servers with each of the sizes, and lets them end so that they can write what they counted.
