@@ -2,12 +2,12 @@
 
 use k8s_openapi::api::admissionregistration::v1::{AuditAnnotation, ValidatingAdmissionPolicy, Validation};
 
-use super::shape::{Subjects, named, policy_over};
+use super::shape::{Subjects, named, only_where, policy_over};
 use crate::api::kong;
 use crate::api::meta;
 use crate::api::rule::Rule;
 use crate::install::Options;
-use crate::install::webhooks::{cel_string, condition};
+use crate::install::webhooks::cel_string;
 
 /// Overrides of the rules about router flavors, by the API server's own authorizer. Nothing is
 /// overridden where policy and binding are not intact.
@@ -51,11 +51,9 @@ pub(super) fn overrides(options: &Options) -> ValidatingAdmissionPolicy {
         reason: Some("Invalid".to_owned()),
     };
     let subjects = Subjects { resources: &WRITTEN_IN, operations: &["UPDATE"] };
-    let mut policy = policy_over(OVERRIDES, &subjects, &[], vec![validation], options);
+    let policy = policy_over(OVERRIDES, &subjects, &[], vec![validation], options);
+    let mut policy = only_where(policy, "brings-an-override", &format!("{new} != '' && {new} != {old}"));
     if let Some(spec) = &mut policy.spec {
-        spec.match_conditions
-            .get_or_insert_default()
-            .push(condition("brings-an-override", &format!("{new} != '' && {new} != {old}")));
         spec.audit_annotations = Some(vec![AuditAnnotation {
             key: "router-flavor-override".to_owned(),
             value_expression: format!("request.userInfo.username + ': ' + {new}"),

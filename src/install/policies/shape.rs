@@ -9,7 +9,7 @@ use crate::api::meta;
 use crate::api::rule::Rule;
 use crate::install::Options;
 use crate::install::metadata::{cluster_wide, strings};
-use crate::install::webhooks::not_ourselves;
+use crate::install::webhooks::{condition, not_ourselves};
 
 /// What must hold, and what is said where it does not: `plain`, where `text` cannot be made.
 /// `text` stands inside of a CEL string, which it may close and open again. Both say what, then
@@ -89,6 +89,19 @@ pub(super) fn policy_over(
         }),
         status: None,
     }
+}
+
+/// The policy where a condition holds, else it has nothing to say: the API server then does not
+/// come to its variables, validations and texts, all of which it works out for each write.
+pub(super) fn only_where(
+    mut policy: ValidatingAdmissionPolicy,
+    name: &str,
+    expression: &str,
+) -> ValidatingAdmissionPolicy {
+    if let Some(spec) = &mut policy.spec {
+        spec.match_conditions.get_or_insert_default().push(condition(name, expression));
+    }
+    policy
 }
 
 pub(super) fn binding(policy: &ValidatingAdmissionPolicy) -> ValidatingAdmissionPolicyBinding {

@@ -3,7 +3,7 @@
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Validation};
 
 use super::locked::LOCKED;
-use super::shape::{guard, policy};
+use super::shape::{guard, only_where, policy};
 use crate::api::meta;
 use crate::api::rule::Rule;
 use crate::install::Options;
@@ -47,24 +47,37 @@ fn limits_kept() -> Validation {
     )
 }
 
-pub(super) fn verbs(options: &Options) -> ValidatingAdmissionPolicy {
-    let annotation = |object: &str, key: &str| {
-        format!("{object}.?metadata.?annotations[?{}].orValue('')", cel_string(key))
-    };
+/// An annotation of the object or of the old one, in CEL; empty where it is not there.
+fn annotation(object: &str, key: &str) -> String {
+    format!("{object}.?metadata.?annotations[?{}].orValue('')", cel_string(key))
+}
+
+/// What is asked, by whom and why, now and before.
+fn asked() -> [(&'static str, String); 11] {
+    let now = |key: &str| annotation("object", key);
     let before = |key: &str| format!("oldObject == null ? '' : {}", annotation("oldObject", key));
-    let owned = [
-        ("request", annotation("object", meta::REQUEST)),
+    [
+        ("request", now(meta::REQUEST)),
         ("oldRequest", before(meta::REQUEST)),
-        ("reason", annotation("object", meta::REASON)),
+        ("reason", now(meta::REASON)),
         ("oldReason", before(meta::REASON)),
-        ("by", annotation("object", meta::REQUESTED_BY)),
+        ("by", now(meta::REQUESTED_BY)),
         ("oldBy", before(meta::REQUESTED_BY)),
         ("asks", "variables.request != '' && variables.request != variables.oldRequest".to_owned()),
         ("stays", "variables.request != '' && variables.request == variables.oldRequest".to_owned()),
         ("verb", "variables.request.startsWith('retry/') ? 'retry' : 'abort'".to_owned()),
         ("limits", limits_changed()),
         ("deleting", "oldObject != null && has(oldObject.metadata.deletionTimestamp)".to_owned()),
-    ];
+    ]
+}
+
+/// Whether a write asks for something or changes a limit; else the policy has nothing to say.
+fn concerned() -> String {
+    format!("{} != '' || ({}).size() > 0", annotation("object", meta::REQUEST), limits_changed())
+}
+
+pub(super) fn verbs(options: &Options) -> ValidatingAdmissionPolicy {
+    let owned = asked();
     let mut variables = LOCKED.to_vec();
     variables.extend(owned.iter().map(|(name, text)| (*name, text.as_str())));
     let words = verb::Verb::ALL.map(verb::Verb::word).join("|");
@@ -127,5 +140,6 @@ pub(super) fn verbs(options: &Options) -> ValidatingAdmissionPolicy {
         ),
         limits_kept(),
     ];
-    policy(VERBS, ("instances", &["CREATE", "UPDATE"]), &variables, validations, options)
+    let all = policy(VERBS, ("instances", &["CREATE", "UPDATE"]), &variables, validations, options);
+    only_where(all, "asks-or-limits", &concerned())
 }

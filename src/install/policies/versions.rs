@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
-use super::shape::{guard, policy};
+use super::shape::{guard, only_where, policy};
 use crate::api::meta;
 use crate::api::rule::Rule;
 use crate::install::Options;
@@ -41,5 +41,6 @@ pub(super) fn versions(options: &Options) -> ValidatingAdmissionPolicy {
         "user ' + request.userInfo.username + ' may not get OperatorVersion ' + variables.newNamespace + '/' + \
          variables.newName + '; use one of namespace ' + request.namespace + ', or ask for the right to get that one",
     )];
-    policy(VERSIONS, ("instances", &["CREATE", "UPDATE"]), &variables, validations, options)
+    let all = policy(VERSIONS, ("instances", &["CREATE", "UPDATE"]), &variables, validations, options);
+    only_where(all, "names-a-namespace", &format!("{} != ''", of("object", "namespace")))
 }
