@@ -189,17 +189,15 @@ impl Bookkeeping {
         }
     }
 
-    /// Merge patch of the status, on exactly this version.
-    pub async fn patch_status(
+    /// Replaces the status of exactly the version that the object names; of the rest nothing is
+    /// changed. A patch costs the API server more: it writes out and reads again what it has.
+    pub async fn replace_status(
         &self,
         key: &NamespacedName,
-        resource_version: &str,
-        status: Value,
+        object: &Value,
     ) -> Result<Arc<Value>, ApiFailure> {
-        let mut patch = json!({ "status": status });
-        set_resource_version(&mut patch, resource_version);
         let path = format!("{}/status", instance_path(key));
-        request(&self.client, Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await.map(Arc::new)
+        request(&self.client, Method::PUT, &path, JSON, Some(object)).await.map(Arc::new)
     }
 
     /// Merge patch of spec and metadata, on exactly this version.
@@ -373,7 +371,7 @@ async fn request_as(
     body: Option<&Value>,
 ) -> Result<Value, ApiFailure> {
     let uri = match method {
-        Method::POST | Method::PATCH => {
+        Method::POST | Method::PUT | Method::PATCH => {
             format!("{path}?fieldManager={FIELD_MANAGER}&fieldValidation={VALIDATION}")
         }
         _ => path.to_owned(),

@@ -81,7 +81,8 @@ async fn requests(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Un
         let line = buffer[..read].split(|byte| *byte == b'\r').next().unwrap_or_default();
         let line = String::from_utf8_lossy(line);
         if line.ends_with("HTTP/1.1") {
-            let write = line.starts_with("PATCH ") && line.contains("/instances/");
+            let write =
+                ["PATCH ", "PUT "].iter().any(|verb| line.starts_with(verb)) && line.contains("/instances/");
             let step = |left: usize| match left {
                 CUT => None,
                 0 if write => Some(CUT),

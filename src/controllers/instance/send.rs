@@ -53,13 +53,14 @@ pub(super) async fn write_status(
     Ok(())
 }
 
-/// Sends a status, on the version that was read; the Instance as it then is.
+/// Sends a change of the status, on the version that was read; the Instance as it then is.
 pub(super) async fn send_status(
     ctx: &Context,
     subject: &Subject,
     status: serde_json::Value,
 ) -> Result<Arc<serde_json::Value>, ApiFailure> {
-    let answer = ctx.bookkeeping.patch_status(&subject.key, subject.resource_version(), status).await;
+    let object = writes::with_status(&subject.object, &status);
+    let answer = ctx.bookkeeping.replace_status(&subject.key, &object).await;
     answer.inspect_err(|failure| {
         if failure.may_have_happened() {
             ctx.books.doubt(&subject.key);

@@ -64,6 +64,19 @@ pub fn status(subject: &Subject, change: StatusChange, now: Timestamp) -> Option
     (!patch.is_empty()).then_some(Value::Object(patch))
 }
 
+/// The object with a merge patch of its status, to be written in its place. Whose fields they are
+/// is left out: the API server goes on with what it knows.
+pub fn with_status(object: &Value, patch: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    if let Some(object) = object.as_object_mut() {
+        json_patch::merge(object.entry("status").or_insert(Value::Null), patch);
+    }
+    object
+}
+
 /// Whether conditions say the same; `observedGeneration` alone is no reason to write.
 fn alike(before: &[condition::Condition], after: &[condition::Condition]) -> bool {
     before.len() == after.len()
@@ -318,6 +331,23 @@ mod tests {
     use super::*;
     use crate::api::kudo::ExecutionStatus;
     use crate::api::object::NamespacedName;
+
+    #[rstest]
+    #[case::of_none(Value::Null, json!({"planStatus": {"deploy": {"status": "COMPLETE"}}}))]
+    #[case::of_others(
+        json!({"planStatus": {"deploy": {"status": "ERROR", "message": "m"}}, "theirs": {"n": 1}}),
+        json!({"planStatus": {"deploy": {"status": "COMPLETE"}}, "theirs": {"n": 1}}),
+    )]
+    fn a_status_is_written_in_its_place(#[case] found: Value, #[case] written: Value) {
+        let mut object =
+            json!({"metadata": {"resourceVersion": "7", "managedFields": [{}]}, "spec": {"a": 1}});
+        if !found.is_null() {
+            object["status"] = found;
+        }
+        let patch = json!({"planStatus": {"deploy": {"status": "COMPLETE", "message": null}}});
+        let expected = json!({"metadata": {"resourceVersion": "7"}, "spec": {"a": 1}, "status": written});
+        assert_eq!(with_status(&object, &patch), expected);
+    }
 
     #[rstest]
     #[case::little(1024, true)]
