@@ -34,7 +34,11 @@ impl Cluster {
 
     /// A control plane of the test's own, with further flags of `testbed up`.
     pub fn own(flags: &[&str]) -> Self {
-        let testbed = Testbed::up(flags);
+        Self::of(Testbed::up(flags))
+    }
+
+    /// A control plane that is already up.
+    pub fn of(testbed: Testbed) -> Self {
         let dir = testbed.ready.dir.clone();
         Self { ground: Ground::Testbed(Box::new(testbed)), dir, users: Mutex::default() }
     }

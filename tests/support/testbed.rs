@@ -49,7 +49,13 @@ struct Talk {
 impl Testbed {
     /// Starts one; `flags` are those of `testbed up`.
     pub fn up(flags: &[&str]) -> Self {
+        Self::up_with(flags, &[])
+    }
+
+    /// The same with variables in the environment of its components.
+    pub fn up_with(flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(BIN.join("testbed"));
+        command.envs(variables.iter().copied());
         command.arg("up").arg("--quiet").args(flags).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = process::spawn(command).expect("the testbed starts");
         let ask = child.stdin.take().expect("its input");
