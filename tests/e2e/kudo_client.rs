@@ -169,9 +169,11 @@ fn mysql_lives_with_kubectl_kudo() {
     await_names(&kudo.user, "deployments,services,jobs,pods,persistentvolumeclaims", &[]);
 }
 
-/// Update runs `deploy`, and until that has ended the client is told why it must wait.
+/// Update runs `deploy`, and until that has ended the client is told why it must wait. It does not
+/// end while no pod can be made.
 fn a_second_change_is_refused(kudo: &Kudo<'_>, installed: &Value) {
     let before = run_of(installed, "deploy");
+    kudo.ns.forbid("pods");
     let out = kudo.run(&["update", "--instance", MYSQL, "-p", "PASSWORD=tiger"]).ok();
     assert_eq!(out.trim(), "Instance mysql-instance was updated.");
     let refusal = kudo.run(&["update", "--instance", MYSQL, "-p", "PASSWORD=lion"]).refused();
@@ -192,6 +194,7 @@ fn a_second_change_is_refused(kudo: &Kudo<'_>, installed: &Value) {
     assert_all(&tree, &["Plan deploy (serial strategy) [IN_PROGRESS]", "Step deploy [IN_PROGRESS]"]);
     let history = untimed(&kudo.history(MYSQL));
     assert_all(&history, &["├── deploy (last finished run at TIME (IN_PROGRESS))"]);
+    kudo.ns.allow("pods");
     let updated = await_run(&kudo.user, MYSQL, "deploy", &before);
     assert_eq!(updated["spec"]["parameters"], json!({"PASSWORD": "tiger"}));
     let deployment = kudo.user.get("deployment", MYSQL).unwrap();

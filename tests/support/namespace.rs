@@ -82,22 +82,35 @@ impl<'a> Namespace<'a> {
     /// A quota under which no Secret can be made: a way to hold a plan at a step.
     #[track_caller]
     pub fn forbid_secrets(&self) {
+        self.forbid("secrets");
+    }
+
+    /// Takes the quota away again.
+    #[track_caller]
+    pub fn allow_secrets(&self) {
+        self.allow("secrets");
+    }
+
+    /// A quota under which no further object of a built-in kind can be made.
+    #[track_caller]
+    pub fn forbid(&self, resource: &str) {
+        let name = format!("no-{resource}");
         let quota = serde_json::json!({
             "apiVersion": "v1", "kind": "ResourceQuota",
-            "metadata": { "name": "no-secrets" }, "spec": { "hard": { "count/secrets": "0" } },
+            "metadata": { "name": name }, "spec": { "hard": { format!("count/{resource}"): "0" } },
         });
         let admin = self.admin();
         admin.apply(&quota.to_string());
         super::wait_until("the quota counts", std::time::Duration::from_secs(60), || {
-            let found = admin.get("resourcequota", "no-secrets").ok_or("no quota")?;
+            let found = admin.get("resourcequota", &name).ok_or("no quota")?;
             if found["status"]["hard"].is_null() { Err(format!("{found:#}")) } else { Ok(()) }
         });
     }
 
     /// Takes the quota away again.
     #[track_caller]
-    pub fn allow_secrets(&self) {
-        self.admin().kubectl(&["delete", "resourcequota", "no-secrets"]).ok();
+    pub fn allow(&self, resource: &str) {
+        self.admin().kubectl(&["delete", "resourcequota", &format!("no-{resource}")]).ok();
     }
 }
 
