@@ -46,7 +46,7 @@ fn the_page_draws_plans_and_capabilities_on_a_phone_and_on_a_desk() {
     );
     user.apply(&instance("calm", &json!({})));
     instances::await_run(&user, "calm", "deploy", "");
-    ns.forbid_secrets();
+    ns.forbid("secrets");
     user.apply(&instance("held", &json!({"FORBIDDEN": "true"})));
     wait_until("the process tells of both", CAP, || {
         let (calm, held) = (told(interlock, &name, "calm"), told(interlock, &name, "held"));
@@ -88,7 +88,7 @@ fn the_page_draws_plans_and_capabilities_on_a_phone_and_on_a_desk() {
     }
 
     // It lives: what happens is seen without a reload.
-    ns.allow_secrets();
+    ns.allow("secrets");
     browser.await_true(&format!("({}).includes('at rest')", summary("held")));
     let elsewhere: Vec<_> = browser
         .requests()

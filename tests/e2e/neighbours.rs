@@ -48,7 +48,7 @@ fn instances_that_are_refused_for_ever_hold_up_no_other() {
     let (cluster, _) = Interlock::shared();
     let ground = Ground::new(cluster, "refused", PACKAGE);
     // A quota that is used up is answered 403.
-    ground.ns.forbid_secrets();
+    ground.ns.forbid("secrets");
     let refused: Vec<String> = (0..WORKERS + 2).map(|i| format!("refused-{i}")).collect();
     for name in &refused {
         ground.create(name, "refused-0.1.0", &json!({"SECRET": "true"}));

@@ -14,7 +14,7 @@ const FINALIZER: &str = "kudo.dev.instance.cleanup";
 /// An Instance whose plan cannot end: a quota keeps its Secret from being made.
 fn locked(ns: &Namespace<'_>, user: &Client) {
     user.apply(PACKAGE);
-    ns.forbid_secrets();
+    ns.forbid("secrets");
     let instance = json!({
         "apiVersion": "kudo.dev/v1beta1", "kind": "Instance", "metadata": { "name": "demo" },
         "spec": { "operatorVersion": { "name": "web-0.1.0" }, "parameters": { "FORBIDDEN": "true" } },

@@ -120,7 +120,7 @@ fn a_right_that_is_missing_stalls_the_step_with_the_servers_text() {
     let ns = cluster.namespace("stalls");
     let user = ns.user("alice");
     user.apply(PACKAGE);
-    ns.forbid_secrets();
+    ns.forbid("secrets");
     user.apply(&instance(&json!({ "FORBIDDEN": "true" })));
     let found = wait_until("Stalled names what is missing", CAP, || {
         let found = user.get("instances.kudo.dev", "demo").ok_or("no Instance")?;
@@ -129,7 +129,7 @@ fn a_right_that_is_missing_stalls_the_step_with_the_servers_text() {
     let text = condition(&found, "Stalled")["message"].as_str().unwrap();
     assert!(text.contains("A transient error when executing task deploy."), "{text}");
     assert!(text.contains("exceeded quota"), "{text}");
-    ns.allow_secrets();
+    ns.allow("secrets");
     let found = await_plan(&user, "deploy", "COMPLETE");
     assert_eq!(condition(&found, "Stalled")["status"], "False");
 }

@@ -122,7 +122,7 @@ fn why_tells_of_an_instance_and_of_what_it_made() {
 fn why_tells_what_a_plan_waits_for_and_what_is_missing() {
     let ground = Ground::new("why-not");
     let name = ground.ns.name().to_owned();
-    ground.ns.forbid_secrets();
+    ground.ns.forbid("secrets");
     ground.user.apply(&instance(&json!({"FORBIDDEN": "true"})));
     wait_until("the plan stalls", CAP, || {
         let found = instances::instance(&ground.user, "demo");
@@ -135,7 +135,7 @@ fn why_tells_what_a_plan_waits_for_and_what_is_missing() {
     }
     ground.user.apply(FRONT);
     compare("why-ingress.txt", &settled(&ground.run(&["why", "ingress/front"]), &name));
-    ground.ns.allow_secrets();
+    ground.ns.allow("secrets");
 }
 
 #[test]

@@ -79,19 +79,7 @@ impl<'a> Namespace<'a> {
         assert!(matches!(answer.code, 201 | 409), "{answer}");
     }
 
-    /// A quota under which no Secret can be made: a way to hold a plan at a step.
-    #[track_caller]
-    pub fn forbid_secrets(&self) {
-        self.forbid("secrets");
-    }
-
-    /// Takes the quota away again.
-    #[track_caller]
-    pub fn allow_secrets(&self) {
-        self.allow("secrets");
-    }
-
-    /// A quota under which no further object of a built-in kind can be made.
+    /// A quota under which no further object of a built-in kind can be made: a way to hold a plan at a step.
     #[track_caller]
     pub fn forbid(&self, resource: &str) {
         let name = format!("no-{resource}");

@@ -10,7 +10,7 @@ impl Subject<'_> {
     /// An Instance whose deploy is held at a step by a quota; the uid of the run.
     fn held(base: &str) -> (Self, String) {
         let subject = Self::new(base);
-        subject.ns.forbid_secrets();
+        subject.ns.forbid("secrets");
         subject.user.apply(&instance("demo", &json!({ "FORBIDDEN": "true" })).to_string());
         let found = subject.await_that("deploy is held", |found| {
             condition(found, "Stalled")["status"] == "True" && status_of(found, "deploy") == "IN_PROGRESS"
@@ -31,7 +31,7 @@ fn a_run_that_lost_its_spec_starts_anew_on_the_one_that_is_there() {
     subject.await_that("the plan runs anew", |found| {
         status_of(found, "deploy") == "IN_PROGRESS" && uid_of(found, "deploy") != first
     });
-    subject.ns.allow_secrets();
+    subject.ns.allow("secrets");
     // The edit owes the plan that it triggers as well.
     let found = subject.await_that("both have completed", |found| {
         idle(found) && ["deploy", "update"].iter().all(|plan| status_of(found, plan) == "COMPLETE")
@@ -62,7 +62,7 @@ fn a_run_that_lost_its_spec_ends_where_the_one_that_is_there_is_refused() {
     });
     assert_eq!(found["spec"]["parameters"]["CODE"], "beta", "not reverted");
     assert_eq!(subject.greeting(), "hello", "not carried out");
-    subject.ns.allow_secrets();
+    subject.ns.allow("secrets");
     subject.patch(&json!({ "spec": { "parameters": { "CODE": "alpha" } } }));
     subject.await_that("the mended spec is carried out", |found| {
         idle(found) && condition(found, "SpecDrift")["status"] == "False" && basis(found)["owed"].is_null()
