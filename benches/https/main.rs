@@ -160,8 +160,8 @@ fn start(name: &'static str, bytes: usize, folder: &Path, cores: &Cores) -> Serv
     Server { name, path: "/mutate", address, child, rounds: Vec::new() }
 }
 
-/// What servers and load read: a review of so many bytes or a little less, and `tls.crt`, `tls.key` and `ca.crt`, for
-/// all servers alike. Their folder, and the exact size of the review.
+/// What servers and load read: a review of so many bytes or a little less, and `tls.crt`, `tls.key`
+/// and `ca.crt`, for all servers alike. Their folder, and the exact size of the review.
 fn given(bytes: usize) -> (PathBuf, usize) {
     let folder = results::folder().join("https");
     std::fs::create_dir_all(&folder).expect("a folder");
