@@ -44,13 +44,14 @@ fuzz: tools
 	cargo +nightly fuzz run flavor target/fuzz-corpus/flavor fuzz/seeds/flavor -- -max_total_time=300 -max_len=65536
 
 # The process is measured beside 10,000 Instances, and 1,000 go through a plan; INTERLOCK_BENCH_INSTANCES
-# and INTERLOCK_BENCH_PLANS say other numbers. The webhook is compiled as for the image, with a profile of itself
-# (`hack/profile`), and so are the servers beside it that are ours.
+# and INTERLOCK_BENCH_PLANS say other numbers. It is the binary of the image, and the webhook and the servers beside it
+# that are ours are compiled in the same way.
 .PHONY: bench
 bench: testbed
 	@rm -f target/bench/results.json
-	cargo bench --locked
-	profile=$$(hack/profile) && RUSTFLAGS="-Cprofile-use=$$profile" \
+	hack/static target/bench/interlock
+	INTERLOCK_BINARY=$$PWD/target/bench/interlock cargo bench --locked
+	profile=$$(hack/profile) && RUSTFLAGS="-C target-feature=+crt-static -Cprofile-use=$$profile" \
 	  cargo run --locked --release -p interlock-https --target "$$(rustc -vV | sed -n 's/^host: //p')"
 
 .PHONY: lint

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::free_port;
+use crate::support::interlock::binary;
 
 /// `interlock run`; killed when dropped.
 pub struct Process(Child);
@@ -15,7 +16,7 @@ impl Process {
     pub fn start(kubeconfig: &Path) -> (Self, Duration) {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         let begun = Instant::now();
-        let child = Command::new(env!("CARGO_BIN_EXE_interlock"))
+        let child = Command::new(binary())
             .args(["run", "--webhook-bind-address=127.0.0.1", &format!("--webhook-port={}", address.port())])
             .arg(format!("--ops-bind-address=127.0.0.1:{}", free_port()))
             .arg("--kubeconfig")

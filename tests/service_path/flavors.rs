@@ -147,7 +147,7 @@ fn flavors_behind_one_service_are_told() {
 
 fn diagnose(ns: &Namespace<'_>, user: &Client, arguments: &[&str]) -> Output {
     let line = [&["flavor", "diagnose", "-n", ns.name()], arguments].concat();
-    user.command(Path::new(interlock::BINARY), &line, "")
+    user.command(&interlock::binary(), &line, "")
 }
 
 /// What is printed of the Deployment that stands still, with the caller's rights; pods without

@@ -13,8 +13,12 @@ use serde_json::Value;
 
 use super::{Client, Cluster, free_port, process, testbed, wait_until};
 
-/// The binary under test.
-pub const BINARY: &str = env!("CARGO_BIN_EXE_interlock");
+/// The binary under test: the one that cargo has built, or the one that `INTERLOCK_BINARY` names, which can be compiled
+/// in another way.
+pub fn binary() -> PathBuf {
+    let named = std::env::var_os("INTERLOCK_BINARY").filter(|path| !path.is_empty());
+    named.map_or_else(|| env!("CARGO_BIN_EXE_interlock").into(), PathBuf::from)
+}
 
 /// Flags that every test process gets: short leases, and no long goodbye.
 const TEST_FLAGS: [&str; 4] =
@@ -96,14 +100,14 @@ impl Interlock {
     /// Starts the process; it must not run.
     #[track_caller]
     pub fn start(&self) {
-        self.start_by(process::tethered(&testbed::BIN.join("testbed"), Path::new(BINARY)));
+        self.start_by(process::tethered(&testbed::BIN.join("testbed"), &binary()));
     }
 
     /// The same for measuring from the exec on: the tether is a program of its own, which takes a
     /// tenth of a second to begin. The process may outlive a test process that is killed.
     #[track_caller]
     pub fn start_untethered(&self) {
-        self.start_by(Command::new(BINARY));
+        self.start_by(Command::new(binary()));
     }
 
     #[track_caller]
@@ -229,7 +233,7 @@ impl Drop for Interlock {
 
 /// Runs the binary to its end as a user, for example `interlock(&user, &["package", ...])`.
 pub fn interlock(user: &Client, arguments: &[&str], input: &str) -> super::Output {
-    user.command(Path::new(BINARY), arguments, input)
+    user.command(&binary(), arguments, input)
 }
 
 /// Applies what `interlock render` prints, for a process outside the cluster, with packages
