@@ -11,10 +11,14 @@ help:
 	@echo "make bench  measures, as ratios; writes target/bench/results.json"
 	@echo "make lint   formatting, clippy, licences and sources of dependencies"
 
-# The testbed and the crate are built one after the other: side by side, either takes three times as long.
+# These and the crate are built one after the other: side by side, each takes three times as long.
 .PHONY: testbed
 testbed: tools
 	@tests/testbed/build >/dev/null
+
+.PHONY: peers
+peers: testbed
+	@tests/peers/kudo/build >/dev/null
 
 .PHONY: tools
 tools:
@@ -25,14 +29,14 @@ run: tools
 	@hack/demo
 
 .PHONY: test
-test: testbed
+test: peers
 	@echo "== build"
 	cargo test --locked --no-run
 	@echo "== tests"
 	@hack/test
 
 .PHONY: soak
-soak: testbed
+soak: peers
 	INTERLOCK_SOAK=1 cargo test --locked --release --no-fail-fast -- --include-ignored
 	@hack/image-check
 
@@ -47,7 +51,7 @@ fuzz: tools
 # and INTERLOCK_BENCH_PLANS say other numbers. It is the binary of the image, and the webhook and the servers beside it
 # that are ours are compiled in the same way.
 .PHONY: bench
-bench: testbed
+bench: peers
 	@rm -f target/bench/results.json
 	hack/static target/bench/interlock
 	INTERLOCK_BINARY=$$PWD/target/bench/interlock cargo bench --locked

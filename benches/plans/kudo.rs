@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, block_on, shared};
+use crate::support::{Cluster, block_on, peers};
 use crate::{PACKAGE, Rates, completed, instance, make, through};
 
 /// The manager; killed when dropped.
@@ -19,10 +19,10 @@ impl Drop for Manager {
     }
 }
 
-/// What it does; `None` where it is not there. Its webhook is not asked: the Instances are made as
+/// What it does. Its webhook is not asked: the Instances are made as
 /// it would leave them.
-pub fn rates(cluster: fn() -> Cluster, count: usize) -> Option<Rates> {
-    let binary = shared::find("bin/kudo-manager")?;
+pub fn rates(cluster: fn() -> Cluster, count: usize) -> Rates {
+    let binary = peers::kudo_manager();
     let cluster = cluster();
     let admin = cluster.admin();
     let spaces = ["made", "there"].map(|name| cluster.namespace(name));
@@ -34,7 +34,7 @@ pub fn rates(cluster: fn() -> Cluster, count: usize) -> Option<Rates> {
     drop(manager);
     block_on(make(&admin.kube(), there, count, scheduled));
     let _manager = start(&binary, &cluster);
-    Some(Rates { made: rate, there: block_on(completed(&admin.kube(), there, count)) })
+    Rates { made: rate, there: block_on(completed(&admin.kube(), there, count)) }
 }
 
 fn start(binary: &Path, cluster: &Cluster) -> Manager {

@@ -1,7 +1,7 @@
 //! Instances through a plan of three phases with one ConfigMap each: by Interlock; by a bare client
-//! that sends the same writes, which is what the API server can do; and by KUDO's own manager, where
-//! `../shared/bin/kudo-manager` is there. Twice: made meanwhile, admission included; and there
-//! before, which is what the plans alone take, from the first that is complete to the last.
+//! that sends the same writes, which is what the API server can do; and by KUDO's own manager. Twice:
+//! made meanwhile, admission included; and there before, which is what the plans alone take, from the
+//! first that is complete to the last.
 //!
 //! Each has a new control plane that nothing else was done on, and no other runs meanwhile: what
 //! went before (garbage collection, namespaces that are emptied) is not measured with it.
@@ -66,11 +66,11 @@ fn main() {
         bare.push(told("a bare client", bare::rates(&defined(), instances)));
     }
     // One round: it leaves the machine idle most of the time, so that its rate does not vary.
-    let kudo = kudo::rates(defined, instances).map(|rates| told("KUDO's manager", rates));
+    let kudo = told("KUDO's manager", kudo::rates(defined, instances));
     let made = |rates: &Rates| rates.made;
     let there = |rates: &Rates| rates.there;
     // KUDO's webhook is not asked as its Instances are made, and ours and the policies are.
-    let beside = Beside { bare: &bare, kudo: kudo.as_ref(), kudo_goal: None };
+    let beside = Beside { bare: &bare, kudo: &kudo, kudo_goal: None };
     let mut rows = compare("Instances/s made and through a plan of three phases", made, &ours, &beside);
     let beside = Beside { kudo_goal: Some(Goal::AtLeast(10.0)), ..beside };
     rows.extend(compare("Instances/s through a plan of three phases", there, &ours, &beside));
@@ -80,7 +80,7 @@ fn main() {
 /// What Interlock is measured beside.
 struct Beside<'a> {
     bare: &'a [Rates],
-    kudo: Option<&'a Rates>,
+    kudo: &'a Rates,
     kudo_goal: Option<Goal>,
 }
 
@@ -89,11 +89,11 @@ fn compare(name: &str, of: fn(&Rates) -> f64, ours: &[Rates], beside: &Beside<'_
     let Beside { bare, kudo, kudo_goal } = beside;
     let ratio = median(ours.iter().zip(*bare).map(|(our, floor)| of(our) / of(floor)));
     let (our, floor) = (median(ours.iter().map(of)), median(bare.iter().map(of)));
-    let mut rows = vec![Row::beside(name, our, ("a bare client", floor), ratio, Some(Goal::AtLeast(0.6)))];
-    if let Some(kudo) = kudo.map(of) {
-        rows.push(Row::beside(name, our, ("KUDO's manager", kudo), our / kudo, *kudo_goal));
-    }
-    rows
+    let kudo = of(kudo);
+    vec![
+        Row::beside(name, our, ("a bare client", floor), ratio, Some(Goal::AtLeast(0.6))),
+        Row::beside(name, our, ("KUDO's manager", kudo), our / kudo, *kudo_goal),
+    ]
 }
 
 fn told(who: &str, rates: Rates) -> Rates {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::instances::{await_names, await_run, idle, instance, names, run_of};
-use crate::support::{Client, Cluster, Interlock, Namespace, Output, shared, wait_for};
+use crate::support::{Client, Cluster, Interlock, Namespace, Output, peers, shared, wait_for};
 
 const MYSQL: &str = "mysql-instance";
 const LEDGER: &str = "ledger-instance";
@@ -20,9 +20,8 @@ struct Kudo<'a> {
 }
 
 impl<'a> Kudo<'a> {
-    /// `None` = skipped: no client, or no pods here.
+    /// `None` = skipped: no pods here.
     fn new(base: &str) -> Option<Self> {
-        let binary = shared::find("bin/kubectl-kudo")?;
         let (cluster, _) = Interlock::shared();
         if !cluster.has_workloads() {
             return None;
@@ -30,7 +29,7 @@ impl<'a> Kudo<'a> {
         let ns = cluster.namespace(base);
         let user = ns.user("kudo-user");
         let_see_definitions(cluster, "kudo-user");
-        Some(Self { binary, user, ns })
+        Some(Self { binary: peers::kubectl_kudo(), user, ns })
     }
 
     fn run(&self, arguments: &[&str]) -> Output {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::instances::{await_run, instance};
 use crate::support::interlock::interlock;
-use crate::support::{Client, Interlock, Namespace, shared};
+use crate::support::{Client, Interlock, Namespace, peers, shared};
 
 fn example(folder: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(folder).display().to_string()
@@ -51,7 +51,7 @@ fn quirks() -> tempfile::TempDir {
 /// Byte for byte what the real client writes, for real packages and for one of quirks.
 #[test]
 fn what_is_written_is_what_kudo_writes() {
-    let Some(binary) = shared::find("bin/kubectl-kudo") else { return };
+    let binary = peers::kubectl_kudo();
     let (cluster, _) = Interlock::shared();
     let quirks = quirks();
     let mut packages: Vec<PathBuf> = ["elastic", "mysql", "kafka", "first-operator", "redis", "zookeeper"]

@@ -27,6 +27,7 @@ pub mod held_back;
 pub mod instances;
 pub mod interlock;
 pub mod namespace;
+pub mod peers;
 pub mod process;
 pub mod scripted;
 pub mod service_path;

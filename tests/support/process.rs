@@ -1,8 +1,8 @@
 //! Starting programs that do not outlive the test process.
 
 use std::io;
-use std::path::Path;
-use std::process::{Child, Command};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::{LazyLock, Mutex, mpsc};
 
 type Job = (Command, mpsc::Sender<io::Result<Child>>);
@@ -34,6 +34,15 @@ pub fn tethered(testbed: &Path, program: &Path) -> Command {
     let mut command = Command::new(testbed);
     command.arg("tether").arg(program);
     command
+}
+
+/// The folder that a build script of the project prints; its progress is on the terminal.
+pub fn built(script: &str) -> PathBuf {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(script);
+    let build = Command::new(&script).stderr(Stdio::inherit()).output();
+    let build = build.unwrap_or_else(|error| panic!("cannot run {}: {error}", script.display()));
+    assert!(build.status.success(), "{} failed; why is printed above", script.display());
+    PathBuf::from(String::from_utf8_lossy(&build.stdout).trim())
 }
 
 /// Sends a signal by name (`TERM`, `KILL`, `STOP`, `CONT`).

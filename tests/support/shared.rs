@@ -1,4 +1,4 @@
-//! Real packages, KUDO's binaries and peers, which are not part of the project.
+//! Real packages and sources of peers, which are not part of the project.
 
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{LazyLock, Mutex};
 
@@ -13,13 +13,7 @@ use super::process;
 
 /// Folder with `testbed`, `kubectl` and the components; built on first use, with its progress
 /// on the terminal.
-pub static BIN: LazyLock<PathBuf> = LazyLock::new(|| {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/testbed/build");
-    let build = Command::new(&script).stderr(Stdio::inherit()).output();
-    let build = build.unwrap_or_else(|error| panic!("cannot run {}: {error}", script.display()));
-    assert!(build.status.success(), "the testbed could not be built; why is printed above");
-    PathBuf::from(String::from_utf8_lossy(&build.stdout).trim())
-});
+pub static BIN: LazyLock<PathBuf> = LazyLock::new(|| process::built("tests/testbed/build"));
 
 /// What the supervisor says when everything is ready.
 #[derive(Clone, Debug, Deserialize)]
