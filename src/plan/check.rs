@@ -11,6 +11,7 @@ use crate::plan::number::parse_bool;
 use crate::plan::params;
 use crate::plan::task_kind::{BuildError, TaskKind};
 use crate::template::Template;
+use crate::template::yaml::Reader;
 
 mod pipes;
 
@@ -90,6 +91,8 @@ struct Check<'a, 't> {
     /// The same.
     parameters: BTreeMap<&'a str, &'a Parameter>,
     keys: Keys<'a>,
+    /// Of all defaults.
+    reader: Reader<'static>,
     tell: &'t mut dyn FnMut(&Wrong<'_>),
 }
 
@@ -109,7 +112,7 @@ impl<'a, 't> Check<'a, 't> {
         let tasks = by_name(spec.tasks.iter().flatten().map(|task| (task.name.as_ref(), task)));
         let parameters = by_name(spec.parameters.iter().flatten().map(|p| (p.name.as_ref(), p)));
         let keys = Keys::new(&tasks);
-        Self { spec, tasks, parameters, keys, tell }
+        Self { spec, tasks, parameters, keys, reader: params::reader(), tell }
     }
 
     fn problem(&mut self, field: fmt::Arguments<'_>, what: fmt::Arguments<'_>, remedy: &'static str) {
@@ -218,7 +221,9 @@ impl<'a, 't> Check<'a, 't> {
             );
         }
         let default = parameter.default.as_deref().filter(|default| !default.is_empty());
-        if let Some(problem) = default.and_then(|default| params::check(parameter, Some(default))) {
+        if let Some(problem) =
+            default.and_then(|default| params::check(&self.reader, parameter, Some(default)))
+        {
             self.problem(
                 format_args!("{field}.default"),
                 format_args!("{}", problem.detail),

@@ -142,6 +142,7 @@ mod tests {
     use crate::plan::package::Package;
     use crate::plan::rendered::Rendered;
     use crate::plan::run::{InstanceId, Run};
+    use crate::template::Never;
 
     fn enhanced(object: Value, namespaced: bool) -> Result<Wanted, TaskError> {
         let spec = json!({"operator": {"name": "op"}, "version": "1.2.3"});
@@ -156,6 +157,7 @@ mod tests {
             uid: "run-1",
             values: &values,
             rendered: &Rendered::default(),
+            interrupt: &Never,
         };
         let site = Site { run: &run, params: &BTreeMap::new(), phase: "main", step: "first", task: "app" };
         enhance(&site, object, namespaced)

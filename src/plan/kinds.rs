@@ -92,6 +92,7 @@ mod tests {
     use crate::api::object::NamespacedName;
     use crate::plan::rendered::Rendered;
     use crate::plan::run::InstanceId;
+    use crate::template::Never;
 
     #[test]
     fn documents_are_told_apart_and_what_is_computed_is_left_out() {
@@ -134,6 +135,7 @@ mod tests {
             uid: "run",
             values: &values,
             rendered: &rendered,
+            interrupt: &Never,
         };
         let among = BTreeSet::from([Gvk::new("a.io/v1", "Filter"), Gvk::new("b.io/v1", "Route")]);
         applied(&run, &among).into_iter().map(|gvk| gvk.kind).collect()

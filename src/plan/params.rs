@@ -10,7 +10,8 @@ use super::objection::{Field, FieldReason};
 use super::package::Package;
 use crate::api::kudo::Parameter;
 use crate::api::values::Values;
-use crate::template::yaml;
+use crate::template::Never;
+use crate::template::yaml::{Aliases, Reader, YamlProblem};
 
 /// What stands for a value that is not shown.
 pub const MASK: &str = "***";
@@ -54,9 +55,34 @@ impl Problem {
     }
 }
 
+/// Decodes the values of arrays and maps: all that one decides about share one budget of decoded
+/// bytes. An alias is refused, as it can make much of little, and a value has no need of one.
+pub fn reader() -> Reader<'static> {
+    Reader::new(Aliases::Refused, &Never)
+}
+
+/// The value of an array or map. Where a bound is the reason that it is none, the error says so, for
+/// a sentence that begins with "the value"; other errors are not shown, as they may show the value.
+pub(super) fn decode(reader: &Reader<'_>, text: &str) -> Result<serde_json::Value, Option<String>> {
+    reader.read(text).map_err(|error| match error.problem {
+        YamlProblem::Alias => Some(format!(
+            "uses a YAML alias (*name, in its line {}), which is not allowed; write out what it stands for",
+            error.line
+        )),
+        YamlProblem::TooLarge => Some(format!(
+            "takes, with those of other parameters, more than {} bytes when it is decoded; make it smaller",
+            crate::template::yaml::MAX_MADE
+        )),
+        YamlProblem::TooDeep => {
+            Some(format!("is nested deeper than {} levels", crate::template::yaml::MAX_DEPTH))
+        }
+        _ => None,
+    })
+}
+
 /// Checks one value. An empty value is none: it is refused only where one is required and there
 /// is no default, and accepted otherwise, whatever the default is.
-pub fn check(parameter: &Parameter, value: Option<&str>) -> Option<Problem> {
+pub fn check(reader: &Reader<'_>, parameter: &Parameter, value: Option<&str>) -> Option<Problem> {
     let name = parameter.name.as_deref().unwrap_or_default();
     let Some(value) = value.filter(|v| !v.is_empty()) else {
         let missing = parameter.required == Some(true) && parameter.default.is_none();
@@ -68,7 +94,7 @@ pub fn check(parameter: &Parameter, value: Option<&str>) -> Option<Problem> {
             remedy: format!("set spec.parameters.{name}"),
         });
     };
-    let why = wrong_type(parameter, value).or_else(|| not_listed(parameter, value))?;
+    let why = wrong_type(reader, parameter, value).or_else(|| not_listed(parameter, value))?;
     let value = display(Some(parameter), value);
     Some(Problem {
         parameter: name.to_owned(),
@@ -95,7 +121,7 @@ fn fitting(parameter: &Parameter) -> String {
     fits.to_owned()
 }
 
-fn wrong_type(parameter: &Parameter, value: &str) -> Option<String> {
+fn wrong_type(reader: &Reader<'_>, parameter: &Parameter, value: &str) -> Option<String> {
     let type_ = parameter.value_type.as_deref()?;
     let shown = display(Some(parameter), value);
     let number = |error: String| {
@@ -103,20 +129,19 @@ fn wrong_type(parameter: &Parameter, value: &str) -> Option<String> {
         let error = error.replace(&format!("{value:?}"), &format!("{shown:?}"));
         format!("type is {type_:?} but format of {shown:?} is invalid: {error}")
     };
-    let decoded =
-        |fits: bool| (!fits).then(|| format!("type is {type_:?}, but format of {shown} is invalid"));
+    let decoded = |fits: fn(&serde_json::Value) -> bool| match decode(reader, value) {
+        Ok(value) if value.is_null() || fits(&value) => None,
+        Err(Some(bound)) => Some(format!("type is {type_:?}, but the value {bound}")),
+        _ => Some(format!("type is {type_:?}, but format of {shown} is invalid")),
+    };
     match type_ {
         "integer" => parse_int(value).err().map(|e| number(e.to_string())),
         "number" => parse_float(value).err().map(|e| number(e.to_string())),
         "boolean" => parse_bool(value).err().map(|e| number(e.to_string())),
-        "array" => decoded(decode(value).is_some_and(|v| v.is_array() || v.is_null())),
-        "map" => decoded(decode(value).is_some_and(|v| v.is_object() || v.is_null())),
+        "array" => decoded(serde_json::Value::is_array),
+        "map" => decoded(serde_json::Value::is_object),
         _ => None,
     }
-}
-
-fn decode(text: &str) -> Option<serde_json::Value> {
-    yaml::read(text).ok()
 }
 
 fn not_listed(parameter: &Parameter, value: &str) -> Option<String> {
@@ -128,9 +153,10 @@ fn not_listed(parameter: &Parameter, value: &str) -> Option<String> {
 
 /// Checks the values of all parameters that a package defines, in the order it lists them.
 pub fn check_all(package: &Package, values: &Values<'_>) -> Vec<Problem> {
+    let reader = reader();
     package
         .constrained()
-        .filter_map(|p| check(p, p.name.as_deref().and_then(|n| values.get(n)).map(AsRef::as_ref)))
+        .filter_map(|p| check(&reader, p, p.name.as_deref().and_then(|n| values.get(n)).map(AsRef::as_ref)))
         .collect()
 }
 
@@ -199,7 +225,7 @@ mod tests {
     #[case("nonsense", "anything at all", "")]
     #[case("integer", "", "")]
     fn values_by_type(#[case] type_: &str, #[case] value: &str, #[case] sentence: &str) {
-        let problem = check(&parameter(type_), Some(value));
+        let problem = check(&reader(), &parameter(type_), Some(value));
         assert_eq!(problem.map(|p| p.sentence).unwrap_or_default(), sentence);
     }
 
@@ -221,7 +247,7 @@ mod tests {
             default: default.map(str::to_owned),
             ..parameter("string")
         };
-        let sentence = check(&parameter, value).map(|p| p.sentence);
+        let sentence = check(&reader(), &parameter, value).map(|p| p.sentence);
         assert_eq!(
             sentence.as_deref(),
             refused.then_some("parameter \"P\" is required but has no value set")
@@ -231,9 +257,9 @@ mod tests {
     #[test]
     fn enumerations_are_checked_after_the_type_and_shown() {
         let listed = Parameter { enum_: Some(vec!["a".to_owned(), "b".to_owned()]), ..parameter("string") };
-        assert_eq!(check(&listed, Some("b")), None);
+        assert_eq!(check(&reader(), &listed, Some("b")), None);
         assert_eq!(
-            check(&listed, Some("c")).unwrap().sentence,
+            check(&reader(), &listed, Some("c")).unwrap().sentence,
             r#"parameter "P" has an invalid value "c": value is "c", but only allowed values are [a b]"#
         );
     }
@@ -256,12 +282,12 @@ mod tests {
             ..Parameter::default()
         };
         let constrained = crate::plan::package::constrained(&parameter);
-        assert!(constrained || check(&parameter, value).is_none());
+        assert!(constrained || check(&reader(), &parameter, value).is_none());
     }
 
     #[test]
     fn a_wrong_default_is_not_looked_at() {
         let parameter = Parameter { default: Some("not a number".to_owned()), ..parameter("integer") };
-        assert_eq!(check(&parameter, None), None);
+        assert_eq!(check(&reader(), &parameter, None), None);
     }
 }

@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::api::object::{Gvk, meta_str};
 use crate::plan::errors::{TaskError, reason};
 use crate::plan::run::Run;
-use crate::template::{self, yaml};
+use crate::template;
+use crate::template::yaml::{Aliases, Reader};
 
 /// Where in a run a task is: what it is told, and what it writes onto its objects.
 #[derive(Clone, Copy, Debug)]
@@ -57,11 +58,16 @@ pub fn objects(site: &Site<'_>, resources: &[String]) -> Result<Vec<Value>, Task
     site.run.rendered.objects([site.phase, site.step, site.task], || all(site, resources))
 }
 
+/// All that a task renders has one deadline, and one budget of decoded bytes; each file has its own
+/// budget of work and output.
 fn all(site: &Site<'_>, resources: &[String]) -> Result<Vec<Value>, TaskError> {
+    let interrupt = site.run.interrupt;
+    interrupt.begin();
+    let reader = Reader::new(Aliases::Counted, interrupt);
     let root = site.root();
     let mut objects: Vec<Value> = Vec::new();
     for file in resources {
-        for object in decode(file, &render(site, file, &root)?)? {
+        for object in decode(&reader, file, &render(site, file, &root)?)? {
             let same = |other: &Value| Gvk::of(other) == Gvk::of(&object) && name(other) == name(&object);
             match objects.iter_mut().find(|other| same(other)) {
                 Some(earlier) => *earlier = object,
@@ -82,16 +88,23 @@ fn render(site: &Site<'_>, file: &str, root: &template::Value) -> Result<String,
         site.run.package.parsed(file).ok_or_else(|| fatal(format!("error finding resource named {file}")))?;
     let template = template
         .map_err(|e| fatal(format!("error expanding template {file}: error parsing template: {e}")))?;
-    template
-        .render(root)
-        .map_err(|e| fatal(format!("error expanding template {file}: error rendering template: {e}")))
+    template.render(root, site.run.interrupt).map_err(|error| {
+        let cause = format!("error expanding template {file}: error rendering template: {error}");
+        if error.is_transient() { TaskError::Transient(cause) } else { fatal(cause) }
+    })
 }
 
-fn decode(file: &str, text: &str) -> Result<Vec<Value>, TaskError> {
-    let fatal = |cause: String| {
-        TaskError::fatal(reason::RENDERING, format!("parsing YAML from {file} failed: {cause}"))
-    };
-    let documents = yaml::documents(text).map_err(|e| fatal(e.to_string()))?;
+fn decode(reader: &Reader<'_>, file: &str, text: &str) -> Result<Vec<Value>, TaskError> {
+    let failed = |cause: &dyn std::fmt::Display| format!("parsing YAML from {file} failed: {cause}");
+    let fatal = |cause: String| TaskError::fatal(reason::RENDERING, failed(&cause));
+    let documents = reader.documents(text).map_err(|error| {
+        let cause = failed(&error);
+        if error.is_transient() {
+            TaskError::Transient(cause)
+        } else {
+            TaskError::fatal(reason::RENDERING, cause)
+        }
+    })?;
     for (i, document) in documents.iter().enumerate() {
         let lacks = |what: &str| fatal(format!("object {} has no {what}", i + 1));
         if !document.is_object() {

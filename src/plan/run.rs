@@ -3,6 +3,7 @@
 use crate::api::values::Values;
 use crate::plan::package::Package;
 use crate::plan::rendered::Rendered;
+use crate::template::Interrupt;
 
 /// The Instance that a run belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,4 +31,7 @@ pub struct Run<'a> {
     pub values: &'a Values<'a>,
     /// What its tasks have rendered already.
     pub rendered: &'a Rendered,
+    /// Ends a rendering from outside: the task then fails in a way that is tried again.
+    /// [`crate::template::Never`] where nothing does.
+    pub interrupt: &'a dyn Interrupt,
 }

@@ -7,49 +7,61 @@ use thiserror::Error;
 use crate::api::kudo::Parameter;
 use crate::api::values::Values;
 use crate::plan::package::Package;
-use crate::template::{self, yaml};
+use crate::plan::params;
+use crate::template;
+use crate::template::yaml::Reader;
 
 /// A value that cannot be given to templates. It is not shown: it may be a password.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "parameter \"{parameter}\" has an invalid value: type is \"{value_type}\" but the value is not a YAML \
-     {value_type}; set spec.parameters.{parameter} to a YAML {value_type}"
+    "parameter \"{parameter}\" has an invalid value: type is \"{value_type}\" but the value {why}; set \
+     spec.parameters.{parameter} to a YAML {value_type}"
 )]
 pub struct ValueError {
     /// The parameter.
     pub parameter: String,
     /// `array` or `map`.
     pub value_type: &'static str,
+    /// What is wrong with it, for a sentence that begins with "the value".
+    pub why: String,
 }
 
 /// All parameters of a package: the given value, also an empty one, else the default, else
 /// nothing. Arrays and maps are decoded, everything else is text, numbers and booleans too
-/// (KUDO `ParamsMap` and `convert.ParamValue`).
+/// (KUDO `ParamsMap` and `convert.ParamValue`). The arrays and maps share one budget of decoded
+/// bytes ([`crate::template::yaml::MAX_MADE`]), and have no aliases.
 pub fn parameters(
     package: &Package,
     values: &Values<'_>,
 ) -> Result<BTreeMap<String, template::Value>, ValueError> {
+    let reader = params::reader();
     package
         .parameters()
         .filter_map(|p| Some((p, p.name.as_deref()?)))
         .map(|(p, name)| {
             let text = values.get(name).map(AsRef::as_ref).or(p.default.as_deref()).unwrap_or_default();
-            Ok((name.to_owned(), value(p, name, text)?))
+            Ok((name.to_owned(), value(&reader, p, name, text)?))
         })
         .collect()
 }
 
-fn value(parameter: &Parameter, name: &str, text: &str) -> Result<template::Value, ValueError> {
+fn value(
+    reader: &Reader<'_>,
+    parameter: &Parameter,
+    name: &str,
+    text: &str,
+) -> Result<template::Value, ValueError> {
     let value_type = match parameter.value_type.as_deref() {
         Some("array") => "array",
         Some("map") => "map",
         _ => return Ok(text.into()),
     };
-    let invalid = || ValueError { parameter: name.to_owned(), value_type };
-    let decoded = yaml::read(text).map_err(|_| invalid())?;
+    let invalid = |why: String| ValueError { parameter: name.to_owned(), value_type, why };
+    let no_such = || invalid(format!("is not a YAML {value_type}"));
+    let decoded = params::decode(reader, text).map_err(|bound| bound.map_or_else(no_such, invalid))?;
     // KUDO lets a map be any value; only an array must be one.
     if value_type == "array" && !(decoded.is_array() || decoded.is_null()) {
-        return Err(invalid());
+        return Err(no_such());
     }
     Ok(decoded.into())
 }
@@ -95,7 +107,8 @@ mod tests {
     #[case::not_yaml("map", "{a")]
     fn bad_values_are_named_and_not_shown(#[case] value_type: &'static str, #[case] value: &'static str) {
         let error = given(json!({"name": "P", "value-type": value_type}), Some(value)).unwrap_err();
-        assert_eq!(error, ValueError { parameter: "P".to_owned(), value_type });
+        let why = format!("is not a YAML {value_type}");
+        assert_eq!(error, ValueError { parameter: "P".to_owned(), value_type, why });
         assert!(!error.to_string().contains(value));
     }
 }

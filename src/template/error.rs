@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::limits::Interrupted;
+
 /// A place in a template's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
@@ -97,6 +99,23 @@ pub enum RenderError {
         /// First offending byte of the output.
         offset: usize,
     },
+    /// Ended from outside; the same rendering may succeed later.
+    #[error("template: {name}:{place}: rendering {why}")]
+    Interrupted {
+        /// Name of the file.
+        name: String,
+        /// How far it came.
+        place: Place,
+        /// Who ended it.
+        why: Interrupted,
+    },
+}
+
+impl RenderError {
+    /// Whether the same rendering may succeed at another time.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Interrupted { .. })
+    }
 }
 
 fn quoted(name: &str) -> String {

@@ -247,7 +247,7 @@ impl<'t> State<'t> {
                     Failure::Refused(message) => {
                         self.error(format!("error calling {}: {message}", function.name))
                     }
-                    Failure::Limit(limit) => self.error(limit.to_string()),
+                    Failure::Limit(limit) => self.reached(limit),
                 }
             }
         }

@@ -7,7 +7,7 @@ use std::fmt::Display;
 use super::ast::{Branch, Control, List, Node, Pipe};
 use super::dynamic::{Elem, Val, quoted};
 use super::error::{Failure, Place, RenderError};
-use super::limits::{LimitReached, MAX_DEPTH, MAX_OUTPUT, Meter};
+use super::limits::{Interrupt, LimitReached, MAX_DEPTH, MAX_OUTPUT, Meter};
 use super::print;
 
 /// A value as it was reached: Go's errors tell one that lies in an `interface{}` from others.
@@ -25,11 +25,12 @@ impl From<Val> for Reached {
 }
 
 /// Renders the template `name` of a file whose text is `text`.
-pub(super) fn render(
-    name: &str,
-    text: &str,
-    trees: &BTreeMap<String, List>,
+pub(super) fn render<'t>(
+    name: &'t str,
+    text: &'t str,
+    trees: &'t BTreeMap<String, List>,
     root: Val,
+    interrupt: &'t dyn Interrupt,
 ) -> Result<Vec<u8>, RenderError> {
     let mut state = State {
         name,
@@ -40,7 +41,7 @@ pub(super) fn render(
         variables: vec![Variable { name: "$", value: root.clone().into() }],
         at: None,
         depth: 0,
-        meter: Meter::default(),
+        meter: Meter::new(interrupt),
     };
     if let Some(list) = trees.get(name) {
         state.list(&root.into(), list)?;
@@ -81,7 +82,7 @@ pub(super) struct State<'t> {
     pub(super) variables: Vec<Variable<'t>>,
     at: Option<At<'t>>,
     depth: usize,
-    pub(super) meter: Meter,
+    pub(super) meter: Meter<'t>,
 }
 
 impl<'t> State<'t> {
@@ -101,17 +102,27 @@ impl<'t> State<'t> {
         })
     }
 
+    /// The error of a bound that was reached here.
+    pub(super) fn reached<T>(&self, limit: LimitReached) -> Executed<T> {
+        let LimitReached::Interrupted(why) = limit else { return self.error(limit.to_string()) };
+        let pos = self.at.map_or(0, |at| at.pos);
+        Err(RenderError::Interrupted { name: self.name.to_owned(), place: Place::of(self.text, pos), why })
+    }
+
     pub(super) fn limit<T>(&self, result: Result<T, LimitReached>) -> Executed<T> {
-        result.or_else(|limit| self.error(limit.to_string()))
+        result.or_else(|limit| self.reached(limit))
     }
 
     pub(super) fn check<T>(&self, result: Result<T, Failure>) -> Executed<T> {
-        result.or_else(|failure| self.error(failure.to_string()))
+        result.or_else(|failure| match failure {
+            Failure::Limit(limit) => self.reached(limit),
+            Failure::Refused(message) => self.error(message),
+        })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Executed<()> {
         if self.out.len() + bytes.len() > MAX_OUTPUT {
-            return self.error(LimitReached::Output.to_string());
+            return self.reached(LimitReached::Output);
         }
         self.out.extend_from_slice(bytes);
         Ok(())
@@ -120,7 +131,7 @@ impl<'t> State<'t> {
     /// Goes one level down for as long as `run` takes.
     pub(super) fn deeper<T>(&mut self, run: impl FnOnce(&mut Self) -> Executed<T>) -> Executed<T> {
         if self.depth >= MAX_DEPTH {
-            return self.error(LimitReached::Depth.to_string());
+            return self.reached(LimitReached::Depth);
         }
         self.depth += 1;
         let result = run(self);

@@ -32,6 +32,7 @@ use std::collections::BTreeMap;
 
 pub use error::{ParseError, ParseErrorKind, Place, RenderError};
 pub use facts::Reads;
+pub use limits::{Interrupt, Interrupted, Never};
 pub use value::Value;
 
 /// A template that was read without an error, ready to be rendered.
@@ -50,8 +51,12 @@ impl Template {
     }
 
     /// The text that the template gives for these values.
-    pub fn render(&self, root: &Value) -> Result<String, RenderError> {
-        let bytes = exec::render(&self.name, &self.text, &self.trees, dynamic::Val::from(root))?;
+    ///
+    /// Fails for good where the template is wrong or a budget of [`limits`] runs out, and for now
+    /// where `interrupt` ends it ([`RenderError::is_transient`]).
+    pub fn render(&self, root: &Value, interrupt: &dyn Interrupt) -> Result<String, RenderError> {
+        let root = dynamic::Val::from(root);
+        let bytes = exec::render(&self.name, &self.text, &self.trees, root, interrupt)?;
         String::from_utf8(bytes).map_err(|error| RenderError::NotText {
             name: self.name.clone(),
             offset: error.utf8_error().valid_up_to(),

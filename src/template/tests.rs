@@ -7,7 +7,7 @@ mod packages;
 
 use rstest::rstest;
 
-use super::{Template, Value};
+use super::{Never, Template, Value};
 
 fn root() -> Value {
     Value::from(serde_json::json!({
@@ -18,7 +18,7 @@ fn root() -> Value {
 
 fn render(text: &str) -> Result<String, String> {
     let template = Template::parse("file.yaml", text).map_err(|error| error.to_string())?;
-    template.render(&root()).map_err(|error| error.to_string())
+    template.render(&root(), &Never).map_err(|error| error.to_string())
 }
 
 #[rstest]

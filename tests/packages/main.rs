@@ -17,6 +17,7 @@ use interlock::plan::package::Package;
 use interlock::plan::packaged::{Packaged, Source};
 use interlock::plan::rendered::Rendered;
 use interlock::plan::run::{InstanceId, Run};
+use interlock::template::Never;
 use serde_json::{Value, json};
 
 #[path = "../support/shared.rs"]
@@ -88,7 +89,15 @@ fn carry_out(package: &Package, plan: &str) -> (Step, usize) {
     let instance =
         InstanceId { namespace: "ns".to_owned(), name: "inst".to_owned(), uid: "uid-1".to_owned() };
     let rendered = Rendered::default();
-    let run = Run { package, instance: &instance, plan, uid: "run-1", values: &values, rendered: &rendered };
+    let run = Run {
+        package,
+        instance: &instance,
+        plan,
+        uid: "run-1",
+        values: &values,
+        rendered: &rendered,
+        interrupt: &Never,
+    };
     let mut observed = Observed::default();
     let mut state = PlanState::start(package, plan, "run-1");
     let mut written = 0;

@@ -32,6 +32,7 @@ use crate::plan::observe::{PlanState, Step};
 use crate::plan::package::Package;
 use crate::plan::rendered::Rendered;
 use crate::plan::run::{InstanceId, Run};
+use crate::template::Never;
 
 mod imagined;
 mod sight;
@@ -232,6 +233,7 @@ impl<'a> Pass<'a> {
             uid: &self.uid,
             values: &self.spec.parameters,
             rendered: &self.rendered,
+            interrupt: &Never,
         }
     }
 

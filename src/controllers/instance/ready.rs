@@ -94,6 +94,7 @@ async fn missing(ctx: &Context, subject: &Subject) -> Vec<String> {
             uid: &entry.uid,
             values,
             rendered: &rendered,
+            interrupt: &crate::template::Never,
         };
         kinds::applied(&run, &among)
     });

@@ -16,6 +16,7 @@ use crate::plan::observe::{Need, Observed, PlanState, Seen, Served, Step};
 use crate::plan::package::Package;
 use crate::plan::rendered::Rendered;
 use crate::plan::run::{InstanceId, Run};
+use crate::template::Never;
 
 /// A package with an Instance and values.
 pub struct Fixture {
@@ -53,6 +54,7 @@ impl Fixture {
             uid: "run-1",
             values: &self.values,
             rendered: &self.rendered,
+            interrupt: &Never,
         }
     }
 

@@ -25,13 +25,13 @@ pub(super) struct Flags {
 pub(super) struct Printer<'m> {
     pub(super) out: Vec<u8>,
     pub(super) flags: Flags,
-    meter: &'m Meter,
+    meter: &'m Meter<'m>,
 }
 
 type Printed = Result<(), Failure>;
 
 impl<'m> Printer<'m> {
-    pub(super) fn new(meter: &'m Meter) -> Self {
+    pub(super) fn new(meter: &'m Meter<'m>) -> Self {
         Self { out: Vec::new(), flags: Flags::default(), meter }
     }
 

@@ -37,7 +37,7 @@ impl From<LimitReached> for Stop {
 struct Writer<'m> {
     out: Vec<u8>,
     pretty: bool,
-    meter: &'m Meter,
+    meter: &'m Meter<'m>,
 }
 
 impl Writer<'_> {

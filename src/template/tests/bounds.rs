@@ -4,13 +4,13 @@ use proptest::prelude::*;
 use rstest::rstest;
 
 use crate::template::limits::{LimitReached, MAX_NESTING};
-use crate::template::{Template, Value, yaml};
+use crate::template::{Never, Template, Value, yaml};
 
 fn render(text: &str) -> Result<String, String> {
     let root =
         Value::from(serde_json::json!({"Name": "n", "Params": {"A": "1", "L": ["x"], "M": {"k": "v"}}}));
     let template = Template::parse("f", text).map_err(|error| error.to_string())?;
-    template.render(&root).map_err(|error| error.to_string())
+    template.render(&root, &Never).map_err(|error| error.to_string())
 }
 
 #[rstest]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::template::{Template, Value, yaml};
+use crate::template::{Never, Template, Value, yaml};
 
 fn shared() -> PathBuf {
     std::env::var_os("INTERLOCK_SHARED")
@@ -73,7 +73,9 @@ fn templates_of_real_packages_are_read_and_rendered() {
             root.insert("Pipes".to_owned(), pipes.into_iter().collect());
             let result = Template::parse(&name, &text)
                 .map_err(|error| error.to_string())
-                .and_then(|template| template.render(&Value::Map(root)).map_err(|error| error.to_string()))
+                .and_then(|template| {
+                    template.render(&Value::Map(root), &Never).map_err(|error| error.to_string())
+                })
                 .and_then(|text| yaml::documents(&text).map_err(|error| error.to_string()));
             if let Err(error) = result {
                 wrong.push(format!("{}: {error}", path.display()));
