@@ -214,47 +214,43 @@ fn flavor_overrides() -> Vec<PolicyRule> {
     ]
 }
 
-/// Roles for people, added to the ones that every cluster has. The status of an Instance is
-/// the record of its plans; nobody but the process gets a right to write it.
+/// Role that lets people install packages, in namespaces or everywhere, by a binding of its own.
+const PACKAGE_INSTALLER: &str = "interlock-package-installer";
+const PACKAGE_INSTALLER_WHY: &str = "A package does what its service account may do, so who writes an OperatorVersion has the \
+     rights of that account. That is why this role is not added to edit or admin: bind it to people that are trusted with \
+     those rights.";
+
+/// Roles for people, most of them added to the ones that every cluster has. The status of an Instance
+/// is the record of its plans; nobody but the process gets a right to write it.
 fn people() -> Vec<Value> {
-    let kinds = ["instances", "operators", "operatorversions"];
     let write = ["create", "update", "patch", "delete", "deletecollection"];
-    [
-        (
-            "interlock-viewer",
+    let instances = || {
+        vec![rule([meta::KUDO_GROUP], ["instances"], write), rule([meta::KUDO_GROUP], ["instances"], VERBS)]
+    };
+    let packages = rule([meta::KUDO_GROUP], ["operators", "operatorversions"], write);
+    vec![
+        json!(aggregated_to(
             "view",
+            "interlock-viewer",
             vec![
-                rule([meta::KUDO_GROUP], kinds, READ),
+                rule([meta::KUDO_GROUP], ["instances", "operators", "operatorversions"], READ),
                 rule([meta::KUDO_GROUP], ["instances/status"], ["get"]),
-                // Whoever edits it decides what is guarded: that takes a right of its own.
+                // Who edits it decides what is guarded: that takes a right of its own.
                 rule([meta::INTERLOCK_GROUP], ["interlocks"], READ),
             ],
-        ),
-        (
-            "interlock-editor",
-            "edit",
-            vec![rule([meta::KUDO_GROUP], kinds, write), rule([meta::KUDO_GROUP], ["instances"], VERBS)],
-        ),
-        (
-            "interlock-admin",
-            "admin",
-            [
-                vec![rule([meta::KUDO_GROUP], kinds, write), rule([meta::KUDO_GROUP], ["instances"], VERBS)],
-                flavor_overrides(),
-            ]
-            .concat(),
-        ),
+        )),
+        json!(aggregated_to("edit", "interlock-editor", instances())),
+        json!(aggregated_to("admin", "interlock-admin", [instances(), flavor_overrides()].concat())),
+        json!(cluster_role(PACKAGE_INSTALLER, vec![packages], Some(PACKAGE_INSTALLER_WHY))),
     ]
-    .into_iter()
-    .map(|(name, into, rules)| {
-        let mut role = cluster_role(name, rules, None);
-        role.metadata
-            .labels
-            .get_or_insert_default()
-            .insert(format!("{RBAC_GROUP}/aggregate-to-{into}"), "true".to_owned());
-        json!(role)
-    })
-    .collect()
+}
+
+/// A ClusterRole whose rules are added to one of those that every cluster has.
+fn aggregated_to(into: &str, name: &str, rules: Vec<PolicyRule>) -> ClusterRole {
+    let mut role = cluster_role(name, rules, None);
+    let labels = role.metadata.labels.get_or_insert_default();
+    labels.insert(format!("{RBAC_GROUP}/aggregate-to-{into}"), "true".to_owned());
+    role
 }
 
 fn rule<const G: usize, const R: usize, const V: usize>(
@@ -432,6 +428,22 @@ mod tests {
             assert_ne!(object["subjects"][0]["name"], meta::PACKAGES_SERVICE_ACCOUNT, "{object}");
         }
         assert_eq!(packages_cluster_admin(&Options::default())["roleRef"]["name"], "cluster-admin");
+    }
+
+    /// A package may do what its account may: `edit` and `admin` of a namespace stay what they are.
+    #[test]
+    fn only_a_role_of_its_own_writes_packages() {
+        let people = people();
+        let aggregates = |object: &Value| {
+            let labels = object["metadata"]["labels"].as_object();
+            labels.is_some_and(|labels| labels.keys().any(|key| key.contains("aggregate-to-")))
+        };
+        for (name, rule) in rules(&people).filter(|(_, rule)| has(rule, "resources", "operatorversions")) {
+            assert_eq!(has(rule, "verbs", "create"), name == PACKAGE_INSTALLER, "{name}: {rule}");
+        }
+        for role in &people {
+            assert_eq!(aggregates(role), role["metadata"]["name"] != PACKAGE_INSTALLER, "{role}");
+        }
     }
 
     #[test]

@@ -30,6 +30,7 @@ mod plans;
 mod process;
 mod real_packages;
 mod requests;
+mod rights;
 mod see;
 mod settings;
 mod stamps;

@@ -8,8 +8,9 @@ use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Po
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use super::versions;
+use super::{rights, versions};
 use crate::api::kudo::{Instance, Operator, OperatorVersion, OperatorVersionSpec};
+use crate::api::object::NamespacedName;
 use crate::cli::follow::{Follower, Over};
 use crate::cli::target::{TargetFlags, said};
 use crate::cli::watch;
@@ -52,6 +53,13 @@ impl Target {
             bail!("the package needs Kubernetes {wanted}, but the cluster is {found}");
         }
         Ok(())
+    }
+
+    /// Warns where packages here may do more than this user, or where that is unknown.
+    pub(super) async fn warn_of_rights(&self, default: &NamespacedName) {
+        if let Some(warning) = rights::warning(&self.client, &self.namespace, default).await {
+            eprintln!("{warning}");
+        }
     }
 
     pub(super) async fn install(&self, wanted: Wanted<'_>) -> anyhow::Result<()> {

@@ -7,10 +7,13 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use self::cluster::{Target, Wanted};
-use super::flags::Limit;
+use super::flags::{Limit, namespaced_name};
 use super::target::{TargetFlags, block_on};
+use crate::api::meta;
+use crate::api::object::NamespacedName;
 
 mod cluster;
+mod rights;
 mod source;
 mod values;
 mod versions;
@@ -60,6 +63,15 @@ impl WaitFlags {
 }
 
 #[derive(Args, Debug)]
+struct AccountFlag {
+    /// NAMESPACE/NAME of the service account that packages act as where the Interlock object names
+    /// no other, as in the flag of `interlock run`; it is only asked whether it is cluster-admin.
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = namespaced_name,
+          default_value_t = NamespacedName::new(meta::NAMESPACE, meta::PACKAGES_SERVICE_ACCOUNT))]
+    packages_service_account: NamespacedName,
+}
+
+#[derive(Args, Debug)]
 struct InstallFlags {
     /// Folder with operator.yaml, params.yaml and templates/.
     dir: PathBuf,
@@ -71,6 +83,8 @@ struct InstallFlags {
     skip_instance: bool,
     #[command(flatten)]
     parameters: ParameterFlags,
+    #[command(flatten)]
+    account: AccountFlag,
     #[command(flatten)]
     wait: WaitFlags,
 }
@@ -84,6 +98,8 @@ struct UpgradeFlags {
     instance: Option<String>,
     #[command(flatten)]
     parameters: ParameterFlags,
+    #[command(flatten)]
+    account: AccountFlag,
     #[command(flatten)]
     wait: WaitFlags,
 }
@@ -113,6 +129,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
             }
             let target = Target::connect(&flags).await?;
             target.check_version(&package).await?;
+            target.warn_of_rights(&install.account.packages_service_account).await;
             let name = install.instance.unwrap_or_else(|| package.default_instance_name());
             if install.skip_instance {
                 return target.ensure_version(&package).await;
@@ -125,6 +142,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
             let parameters = values::read(&upgrade.parameters.given, &upgrade.parameters.files)?;
             let target = Target::connect(&flags).await?;
             target.check_version(&package).await?;
+            target.warn_of_rights(&upgrade.account.packages_service_account).await;
             let name = upgrade.instance.unwrap_or_else(|| package.default_instance_name());
             let limit = upgrade.wait.limit();
             target.upgrade(Wanted { package: &package, name: &name, parameters: &parameters, limit }).await

@@ -1,0 +1,230 @@
+//! Warns where a package may do more than the user who installs it: its effects are made as a service
+//! account, and users with the right to write packages or Instances have the rights of that account.
+
+use std::fmt::Write as _;
+
+use k8s_openapi::api::authorization::v1::{
+    LocalSubjectAccessReview, ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+    SubjectAccessReview, SubjectAccessReviewSpec, SubjectAccessReviewStatus,
+};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, PostParams};
+use kube::{Client, Error};
+
+use crate::api::interlock::{self, Account, Accounts, Interlock};
+use crate::api::object::NamespacedName;
+use crate::cli::target::said;
+
+const DOCS: &str = "docs/rights.md";
+
+/// What the API server says of the service account of packages to this user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Reach {
+    /// It may do everything everywhere: cluster-admin.
+    Cluster,
+    /// It may do everything in this namespace; of the rest the user may not ask.
+    Namespace,
+    /// It is not cluster-admin.
+    Limited,
+    /// The question was not answered, with the reason.
+    Unknown(String),
+}
+
+/// The service account of packages in a namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Acting {
+    account: NamespacedName,
+    /// Why it may be another one.
+    doubt: Option<String>,
+}
+
+/// What to say before a package is written to a namespace, if anything; `default` is the service account
+/// of packages where the Interlock object names no other.
+pub(super) async fn warning(client: &Client, namespace: &str, default: &NamespacedName) -> Option<String> {
+    if is_cluster_admin(client).await.unwrap_or(false) {
+        return None;
+    }
+    let acting = acting(client, namespace, default).await?;
+    let reach = reach(client, namespace, &acting.account).await;
+    let reach = reach.unwrap_or_else(|error| Reach::Unknown(said(error).to_string()));
+    text(namespace, &acting, &reach)
+}
+
+/// As which service account packages act; `None` where Interlock is not installed.
+async fn acting(client: &Client, namespace: &str, default: &NamespacedName) -> Option<Acting> {
+    let settings = match Api::<Interlock>::all(client.clone()).get(interlock::DEFAULT).await {
+        Ok(interlock) => interlock.spec.instances.map(|instances| instances.service_accounts),
+        // An object that is not there is named in the answer, a kind that is not served is not.
+        Err(Error::Api(status)) if status.is_not_found() => {
+            status.details.as_ref().filter(|details| details.name == interlock::DEFAULT)?;
+            None
+        }
+        Err(error) => return Some(Acting { account: default.clone(), doubt: Some(said(error).to_string()) }),
+    };
+    let (accounts, _) = Accounts::read(&settings.unwrap_or_default());
+    let mut found = accounts.of(namespace, None);
+    let mut doubt = None;
+    if found == Account::Unknown {
+        match Api::<Namespace>::all(client.clone()).get(namespace).await {
+            Ok(object) => found = accounts.of(namespace, Some(&object.metadata.labels.unwrap_or_default())),
+            Err(error) => doubt = Some(said(error).to_string()),
+        }
+    }
+    let account = match found {
+        Account::Named(account) => account,
+        Account::Default | Account::Unknown => default.clone(),
+    };
+    Some(Acting { account, doubt })
+}
+
+async fn is_cluster_admin(client: &Client) -> Result<bool, Error> {
+    let spec = SelfSubjectAccessReviewSpec {
+        resource_attributes: Some(everything(None)),
+        ..SelfSubjectAccessReviewSpec::default()
+    };
+    let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
+    let api: Api<SelfSubjectAccessReview> = Api::all(client.clone());
+    Ok(allowed(api.create(&PostParams::default(), &review).await?.status))
+}
+
+/// Who may ask about others in the whole cluster is often an admin; in a namespace, its admin is.
+async fn reach(client: &Client, namespace: &str, account: &NamespacedName) -> Result<Reach, Error> {
+    let everywhere = SubjectAccessReview { spec: of(account, None), ..SubjectAccessReview::default() };
+    let api: Api<SubjectAccessReview> = Api::all(client.clone());
+    match api.create(&PostParams::default(), &everywhere).await {
+        Ok(review) if allowed(review.status.clone()) => return Ok(Reach::Cluster),
+        Ok(_) => return Ok(Reach::Limited),
+        Err(Error::Api(status)) if status.is_forbidden() => {}
+        Err(error) => return Err(error),
+    }
+    let mut here = LocalSubjectAccessReview {
+        spec: of(account, Some(namespace)),
+        ..LocalSubjectAccessReview::default()
+    };
+    here.metadata.namespace = Some(namespace.to_owned());
+    let api: Api<LocalSubjectAccessReview> = Api::namespaced(client.clone(), namespace);
+    match api.create(&PostParams::default(), &here).await {
+        Ok(review) if allowed(review.status.clone()) => Ok(Reach::Namespace),
+        Ok(_) => Ok(Reach::Limited),
+        Err(error) => Err(error),
+    }
+}
+
+fn allowed(status: Option<SubjectAccessReviewStatus>) -> bool {
+    status.is_some_and(|status| status.allowed && status.denied != Some(true))
+}
+
+/// What only cluster-admin may do.
+fn everything(namespace: Option<&str>) -> ResourceAttributes {
+    let all = || Some("*".to_owned());
+    ResourceAttributes {
+        verb: all(),
+        group: all(),
+        version: all(),
+        resource: all(),
+        namespace: namespace.map(str::to_owned),
+        ..ResourceAttributes::default()
+    }
+}
+
+/// The question about a service account, with the groups that the API server gives it.
+fn of(account: &NamespacedName, namespace: Option<&str>) -> SubjectAccessReviewSpec {
+    let groups = [
+        "system:serviceaccounts".to_owned(),
+        format!("system:serviceaccounts:{}", account.namespace),
+        "system:authenticated".to_owned(),
+    ];
+    SubjectAccessReviewSpec {
+        user: Some(user(account)),
+        groups: Some(groups.into()),
+        resource_attributes: Some(everything(namespace)),
+        ..SubjectAccessReviewSpec::default()
+    }
+}
+
+fn user(account: &NamespacedName) -> String {
+    format!("system:serviceaccount:{}:{}", account.namespace, account.name)
+}
+
+/// One line, or nothing where there is nothing to say.
+fn text(namespace: &str, acting: &Acting, reach: &Reach) -> Option<String> {
+    let Acting { account, doubt } = acting;
+    let mut acts = format!("packages in namespace {namespace} act as the service account {account}");
+    if let Some(why) = doubt {
+        let _ = write!(acts, ", unless the Interlock object names another, which is unknown ({why})");
+    }
+    let ask = format!("an administrator can ask: kubectl auth can-i '*' '*' --as={}", user(account));
+    Some(match reach {
+        Reach::Limited if doubt.is_none() => return None,
+        Reach::Limited => format!("note: {acts}; {account} is not cluster-admin ({DOCS})"),
+        Reach::Cluster => format!(
+            "warning: {acts}; it is cluster-admin, and you are not: all users who may write OperatorVersions or \
+             Instances here may do anything in the cluster. Name an account with fewer rights in \
+             spec.instances.serviceAccounts of the Interlock object ({DOCS})"
+        ),
+        Reach::Namespace => format!(
+            "warning: {acts}; it may do everything in this namespace, and you may not ask whether it is \
+             cluster-admin: {ask} ({DOCS})"
+        ),
+        Reach::Unknown(why) => {
+            format!("note: {acts}; whether it is cluster-admin is unknown ({why}): {ask} ({DOCS})")
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const FORBIDDEN: &str = "interlocks is forbidden";
+
+    #[rstest]
+    #[case::limited(None, Reach::Limited, None)]
+    #[case::limited_perhaps(
+        Some(FORBIDDEN),
+        Reach::Limited,
+        Some(
+            "note: packages in namespace shop act as the service account shop/deployer, unless the Interlock object \
+             names another, which is unknown (interlocks is forbidden); shop/deployer is not cluster-admin"
+        )
+    )]
+    #[case::cluster_admin(
+        None,
+        Reach::Cluster,
+        Some(
+            "warning: packages in namespace shop act as the service account shop/deployer; it is cluster-admin, and \
+             you are not: "
+        )
+    )]
+    #[case::everything_here(
+        None,
+        Reach::Namespace,
+        Some(
+            "warning: packages in namespace shop act as the service account shop/deployer; it may do everything in \
+             this namespace, and you may not ask whether it is cluster-admin: an administrator can ask: "
+        )
+    )]
+    #[case::unknown(
+        None,
+        Reach::Unknown("reviews are forbidden".to_owned()),
+        Some(
+            "note: packages in namespace shop act as the service account shop/deployer; whether it is cluster-admin \
+             is unknown (reviews are forbidden): an administrator can ask: kubectl auth can-i '*' '*' \
+             --as=system:serviceaccount:shop:deployer"
+        )
+    )]
+    fn what_is_known_is_said(
+        #[case] doubt: Option<&str>,
+        #[case] reach: Reach,
+        #[case] expected: Option<&str>,
+    ) {
+        let account = NamespacedName::new("shop", "deployer");
+        let found = text("shop", &Acting { account, doubt: doubt.map(str::to_owned) }, &reach);
+        let Some(expected) = expected else { return assert_eq!(found, None) };
+        let found = found.unwrap();
+        assert!(found.starts_with(expected), "{found}");
+        assert_eq!(found.lines().count(), 1, "{found}");
+    }
+}
