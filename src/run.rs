@@ -1,4 +1,5 @@
-//! The wiring of `interlock run`: who is started with what, and in which order everything ends.
+//! The wiring of `interlock run`: who is started with what, on which runtime ([`runtimes`]), and in
+//! which order everything ends.
 //!
 //! Ports open first, so that probes are answered from the first moment; what is not known yet
 //! keeps the doors shut by a gate. At a signal the controllers stop and give the lease back
@@ -7,6 +8,7 @@
 mod certificates;
 mod guards;
 mod options;
+mod runtimes;
 mod settings;
 mod signals;
 mod supervisor;
@@ -22,15 +24,18 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 pub use options::{Certificates, LeaseOptions, Options, Roles};
+pub use runtimes::Runtimes;
+use runtimes::{Handles, restarted};
 use signals::Signals;
 
 use crate::admission;
 use crate::cluster::binding::Sight;
 use crate::cluster::client::{self, ClientError, Connection};
 use crate::cluster::guard::Guard;
-use crate::cluster::lease::{Election, Leadership, LeaseName};
+use crate::cluster::lease::{Election, Heartbeat, Leadership, LeaseName};
 use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{Handle, Modes};
+use crate::controllers::pool::Pool;
 use crate::controllers::{self, observe};
 use crate::server::accept::DRAIN;
 use crate::server::shutdown::Shutdown;
@@ -55,6 +60,9 @@ pub enum RunError {
     /// The API server cannot be asked.
     #[error(transparent)]
     Client(#[from] ClientError),
+    /// The threads that render cannot be started.
+    #[error("the threads that render packages could not be started: {0}")]
+    Threads(std::io::Error),
     /// The handlers of SIGTERM and SIGINT cannot be installed.
     #[error("signals cannot be received: {0}")]
     Signals(std::io::Error),
@@ -95,21 +103,33 @@ struct Process {
     config: Arc<OnceLock<admission::Config>>,
     /// API user of the controllers, once it is known.
     user: watch::Sender<Option<String>>,
+    /// Where what does not answer runs.
+    runtimes: Handles,
+    /// Where packages are rendered.
+    pool: Arc<Pool>,
 }
 
-/// Runs until a signal, or until a part fails that the others need.
-pub async fn run(options: Options) -> Result<(), RunError> {
+/// How long the controllers may take to end before the lease is given back without them: a little
+/// longer than they take to cut what they have begun.
+const END: Duration = Duration::from_secs(12);
+
+/// Runs until a signal, or until a part fails that the others need. To be run on the serving runtime
+/// ([`Runtimes::run`]).
+pub async fn run(options: Options, runtimes: Handles) -> Result<(), RunError> {
     let signals = Signals::listen().map_err(RunError::Signals)?;
     let webhook = listen(options.webhook_address, "--webhook-port").await?;
     let ops = listen(options.ops_address, "--ops-bind-address").await?;
+    let metrics = Arc::new(Metrics::new());
     let process = Process {
-        metrics: Arc::new(Metrics::new()),
+        pool: Pool::start(options.render_limit, metrics.clone()).map_err(RunError::Threads)?,
+        metrics,
         readiness: Readiness::new(),
         shutdown: Shutdown::new(),
         shown: Shown::new(),
         store: observe::Store::new(options.roles.controllers),
         config: Arc::new(OnceLock::new()),
         user: watch::Sender::new(None),
+        runtimes,
         options,
     };
     process.run(webhook, ops, signals).await
@@ -128,6 +148,16 @@ struct Guards {
     freeze: watch::Sender<Sight>,
 }
 
+/// What the controllers write with. A client belongs to the runtime that it was made on: its
+/// connections are tasks of that.
+#[derive(Clone)]
+struct Clients {
+    /// planExecution, status, stamp and finalizer.
+    books: Client,
+    /// What packages make.
+    effects: Client,
+}
+
 /// Parts of the process that end only with it.
 type Parts = JoinSet<Result<&'static str, RunError>>;
 
@@ -138,6 +168,8 @@ impl Process {
             Connection { kubeconfig: options.kubeconfig.clone(), context: options.context.clone() };
         let cluster = connection.config().await?;
         let books = client::bookkeeping(&cluster, self.metrics.clone())?;
+        let watching =
+            self.on(&self.runtimes.watching, || client::bookkeeping(&cluster, self.metrics.clone()))?;
         tracing::info!(version = build::VERSION, commit = build::COMMIT, cluster = %cluster.cluster_url, "started");
         let mut servers = JoinSet::new();
         let mut parts = Parts::new();
@@ -145,30 +177,37 @@ impl Process {
         let (modes, wanted) = watch::channel(Modes::default());
         let settings = Arc::new(observe::Interlocks::default());
         let (supervisor, watches) =
-            self.supervise(&books, queue.clone(), wanted, settings.clone(), &mut parts);
+            self.supervise(&watching, queue.clone(), wanted, settings.clone(), &mut parts);
         let capabilities = supervisor.snapshot();
         self.follow_settings(settings.clone(), queue.clone(), modes, capabilities.clone(), &mut parts);
         self.know_the_user(&books, &mut parts);
-        self.find_rollouts(&books, &mut parts);
+        self.find_rollouts(&watching, &mut parts);
         let guards = Guards::default();
         let (reconciling, leadership) = match queue {
             Some(queue) => {
-                let effects = client::effects(&cluster, self.metrics.clone())?;
+                let clients = self.on(&self.runtimes.reconciling, || self.clients(&cluster))?;
                 let verbs = guards.verbs.subscribe();
-                self.reconcile(books.clone(), effects, queue, verbs, (supervisor, watches))
+                let (reconciling, leadership) =
+                    self.reconcile(&books, clients.clone(), queue, verbs, (supervisor, watches));
+                let snapshot = capabilities.clone();
+                self.label_flavor_sources(&clients.books, snapshot.clone(), leadership.clone(), &mut parts);
+                let freeze = guards.freeze.subscribe();
+                self.report_settings(
+                    &clients.books,
+                    settings,
+                    snapshot,
+                    freeze,
+                    leadership.clone(),
+                    &mut parts,
+                );
+                (reconciling, leadership)
             }
             None => {
                 let nothing = self.shutdown.lingering_token().cancelled_owned();
                 (tokio::spawn(nothing), watch::channel(Leadership::Standby).1)
             }
         };
-        if options.roles.controllers {
-            let snapshot = capabilities.clone();
-            self.label_flavor_sources(&books, snapshot.clone(), leadership.clone(), &mut parts);
-            let freeze = guards.freeze.subscribe();
-            self.report_settings(&books, settings, snapshot, freeze, leadership.clone(), &mut parts);
-        }
-        let webhooks = self.watch_guards(&books, guards, leadership.clone(), &mut parts);
+        let webhooks = self.watch_guards(&watching, guards, leadership.clone(), &mut parts);
         self.keep_certificates(&books, webhooks, leadership, &mut parts)?;
         // Last, as a process that has no checks yet would call itself ready.
         self.serve_webhook(webhook, capabilities.clone(), &mut servers);
@@ -177,6 +216,19 @@ impl Process {
             ended = self.until_stopped(&mut signals, reconciling, servers) => ended,
             error = first_end(&mut parts) => Err(error),
         }
+    }
+
+    /// What spawns tasks when it is made, made where these are to run.
+    fn on<T>(&self, runtime: &tokio::runtime::Handle, make: impl FnOnce() -> T) -> T {
+        let _entered = runtime.enter();
+        make()
+    }
+
+    fn clients(&self, cluster: &kube::Config) -> Result<Clients, ClientError> {
+        Ok(Clients {
+            books: client::bookkeeping(cluster, self.metrics.clone())?,
+            effects: client::effects(cluster, self.metrics.clone())?,
+        })
     }
 
     /// Waits for a signal; then everything ends in its order, unless a second one comes.
@@ -199,6 +251,7 @@ impl Process {
     async fn stop(&self, reconciling: JoinHandle<()>, mut servers: JoinSet<()>) {
         tracing::info!("stopping: not ready any more, answering until callers have gone elsewhere");
         self.shutdown.begin();
+        self.pool.stop();
         let lease_given_back = tokio::time::timeout(DRAIN, reconciling);
         let _ = tokio::join!(tokio::time::sleep(self.options.shutdown_delay), lease_given_back);
         self.shutdown.close();
@@ -233,11 +286,12 @@ impl Process {
         });
     }
 
-    /// The controllers, under a lease that is given back after their last write.
+    /// The controllers, on a runtime of their own, under a lease that is renewed on this one while
+    /// they have a heartbeat, and given back after their last write.
     fn reconcile(
         &self,
-        client: Client,
-        effects: Client,
+        books: &Client,
+        clients: Clients,
         queue: Arc<Queue<crate::api::object::NamespacedName>>,
         guard: watch::Receiver<Guard>,
         (supervisor, watches): (Handle, Arc<observe::Observer>),
@@ -246,25 +300,41 @@ impl Process {
         let name = LeaseName { namespace: options.namespace.clone(), name: options.lease.name.clone() };
         let id = candidate_id(options.pod_name.as_deref());
         let metrics = self.metrics.clone();
-        let election = Election::new(client.clone(), name, id, options.lease.timing, metrics.clone());
+        let heartbeat = Heartbeat::new(options.lease.timing);
+        self.runtimes.reconciling.spawn(heartbeat.clone().beats());
+        let timing = options.lease.timing;
+        let election = Election::new(books.clone(), name, id, timing, heartbeat, metrics.clone());
         let context = controllers::Context {
-            client,
-            effects,
+            client: clients.books,
+            effects: clients.effects,
             packages: options.packages.clone(),
             store: self.store.clone(),
             queue,
             leadership: election.leadership(),
             guard,
-            metrics,
+            pool: self.pool.clone(),
+            metrics: metrics.clone(),
             supervisor,
             watches,
         };
         let leadership = context.leadership.clone();
         let stop = self.shutdown.lingering_token();
+        let stopped = stop.clone();
+        let controllers = self.runtimes.reconciling.spawn(async move {
+            restarted("controllers", &metrics, || controllers::run(context.clone(), stop.clone())).await;
+        });
         let reconciling = tokio::spawn(async move {
             let give_back = CancellationToken::new();
             let election = tokio::spawn(election.run(give_back.clone()));
-            controllers::run(context, stop).await;
+            let late = async {
+                stopped.cancelled().await;
+                tokio::time::sleep(END).await;
+                tracing::warn!("the controllers have not ended within {END:?}; the lease is given back");
+            };
+            tokio::select! {
+                _ = controllers => {}
+                () = late => {}
+            }
             give_back.cancel();
             let _ = election.await;
         });

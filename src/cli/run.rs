@@ -11,7 +11,7 @@ use super::flags::{FreezeFlag, Namespaces, dns_label, duration, namespaces};
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::cluster::lease::Timing;
-use crate::run::{self, Certificates, LeaseOptions, Options, Roles};
+use crate::run::{self, Certificates, LeaseOptions, Options, Roles, Runtimes};
 use crate::telemetry::log;
 
 /// What a process does.
@@ -111,6 +111,10 @@ pub struct Arguments {
     /// Pause between two attempts at the lease.
     #[arg(long, env = "INTERLOCK_RETRY_PERIOD", default_value = "2s", value_parser = duration)]
     retry_period: Duration,
+    /// Longest time of a processor that rendering the templates of one task may take; what takes
+    /// longer is interrupted, and tried again later.
+    #[arg(long, env = "INTERLOCK_RENDER_LIMIT", default_value = "2s", value_parser = duration)]
+    render_limit: Duration,
     /// How long the webhook goes on answering after a signal to stop, so that callers can go
     /// elsewhere.
     #[arg(long, env = "INTERLOCK_SHUTDOWN_DELAY", default_value = "15s", value_parser = duration)]
@@ -168,16 +172,15 @@ pub fn main(arguments: Arguments) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
+    let runtimes = match Runtimes::start() {
+        Ok(runtimes) => runtimes,
         Err(error) => {
             eprintln!("error: the threads of the process could not be started: {error}");
             return ExitCode::FAILURE;
         }
     };
-    let result = runtime.block_on(run::run(options));
-    // Whatever is still blocked in a file or a name lookup must not hold up the exit.
-    runtime.shutdown_timeout(Duration::from_secs(1));
+    let handles = runtimes.handles();
+    let result = runtimes.run(run::run(options, handles));
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -228,6 +231,7 @@ fn options(arguments: Arguments) -> Result<Options, String> {
                 retry_period: a.retry_period,
             },
         },
+        render_limit: a.render_limit,
         shutdown_delay: a.shutdown_delay,
         kubeconfig: a.kubeconfig,
         context: a.context,

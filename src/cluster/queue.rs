@@ -1,6 +1,6 @@
 //! A keyed work queue: each key at most once in it and at most once in work, with delays and an
 //! exponential back-off per key, and lanes: keys that may be slow together have a share of the
-//! workers, so that the rest of them are left to others.
+//! workers, so that the rest of them are left to others. A key may be in several lanes.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
@@ -49,8 +49,8 @@ pub struct Queue<K> {
 struct State<K> {
     due: BTreeMap<(Instant, u64), K>,
     index: HashMap<K, (Instant, u64)>,
-    /// In work, and in which lane.
-    working: HashMap<K, Option<Lane>>,
+    /// In work, and in which lanes.
+    working: HashMap<K, Vec<Lane>>,
     lanes: HashMap<Lane, Traffic<K>>,
     /// Due, and waiting for a place in their lanes.
     parked: HashSet<K>,
@@ -141,20 +141,20 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// The next key that is due; it is in work until [`Self::done`].
     pub async fn next(&self) -> K {
-        self.next_in(|_| None).await
+        self.next_in(|_| None::<Lane>).await
     }
 
-    /// The next key that is due and whose lane has room; it is in work until [`Self::done`].
-    pub async fn next_in(&self, lane: impl Fn(&K) -> Option<Lane>) -> K {
+    /// The next key that is due and whose lanes all have room; it is in work until [`Self::done`].
+    pub async fn next_in<L: IntoIterator<Item = Lane>>(&self, lanes: impl Fn(&K) -> L) -> K {
         loop {
             let notified = self.changed.notified();
             let next = self.state().take(Instant::now());
             match next {
                 Ok(key) => {
-                    // Who tells the lane may hold a lock under which others add keys.
-                    let lane = lane(&key);
+                    // Who tells the lanes may hold a lock under which others add keys.
+                    let lanes = lanes(&key).into_iter().collect();
                     let mut state = self.state();
-                    let has_room = state.enter(&key, lane);
+                    let has_room = state.enter(&key, lanes);
                     if !state.due.is_empty() {
                         self.changed.notify_one();
                     }
@@ -176,9 +176,8 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// The work on a key has ended.
     pub fn done(&self, key: &K) {
         let mut state = self.state();
-        if let Some(Some(lane)) = state.working.remove(key) {
-            state.leave(&lane);
-        }
+        let lanes = state.working.remove(key).unwrap_or_default();
+        lanes.iter().for_each(|lane| state.leave(lane));
         if let Some(at) = state.again.remove(key) {
             state.schedule(key.clone(), at);
         }
@@ -186,11 +185,12 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.changed.notify_one();
     }
 
-    /// The work on a key goes on without a place in its lane.
+    /// The work on a key goes on without a place in its lanes.
     pub fn give_place(&self, key: &K) {
         let mut state = self.state();
-        if let Some(lane) = state.working.get_mut(key).and_then(Option::take) {
-            state.leave(&lane);
+        let lanes = state.working.get_mut(key).map(std::mem::take).unwrap_or_default();
+        if !lanes.is_empty() {
+            lanes.iter().for_each(|lane| state.leave(lane));
             drop(state);
             self.changed.notify_one();
         }
@@ -240,30 +240,33 @@ impl<K: Clone + Eq + Hash> State<K> {
         }
         let Some(key) = self.due.remove(&slot) else { return Err(None) };
         self.index.remove(&key);
-        self.working.insert(key.clone(), None);
+        self.working.insert(key.clone(), Vec::new());
         Ok(key)
     }
 
-    /// Whether there is room for a key that was taken; where there is none, it is parked.
-    fn enter(&mut self, key: &K, lane: Option<Lane>) -> bool {
+    /// Whether there is room for a key that was taken; where a lane has none, it is parked there, and
+    /// keeps no place in another.
+    fn enter(&mut self, key: &K, lanes: Vec<Lane>) -> bool {
         let held = self.held.remove(key);
-        let has_place = held.is_some() && held == lane;
-        if let Some(held) = held.filter(|_| !has_place) {
-            self.leave(&held);
+        let is_full = |lane: &&Lane| {
+            held.as_ref() != Some(lane) && self.lanes.get(lane).is_some_and(|t| t.places >= lane.share)
+        };
+        let full = lanes.iter().find(is_full).cloned();
+        if let Some(held) = held.as_ref().filter(|held| full.is_some() || !lanes.contains(held)) {
+            self.leave(held);
         }
-        if let Some(lane) = lane.as_ref().filter(|_| !has_place) {
-            let traffic = self.lanes.entry(lane.clone()).or_default();
-            if traffic.places >= lane.share {
-                traffic.parked.push_back(key.clone());
-                self.parked.insert(key.clone());
-                self.working.remove(key);
-                // It is due already.
-                self.again.remove(key);
-                return false;
-            }
-            traffic.places += 1;
+        if let Some(full) = full {
+            self.lanes.entry(full).or_default().parked.push_back(key.clone());
+            self.parked.insert(key.clone());
+            self.working.remove(key);
+            // It is due already.
+            self.again.remove(key);
+            return false;
         }
-        self.working.insert(key.clone(), lane);
+        for lane in lanes.iter().filter(|lane| held.as_ref() != Some(lane)) {
+            self.lanes.entry(lane.clone()).or_default().places += 1;
+        }
+        self.working.insert(key.clone(), lanes);
         true
     }
 

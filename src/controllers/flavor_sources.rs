@@ -35,6 +35,7 @@ const AGAIN: Duration = Duration::from_secs(30);
 const READ: [&str; 3] = ["dataplanes.gateway-operator.konghq.com", "deployments.apps", "configmaps"];
 
 /// Keeps the labels.
+#[derive(Clone)]
 pub struct Labeller {
     /// Gateways and their sources.
     pub store: Arc<Store>,

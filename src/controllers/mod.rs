@@ -17,6 +17,7 @@ use crate::cluster::supervisor::Handle;
 use crate::telemetry::metrics::Metrics;
 use consistency::Permit;
 use observe::{Observer, Store};
+use pool::Pool;
 
 pub mod capabilities;
 pub mod consistency;
@@ -24,6 +25,7 @@ pub mod flavor_sources;
 pub mod instance;
 pub mod interlock;
 pub mod observe;
+pub mod pool;
 pub mod rollouts;
 pub mod turns;
 
@@ -48,6 +50,8 @@ pub struct Context {
     pub leadership: watch::Receiver<Leadership>,
     /// Whether the policy that guards requests is as it was installed.
     pub guard: watch::Receiver<Guard>,
+    /// Threads for what costs by the content of a package.
+    pub pool: Arc<Pool>,
     /// Counts.
     pub metrics: Arc<Metrics>,
 }
@@ -74,6 +78,7 @@ pub async fn run(context: Context, stop: CancellationToken) {
         leadership: context.leadership,
         books: instance::books::Books::default(),
         guard: context.guard,
+        pool: context.pool,
         metrics: context.metrics,
     };
     tokio::join!(

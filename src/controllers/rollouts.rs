@@ -23,6 +23,7 @@ const BURST: Duration = Duration::from_millis(100);
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// Looks at ReplicaSets.
+#[derive(Clone)]
 pub struct Finder {
     /// What the process knows of gateways.
     pub store: Arc<Store>,

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::api::object::{Gvk, meta_str};
 use crate::plan::errors::{TaskError, reason};
+use crate::plan::rendered;
 use crate::plan::run::Run;
 use crate::template;
 use crate::template::yaml::{Aliases, Reader};
@@ -55,7 +56,13 @@ impl Site<'_> {
 /// The objects of these template files: files in the order of the list, objects in the order of
 /// the file. An object that appears twice is taken once, as it is written last.
 pub fn objects(site: &Site<'_>, resources: &[String]) -> Result<Vec<Value>, TaskError> {
-    site.run.rendered.objects([site.phase, site.step, site.task], || all(site, resources))
+    let full = || {
+        TaskError::Transient(format!(
+            "the plan renders more than {} MiB at once; this task waits until others are done",
+            rendered::MOST >> 20
+        ))
+    };
+    site.run.rendered.objects([site.phase, site.step, site.task], || all(site, resources), full)
 }
 
 /// All that a task renders has one deadline, and one budget of decoded bytes; each file has its own

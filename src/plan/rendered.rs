@@ -2,33 +2,65 @@
 //! again after each look-up and each write, and a task renders the same every time.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
+/// Bytes that the tasks of one pass may have rendered before further ones wait for the next: many
+/// times what a package renders, and little enough to be copied a few times.
+pub const MOST: usize = 16 << 20;
+
 /// Objects by phase, step and task. Belongs to one run, on one package and one spec.
 #[derive(Debug, Default)]
-pub struct Rendered(Mutex<BTreeMap<[String; 3], Arc<[Value]>>>);
+pub struct Rendered {
+    objects: Mutex<BTreeMap<[String; 3], Arc<[Value]>>>,
+    bytes: AtomicUsize,
+}
 
 impl Rendered {
-    /// The objects of a task, made when they are first asked for; a failure is not kept.
+    /// The objects of a task, made when they are first asked for; a failure is not kept. Nothing is
+    /// made while [`MOST`] is reached: then it is `full`.
     pub fn objects<E>(
         &self,
         place: [&str; 3],
         make: impl FnOnce() -> Result<Vec<Value>, E>,
+        full: impl FnOnce() -> E,
     ) -> Result<Vec<Value>, E> {
         let place = place.map(str::to_owned);
         if let Some(found) = self.map().get(&place).cloned() {
             return Ok(found.to_vec());
         }
+        if self.bytes() >= MOST {
+            return Err(full());
+        }
         let made = make()?;
+        self.bytes.fetch_add(made.iter().map(weight).sum(), Ordering::Relaxed);
         self.map().insert(place, made.as_slice().into());
         Ok(made)
     }
 
-    fn map(&self) -> std::sync::MutexGuard<'_, BTreeMap<[String; 3], Arc<[Value]>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// About how many bytes all of them take.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
     }
+
+    fn map(&self) -> std::sync::MutexGuard<'_, BTreeMap<[String; 3], Arc<[Value]>>> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// About how many bytes a value takes; no deeper than YAML is decoded.
+fn weight(value: &Value) -> usize {
+    let inside = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(fields) => {
+            fields.iter().map(|(key, value)| size_of::<String>() + key.len() + weight(value)).sum()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    size_of::<Value>() + inside
 }
 
 #[cfg(test)]
@@ -41,9 +73,20 @@ mod tests {
     fn a_task_renders_once_and_a_failure_is_tried_again() {
         let rendered = Rendered::default();
         let place = ["phase", "step", "task"];
-        assert_eq!(rendered.objects(place, || Err("no")), Err("no"));
-        assert_eq!(rendered.objects(place, || Ok::<_, ()>(vec![json!(1)])), Ok(vec![json!(1)]));
-        assert_eq!(rendered.objects(place, || Err("not asked")), Ok(vec![json!(1)]));
-        assert_eq!(rendered.objects(["phase", "step", "other"], || Err("no")), Err("no"));
+        assert_eq!(rendered.objects(place, || Err("no"), || "full"), Err("no"));
+        assert_eq!(rendered.objects(place, || Ok::<_, &str>(vec![json!(1)]), || "full"), Ok(vec![json!(1)]));
+        assert_eq!(rendered.objects(place, || Err("not asked"), || "full"), Ok(vec![json!(1)]));
+        assert_eq!(rendered.objects(["phase", "step", "other"], || Err("no"), || "full"), Err("no"));
+    }
+
+    #[test]
+    fn what_does_not_fit_beside_the_others_waits_for_the_next_pass() {
+        let rendered = Rendered::default();
+        let large = || Ok::<_, &str>(vec![json!({"data": {"text": "x".repeat(MOST / 2)}})]);
+        assert!(rendered.objects(["p", "s", "one"], large, || "full").is_ok());
+        assert!(rendered.objects(["p", "s", "two"], large, || "full").is_ok());
+        assert!((MOST..MOST + 1000).contains(&rendered.bytes()), "{}", rendered.bytes());
+        assert_eq!(rendered.objects(["p", "s", "three"], || Err("made"), || "full"), Err("full"));
+        assert!(rendered.objects(["p", "s", "one"], || Err("made"), || "full").is_ok(), "it is kept");
     }
 }

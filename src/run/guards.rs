@@ -45,7 +45,7 @@ impl Process {
         let (options, configuration) = (self.installation(), self.options.webhook_configuration.clone());
         let (mut user, store) = (self.user.subscribe(), self.store.clone());
         let all = self.options.roles.controllers;
-        parts.spawn(async move {
+        let guarding = async move {
             // The process holds the sender.
             let known = user.wait_for(Option::is_some).await.map(|user| user.clone()).unwrap_or_default();
             let options = install::Options { controller_user: known, ..options };
@@ -62,7 +62,8 @@ impl Process {
             };
             warden.run(installed, heard).await;
             Ok("the watch of what guards")
-        });
+        };
+        parts.spawn_on(guarding, &self.runtimes.watching);
         seen
     }
 

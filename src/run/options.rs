@@ -78,6 +78,8 @@ pub struct Options {
     pub watch_namespaces: Vec<String>,
     /// The lease of the controllers.
     pub lease: LeaseOptions,
+    /// Longest processor time of one rendering.
+    pub render_limit: Duration,
     /// How long the webhook answers after a signal to stop.
     pub shutdown_delay: Duration,
     /// Kubeconfig.

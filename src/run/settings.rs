@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use kube::Client;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
-use super::{Parts, Process, RunError};
+use super::{Parts, Process, RunError, restarted};
 use crate::api::object::NamespacedName;
 use crate::cluster::apply::Bookkeeping;
 use crate::cluster::binding::Sight;
@@ -30,10 +31,11 @@ impl Process {
         parts: &mut Parts,
     ) {
         let context = Context { objects, store: self.store.clone(), queue, modes, snapshot };
-        parts.spawn(async move {
+        let follow = async move {
             context.follow().await;
             Ok("the settings")
-        });
+        };
+        parts.spawn_on(follow, &self.runtimes.watching);
     }
 
     /// Labels what flavors of gateways come from, while this process leads.
@@ -51,21 +53,18 @@ impl Process {
             bookkeeping: Bookkeeping::new(books.clone()),
             events: Events::new(books.clone()),
         };
-        let stop = self.shutdown.lingering_token();
-        parts.spawn(async move {
-            labeller.run(stop).await;
-            std::future::pending::<Result<&str, RunError>>().await
-        });
+        self.control("labels of flavor sources", labeller, |labeller, stop| labeller.run(stop), parts);
     }
 
     /// Finds what Deployments ran before rollouts that were under way when this process came.
     pub(super) fn find_rollouts(&self, books: &Client, parts: &mut Parts) {
         let finder = Finder { store: self.store.clone(), client: books.clone() };
-        let stop = self.shutdown.lingering_token();
-        parts.spawn(async move {
-            finder.run(stop).await;
+        let (stop, metrics) = (self.shutdown.lingering_token(), self.metrics.clone());
+        let running = async move {
+            restarted("search for rollouts", &metrics, || finder.clone().run(stop.clone())).await;
             std::future::pending::<Result<&str, RunError>>().await
-        });
+        };
+        parts.spawn_on(running, &self.runtimes.watching);
     }
 
     /// Tells what became of the settings, while this process leads.
@@ -87,10 +86,25 @@ impl Process {
             bookkeeping: Bookkeeping::new(books.clone()),
             events: Events::new(books.clone()),
         };
-        let stop = self.shutdown.lingering_token();
-        parts.spawn(async move {
-            reporter.run(stop).await;
+        self.control("report on the settings", reporter, |reporter, stop| reporter.run(stop), parts);
+    }
+
+    /// Runs a controller where they run, until the process stops; after a panic anew.
+    fn control<C, W>(
+        &self,
+        name: &'static str,
+        controller: C,
+        run: impl Fn(C, CancellationToken) -> W + Send + Sync + 'static,
+        parts: &mut Parts,
+    ) where
+        C: Clone + Send + Sync + 'static,
+        W: Future<Output = ()> + Send + 'static,
+    {
+        let (stop, metrics) = (self.shutdown.lingering_token(), self.metrics.clone());
+        let running = async move {
+            restarted(name, &metrics, || run(controller.clone(), stop.clone())).await;
             std::future::pending::<Result<&str, RunError>>().await
-        });
+        };
+        parts.spawn_on(running, &self.runtimes.reconciling);
     }
 }

@@ -9,13 +9,14 @@ use super::{Parts, Process, RunError};
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::api::watched::BUILT_IN;
+use crate::cluster::apply::Bookkeeping;
 use crate::cluster::events::Events;
 use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{
     ANSWER_DEADLINE, Answer, Handle, Modes, Setup, Sight, Snapshot, State, Status, Supervisor,
 };
 use crate::controllers::capabilities::{CAPABILITIES, FLAVORS, INSTANCES, ROUTES, SETTINGS};
-use crate::controllers::observe::{Interlocks, Observer};
+use crate::controllers::observe::{Interlocks, Observer, room};
 use crate::controllers::turns::Turns;
 use crate::telemetry::readiness::Check;
 
@@ -46,10 +47,17 @@ impl Process {
             metrics: self.metrics.clone(),
         });
         observer.ask(handle.clone());
-        parts.spawn(async {
+        let running = async {
             supervisor.run().await;
             Ok("the supervisor")
-        });
+        };
+        parts.spawn_on(running, &self.runtimes.watching);
+        let (store, reader) = (self.store.clone(), Bookkeeping::new(books.clone()));
+        let reading = async {
+            room::follow(store, reader).await;
+            Ok("the search for room")
+        };
+        parts.spawn_on(reading, &self.runtimes.watching);
         let answers = self.readiness.gate(INSTANCES);
         let listed = self.readiness.check(format!("{INSTANCES}-listed"));
         parts.spawn(follow(handle.snapshot(), answers, listed));

@@ -37,6 +37,9 @@ pub struct Metrics {
     connections: Gauge,
     refused: Family<CapLabel, Counter>,
     panics: Counter,
+    controller_panics: Counter,
+    reconciler_stuck: Gauge,
+    render_waits: Counter,
     certificate_expiry: Gauge<f64, AtomicU64>,
     certificate_not_after: AtomicU64,
     webhook_requests: Family<WebhookCode, Counter>,
@@ -88,6 +91,9 @@ impl Metrics {
             connections: Gauge::default(),
             refused: Family::default(),
             panics: Counter::default(),
+            controller_panics: Counter::default(),
+            reconciler_stuck: Gauge::default(),
+            render_waits: Counter::default(),
             certificate_expiry: Gauge::default(),
             certificate_not_after: AtomicU64::new(0),
             webhook_requests: Family::default(),
@@ -129,6 +135,12 @@ impl Metrics {
         r.register("connections", "Open connections", self.connections.clone());
         r.register("refused", "Connections and requests refused, by the limit", self.refused.clone());
         r.register("panics", "Requests that panicked", self.panics.clone());
+        let help = "Controllers that panicked as a whole and were started again";
+        r.register("controller_panics", help, self.controller_panics.clone());
+        let help = "1 while the controllers run nothing and this process does not lead because of it";
+        r.register("reconciler_stuck", help, self.reconciler_stuck.clone());
+        let help = "Renderings put off, as the threads for them or the share of their namespace were in use";
+        r.register("render_put_off", help, self.render_waits.clone());
         let help = "Seconds until the serving certificate expires";
         r.register("certificate_expiry_seconds", help, self.certificate_expiry.clone());
         r.register("reconcile", "Reconciliations by result", self.reconciles.clone());
@@ -229,6 +241,21 @@ impl Metrics {
     /// How many requests panicked.
     pub fn panics(&self) -> u64 {
         self.panics.get()
+    }
+
+    /// A controller panicked as a whole.
+    pub fn controller_panicked(&self) {
+        self.controller_panics.inc();
+    }
+
+    /// A rendering was put off.
+    pub fn render_waited(&self) {
+        self.render_waits.inc();
+    }
+
+    /// Whether the controllers run nothing.
+    pub fn reconciler_stuck(&self, stuck: bool) {
+        self.reconciler_stuck.set(i64::from(stuck));
     }
 
     /// The serving certificate was exchanged for one that ends then (Unix seconds).

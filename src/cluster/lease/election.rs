@@ -12,8 +12,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::Leadership;
 use super::step::{Decision, Peer, Record, Timing, step};
+use super::{Heartbeat, Leadership};
 use crate::telemetry::metrics::Metrics;
 
 /// Which Lease.
@@ -35,6 +35,10 @@ pub struct Election {
     version: Option<String>,
     claim: watch::Sender<Leadership>,
     reigns: Reigns,
+    /// Of what works under the lease.
+    heartbeat: Heartbeat,
+    /// Whether it had none at the last look.
+    stuck: bool,
     metrics: Arc<Metrics>,
 }
 
@@ -59,8 +63,16 @@ impl Reigns {
 }
 
 impl Election {
-    /// A candidate; `id` is unique among all processes that ever ran.
-    pub fn new(client: Client, lease: LeaseName, id: String, timing: Timing, metrics: Arc<Metrics>) -> Self {
+    /// A candidate; `id` is unique among all processes that ever ran, `heartbeat` that of what works
+    /// under the lease.
+    pub fn new(
+        client: Client,
+        lease: LeaseName,
+        id: String,
+        timing: Timing,
+        heartbeat: Heartbeat,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         metrics.leads("interlock", false);
         Self {
             leases: Api::namespaced(client, &lease.namespace),
@@ -71,6 +83,8 @@ impl Election {
             version: None,
             claim: watch::channel(Leadership::Standby).0,
             reigns: Reigns::default(),
+            heartbeat,
+            stuck: false,
             metrics,
         }
     }
@@ -136,14 +150,36 @@ impl Election {
         self.version = None;
     }
 
+    /// Whether what works under the lease has a heartbeat; logs when that changes.
+    fn feel(&mut self) -> bool {
+        let age = self.heartbeat.age();
+        let alive = age < self.heartbeat.limit();
+        if self.stuck == alive {
+            self.stuck = !alive;
+            self.metrics.reconciler_stuck(self.stuck);
+            if alive {
+                tracing::info!(lease = self.name, "the controllers go on");
+            } else {
+                let limit = self.heartbeat.limit();
+                tracing::error!(
+                    lease = self.name,
+                    "the controllers have run nothing for {age:?} (the limit is {limit:?}): this process does not \
+                     lead until they do; answers go on"
+                );
+            }
+        }
+        alive
+    }
+
     async fn pass(&mut self) -> Result<(), Error> {
+        let alive = self.feel();
         // A leader writes over what it wrote last; only a conflict makes it read.
         if self.peer.leads_until(self.now()).is_none() || self.current.is_none() {
             self.read().await?;
         }
         let observed = self.current.as_ref().zip(self.version.as_deref());
         let sent = self.now();
-        let written = match step(sent, Timestamp::now(), observed, &mut self.peer) {
+        let written = match step(sent, Timestamp::now(), observed, alive, &mut self.peer) {
             Decision::Wait => return Ok(()),
             Decision::Create(record) => {
                 let lease = self.lease(&record, None);
@@ -152,6 +188,15 @@ impl Election {
             Decision::Update(record, version) => {
                 let lease = self.lease(&record, Some(version));
                 self.leases.replace(&self.name, &PostParams::default(), &lease).await?
+            }
+            Decision::GiveUp(record, version) => {
+                self.publish();
+                let lease = self.lease(&record, Some(version));
+                let written = self.leases.replace(&self.name, &PostParams::default(), &lease).await?;
+                let version = written.metadata.resource_version.clone().unwrap_or_default();
+                self.peer.gave_up(self.now(), version);
+                self.remember(&written);
+                return Ok(());
             }
         };
         let version = written.metadata.resource_version.clone().unwrap_or_default();

@@ -2,9 +2,11 @@
 //!
 //! No clock of another machine is trusted: a peer leaves a holder alone for the lease's duration
 //! counted from the moment at which *it* saw the record change. A leader stops believing in
-//! itself earlier than that, at [`Timing::renew_deadline`] after it sent its last renewal.
+//! itself earlier than that, at [`Timing::renew_deadline`] after it sent its last renewal. It renews
+//! only while what works under the lease has a [`Heartbeat`]: one that is stuck makes place for another.
 
 mod election;
+mod heartbeat;
 mod step;
 
 use std::time::Duration;
@@ -12,6 +14,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub use election::{Election, LeaseName};
+pub use heartbeat::Heartbeat;
 pub use step::{Decision, Peer, Record, Timing, step};
 
 /// What the controllers ask before each write. Nothing rests on it (writes are conditional):

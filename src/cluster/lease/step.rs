@@ -58,8 +58,11 @@ pub enum Decision {
     Create(Record),
     /// PUT this record over this resource version.
     Update(Record, String),
-    /// Somebody else holds it.
+    /// Somebody else holds it, or this peer is not to.
     Wait,
+    /// PUT this record over this resource version: this peer holds the lease, and what works under
+    /// it has no heartbeat. Others may take it at once.
+    GiveUp(Record, String),
 }
 
 impl Peer {
@@ -88,19 +91,31 @@ impl Peer {
     pub fn release(&mut self, now: Duration, wall: Timestamp, current: &Record) -> Option<Record> {
         self.leads_until(now)?;
         self.step_down();
-        let duration = Duration::from_secs(1);
-        (current.holder == self.id).then(|| Record {
-            holder: String::new(),
-            duration,
-            renewed: wall,
-            ..current.clone()
-        })
+        (current.holder == self.id).then(|| released(current, wall))
+    }
+
+    /// The lease was given up, as this peer has no heartbeat: what it wrote it has seen.
+    pub fn gave_up(&mut self, now: Duration, version: String) {
+        self.seen = Some(Seen { version, at: now });
+        self.step_down();
     }
 }
 
+/// A record that others may take at once.
+fn released(current: &Record, wall: Timestamp) -> Record {
+    Record { holder: String::new(), duration: Duration::from_secs(1), renewed: wall, ..current.clone() }
+}
+
 /// Looks at the lease (`observed` with its resource version) at `now`. `wall` is only written
-/// down.
-pub fn step(now: Duration, wall: Timestamp, observed: Option<(&Record, &str)>, peer: &mut Peer) -> Decision {
+/// down; `alive` says whether what works under the lease has a heartbeat: without one it is neither
+/// taken nor kept.
+pub fn step(
+    now: Duration,
+    wall: Timestamp,
+    observed: Option<(&Record, &str)>,
+    alive: bool,
+    peer: &mut Peer,
+) -> Decision {
     let fresh = |transitions, acquired| Record {
         holder: peer.id.clone(),
         duration: peer.timing.duration,
@@ -109,6 +124,10 @@ pub fn step(now: Duration, wall: Timestamp, observed: Option<(&Record, &str)>, p
         renewed: wall,
     };
     let Some((record, version)) = observed else {
+        if !alive {
+            peer.leads_until = None;
+            return Decision::Wait;
+        }
         return Decision::Create(fresh(0, wall));
     };
     let mine = record.holder == peer.id;
@@ -123,10 +142,16 @@ pub fn step(now: Duration, wall: Timestamp, observed: Option<(&Record, &str)>, p
             now
         }
     };
-    if mine {
+    if mine && alive {
         return decision;
     }
     peer.leads_until = None;
+    if mine {
+        return Decision::GiveUp(released(record, wall), version.to_owned());
+    }
+    if !alive {
+        return Decision::Wait;
+    }
     let left_alone = !record.holder.is_empty() && now < seen_at + record.duration;
     if left_alone { Decision::Wait } else { decision }
 }
@@ -135,6 +160,7 @@ pub fn step(now: Duration, wall: Timestamp, observed: Option<(&Record, &str)>, p
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use rstest::rstest;
 
     const TIMING: Timing = Timing {
         duration: Duration::from_secs(15),
@@ -157,7 +183,7 @@ mod tests {
         let mut peer = Peer::new("b", TIMING);
         let held = record("a");
         let look = |peer: &mut Peer, at, version: &str| {
-            step(seconds(at), Timestamp::UNIX_EPOCH, Some((&held, version)), peer)
+            step(seconds(at), Timestamp::UNIX_EPOCH, Some((&held, version)), true, peer)
         };
         assert_eq!(look(&mut peer, 100, "1"), Decision::Wait);
         assert_eq!(look(&mut peer, 114, "1"), Decision::Wait);
@@ -170,16 +196,52 @@ mod tests {
     #[test]
     fn a_released_lease_is_taken_at_once_and_a_renewal_keeps_its_term() {
         let mut peer = Peer::new("b", TIMING);
-        let decision = step(seconds(1), Timestamp::UNIX_EPOCH, Some((&record(""), "7")), &mut peer);
+        let decision = step(seconds(1), Timestamp::UNIX_EPOCH, Some((&record(""), "7")), true, &mut peer);
         assert!(matches!(&decision, Decision::Update(r, _) if r.transitions == 5));
         peer.written(seconds(1), seconds(2), "8".into());
         assert_eq!(peer.leads_until(seconds(10)), Some(seconds(11)));
         assert_eq!(peer.leads_until(seconds(11)), None, "from sending, not from the answer");
-        let renewal = step(seconds(3), Timestamp::UNIX_EPOCH, Some((&record("b"), "8")), &mut peer);
+        let renewal = step(seconds(3), Timestamp::UNIX_EPOCH, Some((&record("b"), "8")), true, &mut peer);
         assert!(matches!(&renewal, Decision::Update(r, _) if r.transitions == 4));
         let released = peer.release(seconds(4), Timestamp::UNIX_EPOCH, &record("b")).expect("held");
         assert!(released.holder.is_empty());
         assert_eq!(peer.leads_until(seconds(4)), None);
+    }
+
+    /// Who holds the lease, how it looks to `b`, and whether `b` works: what it does about it.
+    #[rstest]
+    #[case::there_is_none(None, true, "create")]
+    #[case::there_is_none_and_nothing_works(None, false, "wait")]
+    #[case::free(Some(""), true, "take")]
+    #[case::free_and_nothing_works(Some(""), false, "wait")]
+    #[case::mine(Some("b"), true, "renew")]
+    #[case::mine_and_nothing_works(Some("b"), false, "give up")]
+    #[case::of_another(Some("a"), true, "wait")]
+    #[case::of_another_and_nothing_works(Some("a"), false, "wait")]
+    fn a_lease_is_neither_taken_nor_kept_without_a_heartbeat(
+        #[case] holder: Option<&'static str>,
+        #[case] alive: bool,
+        #[case] does: &str,
+    ) {
+        let mut peer = Peer::new("b", TIMING);
+        if holder == Some("b") {
+            peer.written(seconds(9), seconds(9), "7".into());
+        }
+        let held = holder.map(record);
+        let observed = held.as_ref().map(|record| (record, "7"));
+        let decision = step(seconds(10), Timestamp::UNIX_EPOCH, observed, alive, &mut peer);
+        let did = match &decision {
+            Decision::Create(_) => "create",
+            Decision::Wait => "wait",
+            Decision::Update(record, _) if record.transitions == 4 => "renew",
+            Decision::Update(..) => "take",
+            Decision::GiveUp(record, version) => {
+                assert_eq!((record.holder.as_str(), version.as_str()), ("", "7"));
+                "give up"
+            }
+        };
+        assert_eq!(did, does, "{decision:?}");
+        assert_eq!(peer.leads_until(seconds(10)).is_some(), does == "renew");
     }
 
     /// The API server: one record, compare and swap.
@@ -192,11 +254,10 @@ mod tests {
         fn write(&mut self, decision: &Decision) -> Option<String> {
             let (record, next) = match (decision, &self.lease) {
                 (Decision::Create(record), None) => (record, 1),
-                (Decision::Update(record, version), Some((_, current)))
-                    if *version == current.to_string() =>
-                {
-                    (record, current + 1)
-                }
+                (
+                    Decision::Update(record, version) | Decision::GiveUp(record, version),
+                    Some((_, current)),
+                ) if *version == current.to_string() => (record, current + 1),
                 _ => return None,
             };
             self.lease = Some((record.clone(), next));
@@ -260,7 +321,7 @@ mod tests {
                     let lease = server.lease.clone();
                     let observed = lease.as_ref().map(|(record, version)| (record, version.to_string()));
                     let observed = observed.as_ref().map(|(record, version)| (*record, version.as_str()));
-                    let decision = step(sent, wall, observed, &mut peers[i]);
+                    let decision = step(sent, wall, observed, true, &mut peers[i]);
                     if let Some(version) = server.write(&decision) && !lost {
                         busy_until[i] = millis + answer_after;
                         let answered = skews[i].local(millis + answer_after);
@@ -284,7 +345,7 @@ mod tests {
                 let lease = server.lease.clone();
                 let observed = lease.as_ref().map(|(record, version)| (record, version.to_string()));
                 let observed = observed.as_ref().map(|(record, version)| (*record, version.as_str()));
-                let decision = step(now, Timestamp::UNIX_EPOCH, observed, &mut peers[i]);
+                let decision = step(now, Timestamp::UNIX_EPOCH, observed, true, &mut peers[i]);
                 if let Some(version) = server.write(&decision) {
                     peers[i].written(now, now, version);
                 }

@@ -240,3 +240,39 @@ async fn a_closed_queue_leaves_no_place_taken() {
     queue.add("third");
     assert_eq!(queue.next_in(|_| lane()).await, "third");
 }
+
+/// A key in two lanes is begun when both have room, and while one has none it holds no place of the
+/// other.
+#[tokio::test(start_paused = true)]
+async fn a_key_in_two_lanes_waits_for_both() {
+    let queue: Queue<(&str, &str)> = Queue::default();
+    let lanes = |key: &(&str, &str)| {
+        let share = |name: &str, share| Lane { name: name.to_owned(), share };
+        [share(key.0, 2), share(&key.1[..2], 1)]
+    };
+    let second = Duration::from_secs(1);
+    let next = || async { tokio::time::timeout(second, queue.next_in(lanes)).await.ok() };
+    for key in
+        [("ns", "p1a"), ("ns", "p1b"), ("ns", "p2a"), ("ns", "p3a"), ("other", "p1c"), ("other", "p4a")]
+    {
+        queue.add(key);
+    }
+    assert_eq!(next().await, Some(("ns", "p1a")));
+    assert_eq!(next().await, Some(("ns", "p2a")), "its package is free, and so is a place of ns");
+    assert_eq!(next().await, Some(("other", "p4a")), "ns has no place, p1 neither");
+    assert_eq!(next().await, None);
+    queue.done(&("ns", "p1a"));
+    let mut begun = [next().await.unwrap(), next().await.unwrap()];
+    begun.sort_unstable();
+    assert_eq!(next().await, None);
+    for key in [("ns", "p2a"), ("other", "p4a"), begun[0], begun[1]] {
+        queue.done(&key);
+    }
+    let mut rest = Vec::new();
+    while let Some(key) = next().await {
+        rest.push(key);
+        queue.done(&key);
+    }
+    assert_eq!((begun, rest), ([("ns", "p3a"), ("other", "p1c")], vec![("ns", "p1b")]));
+    assert_eq!((queue.depth(), queue.state().lanes.len()), (0, 0));
+}

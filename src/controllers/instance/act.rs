@@ -13,9 +13,11 @@ use super::send::{clear, fresh_uid, note, patch, patch_status, schedule_as, want
 use super::subject::Subject;
 use super::writes::{self, InstanceChange, StatusChange};
 use super::{ready, spec_secret, verbs};
+use crate::admission::view::View as _;
 use crate::api::condition::{Status, Wanted};
 use crate::api::kudo::ExecutionStatus;
 use crate::api::meta::{self, condition as types, event};
+use crate::api::object::NamespacedName;
 use crate::api::stamp::Applied;
 use crate::cluster::watch::Change;
 use crate::effect::{ApiFailure, Severity};
@@ -25,6 +27,12 @@ use crate::plan::observe::PlanState;
 
 /// First delay of a repeated cleanup; doubled with each failure.
 const CLEANUP_BACKOFF: Duration = Duration::from_secs(2);
+
+/// Pause before a pass for which no thread was free; it has waited for one already.
+const BUSY: Duration = Duration::from_secs(2);
+
+/// Pause before an Instance is looked at again whose OperatorVersion waits for room.
+const ROOM: Duration = Duration::from_secs(30);
 
 /// Carries out what is next.
 pub(super) async fn act(
@@ -162,6 +170,7 @@ async fn run(
         Ended::Finished | Ended::Superseded => Flow::Again,
         Ended::Waiting | Ended::Gone => Flow::End(Outcome::Settled),
         Ended::Retry => Flow::End(Outcome::Retry),
+        Ended::Busy => Flow::End(Outcome::After(BUSY)),
         Ended::Failed(failure) => return Err(failure),
     })
 }
@@ -229,9 +238,15 @@ fn reason_of(rule: &str) -> String {
 }
 
 async fn missing(ctx: &Context, subject: &Subject, version: &str) -> Result<Flow, ApiFailure> {
-    let message = format!(
-        "OperatorVersion {version} is not there; create it, or set spec.operatorVersion to one that is"
-    );
+    let reference = &subject.spec.operator_version;
+    let left_out =
+        ctx.store.left_out(&NamespacedName::new(reference.namespace.as_ref(), reference.name.as_ref()));
+    let message = match &left_out {
+        Some(why) => format!("OperatorVersion {version} waits: {why}"),
+        None => format!(
+            "OperatorVersion {version} is not there; create it, or set spec.operatorVersion to one that is"
+        ),
+    };
     let change = StatusChange {
         conditions: vec![wanted(
             types::STALLED,
@@ -244,7 +259,7 @@ async fn missing(ctx: &Context, subject: &Subject, version: &str) -> Result<Flow
     if patch_status(ctx, subject, change).await? {
         note(ctx, subject, Severity::Warning, event::INVALID_OPERATOR_VERSION, message).await;
     }
-    Ok(Flow::End(Outcome::Settled))
+    Ok(Flow::End(left_out.map_or(Outcome::Settled, |_| Outcome::After(ROOM))))
 }
 
 async fn release(ctx: &Context, subject: &Subject, warning: Option<String>) -> Result<Flow, ApiFailure> {

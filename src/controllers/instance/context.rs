@@ -22,6 +22,7 @@ use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{Assignment, Handle, Sight, Watching};
 use crate::cluster::watch::Change;
 use crate::controllers::observe::{Kept, Observer, Store};
+use crate::controllers::pool::Pool;
 use crate::plan::package::Package;
 use crate::telemetry::metrics::Metrics;
 
@@ -56,6 +57,8 @@ pub struct Context {
     pub books: Books,
     /// Whether the policy that guards requests is as it was installed.
     pub guard: watch::Receiver<Guard>,
+    /// Threads for what costs by the content of a package.
+    pub pool: Arc<Pool>,
     /// Counts.
     pub metrics: Arc<Metrics>,
 }

@@ -8,6 +8,7 @@ pub mod asked;
 pub mod bereft;
 pub mod books;
 pub mod context;
+pub mod engine;
 pub mod flow;
 mod missing;
 pub mod pass;

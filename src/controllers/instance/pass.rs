@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use self::imagined::Imagined;
 use self::sight::Sight;
 use super::context::Context;
+use super::engine::Engine;
 use super::record::{self, Phase};
 use super::subject::Subject;
 use super::{asked, send, writes};
@@ -25,14 +26,12 @@ use crate::api::object::Gvk;
 use crate::api::stamp::Applied;
 use crate::cluster::apply::Objects;
 use crate::cluster::watch::Change;
+use crate::controllers::pool::{Deadline, Hold, NotDone};
 use crate::effect::{ApiFailure, Note};
 use crate::plan::advance::advance;
 use crate::plan::limits::{Cleanup, Limits, Words};
-use crate::plan::observe::{PlanState, Step};
+use crate::plan::observe::{Observed, PlanState, Step};
 use crate::plan::package::Package;
-use crate::plan::rendered::Rendered;
-use crate::plan::run::{InstanceId, Run};
-use crate::template::Never;
 
 mod imagined;
 mod sight;
@@ -55,6 +54,8 @@ pub enum Ended {
     Superseded,
     /// The Instance is gone.
     Gone,
+    /// No thread was free to ask the engine on.
+    Busy,
     /// The API server could not be asked.
     Failed(ApiFailure),
 }
@@ -76,7 +77,8 @@ pub struct Pass<'a> {
     subject: Subject,
     spec: &'a Applied<'static>,
     package: &'a Package,
-    instance: InstanceId,
+    engine: Arc<Engine>,
+    hold: Hold,
     plan: String,
     uid: String,
     state: PlanState,
@@ -85,7 +87,6 @@ pub struct Pass<'a> {
     /// Whether people were told of the start.
     announced: bool,
     sight: Sight<'a>,
-    rendered: Rendered,
     /// Whether a task failed in a way that is tried again.
     tried_again: bool,
     /// When a limit runs out, if nothing happens before.
@@ -95,7 +96,14 @@ pub struct Pass<'a> {
 enum Stop {
     Superseded,
     Gone,
+    NotDone(NotDone),
     Failed(ApiFailure),
+}
+
+impl From<NotDone> for Stop {
+    fn from(why: NotDone) -> Self {
+        Self::NotDone(why)
+    }
 }
 
 impl From<ApiFailure> for Stop {
@@ -112,7 +120,7 @@ impl<'a> Pass<'a> {
         objects: Objects,
         subject: Subject,
         spec: &'a Applied<'static>,
-        package: &'a Package,
+        package: &'a Arc<Package>,
         begin: Begin,
     ) -> Self {
         let (plan, uid) = (subject.plan().to_owned(), subject.plan_uid().to_owned());
@@ -133,11 +141,8 @@ impl<'a> Pass<'a> {
             }
             _ => PlanState::start(package, &plan, &uid),
         };
-        let instance = InstanceId {
-            namespace: subject.key.namespace.clone(),
-            name: subject.key.name.clone(),
-            uid: subject.uid().to_owned(),
-        };
+        let engine = Arc::new(Engine::new(&subject, spec, package));
+        let hold = ctx.pool.hold(&subject.key.namespace);
         let limits = limits(&subject, package, started);
         let sight = Sight::new(ctx, objects, subject.key.clone(), package.key.clone(), limits);
         Self {
@@ -146,14 +151,14 @@ impl<'a> Pass<'a> {
             subject,
             spec,
             package,
-            instance,
+            engine,
+            hold,
             plan,
             uid,
             state,
             started,
             announced: started,
             sight,
-            rendered: Rendered::default(),
             tried_again: false,
             wake: None,
         }
@@ -168,6 +173,10 @@ impl<'a> Pass<'a> {
                 self.ctx.watches.missed(&self.subject.key, Some(self.subject.uid()));
                 Ended::Gone
             }
+            Err(Stop::NotDone(why)) => {
+                debug!(instance = %self.subject.key, plan = %self.plan, %why, "a pass is put off");
+                Ended::Busy
+            }
             Err(Stop::Failed(failure)) => Ended::Failed(failure),
         }
     }
@@ -176,7 +185,7 @@ impl<'a> Pass<'a> {
         for _ in 0..ROUNDS {
             self.reigns()?;
             self.sight.at(Timestamp::now());
-            let step = self.advance(self.state.clone());
+            let step = self.advance().await?;
             if !step.needs.is_empty() {
                 self.sight.look_up(&step.needs).await;
                 continue;
@@ -211,7 +220,7 @@ impl<'a> Pass<'a> {
         }
         let covered = self.started && self.sight.covers(&step.effects);
         if !covered {
-            self.survey().await;
+            self.survey().await?;
         }
         if !covered || step.save_first {
             self.prove(step.save_first).await?;
@@ -221,27 +230,29 @@ impl<'a> Pass<'a> {
         Ok(None)
     }
 
-    fn advance(&self, state: PlanState) -> Step {
-        advance(&self.engine_run(), state, self.sight.observed())
+    async fn advance(&mut self) -> Result<Step, Stop> {
+        let observed = self.sight.lend();
+        let (step, observed) = self.ask(self.state.clone(), observed).await?;
+        self.sight.take_back(observed);
+        Ok(step)
     }
 
-    fn engine_run(&self) -> Run<'_> {
-        Run {
-            package: self.package,
-            instance: &self.instance,
-            plan: &self.plan,
-            uid: &self.uid,
-            values: &self.spec.parameters,
-            rendered: &self.rendered,
-            interrupt: &Never,
-        }
+    /// Asks the engine, on a thread of the pool: what that costs is for the package to say.
+    async fn ask(&mut self, state: PlanState, observed: Observed) -> Result<(Step, Observed), NotDone> {
+        let engine = self.engine.clone();
+        let asked = move |deadline: &Deadline| {
+            let step = advance(&engine.run(deadline), state, &observed);
+            (step, observed)
+        };
+        let answer = self.ctx.pool.run(&self.subject.key.namespace, asked).await?;
+        if self.hold.set(self.engine.bytes()) { Ok(answer) } else { Err(NotDone::Held) }
     }
 
     /// Records where the run stands, when that has changed, and says how the pass ended.
     async fn settle(&mut self, phase: Phase) -> Result<Ended, Stop> {
         let ended = match &phase {
             Phase::Over { .. } => Ended::Finished,
-            Phase::Waiting { .. } if !self.tried_again && self.sight.is_told(&self.instance) => {
+            Phase::Waiting { .. } if !self.tried_again && self.sight.is_told(self.engine.instance()) => {
                 Ended::Waiting
             }
             _ => Ended::Retry,
@@ -258,22 +269,24 @@ impl<'a> Pass<'a> {
     }
 
     /// Looks at whatever the run can reach if all goes well, so that one proof covers it.
-    async fn survey(&mut self) {
+    async fn survey(&mut self) -> Result<(), NotDone> {
         let mut state = self.state.clone();
         let mut imagined = Imagined::from(self.sight.observed());
         for _ in 0..ROUNDS {
-            let step = advance(&self.engine_run(), state.clone(), imagined.observed());
+            let (step, observed) = self.ask(state.clone(), imagined.lend()).await?;
+            imagined.take_back(observed);
             if !step.needs.is_empty() {
                 self.sight.look_up(&step.needs).await;
                 step.needs.iter().for_each(|need| imagined.see(self.sight.observed(), need));
                 continue;
             }
             if step.effects.is_empty() || step.state.status.status.is_terminal() {
-                return;
+                break;
             }
             state = step.state;
             step.effects.into_iter().flatten().for_each(|write| imagined.write(write));
         }
+        Ok(())
     }
 
     /// Proves that the run is current: by recording how it stands where that has changed, else

@@ -1,25 +1,29 @@
 //! The condition `Ready` of an idle Instance: whether what its package made is healthy, and
 //! whether the kinds of it are served.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::context::Context;
+use super::engine::Engine;
 use super::missing::MISSING_DEPENDENCY;
 use super::subject::Subject;
 use crate::api::condition::{self, Status, Wanted};
 use crate::api::kudo::ExecutionStatus;
 use crate::api::meta::{condition as types, plan};
-use crate::api::object::Gvk;
+use crate::api::object::{Gvk, NamespacedName};
 use crate::cluster::kinds::Known;
-use crate::controllers::observe::SPEAKING;
+use crate::controllers::observe::{SPEAKING, Store};
+use crate::controllers::pool::{Deadline, NotDone};
 use crate::plan::drift;
 use crate::plan::health::{self, Health};
 use crate::plan::kinds;
-use crate::plan::rendered::Rendered;
-use crate::plan::run::{InstanceId, Run};
 
 /// Plans that make what lasts; others come and go.
 const LASTING: [&str; 3] = [plan::DEPLOY, plan::UPGRADE, plan::UPDATE];
+
+/// Pause before an Instance is looked at again for which no thread was free.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// The condition as it should be; `None` where it stays: a failed plan is said until one
 /// completes, and an Instance that never ran says nothing.
@@ -41,26 +45,34 @@ pub async fn condition(ctx: &Context, subject: &Subject) -> Option<Wanted> {
     if !ctx.sees(subject, |kind| kind.group == "apps" && SPEAKING.contains(&kind.kind.as_str())) {
         return None;
     }
-    let unhealthy: Vec<String> = ctx
-        .store
-        .children_of(&subject.key, &SPEAKING)
-        .iter()
-        .filter_map(|object| match health::of(object) {
-            Health::Healthy => None,
-            Health::Waiting(why) | Health::Failed(why) => Some(why),
-        })
-        .collect();
-    match (unhealthy.as_slice(), missing(ctx, subject).await.as_slice()) {
+    let (store, key) = (ctx.store.clone(), subject.key.clone());
+    let judged = ctx.pool.run(&subject.key.namespace, move |_| unhealthy(&store, &key)).await;
+    let (Ok(unhealthy), Ok(missing)) = (judged, missing(ctx, subject).await) else {
+        // No thread was free: the condition stays until the next look.
+        ctx.queue.add_after(subject.key.clone(), AGAIN);
+        return None;
+    };
+    match (unhealthy.as_slice(), missing.as_slice()) {
         ([], []) => wanted(Status::True, "ResourcesReady", String::new()),
         ([], missing) => wanted(Status::Unknown, MISSING_DEPENDENCY, missing.join("; ")),
         (why, _) => wanted(Status::False, "ResourceNotReady", why.join(", ")),
     }
 }
 
+/// What its package made that is not as it should be, for people.
+fn unhealthy(store: &Store, instance: &NamespacedName) -> Vec<String> {
+    let (made, unread) = store.children_of(instance, &SPEAKING);
+    let why = made.iter().filter_map(|object| match health::of(object) {
+        Health::Healthy => None,
+        Health::Waiting(why) | Health::Failed(why) => Some(why),
+    });
+    why.chain(unread.into_iter().map(|name| format!("{name} is not healthy"))).collect()
+}
+
 /// The kinds that this Instance made objects of and that are not served, for people.
-async fn missing(ctx: &Context, subject: &Subject) -> Vec<String> {
+async fn missing(ctx: &Context, subject: &Subject) -> Result<Vec<String>, NotDone> {
     let version = &subject.spec.operator_version;
-    let Some(package) = ctx.package(version) else { return Vec::new() };
+    let Some(package) = ctx.package(version) else { return Ok(Vec::new()) };
     let made = ctx.watches.kinds_of(&subject.key, &package.key);
     let mut absent = BTreeMap::new();
     for kind in made {
@@ -71,34 +83,19 @@ async fn missing(ctx: &Context, subject: &Subject) -> Vec<String> {
         }
     }
     if absent.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let instance = InstanceId {
-        namespace: subject.key.namespace.clone(),
-        name: subject.key.name.clone(),
-        uid: subject.uid().to_owned(),
-    };
     let among = absent.keys().cloned().collect();
     let entries = subject.entries();
-    let carried_out = LASTING
-        .iter()
-        .filter_map(|plan| Some((*plan, entries.get(*plan)?)))
-        .filter(|(_, entry)| entry.status == ExecutionStatus::Complete);
-    let applied = carried_out.flat_map(|(plan, entry)| {
-        let values = &subject.spec.parameters;
-        let rendered = Rendered::default();
-        let run = Run {
-            package: &package,
-            instance: &instance,
-            plan,
-            uid: &entry.uid,
-            values,
-            rendered: &rendered,
-            interrupt: &crate::template::Never,
-        };
-        kinds::applied(&run, &among)
-    });
-    let applied: std::collections::BTreeSet<Gvk> = applied.collect();
+    let carried_out = LASTING.iter().filter_map(|plan| Some((*plan, entries.get(*plan)?)));
+    let complete = carried_out.filter(|(_, entry)| entry.status == ExecutionStatus::Complete);
+    let engines: Vec<Engine> = complete
+        .map(|(plan, entry)| Engine::of(subject, &subject.spec, &package, plan, &entry.uid))
+        .collect();
+    let applied = move |deadline: &Deadline| -> BTreeSet<Gvk> {
+        engines.iter().flat_map(|engine| kinds::applied(&engine.run(deadline), &among)).collect()
+    };
+    let applied = ctx.pool.run(&subject.key.namespace, applied).await?;
     let told = absent.iter().filter(|(kind, _)| applied.contains(kind));
-    told.map(|(kind, why)| format!("the CustomResourceDefinition of {kind} {why}")).collect()
+    Ok(told.map(|(kind, why)| format!("the CustomResourceDefinition of {kind} {why}")).collect())
 }

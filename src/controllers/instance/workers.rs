@@ -1,12 +1,12 @@
 //! The workers of the Instance controller: how many Instances are looked at at once, and what
 //! becomes of a look.
 
+use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument, error, info_span, warn};
@@ -26,11 +26,18 @@ pub const WORKERS: usize = 32;
 /// webhook that hangs, and others go on.
 const SHARE: usize = 16;
 
+/// Of these, at most this many of one namespace: whoever may edit in it decides what its packages
+/// cost, and others go on.
+const NAMESPACE_SHARE: usize = 24;
+
 /// What takes longer than this is slow: it waits for somebody, and another is begun in its place.
 const SLOW: Duration = Duration::from_secs(1);
 
 /// At most this many are slow at once; further ones keep their places.
 const SLOW_MOST: usize = 128;
+
+/// Of these, at most this many of one namespace.
+const SLOW_SHARE: usize = 96;
 
 /// How long what was begun may take to end.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -43,14 +50,55 @@ pub struct Term {
     /// What was begun is left as it is.
     cut: CancellationToken,
     workers: TaskTracker,
-    slow: Arc<Semaphore>,
+    slow: Arc<Slow>,
+}
+
+/// How many are slow, in all and of each namespace.
+#[derive(Default)]
+struct Slow(Mutex<HashMap<String, usize>>);
+
+/// One that is slow, until this is dropped.
+struct Place<'s> {
+    slow: &'s Slow,
+    namespace: &'s str,
+}
+
+impl Slow {
+    fn counts(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        // Changes of the map do not panic half-way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place among the slow ones, if there is one for this namespace.
+    fn take<'s>(&'s self, namespace: &'s str) -> Option<Place<'s>> {
+        let mut counts = self.counts();
+        let all: usize = counts.values().sum();
+        let own = counts.get(namespace).copied().unwrap_or_default();
+        if all >= SLOW_MOST || own >= SLOW_SHARE {
+            return None;
+        }
+        counts.insert(namespace.to_owned(), own + 1);
+        Some(Place { slow: self, namespace })
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut counts = self.slow.counts();
+        if let Some(own) = counts.get_mut(self.namespace) {
+            *own -= 1;
+            if *own == 0 {
+                counts.remove(self.namespace);
+            }
+        }
+    }
 }
 
 impl Term {
     /// Until it is told to stop; without workers yet.
     pub fn new(stop: &CancellationToken) -> Self {
         let (cut, workers) = (CancellationToken::new(), TaskTracker::new());
-        Self { stop: stop.child_token(), cut, workers, slow: Arc::new(Semaphore::new(SLOW_MOST)) }
+        Self { stop: stop.child_token(), cut, workers, slow: Arc::default() }
     }
 
     /// Sets all workers to work.
@@ -86,10 +134,12 @@ impl Drop for InWork<'_> {
     }
 }
 
-/// Instances of one OperatorVersion make the same kinds of objects, and wait for the same.
-fn lane(ctx: &Context, key: &NamespacedName) -> Option<Lane> {
-    let name = ctx.store.package_of(key)?.to_string();
-    Some(Lane { name, share: SHARE })
+/// Instances of one OperatorVersion make the same kinds of objects, and wait for the same; those of
+/// one namespace wait for the same rendering threads.
+fn lanes(ctx: &Context, key: &NamespacedName) -> Vec<Lane> {
+    let namespace = Lane { name: key.namespace.clone(), share: NAMESPACE_SHARE };
+    let package = ctx.store.package_of(key).map(|name| Lane { name: name.to_string(), share: SHARE });
+    [namespace].into_iter().chain(package).collect()
 }
 
 /// Boxed, as a worker may employ another.
@@ -98,16 +148,16 @@ fn worker(ctx: Arc<Context>, term: Term) -> BoxFuture<'static, ()> {
         loop {
             let key = tokio::select! {
                 () = term.stop.cancelled() => return,
-                key = ctx.queue.next_in(|key| lane(&ctx, key)) => key,
+                key = ctx.queue.next_in(|key| lanes(&ctx, key)) => key,
             };
             let taken = InWork { ctx: &ctx, key };
             let mut work = pin!(look_at(&ctx, &taken.key));
             let slow = tokio::select! {
                 () = term.cut.cancelled() => return,
                 () = &mut work => continue,
-                () = tokio::time::sleep(SLOW) => term.slow.try_acquire(),
+                () = tokio::time::sleep(SLOW) => term.slow.take(&taken.key.namespace),
             };
-            if slow.is_ok() {
+            if slow.is_some() {
                 ctx.queue.give_place(&taken.key);
                 term.employ(&ctx);
             }
@@ -115,7 +165,7 @@ fn worker(ctx: Arc<Context>, term: Term) -> BoxFuture<'static, ()> {
                 () = term.cut.cancelled() => return,
                 () = work => {}
             }
-            if slow.is_ok() {
+            if slow.is_some() {
                 return;
             }
         }
@@ -174,6 +224,21 @@ fn settle(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_namespace_leaves_slow_places_to_others() {
+        let slow = Slow::default();
+        let mut own: Vec<_> = (0..SLOW_SHARE).filter_map(|_| slow.take("a")).collect();
+        assert_eq!(own.len(), SLOW_SHARE);
+        assert!(slow.take("a").is_none(), "more than its share");
+        let others: Vec<_> = (SLOW_SHARE..SLOW_MOST).filter_map(|_| slow.take("b")).collect();
+        assert_eq!(own.len() + others.len(), SLOW_MOST);
+        assert!(slow.take("c").is_none(), "more than there are");
+        own.pop();
+        assert!(slow.take("c").is_some());
+        drop((own, others));
+        assert!(slow.counts().is_empty());
+    }
 
     #[tokio::test(start_paused = true)]
     async fn an_instance_that_panics_is_looked_at_again_later_each_time() {

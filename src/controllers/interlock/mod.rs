@@ -112,6 +112,7 @@ fn read(honoured: Option<&Seen>) -> Settings {
 }
 
 /// Tells what became of the settings; only the leader writes.
+#[derive(Clone)]
 pub struct Reporter {
     /// The objects.
     pub objects: Arc<Interlocks>,

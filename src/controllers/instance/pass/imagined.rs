@@ -17,9 +17,14 @@ impl From<&Observed> for Imagined {
 }
 
 impl Imagined {
-    /// As the engine is told of it.
-    pub(super) fn observed(&self) -> &Observed {
-        &self.0
+    /// Gives it away, to be asked about on another thread, until [`Self::take_back`].
+    pub(super) fn lend(&mut self) -> Observed {
+        std::mem::take(&mut self.0)
+    }
+
+    /// Has it again.
+    pub(super) fn take_back(&mut self, observed: Observed) {
+        self.0 = observed;
     }
 
     /// Takes in what was looked up.

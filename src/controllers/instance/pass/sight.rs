@@ -11,6 +11,7 @@ use crate::cluster::apply::{Objects, Written};
 use crate::cluster::kinds::{self, Known};
 use crate::cluster::watch::Change;
 use crate::controllers::instance::context::Context;
+use crate::controllers::observe::Child;
 use crate::effect::{ApiFailure, ChildWrite};
 use crate::plan::limits::Limits;
 use crate::plan::observe::{Need, Observed, Seen, Served};
@@ -61,6 +62,16 @@ impl<'a> Sight<'a> {
     /// What was seen.
     pub(super) fn observed(&self) -> &Observed {
         &self.observed
+    }
+
+    /// Gives what was seen away, to be asked about on another thread, until [`Self::take_back`].
+    pub(super) fn lend(&mut self) -> Observed {
+        std::mem::take(&mut self.observed)
+    }
+
+    /// Has what was seen again.
+    pub(super) fn take_back(&mut self, observed: Observed) {
+        self.observed = observed;
     }
 
     /// Takes in what time it is.
@@ -117,9 +128,9 @@ impl<'a> Sight<'a> {
         if !again && let Some(watching) = self.ctx.watched_soon(&key.gvk).await {
             let found = self.ctx.store.get_child(key);
             match found {
-                None if !certainly => return self.saw(key.clone(), Seen::Absent),
+                Child::Absent if !certainly => return self.saw(key.clone(), Seen::Absent),
                 // A merge needs more than metadata.
-                Some(object) if watching.whole => return self.saw(key.clone(), Seen::Present(object)),
+                Child::Kept(object) if watching.whole => return self.saw(key.clone(), Seen::Present(object)),
                 _ => {}
             }
         }

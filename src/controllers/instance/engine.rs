@@ -1,0 +1,73 @@
+//! What the engine is asked about, shared with the threads that it is asked on.
+
+use std::sync::Arc;
+
+use super::subject::Subject;
+use crate::api::stamp::Applied;
+use crate::controllers::pool::Deadline;
+use crate::plan::package::Package;
+use crate::plan::rendered::Rendered;
+use crate::plan::run::{InstanceId, Run};
+
+/// One run.
+pub struct Engine {
+    package: Arc<Package>,
+    spec: Applied<'static>,
+    instance: InstanceId,
+    plan: String,
+    uid: String,
+    rendered: Rendered,
+}
+
+impl Engine {
+    /// The execution that `planExecution` names, on this spec and package.
+    pub fn new(subject: &Subject, spec: &Applied<'static>, package: &Arc<Package>) -> Self {
+        Self::of(subject, spec, package, subject.plan(), subject.plan_uid())
+    }
+
+    /// An execution of a plan, on this spec and package.
+    pub fn of(
+        subject: &Subject,
+        spec: &Applied<'static>,
+        package: &Arc<Package>,
+        plan: &str,
+        uid: &str,
+    ) -> Self {
+        let instance = InstanceId {
+            namespace: subject.key.namespace.clone(),
+            name: subject.key.name.clone(),
+            uid: subject.uid().to_owned(),
+        };
+        Self {
+            package: package.clone(),
+            spec: spec.clone(),
+            instance,
+            plan: plan.to_owned(),
+            uid: uid.to_owned(),
+            rendered: Rendered::default(),
+        }
+    }
+
+    /// Who the run is for.
+    pub fn instance(&self) -> &InstanceId {
+        &self.instance
+    }
+
+    /// About how many bytes it has rendered.
+    pub fn bytes(&self) -> usize {
+        self.rendered.bytes()
+    }
+
+    /// The run, with what interrupts its renderings.
+    pub fn run<'a>(&'a self, deadline: &'a Deadline) -> Run<'a> {
+        Run {
+            package: &self.package,
+            instance: &self.instance,
+            plan: &self.plan,
+            uid: &self.uid,
+            values: &self.spec.parameters,
+            rendered: &self.rendered,
+            interrupt: deadline,
+        }
+    }
+}

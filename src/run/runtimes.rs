@@ -1,0 +1,155 @@
+//! The three tokio runtimes of the process, each with threads of its own.
+//!
+//! | runtime | what runs on it |
+//! |---|---|
+//! | `serving` | ports, reviews, health, metrics, certificates, the Lease, signals |
+//! | `watching` | watches and what they fill: the store, the settings, the guards |
+//! | `reconciling` | the controllers and all that they write |
+//!
+//! What a tenant's objects cost is paid on the last two, and by the pool of
+//! [`crate::controllers::pool`]: the scheduler of the system shares the cores between threads, so
+//! that a thread that spins holds up no answer.
+
+use std::num::NonZero;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::panics::caught;
+
+/// Answers are never left to one thread alone, which a large review may hold for milliseconds.
+const SERVING_LEAST: usize = 2;
+
+/// Events are decoded by at most this many threads: they share one lock on the store.
+const WATCHING_MOST: usize = 4;
+
+/// What is blocked in a file or a name look-up does not hold up the exit for longer.
+const EXIT: Duration = Duration::from_secs(1);
+
+/// First pause before a part that panicked is started again; doubled with each panic.
+const RESTART_FIRST: Duration = Duration::from_secs(1);
+/// Longest such pause.
+const RESTART_MOST: Duration = Duration::from_secs(60);
+
+/// The runtimes, owned by the main thread.
+pub struct Runtimes {
+    serving: Runtime,
+    watching: Runtime,
+    reconciling: Runtime,
+}
+
+/// Where each part of the process runs.
+#[derive(Clone, Debug)]
+pub struct Handles {
+    /// Feeds the store.
+    pub watching: Handle,
+    /// Runs the controllers.
+    pub reconciling: Handle,
+}
+
+impl Runtimes {
+    /// Starts the threads.
+    pub fn start() -> std::io::Result<Self> {
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        Ok(Self {
+            serving: runtime("serving", cores.max(SERVING_LEAST))?,
+            watching: runtime("watching", cores.min(WATCHING_MOST))?,
+            reconciling: runtime("reconciling", cores)?,
+        })
+    }
+
+    /// Where what is not serving runs.
+    pub fn handles(&self) -> Handles {
+        Handles { watching: self.watching.handle().clone(), reconciling: self.reconciling.handle().clone() }
+    }
+
+    /// Runs the process on the serving runtime until its end; what the others do then is left as
+    /// it is, as a package may hold their threads for any time.
+    pub fn run<T>(self, process: impl Future<Output = T>) -> T {
+        let result = self.serving.block_on(process);
+        self.reconciling.shutdown_background();
+        self.watching.shutdown_background();
+        self.serving.shutdown_timeout(EXIT);
+        result
+    }
+}
+
+fn runtime(name: &str, threads: usize) -> std::io::Result<Runtime> {
+    Builder::new_multi_thread().worker_threads(threads).thread_name(name).enable_all().build()
+}
+
+/// Runs a part of the controllers, and starts it again after a panic: others, and answers, go on.
+pub async fn restarted<W: Future>(
+    part: &'static str,
+    metrics: &Metrics,
+    mut start: impl FnMut() -> W,
+) -> W::Output {
+    let mut pause = RESTART_FIRST;
+    loop {
+        let panicked = match caught(start()).await {
+            Ok(output) => return output,
+            Err(panicked) => panicked,
+        };
+        metrics.controller_panicked();
+        tracing::error!(part, %panicked, "a controller panicked; it is started again in {pause:?}");
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(RESTART_MOST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, mpsc};
+    use std::time::Instant;
+
+    use super::*;
+
+    /// Every thread of the other runtimes spins or panics; what is served is served, and the
+    /// process ends.
+    #[test]
+    fn what_spins_elsewhere_is_not_felt_by_what_is_served() {
+        let runtimes = Runtimes::start().unwrap();
+        let Handles { watching, reconciling } = runtimes.handles();
+        let over = Arc::new(AtomicBool::new(false));
+        let (begun, begins) = mpsc::channel();
+        for _ in 0..64 {
+            let (over, begun) = (over.clone(), begun.clone());
+            reconciling.spawn(async move {
+                let _ = begun.send(());
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            watching.spawn(async { panic!("an object of somebody's") });
+        }
+        begins.recv().unwrap();
+        let began = Instant::now();
+        let answers = runtimes.run(async {
+            let mut answers = 0;
+            for _ in 0..20 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                answers += tokio::spawn(async { 1 }).await.unwrap();
+            }
+            answers
+        });
+        let took = began.elapsed();
+        over.store(true, Ordering::Relaxed);
+        assert_eq!(answers, 20);
+        assert!(took < Duration::from_secs(5), "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_part_that_panics_is_started_again() {
+        let metrics = Metrics::new();
+        let mut starts = 0;
+        let ended = restarted("a part", &metrics, || {
+            starts += 1;
+            let start = starts;
+            async move { if start < 4 { panic!("start {start}") } else { start } }
+        });
+        assert_eq!(ended.await, 4);
+        assert!(metrics.encode(0).contains("interlock_controller_panics_total 3"), "{}", metrics.encode(0));
+    }
+}
