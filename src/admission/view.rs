@@ -18,6 +18,11 @@ pub trait View {
     /// The OperatorVersion, when the cache shows it.
     fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>>;
 
+    /// Why an OperatorVersion that is there is not used, for people.
+    fn left_out(&self, _operator_version: &NamespacedName) -> Option<String> {
+        None
+    }
+
     /// The Instances that refer to an OperatorVersion.
     fn users_of(&self, operator_version: &NamespacedName) -> Users;
 

@@ -189,6 +189,17 @@ impl Bookkeeping {
         }
     }
 
+    /// Reads an OperatorVersion.
+    pub async fn operator_version(&self, key: &NamespacedName) -> Result<Option<Arc<Value>>, ApiFailure> {
+        let path =
+            format!("/apis/kudo.dev/v1beta1/namespaces/{}/operatorversions/{}", key.namespace, key.name);
+        match request(&self.client, Method::GET, &path, "", None).await {
+            Ok(value) => Ok(Some(Arc::new(value))),
+            Err(failure) if failure.code == 404 => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
     /// Replaces the status of exactly the version that the object names; of the rest nothing is
     /// changed. A patch costs the API server more: it writes out and reads again what it has.
     pub async fn replace_status(

@@ -35,6 +35,10 @@ pub(super) fn constrained(parameter: &Parameter) -> bool {
     typed || listed || (parameter.required == Some(true) && parameter.default.is_none())
 }
 
+/// What a parsed template takes for each byte of its text: a node of its tree is much larger than
+/// the few bytes that make it, and most of a template is plain text.
+const PARSED: usize = 8;
+
 /// An OperatorVersion, ready to be asked.
 #[derive(Clone, Debug)]
 pub struct Package {
@@ -44,6 +48,8 @@ pub struct Package {
     pub spec: Arc<OperatorVersionSpec>,
     /// Hash of the spec.
     pub hash: PackageHash,
+    /// About how many bytes it takes in memory once its templates are parsed.
+    pub weight: usize,
     /// How long what may take; it says nothing about what is done, and is not in the hash.
     pub limits: Words,
     parameters: BTreeMap<String, usize>,
@@ -71,12 +77,15 @@ impl Package {
         let tasks = by_name(spec.tasks.iter().flatten().map(|t| t.name.as_ref()).collect());
         let all = spec.parameters.iter().flatten().enumerate();
         let constrained = all.filter(|(_, p)| constrained(p)).map(|(i, _)| i).collect();
+        let templates: usize = spec.templates.iter().flatten().map(|(_, template)| template.len()).sum();
+        let weight = text.len() + PARSED * templates;
         let files = spec.templates.iter().flatten();
         let parsed = Arc::new(files.map(|(file, _)| (file.clone(), OnceLock::new())).collect());
         Self {
             key,
             spec: Arc::new(spec),
             hash,
+            weight,
             limits: Words::default(),
             parameters,
             tasks,

@@ -76,6 +76,10 @@ impl View for Seen<'_> {
         self.view.operator_version(key)
     }
 
+    fn left_out(&self, operator_version: &NamespacedName) -> Option<String> {
+        self.view.left_out(operator_version)
+    }
+
     fn users_of(&self, operator_version: &NamespacedName) -> Users {
         self.view.users_of(operator_version)
     }

@@ -35,5 +35,6 @@ mod see;
 mod settings;
 mod stamps;
 mod takeover;
+mod tenants;
 mod verbs;
 mod wire;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::body::Body;
+use super::body::{Body, Child};
 use super::instances::Kept;
-use super::row::name;
+use super::row::{is, name};
 use super::store::Store;
 use super::told::gateways;
 use crate::api::interlock::{Account, Labels};
@@ -16,9 +16,8 @@ use crate::plan::basis::Basis;
 use crate::plan::package::Package;
 use crate::rollout::flavor::sources::Source;
 use crate::rollout::flavor::subject::Subject;
-use crate::topology::Id;
 use crate::topology::declare::Side;
-use crate::topology::kinds::{DATA_PLANE, GUARDED_DEPLOYMENT, link};
+use crate::topology::kinds::{DATA_PLANE, GUARDED_DEPLOYMENT, fact, link};
 
 impl Store {
     /// What the flavors of gateways may come from; of these, those without the label (Secrets,
@@ -111,20 +110,45 @@ impl Store {
     }
 
     /// An object of a package as last seen.
-    pub fn get_child(&self, key: &ObjectKey) -> Option<Arc<Value>> {
-        let inner = self.read();
-        let kind = inner.graph.find_kind(&key.gvk.group, &key.gvk.kind)?;
-        let row = inner.graph.row(kind, key.namespace.as_deref().unwrap_or_default(), &key.name)?;
-        inner.bodies.get(&row.id()).and_then(Body::open)
+    pub fn get_child(&self, key: &ObjectKey) -> Child {
+        let body = {
+            let inner = self.read();
+            let namespace = key.namespace.as_deref().unwrap_or_default();
+            let kind = inner.graph.find_kind(&key.gvk.group, &key.gvk.kind);
+            let Some(row) = kind.and_then(|kind| inner.graph.row(kind, namespace, &key.name)) else {
+                return Child::Absent;
+            };
+            inner.bodies.get(&row.id()).cloned()
+        };
+        // Without the lock, as others wait for it.
+        body.as_ref().and_then(Body::open).map_or(Child::Unread, Child::Kept)
     }
 
-    /// Objects of some kinds that belong to an Instance, in order.
-    pub fn children_of(&self, instance: &NamespacedName, kinds: &[&str]) -> Vec<Arc<Value>> {
-        let inner = self.read();
-        let Some(row) = inner.instance(instance) else { return Vec::new() };
-        let made = row.along(Side::Child, link::MADE_BY).map(|row| row.id());
-        let mut made: Vec<Id> = made.filter(|id| kinds.contains(&&*id.kind.kind)).collect();
-        made.sort();
-        made.iter().filter_map(|id| inner.bodies.get(id)?.open()).collect()
+    /// Objects of some kinds that belong to an Instance, in order; of those that are not kept only
+    /// whether they are healthy, and their names.
+    pub fn children_of(&self, instance: &NamespacedName, kinds: &[&str]) -> (Vec<Arc<Value>>, Vec<String>) {
+        let (kept, sick) = {
+            let inner = self.read();
+            let Some(row) = inner.instance(instance) else { return Default::default() };
+            let made = row.along(Side::Child, link::MADE_BY);
+            let mut made: Vec<_> =
+                made.map(|row| (row.id(), row)).filter(|(id, _)| kinds.contains(&&*id.kind.kind)).collect();
+            made.sort_by(|(one, _), (other, _)| one.cmp(other));
+            let (mut kept, mut sick) = (Vec::new(), Vec::new());
+            for (id, row) in made {
+                match inner.bodies.get(&id) {
+                    Some(body) => kept.push(body.clone()),
+                    None if is(&row, fact::HEALTHY) => {}
+                    None => sick.push(format!("{} {}", id.kind.kind, id.name)),
+                }
+            }
+            (kept, sick)
+        };
+        (kept.iter().filter_map(Body::open).collect(), sick)
+    }
+
+    /// OperatorVersions that are there and for which there was no room.
+    pub fn all_left_out(&self) -> Vec<NamespacedName> {
+        self.read().packages.all_left_out()
     }
 }

@@ -6,12 +6,15 @@ mod instances;
 pub mod interlocks;
 pub mod live;
 mod packages;
+pub mod room;
 mod row;
+mod share;
 pub mod store;
 mod told;
 mod view;
 pub mod watches;
 
+pub use body::Child;
 pub use instances::Kept;
 pub use interlocks::Interlocks;
 pub use store::Store;

@@ -8,9 +8,9 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::body::Body;
+use super::body::{self, Bodies, Body};
 use super::instances::{Instances, Kept};
-use super::packages::Packages;
+use super::packages::{self, Packages};
 use super::row::{is, name};
 use super::told::{Concerned, Told, gateways};
 use crate::api::interlock::{Accounts, Labels, Rules};
@@ -18,6 +18,7 @@ use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
 use crate::cluster::guard::Guard;
 use crate::cluster::watch::Change;
+use crate::plan::package::Package;
 use crate::rollout::flavor::known::Known;
 use crate::rollout::flavor::overlooked::Overlooked;
 use crate::topology::declare::Side;
@@ -48,6 +49,25 @@ const FLAVORED: [topology::KindName; 9] = [
     kinds::TLS_ROUTE,
 ];
 
+/// What is made of an object before the store is locked, as it costs by what the object holds.
+#[derive(Default)]
+struct Prepared {
+    package: Option<Package>,
+    body: Option<Body>,
+}
+
+impl Prepared {
+    fn of(kind: &Gvk, change: &Change, keep_objects: bool) -> Self {
+        let (Change::Listed(object) | Change::Applied(object)) = change else { return Self::default() };
+        let is_package = kind.group == OPERATOR_VERSION.group && kind.kind == OPERATOR_VERSION.kind;
+        let labelled = object["metadata"]["labels"][meta::HERITAGE] == meta::HERITAGE_VALUE;
+        Self {
+            package: is_package.then(|| packages::read(object)).flatten(),
+            body: (labelled && keep_objects && !is_package).then(|| Body::of(object)),
+        }
+    }
+}
+
 /// Where a change comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum From {
@@ -63,7 +83,7 @@ pub(super) struct Inner {
     pub packages: Packages,
     instances: Instances,
     /// What packages made.
-    pub bodies: HashMap<Id, Body>,
+    pub bodies: Bodies,
     pub labels: HashMap<String, Labels>,
     pub rules: Rules,
     pub accounts: Accounts,
@@ -105,7 +125,7 @@ impl Store {
             kinds,
             packages: Packages::default(),
             instances: Instances::default(),
-            bodies: HashMap::new(),
+            bodies: body::none(),
             labels: HashMap::new(),
             rules: Rules::default(),
             accounts: Accounts::default(),
@@ -194,6 +214,7 @@ impl Store {
     /// Takes in what a watch told. With the first event of an epoch the kind is available, as a
     /// watch tells nothing of one that is over.
     pub fn observe(&self, kind: &Gvk, epoch: Epoch, change: &Change) -> Told {
+        let prepared = Prepared::of(kind, change, self.keep_objects);
         let mut inner = self.write();
         let id = inner.graph.kind(&kind.group, &kind.kind);
         let begins = inner.graph.epoch(id) != Some(epoch);
@@ -202,7 +223,7 @@ impl Store {
         }
         let looked_at = self.looked_at.load(Ordering::SeqCst);
         let from = if looked_at { From::Watch } else { From::Elsewhere };
-        let dirty = inner.take(id, epoch, change, self.keep_objects.then_some(from));
+        let dirty = inner.take(id, epoch, change, self.keep_objects.then_some(from), prepared);
         let again = begins.then(|| inner.concerned_by(id)).into_iter().flatten();
         let concerned = again.chain(inner.concerned(&dirty.roots)).collect();
         let of_namespaces = id == inner.kinds.namespace;
@@ -230,10 +251,11 @@ impl Store {
     pub fn answered(&self, change: &Change) -> Option<Told> {
         let (Change::Applied(object) | Change::Deleted(object)) = change else { return None };
         let gvk = Gvk::of(object)?;
+        let prepared = Prepared::of(&gvk, change, self.keep_objects);
         let mut inner = self.write();
         let kind = inner.graph.find_kind(&gvk.group, &gvk.kind)?;
         let epoch = inner.graph.epoch(kind)?;
-        let dirty = inner.take(kind, epoch, change, self.keep_objects.then_some(From::Elsewhere));
+        let dirty = inner.take(kind, epoch, change, self.keep_objects.then_some(From::Elsewhere), prepared);
         if !dirty.news {
             return None;
         }
@@ -275,6 +297,13 @@ impl Store {
             "metadata": {"namespace": key.namespace, "name": key.name, "uid": uid},
         });
         self.answered(&Change::Deleted(Arc::new(object)))
+    }
+
+    /// Takes in an OperatorVersion, as it was read, for which there was no room.
+    pub fn keep_package(&self, object: &Value) {
+        let Some(package) = packages::read(object) else { return };
+        self.write().packages.keep(package);
+        self.tick();
     }
 
     /// Ticks after each change of a Namespace.
@@ -332,7 +361,14 @@ impl Store {
 impl Inner {
     /// Takes a change into the graph and, where it is news, into the tables beside it; whole
     /// objects are kept where it says where they come from.
-    fn take(&mut self, kind: KindId, epoch: Epoch, change: &Change, keep: Option<From>) -> Dirty {
+    fn take(
+        &mut self,
+        kind: KindId,
+        epoch: Epoch,
+        change: &Change,
+        keep: Option<From>,
+        prepared: Prepared,
+    ) -> Dirty {
         let told = match change {
             Change::Listing(namespace) => topology::Change::Listing(namespace),
             Change::Listed(object) => topology::Change::Listed(object),
@@ -352,7 +388,7 @@ impl Inner {
         if let Some(object) = there.filter(|_| dirty.news) {
             // Somebody's write to an Instance at rest is looked at once: it may have to be undone.
             let look = known && keep == Some(From::Watch) && !dirty.roots.is_empty();
-            self.keep(kind, object, keep.is_some(), look);
+            self.keep(kind, object, prepared, keep.is_some(), look);
         }
         self.bury(kind, &dirty.gone);
         dirty
@@ -369,11 +405,11 @@ impl Inner {
         }
     }
 
-    fn keep(&mut self, kind: KindId, object: &Arc<Value>, whole: bool, look: bool) {
+    fn keep(&mut self, kind: KindId, object: &Arc<Value>, prepared: Prepared, whole: bool, look: bool) {
         let namespace = meta_str(object, "namespace").unwrap_or_default();
         let name = meta_str(object, "name").unwrap_or_default();
         if kind == self.kinds.operator_version {
-            self.packages.read(NamespacedName::new(namespace, name), object);
+            prepared.package.into_iter().for_each(|package| self.packages.keep(package));
         } else if kind == self.kinds.namespace {
             self.labels.insert(name.to_owned(), labels_of(object));
         } else if !whole || self.kinds.only_labelled(kind) {
@@ -384,10 +420,17 @@ impl Inner {
             if !look {
                 self.let_go(&key);
             }
-        } else if object["metadata"]["labels"][meta::HERITAGE] == meta::HERITAGE_VALUE
-            && let Some(id) = self.graph.row(kind, namespace, name).map(|row| row.id())
-        {
-            self.bodies.insert(id, Body::of(object));
+        } else if let Some(row) = self.graph.row(kind, namespace, name) {
+            let id = row.id();
+            let maker = row.along(Side::Parent, link::MADE_BY).map(|row| row.id());
+            let maker = maker.filter(|maker| maker.kind == INSTANCE).next();
+            match (prepared.body, maker) {
+                // What nobody makes who is known is read where a plan needs it.
+                (Some(body), Some(maker)) => {
+                    self.bodies.keep(id, &maker.namespace, body.len(), body);
+                }
+                _ => _ = self.bodies.remove(&id),
+            }
         }
     }
 

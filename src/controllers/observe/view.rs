@@ -19,6 +19,10 @@ impl View for Store {
         self.read().packages.get(key).cloned()
     }
 
+    fn left_out(&self, operator_version: &NamespacedName) -> Option<String> {
+        self.read().packages.left_out(operator_version)
+    }
+
     fn users_of(&self, operator_version: &NamespacedName) -> Users {
         let inner = self.read();
         let mut users = Users::default();

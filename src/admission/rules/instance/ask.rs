@@ -115,11 +115,14 @@ impl<'a> Ask<'a> {
         if key.name.is_empty() {
             return Err(refusals::version_required(instance).into());
         }
-        match (self.context.view.operator_version(&key), self.context.patience) {
-            (Some(package), _) => Ok(package),
-            (None, Patience::Wait) => Err(Stop::Wait(key)),
-            (None, Patience::Exhausted) => Err(refusals::version_missing(instance, &key).into()),
+        if let Some(package) = self.context.view.operator_version(&key) {
+            return Ok(package);
         }
+        Err(match (self.context.view.left_out(&key), self.context.patience) {
+            (Some(why), _) => refusals::version_left_out(instance, &key, &why).into(),
+            (None, Patience::Wait) => Stop::Wait(key),
+            (None, Patience::Exhausted) => refusals::version_missing(instance, &key).into(),
+        })
     }
 }
 

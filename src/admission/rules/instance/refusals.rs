@@ -64,6 +64,21 @@ pub fn version_missing(instance: &str, key: &NamespacedName) -> Refusal {
     ))
 }
 
+/// The OperatorVersion is there, and there is no room for it.
+pub fn version_left_out(instance: &str, key: &NamespacedName, why: &str) -> Refusal {
+    Refusal::invalid(
+        Rule::VersionMissing,
+        format!("OperatorVersion {key} of Instance {instance} cannot be used now"),
+        vec![Field::new(
+            "spec.operatorVersion.name",
+            FieldReason::NotFound,
+            format!("{:?} of namespace {:?} is left out", key.name, key.namespace),
+        )],
+    )
+    .why(why)
+    .next("delete OperatorVersions of that namespace that no Instance uses, and send it again")
+}
+
 /// Why now: the plan, its phase and step, and since when.
 pub fn why_locked(lock: &Lock<'_>, status: &Status<'_>) -> String {
     let Some(state) = lock.status else {
