@@ -14,4 +14,6 @@ pub struct Context<'a> {
     pub config: &'a Config,
     /// Whether to wait for an OperatorVersion.
     pub patience: Patience,
+    /// Why the cache may lack other objects, where it may: rules that read them only warn.
+    pub partial: Option<&'a str>,
 }

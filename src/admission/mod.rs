@@ -22,6 +22,7 @@ pub mod stamp;
 pub mod status;
 pub mod verdict;
 pub mod view;
+pub mod violations;
 
 #[cfg(test)]
 mod tests;
@@ -31,7 +32,7 @@ pub use door::{Answer, BadReview, Config, Door, Freeze, Patience, Record, Reply,
 use request::{Request, Subject};
 use review::Review;
 use verdict::{Outcome, Verdict};
-use view::{Standing, View};
+use view::{CacheState, View};
 
 /// Decides on the body of a call.
 pub fn answer<'a>(
@@ -42,7 +43,7 @@ pub fn answer<'a>(
     patience: Patience,
 ) -> Result<Answer<'a>, BadReview> {
     let (version, review) = decode::decode(body)?;
-    let context = Context { door, view, config, patience };
+    let context = Context { door, view, config, patience, partial: None };
     let verdict = match Request::read(&review) {
         Ok(request) => decide(&request, &context),
         Err(refusal) => Verdict::from(*refusal),
@@ -64,31 +65,18 @@ pub fn decide(request: &Request<'_>, context: &Context<'_>) -> Verdict {
     if matches!(request.subject, Subject::Gateway(..) | Subject::FlavorSource(..)) {
         return rules::judge(request, context);
     }
-    match context.view.standing() {
-        Standing::Whole => rules::judge(request, context),
-        Standing::ObjectAlone(why) => {
+    match context.view.cache() {
+        CacheState::Synced => rules::judge(request, context),
+        CacheState::Partial(why) => {
             // Nothing that is waited for would come.
-            let verdict = rules::judge(request, &Context { patience: Patience::Exhausted, ..*context });
-            soften(verdict, why)
+            let context = Context { patience: Patience::Exhausted, partial: Some(&why), ..*context };
+            rules::judge(request, &context)
         }
-        Standing::Nothing(why) => {
-            let mut verdict = Verdict::allow();
+        CacheState::Unavailable(why) => {
+            let mut verdict = rules::restore(request, context);
             verdict.remark(why);
             verdict
         }
-    }
-}
-
-/// What a rule says of objects that are not seen as they are is only a warning.
-fn soften(verdict: Verdict, why: String) -> Verdict {
-    match verdict.refusal() {
-        Some(refusal) if refusal.rule.reads_others() => {
-            let mut softened = Verdict::allow();
-            softened.remark(why);
-            softened.warn(refusal.rule, refusal.sentence.clone());
-            softened
-        }
-        _ => verdict,
     }
 }
 

@@ -1,5 +1,5 @@
 //! The patch of a mutation: only the stamp, the finalizer, planExecution and parameters, who asked
-//! something of a run, and the history where it takes the room of somebody else's annotation.
+//! something of a run, and the history of runs.
 
 use json_patch::jsonptr::{Pointer, PointerBuf};
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation};
@@ -109,6 +109,15 @@ impl Operations {
     /// Takes an annotation away, which is there.
     pub fn drop_annotation(&mut self, key: &str) {
         self.remove(ANNOTATIONS.with_trailing_token(key));
+    }
+
+    /// Sets the history of runs; `present` says whether the object has annotations by now.
+    pub fn history(&mut self, present: bool, text: Option<&str>) {
+        match (text, present) {
+            (Some(text), true) => self.annotation(meta::HISTORY, text),
+            (Some(text), false) => self.add(ANNOTATIONS.to_buf(), json!({ meta::HISTORY: text })),
+            (None, _) => {}
+        }
     }
 
     /// Takes the history away, which is there.

@@ -7,10 +7,14 @@ pub use crate::plan::objection::{Field, FieldReason};
 
 /// How many lines of one refusal name fields; more are counted.
 const FIELDS_SHOWN: usize = 4;
+/// How many lines of one refusal name fields or further violations, where there are any.
+const LINES_SHOWN: usize = 5;
 /// How many fields one refusal has causes of.
 const FIELDS_KEPT: usize = 16;
 /// Longest text of a refusal.
 const TEXT_LIMIT: usize = 1024;
+/// Longest text of a cause but the first.
+const CAUSE_LIMIT: usize = 256;
 /// Longest text of what to do.
 const NEXT_LIMIT: usize = 480;
 /// What a sentence, however long, leaves for the fields.
@@ -57,6 +61,8 @@ pub struct Refusal {
     pub code: Code,
     /// What is refused: KUDO's own sentence where it has one.
     pub sentence: String,
+    /// Bytes of the sentence that say only what failed, on which object.
+    pub beginning: usize,
     /// The first fields concerned.
     pub fields: Vec<Field>,
     /// How many more there are.
@@ -67,6 +73,33 @@ pub struct Refusal {
     pub next: Option<String>,
     /// The plan that holds the lock, where that is why.
     pub plan: Option<String>,
+    /// Whether the object alone shows it, though its rule reads others as well.
+    pub certain: bool,
+    /// Violations of other rules that are refused with it.
+    pub also: Vec<Also>,
+}
+
+/// A further violation that a refusal lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Also {
+    /// The rule.
+    pub rule: Rule,
+    /// The field concerned, or the first of them, with what is refused.
+    pub field: Field,
+}
+
+impl Also {
+    /// As a cause has it: the field is named beside it.
+    fn message(&self) -> String {
+        [&*one_line(&self.field.detail), " [", self.rule.id(), "]"].concat()
+    }
+
+    fn line(&self) -> String {
+        match self.field.path.as_str() {
+            "" => ["\n  ", &self.message()].concat(),
+            path => ["\n  ", path, ": ", &self.message()].concat(),
+        }
+    }
 }
 
 /// A cause of a refusal, as kubectl prints it.
@@ -97,11 +130,14 @@ impl Refusal {
             rule,
             code: Code::Forbidden,
             sentence: sentence.into(),
+            beginning: 0,
             fields: Vec::new(),
             more: 0,
             why: None,
             next: None,
             plan: None,
+            certain: false,
+            also: Vec::new(),
         }
     }
 
@@ -117,6 +153,51 @@ impl Refusal {
     pub fn and_more(mut self, count: usize) -> Self {
         self.more += count;
         self
+    }
+
+    /// The object alone shows it: it holds also where other objects are not known.
+    #[must_use]
+    pub fn certain(mut self) -> Self {
+        self.certain = true;
+        self
+    }
+
+    /// Lists another violation: beside its own fields where it is one of the same rule, else by a
+    /// line of its own.
+    pub fn join(&mut self, other: Self) {
+        if other.rule == self.rule && other.code == self.code {
+            self.more += other.more;
+            self.fields.extend(other.fields);
+            self.more += self.fields.len().saturating_sub(FIELDS_KEPT);
+            self.fields.truncate(FIELDS_KEPT);
+            self.and_so_on(other.next);
+            return;
+        }
+        if self.also.len() == FIELDS_KEPT {
+            self.more += 1;
+            return;
+        }
+        let detail = other.sentence.get(other.beginning..).unwrap_or_default().to_owned();
+        let field = match other.fields.into_iter().next() {
+            Some(field) => Field { detail, ..field },
+            None => Field::new("", FieldReason::Forbidden, detail),
+        };
+        self.also.push(Also { rule: other.rule, field });
+    }
+
+    /// What to do differs from violation to violation: that of the first stands for all.
+    fn and_so_on(&mut self, other: Option<String>) {
+        const MORE: &str = ", and so on";
+        if let Some(next) = self.next.as_mut().filter(|next| other.as_ref() != Some(next))
+            && !next.ends_with(MORE)
+        {
+            next.push_str(MORE);
+        }
+    }
+
+    /// Ids of the rules that refuse.
+    pub fn rules(&self) -> impl Iterator<Item = Rule> {
+        std::iter::once(self.rule).chain(self.also.iter().map(|also| also.rule))
     }
 
     /// Says why now.
@@ -138,16 +219,19 @@ impl Refusal {
     pub fn text(&self) -> String {
         let (id, next, page) = (self.rule.id(), self.next_line(), self.rule.page());
         let room = TEXT_LIMIT.saturating_sub(next.len() + "\nSee ".len() + page.len());
-        let kept = if self.fields.is_empty() { 0 } else { FIELD_ROOM };
+        let kept = if self.fields.is_empty() && self.also.is_empty() { 0 } else { FIELD_ROOM };
+        let fields = self.fields.len().min(FIELDS_SHOWN);
+        let also = self.also.len().min(LINES_SHOWN - fields);
         let sentence = one_line(&self.sentence).into_owned();
         let mut text = shortened(sentence, room.saturating_sub(id.len() + 3 + kept));
         let add =
             |text: &mut String, parts: [&str; 4]| parts.into_iter().for_each(|part| text.push_str(part));
         add(&mut text, [" [", id, "]", ""]);
-        for field in self.fields.iter().take(FIELDS_SHOWN) {
+        for field in self.fields.iter().take(fields) {
             add(&mut text, ["\n  ", &field.path, ": ", &one_line(&field.detail)]);
         }
-        let more = self.fields.len().saturating_sub(FIELDS_SHOWN) + self.more;
+        self.also.iter().take(also).for_each(|also| text.push_str(&also.line()));
+        let more = self.fields.len() - fields + self.also.len() - also + self.more;
         if more > 0 {
             add(&mut text, ["\n  and ", &more.to_string(), " more", ""]);
         }
@@ -179,6 +263,11 @@ impl Refusal {
                 reason: f.reason.as_str(),
                 message: one_line(&f.detail).into_owned(),
                 field: f.path.clone(),
+            }));
+            causes.extend(self.also.iter().map(|also| Cause {
+                reason: also.field.reason.as_str(),
+                message: shortened(also.message(), CAUSE_LIMIT),
+                field: also.field.path.clone(),
             }));
         }
         Rendered { code: self.code, message: text, causes }

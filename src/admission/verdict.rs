@@ -102,7 +102,8 @@ impl Verdict {
 
     /// Ids of the rules that spoke.
     pub fn rules(&self) -> impl Iterator<Item = &'static str> {
-        self.refusal().map(|r| r.rule).into_iter().chain(self.noted.iter().copied()).map(Rule::id)
+        let refused = self.refusal().into_iter().flat_map(Refusal::rules);
+        refused.chain(self.noted.iter().copied()).map(Rule::id)
     }
 
     /// In one word.

@@ -37,9 +37,9 @@ pub trait View {
         Ok(())
     }
 
-    /// How much can be said with it now.
-    fn standing(&self) -> Standing {
-        Standing::Whole
+    /// How much of the cluster it holds now.
+    fn cache(&self) -> CacheState {
+        CacheState::Synced
     }
 
     /// What is known around a gateway; nothing, where no cache holds such objects.
@@ -55,15 +55,16 @@ pub trait View {
 
 /// How much of the cluster is seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Standing {
+pub enum CacheState {
     /// All that rules ask for.
     #[default]
-    Whole,
-    /// Other objects may be out of date or missing: rules that look at them only warn, and this
-    /// is said beside it.
-    ObjectAlone(String),
-    /// Nothing is judged, and this is said.
-    Nothing(String),
+    Synced,
+    /// Other objects may be out of date or missing: rules that look at them only warn, with this
+    /// reason beside it. The object is completed as ever.
+    Partial(String),
+    /// No rule is enforced, with this reason as a warning. Nothing is scheduled, as nothing would
+    /// carry it out; what is Interlock's own is restored.
+    Unavailable(String),
 }
 
 /// Instances that refer to an OperatorVersion.

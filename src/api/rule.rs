@@ -182,6 +182,8 @@ rules! {
     FinalizerKept = "finalizer-kept" in Lock,
     /// The stamp is written by Interlock only.
     StampMismatch = "stamp-mismatch" in Lock,
+    /// The history of runs is written by Interlock only.
+    HistoryOwner = "history-owner" in Lock,
     /// The object must be as mutation makes it.
     MutationMissing = "mutation-missing" in Lock,
     /// An edit that admission never saw waits to be judged.

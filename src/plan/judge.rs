@@ -1,10 +1,12 @@
-//! What a change of an Instance's spec comes to: the plan it triggers, or an objection.
+//! What a change of an Instance's spec comes to: the plan it triggers, and what violates a rule.
+//!
+//! Rules collect: each returns all violations that it finds, and none ends the work that follows.
+//! The caller decides which of them are enforced.
 //!
 //! The webhook asks this about `oldObject` and `object`, the reconciler about the basis and a
 //! spec that admission never saw: what is admitted is what is executed.
 
 use super::basis::Basis;
-use super::bench::Bench;
 use super::objection::Objection;
 use crate::api::rule::Rule;
 use crate::api::stamp::Applied;
@@ -34,28 +36,23 @@ pub struct Before<'a> {
 /// What admission would say to a spec that it never saw, compared with the basis.
 ///
 /// Several triggers are no objection here: the reconciler runs the plans one after another.
-pub fn unseen(
-    before: Before<'_>,
-    spec: &Applied<'_>,
-    packages: Packages<'_>,
-    bench: &Bench,
-) -> Result<(), Objection> {
+pub fn unseen(before: Before<'_>, spec: &Applied<'_>, packages: Packages<'_>) -> Vec<Objection> {
     let Before { basis, stamp, goes_back } = before;
     let known = stamp.filter(|stamp| stamp.hash() == basis.hash);
     let delta = match known {
         Some(before) => Some(Delta::between(before, spec)),
         None => Delta::since(basis, spec),
     };
-    let Some(delta) = delta else { return valid(packages.new, &spec.parameters, bench) };
+    let Some(delta) = delta else { return valid(packages.new, &spec.parameters) };
+    let mut violations = Vec::new();
     if delta.upgrade
         && !goes_back
         && let Some(before) = known
     {
-        path(&before.operator_version, packages, bench)?;
+        violations.extend(path(&before.operator_version, packages));
     }
-    values(&delta, spec, packages, bench)?;
-    match triggered(&delta, packages, &Bench::strict()) {
-        Err(objection) if objection.rule != Rule::PlanMultiple => Err(objection),
-        _ => Ok(()),
-    }
+    violations.extend(values(&delta, spec, packages));
+    triggered(&delta, packages, &mut violations);
+    violations.retain(|violation| violation.rule != Rule::PlanMultiple);
+    violations
 }

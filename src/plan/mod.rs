@@ -4,7 +4,6 @@
 pub mod advance;
 pub mod apply;
 pub mod basis;
-pub mod bench;
 pub mod check;
 pub mod claims;
 pub mod delete;

@@ -78,12 +78,27 @@ pub struct Objection {
     pub fields: Vec<Field>,
     /// What to do.
     pub next: Option<String>,
+    /// How many more like it there are, beyond those that are kept.
+    pub more: usize,
+}
+
+/// How many violations of one rule are kept; more are counted.
+const KEPT: usize = 16;
+
+/// The first of many violations; the last one that is kept counts the rest, none of which is made.
+pub fn first_of<T>(found: impl Iterator<Item = T>, violation: impl FnMut(T) -> Objection) -> Vec<Objection> {
+    let mut found = found;
+    let mut violations: Vec<Objection> = found.by_ref().take(KEPT).map(violation).collect();
+    if let Some(last) = violations.last_mut() {
+        last.more = found.count();
+    }
+    violations
 }
 
 impl Objection {
     /// An objection that KUDO begins with `failed to update Instance`.
     pub fn new(rule: Rule, sentence: impl Into<String>, fields: Vec<Field>) -> Self {
-        Self { rule, prelude: Prelude::Update, sentence: sentence.into(), fields, next: None }
+        Self { rule, prelude: Prelude::Update, sentence: sentence.into(), fields, next: None, more: 0 }
     }
 
     /// With another beginning.
@@ -100,17 +115,14 @@ impl Objection {
         self
     }
 
-    /// The whole sentence, for the Instance of that name.
-    pub fn full(&self, instance: &str) -> String {
-        let sentence = &self.sentence;
+    /// What stands before the sentence, for the Instance of that name.
+    pub fn beginning(&self, instance: &str) -> String {
         match self.prelude {
-            Prelude::Create => format!("failed to create an Instance {instance}: {sentence}"),
-            Prelude::Update => format!("failed to update Instance {instance}: {sentence}"),
-            Prelude::Immutable => {
-                format!("failed to check immutable parameters for Instance {instance}: {sentence}")
-            }
-            Prelude::Validate => format!("failed to validate parameters for Instance {instance}: {sentence}"),
-            Prelude::None => sentence.clone(),
+            Prelude::Create => format!("failed to create an Instance {instance}: "),
+            Prelude::Update => format!("failed to update Instance {instance}: "),
+            Prelude::Immutable => format!("failed to check immutable parameters for Instance {instance}: "),
+            Prelude::Validate => format!("failed to validate parameters for Instance {instance}: "),
+            Prelude::None => String::new(),
         }
     }
 }

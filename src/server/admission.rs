@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 
 use super::doors::Judge;
-use crate::admission::view::{Standing, Users, View};
+use crate::admission::view::{CacheState, Users, View};
 use crate::admission::{self, Answer, BadReview, Config, Door, Patience};
 use crate::api::interlock::Actions;
 use crate::api::object::NamespacedName;
@@ -32,13 +32,13 @@ const CAPABILITY: &str = "instances";
 const INVENTORY: [&str; 2] = ["flavors", "routes"];
 
 impl Admission {
-    fn standing(&self) -> Standing {
+    fn cache(&self) -> CacheState {
         let snapshot = self.capabilities.borrow();
         match snapshot.get(CAPABILITY).map(|status| &status.answer) {
             // "Not yet" is a closed gate, and does not come here.
-            Some(capability::Answer::Judge | capability::Answer::NotYet) | None => Standing::Whole,
-            Some(capability::Answer::InObjectOnly(why)) => Standing::ObjectAlone(why.clone()),
-            Some(capability::Answer::Allow(why)) => Standing::Nothing(why.clone()),
+            Some(capability::Answer::Judge | capability::Answer::NotYet) | None => CacheState::Synced,
+            Some(capability::Answer::InObjectOnly(why)) => CacheState::Partial(why.clone()),
+            Some(capability::Answer::Allow(why)) => CacheState::Unavailable(why.clone()),
         }
     }
 
@@ -67,7 +67,7 @@ fn is_seen(sight: &Sight) -> bool {
 /// A view, and how much it is worth now.
 struct Seen<'a> {
     view: &'a dyn View,
-    standing: Standing,
+    cache: CacheState,
     admission: &'a Admission,
 }
 
@@ -110,8 +110,8 @@ impl View for Seen<'_> {
         self.view.overrides_guarded()
     }
 
-    fn standing(&self) -> Standing {
-        self.standing.clone()
+    fn cache(&self) -> CacheState {
+        self.cache.clone()
     }
 }
 
@@ -120,7 +120,7 @@ impl Judge for Admission {
         let Some(config) = self.config.get() else {
             return Err(BadReview("Interlock does not know yet who it is; try again".to_owned()));
         };
-        let view = Seen { view: self.view.as_ref(), standing: self.standing(), admission: self };
+        let view = Seen { view: self.view.as_ref(), cache: self.cache(), admission: self };
         admission::answer(door, body, &view, config, patience)
     }
 }

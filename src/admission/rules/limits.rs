@@ -7,24 +7,23 @@ use crate::api::meta;
 use crate::api::rule::Rule;
 use crate::plan::limits;
 
-/// The refusal of an annotation that cannot be read; one that was there before may stay.
-pub(super) fn judge(
-    what: impl FnOnce() -> String,
+/// Annotations that cannot be read; one that was there before may stay.
+pub(super) fn violations(
+    what: impl Fn() -> String,
     new: &Object<'_>,
     old: Option<&Object<'_>>,
-) -> Result<(), Box<Refusal>> {
+) -> impl Iterator<Item = Refusal> {
     let before = old.map(|old| of(&old.metadata.annotations)).unwrap_or_default();
-    for ((key, raw), before) in KEYS.into_iter().zip(of(&new.metadata.annotations)).zip(before) {
-        let text = raw.filter(|_| raw.map(Raw::get) != before.map(Raw::get)).and_then(|raw| raw.text().ok());
-        if let Some(error) = text.and_then(|text| limits::problem(key, &text.0)) {
-            let field =
-                Field::new(format!("metadata.annotations[{key}]"), FieldReason::Invalid, error.to_string());
-            let sentence = format!("{} has an annotation that cannot be read", what());
-            let refusal = Refusal::invalid(Rule::RequestUnknown, sentence, vec![field]);
-            return Err(Box::new(refusal.next(format!("write a time, or leave {key} out"))));
-        }
-    }
-    Ok(())
+    let written = KEYS.into_iter().zip(of(&new.metadata.annotations)).zip(before);
+    written.filter_map(move |((key, raw), before)| {
+        let text = raw.filter(|_| raw.map(Raw::get) != before.map(Raw::get))?.text().ok()?;
+        let error = limits::problem(key, &text.0)?;
+        let field =
+            Field::new(format!("metadata.annotations[{key}]"), FieldReason::Invalid, error.to_string());
+        let sentence = format!("{} has an annotation that cannot be read", what());
+        let denial = Refusal::invalid(Rule::RequestUnknown, sentence, vec![field]);
+        Some(denial.next(format!("write a time, or leave {key} out")))
+    })
 }
 
 const KEYS: [&str; 2] = [meta::STEP_DEADLINE, meta::CLEANUP_PATIENCE];

@@ -22,3 +22,11 @@ pub(super) fn judge(request: &Request<'_>, context: &Context<'_>) -> Verdict {
         Subject::Free => Verdict::allow(),
     }
 }
+
+/// Puts back what is Interlock's own, where no rule can be asked.
+pub(super) fn restore(request: &Request<'_>, context: &Context<'_>) -> Verdict {
+    match &request.subject {
+        Subject::Instance(operation) => instance::restore(request, operation, context),
+        _ => Verdict::allow(),
+    }
+}

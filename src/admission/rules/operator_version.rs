@@ -13,7 +13,8 @@ use crate::admission::request::{Change, Operation, Request};
 use crate::admission::review::Object;
 use crate::admission::verdict::Verdict;
 use crate::admission::view::Users;
-use crate::api::interlock::{Action, Actions};
+use crate::admission::violations::Violations;
+use crate::api::interlock::Actions;
 use crate::api::kudo::OperatorVersionSpec;
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
@@ -25,18 +26,25 @@ const NAMED: usize = 3;
 /// Decides on an OperatorVersion.
 pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &Context<'_>) -> Verdict {
     let key = NamespacedName::new(request.namespace, request.name);
-    let decided = match operation {
-        Operation::Create(object) => timed(&key, object, None).and_then(|()| create(object, &key, context)),
-        Operation::Update(change) => {
-            timed(&key, change.object, Some(change.old)).and_then(|()| update(*change, &key, context))
+    let violations = Violations::new(context.view.actions(&key.namespace), context);
+    let mut verdict = Verdict::allow();
+    let judged = match operation {
+        Operation::Create(object) => create(object, &key, &violations),
+        Operation::Update(change) => update(*change, &key, context, &violations, &mut verdict),
+        Operation::Delete(_) => {
+            delete(&key, context, &violations);
+            Ok(())
         }
-        Operation::Delete(_) => delete(&key, context),
     };
-    decided.unwrap_or_else(|refusal| (*refusal).into())
+    if let Err(unreadable) = judged {
+        return (*unreadable).into();
+    }
+    violations.decide(verdict)
 }
 
-fn timed(key: &NamespacedName, new: &Object<'_>, old: Option<&Object<'_>>) -> Result<(), Box<Refusal>> {
-    limits::judge(|| format!("OperatorVersion {key}"), new, old)
+fn limits(key: &NamespacedName, new: &Object<'_>, old: Option<&Object<'_>>, violations: &Violations<'_>) {
+    limits::violations(|| format!("OperatorVersion {key}"), new, old)
+        .for_each(|denial| violations.push(denial));
 }
 
 fn read(object: &Object<'_>) -> Result<OperatorVersionSpec, Box<Refusal>> {
@@ -55,21 +63,15 @@ fn read(object: &Object<'_>) -> Result<OperatorVersionSpec, Box<Refusal>> {
 }
 
 /// References and values of the spec are judged, absence is not.
-fn create(object: &Object<'_>, key: &NamespacedName, context: &Context<'_>) -> Result<Verdict, Box<Refusal>> {
+fn create(
+    object: &Object<'_>,
+    key: &NamespacedName,
+    violations: &Violations<'_>,
+) -> Result<(), Box<Refusal>> {
+    limits(key, object, None, violations);
     let found = check::problems(&read(object)?);
-    let mut verdict = Verdict::allow();
     if !found.first.is_empty() {
-        refuse(&mut verdict, invalid(key, found), context.view.actions(&key.namespace))?;
-    }
-    Ok(verdict)
-}
-
-/// An error where a refusal holds; a warning, or nothing, where the settings let it pass.
-fn refuse(verdict: &mut Verdict, refusal: Refusal, actions: Actions) -> Result<(), Box<Refusal>> {
-    match actions.of(refusal.rule) {
-        Action::Deny => return Err(Box::new(refusal)),
-        Action::Warn => verdict.admit(refusal.rule, &refusal.sentence),
-        Action::Off => {}
+        violations.push(invalid(key, found));
     }
     Ok(())
 }
@@ -123,20 +125,27 @@ fn invalid(key: &NamespacedName, problems: Problems) -> Refusal {
     .next(remedy)
 }
 
-fn update(change: Change<'_>, key: &NamespacedName, context: &Context<'_>) -> Result<Verdict, Box<Refusal>> {
+fn update(
+    change: Change<'_>,
+    key: &NamespacedName,
+    context: &Context<'_>,
+    violations: &Violations<'_>,
+    verdict: &mut Verdict,
+) -> Result<(), Box<Refusal>> {
+    limits(key, change.object, Some(change.old), violations);
     if change.object.spec == change.old.spec {
-        return Ok(Verdict::allow());
+        return Ok(());
     }
     let (new, old) = (read(change.object)?, read(change.old)?);
-    let mut verdict = Verdict::allow();
     if new == old {
-        return Ok(verdict);
+        return Ok(());
     }
     let users = context.view.users_of(key);
-    let actions = context.view.actions(&key.namespace);
     if !users.locked.is_empty() {
         if context.config.freeze == Freeze::Strict {
-            refuse(&mut verdict, frozen(key, &users), with_users(actions, &users, context))?;
+            let denial = frozen(key, &users);
+            let actions = with_users(context.view.actions(&key.namespace), &users, context);
+            violations.push_as(actions.of(denial.rule), denial);
         } else {
             verdict.warn(
                 Rule::VersionFrozen,
@@ -151,7 +160,7 @@ fn update(change: Change<'_>, key: &NamespacedName, context: &Context<'_>) -> Re
     }
     let (found, known) = new_problems(&new, &old);
     if !found.first.is_empty() {
-        refuse(&mut verdict, invalid(key, found), actions)?;
+        violations.push(invalid(key, found));
     }
     if known > 0 && context.door != Door::Mutate {
         verdict.warn(
@@ -161,23 +170,21 @@ fn update(change: Change<'_>, key: &NamespacedName, context: &Context<'_>) -> Re
             ),
         );
     }
-    Ok(verdict)
+    Ok(())
 }
 
-fn delete(key: &NamespacedName, context: &Context<'_>) -> Result<Verdict, Box<Refusal>> {
+fn delete(key: &NamespacedName, context: &Context<'_>, violations: &Violations<'_>) {
     let users = context.view.users_of(key);
     if users.total == 0 || context.view.namespace_terminating(&key.namespace) {
-        return Ok(Verdict::allow());
+        return;
     }
-    let refusal = Refusal::forbidden(
+    let denial = Refusal::forbidden(
         Rule::VersionInUse,
         format!("OperatorVersion {key} is used by {} and cannot be deleted", instances(users.total)),
     )
     .why("their plans, also `cleanup`, are read from it")
     .next(format!("delete or upgrade these Instances first (`kubectl get instances -n {}`)", key.namespace));
-    let mut verdict = Verdict::allow();
-    refuse(&mut verdict, refusal, context.view.actions(&key.namespace))?;
-    Ok(verdict)
+    violations.push(denial);
 }
 
 /// The settings of the namespaces of all locked Instances: the strictest hold.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Said, World};
 use crate::admission::snapshot::Snapshot;
+use crate::admission::view::CacheState;
 use crate::admission::{Config, Door, Freeze};
 use crate::api::meta;
 use crate::api::stamp::SpecHash;
@@ -40,7 +41,7 @@ fn ask(door: Door, object: &Value, old: &Value) -> Said {
         },
     });
     let config = Config { controller_user: String::new(), freeze: Freeze::Strict };
-    World { view: Snapshot::default(), config }.ask(door, &review)
+    World { view: Snapshot::default(), cache: CacheState::Synced, config }.ask(door, &review)
 }
 
 /// What is stored of a write as the API server carries it out; the refusal where it is refused.

@@ -1,16 +1,13 @@
 //! Gateways: the rules about router flavors through the webhook's own path.
 
-use std::sync::Arc;
-
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use super::Cached;
 use crate::admission::snapshot::Snapshot;
-use crate::admission::view::{Standing, Users, View};
+use crate::admission::view::{CacheState, View};
 use crate::admission::{Answer, Config, Door, Freeze, Patience, answer};
-use crate::api::interlock::{Actions, RuleSetting, Rules};
-use crate::api::object::NamespacedName;
-use crate::plan::package::Package;
+use crate::api::interlock::{RuleSetting, Rules};
 
 fn gateway(flavor: &str) -> Value {
     json!({
@@ -131,33 +128,11 @@ fn what_cannot_be_read_is_named() {
 }
 
 /// A cluster without the kinds of KUDO, where Instances are let through unjudged.
-struct NoInstances(Snapshot);
-
-impl View for NoInstances {
-    fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>> {
-        self.0.operator_version(key)
-    }
-
-    fn users_of(&self, operator_version: &NamespacedName) -> Users {
-        self.0.users_of(operator_version)
-    }
-
-    fn namespace_terminating(&self, namespace: &str) -> bool {
-        self.0.namespace_terminating(namespace)
-    }
-
-    fn actions(&self, namespace: &str) -> Actions {
-        self.0.actions(namespace)
-    }
-
-    fn standing(&self) -> Standing {
-        Standing::Nothing("the definition of Instances is missing".to_owned())
-    }
-}
-
 #[test]
 fn gateways_are_judged_without_the_kinds_of_kudo() {
-    let view = NoInstances(Snapshot::default());
+    let snapshot = Snapshot::default();
+    let missing = "the definition of Instances is missing".to_owned();
+    let view = Cached(&snapshot, CacheState::Unavailable(missing));
     let said = through(Door::Validate, &view, &gateway("traditional"), &gateway("expressions"));
     assert_eq!(said["allowed"], false, "{said}");
 }

@@ -5,12 +5,14 @@ mod data_plane;
 mod deleting;
 mod flavor_source;
 mod gateway;
+mod history;
 mod limits;
 mod locked;
 mod properties;
 mod refusals;
 mod review;
 mod settings;
+mod softened;
 mod stamp;
 mod status;
 mod update;
@@ -23,12 +25,17 @@ use base64::engine::general_purpose::STANDARD;
 use json_patch::Patch;
 use serde_json::{Value, json};
 
+use std::sync::Arc;
+
 use super::snapshot::Snapshot;
+use super::view::{CacheState, Users, View};
 use super::{Answer, Config, Door, Freeze, Patience, Record, answer};
+use crate::api::interlock::Actions;
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::api::stamp::{Applied, SpecHash, VersionRef};
 use crate::plan::basis::{Basis, Owed};
+use crate::plan::package::Package;
 use crate::plan::uid::{Subject, plan_uid};
 
 pub const NAMESPACE: &str = "team";
@@ -89,7 +96,33 @@ impl Said {
 /// Everything beside the request.
 pub struct World {
     pub view: Snapshot,
+    pub cache: CacheState,
     pub config: Config,
+}
+
+/// A snapshot, and how much of the cluster it is said to hold.
+pub struct Cached<'a>(pub &'a Snapshot, pub CacheState);
+
+impl View for Cached<'_> {
+    fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>> {
+        self.0.operator_version(key)
+    }
+
+    fn users_of(&self, operator_version: &NamespacedName) -> Users {
+        self.0.users_of(operator_version)
+    }
+
+    fn namespace_terminating(&self, namespace: &str) -> bool {
+        self.0.namespace_terminating(namespace)
+    }
+
+    fn actions(&self, namespace: &str) -> Actions {
+        self.0.actions(namespace)
+    }
+
+    fn cache(&self) -> CacheState {
+        self.1.clone()
+    }
 }
 
 impl World {
@@ -97,7 +130,7 @@ impl World {
         let mut view = Snapshot::default();
         view.add(&kafka("kafka-1", "1.0.0"), NAMESPACE).unwrap();
         let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze };
-        Self { view, config }
+        Self { view, cache: CacheState::Synced, config }
     }
 
     pub fn strict() -> Self {
@@ -115,7 +148,8 @@ impl World {
 
     pub fn ask(&self, door: Door, review: &Value) -> Said {
         let body = serde_json::to_vec(review).unwrap();
-        match answer(door, &body, &self.view, &self.config, Patience::Exhausted).unwrap() {
+        let view = Cached(&self.view, self.cache.clone());
+        match answer(door, &body, &view, &self.config, Patience::Exhausted).unwrap() {
             Answer::Done(reply) => {
                 let answer: Value = serde_json::from_slice(&reply.body).unwrap();
                 let response = answer["response"].clone();

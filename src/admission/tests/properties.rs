@@ -15,7 +15,7 @@ use crate::api::kudo::Instance;
 use crate::api::meta;
 use crate::plan::lock;
 
-fn config() -> ProptestConfig {
+pub(super) fn config() -> ProptestConfig {
     ProptestConfig {
         cases: 100,
         failure_persistence: Some(Box::new(FileFailurePersistence::Off)),
@@ -75,7 +75,7 @@ fn execution() -> impl Strategy<Value = Option<Value>> {
     ]
 }
 
-fn before() -> impl Strategy<Value = Value> {
+pub(super) fn before() -> impl Strategy<Value = Value> {
     let state = prop_oneof![
         Just(running("deploy")),
         Just(running("backup")),
@@ -100,7 +100,7 @@ fn before() -> impl Strategy<Value = Value> {
 }
 
 #[derive(Clone, Debug)]
-struct Edit {
+pub(super) struct Edit {
     parameters: Option<Value>,
     version: Option<&'static str>,
     execution: Option<Value>,
@@ -109,7 +109,7 @@ struct Edit {
     finalizers: Option<Value>,
 }
 
-fn edit() -> impl Strategy<Value = Edit> {
+pub(super) fn edit() -> impl Strategy<Value = Edit> {
     (
         prop::option::of(parameters()),
         prop::option::weighted(0.2, prop::sample::select(vec!["kafka-1", "kafka-2", "kafka-9", ""])),
@@ -131,7 +131,7 @@ fn edit() -> impl Strategy<Value = Edit> {
         })
 }
 
-fn apply(edit: &Edit, old: &Value) -> Value {
+pub(super) fn apply(edit: &Edit, old: &Value) -> Value {
     let mut object = old.clone();
     if let Some(parameters) = &edit.parameters {
         object["spec"]["parameters"] = parameters.clone();

@@ -5,21 +5,15 @@ use super::upgrade::Packages;
 use crate::api::kudo::Parameter;
 use crate::api::rule::Rule;
 use crate::api::stamp::Applied;
-use crate::plan::bench::Bench;
-use crate::plan::objection::{Field, FieldReason, Objection, Prelude};
+use crate::plan::objection::{Field, FieldReason, Objection, Prelude, first_of};
 use crate::plan::params::{self, MASK};
 
 fn is_immutable(parameter: Option<&Parameter>) -> bool {
     parameter.is_some_and(|p| p.immutable == Some(true))
 }
 
-/// Whether what is immutable stays as it is.
-pub(super) fn immutable(
-    delta: &Delta<'_>,
-    new: &Applied<'_>,
-    packages: Packages<'_>,
-    bench: &Bench,
-) -> Result<(), Objection> {
+/// Immutable parameters that do not stay as they are.
+pub(super) fn immutable(delta: &Delta<'_>, new: &Applied<'_>, packages: Packages<'_>) -> Vec<Objection> {
     // Where the old OperatorVersion is gone, what was immutable in it cannot be told.
     let frozen = |key: &str| {
         let before = if delta.upgrade {
@@ -29,36 +23,31 @@ pub(super) fn immutable(
         };
         is_immutable(packages.new.parameter(key)) && is_immutable(before)
     };
-    let object = |sentence: String, name: &str, was: &Was<'_>, value: Option<&str>| {
+    let violation = |sentence: String, name: &str, was: &Was<'_>, value: Option<&str>| {
         let parameter = packages.new.parameter(name);
         let field = Field::parameter(name, FieldReason::Forbidden, arrow(parameter, was, value));
-        bench.object(
-            Objection::new(Rule::ParameterImmutable, sentence, vec![field])
-                .prelude(Prelude::Immutable)
-                .next(keep(name, was, parameter)),
-        )
+        Objection::new(Rule::ParameterImmutable, sentence, vec![field])
+            .prelude(Prelude::Immutable)
+            .next(keep(name, was, parameter))
     };
-    if let Some((key, was)) = delta.changed.iter().find(|(key, _)| frozen(key)) {
+    let changed = first_of(delta.changed.iter().filter(|(key, _)| frozen(key)), |(key, was)| {
         let parameter = packages.new.parameter(key);
         let value = new.parameters.get(key).map(AsRef::as_ref).unwrap_or_default();
         let (before, after) = (was.display(parameter), params::display(parameter, value));
-        return object(
+        violation(
             format!("parameter '{key}' is immutable but was changed from '{before}' to '{after}'"),
             key,
             was,
             Some(value),
-        );
-    }
-    if let Some((key, was)) = delta.removed.iter().find(|(key, _)| frozen(key)) {
-        let parameter = packages.new.parameter(key);
-        return object(
-            format!("parameter '{key}' is immutable but its value '{}' was removed", was.display(parameter)),
-            key,
-            was,
-            None,
-        );
-    }
-    if delta.upgrade { made_immutable(new, packages, bench) } else { Ok(()) }
+        )
+    });
+    let removed = first_of(delta.removed.iter().filter(|(key, _)| frozen(key)), |(key, was)| {
+        let before = was.display(packages.new.parameter(key));
+        let sentence = format!("parameter '{key}' is immutable but its value '{before}' was removed");
+        violation(sentence, key, was, None)
+    });
+    let required = if delta.upgrade { made_immutable(new, packages) } else { Vec::new() };
+    changed.into_iter().chain(removed).chain(required).collect()
 }
 
 /// What to do about a value that has to stay.
@@ -72,35 +61,32 @@ fn keep(name: &str, was: &Was<'_>, parameter: Option<&Parameter>) -> String {
 }
 
 /// KEP-30: what an upgrade makes immutable, or adds as immutable, must be given.
-fn made_immutable(new: &Applied<'_>, packages: Packages<'_>, bench: &Bench) -> Result<(), Objection> {
-    let Some(old) = packages.old else { return Ok(()) };
+fn made_immutable(new: &Applied<'_>, packages: Packages<'_>) -> Vec<Objection> {
+    let Some(old) = packages.old else { return Vec::new() };
     let version = &packages.new.key.name;
-    for parameter in packages.new.parameters().filter(|p| is_immutable(Some(p))) {
+    let absent = packages.new.parameters().filter(|p| is_immutable(Some(p))).filter_map(|parameter| {
         let name = parameter.name.as_deref().unwrap_or_default();
-        if new.parameters.contains_key(name) {
-            continue;
-        }
-        let sentence = match old.parameter(name) {
-            Some(before) if is_immutable(Some(before)) => continue,
-            Some(_) => format!(
+        let before = old.parameter(name);
+        let given = new.parameters.contains_key(name) || is_immutable(before);
+        (!given).then_some((parameter, name, before))
+    });
+    first_of(absent, |(parameter, name, before)| {
+        let sentence = if before.is_some() {
+            format!(
                 "parameter '{name}' was changed to immutable in operator version {version} but no value was \
                  provided"
-            ),
-            None => {
-                let default = parameter.default.as_deref().map(|d| params::display(Some(parameter), d));
-                let hint = default.map(|d| format!(" (default would be {d})")).unwrap_or_default();
-                format!(
-                    "parameter '{name}' was added in operator version {version}, but no value was provided{hint}"
-                )
-            }
+            )
+        } else {
+            let default = parameter.default.as_deref().map(|d| params::display(Some(parameter), d));
+            let hint = default.map(|d| format!(" (default would be {d})")).unwrap_or_default();
+            format!(
+                "parameter '{name}' was added in operator version {version}, but no value was provided{hint}"
+            )
         };
         let field =
             Field::parameter(name, FieldReason::Required, "is immutable from now on, so a value is required");
-        return bench.object(
-            Objection::new(Rule::ParameterImmutable, sentence, vec![field])
-                .prelude(Prelude::Immutable)
-                .next(format!("set spec.parameters.{name} together with the new operatorVersion")),
-        );
-    }
-    Ok(())
+        Objection::new(Rule::ParameterImmutable, sentence, vec![field])
+            .prelude(Prelude::Immutable)
+            .next(format!("set spec.parameters.{name} together with the new operatorVersion"))
+    })
 }

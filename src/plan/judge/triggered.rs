@@ -4,7 +4,6 @@ use super::delta::Delta;
 use super::upgrade::Packages;
 use crate::api::meta::plan::{CLEANUP, DEPLOY};
 use crate::api::rule::Rule;
-use crate::plan::bench::Bench;
 use crate::plan::objection::{Field, FieldReason, Objection};
 use crate::plan::trigger::{self, TriggerError};
 
@@ -15,27 +14,31 @@ pub enum Triggered {
     Nothing,
     /// A plan.
     Plan(String),
-    /// Several plans, and the settings let that pass: the reconciler runs them one after another.
+    /// Several plans: where the settings admit that, the reconciler runs them one after another.
     Several,
+    /// A plan that does not exist, or `cleanup`, which only the reconciler runs.
+    Unknown,
 }
 
 /// What a change runs.
-pub fn plan(delta: &Delta<'_>, packages: Packages<'_>, bench: &Bench) -> Result<Triggered, Objection> {
-    let triggered = triggered(delta, packages, bench)?;
+pub fn plan(delta: &Delta<'_>, packages: Packages<'_>, violations: &mut Vec<Objection>) -> Triggered {
+    let triggered = triggered(delta, packages, violations);
     if !delta.upgrade {
-        return Ok(triggered);
+        return triggered;
     }
     match triggered {
-        Triggered::Several => return Ok(Triggered::Several),
+        Triggered::Several | Triggered::Unknown => return triggered,
         Triggered::Plan(plan) if plan != DEPLOY => {
-            bench.object(upgrade_and_edit(&plan, delta, packages))?;
-            return Ok(Triggered::Several);
+            violations.push(upgrade_and_edit(&plan, delta, packages));
+            return Triggered::Several;
         }
         Triggered::Plan(_) | Triggered::Nothing => {}
     }
-    match trigger::upgrade_plan(packages.new) {
-        Some(plan) => Ok(Triggered::Plan(plan.to_owned())),
-        None => Err(Objection::new(
+    if let Some(plan) = trigger::upgrade_plan(packages.new) {
+        return Triggered::Plan(plan.to_owned());
+    }
+    violations.push(
+        Objection::new(
             Rule::PlanUnknown,
             "couldn't find any suitable plan that would be triggered by an OperatorVersion upgrade",
             vec![Field::new(
@@ -44,8 +47,9 @@ pub fn plan(delta: &Delta<'_>, packages: Packages<'_>, bench: &Bench) -> Result<
                 format!("OperatorVersion {} has no plan upgrade, update or deploy", packages.new.key.name),
             )],
         )
-        .next("name an OperatorVersion with a plan 'upgrade', 'update' or 'deploy', or add one to this")),
-    }
+        .next("name an OperatorVersion with a plan 'upgrade', 'update' or 'deploy', or add one to this"),
+    );
+    Triggered::Unknown
 }
 
 fn upgrade_and_edit(plan: &str, delta: &Delta<'_>, packages: Packages<'_>) -> Objection {
@@ -62,7 +66,7 @@ fn upgrade_and_edit(plan: &str, delta: &Delta<'_>, packages: Packages<'_>) -> Ob
 }
 
 /// What changed and removed parameters run.
-pub fn triggered(delta: &Delta<'_>, packages: Packages<'_>, bench: &Bench) -> Result<Triggered, Objection> {
+pub fn triggered(delta: &Delta<'_>, packages: Packages<'_>, violations: &mut Vec<Objection>) -> Triggered {
     // Each of them either changed or is gone.
     let mut counted: Vec<&str> = delta
         .changed
@@ -72,9 +76,16 @@ pub fn triggered(delta: &Delta<'_>, packages: Packages<'_>, bench: &Bench) -> Re
         .chain(delta.removed.iter().map(|(key, _)| key.as_ref()))
         .collect();
     counted.sort_unstable();
-    let plans = trigger::plans(packages.new, counted).map_err(|error| undefined_trigger(&error, delta))?;
+    let plans = match trigger::plans(packages.new, counted) {
+        Ok(plans) => plans,
+        Err(error) => {
+            violations.push(undefined_trigger(&error, delta));
+            return Triggered::Unknown;
+        }
+    };
     if plans.contains(CLEANUP) {
-        return Err(cleanup(changed_fields(delta)));
+        violations.push(cleanup(changed_fields(delta)));
+        return Triggered::Unknown;
     }
     if plans.len() > 1 {
         let names: Vec<&str> = plans.iter().map(String::as_str).collect();
@@ -83,12 +94,11 @@ pub fn triggered(delta: &Delta<'_>, packages: Packages<'_>, bench: &Bench) -> Re
             format!("triggering multiple plans: [[{}]] at once is not allowed", names.join(" ")),
             changed_fields(delta),
         );
-        bench.object(
-            objection.next("make one change per plan, each when the plan of the one before has ended"),
-        )?;
-        return Ok(Triggered::Several);
+        violations
+            .push(objection.next("make one change per plan, each when the plan of the one before has ended"));
+        return Triggered::Several;
     }
-    Ok(plans.into_iter().next().map_or(Triggered::Nothing, Triggered::Plan))
+    plans.into_iter().next().map_or(Triggered::Nothing, Triggered::Plan)
 }
 
 /// Only the controller runs `cleanup`, when the Instance is deleted.

@@ -8,7 +8,6 @@ use super::delta::Delta;
 use crate::api::rule::Rule;
 use crate::api::stamp::{Applied, Envelope, VersionRef};
 use crate::api::values::Values;
-use crate::plan::bench::Bench;
 use crate::plan::objection::{Field, FieldReason, Objection};
 use crate::plan::package::Package;
 
@@ -43,27 +42,30 @@ pub fn goes_back(stamp: Option<&Envelope<'_>>, new: &Applied<'_>) -> bool {
 
 /// Whether an upgrade goes where it may: the same operator, up, and from a version that the new
 /// one lists. What is absent or not semver is not judged.
-pub fn path(from: &VersionRef<'_>, packages: Packages<'_>, bench: &Bench) -> Result<(), Objection> {
+pub fn path(from: &VersionRef<'_>, packages: Packages<'_>) -> Vec<Objection> {
     let new = packages.new;
-    let object = |sentence: String, next: String| {
+    let mut violations = Vec::new();
+    let mut violated = |sentence: String, next: String| {
         let arrow = format!("{:?} -> {:?}", from.name, new.key.name);
         let field = Field::new("spec.operatorVersion.name", FieldReason::Forbidden, arrow);
-        bench.object(Objection::new(Rule::UpgradePath, sentence, vec![field]).next(next))
+        violations.push(Objection::new(Rule::UpgradePath, sentence, vec![field]).next(next));
     };
     let list = format!("`kubectl get operatorversions -n {}` lists what there is", new.key.namespace);
     if let Some(old) = packages.old {
         let (before, after) = (old.operator(), new.operator());
         if !before.is_empty() && !after.is_empty() && before != after {
-            return object(
+            violated(
                 format!("the new OperatorVersion is of operator {after:?}, not {before:?}"),
                 format!("name one of operator {before:?} ({list}), or create another Instance for {after:?}"),
             );
+            // Versions of different operators do not compare.
+            return violations;
         }
         let versions = (Version::parse(old.version()), Version::parse(new.version()));
         if let (Ok(before), Ok(after)) = versions
             && after.cmp_precedence(&before).is_lt()
         {
-            return object(
+            violated(
                 format!("version {after} is lower than {before}"),
                 format!(
                     "name an OperatorVersion of version {before} or higher ({list}); a lower one needs another Instance"
@@ -75,12 +77,12 @@ pub fn path(from: &VersionRef<'_>, packages: Packages<'_>, bench: &Bench) -> Res
     if !listed.is_empty() && !listed.iter().any(|r| r.name() == from.name) {
         let names: Vec<&str> = listed.iter().map(|r| r.name()).collect();
         let (name, names) = (&new.key.name, names.join(" "));
-        return object(
+        violated(
             format!("OperatorVersion {name} can be upgraded to from [{names}] only"),
             format!("upgrade to one of [{names}] first, then to {name}"),
         );
     }
-    Ok(())
+    violations
 }
 
 #[cfg(test)]

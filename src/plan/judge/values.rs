@@ -1,4 +1,4 @@
-//! Whether the values of parameters are allowed.
+//! Whether the values of parameters are allowed: a violation for each that is not.
 
 use super::delta::Delta;
 use super::immutable::immutable;
@@ -6,68 +6,56 @@ use super::upgrade::Packages;
 use crate::api::rule::Rule;
 use crate::api::stamp::Applied;
 use crate::api::values::Values;
-use crate::plan::bench::Bench;
-use crate::plan::objection::{Field, FieldReason, Objection, Prelude};
+use crate::plan::objection::{Field, FieldReason, Objection, Prelude, first_of};
 use crate::plan::package::Package;
 use crate::plan::params;
 
 /// Whether the values of a change are allowed: unknown parameters, immutable ones, types.
 ///
 /// `new` is the spec without the parameters that an upgrade drops.
-pub fn values(
-    delta: &Delta<'_>,
-    new: &Applied<'_>,
-    packages: Packages<'_>,
-    bench: &Bench,
-) -> Result<(), Objection> {
-    unknown(delta, packages.new, bench)?;
-    immutable(delta, new, packages, bench)?;
-    valid(packages.new, &new.parameters, bench)
+pub fn values(delta: &Delta<'_>, new: &Applied<'_>, packages: Packages<'_>) -> Vec<Objection> {
+    let mut violations = unknown(delta, packages.new);
+    violations.extend(immutable(delta, new, packages));
+    violations.extend(valid(packages.new, &new.parameters));
+    violations
 }
 
-/// Whether all values are what their parameters say.
-pub fn valid(package: &Package, values: &Values<'_>, bench: &Bench) -> Result<(), Objection> {
-    let problems = params::check_all(package, values);
-    let Some(first) = problems.first() else { return Ok(()) };
-    let more = if problems.len() > 1 { ", and so on" } else { "" };
-    bench.object(
-        Objection::new(
-            Rule::ParameterInvalid,
-            first.sentence.clone(),
-            problems.iter().map(params::Problem::field).collect(),
-        )
-        .prelude(Prelude::Validate)
-        .next(first.remedy.clone() + more),
-    )
+/// Values that are not what their parameters say.
+pub fn valid(package: &Package, values: &Values<'_>) -> Vec<Objection> {
+    let problems = params::check_all(package, values).into_iter();
+    let violation = |problem: params::Problem| {
+        let field = problem.field();
+        Objection::new(Rule::ParameterInvalid, problem.sentence, vec![field])
+            .prelude(Prelude::Validate)
+            .next(problem.remedy)
+    };
+    first_of(problems, violation)
 }
 
-/// Whether a creation names only parameters that the package defines.
+/// Parameters of a creation that the package does not define.
 ///
 /// KUDO accepts others, and refuses them at the first update; here both are refused.
-pub fn defined(package: &Package, new: &Values<'_>, bench: &Bench) -> Result<(), Objection> {
-    let names: Vec<&str> =
-        new.keys().map(AsRef::as_ref).filter(|key| package.parameter(key).is_none()).collect();
-    no_unknown(&names, package, bench)
+pub fn defined(package: &Package, new: &Values<'_>) -> Vec<Objection> {
+    none_unknown(new.keys().map(AsRef::as_ref), package)
 }
 
-fn unknown(delta: &Delta<'_>, package: &Package, bench: &Bench) -> Result<(), Objection> {
-    let names: Vec<&str> =
-        delta.changed.iter().map(|(key, _)| *key).filter(|key| package.parameter(key).is_none()).collect();
-    no_unknown(&names, package, bench)
+fn unknown(delta: &Delta<'_>, package: &Package) -> Vec<Objection> {
+    none_unknown(delta.changed.iter().map(|(key, _)| *key), package)
 }
 
-fn no_unknown(names: &[&str], package: &Package, bench: &Bench) -> Result<(), Objection> {
-    let Some(first) = names.first() else { return Ok(()) };
-    let detail = format!("OperatorVersion {} defines no such parameter", package.key.name);
-    bench.object(
+fn none_unknown<'n>(names: impl Iterator<Item = &'n str>, package: &Package) -> Vec<Objection> {
+    let unknown = names.filter(|name| package.parameter(name).is_none());
+    let violation = |name: &str| {
+        let detail = format!("OperatorVersion {} defines no such parameter", package.key.name);
         Objection::new(
             Rule::ParameterUnknown,
-            format!("failed to find parameter {first:?} in the OperatorVersion"),
-            names.iter().map(|name| Field::parameter(name, FieldReason::NotFound, detail.as_str())).collect(),
+            format!("failed to find parameter {name:?} in the OperatorVersion"),
+            vec![Field::parameter(name, FieldReason::NotFound, detail)],
         )
         .next(format!(
             "correct the name; `kubectl get operatorversion {} -n {} -o yaml` lists the parameters",
             package.key.name, package.key.namespace
-        )),
-    )
+        ))
+    };
+    first_of(unknown, violation)
 }

@@ -1,6 +1,6 @@
 //! A request about an Instance with everything that its rules ask, and why a decision ends early.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -11,11 +11,11 @@ use crate::admission::refusal::Refusal;
 use crate::admission::request::{Change, Request};
 use crate::admission::review::Object;
 use crate::admission::spec::Spec;
+use crate::admission::violations::Violations;
 use crate::admission::{Context, Patience};
-use crate::api::interlock::Action;
 use crate::api::json::JsonError;
 use crate::api::object::NamespacedName;
-use crate::plan::bench::Bench;
+use crate::plan::objection::Objection;
 use crate::plan::package::Package;
 use crate::plan::uid::Subject;
 
@@ -25,30 +25,35 @@ pub(super) struct Ask<'a> {
     pub(super) request: &'a Request<'a>,
     /// Everything beside it.
     pub(super) context: &'a Context<'a>,
-    /// Hears what speaks against a spec.
-    pub(super) bench: Bench,
-    /// Refusals that the settings let pass, to be told.
-    pub(super) passed: RefCell<Vec<Refusal>>,
+    /// What rules find.
+    pub(super) violations: Violations<'a>,
     /// Whether the request refers anew to an OperatorVersion of another namespace: a refusal would
     /// tell what is there to somebody who may not read it.
     pub(super) looks_elsewhere: Cell<bool>,
 }
 
-/// Why a decision ends here.
+/// Why a decision ends here. A violation is none of these: rules go on after it.
 pub(super) enum Stop {
-    /// It is refused.
-    Refused(Box<Refusal>),
-    /// An OperatorVersion decides that the view does not show yet.
+    /// The object cannot be read, so there is nothing to judge or to complete. It is refused,
+    /// whatever the settings and the cache are.
+    Unreadable(Box<Refusal>),
+    /// An OperatorVersion decides that the view does not show yet: all is decided anew with it.
     Wait(NamespacedName),
 }
 
-impl From<Refusal> for Stop {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(Box::new(refusal))
+impl Stop {
+    /// A part of the object that is not as its schema says.
+    pub(super) fn unreadable(part: &str, error: &JsonError) -> Self {
+        Self::Unreadable(Box::new(refusals::unreadable(part, error)))
     }
 }
 
 impl<'a> Ask<'a> {
+    pub(super) fn new(request: &'a Request<'a>, context: &'a Context<'a>) -> Self {
+        let violations = Violations::new(context.view.actions(request.namespace), context);
+        Self { request, context, violations, looks_elsewhere: Cell::default() }
+    }
+
     /// Notes which OperatorVersion is referred to, before anything is said about it.
     pub(super) fn refers(&self, new: &Spec<'_>, old: Option<&Spec<'_>>) {
         let version = &new.applied.operator_version;
@@ -57,14 +62,11 @@ impl<'a> Ask<'a> {
         self.looks_elsewhere.set(elsewhere && !same);
     }
 
-    /// Hears a refusal: an error where it holds.
-    pub(super) fn refuse(&self, refusal: Refusal) -> Result<(), Stop> {
-        match self.bench.actions().of(refusal.rule) {
-            Action::Deny => return Err(refusal.into()),
-            Action::Warn => self.passed.borrow_mut().push(refusal),
-            Action::Off => {}
+    /// Collects what violates rules about a spec.
+    pub(super) fn violated(&self, found: impl IntoIterator<Item = Objection>, instance: &str) {
+        for objection in found {
+            self.violations.push(refusals::from_objection(objection, instance));
         }
-        Ok(())
     }
 
     /// `namespace/name`, with the prefix where the name is yet to be generated.
@@ -86,7 +88,8 @@ impl<'a> Ask<'a> {
 
     /// The spec of an object.
     pub(super) fn spec(&self, object: &Object<'a>) -> Result<Spec<'a>, Stop> {
-        Spec::read(object, self.request.namespace).map_err(|error| self.unreadable(object, &error).into())
+        Spec::read(object, self.request.namespace)
+            .map_err(|error| Stop::Unreadable(Box::new(self.unreadable(object, &error))))
     }
 
     /// A spec that cannot be read: by its fields, where they are why.
@@ -109,20 +112,24 @@ impl<'a> Ask<'a> {
         self.context.view.operator_version(&NamespacedName::new(self.request.namespace, name))
     }
 
-    /// The OperatorVersion of a spec; waits for one that the view does not show yet.
-    pub(super) fn package(&self, spec: &Spec<'_>, instance: &str) -> Result<Arc<Package>, Stop> {
+    /// The OperatorVersion of a spec; waits for one that the view does not show yet, unless the
+    /// request is refused without it. That there is none is a violation.
+    pub(super) fn package(&self, spec: &Spec<'_>, instance: &str) -> Result<Option<Arc<Package>>, Stop> {
         let key = spec.version();
         if key.name.is_empty() {
-            return Err(refusals::version_required(instance).into());
+            self.violations.push(refusals::version_required(instance));
+            return Ok(None);
         }
         if let Some(package) = self.context.view.operator_version(&key) {
-            return Ok(package);
+            return Ok(Some(package));
         }
-        Err(match (self.context.view.left_out(&key), self.context.patience) {
-            (Some(why), _) => refusals::version_left_out(instance, &key, &why).into(),
-            (None, Patience::Wait) => Stop::Wait(key),
-            (None, Patience::Exhausted) => refusals::version_missing(instance, &key).into(),
-        })
+        match (self.context.view.left_out(&key), self.context.patience) {
+            (Some(why), _) => self.violations.push(refusals::version_left_out(instance, &key, &why)),
+            (None, Patience::Wait) if !self.violations.refuse() => return Err(Stop::Wait(key)),
+            (None, Patience::Wait) => {}
+            (None, Patience::Exhausted) => self.violations.push(refusals::version_missing(instance, &key)),
+        }
+        Ok(None)
     }
 }
 

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 
 use super::ask::{Ask, Stop};
-use super::desired::{Desired, Execution, Stamp};
-use super::refusals;
+use super::desired::{Desired, Execution, Finalizer, Stamp};
 use crate::admission::refusal::{Field, FieldReason};
 use crate::admission::review::Object;
 use crate::admission::spec::Spec;
@@ -24,18 +23,24 @@ impl<'a> Ask<'a> {
         let given = self.spec(object)?;
         self.refers(&given, None);
         let package = self.package(&given, &instance)?;
-        let object_to =
-            |objection: Objection| Stop::from(refusals::from_objection(at_creation(objection), &instance));
-        if package.plan(DEPLOY).is_none() {
-            return Err(object_to(no_deploy(&package)));
-        }
-        judge::defined(&package, &given.applied.parameters, &self.bench).map_err(object_to)?;
         let mut spec = given.clone();
-        let defaults: Vec<(String, String)> = params::immutable_defaults(&package, &given.applied.parameters)
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect();
-        spec.set(&defaults);
-        judge::valid(&package, &spec.applied.parameters, &self.bench).map_err(object_to)?;
+        let mut defaults = Vec::new();
+        if let Some(package) = &package {
+            let filled_in = params::immutable_defaults(package, &given.applied.parameters);
+            defaults.extend(filled_in.map(|(name, value)| (name.to_owned(), value.to_owned())));
+            spec.set(&defaults);
+            let mut found: Vec<Objection> = Vec::new();
+            found.extend(package.plan(DEPLOY).is_none().then(|| no_deploy(package)));
+            found.extend(judge::defined(package, &given.applied.parameters));
+            found.extend(judge::valid(package, &spec.applied.parameters));
+            self.violated(found.into_iter().map(at_creation), &instance);
+        }
+        let finalizer = match package.as_deref().map(|package| package.plan(CLEANUP).is_some()) {
+            // A status that a client sends along is dropped by the API server, so no cleanup was run.
+            Some(true) => Finalizer::Required,
+            Some(false) => Finalizer::AsWritten,
+            None => Finalizer::Assumed,
+        };
         let uid = plan_uid(self.subject(None, object), DEPLOY, spec.hash()).to_string();
         let draft =
             Draft { hash: spec.hash(), spec: Some(spec.canonical()), previous: None, uid: None, more: &[] };
@@ -47,13 +52,13 @@ impl<'a> Ask<'a> {
                 uid: Cow::Owned(uid),
                 status: Cow::Borrowed("NEVER_RUN"),
             }),
-            // A status that a client sends along is dropped by the API server, so no cleanup was run.
-            finalizer: package.plan(CLEANUP).is_some(),
+            finalizer,
             stamp: Stamp::Made { text: made, draft, before: None },
+            history: None,
             defaults,
             dropped: Vec::new(),
         };
-        let mut verdict = desired.settle(self, object, &given)?;
+        let mut verdict = desired.settle(self, object, &given);
         verdict.plan = Some(DEPLOY.to_owned());
         warnings.into_iter().for_each(|(rule, text)| verdict.warn(rule, text));
         Ok(verdict)
@@ -87,12 +92,18 @@ impl<'a> Ask<'a> {
                 "annotation interlock.dev/last-applied-spec is Interlock's own and is replaced".to_owned(),
             ));
         }
+        if object.metadata.annotations.runs.is_some() {
+            warnings.push((
+                Rule::HistoryOwner,
+                "annotation plan.interlock.dev/history is Interlock's own and is taken away".to_owned(),
+            ));
+        }
         warnings
     }
 }
 
 /// An objection in the words that KUDO has for it at a creation.
-pub(super) fn at_creation(mut objection: Objection) -> Objection {
+fn at_creation(mut objection: Objection) -> Objection {
     if objection.rule == Rule::ParameterInvalid {
         objection.sentence = format!("parameters are not valid: {}", objection.sentence);
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::ask::{Ask, Stop};
+use super::ask::Ask;
 use super::refusals;
 use crate::admission::patch::Operations;
 use crate::admission::review::{Annotations, Object};
@@ -38,14 +38,28 @@ pub struct Execution<'a> {
     pub status: Cow<'a, str>,
 }
 
+/// Our finalizer as it must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finalizer {
+    /// It must be there.
+    Required,
+    /// It is added, as the package may have a plan `cleanup`: the cache does not hold it. Another
+    /// replica, which does, may know better, so validation does not ask for it.
+    Assumed,
+    /// It stays as it is written.
+    AsWritten,
+}
+
 /// The object as it must be, as far as it is ours.
 pub struct Desired<'a> {
     /// `None` leaves planExecution as it is written.
     pub execution: Option<Execution<'a>>,
-    /// Whether our finalizer must be there.
-    pub finalizer: bool,
+    /// Our finalizer.
+    pub finalizer: Finalizer,
     /// The stamp.
     pub stamp: Stamp<'a>,
+    /// What has the history of runs, if anything has.
+    pub history: Option<&'a Annotations<'a>>,
     /// Defaults of immutable parameters that must be written out.
     pub defaults: Vec<(String, String)>,
     /// Parameters that must go.
@@ -64,36 +78,48 @@ struct Difference {
     detail: String,
 }
 
-/// The first difference that is found, where somebody asks: a patch tells them all.
+/// Differences, where a door refuses them; one that patches puts them right.
+#[derive(Default)]
 struct Differences {
-    asked: bool,
-    first: Option<Difference>,
+    refused: bool,
+    found: Vec<Difference>,
 }
 
 impl Differences {
     fn found(&mut self, rule: Rule, field: &'static str, detail: impl FnOnce() -> String) {
-        if self.asked && self.first.is_none() {
-            self.first = Some(Difference { rule, field, detail: detail() });
+        if self.refused {
+            self.found.push(Difference { rule, field, detail: detail() });
         }
     }
 }
 
-impl Desired<'_> {
-    /// Decides on an object that no rule refuses; `given` is its spec as it came.
-    pub fn settle(self, ask: &Ask<'_>, object: &Object<'_>, given: &Spec<'_>) -> Result<Verdict, Stop> {
+impl<'a> Desired<'a> {
+    /// As it was, as far as only Interlock writes it: stamp and history.
+    pub fn restored(before: &'a Annotations<'a>) -> Self {
+        Self {
+            execution: None,
+            finalizer: Finalizer::AsWritten,
+            stamp: Stamp::Kept(before),
+            history: Some(before),
+            defaults: Vec::new(),
+            dropped: Vec::new(),
+        }
+    }
+
+    /// Completes an object, whatever rules found; `given` is its spec as it came. A door that does
+    /// not patch collects what is not complete as violations.
+    pub fn settle(self, ask: &Ask<'_>, object: &Object<'_>, given: &Spec<'_>) -> Verdict {
         let mut operations = Operations::default();
         let patches = ask.context.door.patches();
-        let mut differences = Differences { asked: !patches, first: None };
+        let mut differences = Differences { refused: !patches, found: Vec::new() };
         self.compare(object, given, &mut operations, &mut differences);
         if patches {
-            return Ok(Verdict::of(Outcome::Allow { patch: operations.finish() }));
+            return Verdict::of(Outcome::Allow { patch: operations.finish() });
         }
-        match differences.first {
-            None => Ok(Verdict::allow()),
-            Some(Difference { rule, field, detail }) => {
-                Err(refusals::not_mutated(rule, &ask.instance(object), field, &detail).into())
-            }
+        for Difference { rule, field, detail } in differences.found {
+            ask.violations.push(refusals::not_mutated(rule, &ask.instance(object), field, &detail));
         }
+        Verdict::allow()
     }
 
     fn compare(
@@ -116,15 +142,25 @@ impl Desired<'_> {
                 });
             }
         }
-        if self.finalizer && !has_finalizer(object) {
+        if self.finalizer != Finalizer::AsWritten && !has_finalizer(object) {
             operations.finalizer(&object.metadata);
+        }
+        if self.finalizer == Finalizer::Required && !has_finalizer(object) {
             differences.found(Rule::FinalizerKept, "metadata.finalizers", || {
                 format!("must hold {:?}", meta::FINALIZER)
             });
         }
-        if !self.stamp(object, operations) {
+        let history = self.history;
+        let (stamp, same) = self.stamp(object, operations);
+        if !same {
             differences.found(Rule::StampMismatch, "metadata.annotations", || {
                 format!("{} is not the stamp of this spec", meta::LAST_APPLIED_SPEC)
+            });
+        }
+        let annotations = &object.metadata.annotations;
+        if !keep_history(history, annotations, stamp.as_deref(), operations) {
+            differences.found(Rule::HistoryOwner, "metadata.annotations", || {
+                format!("{} is not the history of this Instance", meta::HISTORY)
             });
         }
     }
@@ -143,15 +179,18 @@ impl Desired<'_> {
         });
     }
 
-    /// Puts the stamp right; whether what was written says the same.
-    fn stamp(self, object: &Object<'_>, operations: &mut Operations) -> bool {
+    /// Puts the stamp right; what it is then, and whether what was written says the same.
+    fn stamp<'o>(self, object: &'o Object<'_>, operations: &mut Operations) -> (Option<Cow<'o, str>>, bool)
+    where
+        'a: 'o,
+    {
         let annotations = &object.metadata.annotations;
         let written = || annotations.stamp_text();
         let (wanted, same, patched) = match self.stamp {
             Stamp::Kept(before)
                 if annotations.stamp_json() == before.stamp_json() && annotations.surely_fit() =>
             {
-                return true;
+                return (written(), true);
             }
             Stamp::Kept(before) => {
                 let before = before.stamp_text();
@@ -170,13 +209,32 @@ impl Desired<'_> {
                 (text, same, patched)
             }
         };
-        if annotations.history > 0 && !room::holds(annotations.others, wanted.as_deref(), annotations.history)
-        {
-            operations.drop_history();
-        }
         if patched {
-            operations.stamp(&object.metadata, wanted);
+            operations.stamp(&object.metadata, wanted.clone());
         }
-        same
+        (wanted.map(Cow::Owned), same)
     }
+}
+
+/// Puts the history of runs back, which only Interlock writes; whether what was written is it. It
+/// makes room for annotations of others.
+fn keep_history(
+    before: Option<&Annotations<'_>>,
+    written: &Annotations<'_>,
+    stamp: Option<&str>,
+    operations: &mut Operations,
+) -> bool {
+    let before = before.filter(|before| before.runs.is_some());
+    let fits = |size: usize| room::holds(written.others, stamp, size);
+    let same = written.runs == before.and_then(|before| before.runs);
+    match before.filter(|before| fits(before.history)) {
+        Some(_) if same => {}
+        Some(kept) => {
+            let text = kept.runs.and_then(|runs| runs.text().ok());
+            operations.history(written.present || stamp.is_some(), text.as_ref().map(|text| &*text.0));
+        }
+        None if written.runs.is_some() => operations.drop_history(),
+        None => return true,
+    }
+    same
 }

@@ -8,21 +8,20 @@ use crate::admission::door::Freeze;
 use crate::admission::refusal::Refusal;
 use crate::api::meta::plan::CLEANUP;
 use crate::api::rule::Rule;
-use crate::plan::bench::Bench;
 use crate::plan::judge::{self, Delta, Packages, Triggered};
 use crate::plan::lock::Lock;
 
 /// Locked: nothing that a plan carries out changes, except as the freeze mode says.
 impl<'a> Update<'a, '_> {
     pub(super) fn locked(&self, lock: &Lock<'_>, asked: Asked<'_>) -> Result<Effect<'a>, Stop> {
-        let refuse = |rule, sentence: String, fields| {
-            let refusal = Refusal::invalid(rule, self.failed(&sentence), fields);
-            Err(Stop::from(refusals::locked(refusal, lock, &self.status, &self.instance)))
+        let violated = |rule, sentence: String, fields| {
+            let denial = self.failed(rule, &sentence, fields);
+            self.ask.violations.push(refusals::locked(denial, lock, &self.status, &self.instance));
         };
         let before = &self.old.execution;
-        match asked {
+        let cancels = match asked {
             Asked::Clear => {
-                return refuse(
+                violated(
                     Rule::PlanCancel,
                     format!(
                         "cancelling currently scheduled (or running) plan '{}' is not supported",
@@ -30,9 +29,10 @@ impl<'a> Update<'a, '_> {
                     ),
                     vec![refusals::execution_field("planName", &before.plan, "")],
                 );
+                true
             }
             Asked::Trigger(plan) if plan != lock.plan => {
-                return refuse(
+                violated(
                     Rule::PlanOverride,
                     format!(
                         "overriding currently scheduled (or running) plan '{}' with '{plan}' is not supported",
@@ -40,29 +40,31 @@ impl<'a> Update<'a, '_> {
                     ),
                     vec![refusals::execution_field("planName", &before.plan, plan)],
                 );
+                true
             }
-            _ => {}
-        }
-        if self.ask.context.config.freeze == Freeze::SamePlan {
+            _ => false,
+        };
+        if self.ask.context.config.freeze == Freeze::SamePlan && !cancels {
             return self.same_plan(lock, asked);
         }
         if self.changed {
             return self.after_the_plan(lock);
         }
         match asked {
-            Asked::Trigger(plan) => refuse(
+            Asked::Trigger(plan) if !cancels => violated(
                 Rule::PlanOverride,
                 format!("restarting currently scheduled (or running) plan '{plan}' is not supported"),
                 vec![refusals::execution_field("uid", &before.uid, &self.new.execution.uid)],
             ),
-            _ => Ok(Effect::nothing()),
+            _ => {}
         }
+        Ok(Effect::nothing())
     }
 
     /// A change of the spec is refused. Where the settings let it pass, it is judged like any
     /// other and left to the reconciler, which finds it when the plan has ended.
     fn after_the_plan(&self, lock: &Lock<'_>) -> Result<Effect<'a>, Stop> {
-        self.ask.refuse(self.frozen(lock))?;
+        self.ask.violations.push(self.frozen(lock));
         self.edit()?;
         Ok(Effect::nothing())
     }
@@ -76,9 +78,9 @@ impl<'a> Update<'a, '_> {
             false => view.operator_version(&self.old.version()),
         };
         let delta = Delta::between(&self.old.applied, &self.new.applied);
-        let triggered = package.as_deref().and_then(|new| {
-            judge::triggered(&delta, Packages { new, old: old.as_deref() }, &Bench::strict()).ok()
-        });
+        let triggered = package
+            .as_deref()
+            .map(|new| judge::triggered(&delta, Packages { new, old: old.as_deref() }, &mut Vec::new()));
         let sentence = match triggered {
             Some(Triggered::Plan(plan)) if plan != lock.plan => format!(
                 "plan '{}' is scheduled (or running) and an update would trigger a different plan '{plan}'",
@@ -92,7 +94,7 @@ impl<'a> Update<'a, '_> {
             _ => format!("the spec is frozen while plan '{}' is scheduled (or running)", lock.plan),
         };
         let fields = self.delta_fields(package.as_deref());
-        let refusal = Refusal::invalid(Rule::PlanRunning, self.failed(&sentence), fields);
+        let refusal = self.failed(Rule::PlanRunning, &sentence, fields);
         refusals::locked(refusal, lock, &self.status, &self.instance)
     }
 
@@ -105,35 +107,40 @@ impl<'a> Update<'a, '_> {
                 _ => Effect::nothing(),
             });
         }
-        let (new, old) = self.packages()?;
+        let Some((new, old)) = self.packages()? else { return self.after_the_plan(lock) };
         let delta = Delta::between(&self.old.applied, &self.new.applied);
         let packages = Packages { new: &new, old: old.as_deref() };
         if delta.upgrade {
             return self.after_the_plan(lock);
         }
-        let bench = &self.ask.bench;
-        judge::values(&delta, &self.new.applied, packages, bench).map_err(|o| self.object(o))?;
-        match judge::triggered(&delta, packages, bench).map_err(|o| self.object(o))? {
+        self.violated(judge::values(&delta, &self.new.applied, packages));
+        let mut violations = Vec::new();
+        let triggered = judge::triggered(&delta, packages, &mut violations);
+        self.violated(violations);
+        match triggered {
             Triggered::Plan(plan) if plan == lock.plan => Ok(Effect::run(plan)),
             // Nothing: parameters go that nobody defines. The policies, which see no package, hold
             // any change of parameters to a restart.
-            Triggered::Plan(_) | Triggered::Several | Triggered::Nothing => self.after_the_plan(lock),
+            Triggered::Plan(_) | Triggered::Several | Triggered::Unknown | Triggered::Nothing => {
+                self.after_the_plan(lock)
+            }
         }
     }
 
     /// The Instance is being deleted: its spec stays, and `cleanup` is the controller's.
     pub(super) fn deleting(&self, lock: Option<&Lock<'_>>, asked: Asked<'_>) -> Result<Effect<'a>, Stop> {
         let same_plan = self.ask.context.config.freeze == Freeze::SamePlan;
-        let refuse = |rule, sentence: &str, fields| {
-            let refusal = Refusal::invalid(rule, self.failed(sentence), fields)
+        let violated = |rule, sentence: &str, fields| {
+            let denial = self
+                .failed(rule, sentence, fields)
                 .why("the Instance is being deleted")
                 .next("let the deletion end, then create the Instance anew");
-            Err(Stop::from(refusal))
+            self.ask.violations.push(denial);
         };
         let before = &self.old.execution;
         if self.changed {
             let package = self.ask.context.view.operator_version(&self.new.version());
-            return refuse(
+            violated(
                 Rule::InstanceDeleting,
                 "parameter update and/or upgrade is not allowed when an instance is being deleted",
                 self.delta_fields(package.as_deref()),
@@ -141,34 +148,35 @@ impl<'a> Update<'a, '_> {
         }
         let cleaning = lock.is_some_and(|lock| lock.plan == CLEANUP);
         match asked {
-            Asked::Trigger(plan) if plan != CLEANUP && cleaning => refuse(
+            Asked::Trigger(plan) if plan != CLEANUP && cleaning => violated(
                 Rule::InstanceDeleting,
                 "'cleanup' plan can not be cancelled or overridden by another plan since the instance is being deleted",
                 vec![refusals::execution_field("planName", &before.plan, plan)],
             ),
-            Asked::Clear if cleaning => refuse(
+            Asked::Clear if cleaning => violated(
                 Rule::InstanceDeleting,
                 "'cleanup' plan can not be cancelled or overridden by another plan since the instance is being deleted",
                 vec![refusals::execution_field("planName", &before.plan, "")],
             ),
             Asked::Clear => match lock {
-                Some(lock) => self.locked(lock, asked),
-                None => Ok(Effect { as_written: true, ..Effect::nothing() }),
+                Some(lock) => return self.locked(lock, asked),
+                None => return Ok(Effect { as_written: true, ..Effect::nothing() }),
             },
             Asked::Trigger(CLEANUP) if same_plan => {
-                self.exists(CLEANUP)?;
-                Ok(Effect { stamped: false, ..Effect::run(CLEANUP) })
+                self.package_of(CLEANUP)?;
+                return Ok(Effect { stamped: false, ..Effect::run(CLEANUP) });
             }
             Asked::Trigger(CLEANUP) => {
                 let field = refusals::execution_field("planName", &before.plan, CLEANUP);
-                Err(self.object(judge::cleanup(vec![field]).next("wait: Interlock schedules it by itself")))
+                self.violated([judge::cleanup(vec![field]).next("wait: Interlock schedules it by itself")]);
             }
-            Asked::Trigger(plan) => refuse(
+            Asked::Trigger(plan) => violated(
                 Rule::InstanceDeleting,
                 "only 'cleanup' plan can be scheduled when an instance is being deleted",
                 vec![refusals::execution_field("planName", &before.plan, plan)],
             ),
-            _ => Ok(Effect::nothing()),
+            _ => {}
         }
+        Ok(Effect::nothing())
     }
 }

@@ -11,12 +11,10 @@ use crate::plan::objection::Objection;
 
 /// An objection as the refusal of a request about an Instance.
 pub fn from_objection(objection: Objection, instance: &str) -> Refusal {
-    let sentence = objection.full(instance);
-    let refusal = Refusal::invalid(objection.rule, sentence, objection.fields);
-    match objection.next {
-        Some(next) => refusal.next(next),
-        None => refusal,
-    }
+    let beginning = objection.beginning(instance);
+    let sentence = [beginning.as_str(), &objection.sentence].concat();
+    let refusal = Refusal::invalid(objection.rule, sentence, objection.fields).and_more(objection.more);
+    Refusal { beginning: beginning.len(), next: objection.next, ..refusal }
 }
 
 /// What cannot be read.
@@ -44,6 +42,7 @@ pub fn version_required(instance: &str) -> Refusal {
         vec![Field::new("spec.operatorVersion.name", FieldReason::Required, "a name is required")],
     )
     .next("set spec.operatorVersion.name to an OperatorVersion of the same namespace")
+    .certain()
 }
 
 /// The OperatorVersion is not there.

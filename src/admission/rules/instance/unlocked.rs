@@ -32,12 +32,12 @@ impl<'a> Update<'a, '_> {
         Ok(self.basis()?.filter(|head| head.hash != self.old.hash().as_str()))
     }
 
-    /// Whether a plan of the OperatorVersion exists.
-    pub(super) fn exists(&self, plan: &str) -> Result<Arc<Package>, Stop> {
-        let package = self.ask.package(&self.new, &self.instance)?;
-        if package.plan(plan).is_some() {
-            return Ok(package);
-        }
+    /// The OperatorVersion of a plan, which must exist in it.
+    pub(super) fn package_of(&self, plan: &str) -> Result<Option<Arc<Package>>, Stop> {
+        let found = self.ask.package(&self.new, &self.instance)?;
+        let Some(package) = found.as_deref().filter(|package| package.plan(plan).is_none()) else {
+            return Ok(found);
+        };
         let names: Vec<&str> = package.plan_names().filter(|name| *name != CLEANUP).collect();
         let objection = Objection::new(
             Rule::PlanUnknown,
@@ -49,38 +49,43 @@ impl<'a> Update<'a, '_> {
             )],
         )
         .next("name one of these plans");
-        Err(self.object(objection))
+        self.violated([objection]);
+        Ok(found)
     }
 
     /// A plan is triggered directly.
     fn trigger(&self, plan: &str) -> Result<Effect<'a>, Stop> {
         let field = || vec![refusals::execution_field("planName", &self.old.execution.plan, plan)];
         if self.changed {
-            return Err(self.trigger_and_edit(plan));
+            self.ask.violations.push(self.trigger_and_edit(plan));
+            return self.edit();
         }
-        let package = self.exists(plan)?;
+        let package = self.package_of(plan)?;
         if plan == CLEANUP {
-            return Err(self.object(judge::cleanup(field())));
+            self.violated([judge::cleanup(field())]);
         }
-        judge::valid(&package, &self.new.applied.parameters, &self.ask.bench).map_err(|o| self.object(o))?;
+        if let Some(package) = package {
+            self.violated(judge::valid(&package, &self.new.applied.parameters));
+        }
         if self.drifted()?.is_none() {
             return Ok(Effect::run(plan));
         }
         if self.envelope().is_none() {
-            let refusal = Refusal::invalid(
-                Rule::SpecDrift,
-                self.failed("an edit that was never admitted has to be judged before another plan runs"),
-                field(),
-            )
-            .why("the spec differs from what was last carried out, and that is not known any more")
-            .next("wait until condition SpecDrift is False, or undo the edit that it names");
-            return Err(refusal.into());
+            let refusal = self
+                .failed(
+                    Rule::SpecDrift,
+                    "an edit that was never admitted has to be judged before another plan runs",
+                    field(),
+                )
+                .why("the spec differs from what was last carried out, and that is not known any more")
+                .next("wait until condition SpecDrift is False, or undo the edit that it names");
+            self.ask.violations.push(refusal);
         }
         // It runs on the stamp, and the edit that nobody saw is judged after it.
         Ok(Effect { stamped: false, ..Effect::run(plan) })
     }
 
-    fn trigger_and_edit(&self, plan: &str) -> Stop {
+    fn trigger_and_edit(&self, plan: &str) -> Refusal {
         let upgrade = self.new.applied.operator_version != self.old.applied.operator_version;
         let view = self.ask.context.view;
         let package = view.operator_version(&self.new.version());
@@ -98,33 +103,33 @@ impl<'a> Update<'a, '_> {
         };
         let mut fields = vec![refusals::execution_field("planName", &self.old.execution.plan, plan)];
         fields.extend(self.delta_fields(package.as_deref()));
-        Refusal::invalid(Rule::PlanAndEdit, self.failed(&sentence), fields)
-            .why("a change of the spec runs its own plan")
-            .next(
-                "change the spec first, and trigger the plan when that run has ended; or the other way round",
-            )
-            .into()
+        self.failed(Rule::PlanAndEdit, &sentence, fields).why("a change of the spec runs its own plan").next(
+            "change the spec first, and trigger the plan when that run has ended; or the other way round",
+        )
     }
 
-    /// The spec changes.
+    /// The spec changes. What runs for it is not known where its OperatorVersion is not, or several
+    /// plans would: that is left to the reconciler.
     pub(super) fn edit(&self) -> Result<Effect<'a>, Stop> {
-        let bench = &self.ask.bench;
-        let (new, old) = self.packages()?;
+        let Some((new, old)) = self.packages()? else { return Ok(Effect::nothing()) };
         let packages = Packages { new: &new, old: old.as_deref() };
         if let Some(basis) = self.drifted()? {
             return self.edit_drifted(basis, packages);
         }
         let delta = Delta::between(&self.old.applied, &self.new.applied);
         if delta.upgrade && !self.goes_back() {
-            judge::path(&self.old.applied.operator_version, packages, bench).map_err(|o| self.object(o))?;
+            self.violated(judge::path(&self.old.applied.operator_version, packages));
         }
         let (dropped, spec) = self.without_dropped(&delta, packages);
         let applied = &spec.as_ref().unwrap_or(&self.new).applied;
-        judge::values(&delta, applied, packages, bench).map_err(|o| self.object(o))?;
-        let plan = match judge::plan(&delta, packages, bench).map_err(|o| self.object(o))? {
+        self.violated(judge::values(&delta, applied, packages));
+        let mut violations = Vec::new();
+        let triggered = judge::plan(&delta, packages, &mut violations);
+        self.violated(violations);
+        let plan = match triggered {
             Triggered::Nothing => None,
             Triggered::Plan(plan) => Some(plan),
-            Triggered::Several => return Ok(Effect::nothing()),
+            Triggered::Several | Triggered::Unknown => return Ok(Effect::nothing()),
         };
         Ok(Effect { plan, stamped: true, dropped, spec, as_written: false })
     }
@@ -155,15 +160,18 @@ impl<'a> Update<'a, '_> {
         if mended {
             return Ok(Effect::nothing());
         }
-        let bench = &self.ask.bench;
-        judge::triggered(&own, packages, bench).map_err(|o| self.object(o))?;
-        let basis = self.status.basis().map_err(|error| refusals::unreadable("status", &error))?;
+        let mut violations = Vec::new();
+        judge::triggered(&own, packages, &mut violations);
+        self.violated(violations);
+        let basis = self.status.basis().map_err(|error| Stop::unreadable("status", &error))?;
         let Some(basis) = basis else { return Ok(Effect::nothing()) };
-        let together = |objection| {
-            let refusal = refusals::from_objection(objection, &self.instance).why(
-                "the spec already holds an edit that was never admitted; this change is judged together with it",
-            );
-            Stop::from(refusal)
+        let together = |found: Vec<Objection>| {
+            for objection in found {
+                let denial = refusals::from_objection(objection, &self.instance);
+                self.ask.violations.push(denial.why(
+                    "the spec already holds an edit that was never admitted; this change is judged together with it",
+                ));
+            }
         };
         let envelope = self.envelope();
         let stamp =
@@ -175,7 +183,7 @@ impl<'a> Update<'a, '_> {
             && !basis.is_of_version(&self.new.applied.operator_version)
         {
             // The old reference is all that is left of where the upgrade comes from.
-            judge::path(&self.old.applied.operator_version, packages, bench).map_err(together)?;
+            together(judge::path(&self.old.applied.operator_version, packages));
         }
         let carried_out = stamp
             .map(|stamp| &stamp.operator_version)
@@ -189,7 +197,7 @@ impl<'a> Update<'a, '_> {
             None => packages.old,
         };
         let before = Before { basis: &basis, stamp, goes_back };
-        judge::unseen(before, &self.new.applied, Packages { old, ..packages }, bench).map_err(together)?;
+        together(judge::unseen(before, &self.new.applied, Packages { old, ..packages }));
         Ok(Effect::nothing())
     }
 }

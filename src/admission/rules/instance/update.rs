@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::ask::{Ask, Stop};
 use super::asked::{Asked, asked};
-use super::desired::{Desired, Execution, Stamp, has_finalizer};
+use super::desired::{Desired, Execution, Finalizer, Stamp, has_finalizer};
 use super::refusals;
 use crate::admission::refusal::{Field, FieldReason, Refusal};
 use crate::admission::request::Change;
+use crate::admission::review::Annotations;
 use crate::admission::spec::Spec;
 use crate::admission::stamp::{self, Draft};
 use crate::admission::status::{Head, Status};
@@ -65,9 +66,9 @@ impl<'a> Ask<'a> {
         let same_spec = object.spec == old.spec;
         let finalizer_lost = has_finalizer(old) && !has_finalizer(object);
         if same_spec && !finalizer_lost {
-            return self.metadata_only(change);
+            return Ok(self.metadata_only(change));
         }
-        let status = Status::read(old).map_err(|error| refusals::unreadable("status", &error))?;
+        let status = Status::read(old).map_err(|error| Stop::unreadable("status", &error))?;
         let new = self.spec(object)?;
         let before = self.spec(old)?;
         self.refers(&new, Some(&before));
@@ -76,34 +77,41 @@ impl<'a> Ask<'a> {
         Update { ask: self, change, instance, new, old: before, status, changed }.decide()
     }
 
-    /// The spec is what it was, byte for byte: only the stamp may have to be put back.
-    fn metadata_only(&self, change: Change<'a>) -> Result<Verdict, Stop> {
+    /// The spec is what it was, byte for byte: only stamp and history may have to be put back.
+    fn metadata_only(&self, change: Change<'a>) -> Verdict {
         let before = &change.old.metadata.annotations;
         let own = &change.object.metadata.annotations;
-        if own.stamp_json() == before.stamp_json() && own.surely_fit() {
-            return Ok(Verdict::allow());
+        if own.stamp_json() == before.stamp_json() && own.runs == before.runs && own.surely_fit() {
+            return Verdict::allow();
         }
-        let desired = Desired {
-            execution: None,
-            finalizer: false,
-            stamp: Stamp::Kept(before),
-            defaults: Vec::new(),
-            dropped: Vec::new(),
-        };
-        let mut verdict = desired.settle(self, change.object, &Spec::default())?;
-        warn_stamp(&mut verdict, change);
-        Ok(verdict)
+        let mut verdict = Desired::restored(before).settle(self, change.object, &Spec::default());
+        warn_undone(&mut verdict, own, before);
+        verdict
     }
 }
 
-/// A user's own stamp is undone; one that was merely left out is put back silently.
-fn warn_stamp(verdict: &mut Verdict, change: Change<'_>) {
-    let written = change.object.metadata.annotations.stamp_json();
-    let undone = written.is_some() && written != change.old.metadata.annotations.stamp_json();
+/// A user's own stamp or history is undone; one that was merely left out is put back silently.
+pub(super) fn warn_undone(verdict: &mut Verdict, written: &Annotations<'_>, before: &Annotations<'_>) {
+    warn_stamp(verdict, written, before);
+    warn_history(verdict, written, before);
+}
+
+fn warn_stamp(verdict: &mut Verdict, written: &Annotations<'_>, before: &Annotations<'_>) {
+    let undone = written.stamp_json().is_some() && written.stamp_json() != before.stamp_json();
     if undone && verdict.kind() == VerdictKind::Patched {
         verdict.warn(
             Rule::StampMismatch,
             "annotation interlock.dev/last-applied-spec is Interlock's own; the change of it was undone",
+        );
+    }
+}
+
+fn warn_history(verdict: &mut Verdict, written: &Annotations<'_>, before: &Annotations<'_>) {
+    let undone = written.runs.is_some() && written.runs != before.runs;
+    if undone && verdict.kind() == VerdictKind::Patched {
+        verdict.warn(
+            Rule::HistoryOwner,
+            "annotation plan.interlock.dev/history is Interlock's own; the change of it was undone",
         );
     }
 }
@@ -115,13 +123,21 @@ impl<'a> Update<'a, '_> {
             asked(&self.new.execution, &self.old, self.ask.subject(Some(self.change), self.change.object));
         let deleting = self.change.old.metadata.deletion_timestamp.is_some()
             || self.change.object.metadata.deletion_timestamp.is_some();
-        let effect = match (&lock, asked) {
-            (_, Asked::Status) => return Err(self.status_written(lock.as_ref()).into()),
-            (_, Asked::Stray) => return Err(self.stray().into()),
+        match asked {
+            Asked::Status => self.ask.violations.push(self.status_written(lock.as_ref())),
+            Asked::Stray => self.ask.violations.push(self.stray()),
+            _ => {}
+        }
+        let effect = match &lock {
             _ if deleting => self.deleting(lock.as_ref(), asked)?,
-            (Some(lock), _) => self.locked(lock, asked)?,
-            (None, _) => self.unlocked(asked)?,
+            Some(lock) => self.locked(lock, asked)?,
+            None => self.unlocked(asked)?,
         };
+        // What is refused needs no completed object. Where a call leaves the refusal to the next one,
+        // that one has to find what this one did.
+        if self.ask.violations.refuse() {
+            return Ok(Verdict::allow());
+        }
         self.settle(effect, asked, lock.as_ref())
     }
 
@@ -147,19 +163,26 @@ impl<'a> Update<'a, '_> {
             }),
         };
         let stamp = self.stamp(&effect, spec)?;
-        let restored = lock.is_some() && has_finalizer(self.change.old);
-        let lost = restored && !has_finalizer(self.change.object);
+        let finalizer = match lock.is_some() && has_finalizer(self.change.old) {
+            true => Finalizer::Required,
+            false => Finalizer::AsWritten,
+        };
+        let lost = finalizer == Finalizer::Required && !has_finalizer(self.change.object);
         let desired = Desired {
             execution,
-            finalizer: restored,
+            finalizer,
             stamp,
+            history: Some(&self.change.old.metadata.annotations),
             defaults: Vec::new(),
             dropped: effect.dropped.clone(),
         };
-        let mut verdict = desired.settle(self.ask, self.change.object, &self.new)?;
+        let mut verdict = desired.settle(self.ask, self.change.object, &self.new);
+        let (written, old) =
+            (&self.change.object.metadata.annotations, &self.change.old.metadata.annotations);
         if asked != Asked::Stale {
-            warn_stamp(&mut verdict, self.change);
+            warn_stamp(&mut verdict, written, old);
         }
+        warn_history(&mut verdict, written, old);
         if lost {
             verdict.warn(
                 Rule::FinalizerKept,
@@ -206,7 +229,7 @@ impl<'a> Update<'a, '_> {
 
     /// What the status says was carried out.
     pub(super) fn basis(&self) -> Result<Option<&Head<'a>>, Stop> {
-        self.status.basis_head().map_err(|error| refusals::unreadable("status", &error).into())
+        self.status.basis_head().map_err(|error| Stop::unreadable("status", &error))
     }
 
     /// What the old object says was carried out.
@@ -215,25 +238,29 @@ impl<'a> Update<'a, '_> {
         Envelope::parse(&text).map(Envelope::into_owned)
     }
 
-    /// `failed to update Instance <ns>/<name>: `
-    pub(super) fn failed(&self, sentence: &str) -> String {
-        ["failed to update Instance ", &self.instance, ": ", sentence].concat()
+    /// `failed to update Instance <ns>/<name>: SENTENCE`
+    pub(super) fn failed(&self, rule: Rule, sentence: &str, fields: Vec<Field>) -> Refusal {
+        let beginning = ["failed to update Instance ", &self.instance, ": "].concat();
+        let denial = Refusal::invalid(rule, [beginning.as_str(), sentence].concat(), fields);
+        Refusal { beginning: beginning.len(), ..denial }
     }
 
-    pub(super) fn object(&self, objection: Objection) -> Stop {
-        refusals::from_objection(objection, &self.instance).into()
+    pub(super) fn violated(&self, found: impl IntoIterator<Item = Objection>) {
+        self.ask.violated(found, &self.instance);
     }
 
-    /// The OperatorVersions of the change; an old one that is gone is judged without.
-    pub(super) fn packages(&self) -> Result<(Arc<Package>, Option<Arc<Package>>), Stop> {
-        let new = self.ask.package(&self.new, &self.instance)?;
+    /// The OperatorVersions of the change: none without the new one; an old one that is gone is
+    /// judged without.
+    pub(super) fn packages(&self) -> Result<Option<(Arc<Package>, Option<Arc<Package>>)>, Stop> {
+        let Some(new) = self.ask.package(&self.new, &self.instance)? else { return Ok(None) };
         if self.new.applied.operator_version == self.old.applied.operator_version {
-            return Ok((Arc::clone(&new), Some(new)));
+            return Ok(Some((Arc::clone(&new), Some(new))));
         }
         let key = self.old.version();
+        let waits = !key.name.is_empty() && !self.ask.violations.refuse();
         match (self.ask.context.view.operator_version(&key), self.ask.context.patience) {
-            (None, Patience::Wait) if !key.name.is_empty() => Err(Stop::Wait(key)),
-            (old, _) => Ok((new, old)),
+            (None, Patience::Wait) if waits => Err(Stop::Wait(key)),
+            (old, _) => Ok(Some((new, old))),
         }
     }
 
@@ -244,9 +271,9 @@ impl<'a> Update<'a, '_> {
 
     fn status_written(&self, lock: Option<&Lock<'_>>) -> Refusal {
         let (before, after) = (&self.old.execution.status, &self.new.execution.status);
-        let refusal = Refusal::invalid(
+        let refusal = self.failed(
             Rule::PlanStatus,
-            self.failed("planExecution.status is written by Interlock only"),
+            "planExecution.status is written by Interlock only",
             vec![refusals::execution_field("status", before, after)],
         );
         match lock {
@@ -258,9 +285,9 @@ impl<'a> Update<'a, '_> {
     }
 
     fn stray(&self) -> Refusal {
-        Refusal::invalid(
+        self.failed(
             Rule::PlanOverride,
-            self.failed("planExecution.planName is missing"),
+            "planExecution.planName is missing",
             vec![Field::new(
                 "spec.planExecution.planName",
                 FieldReason::Required,

@@ -59,14 +59,14 @@ impl<'a> Ask<'a> {
     /// What a request on an object leads to, beside what was decided about the object.
     pub(super) fn requests(&self, operation: &Operation<'a>, verdict: Verdict) -> Result<Verdict, Stop> {
         match operation {
-            Operation::Create(object) => self.no_request(object, verdict),
+            Operation::Create(object) => Ok(self.no_request(object, verdict)),
             Operation::Update(change) => self.request(*change, verdict),
             Operation::Delete(_) => Ok(verdict),
         }
     }
 
     /// A new Instance has no run: what a copied manifest asks is dropped.
-    fn no_request(&self, object: &Object<'a>, verdict: Verdict) -> Result<Verdict, Stop> {
+    fn no_request(&self, object: &Object<'a>, verdict: Verdict) -> Verdict {
         let written = Written::of(&object.metadata.annotations);
         let mut operations = Operations::default();
         written.keys().for_each(|key| operations.drop_annotation(key));
@@ -95,17 +95,17 @@ impl<'a> Ask<'a> {
                     _ => {}
                 }
             }
-            return self.mend(verdict, operations, || {
+            return Ok(self.mend(verdict, operations, || {
                 (REQUEST, "who asked and why stay as they are while the request is there".to_owned())
-            });
+            }));
         }
         self.judge(change, text, new.reason.as_deref().unwrap_or_default())?;
         if new.by.as_deref() != Some(self.request.user) {
             operations.annotation(meta::REQUESTED_BY, self.request.user);
         }
-        self.mend(verdict, operations, || {
+        Ok(self.mend(verdict, operations, || {
             (REQUESTED_BY, format!("must be {:?}, who asks", self.request.user))
-        })
+        }))
     }
 
     fn judge(&self, change: Change<'a>, text: &str, reason: &str) -> Result<(), Stop> {
@@ -122,20 +122,23 @@ impl<'a> Ask<'a> {
             )
             .next("let `interlock plan abort` or `interlock plan retry` write it")
         };
-        let request: Request = text.parse().map_err(|error| malformed(&error))?;
-        verb::check_reason(reason).map_err(|error| malformed(&error))?;
+        let request = text.parse::<Request>();
+        let errors = [request.as_ref().err().cloned(), verb::check_reason(reason).err()];
+        errors.iter().flatten().for_each(|error| self.violations.push(malformed(error)));
+        let Ok(request) = request else { return Ok(()) };
         let spec = self.spec(change.object)?;
         let before = self.spec(change.old)?;
         let alone = spec.applied == before.applied
             && (!spec.execution.said || spec.execution.same(&before.execution));
         if !alone {
-            return Err(Refusal::invalid(
+            let denial = Refusal::invalid(
                 Rule::VerbRequest,
                 format!("Instance {instance}: a request is made alone"),
                 vec![Field::new(REQUEST, FieldReason::Forbidden, "the spec changes in the same write")],
-            )
-            .next("send the request first, and the change of the spec when its run has ended")
-            .into());
+            );
+            self.violations.push(
+                denial.next("send the request first, and the change of the spec when its run has ended"),
+            );
         }
         self.holds(change, &request, &before, &instance)
     }
@@ -148,8 +151,7 @@ impl<'a> Ask<'a> {
         spec: &Spec<'_>,
         instance: &str,
     ) -> Result<(), Stop> {
-        let status =
-            Status::read(change.old).map_err(|error| super::refusals::unreadable("status", &error))?;
+        let status = Status::read(change.old).map_err(|error| Stop::unreadable("status", &error))?;
         let entries: Vec<Entry<'_>> = status.entries().collect();
         let runs = Runs { plan: &spec.execution.plan, uid: &spec.execution.uid, entries: &entries };
         let annotations = &change.old.metadata.annotations;
@@ -160,36 +162,37 @@ impl<'a> Ask<'a> {
             deleting: change.old.metadata.deletion_timestamp.is_some(),
             used: history::knows(&history::read(past.as_deref()), &request.nonce),
         };
-        verb::judge(request, runs, ground).map_err(|objection| {
-            Refusal::invalid(
+        if let Err(objection) = verb::judge(request, runs, ground) {
+            let denial = Refusal::invalid(
                 Rule::VerbRequest,
                 format!("Instance {instance}: {} is not possible", request.verb.word()),
                 vec![Field::new(REQUEST, FieldReason::Invalid, objection.to_string())],
-            )
-            .next(remedy(&objection, instance))
-            .into()
-        })
+            );
+            self.violations.push(denial.next(remedy(&objection, instance)));
+        }
+        Ok(())
     }
 
-    /// Adds what has to be mended to a patch; a validating door refuses it instead.
+    /// Adds what has to be mended to a patch; for a validating door it is a violation instead.
     fn mend(
         &self,
         mut verdict: Verdict,
         operations: Operations,
         wrong: impl FnOnce() -> (&'static str, String),
-    ) -> Result<Verdict, Stop> {
+    ) -> Verdict {
         if operations.is_empty() {
-            return Ok(verdict);
+            return verdict;
         }
         if !self.context.door.patches() {
             let (field, detail) = wrong();
             let instance = format!("{}/{}", self.request.namespace, self.request.name);
-            return Err(super::refusals::not_mutated(Rule::VerbRequest, &instance, field, &detail).into());
+            self.violations.push(super::refusals::not_mutated(Rule::VerbRequest, &instance, field, &detail));
+            return verdict;
         }
         if let Outcome::Allow { patch } = &mut verdict.outcome {
             patch.0.extend(operations.finish().0);
         }
-        Ok(verdict)
+        verdict
     }
 }
 

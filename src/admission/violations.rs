@@ -1,0 +1,131 @@
+//! Violations as rules find them, and the decision once all rules ran and the object was completed.
+//!
+//! No violation ends the work of a rule: what is refused, what is a warning and what is neither is
+//! decided here, from the settings of the namespace and the state of the cache. So nothing that lets
+//! a violation pass can skip the completion of the object.
+
+use std::cell::RefCell;
+
+use super::Context;
+use super::refusal::Refusal;
+use super::verdict::{Outcome, Verdict};
+use crate::api::interlock::{Action, Actions};
+
+/// What becomes of a violation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Enforcement {
+    /// The request is refused.
+    Deny,
+    /// The settings of the namespace let it pass, with a warning.
+    Admit,
+    /// It rests on other objects, which the cache does not hold: a warning.
+    Downgrade,
+}
+
+/// A violation and what becomes of it.
+#[derive(Debug)]
+struct Violation {
+    enforcement: Enforcement,
+    denial: Refusal,
+}
+
+/// Collects the violations of a request, in the order in which rules find them.
+#[derive(Debug)]
+pub struct Violations<'a> {
+    actions: Actions,
+    partial: Option<&'a str>,
+    found: RefCell<Vec<Violation>>,
+}
+
+impl<'a> Violations<'a> {
+    /// With the settings of a namespace.
+    pub fn new(actions: Actions, context: &Context<'a>) -> Self {
+        Self { actions, partial: context.partial, found: RefCell::default() }
+    }
+
+    /// Adds a violation, unless the settings switch its rule off.
+    pub fn push(&self, denial: Refusal) {
+        self.push_as(self.actions.of(denial.rule), denial);
+    }
+
+    /// Adds a violation of a rule that other settings hold for.
+    pub fn push_as(&self, action: Action, denial: Refusal) {
+        let downgraded = self.partial.is_some() && denial.reads_others();
+        match action {
+            Action::Deny if downgraded => self.add(Enforcement::Downgrade, denial),
+            Action::Deny => self.add(Enforcement::Deny, denial),
+            Action::Warn => self.add(Enforcement::Admit, denial),
+            Action::Off => {}
+        }
+    }
+
+    fn add(&self, enforcement: Enforcement, denial: Refusal) {
+        let mut found = self.found.borrow_mut();
+        let same =
+            |known: &Violation| known.denial.rule == denial.rule && known.denial.sentence == denial.sentence;
+        if !found.iter().any(same) {
+            found.push(Violation { enforcement, denial });
+        }
+    }
+
+    /// Whether the request is refused, whatever else is found: then it needs no completed object.
+    pub fn refuse(&self) -> bool {
+        self.found.borrow().iter().any(|violation| violation.enforcement == Enforcement::Deny)
+    }
+
+    /// Forgets what was found so far.
+    pub fn clear(&self) {
+        self.found.borrow_mut().clear();
+    }
+
+    /// The decision: a denial that lists all violations that are enforced, or the completed object
+    /// with a warning for each of the others.
+    pub fn decide(self, completed: Verdict) -> Verdict {
+        let found = self.found.into_inner();
+        if found.is_empty() || matches!(completed.outcome, Outcome::Wait(_)) {
+            return completed;
+        }
+        let (denied, passed): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|violation| violation.enforcement == Enforcement::Deny);
+        if let Some(denial) = Refusal::joined(denied.into_iter().map(|violation| violation.denial)) {
+            return denial.into();
+        }
+        let mut verdict = completed;
+        let remarks = std::mem::take(&mut verdict.warnings);
+        if passed.iter().any(|violation| violation.enforcement == Enforcement::Downgrade) {
+            verdict.remark(self.partial.unwrap_or_default());
+        }
+        for Violation { enforcement, denial } in passed {
+            match enforcement {
+                Enforcement::Downgrade => verdict.warn(denial.rule, denial.counted()),
+                Enforcement::Deny | Enforcement::Admit => verdict.admit(denial.rule, &denial.counted()),
+            }
+        }
+        verdict.warnings.extend(remarks);
+        verdict
+    }
+}
+
+impl Refusal {
+    /// Whether the cache decides about it, which may not hold what it should.
+    fn reads_others(&self) -> bool {
+        self.rule.reads_others() && !self.certain
+    }
+
+    /// The sentence, and how many more like it there are.
+    fn counted(&self) -> String {
+        match self.more {
+            0 => self.sentence.clone(),
+            more => format!("{} (and {more} more)", self.sentence),
+        }
+    }
+
+    /// One denial for several violations: the first with its whole text, a line for each of the
+    /// others.
+    fn joined(violations: impl IntoIterator<Item = Self>) -> Option<Self> {
+        let mut violations = violations.into_iter();
+        let mut denial = violations.next()?;
+        violations.for_each(|violation| denial.join(violation));
+        Some(denial)
+    }
+}
