@@ -15,6 +15,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
+use super::fields::{bounded, printed};
 use crate::api::json::json_string;
 
 /// Formats lines, and the fields of spans as members: each with a comma before it.
@@ -85,7 +86,7 @@ impl Members {
 
     fn string(&mut self, field: &Field, value: &str) {
         if self.name(field) {
-            json_string(&mut self.text, value);
+            json_string(&mut self.text, &bounded(field, value));
         }
     }
 
@@ -106,7 +107,9 @@ impl Visit for Members {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.string(field, &format!("{value:?}"));
+        if self.name(field) {
+            json_string(&mut self.text, &printed(field, value));
+        }
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {

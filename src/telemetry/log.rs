@@ -7,6 +7,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, fmt, registry};
 
+use super::fields::TextFields;
 use super::json_lines::JsonLines;
 
 /// How a log line is written.
@@ -36,7 +37,7 @@ pub fn start(level: &str, format: Format) -> Result<(), BadFilter> {
     let lines = fmt::layer().with_writer(std::io::stderr);
     let _already_started = match format {
         Format::Text => {
-            let lines = lines.with_ansi(std::io::stderr().is_terminal());
+            let lines = lines.fmt_fields(TextFields).with_ansi(std::io::stderr().is_terminal());
             registry().with(filter).with(lines).try_init()
         }
         Format::Json => {
