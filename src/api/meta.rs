@@ -94,6 +94,8 @@ pub mod install {
     pub const NAME: &str = "interlock";
     /// NetworkPolicy of what goes out, where somebody wants one.
     pub const EGRESS_POLICY: &str = "interlock-egress";
+    /// ResourceQuota that permits pods of the priority class `system-cluster-critical`.
+    pub const CRITICAL_PODS: &str = "interlock-critical-pods";
     /// Service account of the webhook where the roles are split.
     pub const WEBHOOK_NAME: &str = "interlock-webhook";
     /// The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration.

@@ -3,6 +3,7 @@
 //! Nothing here decides anything; the rooms above read these types and give them meaning.
 
 pub mod canonical;
+pub mod cidr;
 pub mod condition;
 pub mod interlock;
 pub mod json;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use crate::admission::Freeze;
+use crate::api::cidr::Cidr;
 use crate::api::object::NamespacedName;
 
 /// How strictly a locked Instance is frozen.
@@ -93,6 +94,26 @@ pub(super) fn namespaces(text: &str) -> Result<Namespaces, String> {
         })
     };
     text.split(',').map(name).collect::<Result<_, _>>().map(Namespaces)
+}
+
+/// Ranges of addresses, as one value of a flag has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cidrs(Vec<Cidr>);
+
+impl Cidrs {
+    /// What several values mean together.
+    pub(super) fn union(values: Vec<Self>) -> Vec<Cidr> {
+        values.into_iter().flat_map(|value| value.0).collect()
+    }
+}
+
+/// Ranges with commas between them. An empty value, as an unset variable leaves it, is none.
+pub(super) fn cidrs(text: &str) -> Result<Cidrs, String> {
+    if text.is_empty() {
+        return Ok(Cidrs::default());
+    }
+    let range = |item: &str| item.parse().map_err(|error: crate::api::cidr::BadCidr| error.to_string());
+    text.split(',').map(range).collect::<Result<_, _>>().map(Cidrs)
 }
 
 #[cfg(test)]

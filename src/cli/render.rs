@@ -11,7 +11,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
 use super::exit;
-use super::flags::{FreezeFlag, Namespaces, dns_label, namespaced_name, namespaces};
+use super::flags::{Cidrs, FreezeFlag, Namespaces, cidrs, dns_label, namespaced_name, namespaces};
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::install::{self, Certificates, Endpoint, Layout, Options, Part};
@@ -91,6 +91,11 @@ pub struct Arguments {
     /// Replicas of each Deployment.
     #[arg(long, default_value_t = 2, value_parser = replicas)]
     replicas: i32,
+    /// Addresses that the API servers call from, as the pods see them, separated by commas: nothing
+    /// else then reaches the webhook, where the network plug-in enforces NetworkPolicies, and nothing
+    /// else is answered; from anywhere by default.
+    #[arg(long, value_parser = cidrs)]
+    api_server_cidr: Vec<Cidrs>,
     /// Folder that `render kustomize` writes.
     #[arg(long, required_if_eq("what", "kustomize"))]
     into: Option<PathBuf>,
@@ -151,6 +156,7 @@ fn options(arguments: Arguments) -> anyhow::Result<Options> {
         certificates: a.certificates,
         image: a.image,
         replicas: a.replicas,
+        api_servers: Cidrs::union(a.api_server_cidr),
     })
 }
 
@@ -215,6 +221,7 @@ mod tests {
     #[case::no_namespace("--namespace=", "invalid value '' for '--namespace <NAMESPACE>': write ")]
     #[case::service("--service-name=", "invalid value '' for '--service-name <SERVICE_NAME>': write ")]
     #[case::image("--image=", "invalid value '' for '--image <IMAGE>': write ")]
+    #[case::api_server("--api-server-cidr=api", "\"api\" is no range of addresses; write it as")]
     #[case::two_images("--image=a b", "write it as NAME:TAG")]
     #[case::replicas("--replicas=-1", "invalid value '-1' for '--replicas <REPLICAS>': give a whole number")]
     fn misuse_is_named(#[case] line: &str, #[case] text: &str) {

@@ -1,7 +1,8 @@
 //! What may reach the pods, and where it is wanted what they may reach.
 
 use k8s_openapi::api::networking::v1::{
-    NetworkPolicy, NetworkPolicyEgressRule, NetworkPolicyIngressRule, NetworkPolicyPort, NetworkPolicySpec,
+    IPBlock, NetworkPolicy, NetworkPolicyEgressRule, NetworkPolicyIngressRule, NetworkPolicyPeer,
+    NetworkPolicyPort, NetworkPolicySpec,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -16,12 +17,19 @@ const DNS: i32 = 53;
 /// Where charts put the port `admin` of a gateway's pods.
 const ADMIN: i32 = 8001;
 
-/// In: the webhook, from anywhere, as an API server has no label. Nothing is said of what goes
-/// out: the ports differ between clusters, and who cannot reach the API server is never ready.
+/// In: the webhook, from the API servers where their addresses are known, else from anywhere, as an
+/// API server has no label. A node reaches its own pods whatever a policy says, so probes go on.
+/// Nothing is said of what goes out: the ports differ between clusters, and a process that cannot
+/// reach the API server is never ready.
 pub(super) fn ingress(options: &Options) -> NetworkPolicy {
+    let peer = |cidr: String| NetworkPolicyPeer {
+        ip_block: Some(IPBlock { cidr, except: None }),
+        ..NetworkPolicyPeer::default()
+    };
+    let from: Vec<_> = options.api_servers.iter().map(|range| peer(range.to_string())).collect();
     let rule = NetworkPolicyIngressRule {
         ports: Some(vec![port("TCP", i32::from(install::WEBHOOK_PORT))]),
-        from: None,
+        from: (!from.is_empty()).then_some(from),
     };
     let spec = NetworkPolicySpec { ingress: Some(vec![rule]), ..of_our_pods("Ingress") };
     NetworkPolicy { metadata: namespaced(install::NAME, options), spec: Some(spec) }
@@ -71,6 +79,16 @@ mod tests {
             assert_eq!(policies[0]["spec"]["policyTypes"], json!(["Ingress"]));
             assert_eq!(policies[0]["spec"].get("egress"), None);
         }
+    }
+
+    #[test]
+    fn only_api_servers_come_in_where_their_addresses_are_known() {
+        let api_servers = vec!["10.0.0.0/24".parse().unwrap(), "10.1.0.7".parse().unwrap()];
+        let rule =
+            json!(ingress(&Options { api_servers, ..Options::default() }))["spec"]["ingress"][0].clone();
+        let blocks = json!([{"ipBlock": {"cidr": "10.0.0.0/24"}}, {"ipBlock": {"cidr": "10.1.0.7/32"}}]);
+        assert_eq!((&rule["from"], &rule["ports"][0]["port"]), (&blocks, &json!(9443)));
+        assert_eq!(json!(ingress(&Options::default()))["spec"]["ingress"][0].get("from"), None);
     }
 
     /// Policies add up: the overlay's says nothing of what comes in.

@@ -5,6 +5,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
 use crate::admission::Freeze;
+use crate::api::cidr::Cidr;
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 
@@ -69,6 +70,8 @@ pub struct Options {
     pub image: String,
     /// Replicas of each Deployment that serves the webhook.
     pub replicas: i32,
+    /// Addresses that the API servers call from, as the pods see them; empty: not known.
+    pub api_servers: Vec<Cidr>,
 }
 
 impl Default for Options {
@@ -84,6 +87,7 @@ impl Default for Options {
             certificates: Certificates::default(),
             image: concat!("interlock:", env!("CARGO_PKG_VERSION")).to_owned(),
             replicas: 2,
+            api_servers: Vec::new(),
         }
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment};
 use k8s_openapi::api::core::v1::{
-    Capabilities, Container, ContainerPort, EnvVar, EnvVarSource, HTTPGetAction, Namespace,
-    ObjectFieldSelector, PodSecurityContext, PodSpec, PodTemplateSpec, Probe, ResourceRequirements,
+    Capabilities, Container, ContainerPort, EnvVar, EnvVarSource, HTTPGetAction, KeyToPath, Namespace,
+    ObjectFieldSelector, PodSecurityContext, PodSpec, PodTemplateSpec, Probe, ResourceQuota,
+    ResourceQuotaSpec, ResourceRequirements, ScopeSelector, ScopedResourceSelectorRequirement,
     SeccompProfile, SecretVolumeSource, SecurityContext, Service, ServicePort, ServiceSpec,
     TopologySpreadConstraint, Volume, VolumeMount,
 };
@@ -24,6 +25,10 @@ use crate::api::meta::install;
 pub const CERTIFICATE_DIR: &str = "/etc/interlock/certificate";
 /// Readiness goes at once on SIGTERM, calls are answered for at least 15 s more, then drained.
 const GRACE_SECONDS: i64 = 60;
+/// Nodes under pressure evict other pods first: while no replica runs, what it guards is refused.
+const PRIORITY_CLASS: &str = "system-cluster-critical";
+/// More than any number of replicas that is sensible.
+const MOST_CRITICAL_PODS: &str = "100";
 const COMPONENT: &str = "app.kubernetes.io/component";
 const USER: i64 = 65532;
 
@@ -76,6 +81,7 @@ pub fn all(options: &Options) -> Vec<Value> {
         Layout::Split => &[Role::Controller, Role::Webhook],
     };
     let serving = roles.iter().copied().find(|r| r.serves()).unwrap_or(Role::All);
+    all.push(json!(critical_pods(options)));
     all.push(json!(service(serving, options)));
     all.extend(roles.iter().map(|&role| json!(deployment(role, options))));
     all.extend(roles.iter().map(|&role| json!(disruption_budget(role, options))));
@@ -153,6 +159,10 @@ pub(super) fn deployment(role: Role, options: &Options) -> Deployment {
     }
 }
 
+fn item(key: &str) -> KeyToPath {
+    KeyToPath { key: key.to_owned(), path: key.to_owned(), mode: None }
+}
+
 fn pod(role: Role, options: &Options) -> PodSpec {
     let spread = |key: &str| TopologySpreadConstraint {
         max_skew: 1,
@@ -174,6 +184,7 @@ fn pod(role: Role, options: &Options) -> PodSpec {
             }),
             ..PodSecurityContext::default()
         }),
+        priority_class_name: Some(PRIORITY_CLASS.to_owned()),
         service_account_name: Some(role.name().to_owned()),
         termination_grace_period_seconds: Some(GRACE_SECONDS),
         topology_spread_constraints: Some(vec![
@@ -185,6 +196,8 @@ fn pod(role: Role, options: &Options) -> PodSpec {
                 name: "certificate".to_owned(),
                 secret: Some(SecretVolumeSource {
                     secret_name: Some(install::CERTIFICATE_SECRET.to_owned()),
+                    // The Secret holds the key of the CA as well: what serves has no use for it.
+                    items: Some(["tls.crt", "tls.key"].map(item).into()),
                     ..SecretVolumeSource::default()
                 }),
                 ..Volume::default()
@@ -215,6 +228,10 @@ pub(super) fn arguments(role: Role, options: &Options) -> Vec<String> {
     }
     if options.service() != install::SERVICE {
         arguments.push(format!("--service-name={}", options.service()));
+    }
+    if role.serves() && !options.api_servers.is_empty() {
+        let ranges: Vec<_> = options.api_servers.iter().map(ToString::to_string).collect();
+        arguments.push(format!("--api-server-cidr={}", ranges.join(",")));
     }
     if mounts_certificate(role, options) {
         arguments.push("--cert-mode=files".to_owned());
@@ -287,6 +304,25 @@ fn container(role: Role, options: &Options) -> Container {
     }
 }
 
+/// Where an API server limits who may run critical pods (`limitedResources` of its ResourceQuota
+/// plugin, as some providers do outside `kube-system`), a quota of a namespace permits them there.
+fn critical_pods(options: &Options) -> ResourceQuota {
+    let of_the_class = ScopedResourceSelectorRequirement {
+        scope_name: "PriorityClass".to_owned(),
+        operator: "In".to_owned(),
+        values: Some(strings([PRIORITY_CLASS])),
+    };
+    ResourceQuota {
+        metadata: namespaced(install::CRITICAL_PODS, options),
+        spec: Some(ResourceQuotaSpec {
+            hard: Some([("pods".to_owned(), Quantity(MOST_CRITICAL_PODS.to_owned()))].into()),
+            scope_selector: Some(ScopeSelector { match_expressions: Some(vec![of_the_class]) }),
+            scopes: None,
+        }),
+        status: None,
+    }
+}
+
 pub(super) fn disruption_budget(role: Role, options: &Options) -> PodDisruptionBudget {
     PodDisruptionBudget {
         metadata: namespaced(role.name(), options),
@@ -340,6 +376,7 @@ mod tests {
                 assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
                 assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
                 assert_eq!(pod["terminationGracePeriodSeconds"], 60);
+                assert_eq!(pod["priorityClassName"], "system-cluster-critical");
                 let container = &pod["containers"][0];
                 assert_eq!(container["securityContext"]["allowPrivilegeEscalation"], false);
                 assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
@@ -348,6 +385,40 @@ mod tests {
                 assert_eq!(deployment["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"], 0);
             }
         }
+    }
+
+    /// The key of the CA makes certificates for any name that the API server believes in.
+    #[test]
+    fn no_pod_mounts_the_key_of_the_ca() {
+        let layouts = [
+            (Layout::Together, Certificates::BuiltIn),
+            (Layout::Split, Certificates::BuiltIn),
+            (Layout::Together, Certificates::CertManager),
+            (Layout::Split, Certificates::CertManager),
+        ];
+        let mut mounted = 0;
+        for (layout, certificates) in layouts {
+            let all = all(&Options { layout, certificates, ..Options::default() });
+            for deployment in all.iter().filter(|o| o["kind"] == "Deployment") {
+                let volumes = &deployment["spec"]["template"]["spec"]["volumes"];
+                for volume in volumes.as_array().into_iter().flatten() {
+                    let items = volume["secret"]["items"].as_array().expect("items");
+                    let keys: Vec<_> = items.iter().map(|item| item["key"].as_str().unwrap()).collect();
+                    assert_eq!(keys, ["tls.crt", "tls.key"]);
+                    mounted += 1;
+                }
+            }
+        }
+        assert_eq!(mounted, 3);
+    }
+
+    #[test]
+    fn what_serves_knows_the_api_servers() {
+        let api_servers = vec!["10.0.0.0/24".parse().unwrap(), "10.1.0.7".parse().unwrap()];
+        let options = Options { layout: Layout::Split, api_servers, ..Options::default() };
+        let flag = "--api-server-cidr=10.0.0.0/24,10.1.0.7/32".to_owned();
+        assert!(arguments(Role::Webhook, &options).contains(&flag));
+        assert!(!arguments(Role::Controller, &options).contains(&flag));
     }
 
     #[test]

@@ -1,0 +1,123 @@
+//! Ranges of addresses, as flags and NetworkPolicies write them.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// Addresses that share a prefix: `10.0.0.0/8`, `fd00::/8`; an address alone is a range of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cidr {
+    network: IpAddr,
+    prefix: u32,
+}
+
+/// The text is no range of addresses.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no range of addresses; write it as 10.0.0.0/24, fd00::/64 or 10.0.0.7")]
+pub struct BadCidr {
+    text: String,
+}
+
+/// The upper `prefix` of `width` bits.
+fn mask(prefix: u32, width: u32) -> u128 {
+    let host_bits = width.saturating_sub(prefix);
+    u128::MAX.checked_shl(host_bits).unwrap_or(0)
+}
+
+/// The address as a number, and how many bits it has.
+fn bits(address: IpAddr) -> (u128, u32) {
+    match address {
+        IpAddr::V4(address) => (u128::from(address.to_bits()), 32),
+        IpAddr::V6(address) => (address.to_bits(), 128),
+    }
+}
+
+impl Cidr {
+    /// Whether an address is in the range. An IPv4 address that came in by an IPv6 socket
+    /// (`::ffff:10.0.0.7`) counts as the IPv4 address.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let ((network, width), (address, other)) = (bits(self.network), bits(address.to_canonical()));
+        let mask = mask(self.prefix, width);
+        width == other && network & mask == address & mask
+    }
+}
+
+impl FromStr for Cidr {
+    type Err = BadCidr;
+
+    fn from_str(text: &str) -> Result<Self, BadCidr> {
+        let bad = || BadCidr { text: text.to_owned() };
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| bad())?;
+        let (number, width) = bits(address);
+        let prefix = match prefix {
+            None => width,
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                digits.parse().ok().filter(|prefix| *prefix <= width).ok_or_else(bad)?
+            }
+            Some(_) => return Err(bad()),
+        };
+        let network = number & mask(prefix, width);
+        let network = match address {
+            IpAddr::V4(_) => IpAddr::V4(u32::try_from(network).map_err(|_| bad())?.into()),
+            IpAddr::V6(_) => IpAddr::V6(network.into()),
+        };
+        Ok(Self { network, prefix })
+    }
+}
+
+impl fmt::Display for Cidr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.network, self.prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::first("10.1.0.0/16", "10.1.0.0", true)]
+    #[case::last("10.1.0.0/16", "10.1.255.255", true)]
+    #[case::next("10.1.0.0/16", "10.2.0.0", false)]
+    #[case::one("10.1.0.7", "10.1.0.7", true)]
+    #[case::not_the_one("10.1.0.7", "10.1.0.8", false)]
+    #[case::all("0.0.0.0/0", "192.0.2.1", true)]
+    #[case::all_of_v4_only("0.0.0.0/0", "2001:db8::1", false)]
+    #[case::mapped("10.1.0.0/16", "::ffff:10.1.2.3", true)]
+    #[case::v6("2001:db8::/32", "2001:db8:ffff::1", true)]
+    #[case::v6_other("2001:db8::/32", "2001:db9::1", false)]
+    #[case::odd("10.1.2.64/26", "10.1.2.128", false)]
+    fn contains(#[case] range: &str, #[case] address: &str, #[case] expected: bool) {
+        let range: Cidr = range.parse().unwrap();
+        assert_eq!(range.contains(address.parse().unwrap()), expected);
+    }
+
+    #[rstest]
+    #[case("10.1.0.0/16", "10.1.0.0/16")]
+    #[case::host_bits("10.1.2.3/16", "10.1.0.0/16")]
+    #[case("10.1.2.3", "10.1.2.3/32")]
+    #[case("::1", "::1/128")]
+    #[case("2001:DB8::1/32", "2001:db8::/32")]
+    #[case("10.1.2.3/0", "0.0.0.0/0")]
+    fn is_written_as_a_network_policy_takes_it(#[case] text: &str, #[case] expected: &str) {
+        assert_eq!(text.parse::<Cidr>().unwrap().to_string(), expected);
+    }
+
+    #[rstest]
+    #[case("")]
+    #[case("10.1.0.0/33")]
+    #[case("10.1.0.0/")]
+    #[case("10.1.0.0/+8")]
+    #[case("10.1/16")]
+    #[case("::/129")]
+    #[case("api-server")]
+    fn what_is_no_range_is_refused(#[case] text: &str) {
+        assert!(text.parse::<Cidr>().unwrap_err().to_string().contains("write it as 10.0.0.0/24"));
+    }
+}
