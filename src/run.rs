@@ -23,7 +23,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-pub use options::{Certificates, LeaseOptions, Options, Roles};
+pub use options::{CallerOptions, Certificates, LeaseOptions, Options, Roles};
 pub use runtimes::Runtimes;
 use runtimes::{Handles, restarted};
 use signals::Signals;
@@ -210,7 +210,7 @@ impl Process {
         let webhooks = self.watch_guards(&watching, guards, leadership.clone(), &mut parts);
         self.keep_certificates(&books, webhooks, leadership, &mut parts)?;
         // Last, as a process that has no checks yet would call itself ready.
-        self.serve_webhook(webhook, capabilities.clone(), &mut servers);
+        self.serve_webhook(webhook, capabilities.clone(), &mut servers, &mut parts);
         self.serve_ops(ops, &books, capabilities, &mut servers);
         tokio::select! {
             ended = self.until_stopped(&mut signals, reconciling, servers) => ended,

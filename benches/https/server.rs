@@ -11,11 +11,12 @@ use interlock::api::meta;
 use interlock::api::text::Text;
 use interlock::server::accept::{DRAIN, Port};
 use interlock::server::admission::Admission;
+use interlock::server::callers::Callers;
 use interlock::server::doors::{self, Doors, Judge};
 use interlock::server::in_flight::InFlight;
 use interlock::server::limits::Limits;
 use interlock::server::shutdown::Shutdown;
-use interlock::server::tls::{Pair, Shown};
+use interlock::server::tls::{MinVersion, Pair, Shown};
 use interlock::telemetry::log;
 use interlock::telemetry::metrics::Metrics;
 use interlock::telemetry::readiness::Readiness;
@@ -39,8 +40,7 @@ pub fn serve(what: &str, bytes: &str, folder: &Path) {
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         println!("{}", listener.local_addr().expect("an address"));
-        let (_changed, changes) = watch::channel(0);
-        port(judge, changes, folder).serve(listener, DRAIN).await;
+        port(judge, folder).serve(listener, DRAIN).await;
     });
 }
 
@@ -52,14 +52,24 @@ fn rules(bytes: usize) -> Admission {
     Admission { view, config: Arc::new(OnceLock::from(config)), capabilities }
 }
 
-fn port(judge: Arc<dyn Judge>, changes: watch::Receiver<u64>, folder: &Path) -> Port {
+fn port(judge: Arc<dyn Judge>, folder: &Path) -> Port {
     let (limits, metrics, shown) = (Limits::default(), Arc::new(Metrics::new()), Shown::new());
     let file = |name: &str| std::fs::read(folder.join(name)).expect("a certificate");
     shown.show(Pair::from_pem(&file("tls.crt"), &file("tls.key")).expect("a pair"));
     let in_flight = InFlight::new(limits.in_flight_bytes, metrics.clone());
     let readiness = Readiness::new();
-    let app = doors::router(Doors { judge, changes, readiness, limits, in_flight, metrics: metrics.clone() });
-    Port { app, tls: Some(shown.server_config()), limits, shutdown: Shutdown::new(), metrics }
+    let callers = Arc::new(Callers::default());
+    let app = doors::router(Doors {
+        judge,
+        callers: callers.clone(),
+        arrivals: Arc::default(),
+        readiness,
+        limits,
+        in_flight,
+        metrics: metrics.clone(),
+    });
+    let tls = Some(shown.server_config(MinVersion::default()).into());
+    Port { app, tls, callers, limits, shutdown: Shutdown::new(), metrics }
 }
 
 /// The least that a webhook can do: the answer repeats the uid of the review.

@@ -53,12 +53,26 @@ pub enum Patience {
 
 /// What admission says.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "it is nearly always `Done`, and moved once or twice")]
 pub enum Answer<'a> {
     /// The answer.
     Done(Reply<'a>),
-    /// Ask again when the cache has changed: this OperatorVersion is not in it.
-    Wait(NamespacedName),
+    /// Ask again when the cache has changed: an OperatorVersion is not in it.
+    Wait(Awaited),
+}
+
+/// What a review waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Awaited {
+    /// The OperatorVersion.
+    pub operator_version: NamespacedName,
+    /// Namespace of the review; that of the OperatorVersion may be another one.
+    pub namespace: String,
+}
+
+impl std::fmt::Display for Awaited {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.operator_version.fmt(f)
+    }
 }
 
 /// An answer and what there is to tell about it.

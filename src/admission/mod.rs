@@ -28,7 +28,7 @@ pub mod violations;
 mod tests;
 
 pub use context::Context;
-pub use door::{Answer, BadReview, Config, Door, Freeze, Patience, Record, Reply, VerdictKind};
+pub use door::{Answer, Awaited, BadReview, Config, Door, Freeze, Patience, Record, Reply, VerdictKind};
 use request::{Request, Subject};
 use review::Review;
 use verdict::{Outcome, Verdict};
@@ -48,8 +48,9 @@ pub fn answer<'a>(
         Ok(request) => decide(&request, &context),
         Err(refusal) => Verdict::from(*refusal),
     };
-    if let Outcome::Wait(key) = verdict.outcome {
-        return Ok(Answer::Wait(key));
+    if let Outcome::Wait(operator_version) = verdict.outcome {
+        let namespace = review.namespace.unwrap_or_default().to_string();
+        return Ok(Answer::Wait(Awaited { operator_version, namespace }));
     }
     let body = encode::encode(version, &review, &verdict)?;
     Ok(Answer::Done(Reply { body, record: record(review, verdict) }))

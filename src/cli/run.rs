@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::flags::{FreezeFlag, Namespaces, dns_label, duration, namespaces};
+use super::flags::{Cidrs, FreezeFlag, Namespaces, cidrs, dns_label, duration, namespaces};
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::cluster::lease::Timing;
-use crate::run::{self, Certificates, LeaseOptions, Options, Roles, Runtimes};
+use crate::run::{self, CallerOptions, Certificates, LeaseOptions, Options, Roles, Runtimes};
+use crate::server::tls::MinVersion;
 use crate::telemetry::log;
 
 /// What a process does.
@@ -32,6 +33,26 @@ pub enum CertMode {
     Builtin,
     /// tls.crt and tls.key in --cert-dir, as cert-manager or a person puts them there.
     Files,
+}
+
+/// Oldest version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TlsVersion {
+    /// TLS 1.2 and 1.3.
+    #[value(name = "1.2")]
+    Tls12,
+    /// TLS 1.3 only.
+    #[value(name = "1.3")]
+    Tls13,
+}
+
+impl From<TlsVersion> for MinVersion {
+    fn from(flag: TlsVersion) -> Self {
+        match flag {
+            TlsVersion::Tls12 => Self::Tls12,
+            TlsVersion::Tls13 => Self::Tls13,
+        }
+    }
 }
 
 /// Flags of `interlock run`.
@@ -57,9 +78,25 @@ pub struct Arguments {
     /// Directory with tls.crt and tls.key.
     #[arg(long, env = "INTERLOCK_CERT_DIR")]
     cert_dir: Option<PathBuf>,
-    /// Time between two looks at these files.
+    /// Time between two looks at these files, and at --client-ca.
     #[arg(long, env = "INTERLOCK_CERT_INTERVAL", default_value = "10s", value_parser = duration)]
     cert_interval: Duration,
+    /// Oldest version of TLS that is spoken.
+    #[arg(long, env = "INTERLOCK_TLS_MIN_VERSION", value_enum, default_value = "1.3")]
+    tls_min_version: TlsVersion,
+    /// PEM file of a CA: reviews are answered only to a client certificate of it, as the API server
+    /// shows one where its --admission-control-config-file says so. Health needs none.
+    #[arg(long, env = "INTERLOCK_CLIENT_CA")]
+    client_ca: Option<PathBuf>,
+    /// Subjects of these certificates that are accepted, separated by commas: a common name or an
+    /// alternative name of the certificate; all by default.
+    #[arg(long, env = "INTERLOCK_CLIENT_NAME", value_delimiter = ',', requires = "client_ca")]
+    client_name: Vec<String>,
+    /// Addresses that the API servers call from, separated by commas: 10.0.0.0/24,10.1.0.7. Their
+    /// connections are not limited for each address; without --client-ca, reviews are answered to
+    /// these addresses only.
+    #[arg(long, env = "INTERLOCK_API_SERVER_CIDR", value_parser = cidrs)]
+    api_server_cidr: Vec<Cidrs>,
     /// Service that the API server reaches the webhook by.
     #[arg(long, env = "INTERLOCK_SERVICE_NAME", default_value = meta::install::SERVICE, value_parser = dns_label)]
     service_name: String,
@@ -205,7 +242,9 @@ fn options(arguments: Arguments) -> Result<Options, String> {
             a.retry_period, a.renew_deadline, a.lease_duration
         ));
     }
+    let certificates = certificates(&a)?;
     Ok(Options {
+        certificates,
         roles: match a.role {
             Role::All => Roles { webhook: true, controllers: true },
             Role::Webhook => Roles { webhook: true, controllers: false },
@@ -213,7 +252,13 @@ fn options(arguments: Arguments) -> Result<Options, String> {
         },
         webhook_address: SocketAddr::new(a.webhook_bind_address, a.webhook_port),
         ops_address: a.ops_bind_address,
-        certificates: certificates(&a)?,
+        callers: CallerOptions {
+            api_servers: Cidrs::union(a.api_server_cidr),
+            authority: a.client_ca,
+            names: a.client_name.into_iter().filter(|name| !name.is_empty()).collect(),
+            interval: a.cert_interval,
+        },
+        tls_min_version: a.tls_min_version.into(),
         service: a.service_name,
         webhook_url: a.webhook_url,
         webhook_configuration: a.webhook_configuration,
@@ -265,6 +310,9 @@ mod tests {
     #[case::namespace("--namespace=", "invalid value '' for '--namespace <NAMESPACE>': write ")]
     #[case::service("--service-name=a.b", "invalid value 'a.b' for '--service-name <SERVICE_NAME>'")]
     #[case::watched("--watch-namespaces=,a", "\"\" is no name of a namespace")]
+    #[case::api_server("--api-server-cidr=10.0.0.0/24,api", "\"api\" is no range of addresses")]
+    #[case::client_name("--client-name=kube-apiserver", "--client-ca <CLIENT_CA>")]
+    #[case::tls("--tls-min-version=1.1", "[possible values: 1.2, 1.3]")]
     fn misuse_is_named(#[case] line: &str, #[case] text: &str) {
         let error = read(line).expect_err("misuse");
         assert!(error.contains(text), "{error}");
@@ -278,10 +326,24 @@ mod tests {
     }
 
     #[test]
+    fn callers_are_those_that_are_named() {
+        let line = "--client-ca=/ca.crt --client-name=a,b --client-name=c \
+                    --api-server-cidr=10.0.0.0/24,10.1.0.7 --api-server-cidr=fd00::/64";
+        let callers = read(line).expect("read").callers;
+        let ranges: Vec<_> = callers.api_servers.iter().map(ToString::to_string).collect();
+        assert_eq!(ranges, ["10.0.0.0/24", "10.1.0.7/32", "fd00::/64"]);
+        assert_eq!(callers.names, ["a", "b", "c"]);
+        assert!(callers.authority.is_some());
+        let callers = read("--api-server-cidr=").expect("read").callers;
+        assert!(callers.api_servers.is_empty() && callers.authority.is_none());
+    }
+
+    #[test]
     fn defaults_are_those_of_the_manifests() {
         let options = read("--namespace=here --cert-lifetime=36h").expect("read");
         assert_eq!(options.packages, NamespacedName::new("here", "interlock-packages"));
         assert_eq!(options.webhook_address, "0.0.0.0:9443".parse().expect("address"));
+        assert_eq!(options.tls_min_version, MinVersion::Tls13);
         assert!(options.roles.webhook && options.roles.controllers);
         let Certificates::Builtin { leaf_lifetime, ca_lifetime, .. } = options.certificates else {
             panic!("built-in by default");

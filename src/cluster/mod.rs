@@ -1,6 +1,7 @@
 //! Everything that talks to the API server. It knows effects and wire types, and no rule.
 
 pub mod apply;
+pub mod arrivals;
 pub mod authorize;
 pub mod bare;
 pub mod binding;

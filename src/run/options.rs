@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::admission::Freeze;
+use crate::api::cidr::Cidr;
 use crate::api::object::NamespacedName;
 use crate::cluster::lease::Timing;
+use crate::server::tls::MinVersion;
 
 /// What this process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +49,19 @@ pub struct LeaseOptions {
     pub timing: Timing,
 }
 
+/// Who is answered on the webhook port.
+#[derive(Clone, Debug, Default)]
+pub struct CallerOptions {
+    /// Addresses of the API servers; empty: not known.
+    pub api_servers: Vec<Cidr>,
+    /// File of the CA whose client certificates are required of reviews.
+    pub authority: Option<PathBuf>,
+    /// Subjects that are accepted; empty: all of that CA.
+    pub names: Vec<String>,
+    /// Time between two looks at the file.
+    pub interval: Duration,
+}
+
 /// Everything that can be chosen.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -56,6 +71,10 @@ pub struct Options {
     pub webhook_address: SocketAddr,
     /// Address of health and metrics.
     pub ops_address: SocketAddr,
+    /// Who is answered on the webhook port.
+    pub callers: CallerOptions,
+    /// Oldest version of TLS that the ports speak.
+    pub tls_min_version: MinVersion,
     /// Where the serving certificate comes from.
     pub certificates: Certificates,
     /// Service that the API server reaches the webhook by.

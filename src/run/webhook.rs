@@ -8,28 +8,49 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::Process;
+use super::{Parts, Process};
 use crate::cluster::authorize::Authorizer;
 use crate::cluster::supervisor::Snapshot;
 use crate::controllers::observe::live::Document;
 use crate::server::accept::{DRAIN, Port};
 use crate::server::admission::Admission;
+use crate::server::callers::Callers;
+use crate::server::client_auth::ClientAuthority;
 use crate::server::doors::{self, Doors};
 use crate::server::graph::Graph;
 use crate::server::health::{self, Health};
 use crate::server::in_flight::InFlight;
 use crate::server::limits::Limits;
 use crate::server::ops::{self, Guard};
+use crate::server::tls::Tls;
 
 impl Process {
     fn health(&self) -> Health {
         Health { readiness: self.readiness.clone(), shutdown: self.shutdown.clone() }
     }
 
-    fn port(&self, app: Router, encrypted: bool) -> Port {
+    /// Who is answered on the webhook port; follows the file of the CA, where there is one.
+    fn callers(&self, parts: &mut Parts) -> Arc<Callers> {
+        let options = &self.options.callers;
+        let authority = options.authority.clone().map(|file| {
+            let (oldest, names) = (self.options.tls_min_version, options.names.clone());
+            let authority = ClientAuthority::new(self.shown.clone(), oldest, names);
+            let (followed, interval) = (authority.clone(), options.interval);
+            let gate = self.readiness.gate("client-ca");
+            parts.spawn(async move {
+                followed.follow(file, interval, gate).await;
+                Ok("the CA of client certificates")
+            });
+            authority
+        });
+        Arc::new(Callers { api_servers: options.api_servers.clone(), authority })
+    }
+
+    fn port(&self, app: Router, tls: Option<Tls>, callers: Arc<Callers>) -> Port {
         Port {
             app,
-            tls: encrypted.then(|| self.shown.server_config()),
+            tls,
+            callers,
             limits: Limits::default(),
             shutdown: self.shutdown.clone(),
             metrics: self.metrics.clone(),
@@ -42,7 +63,9 @@ impl Process {
         listener: TcpListener,
         capabilities: watch::Receiver<Arc<Snapshot>>,
         servers: &mut JoinSet<()>,
+        parts: &mut Parts,
     ) {
+        let callers = self.callers(parts);
         let mut app = health::router(self.health());
         if self.options.roles.webhook {
             let limits = Limits::default();
@@ -52,14 +75,20 @@ impl Process {
                     config: self.config.clone(),
                     capabilities,
                 }),
-                changes: self.store.changes(),
+                callers: callers.clone(),
+                arrivals: self.store.arrivals(),
                 readiness: self.readiness.clone(),
                 limits,
                 in_flight: InFlight::new(limits.in_flight_bytes, self.metrics.clone()),
                 metrics: self.metrics.clone(),
             }));
         }
-        servers.spawn(self.port(app, true).serve(listener, DRAIN));
+        let tls = callers.authority.as_ref().map_or_else(|| self.tls(), |authority| authority.tls());
+        servers.spawn(self.port(app, Some(tls), callers).serve(listener, DRAIN));
+    }
+
+    fn tls(&self) -> Tls {
+        self.shown.server_config(self.options.tls_min_version).into()
     }
 
     pub(super) fn serve_ops(
@@ -74,6 +103,7 @@ impl Process {
         let store = self.store.clone();
         let graph = Graph::new(Arc::new(move || Document::of(&store, &capabilities.borrow()).json()));
         let app = ops::router(self.health(), self.metrics.clone(), graph, guard);
-        servers.spawn(self.port(app, !open).serve(listener, DRAIN));
+        let tls = (!open).then(|| self.tls());
+        servers.spawn(self.port(app, tls, Arc::default()).serve(listener, DRAIN));
     }
 }

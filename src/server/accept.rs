@@ -1,9 +1,9 @@
 //! The accept loop: TLS, deadlines, caps and drain around any router.
 
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -17,15 +17,18 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
+use super::callers::{Caller, Callers};
+use super::client_auth::ClientCertificate;
 use super::limits::Limits;
+use super::open_connections::{OpenConnection, OpenConnections};
 use super::phase::{Clock, Phase, Timed};
 use super::shutdown::Shutdown;
+use super::tls::Tls;
 use crate::telemetry::metrics::{Cap, Metrics};
 
 /// One port and what is behind it.
@@ -34,7 +37,9 @@ pub struct Port {
     /// The router; made apart, so that it can be tested without a socket.
     pub app: Router,
     /// TLS, or plain HTTP.
-    pub tls: Option<Arc<rustls::ServerConfig>>,
+    pub tls: Option<Tls>,
+    /// Who is the API server, whose connections never give way.
+    pub callers: Arc<Callers>,
     /// Bounds.
     pub limits: Limits,
     /// The way out.
@@ -53,26 +58,29 @@ pub const DRAIN: Duration = Duration::from_secs(30);
 impl Port {
     /// Accepts until the doors close, then lets the requests in flight finish, at most `drain`.
     pub async fn serve(self, listener: TcpListener, drain: Duration) {
-        let slots = Arc::new(Semaphore::new(self.limits.connections));
-        let open = Arc::new(AtomicUsize::new(0));
+        let open = OpenConnections::new(self.limits.bounds(), self.metrics.clone());
         let connections = TaskTracker::new();
         let cut = CancellationToken::new();
         loop {
-            if slots.available_permits() == 0 {
-                self.metrics.refused(Cap::Connections);
-            }
-            let Ok(slot) = slots.clone().acquire_owned().await else { break };
-            let stream = tokio::select! {
+            let (stream, close) = (accept(&listener), cut.child_token());
+            let accepted = async {
+                let (stream, address) = stream.await;
+                let exempt = self.callers.is_api_server(address);
+                (stream, address, open.open(address, exempt, close.clone()).await)
+            };
+            let (stream, address, opened) = tokio::select! {
                 biased;
                 () = self.shutdown.closing() => break,
-                stream = accept(&listener) => stream,
+                accepted = accepted => accepted,
             };
-            let connection = Connection { port: self.clone(), open: open.clone(), clock: Clock::start() };
-            let cut = cut.clone();
-            connections.spawn(async move {
-                let _ended = cut.run_until_cancelled(connection.run(stream)).await;
-                drop(slot);
-            });
+            let connection = Connection {
+                port: self.clone(),
+                all: open.clone(),
+                address,
+                open: Arc::new(opened),
+                clock: Clock::start(),
+            };
+            connections.spawn(async move { close.run_until_cancelled(connection.run(stream)).await });
         }
         drop(listener);
         connections.close();
@@ -85,10 +93,10 @@ impl Port {
 }
 
 /// The next connection; an error of one (reset before accept, no file descriptor) is not ours.
-async fn accept(listener: &TcpListener) -> TcpStream {
+async fn accept(listener: &TcpListener) -> (TcpStream, IpAddr) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => return stream,
+            Ok((stream, address)) => return (stream, address.ip().to_canonical()),
             Err(error) => {
                 tracing::warn!(%error, "accept failed");
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -99,7 +107,9 @@ async fn accept(listener: &TcpListener) -> TcpStream {
 
 struct Connection {
     port: Port,
-    open: Arc<AtomicUsize>,
+    all: OpenConnections,
+    address: IpAddr,
+    open: Arc<OpenConnection>,
     clock: Clock,
 }
 
@@ -107,10 +117,9 @@ impl Connection {
     async fn run(self, stream: TcpStream) {
         // Answers are small and complete: waiting for more to send costs only time.
         let _ = stream.set_nodelay(true);
-        let _open = Open::new(&self);
-        match self.port.tls.clone() {
-            None => self.serve(stream).await,
-            Some(config) => self.handshake(config, stream).await,
+        match &self.port.tls {
+            None => self.serve(stream, None).await,
+            Some(tls) => self.handshake(tls.current(), stream).await,
         }
     }
 
@@ -118,7 +127,13 @@ impl Connection {
         let stream = BufReader::with_capacity(READ_AHEAD, stream);
         let handshake = TlsAcceptor::from(config).accept(stream);
         match tokio::time::timeout(self.port.limits.handshake, handshake).await {
-            Ok(Ok(stream)) => self.serve(stream).await,
+            Ok(Ok(stream)) => {
+                let shown = stream.get_ref().1.peer_certificates().and_then(ClientCertificate::new);
+                if shown.is_some() && self.port.callers.is_certified(shown.as_ref()) {
+                    self.open.exempt();
+                }
+                self.serve(stream, shown).await;
+            }
             Ok(Err(error)) => {
                 self.port.metrics.refused(Cap::Handshake);
                 tracing::debug!(%error, "TLS handshake failed");
@@ -127,15 +142,20 @@ impl Connection {
         }
     }
 
-    async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, stream: S) {
-        let io = TokioIo::new(Timed::new(stream, self.clock.clone()));
-        let service = service_fn(|request| self.exchange(request));
+    async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+        &self,
+        stream: S,
+        certificate: Option<ClientCertificate>,
+    ) {
+        let io = TokioIo::new(Timed::new(stream, self.clock.clone(), self.open.clone()));
+        let caller = Arc::new(Caller { address: self.address, certificate, connection: self.open.clone() });
+        let service = service_fn(|request| self.exchange(request, caller.clone()));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(None)
             .serve_connection(io, service);
         tokio::pin!(connection);
-        let crowded = || self.open.load(Ordering::Relaxed) * 2 > self.port.limits.connections;
+        let crowded = || self.all.len() * 2 > self.port.limits.connections;
         let expired = self.clock.expired(&self.port.limits, crowded);
         tokio::pin!(expired);
         let mut closing = false;
@@ -164,8 +184,14 @@ impl Connection {
     }
 
     /// One request; a panic in it is its own 500 and nobody else's.
-    async fn exchange(&self, request: Request<Incoming>) -> Result<Response, Infallible> {
+    async fn exchange(
+        &self,
+        mut request: Request<Incoming>,
+        caller: Arc<Caller>,
+    ) -> Result<Response, Infallible> {
         self.clock.enter(Phase::Exchange);
+        self.open.reading();
+        request.extensions_mut().insert(caller);
         // Where a length and chunks are both given, others may end this request elsewhere: what
         // follows it is never read as another. The API server always gives a length.
         let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
@@ -183,23 +209,5 @@ impl Connection {
         }
         self.clock.enter(Phase::Answering);
         Ok(response)
-    }
-}
-
-/// Counts a connection for as long as it is open.
-struct Open<'a>(&'a Connection);
-
-impl<'a> Open<'a> {
-    fn new(connection: &'a Connection) -> Self {
-        connection.open.fetch_add(1, Ordering::Relaxed);
-        connection.port.metrics.connections_open(1);
-        Self(connection)
-    }
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        self.0.port.metrics.connections_open(-1);
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -1,5 +1,6 @@
 //! The webhook paths: body -> admission -> answer, one log line and one count a decision.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,16 +9,20 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use http::{HeaderValue, StatusCode, header};
-use tokio::sync::watch;
+use serde_json::json;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::body;
+use super::callers::{self, Caller, Callers, Standing};
 use super::duration;
 use super::in_flight::InFlight;
 use super::limits::Limits;
+use super::waiting::Waiting;
 use crate::admission::request::kind_name;
-use crate::admission::{Answer, BadReview, Door, Patience, Record, Reply, VerdictKind};
+use crate::admission::{Answer, Awaited, BadReview, Door, Patience, Record, Reply, VerdictKind};
+use crate::cluster::arrivals::Arrivals;
+use crate::telemetry::line_budget::LineBudget;
 use crate::telemetry::metrics::{Cap, Decision, Metrics};
 use crate::telemetry::readiness::Readiness;
 
@@ -31,8 +36,10 @@ pub trait Judge: Send + Sync + 'static {
 pub struct Doors {
     /// Who answers.
     pub judge: Arc<dyn Judge>,
-    /// Ticks when the cache that the judge looks at has changed.
-    pub changes: watch::Receiver<u64>,
+    /// Whose reviews are answered.
+    pub callers: Arc<Callers>,
+    /// Wakes reviews when the OperatorVersion that they wait for is in the judge's cache.
+    pub arrivals: Arc<Arrivals>,
     /// Whether that cache is in sync.
     pub readiness: Readiness,
     /// Bounds.
@@ -53,30 +60,35 @@ pub fn router(doors: Doors) -> Router {
     Door::ALL
         .into_iter()
         .fold(Router::new(), |router, door| {
-            let handler =
-                move |State(doors): State<Arc<Doors>>, request: Request| enter(doors, door, request);
+            let handler = move |State(open): State<Arc<Open>>, request: Request| enter(open, door, request);
             router.route(door.path(), post(handler))
         })
-        .with_state(Arc::new(doors))
+        .with_state(Arc::new(Open::of(doors)))
 }
 
-async fn enter(doors: Arc<Doors>, door: Door, request: Request) -> Response {
+/// The doors, and what they hold to while they are open.
+struct Open {
+    doors: Doors,
+    waiting: Arc<Waiting>,
+    /// For lines about callers that may be anybody.
+    lines: LineBudget,
+    since: Instant,
+}
+
+async fn enter(open: Arc<Open>, door: Door, request: Request) -> Response {
     let start = Instant::now();
+    let doors = &open.doors;
     let _counted = Counted::new(&doors.metrics);
     // A span costs as much as its line, and the line of a decision says which review it is of.
     let span = tracing::debug_span!("review", door = door.name());
-    let response = match doors.answer(door, request, start).instrument(span).await {
-        Ok(reply) => json(reply),
+    let address = request.extensions().get::<Arc<Caller>>().map(|caller| caller.address);
+    let response = match open.answer(door, request, start).instrument(span).await {
+        Ok(reply) => with_json(reply),
         Err(refusal) => {
             if let Some(cap) = refusal.cap {
                 doors.metrics.refused(cap);
             }
-            tracing::debug!(
-                door = door.name(),
-                code = refusal.status.as_u16(),
-                text = refusal.text,
-                "refused"
-            );
+            log_refusal(door, address, &refusal, || open.may_log(Standing::Unknown));
             refusal.into_response()
         }
     };
@@ -84,54 +96,107 @@ async fn enter(doors: Arc<Doors>, door: Door, request: Request) -> Response {
     response
 }
 
-impl Doors {
+impl Open {
+    fn of(doors: Doors) -> Self {
+        let waiting = Waiting::new(doors.limits.waiting);
+        Self { doors, waiting, lines: LineBudget::default(), since: Instant::now() }
+    }
+
+    /// Whether a line may be written about a caller: how many were left out before it.
+    fn may_log(&self, standing: Standing) -> Option<u64> {
+        match standing {
+            Standing::Known => Some(0),
+            Standing::Unknown => self.lines.take(self.since.elapsed()),
+        }
+    }
+
     async fn answer(&self, door: Door, request: Request, start: Instant) -> Result<Vec<u8>, Refusal> {
+        let doors = &self.doors;
         let (head, body) = request.into_parts();
-        if !self.readiness.can_judge() {
-            body::discard(body, &self.limits).await;
+        let caller = head.extensions.get::<Arc<Caller>>();
+        let address = caller.map(|caller| caller.address);
+        let certificate = caller.and_then(|caller| caller.certificate.as_ref());
+        let standing = match doors.callers.check(address, certificate) {
+            Ok(standing) => standing,
+            Err(refused) => {
+                body::discard(body, &doors.limits).await;
+                return Err(refused.into());
+            }
+        };
+        if !doors.readiness.can_judge() {
+            body::discard(body, &doors.limits).await;
             return Err(Refusal::not_in_sync());
         }
-        let body = body::read(&head.headers, body, &self.limits, &self.in_flight).await?;
+        let body = body::read(&head.headers, body, &doors.limits, &doors.in_flight).await?;
+        if let Some(caller) = caller {
+            caller.connection.answering();
+        }
         let timeout = duration::timeout_of(head.uri.query()).unwrap_or(DEFAULT_TIMEOUT);
         let deadline = start + LONGEST_WAIT.min(timeout / 2);
         let reply = self.decide(door, &body.bytes, deadline).await?;
-        self.tell(door, &reply.record, start);
+        if let Some(caller) = caller {
+            caller.connection.carries_a_review();
+        }
+        doors.count(door, &reply.record);
+        tell_log(door, &reply.record, start, || self.may_log(standing));
         Ok(reply.body)
     }
 
-    /// Asks again at every change of the cache while admission waits for it.
+    /// Asks again when the OperatorVersion that admission waits for is in the cache.
     async fn decide<'a>(
         &self,
         door: Door,
         body: &'a [u8],
         deadline: Instant,
     ) -> Result<Reply<'a>, BadReview> {
-        let mut changes = self.changes.clone();
-        changes.mark_unchanged();
-        let missing = match self.judge.judge(door, body, Patience::Wait)? {
+        let judge = &self.doors.judge;
+        let awaited = match judge.judge(door, body, Patience::Wait)? {
             Answer::Done(reply) => return Ok(reply),
-            Answer::Wait(missing) => missing,
+            Answer::Wait(awaited) => awaited,
         };
-        let span = tracing::debug_span!("wait", door = door.name(), operator_version = %missing);
-        let waited = tokio::time::timeout_at(deadline, async {
-            while changes.changed().await.is_ok() {
-                if let Answer::Done(reply) = self.judge.judge(door, body, Patience::Wait)? {
-                    return Ok(reply);
+        match self.waiting.enter(&awaited.namespace, body.len()) {
+            Some(_place) => {
+                let span = tracing::debug_span!("wait", door = door.name(), operator_version = %awaited);
+                let waited = tokio::time::timeout_at(deadline, self.wait(door, body, awaited));
+                if let Ok(answer) = waited.instrument(span).await {
+                    return answer;
                 }
             }
-            // Nobody fills the cache any more: nothing will come.
-            std::future::pending().await
-        });
-        if let Ok(answer) = waited.instrument(span).await {
-            return answer;
+            None => self.doors.metrics.refused(Cap::Waiting),
         }
-        match self.judge.judge(door, body, Patience::Exhausted)? {
+        match judge.judge(door, body, Patience::Exhausted)? {
             Answer::Done(reply) => Ok(reply),
-            Answer::Wait(missing) => Err(BadReview(format!("OperatorVersion {missing} is not known"))),
+            Answer::Wait(awaited) => Err(BadReview(format!("OperatorVersion {awaited} is not known"))),
         }
     }
 
-    fn tell(&self, door: Door, record: &Record<'_>, start: Instant) {
+    async fn wait<'a>(
+        &self,
+        door: Door,
+        body: &'a [u8],
+        mut awaited: Awaited,
+    ) -> Result<Reply<'a>, BadReview> {
+        loop {
+            let mut arrival = self.doors.arrivals.expect(&awaited.operator_version);
+            loop {
+                // It may have come since it was looked for.
+                match self.doors.judge.judge(door, body, Patience::Wait)? {
+                    Answer::Done(reply) => return Ok(reply),
+                    Answer::Wait(now) if now != awaited => {
+                        awaited = now;
+                        break;
+                    }
+                    Answer::Wait(_) => arrival.next().await,
+                }
+            }
+            // Lets the deadline be seen, whatever the judge says.
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl Doors {
+    fn count(&self, door: Door, record: &Record<'_>) {
         let verdict = verdict(record.verdict);
         let mut decision = Decision {
             door: door.name(),
@@ -152,7 +217,29 @@ impl Doors {
         for rule in record.admitted.iter().filter(|_| !record.dry_run) {
             self.metrics.admitted(door.name(), rule);
         }
-        tell_log(door, record, start);
+    }
+}
+
+/// A caller that is not known to be the API server is worth a line, as it may well be; other
+/// refusals are told to their callers.
+fn log_refusal(
+    door: Door,
+    address: Option<IpAddr>,
+    refusal: &Refusal,
+    may_log: impl FnOnce() -> Option<u64>,
+) {
+    let unauthenticated = refusal.cap == Some(Cap::Unauthenticated);
+    if !unauthenticated && !tracing::enabled!(tracing::Level::DEBUG) {
+        return;
+    }
+    let Some(left_out) = may_log() else { return };
+    let left_out = (left_out > 0).then_some(left_out);
+    let (door, code, text) = (door.name(), refusal.status.as_u16(), refusal.text.as_str());
+    let address = address.map(tracing::field::display);
+    if unauthenticated {
+        tracing::info!(door, address, code, text, left_out, "refused");
+    } else {
+        tracing::debug!(door, address, code, text, left_out, "refused");
     }
 }
 
@@ -161,14 +248,14 @@ const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
 /// Who was refused, what was changed for whom and what was let through is worth a line; the rest
 /// is not.
-fn tell_log(door: Door, record: &Record<'_>, start: Instant) {
+fn tell_log(door: Door, record: &Record<'_>, start: Instant, may_log: impl FnOnce() -> Option<u64>) {
     let verdict = verdict(record.verdict);
     let Record { uid, operation, group, kind, namespace, name, user, rules, plan, dry_run, .. } = record;
     let plan = plan.as_deref().unwrap_or_default();
     let micros = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
     // The level of a tracing line is a constant, so each level is a line of its own.
     macro_rules! decided {
-        ($level:ident) => {
+        ($level:ident, $left_out:expr) => {
             tracing::$level!(
                 door = door.name(),
                 uid = uid.as_str(),
@@ -183,14 +270,17 @@ fn tell_log(door: Door, record: &Record<'_>, start: Instant) {
                 plan,
                 dry_run,
                 micros,
+                left_out = $left_out,
                 "decided"
             )
         };
     }
     if matches!(record.verdict, VerdictKind::Denied | VerdictKind::Patched) || !record.admitted.is_empty() {
-        decided!(info);
+        if let Some(left_out) = may_log() {
+            decided!(info, (left_out > 0).then_some(left_out));
+        }
     } else {
-        decided!(debug);
+        decided!(debug, None::<u64>);
     }
 }
 
@@ -214,8 +304,25 @@ impl Refusal {
         }
     }
 
+    fn status_object(&self) -> Vec<u8> {
+        let unauthorized = self.status == StatusCode::UNAUTHORIZED;
+        let status = json!({
+            "apiVersion": "v1",
+            "kind": "Status",
+            "status": "Failure",
+            "message": self.text,
+            "reason": if unauthorized { "Unauthorized" } else { "Forbidden" },
+            "code": self.status.as_u16(),
+        });
+        status.to_string().into_bytes()
+    }
+
     fn into_response(self) -> Response {
-        let mut response = (self.status, format!("{}\n", self.text)).into_response();
+        let mut response = match self.cap {
+            // The API server shows the message of a Status, and of a text with some codes only.
+            Some(Cap::Unauthenticated) => (self.status, with_json(self.status_object())).into_response(),
+            _ => (self.status, format!("{}\n", self.text)).into_response(),
+        };
         let headers = response.headers_mut();
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         if self.retry {
@@ -229,7 +336,15 @@ impl From<body::Refused> for Refusal {
     fn from(refused: body::Refused) -> Self {
         let status = refused.status();
         let retry = status == StatusCode::TOO_MANY_REQUESTS;
-        Self { status, text: refused.to_string(), cap: Some(refused.cap()), retry }
+        let (text, cap) = (refused.to_string(), Some(refused.cap()));
+        Self { status, text, cap, retry }
+    }
+}
+
+impl From<callers::Refused> for Refusal {
+    fn from(refused: callers::Refused) -> Self {
+        let (text, cap) = (refused.to_string(), Some(Cap::Unauthenticated));
+        Self { status: refused.status(), text, cap, retry: false }
     }
 }
 
@@ -240,7 +355,7 @@ impl From<BadReview> for Refusal {
     }
 }
 
-fn json(body: Vec<u8>) -> Response {
+fn with_json(body: Vec<u8>) -> Response {
     ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
 }
 

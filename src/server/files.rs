@@ -19,11 +19,19 @@ const KEY: &str = "tls.key";
 /// Time between two looks; a kubelet takes up to a minute to deliver a new Secret anyway.
 pub const INTERVAL: Duration = Duration::from_secs(10);
 
+/// A file cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{path:?} cannot be read: {source}")]
+pub struct Unreadable {
+    path: PathBuf,
+    source: io::Error,
+}
+
 /// Why the files were not taken.
 #[derive(Debug, thiserror::Error)]
 enum BadFiles {
-    #[error("{path:?} cannot be read: {source}")]
-    Unreadable { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
     #[error("{dir:?}: {source}")]
     Pair { dir: PathBuf, source: BadPair },
 }
@@ -71,8 +79,8 @@ impl Files {
 }
 
 /// Reads a little more than is accepted, so that what is too large is seen to be.
-async fn read(path: &Path) -> Result<Vec<u8>, BadFiles> {
-    let unreadable = |source| BadFiles::Unreadable { path: path.to_owned(), source };
+pub(super) async fn read(path: &Path) -> Result<Vec<u8>, Unreadable> {
+    let unreadable = |source| Unreadable { path: path.to_owned(), source };
     let file = tokio::fs::File::open(path).await.map_err(unreadable)?;
     let mut bytes = Vec::new();
     let most = u64::try_from(MOST_PEM_BYTES).unwrap_or(u64::MAX) + 1;

@@ -2,14 +2,22 @@
 
 use std::time::Duration;
 
+use super::connections::Bounds;
+use super::waiting::{Amount, WaitBounds};
+
 /// Two objects of 3 MiB, the largest an API server takes, and the review around them.
 pub const BODY_BYTES: usize = 7 * 1024 * 1024;
 
 /// What may be spent on one connection and on all of them together.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Open connections; one more waits in the kernel's backlog until one is closed.
+    /// Open connections; for one more another one is closed.
     pub connections: usize,
+    /// Connections of one address without a request in flight. Address translation can merge the
+    /// addresses of several callers, so that more than an API server's pool must fit.
+    pub connections_per_address: usize,
+    /// How long a connection is kept after its last review: the API server pools it for 90 s.
+    pub pooled: Duration,
     /// From `accept` to the end of the TLS handshake.
     pub handshake: Duration,
     /// From the first byte of a request to the end of its headers.
@@ -30,12 +38,36 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Size of all bodies in memory.
     pub in_flight_bytes: usize,
+    /// The reviews among them that wait for the cache: less than what is in memory, so that the
+    /// rest is answered, and of one namespace a small part of that.
+    pub waiting: WaitBounds,
 }
+
+impl Limits {
+    /// What the table of connections keeps to.
+    pub fn bounds(&self) -> Bounds {
+        Bounds {
+            total: self.connections,
+            per_address: self.connections_per_address,
+            opening: self.handshake,
+            reading: READING,
+            answering: ANSWERING,
+            pooled: self.pooled,
+        }
+    }
+}
+
+/// A body that takes longer to arrive may lose its connection to another one.
+const READING: Duration = Duration::from_secs(1);
+/// `timeoutSeconds` of a webhook is at most 30: its caller has given up.
+const ANSWERING: Duration = Duration::from_secs(30);
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 1024,
+            connections_per_address: 64,
+            pooled: Duration::from_secs(95),
             handshake: Duration::from_secs(5),
             headers: Duration::from_secs(10),
             body: Duration::from_secs(10),
@@ -45,6 +77,10 @@ impl Default for Limits {
             idle_unused_when_crowded: Duration::from_secs(10),
             body_bytes: BODY_BYTES,
             in_flight_bytes: 64 * 1024 * 1024,
+            waiting: WaitBounds {
+                per_namespace: Amount { reviews: 64, bytes: 4 * 1024 * 1024 },
+                total: Amount { reviews: 256, bytes: 32 * 1024 * 1024 },
+            },
         }
     }
 }

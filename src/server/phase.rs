@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use super::limits::Limits;
+use super::open_connections::OpenConnection;
 
 /// What the connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,12 +93,13 @@ impl Clock {
 pub struct Timed<S> {
     socket: S,
     clock: Clock,
+    connection: Arc<OpenConnection>,
 }
 
 impl<S> Timed<S> {
-    /// Wraps a socket.
-    pub fn new(socket: S, clock: Clock) -> Self {
-        Self { socket, clock }
+    /// Wraps the socket of a connection.
+    pub fn new(socket: S, clock: Clock, connection: Arc<OpenConnection>) -> Self {
+        Self { socket, clock, connection }
     }
 }
 
@@ -125,6 +127,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
         let result = Pin::new(&mut self.socket).poll_flush(cx);
         if result.is_ready() && self.clock.now().0 == Phase::Answering {
             self.clock.enter(Phase::Idle);
+            self.connection.answered();
         }
         result
     }

@@ -6,12 +6,14 @@
 
 use std::sync::Arc;
 
-use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
+use rustls::version::TLS13;
+use rustls::{ALL_VERSIONS, ServerConfig, SupportedProtocolVersion};
 use tokio::sync::watch;
 
 /// A chain and its key, checked.
@@ -110,17 +112,79 @@ impl Shown {
         self.pair.subscribe()
     }
 
-    /// The TLS side of a port that shows it.
-    pub fn server_config(&self) -> Arc<ServerConfig> {
-        let mut config =
-            ServerConfig::builder().with_no_client_auth().with_cert_resolver(Arc::new(self.clone()));
+    /// The TLS side of a port that shows it and asks for no client certificate.
+    pub fn server_config(&self, oldest: MinVersion) -> Arc<ServerConfig> {
+        self.mutual_config(oldest, WebPkiClientVerifier::no_client_auth())
+    }
+
+    /// The same for a port that asks for the client certificates which a verifier accepts.
+    pub fn mutual_config(
+        &self,
+        oldest: MinVersion,
+        verifier: Arc<dyn ClientCertVerifier>,
+    ) -> Arc<ServerConfig> {
+        let asks = verifier.offer_client_auth();
+        let mut config = ServerConfig::builder_with_protocol_versions(oldest.versions())
+            .with_client_cert_verifier(verifier)
+            .with_cert_resolver(Arc::new(self.clone()));
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        if asks {
+            // A resumed session would be trusted for what was verified once.
+            config.session_storage = Arc::new(NoServerSessionStorage {});
+            config.send_tls13_tickets = 0;
+        }
         Arc::new(config)
+    }
+}
+
+/// The oldest version of TLS that is spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MinVersion {
+    /// TLS 1.2.
+    Tls12,
+    /// TLS 1.3, which every API server speaks (Go 1.13 and later).
+    #[default]
+    Tls13,
+}
+
+static TLS13_ONLY: &[&SupportedProtocolVersion] = &[&TLS13];
+
+impl MinVersion {
+    fn versions(self) -> &'static [&'static SupportedProtocolVersion] {
+        match self {
+            Self::Tls12 => ALL_VERSIONS,
+            Self::Tls13 => TLS13_ONLY,
+        }
     }
 }
 
 impl ResolvesServerCert for Shown {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.pair.borrow().as_ref().map(|pair| pair.key.clone())
+    }
+}
+
+/// The TLS side of a port; each handshake takes what is current.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    config: watch::Receiver<Arc<ServerConfig>>,
+}
+
+impl Tls {
+    /// Follows a configuration that is exchanged.
+    pub fn following(config: watch::Receiver<Arc<ServerConfig>>) -> Self {
+        Self { config }
+    }
+
+    /// For the next handshake.
+    pub fn current(&self) -> Arc<ServerConfig> {
+        self.config.borrow().clone()
+    }
+}
+
+impl From<Arc<ServerConfig>> for Tls {
+    /// One that stays.
+    fn from(config: Arc<ServerConfig>) -> Self {
+        Self { config: watch::Sender::new(config).subscribe() }
     }
 }

@@ -57,21 +57,6 @@ async fn too_many_bytes_in_memory_are_answered_429() {
     assert_eq!(connect(&world).await.post("/mutate", &"a".repeat(900)).await.unwrap().status, 200);
 }
 
-#[tokio::test]
-async fn one_connection_more_than_there_may_be_waits_for_its_turn() {
-    let world = world(Limits { connections: 2, ..patient() }).await;
-    let mut one = connect(&world).await;
-    let mut two = connect(&world).await;
-    assert_eq!(one.post("/mutate", "{}").await.unwrap().status, 200);
-    assert_eq!(two.post("/mutate", "{}").await.unwrap().status, 200);
-    let third = tokio::time::timeout(std::time::Duration::from_millis(200), connect(&world)).await;
-    assert!(third.is_err(), "it is not served");
-    drop(one);
-    let mut third = tokio::time::timeout(CAP, connect(&world)).await.expect("a turn");
-    assert_eq!(third.post("/mutate", "{}").await.unwrap().status, 200);
-    assert!(world.metrics.refusals(Cap::Connections) > 0);
-}
-
 #[rstest]
 #[case::encoding("Content-Encoding: gzip\r\n", "application/json", 415, "Content-Encoding")]
 #[case::identity("Content-Encoding: identity\r\n", "application/json; charset=utf-8", 200, "allowed")]

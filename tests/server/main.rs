@@ -4,7 +4,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+mod callers;
 mod certificates;
+mod crowd;
 mod deadlines;
 mod drain;
 mod limits;

@@ -6,7 +6,7 @@ use interlock::cluster::certificates::stored::certificates;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -30,10 +30,16 @@ pub struct Peer<S = TlsStream<TcpStream>> {
     stream: S,
 }
 
-/// The TLS side of a caller that trusts the world's CA and speaks these protocols.
-pub fn trusting(world: &World, protocols: &[&str]) -> Arc<ClientConfig> {
+/// The CA of the world.
+pub fn roots(world: &World) -> RootCertStore {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(certificates(world.authority.certificate.as_bytes()));
+    roots
+}
+
+/// The TLS side of a caller that trusts the world's CA and speaks these protocols.
+pub fn trusting(world: &World, protocols: &[&str]) -> Arc<ClientConfig> {
+    let roots = roots(world);
     let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
     // Every connection is to see the certificate.
@@ -45,6 +51,16 @@ pub async fn connect_with(world: &World, config: Arc<ClientConfig>) -> std::io::
     let socket = TcpStream::connect(world.address).await?;
     socket.set_nodelay(true)?;
     TlsConnector::from(config).connect(ServerName::try_from("hook.here.svc").unwrap(), socket).await
+}
+
+/// A connection from an address of this machine.
+pub async fn connect_from(world: &World, address: &str) -> std::io::Result<Peer> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(format!("{address}:0").parse().unwrap())?;
+    let socket = socket.connect(world.address).await?;
+    socket.set_nodelay(true)?;
+    let connector = TlsConnector::from(trusting(world, &["http/1.1"]));
+    Ok(Peer { stream: connector.connect(ServerName::try_from("hook.here.svc").unwrap(), socket).await? })
 }
 
 /// A connection as the API server makes it to a Service.
@@ -71,6 +87,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
 
     pub async fn post(&mut self, path: &str, body: &str) -> std::io::Result<Answer> {
         self.send(request(path, "", body)).await?;
+        self.answer().await
+    }
+
+    pub async fn get(&mut self, path: &str) -> std::io::Result<Answer> {
+        self.send(format!("GET {path} HTTP/1.1\r\nHost: hook.here.svc\r\n\r\n")).await?;
         self.answer().await
     }
 

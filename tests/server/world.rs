@@ -5,22 +5,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use interlock::admission::{Answer, BadReview, Door, Patience, Record, Reply, VerdictKind};
+use interlock::admission::{Answer, Awaited, BadReview, Door, Patience, Record, Reply, VerdictKind};
 use interlock::api::object::NamespacedName;
+use interlock::cluster::arrivals::Arrivals;
 use interlock::cluster::certificates::KeyPem;
 use interlock::cluster::certificates::authority::{authority, leaf};
 use interlock::server::accept::Port;
+use interlock::server::callers::Callers;
+use interlock::server::client_auth::ClientAuthority;
 use interlock::server::doors::{self, Doors, Judge};
 use interlock::server::health::{self, Health};
 use interlock::server::in_flight::InFlight;
 use interlock::server::limits::Limits;
 use interlock::server::shutdown::Shutdown;
-use interlock::server::tls::{Pair, Shown};
+use interlock::server::tls::{MinVersion, Pair, Shown};
 use interlock::telemetry::metrics::Metrics;
 use interlock::telemetry::readiness::Readiness;
 use jiff::Timestamp;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// Longest wait of any test for anything.
@@ -36,7 +38,8 @@ pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     tokio::time::timeout(CAP, held).await.expect(what);
 }
 
-/// Decides as the body says: `panic`, `bad`, `wait` (until [`World::arrive`]), else `allowed`.
+/// Decides as the body says: `panic`, `bad`, `wait` (until [`World::arrive`]; `wait:b` for a review
+/// of the namespace `b`), else `allowed`.
 #[derive(Default)]
 struct Scripted {
     arrived: AtomicBool,
@@ -53,11 +56,17 @@ impl Judge for Scripted {
         }
         if script.starts_with("wait") && patience == Patience::Wait && !self.arrived.load(Ordering::SeqCst) {
             self.told.fetch_add(1, Ordering::SeqCst);
-            return Ok(Answer::Wait(NamespacedName::new("a", "b")));
+            let namespace = script.split([':', ' ']).nth(1).unwrap_or("a").to_owned();
+            return Ok(Answer::Wait(Awaited { operator_version: awaited(), namespace }));
         }
         let word = if patience == Patience::Exhausted { "exhausted" } else { "allowed" };
         Ok(Answer::Done(Reply { body: word.into(), record: record() }))
     }
+}
+
+/// What reviews wait for.
+fn awaited() -> NamespacedName {
+    NamespacedName::new("a", "b")
 }
 
 fn record() -> Record<'static> {
@@ -86,7 +95,7 @@ pub struct World {
     pub shown: Shown,
     pub served: JoinHandle<()>,
     judge: Arc<Scripted>,
-    changes: watch::Sender<u64>,
+    arrivals: Arc<Arrivals>,
 }
 
 /// Limits that a machine under any load keeps; a test shortens the one that it is about.
@@ -103,6 +112,15 @@ pub fn patient() -> Limits {
 }
 
 pub async fn world(limits: Limits) -> World {
+    world_with(limits, MinVersion::Tls13, |_| Callers::default()).await
+}
+
+/// With callers that are made for the certificate that is shown.
+pub async fn world_with(
+    limits: Limits,
+    oldest: MinVersion,
+    callers: impl FnOnce(&Shown) -> Callers,
+) -> World {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     // The panics here are meant.
     std::panic::set_hook(Box::new(|_| {}));
@@ -110,26 +128,29 @@ pub async fn world(limits: Limits) -> World {
     let address = listener.local_addr().unwrap();
     let (metrics, readiness) = (Arc::new(Metrics::new()), Readiness::new());
     let (shutdown, shown, judge) = (Shutdown::new(), Shown::new(), Arc::new(Scripted::default()));
-    let (changes, ticks) = watch::channel(0);
+    let (arrivals, callers) = (Arc::new(Arrivals::default()), Arc::new(callers(&shown)));
     let health = Health { readiness: readiness.clone(), shutdown: shutdown.clone() };
     let app = health::router(health).merge(doors::router(Doors {
         judge: judge.clone(),
-        changes: ticks,
+        callers: callers.clone(),
+        arrivals: arrivals.clone(),
         readiness: readiness.clone(),
         limits,
         in_flight: InFlight::new(limits.in_flight_bytes, metrics.clone()),
         metrics: metrics.clone(),
     }));
+    let tls = callers.authority.as_ref().map(|authority: &Arc<ClientAuthority>| authority.tls());
     let port = Port {
         app,
-        tls: Some(shown.server_config()),
+        tls: Some(tls.unwrap_or_else(|| shown.server_config(oldest).into())),
+        callers,
         limits,
         shutdown: shutdown.clone(),
         metrics: metrics.clone(),
     };
     let served = tokio::spawn(port.serve(listener, Duration::from_secs(5)));
     let authority = authority(Timestamp::now(), Duration::from_secs(3600)).unwrap();
-    let world = World { address, authority, metrics, readiness, shutdown, shown, served, judge, changes };
+    let world = World { address, authority, metrics, readiness, shutdown, shown, served, judge, arrivals };
     world.rotate();
     world
 }
@@ -142,20 +163,24 @@ impl World {
         self.shown.show(Pair::from_pem(leaf.certificate.as_bytes(), leaf.key.as_bytes()).unwrap());
     }
 
-    /// Waits until somebody was told that many times to wait.
+    /// Waits until somebody was told that many times to wait; a review that waits is looked at twice.
     pub async fn is_waited_for(&self, times: usize) {
-        let told = async || self.judge.told.load(Ordering::SeqCst) >= times;
-        until("a review is looked at and waits", told).await;
+        until("a review is looked at and waits", async || self.told() >= times).await;
+    }
+
+    /// How often somebody was told to wait.
+    pub fn told(&self) -> usize {
+        self.judge.told.load(Ordering::SeqCst)
     }
 
     /// What `wait` waits for comes into the cache.
     pub fn arrive(&self) {
         self.judge.arrived.store(true, Ordering::SeqCst);
-        self.tick();
+        self.arrivals.arrived(&awaited());
     }
 
     /// Something else comes into the cache.
-    pub fn tick(&self) {
-        self.changes.send_modify(|n| *n += 1);
+    pub fn something_else_arrives(&self) {
+        self.arrivals.arrived(&NamespacedName::new("a", "c"));
     }
 }

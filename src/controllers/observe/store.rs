@@ -16,6 +16,7 @@ use super::told::{Concerned, Told, gateways};
 use crate::api::interlock::{Accounts, Labels, Rules};
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
+use crate::cluster::arrivals::Arrivals;
 use crate::cluster::guard::Guard;
 use crate::cluster::watch::Change;
 use crate::plan::package::Package;
@@ -31,6 +32,8 @@ pub struct Store {
     changes: watch::Sender<u64>,
     namespace_changes: watch::Sender<u64>,
     flavor_changes: watch::Sender<u64>,
+    /// OperatorVersions that reviews wait for.
+    arrivals: Arc<Arrivals>,
     /// Whether whole objects are kept, as controllers need them.
     keep_objects: bool,
     /// Whether a controller looks at what is news of an Instance at rest.
@@ -137,6 +140,7 @@ impl Store {
             changes: watch::Sender::new(0),
             namespace_changes: watch::Sender::new(0),
             flavor_changes: watch::Sender::new(0),
+            arrivals: Arc::default(),
             keep_objects,
             looked_at: AtomicBool::new(false),
         })
@@ -155,6 +159,11 @@ impl Store {
     /// Ticks after each change of what admission reads.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+
+    /// Wakes those that wait for an OperatorVersion.
+    pub fn arrivals(&self) -> Arc<Arrivals> {
+        self.arrivals.clone()
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Inner> {
@@ -228,7 +237,11 @@ impl Store {
         let concerned = again.chain(inner.concerned(&dirty.roots)).collect();
         let of_namespaces = id == inner.kinds.namespace;
         let of_flavors = inner.kinds.flavored.contains(&id);
+        let arrived = inner.operator_version(id, change);
         drop(inner);
+        if let Some(key) = arrived {
+            self.arrivals.arrived(&key);
+        }
         if dirty.news {
             self.told(of_namespaces, of_flavors);
         }
@@ -262,7 +275,11 @@ impl Store {
         let concerned = inner.concerned(&dirty.roots).collect();
         let of_namespaces = kind == inner.kinds.namespace;
         let of_flavors = inner.kinds.flavored.contains(&kind);
+        let arrived = inner.operator_version(kind, change);
         drop(inner);
+        if let Some(key) = arrived {
+            self.arrivals.arrived(&key);
+        }
         self.told(of_namespaces, of_flavors);
         Some(Told { concerned, gateways: gateways(&dirty.roots), gone: dirty.gone })
     }
@@ -392,6 +409,13 @@ impl Inner {
         }
         self.bury(kind, &dirty.gone);
         dirty
+    }
+
+    /// The OperatorVersion that a change says is there.
+    fn operator_version(&self, kind: KindId, change: &Change) -> Option<NamespacedName> {
+        let (Change::Listed(object) | Change::Applied(object)) = change else { return None };
+        let text = |field| meta_str(object, field).unwrap_or_default();
+        (kind == self.kinds.operator_version).then(|| NamespacedName::new(text("namespace"), text("name")))
     }
 
     fn is_known(&self, kind: KindId, object: &Value) -> bool {

@@ -5,8 +5,10 @@ use prometheus_client::encoding::EncodeLabelSet;
 /// Why a connection or a request was refused before anybody judged it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cap {
-    /// More connections than are kept open.
+    /// More connections than are kept open: one was closed, or could not be, for another.
     Connections,
+    /// More connections without a request of one address than are kept open.
+    ConnectionsPerAddress,
     /// TLS could not be agreed on.
     Handshake,
     /// TLS was not agreed on in time.
@@ -27,12 +29,17 @@ pub enum Cap {
     NotInSync,
     /// What was sent is no review.
     Malformed,
+    /// A caller did not show that it is the API server.
+    Unauthenticated,
+    /// A review that had to wait for the cache was decided at once, as too many waited.
+    Waiting,
 }
 
 impl Cap {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Connections => "connections",
+            Self::ConnectionsPerAddress => "connections_per_address",
             Self::Handshake => "handshake",
             Self::HandshakeDeadline => "handshake_deadline",
             Self::HeadersDeadline => "headers_deadline",
@@ -43,6 +50,8 @@ impl Cap {
             Self::InFlightBytes => "in_flight_bytes",
             Self::NotInSync => "not_in_sync",
             Self::Malformed => "malformed",
+            Self::Unauthenticated => "unauthenticated",
+            Self::Waiting => "waiting",
         }
     }
 }

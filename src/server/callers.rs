@@ -1,0 +1,92 @@
+//! Who asks: what is known of a caller, and whether it is answered.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::StatusCode;
+use rustls::pki_types::UnixTime;
+
+use super::client_auth::{ClientAuthority, ClientCertificate, Untrusted};
+use super::open_connections::OpenConnection;
+use crate::api::cidr::Cidr;
+
+/// What is known of a caller from its connection.
+#[derive(Debug)]
+pub struct Caller {
+    /// Where it calls from.
+    pub address: IpAddr,
+    /// The certificate that it has shown.
+    pub certificate: Option<ClientCertificate>,
+    /// Its connection.
+    pub connection: Arc<OpenConnection>,
+}
+
+/// Who is answered, and who is the API server.
+#[derive(Clone, Default)]
+pub struct Callers {
+    /// Addresses of API servers; empty: not known.
+    pub api_servers: Vec<Cidr>,
+    /// Whose certificates are required.
+    pub authority: Option<Arc<ClientAuthority>>,
+}
+
+/// Whether it is known that a caller is an API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// By its certificate or its address.
+    Known,
+    /// Nothing was said by which it could be known.
+    Unknown,
+}
+
+/// Why a review is not answered.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum Refused {
+    /// Its caller does not show who it is.
+    #[error("{0}; the API server shows one where its --admission-control-config-file says so")]
+    Untrusted(#[from] Untrusted),
+    /// From elsewhere.
+    #[error("reviews are answered to the addresses in --api-server-cidr, and {0} is none of them")]
+    Address(IpAddr),
+}
+
+impl Refused {
+    /// The answer's status.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Untrusted(Untrusted::NoCertificate | Untrusted::NotVerified(_)) => StatusCode::UNAUTHORIZED,
+            Self::Untrusted(Untrusted::OtherName) | Self::Address(_) => StatusCode::FORBIDDEN,
+        }
+    }
+}
+
+impl Callers {
+    /// Whether an address is known to be an API server's.
+    pub fn is_api_server(&self, address: IpAddr) -> bool {
+        self.api_servers.iter().any(|range| range.contains(address))
+    }
+
+    /// Whether a certificate shows that its caller is an API server.
+    pub fn is_certified(&self, certificate: Option<&ClientCertificate>) -> bool {
+        let checked = |authority: &Arc<ClientAuthority>| authority.check(certificate, UnixTime::now());
+        self.authority.as_ref().is_some_and(|authority| checked(authority).is_ok())
+    }
+
+    /// Whether a review of this caller is answered. Where certificates are required, a known address
+    /// does not stand for one.
+    pub fn check(
+        &self,
+        address: Option<IpAddr>,
+        certificate: Option<&ClientCertificate>,
+    ) -> Result<Standing, Refused> {
+        if let Some(authority) = &self.authority {
+            authority.check(certificate, UnixTime::now())?;
+            return Ok(Standing::Known);
+        }
+        match address {
+            _ if self.api_servers.is_empty() => Ok(Standing::Unknown),
+            Some(address) if !self.is_api_server(address) => Err(Refused::Address(address.to_canonical())),
+            _ => Ok(Standing::Known),
+        }
+    }
+}

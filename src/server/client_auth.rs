@@ -1,0 +1,297 @@
+//! The client certificates that callers show: requested, never required by the handshake, as the
+//! kubelet has none for its probes.
+//!
+//! The CA is read from a file again and again, like our own certificate. A certificate that was
+//! accepted is verified again after each exchange of the CA and after its end, so that an open
+//! connection is trusted no longer than a new one would be.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::watch;
+use x509_parser::extensions::GeneralName;
+
+use super::files;
+use super::tls::{MOST_PEM_BYTES, MinVersion, Shown, Tls};
+use crate::telemetry::readiness::Check;
+
+/// Why a file is no CA.
+#[derive(Debug, thiserror::Error)]
+pub enum BadAuthority {
+    /// The file cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] files::Unreadable),
+    /// More PEM than is parsed.
+    #[error("it is larger than {MOST_PEM_BYTES} bytes")]
+    TooLarge,
+    /// Not PEM.
+    #[error("it is not PEM: {0}")]
+    NotPem(rustls::pki_types::pem::Error),
+    /// PEM of what cannot sign.
+    #[error("it holds what is no certificate of a CA: {0}")]
+    NotCertificate(rustls::Error),
+    /// No certificate, or nothing that verifies.
+    #[error("nothing can be verified with it: {0}")]
+    Useless(VerifierBuilderError),
+}
+
+/// Why a caller's certificate does not count.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum Untrusted {
+    /// There is none.
+    #[error("this port answers reviews only to a client certificate of the CA in --client-ca")]
+    NoCertificate,
+    /// Not, or no longer, one of this CA; what the verifier says.
+    #[error("the client certificate is none of the CA in --client-ca: {0}")]
+    NotVerified(String),
+    /// Of this CA, for another subject.
+    #[error("the client certificate is of none of the subjects in --client-name")]
+    OtherName,
+}
+
+/// What a caller has shown.
+#[derive(Debug)]
+pub struct ClientCertificate {
+    chain: Vec<CertificateDer<'static>>,
+    /// Common names of the subject, and its alternative names.
+    names: Vec<String>,
+    /// Unix seconds.
+    not_after: u64,
+    /// The exchange of the CA that it was verified after; 0 = none.
+    verified: AtomicU64,
+}
+
+impl ClientCertificate {
+    /// From a chain that a handshake has accepted; `None` where its leaf cannot be read.
+    pub fn new(chain: &[CertificateDer<'_>]) -> Option<Self> {
+        let (_, leaf) = x509_parser::parse_x509_certificate(chain.first()?).ok()?;
+        let common = leaf.subject().iter_common_name().filter_map(|name| name.as_str().ok());
+        let mut names: Vec<String> = common.map(str::to_owned).collect();
+        let others = leaf.subject_alternative_name().ok().flatten();
+        names.extend(others.iter().flat_map(|others| &others.value.general_names).filter_map(
+            |name| match name {
+                GeneralName::DNSName(name) | GeneralName::URI(name) | GeneralName::RFC822Name(name) => {
+                    Some((*name).to_owned())
+                }
+                _ => None,
+            },
+        ));
+        Some(Self {
+            names,
+            not_after: u64::try_from(leaf.validity().not_after.timestamp()).unwrap_or(0),
+            verified: AtomicU64::new(0),
+            chain: chain.iter().map(|certificate| certificate.clone().into_owned()).collect(),
+        })
+    }
+}
+
+struct Trusted {
+    verifier: Arc<dyn ClientCertVerifier>,
+    /// Number of the exchange, from 1 on.
+    exchange: u64,
+}
+
+/// The CA of the callers.
+pub struct ClientAuthority {
+    shown: Shown,
+    oldest: MinVersion,
+    /// The subjects that are accepted; empty means all.
+    names: Vec<String>,
+    trusted: RwLock<Option<Trusted>>,
+    config: watch::Sender<Arc<rustls::ServerConfig>>,
+}
+
+impl ClientAuthority {
+    /// No CA yet: no certificate is asked for, and none is trusted.
+    pub fn new(shown: Shown, oldest: MinVersion, names: Vec<String>) -> Arc<Self> {
+        let config = watch::Sender::new(shown.server_config(oldest));
+        Arc::new(Self { shown, oldest, names, trusted: RwLock::new(None), config })
+    }
+
+    /// The TLS side of a port that asks for a certificate of this CA.
+    pub fn tls(&self) -> Tls {
+        Tls::following(self.config.subscribe())
+    }
+
+    /// Trusts the CAs in PEM, and no longer those that were trusted before.
+    pub fn trust(&self, pem: &[u8]) -> Result<(), BadAuthority> {
+        if pem.len() > MOST_PEM_BYTES {
+            return Err(BadAuthority::TooLarge);
+        }
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(pem) {
+            roots.add(certificate.map_err(BadAuthority::NotPem)?).map_err(BadAuthority::NotCertificate)?;
+        }
+        let verifier = WebPkiClientVerifier::builder(Arc::new(roots))
+            .allow_unauthenticated()
+            .build()
+            .map_err(BadAuthority::Useless)?;
+        let mut trusted = self.trusted.write().unwrap_or_else(PoisonError::into_inner);
+        let exchange = trusted.as_ref().map_or(1, |before| before.exchange + 1);
+        *trusted = Some(Trusted { verifier: verifier.clone(), exchange });
+        self.config.send_replace(self.shown.mutual_config(self.oldest, verifier));
+        Ok(())
+    }
+
+    /// Whether a certificate counts now.
+    pub fn check(&self, certificate: Option<&ClientCertificate>, now: UnixTime) -> Result<(), Untrusted> {
+        let certificate = certificate.ok_or(Untrusted::NoCertificate)?;
+        let trusted = self.trusted.read().unwrap_or_else(PoisonError::into_inner);
+        let trusted = trusted.as_ref().ok_or(Untrusted::NoCertificate)?;
+        let known = certificate.verified.load(Ordering::Relaxed) == trusted.exchange;
+        if !known || now.as_secs() > certificate.not_after {
+            let (leaf, intermediates) = certificate.chain.split_first().ok_or(Untrusted::NoCertificate)?;
+            trusted
+                .verifier
+                .verify_client_cert(leaf, intermediates, now)
+                .map_err(|error| Untrusted::NotVerified(error.to_string()))?;
+            certificate.verified.store(trusted.exchange, Ordering::Relaxed);
+        }
+        let named = self.names.is_empty() || certificate.names.iter().any(|name| self.names.contains(name));
+        if named { Ok(()) } else { Err(Untrusted::OtherName) }
+    }
+
+    /// Trusts what is in a file, for ever; the gate opens with the first CA. After a bad write the
+    /// last good CA stays.
+    pub async fn follow(&self, file: PathBuf, interval: Duration, gate: Check) {
+        let mut taken = None;
+        gate.fail(format!("{} was not read yet", file.display()));
+        loop {
+            let read = self.read(&file, &mut taken).await;
+            report(&file, read, taken.is_some(), &gate);
+            tokio::time::sleep(interval).await;
+        }
+    }
+
+    /// Whether the file held something new.
+    async fn read(&self, file: &Path, taken: &mut Option<[u8; 32]>) -> Result<bool, BadAuthority> {
+        let pem = files::read(file).await?;
+        let hash: [u8; 32] = Sha256::digest(&pem).into();
+        if *taken == Some(hash) {
+            return Ok(false);
+        }
+        self.trust(&pem)?;
+        *taken = Some(hash);
+        Ok(true)
+    }
+}
+
+/// Says what became of a look at the file; `trusted` = there is a CA, this one or an earlier one.
+fn report(file: &Path, read: Result<bool, BadAuthority>, trusted: bool, gate: &Check) {
+    match read {
+        Ok(false) => {}
+        Ok(true) => {
+            tracing::info!(file = %file.display(), "CA of client certificates taken");
+            gate.pass();
+        }
+        Err(error) if trusted => {
+            tracing::warn!(file = %file.display(), %error, "the last good --client-ca stays");
+        }
+        Err(error) => {
+            tracing::warn!(file = %file.display(), %error, "no --client-ca yet");
+            gate.fail(format!("{}: {error}", file.display()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{
+        BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    };
+    use rstest::rstest;
+
+    use super::*;
+
+    const VALID: u64 = 1_800_000_000;
+
+    fn issuer(name: &str) -> (String, Issuer<'static, KeyPair>) {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        (params.self_signed(&key).unwrap().pem(), Issuer::new(params, key))
+    }
+
+    fn certificate(issuer: &Issuer<'_, KeyPair>, common: &str, dns: &[&str]) -> ClientCertificate {
+        let names: Vec<_> = dns.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.distinguished_name.push(DnType::CommonName, common);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let key = KeyPair::generate().unwrap();
+        ClientCertificate::new(&[params.signed_by(&key, issuer).unwrap().der().clone()]).unwrap()
+    }
+
+    fn authority(names: &[&str]) -> Arc<ClientAuthority> {
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        ClientAuthority::new(Shown::new(), MinVersion::Tls13, names)
+    }
+
+    fn now() -> UnixTime {
+        UnixTime::since_unix_epoch(Duration::from_secs(VALID))
+    }
+
+    #[rstest]
+    #[case::any(&[], "kube-apiserver", &[], true)]
+    #[case::common(&["kube-apiserver"], "kube-apiserver", &[], true)]
+    #[case::alternative(&["x", "api.example"], "somebody", &["b.example", "api.example"], true)]
+    #[case::other(&["kube-apiserver"], "kube-apiserver-2", &["kube-apiserver.evil"], false)]
+    #[case::prefix(&["kube-apiserver"], "kube", &[], false)]
+    fn subjects(#[case] names: &[&str], #[case] common: &str, #[case] dns: &[&str], #[case] good: bool) {
+        let (ca, issuer) = issuer("ca");
+        let authority = authority(names);
+        authority.trust(ca.as_bytes()).unwrap();
+        let shown = certificate(&issuer, common, dns);
+        let expected = if good { Ok(()) } else { Err(Untrusted::OtherName) };
+        assert_eq!(authority.check(Some(&shown), now()), expected);
+    }
+
+    /// What was accepted once is not for ever.
+    #[test]
+    fn a_certificate_counts_no_longer_than_its_ca() {
+        let ((old, signs), (new, _)) = (issuer("old"), issuer("new"));
+        let authority = authority(&[]);
+        let shown = certificate(&signs, "kube-apiserver", &[]);
+        assert_eq!(authority.check(Some(&shown), now()), Err(Untrusted::NoCertificate), "no CA was read yet");
+        authority.trust(old.as_bytes()).unwrap();
+        assert_eq!(authority.check(Some(&shown), now()), Ok(()));
+        authority.trust(format!("{new}{old}").as_bytes()).unwrap();
+        assert_eq!(authority.check(Some(&shown), now()), Ok(()), "both, while it is exchanged");
+        authority.trust(new.as_bytes()).unwrap();
+        assert!(matches!(authority.check(Some(&shown), now()), Err(Untrusted::NotVerified(_))));
+        authority.trust(old.as_bytes()).unwrap();
+        assert_eq!(authority.check(Some(&shown), now()), Ok(()));
+        let end = UnixTime::since_unix_epoch(Duration::from_secs(shown.not_after + 1));
+        assert!(matches!(authority.check(Some(&shown), end), Err(Untrusted::NotVerified(_))));
+        assert_eq!(authority.check(None, now()), Err(Untrusted::NoCertificate));
+    }
+
+    #[tokio::test]
+    async fn a_bad_write_leaves_the_last_good_ca() {
+        let (ca, signs) = issuer("ca");
+        let (authority, dir) = (authority(&[]), tempfile::tempdir().unwrap());
+        let file = dir.path().join("ca.crt");
+        let mut taken = None;
+        assert!(authority.read(&file, &mut taken).await.is_err(), "no file");
+        std::fs::write(&file, &ca).unwrap();
+        assert!(authority.read(&file, &mut taken).await.unwrap());
+        assert!(!authority.read(&file, &mut taken).await.unwrap(), "unchanged");
+        for bad in
+            [String::new(), "text".to_owned(), ca[..ca.len() / 2].to_owned(), " ".repeat(MOST_PEM_BYTES + 1)]
+        {
+            std::fs::write(&file, bad).unwrap();
+            assert!(authority.read(&file, &mut taken).await.is_err());
+        }
+        let shown = certificate(&signs, "kube-apiserver", &[]);
+        assert_eq!(authority.check(Some(&shown), now()), Ok(()));
+    }
+}

@@ -1,0 +1,418 @@
+//! The table of open connections: which of them give way to a new one.
+//!
+//! A new connection is accepted, and where that is too many another one is closed for it. HTTP/1.1
+//! has one connection for each review under way, and the API server may have hundreds, so what is
+//! counted for an address are its connections without a request. A connection that has carried a
+//! review is the API server's, as far as can be told: it pools idle connections for 90 s and a POST
+//! on one that is being closed may be lost, so such a connection is kept for [`Bounds::pooled`]
+//! after its last review.
+//!
+//! The table knows no socket and no clock; `now` is the time since the port opened.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// What the table keeps to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Open connections.
+    pub total: usize,
+    /// Connections of one address without a request in flight.
+    pub per_address: usize,
+    /// Time for the handshake and the first request, before a connection counts as unused.
+    pub opening: Duration,
+    /// Time for a body to arrive before its connection may give way.
+    pub reading: Duration,
+    /// Time for the answer to be read. The API server waits at most 30 s for a webhook.
+    pub answering: Duration,
+    /// How long a connection is kept after its last review.
+    pub pooled: Duration,
+}
+
+/// Which connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Id(u64);
+
+/// What a connection does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// The handshake, or the wait for the first request.
+    Opening,
+    /// Nothing, after a request.
+    Idle,
+    /// The body of a request arrives.
+    Reading,
+    /// A request is decided, or its answer is being read.
+    Answering,
+}
+
+impl State {
+    /// Whether no request is in flight.
+    fn is_idle(self) -> bool {
+        matches!(self, Self::Opening | Self::Idle)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Connection {
+    address: IpAddr,
+    /// The API server's, as its address or its certificate says: no cap per address.
+    exempt: bool,
+    state: State,
+    /// Since when.
+    since: Duration,
+    last_review: Option<Duration>,
+}
+
+/// Who gives way first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// Has never carried a review, and carries nothing.
+    Unused,
+    /// Has carried none for so long that the API server has let go of it.
+    Abandoned,
+    /// Sends its body, or reads its answer, so slowly that its caller has given up.
+    Stalled,
+    /// Has carried a review not long ago, and its address has more idle ones than it may.
+    PooledOfMany,
+    /// Is being made.
+    Opening,
+    /// Has carried a review not long ago.
+    Pooled,
+}
+
+/// The open connections of one port.
+#[derive(Debug)]
+pub struct Connections {
+    bounds: Bounds,
+    next: u64,
+    open: HashMap<Id, Connection>,
+    /// Connections without a request in flight by address, the exempt ones left out.
+    idle: HashMap<IpAddr, usize>,
+}
+
+/// A connection was taken in.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// The new one.
+    pub id: Id,
+    /// To be closed, as all connections together were too many.
+    pub for_total: Vec<Id>,
+    /// To be closed, as those of this address were too many.
+    pub for_address: Vec<Id>,
+}
+
+impl Connections {
+    /// No connection yet.
+    pub fn new(bounds: Bounds) -> Self {
+        Self { bounds, next: 0, open: HashMap::new(), idle: HashMap::new() }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Takes in a connection; `None` where there are too many and none can give way: every other
+    /// one carries a request or is exempt.
+    pub fn open(&mut self, address: IpAddr, exempt: bool, now: Duration) -> Option<Opened> {
+        let mut for_total = Vec::new();
+        while self.open.len() >= self.bounds.total {
+            let victim = self.first_to_go(now, |_| true)?;
+            self.close(victim);
+            for_total.push(victim);
+        }
+        let id = Id(self.next);
+        self.next += 1;
+        let connection = Connection { address, exempt, state: State::Opening, since: now, last_review: None };
+        self.open.insert(id, connection);
+        self.count(connection, true);
+        let for_address = self.close_surplus(address, now);
+        Some(Opened { id, for_total, for_address })
+    }
+
+    /// The peer has shown who it is.
+    pub fn exempt(&mut self, id: Id) {
+        let Some(before) = self.open.get(&id).copied() else { return };
+        self.count(before, false);
+        self.open.insert(id, Connection { exempt: true, ..before });
+    }
+
+    /// The head of a request has come.
+    pub fn reading(&mut self, id: Id, now: Duration) {
+        self.enter(id, State::Reading, now);
+    }
+
+    /// The body of the request has come.
+    pub fn answering(&mut self, id: Id, now: Duration) {
+        self.enter(id, State::Answering, now);
+    }
+
+    /// The request, which was a review or not, is answered. Gives the connections of this address
+    /// that are to be closed, as they have become too many.
+    pub fn answered(&mut self, id: Id, review: bool, now: Duration) -> Vec<Id> {
+        self.enter(id, State::Idle, now);
+        let Some(connection) = self.open.get_mut(&id) else { return Vec::new() };
+        if review {
+            connection.last_review = Some(now);
+        }
+        let address = connection.address;
+        self.close_surplus(address, now)
+    }
+
+    /// It is closed.
+    pub fn close(&mut self, id: Id) {
+        if let Some(connection) = self.open.remove(&id) {
+            self.count(connection, false);
+        }
+    }
+
+    fn enter(&mut self, id: Id, state: State, now: Duration) {
+        let Some(before) = self.open.get(&id).copied() else { return };
+        self.count(before, false);
+        let after = Connection { state, since: now, ..before };
+        self.open.insert(id, after);
+        self.count(after, true);
+    }
+
+    fn count(&mut self, connection: Connection, more: bool) {
+        if connection.exempt || !connection.state.is_idle() {
+            return;
+        }
+        let idle = self.idle.entry(connection.address).or_default();
+        *idle = if more { *idle + 1 } else { idle.saturating_sub(1) };
+        if *idle == 0 {
+            self.idle.remove(&connection.address);
+        }
+    }
+
+    fn is_over(&self, address: IpAddr) -> bool {
+        self.idle.get(&address).is_some_and(|idle| *idle > self.bounds.per_address)
+    }
+
+    /// Brings an address down to its cap, as far as its connections may give way for that.
+    fn close_surplus(&mut self, address: IpAddr, now: Duration) -> Vec<Id> {
+        let mut closed = Vec::new();
+        while self.is_over(address) {
+            let of_address = |connection: &Connection, rank| {
+                connection.address == address && matches!(rank, Rank::Unused | Rank::Abandoned)
+            };
+            let Some(victim) = self.first_to_go(now, |(c, rank)| of_address(c, rank)) else { break };
+            self.close(victim);
+            closed.push(victim);
+        }
+        closed
+    }
+
+    /// By rank; among equals those of an address with too many, then the one that has been so for
+    /// the longest.
+    fn first_to_go(&self, now: Duration, eligible: impl Fn((&Connection, Rank)) -> bool) -> Option<Id> {
+        let ranked = self.open.iter().filter_map(|(id, connection)| {
+            let rank = self.rank(connection, now)?;
+            let over = self.is_over(connection.address);
+            eligible((connection, rank)).then_some((rank, Reverse(over), connection.since, *id))
+        });
+        ranked.min().map(|(_, _, _, id)| id)
+    }
+
+    /// `None`: it does not give way.
+    fn rank(&self, connection: &Connection, now: Duration) -> Option<Rank> {
+        if connection.exempt {
+            return None;
+        }
+        let bounds = &self.bounds;
+        let been = |than: Duration| now.saturating_sub(connection.since) >= than;
+        match (connection.state, connection.last_review) {
+            (State::Opening, _) if !been(bounds.opening) => Some(Rank::Opening),
+            (State::Opening | State::Idle, None) => Some(Rank::Unused),
+            (State::Opening | State::Idle, Some(review)) => {
+                if now.saturating_sub(review) >= bounds.pooled {
+                    Some(Rank::Abandoned)
+                } else if self.is_over(connection.address) {
+                    Some(Rank::PooledOfMany)
+                } else {
+                    Some(Rank::Pooled)
+                }
+            }
+            (State::Reading, _) => been(bounds.reading).then_some(Rank::Stalled),
+            (State::Answering, _) => been(bounds.answering).then_some(Rank::Stalled),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use rstest::rstest;
+
+    use super::*;
+
+    const API_SERVER: u8 = 1;
+    const OTHER: u8 = 2;
+    const LONG_AGO: u64 = 1;
+    const NOW: u64 = 1_000;
+
+    fn bounds(total: usize, per_address: usize) -> Bounds {
+        Bounds {
+            total,
+            per_address,
+            opening: Duration::from_secs(5),
+            reading: Duration::from_secs(1),
+            answering: Duration::from_secs(30),
+            pooled: Duration::from_secs(95),
+        }
+    }
+
+    fn address(last: u8) -> IpAddr {
+        Ipv4Addr::new(10, 0, 0, last).into()
+    }
+
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    /// What was done with a connection, and when.
+    #[derive(Clone, Copy, Debug)]
+    enum Did {
+        Nothing(u64),
+        Probed(u64),
+        Reviewed(u64),
+        Reads(u64),
+        Answers(u64),
+        Exempt(u64),
+    }
+
+    fn make(table: &mut Connections, from: u8, did: Did) -> Id {
+        let (Did::Nothing(when)
+        | Did::Probed(when)
+        | Did::Reviewed(when)
+        | Did::Reads(when)
+        | Did::Answers(when)
+        | Did::Exempt(when)) = did;
+        let opened = table.open(address(from), false, at(when)).unwrap();
+        assert!(opened.for_total.is_empty(), "the test leaves room");
+        let id = opened.id;
+        match did {
+            Did::Nothing(_) => {}
+            Did::Exempt(_) => table.exempt(id),
+            Did::Reads(_) => table.reading(id, at(when)),
+            Did::Answers(_) => table.answering(id, at(when)),
+            Did::Probed(_) | Did::Reviewed(_) => {
+                table.reading(id, at(when));
+                table.answering(id, at(when));
+                table.answered(id, matches!(did, Did::Reviewed(_)), at(when));
+            }
+        }
+        id
+    }
+
+    use Did::{Answers, Exempt, Nothing, Probed, Reads, Reviewed};
+
+    /// The port is full; who goes is the last of the list, or nobody.
+    #[rstest]
+    #[case::unused_before_pooled(&[(API_SERVER, Reviewed(NOW)), (OTHER, Probed(NOW))], true)]
+    #[case::unused_before_abandoned(&[(API_SERVER, Reviewed(LONG_AGO)), (OTHER, Probed(NOW))], true)]
+    #[case::longest_unused(&[(OTHER, Probed(NOW - 1)), (OTHER, Probed(NOW - 2))], true)]
+    #[case::silent_as_unused(&[(API_SERVER, Reviewed(NOW)), (OTHER, Nothing(NOW - 5))], true)]
+    #[case::abandoned_before_stalled(&[(OTHER, Reads(LONG_AGO)), (API_SERVER, Reviewed(NOW - 95))], true)]
+    #[case::stalled_body(&[(API_SERVER, Reviewed(NOW - 94)), (OTHER, Reads(NOW - 1))], true)]
+    #[case::stalled_reader(&[(API_SERVER, Reviewed(NOW)), (OTHER, Answers(NOW - 30))], true)]
+    #[case::of_many(
+        &[(API_SERVER, Reviewed(NOW - 50)), (OTHER, Reviewed(NOW)), (OTHER, Reviewed(NOW)), (OTHER, Reviewed(NOW - 1))],
+        true
+    )]
+    #[case::pooled_of_many_before_opening(
+        &[(API_SERVER, Nothing(NOW)), (OTHER, Reviewed(NOW)), (OTHER, Reviewed(NOW)), (OTHER, Reviewed(NOW - 1))],
+        true
+    )]
+    #[case::opening_of_many_first(
+        &[(API_SERVER, Nothing(NOW - 2)), (OTHER, Nothing(NOW)), (OTHER, Nothing(NOW)), (OTHER, Nothing(NOW - 1))],
+        true
+    )]
+    #[case::opening_before_pooled(&[(API_SERVER, Reviewed(NOW)), (OTHER, Nothing(NOW))], true)]
+    #[case::last_of_all_a_pooled(&[(API_SERVER, Answers(NOW)), (OTHER, Reviewed(NOW))], true)]
+    #[case::all_carry_requests(&[(API_SERVER, Answers(NOW - 29)), (OTHER, Reads(NOW))], false)]
+    #[case::all_exempt(&[(API_SERVER, Exempt(LONG_AGO)), (OTHER, Exempt(LONG_AGO))], false)]
+    fn gives_way_when_all_are_too_many(#[case] connections: &[(u8, Did)], #[case] one_goes: bool) {
+        let mut table = Connections::new(bounds(connections.len(), 2));
+        let ids: Vec<_> = connections.iter().map(|(from, did)| make(&mut table, *from, *did)).collect();
+        let opened = table.open(address(3), false, at(NOW));
+        let went = opened.map(|opened| opened.for_total);
+        assert_eq!(went, one_goes.then(|| vec![*ids.last().unwrap()]));
+    }
+
+    /// One more of an address that has as many as it may.
+    #[rstest]
+    #[case::unused(Probed(NOW), 1)]
+    #[case::abandoned(Reviewed(NOW - 95), 1)]
+    #[case::pooled(Reviewed(NOW - 94), 0)]
+    #[case::opening(Nothing(NOW - 4), 0)]
+    #[case::silent(Nothing(NOW - 5), 1)]
+    #[case::body(Reads(NOW - 10), 0)]
+    #[case::answer(Answers(NOW - 10), 0)]
+    #[case::exempt(Exempt(LONG_AGO), 0)]
+    fn gives_way_when_those_of_an_address_are_too_many(#[case] did: Did, #[case] go: usize) {
+        let mut table = Connections::new(bounds(1024, 3));
+        make(&mut table, OTHER, Probed(LONG_AGO));
+        for _ in 0..3 {
+            make(&mut table, API_SERVER, did);
+        }
+        let opened = table.open(address(API_SERVER), false, at(NOW)).unwrap();
+        assert_eq!((opened.for_total.len(), opened.for_address.len()), (0, go));
+    }
+
+    /// The row: 1,023 connections that each have asked for /livez.
+    #[test]
+    fn a_thousand_probes_of_one_address_leave_room() {
+        let mut table = Connections::new(bounds(1024, 64));
+        for _ in 0..1023 {
+            make(&mut table, OTHER, Probed(NOW));
+        }
+        assert_eq!(table.len(), 64);
+        for _ in 0..900 {
+            make(&mut table, API_SERVER, Answers(NOW));
+        }
+        assert_eq!(table.len(), 964);
+    }
+
+    /// 200 connections at once, then 200 reviews, then 200 in the pool: the API server loses none.
+    #[test]
+    fn a_burst_of_reviews_from_one_address_is_kept() {
+        let mut table = Connections::new(bounds(1024, 64));
+        let ids: Vec<_> = (0..200)
+            .map(|_| table.open(address(API_SERVER), false, at(NOW)).unwrap())
+            .inspect(|opened| assert!(opened.for_address.is_empty() && opened.for_total.is_empty()))
+            .map(|opened| opened.id)
+            .collect();
+        ids.iter().for_each(|id| table.reading(*id, at(NOW + 1)));
+        ids.iter().for_each(|id| table.answering(*id, at(NOW + 1)));
+        for id in &ids {
+            assert_eq!(table.answered(*id, true, at(NOW + 2)), []);
+        }
+        assert_eq!(table.len(), 200);
+        // 95 s later its pool has let go of them.
+        let opened = table.open(address(API_SERVER), false, at(NOW + 97)).unwrap();
+        assert_eq!((opened.for_address.len(), table.len()), (137, 64));
+    }
+
+    #[test]
+    fn counts_come_back_to_nothing() {
+        let mut table = Connections::new(bounds(8, 2));
+        for did in [Nothing(1), Probed(1), Reviewed(1), Reads(1), Answers(1), Exempt(1)] {
+            let id = make(&mut table, OTHER, did);
+            table.close(id);
+            table.close(id);
+            table.reading(id, at(2));
+            assert_eq!(table.answered(id, true, at(2)), []);
+        }
+        assert!(table.is_empty() && table.idle.is_empty());
+    }
+}
