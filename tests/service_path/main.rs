@@ -7,8 +7,10 @@
 mod support;
 
 mod back_to_back;
+mod crowd;
 mod flavors;
 mod ground;
+mod mutual_tls;
 mod real_kong;
 mod replicas;
 mod rotation;

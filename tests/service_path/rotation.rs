@@ -42,7 +42,7 @@ fn instance(ns: &Namespace<'_>) {
 }
 
 /// Callers that change an annotation of the Instance, dry-run: both webhooks answer each call.
-struct Load {
+pub(super) struct Load {
     stop: Arc<AtomicBool>,
     calls: Arc<AtomicUsize>,
     failures: Arc<Mutex<Vec<String>>>,
@@ -51,7 +51,7 @@ struct Load {
 
 impl Load {
     /// Starts; `pace` = time between two calls of one caller, zero for as fast as it goes.
-    fn start(ns: &Namespace<'_>, pace: Duration) -> Self {
+    pub(super) fn start(ns: &Namespace<'_>, pace: Duration) -> Self {
         let (stop, calls) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let failures = Arc::new(Mutex::new(Vec::new()));
         let mut callers = JoinSet::new();
@@ -88,13 +88,13 @@ impl Load {
         Self { stop, calls, failures, callers }
     }
 
-    fn calls(&self) -> usize {
+    pub(super) fn calls(&self) -> usize {
         self.calls.load(Ordering::Relaxed)
     }
 
     /// Stops; how many calls there were, none of which may have failed.
     #[track_caller]
-    fn end(mut self) -> usize {
+    pub(super) fn end(mut self) -> usize {
         self.stop.store(true, Ordering::SeqCst);
         block_on(async { while self.callers.join_next().await.is_some() {} });
         let failures = self.failures.lock().unwrap();
@@ -118,10 +118,19 @@ fn half_load(ns: &Namespace<'_>) -> (Load, f64) {
     (Load::start(ns, Duration::from_secs_f64(f64::from(callers) / (rate / 2.0))), rate)
 }
 
-fn ready(cluster: &Cluster) -> Namespace<'_> {
+pub(super) fn ready(cluster: &Cluster) -> Namespace<'_> {
     let ns = cluster.namespace("load");
     instance(&ns);
     ns
+}
+
+/// Waits until the next CA of our certificate is there.
+pub(super) fn await_exchange(cluster: &Cluster) {
+    let authority = || cluster.admin().read(SECRET).ok()["data"]["ca.crt"].clone();
+    let before = authority();
+    wait_until("the CA is exchanged", CAP, || {
+        (authority() != before).then_some(()).ok_or_else(|| "not yet".to_owned())
+    });
 }
 
 #[test]
@@ -135,11 +144,7 @@ fn rotations_cost_no_call() {
     let (load, rate) = half_load(&ns);
     let rotations = count(3, 100);
     for _ in 0..rotations {
-        let authority = || cluster.admin().read(SECRET).ok()["data"]["ca.crt"].clone();
-        let before = authority();
-        wait_until("the CA is exchanged", CAP, || {
-            (authority() != before).then_some(()).ok_or_else(|| "not yet".to_owned())
-        });
+        await_exchange(&cluster);
     }
     let calls = load.end();
     announce(&format!(

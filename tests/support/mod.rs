@@ -24,6 +24,7 @@ pub mod fake_kong;
 pub mod gate;
 pub mod ground;
 pub mod held_back;
+pub mod hostile_caller;
 pub mod instances;
 pub mod interlock;
 pub mod namespace;
