@@ -73,10 +73,12 @@ fn all(site: &Site<'_>, resources: &[String]) -> Result<Vec<Value>, TaskError> {
     let reader = Reader::new(Aliases::Counted, interrupt);
     let root = site.root();
     let mut objects: Vec<Value> = Vec::new();
+    let mut places = BTreeMap::new();
     for file in resources {
         for object in decode(&reader, file, &render(site, file, &root)?)? {
-            let same = |other: &Value| Gvk::of(other) == Gvk::of(&object) && name(other) == name(&object);
-            match objects.iter_mut().find(|other| same(other)) {
+            let place =
+                *places.entry((Gvk::of(&object), name(&object).map(str::to_owned))).or_insert(objects.len());
+            match objects.get_mut(place) {
                 Some(earlier) => *earlier = object,
                 None => objects.push(object),
             }

@@ -50,8 +50,8 @@ impl Rendered {
     }
 }
 
-/// About how many bytes a value takes; no deeper than YAML is decoded.
-fn weight(value: &Value) -> usize {
+/// About how many bytes a value takes in memory; it is no deeper than what is decoded.
+pub fn weight(value: &Value) -> usize {
     let inside = match value {
         Value::String(text) => text.len(),
         Value::Array(items) => items.iter().map(weight).sum(),

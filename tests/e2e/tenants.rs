@@ -28,6 +28,36 @@ fn endless() -> String {
     package.to_string()
 }
 
+/// Four tasks at the same time, of each of which the API server takes nothing, as it is too large.
+fn large() -> String {
+    let tasks = ["one", "two", "three", "four"];
+    let resources =
+        |task| json!({"name": task, "kind": "Apply", "spec": {"resources": [format!("{task}.yaml")]}});
+    let template = |task| {
+        let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-NAME\"}\n\
+                    data: {text: {{ repeat 6000000 \"x\" }}}\n";
+        (format!("{task}.yaml"), json!(text.replace("NAME", task)))
+    };
+    let templates: serde_json::Map<_, _> = tasks.into_iter().map(template).collect();
+    let steps = json!([{"name": "s", "tasks": tasks}]);
+    let package = json!({
+        "apiVersion": "kudo.dev/v1beta1", "kind": "OperatorVersion", "metadata": {"name": "large-0.1.0"},
+        "spec": {
+            "operator": {"kind": "Operator", "name": "large"}, "version": "0.1.0",
+            "tasks": tasks.map(resources), "templates": templates,
+            "plans": {"deploy": {"phases": [{"name": "p", "steps": steps}]}},
+        },
+    });
+    package.to_string()
+}
+
+/// Highest resident memory of a process, in MiB.
+fn peak(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
+}
+
 const FINE: &str = r#"
 apiVersion: kudo.dev/v1beta1
 kind: OperatorVersion
@@ -52,9 +82,13 @@ fn a_package_that_never_stops_rendering_is_felt_by_its_namespace_alone() {
     let cluster = Cluster::own(&[]);
     let interlock = Interlock::install(&cluster, &[]);
     let worst = Ground::new(&cluster, "worst", &endless());
+    worst.user.create_package(worst.ns.name(), &large());
     let neighbour = Ground::new(&cluster, "neighbour", FINE);
     for i in 0..6 {
         worst.create(&format!("endless-{i}"), "endless-0.1.0", &json!({}));
+    }
+    for i in 0..12 {
+        worst.create(&format!("large-{i}"), "large-0.1.0", &json!({}));
     }
     let says = |name: &str| {
         worst.await_that(name, "its rendering was interrupted, and is tried again", |found| {
@@ -80,7 +114,10 @@ fn a_package_that_never_stops_rendering_is_felt_by_its_namespace_alone() {
     }
     neighbour.create("fine", "fine-0.1.0", &json!({}));
     await_run(&neighbour.user, "fine", "deploy", "");
-    eprintln!("beside it /livez took at most {live:?}, a refused create {reviewed:?}");
+    let peak = peak(interlock.pid().unwrap());
+    eprintln!("beside it /livez took at most {live:?}, a refused create {reviewed:?}; {peak} MiB at most");
+    // What the manifests grant.
+    assert!(peak < 512, "{peak} MiB");
     assert!(live < Duration::from_secs(1), "{live:?}");
     assert!(reviewed < Duration::from_secs(3), "{reviewed:?}");
     let metrics = interlock.ops("/metrics").map(|(_, text)| text).unwrap_or_default();

@@ -11,7 +11,7 @@ use super::subject::Subject;
 use crate::admission::view::View;
 use crate::api::interlock::Account;
 use crate::api::meta;
-use crate::api::object::{Gvk, NamespacedName, meta_str};
+use crate::api::object::{Gvk, NamespacedName};
 use crate::api::stamp::VersionRef;
 use crate::cluster::apply::{Bookkeeping, Objects};
 use crate::cluster::events::Events;
@@ -21,7 +21,7 @@ use crate::cluster::lease::Leadership;
 use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{Assignment, Handle, Sight, Watching};
 use crate::cluster::watch::Change;
-use crate::controllers::observe::{Kept, Observer, Store};
+use crate::controllers::observe::{Observer, Store};
 use crate::controllers::pool::Pool;
 use crate::plan::package::Package;
 use crate::telemetry::metrics::Metrics;
@@ -121,11 +121,7 @@ impl Context {
 
     /// Whether an Instance is being deleted, as last seen.
     pub fn is_deleted(&self, key: &NamespacedName) -> bool {
-        let object = match self.store.instance(key) {
-            Kept::Whole(object) => object,
-            Kept::AtRest { .. } | Kept::Nothing => return false,
-        };
-        meta_str(&object, "deletionTimestamp").is_some()
+        self.store.is_deleted(key)
     }
 
     /// Takes in an object as it was answered in work on an Instance; whether that is news. Others

@@ -60,6 +60,11 @@ impl Store {
         self.read().instance(key).and_then(|row| row.uid())
     }
 
+    /// Whether an Instance is being deleted.
+    pub fn is_deleted(&self, key: &NamespacedName) -> bool {
+        self.read().instance(key).is_some_and(|row| is(&row, fact::TERMINATING))
+    }
+
     /// Every Instance.
     pub fn instances(&self) -> Vec<NamespacedName> {
         let inner = self.read();

@@ -11,6 +11,10 @@ pub(super) const PACKAGES: usize = 32 << 20;
 /// when a plan needs it.
 pub(super) const BODIES: usize = 32 << 20;
 
+/// Bytes of the Instances of one namespace that are not at rest, as they are in memory. What is not
+/// kept is read at each step.
+pub(super) const INSTANCES: usize = 32 << 20;
+
 /// Values by key, each charged to a namespace.
 #[derive(Debug)]
 pub(super) struct Shares<K, V> {

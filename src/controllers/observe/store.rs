@@ -440,14 +440,15 @@ impl Inner {
             // Only controllers look at the rest.
         } else if kind == self.kinds.instance {
             let key = NamespacedName::new(namespace, name);
-            self.instances.keep(key.clone(), object.clone());
-            if !look {
-                self.let_go(&key);
+            let rests = self.instance(&key).is_some_and(|row| is(&row, fact::AT_REST));
+            match rests && !look {
+                true => self.instances.let_go(&key),
+                false => self.instances.keep(key, object.clone()),
             }
         } else if let Some(row) = self.graph.row(kind, namespace, name) {
             let id = row.id();
-            let maker = row.along(Side::Parent, link::MADE_BY).map(|row| row.id());
-            let maker = maker.filter(|maker| maker.kind == INSTANCE).next();
+            let mut makers = row.along(Side::Parent, link::MADE_BY).map(|row| row.id());
+            let maker = makers.find(|maker| maker.kind == INSTANCE);
             match (prepared.body, maker) {
                 // What nobody makes who is known is read where a plan needs it.
                 (Some(body), Some(maker)) => {

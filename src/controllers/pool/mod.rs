@@ -179,6 +179,8 @@ impl Pool {
             Err(_) => answered.await,
         };
         match done {
+            // What was interrupted says so, which is no news of the package.
+            Ok(Ok(_)) if self.shared.stopped.load(Ordering::SeqCst) => Err(NotDone::Stopped),
             Ok(Ok(done)) => Ok(done),
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
             Err(_) => Err(NotDone::Stopped),
@@ -237,6 +239,10 @@ mod tests {
         true
     }
 
+    fn panics(_: &Deadline) {
+        panic!("a package");
+    }
+
     /// One namespace never has more than its half, and another is served beside it.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_namespace_that_spins_leaves_threads_to_others() {
@@ -282,7 +288,7 @@ mod tests {
         let stopped = started("stopped");
         pool.stop();
         assert_eq!(ends.recv_timeout(Duration::from_secs(10)), Ok(true));
-        assert_eq!(stopped.await.unwrap(), Ok(()));
+        assert_eq!(stopped.await.unwrap(), Err(NotDone::Stopped));
         assert_eq!(pool.run("later", |_| ()).await, Err(NotDone::Stopped));
     }
 
@@ -291,8 +297,7 @@ mod tests {
         let pool = pool(SHORT, LONG);
         for _ in 0..4 {
             let pool = pool.clone();
-            let panicked =
-                tokio::spawn(async move { pool.run("ns", |_| panic!("a package")).await.map(|()| ()) });
+            let panicked = tokio::spawn(async move { pool.run("ns", panics).await });
             assert!(panicked.await.unwrap_err().is_panic());
         }
         assert_eq!(pool.run("ns", |_| 1).await, Ok(1));

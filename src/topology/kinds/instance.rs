@@ -18,7 +18,7 @@ use crate::topology::mark;
 pub(super) static INSTANCE: Kind = Kind {
     name: super::INSTANCE,
     about: "runs the plans of its OperatorVersion",
-    facts: &[LOCKED, AT_REST],
+    facts: &[LOCKED, AT_REST, TERMINATING],
     links: &[
         Link {
             name: link::OPERATOR_VERSION,
