@@ -270,6 +270,11 @@ fn read_metadata<'a>(
                 metadata.managed_fields = s.likely_value(like.and_then(|like| like.managed_fields))?;
                 return Ok(());
             }
+            "labels" => {
+                seen.once(10, s)?;
+                metadata.labels = s.optional_value()?;
+                return Ok(());
+            }
             "generation" => {
                 seen.once(9, s)?;
                 metadata.generation = Some(s.value()?);

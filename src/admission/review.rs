@@ -97,6 +97,8 @@ pub struct Metadata<'a> {
     pub deletion_timestamp: Option<Text<'a>>,
     /// Finalizers.
     pub finalizers: Option<Vec<Text<'a>>>,
+    /// Labels: only those of the few objects that are known by one are read.
+    pub labels: Option<Raw<'a>>,
     /// Annotations.
     pub annotations: Annotations<'a>,
     /// How often the spec was changed.

@@ -43,6 +43,11 @@ impl Room {
 
 /// Whether all annotations together fit: those of others, the stamp, and the history with its key.
 pub fn holds(others: usize, stamp: Option<&str>, history: usize) -> bool {
-    let stamp = stamp.map_or(0, |text| meta::LAST_APPLIED_SPEC.len() + text.len());
+    holds_bytes(others, stamp.map(str::len), history)
+}
+
+/// The same, with a stamp of that many bytes.
+pub fn holds_bytes(others: usize, stamp: Option<usize>, history: usize) -> bool {
+    let stamp = stamp.map_or(0, |bytes| meta::LAST_APPLIED_SPEC.len() + bytes);
     others + stamp + history <= ANNOTATIONS_MAX
 }

@@ -140,6 +140,7 @@ mod tests {
             owes: bool,
             bare: bool,
             ran: bool,
+            attempt in 1..3_usize,
         ) {
             let spec = Applied {
                 operator_version: VersionRef { name: "a".into(), namespace: "b".into() },
@@ -150,7 +151,7 @@ mod tests {
             if ran {
                 let package = Package::new(NamespacedName::new("a", "b"), OperatorVersionSpec::default()).hash;
                 let started = jiff::Timestamp::UNIX_EPOCH;
-                basis = basis.ran(Some(Ran { uid: "u".to_owned(), package, started }));
+                basis = basis.ran(Some(Ran { uid: "u".to_owned(), package, started, attempt }));
             }
             if bare {
                 basis.detail = None;

@@ -30,9 +30,19 @@ const SPEC_OR_ANNOTATIONS_CHANGED: &str = "request.operation != 'UPDATE'\n\
 const SPEC_CHANGED: &str = "request.operation != 'UPDATE'\n\
     || object.?spec.orValue({}) != oldObject.?spec.orValue({})";
 
-/// Whether an update changes what a ConfigMap or Secret holds.
-const DATA_CHANGED: &str = "request.operation != 'UPDATE'\n\
-    || object.?data.orValue({}) != oldObject.?data.orValue({})";
+/// Whether an update changes what a ConfigMap or Secret holds, or takes a label away: without it no
+/// later change would be sent. The selector of the entry matches the object as it was as well.
+fn data_changed_or_label_removed(label: &str) -> String {
+    let labelled =
+        |object: &str| format!("({} in {object}.?metadata.?labels.orValue({{}}))", cel_string(label));
+    format!(
+        "request.operation != 'UPDATE'\n\
+         || object.?data.orValue({{}}) != oldObject.?data.orValue({{}})\n\
+         || ({} && !{})",
+        labelled("oldObject"),
+        labelled("object")
+    )
+}
 
 /// What happens to a request that cannot be judged.
 #[derive(Clone, Copy)]
@@ -210,7 +220,13 @@ fn validating(options: &Options) -> ValidatingWebhookConfiguration {
             resources: &["configmaps", "secrets"],
             operations: &["UPDATE", "DELETE"],
             on_failure: OnFailure::Admit,
-            conditions: vec![not_ourselves(options), condition("data-changed", DATA_CHANGED)],
+            conditions: vec![
+                not_ourselves(options),
+                condition(
+                    "data-changed-or-label-removed",
+                    &data_changed_or_label_removed(meta::FLAVOR_SOURCE),
+                ),
+            ],
             objects: Objects::Marked(meta::FLAVOR_SOURCE),
         },
     ];

@@ -74,6 +74,19 @@ pub struct Ran {
     pub package: PackageHash,
     /// When it started.
     pub started: Timestamp,
+    /// Which attempt it is, from 1: more than that where a cleanup follows one that failed. It bounds
+    /// how often cleanup is tried, so it is kept where only Interlock writes.
+    #[serde(default = "first_attempt", skip_serializing_if = "is_first_attempt")]
+    pub attempt: usize,
+}
+
+fn first_attempt() -> usize {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_first_attempt(attempt: &usize) -> bool {
+    *attempt == first_attempt()
 }
 
 /// Short hashes of the parts of a spec.

@@ -171,8 +171,9 @@ fn rule(answer: &Answer) -> String {
     assert!(matches!(answer.code, 403 | 422), "this had to be refused: {answer}");
     let ids = interlock::api::rule::Rule::ALL.iter().map(|rule| rule.id());
     let said = answer.body.to_string();
-    let id = ids.filter(|id| said.contains(&format!("[{id}]"))).max_by_key(|id| id.len());
-    id.unwrap_or_else(|| panic!("no rule is named: {answer}")).to_owned()
+    // The first that is named; a refusal may list further violations.
+    let named = ids.filter_map(|id| Some((said.find(&format!("[{id}]"))?, id))).min();
+    named.map(|(_, id)| id).unwrap_or_else(|| panic!("no rule is named: {answer}")).to_owned()
 }
 
 /// What is carried out, and what carries it out.

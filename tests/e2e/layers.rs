@@ -110,6 +110,7 @@ fn edits() -> Vec<Value> {
         json!({"metadata": {"annotations": {meta::REQUEST: format!("abort/{RUNNING}/nonce-0001")}}}),
         json!({"metadata": {"annotations": {meta::REQUEST: "pause/u/nonce-0001", meta::REASON: "why"}}}),
         json!({"metadata": {"annotations": {meta::REASON: "why", meta::REQUESTED_BY: "who"}}}),
+        json!({"metadata": {"annotations": {meta::HISTORY: "[]"}}}),
         json!({"metadata": {"finalizers": null}}),
         json!({"metadata": {"finalizers": ["example.com/other"]}}),
         json!({"spec": {"parameters": {"A": "2"}}}),
@@ -157,6 +158,8 @@ fn status_edits() -> Vec<Value> {
 struct Ground<'a> {
     ns: Namespace<'a>,
     user: Client,
+    /// The bookkeeping user.
+    books: Client,
     view: Snapshot,
     freeze: Freeze,
     instances: BTreeMap<&'static str, Value>,
@@ -178,9 +181,10 @@ impl<'a> Ground<'a> {
         let user = ns.user("alice");
         let mut view = Snapshot::default();
         view.add(&package(), ns.name()).unwrap();
-        let mut ground = Self { ns, user, view, freeze, instances: BTreeMap::new() };
+        let books = cluster.user("interlock", &[]);
+        let mut ground = Self { ns, user, books, view, freeze, instances: BTreeMap::new() };
         for (name, execution, plans, deleting) in states() {
-            let instance = ground.make(&cluster.user("interlock", &[]), name, &execution, &plans, deleting);
+            let instance = ground.make(&ground.books, name, &execution, &plans, deleting);
             ground.instances.insert(name, instance);
         }
         ground.await_policies();
@@ -221,6 +225,31 @@ impl<'a> Ground<'a> {
             let restarts = running.code == 200;
             status.code == 422 && restarts == (self.freeze == Freeze::SamePlan)
         });
+    }
+
+    /// The rule that the webhook refuses an update of a core kind by, in process.
+    fn said_of(
+        &self,
+        view: &Snapshot,
+        (group, kind): (&str, &str),
+        new: &Value,
+        old: &Value,
+    ) -> Option<&'static str> {
+        let review = json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": FRESH, "kind": {"group": group, "version": "v1", "kind": kind},
+                "name": old["metadata"]["name"], "namespace": self.ns.name(), "operation": "UPDATE",
+                "userInfo": {"username": "alice"}, "object": new, "oldObject": old,
+            },
+        });
+        let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: self.freeze };
+        let body = serde_json::to_vec(&review).unwrap();
+        let answer = admission::answer(Door::Validate, &body, view, &config, Patience::Exhausted).unwrap();
+        let Answer::Done(reply) = answer else { panic!("it waits") };
+        let response: Value = serde_json::from_slice(&reply.body).unwrap();
+        (response["response"]["allowed"] != true)
+            .then(|| reply.record.rules.first().copied().unwrap_or("none"))
     }
 
     /// The rule that the webhook refuses by, in process.
@@ -293,10 +322,52 @@ fn limits_are_kept(ground: &Ground<'_>) {
     }
 }
 
+/// The label of what a router flavor comes from: the webhook knows which gateways there are, the
+/// policy only who wrote the label. What the controller wrote is kept by both.
+fn labels_are_kept(ground: &Ground<'_>) {
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "edge", "namespace": ground.ns.name(), "labels": {meta::GUARD: meta::GUARD_FLAVOR}},
+        "spec": {"template": {"spec": {"containers": [{"name": "proxy", "image": "kong:3.9", "envFrom": [
+            {"prefix": "KONG_", "configMapRef": {"name": "source"}}, {"prefix": "KONG_", "secretRef": {"name": "source"}},
+        ]}]}}},
+    });
+    let mut view = Snapshot::default();
+    view.add(&deployment, ground.ns.name()).unwrap();
+    let edits = [
+        ("in-use", json!({meta::FLAVOR_SOURCE: null}), Some("RF18"), true),
+        ("in-use", json!({meta::FLAVOR_SOURCE: null, "other": "x"}), Some("RF18"), true),
+        // A label of people's own is kept by the webhook alone; alice may override its rules.
+        ("in-use", json!({meta::FLAVOR_SOURCE: "mine"}), None, true),
+        ("mine", json!({meta::FLAVOR_SOURCE: null}), Some("RF18"), false),
+        ("mine", json!({meta::FLAVOR_SOURCE: "in-use"}), None, false),
+        ("in-use", json!({"other": "x"}), None, false),
+    ];
+    for (kind, plural) in [("ConfigMap", "configmaps"), ("Secret", "secrets")] {
+        let path = ground.ns.path("v1", plural, "source");
+        let source = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "source"}});
+        ground.user.post(&ground.ns.path("v1", plural, ""), &source).ok();
+        for (value, labels, webhook, policy) in &edits {
+            let books = json!({"metadata": {"labels": {meta::FLAVOR_SOURCE: value, "other": null}}});
+            let old = ground.books.merge_patch(&path, &books).ok();
+            let edit = json!({"metadata": {"labels": labels}});
+            let mut new = old.clone();
+            json_patch::merge(&mut new, &edit);
+            let rule = ground.said_of(&view, ("", kind), &new, &old);
+            assert_eq!(rule, *webhook, "{kind} {value} {labels}");
+            let answer = ground.user.merge_patch(&format!("{path}?dryRun=All"), &edit);
+            assert_eq!(answer.code, if *policy { 422 } else { 200 }, "{kind} {value} {labels}: {answer}");
+            assert_eq!(answer.message().contains("[RF18]; see docs/router-flavor.md"), *policy, "{answer}");
+        }
+        ground.books.delete(&path).ok();
+    }
+}
+
 fn agree(freeze: Freeze) {
     let cluster = Cluster::own(&[]);
     let ground = Ground::new(&cluster, freeze);
     limits_are_kept(&ground);
+    labels_are_kept(&ground);
     let (mut allowed, mut refused_by_both, mut wrong) = (0_usize, 0_usize, Vec::new());
     let mut count = |rule: Option<&str>, policy: Option<&str>| match (rule, policy) {
         (None, None) => allowed += 1,

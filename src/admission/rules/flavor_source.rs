@@ -3,6 +3,9 @@
 //! Pods take such a change up one by one, whenever they start, so it is judged as a change in
 //! place of every gateway whose live pods it reaches, whatever is staged there. Where only the
 //! template has it that is staged, or being rolled out, it is judged as a change of that.
+//!
+//! Changes are seen by a label. Its removal is judged like a deletion, with what could be written
+//! afterwards in mind: it stays as long as a gateway refers to the source.
 
 use serde_json::{Value, json};
 
@@ -11,9 +14,10 @@ use crate::admission::door::Door;
 use crate::admission::refusal::{Field, FieldReason, Refusal};
 use crate::admission::request::{Operation, Request};
 use crate::admission::review::Object;
-use crate::admission::verdict::Verdict;
+use crate::admission::verdict::{Outcome, Verdict};
 use crate::api::canonical;
 use crate::api::interlock::Action;
+use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::api::rule::{Group, Rule};
 use crate::rollout::flavor::allowance::{Allowance, ChangeId};
@@ -58,7 +62,67 @@ pub(super) fn judge(
     };
     let fed = context.view.fed_by(&edit.source);
     let reached: Vec<Reached> = fed.iter().filter_map(|fed| edit.reaches(fed, context)).collect();
-    verdict(&edit, reached, action)
+    let verdict = verdict(&edit, reached, action);
+    let unlabelled = new.is_some_and(|new| is_labelled(old) && !is_labelled(new));
+    match unlabelled.then(|| label_kept(&edit.source, &fed)).flatten() {
+        Some(denial) => beside(verdict, denial, action),
+        None => verdict,
+    }
+}
+
+/// Whether the label is there by which changes of a source are seen.
+fn is_labelled(object: &Object<'_>) -> bool {
+    let mut found = false;
+    let labels = object.metadata.labels.map(|labels| {
+        labels.members(|name, value| {
+            found |= name.as_str() == meta::FLAVOR_SOURCE;
+            value.value().map(drop)
+        })
+    });
+    labels.is_some_and(|read| read.is_ok()) && found
+}
+
+/// Why the label of a source stays: the gateways that refer to it.
+fn label_kept(source: &Source, fed: &[Fed]) -> Option<Refusal> {
+    let gateways = fed.iter().filter_map(|fed| Gateway::subject_of(&fed.stored, &source.name.namespace));
+    let gateways: Vec<String> = gateways.map(|gateway| gateway.to_string()).collect();
+    let first = gateways.first()?;
+    let others = match gateways.len() - 1 {
+        0 => String::new(),
+        more => format!(" and of {more} more"),
+    };
+    let field = Field::new(
+        format!("metadata.labels[{}]", meta::FLAVOR_SOURCE),
+        FieldReason::Forbidden,
+        "without it no later change would be judged",
+    );
+    let denial = Refusal::invalid(
+        Rule::FlavorSource,
+        format!(
+            "label {} of {source} stays: the router flavor of {first}{others} may come from there",
+            meta::FLAVOR_SOURCE
+        ),
+        vec![field],
+    );
+    Some(denial.next("leave the label; it can be taken away when no gateway refers to the source any more"))
+}
+
+/// The decision about what a source holds, and a violation beside it.
+fn beside(verdict: Verdict, denial: Refusal, action: Action) -> Verdict {
+    match (verdict.outcome, action) {
+        (Outcome::Refuse(mut first), _) => {
+            first.join(denial);
+            Verdict { outcome: Outcome::Refuse(first), ..verdict }
+        }
+        (_, Action::Deny) => {
+            Verdict { warnings: verdict.warnings, noted: verdict.noted, ..Verdict::from(denial) }
+        }
+        (outcome, Action::Warn | Action::Off) => {
+            let mut verdict = Verdict { outcome, ..verdict };
+            verdict.admit(denial.rule, &denial.sentence);
+            verdict
+        }
+    }
 }
 
 /// A change of a source.

@@ -201,3 +201,50 @@ fn what_feeds_no_gateway_may_change() {
     let said = world.ask(Door::Validate, &source("ConfigMap", "x"), &source("ConfigMap", "expressions"));
     assert_eq!((&said["allowed"], said["warnings"].is_null()), (&json!(true), true), "{said}");
 }
+
+/// Without the label no later change would be judged: it stays while a gateway refers to the source,
+/// also where its deletion would change no flavor.
+#[rstest]
+#[case::configmap("ConfigMap", from_map(), "Deny", false)]
+#[case::secret("Secret", json!({"secretKeyRef": {"name": "router", "key": "flavor"}}), "Deny", false)]
+#[case::optional("ConfigMap", json!({"configMapKeyRef": {"name": "router", "key": "none", "optional": true}}), "Deny", false)]
+#[case::of_no_gateway("ConfigMap", json!({"configMapKeyRef": {"name": "other", "key": "flavor"}}), "Deny", true)]
+#[case::warned("ConfigMap", from_map(), "Warn", true)]
+#[case::off("ConfigMap", from_map(), "Off", true)]
+fn the_label_of_a_source_stays(
+    #[case] kind: &str,
+    #[case] from: Value,
+    #[case] action: &'static str,
+    #[case] allowed: bool,
+    #[values("in-use", "mine")] value: &str,
+) {
+    let world = World { action, ..World::of(&[gateway("edge", "kong:3.9", &from)]) };
+    let mut old = source(kind, "expressions");
+    old["metadata"]["labels"] = json!({meta::FLAVOR_SOURCE: value, "team": "edge"});
+    let mut new = old.clone();
+    new["metadata"]["labels"] = json!({"team": "edge"});
+    let said = world.ask(Door::Validate, &new, &old);
+    assert_eq!(said["allowed"], allowed, "{said}");
+    let text = format!(
+        "label interlock.dev/flavor-source of {kind} kong/router stays: the router flavor of Deployment kong/edge"
+    );
+    assert_eq!(message(&said).contains(&text), !allowed, "{said}");
+    assert_eq!(said["warnings"].to_string().contains(&text), action == "Warn", "{said}");
+
+    // Of another label nothing is said.
+    let mut other = old.clone();
+    other["metadata"]["labels"] = json!({meta::FLAVOR_SOURCE: "mine"});
+    assert_eq!(world.ask(Door::Validate, &other, &old)["allowed"], true);
+}
+
+/// A change of what it holds beside it is refused with both reasons.
+#[test]
+fn a_label_is_lost_beside_a_change() {
+    let world = World::of(&[gateway("edge", "kong:3.6", &from_map())]);
+    let mut old = source("ConfigMap", "traditional_compatible");
+    old["metadata"]["labels"] = json!({meta::FLAVOR_SOURCE: "in-use"});
+    let said = world.ask(Door::Validate, &source("ConfigMap", "expressions"), &old);
+    assert_eq!(said["allowed"], false, "{said}");
+    assert!(message(&said).contains("[RF02]"), "{said}");
+    assert!(message(&said).contains("metadata.labels[interlock.dev/flavor-source]"), "{said}");
+}

@@ -1,6 +1,5 @@
 //! One Instance: ask what is next, do it, ask again, until it waits or is settled.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +10,8 @@ use tracing::{debug, warn};
 use super::context::Context;
 use super::flow::{Flow, Outcome};
 use super::subject::Subject;
-use super::{act, asked, refusal, send, spec_secret, verbs, writes};
+use super::{act, asked, record, refusal, send, spec_secret, verbs, writes};
 use crate::admission::view::View;
-use crate::api::kudo::ExecutionStatus;
-use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::api::stamp::Applied;
 use crate::cluster::watch::Change;
@@ -152,8 +149,7 @@ fn decide(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'static>>) 
     let package = ctx.package(&subject.spec.operator_version);
     let deletion = subject.deleted_at().map(|since| Deletion {
         namespace_terminating: ctx.store.namespace_terminating(&subject.key.namespace),
-        failures: cleanup_failures(subject),
-        countable: asked::finished_run(ctx, subject).is_none_or(|run| writes::has_room_for(subject, run)),
+        failures: record::cleanup_failures(subject),
         overdue: ctx.instances_leave() && overdue_in(since, Timestamp::now()).is_zero(),
     });
     let asked = asked::asked(ctx, subject);
@@ -203,60 +199,12 @@ fn looked_at_in(deleted_at: Timestamp, now: Timestamp) -> Duration {
     if left.is_zero() { OVERDUE_PAUSE } else { left }
 }
 
-/// Cleanup runs that failed since the deletion, the one that is still named among them: nothing
-/// else runs after it, so they are the last. Times would not tell, as the deletion is by the clock
-/// of the API server.
-fn cleanup_failures(subject: &Subject) -> usize {
-    let mut uids: BTreeSet<String> = subject
-        .history()
-        .into_iter()
-        .take_while(|run| run.plan == meta::plan::CLEANUP && run.result == ExecutionStatus::FatalError)
-        .map(|run| run.uid)
-        .collect();
-    if let Some(entry) = subject.entries().get(meta::plan::CLEANUP)
-        && entry.status == ExecutionStatus::FatalError
-        && entry.uid == subject.plan_uid()
-    {
-        uids.insert(entry.uid.clone());
-    }
-    uids.len()
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
     use serde_json::json;
 
     use super::*;
-
-    /// Runs as plan, uid and result, newest first, that ended at that time, and the execution that
-    /// `planExecution` names, which failed.
-    #[rstest]
-    #[case::the_first(&[("deploy", "d", "COMPLETE")], 1)]
-    #[case::more(&[("cleanup", "b", "FATAL_ERROR"), ("cleanup", "a", "FATAL_ERROR"), ("deploy", "d", "COMPLETE")], 3)]
-    #[case::is_in_it_already(&[("cleanup", "c", "FATAL_ERROR"), ("cleanup", "b", "FATAL_ERROR")], 2)]
-    #[case::of_another_time(&[("deploy", "d", "FATAL_ERROR"), ("cleanup", "a", "FATAL_ERROR")], 1)]
-    #[case::after_one_that_was_done(&[("cleanup", "b", "COMPLETE"), ("cleanup", "a", "FATAL_ERROR")], 1)]
-    fn failures_are_counted_whosever_clock_is_ahead(
-        #[case] runs: &[(&str, &str, &str)],
-        #[case] failures: usize,
-        #[values("2025-01-01T00:00:00Z", "2027-01-01T00:00:00Z")] ended: &str,
-    ) {
-        let run = |(plan, uid, result): &(&str, &str, &str)| json!({"plan": plan, "uid": uid, "result": result, "end": ended});
-        let history = json!(runs.iter().map(run).collect::<Vec<_>>()).to_string();
-        let entry =
-            json!({"name": "cleanup", "uid": "c", "status": "FATAL_ERROR", "lastUpdatedTimestamp": ended});
-        let object = json!({
-            "metadata": {
-                "name": "i", "namespace": "ns", "deletionTimestamp": "2026-01-01T00:00:00Z",
-                "annotations": {meta::HISTORY: history},
-            },
-            "spec": {"planExecution": {"planName": "cleanup", "uid": "c"}},
-            "status": {"planStatus": {"cleanup": entry}},
-        });
-        let subject = Subject::read(&NamespacedName::new("ns", "i"), Arc::new(object)).unwrap();
-        assert_eq!(cleanup_failures(&subject), failures);
-    }
 
     #[rstest]
     #[case::just_deleted("2026-01-01T00:00:00Z", 30)]

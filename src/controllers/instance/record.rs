@@ -106,8 +106,24 @@ fn basis(view: &View<'_>, phase: &Phase, now: Timestamp) -> Option<Basis> {
     let packages = Packages { new: view.package, old: view.old };
     let owed = drift::owed_at_start(found, view.spec, packages, plan);
     let owed = end.map_or_else(|| owed.clone(), |end| drift::owed_at_end(&owed, plan, end));
-    let ran = Ran { uid: view.state.status.uid.clone(), package: view.package.hash.clone(), started: now };
+    let ran = Ran {
+        uid: view.state.status.uid.clone(),
+        package: view.package.hash.clone(),
+        started: now,
+        attempt: 1 + if plan == plans::CLEANUP { cleanup_failures(view.subject) } else { 0 },
+    };
     Some(Basis::new(view.spec, owed).ran(Some(ran)))
+}
+
+/// How often cleanup has failed in a row, by the status, which only Interlock writes: the history of
+/// runs is an annotation.
+pub fn cleanup_failures(subject: &Subject) -> usize {
+    let entries = subject.entries();
+    let failed = |entry: &&PlanStatus| entry.status == ExecutionStatus::FatalError;
+    let Some(entry) = entries.get(plans::CLEANUP).filter(failed) else { return 0 };
+    let run = subject.basis.as_ref().and_then(|basis| basis.run.as_ref());
+    // The last run to start, as nothing else runs after a cleanup.
+    run.filter(|run| run.uid == entry.uid).map_or(1, |run| run.attempt.max(1))
 }
 
 fn wanted(type_: &'static str, status: Status, reason: &str, message: String) -> Wanted {
@@ -212,4 +228,55 @@ pub fn notes(state: &PlanState, phase: &Phase) -> Vec<Note> {
 
 fn normal(reason: &str, message: String) -> Note {
     Note { severity: Severity::Normal, reason: reason.to_owned(), message }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::meta;
+    use crate::api::object::NamespacedName;
+
+    const HASH: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+
+    /// An Instance whose cleanup `c` has failed, with what the basis says of the run `run`.
+    fn failed(run: Value) -> Value {
+        let basis = json!({"hash": HASH, "run": run}).to_string();
+        let stamped = json!({"type": types::SPEC_STAMPED, "status": "True", "reason": "Stamped", "message": basis,
+            "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        json!({
+            "metadata": {"name": "i", "namespace": "ns", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"planExecution": {"planName": "cleanup", "uid": "c"}},
+            "status": {
+                "planStatus": {"cleanup": {"name": "cleanup", "uid": "c", "status": "FATAL_ERROR"}},
+                "conditions": [stamped],
+            },
+        })
+    }
+
+    fn run(uid: &str, attempt: Option<usize>) -> Value {
+        let mut run = json!({"uid": uid, "package": HASH, "started": "2026-01-01T00:00:00Z"});
+        if let Some(attempt) = attempt {
+            run["attempt"] = json!(attempt);
+        }
+        run
+    }
+
+    /// What users can write ends no cleanup: failures are those of the status.
+    #[rstest]
+    #[case::the_first(run("c", None), 1)]
+    #[case::the_third(run("c", Some(3)), 3)]
+    #[case::after_another_run(run("d", Some(2)), 1)]
+    fn a_forged_history_counts_for_nothing(#[case] run: Value, #[case] failures: usize) {
+        let ended = |uid: &str| json!({"plan": "cleanup", "uid": uid, "result": "FATAL_ERROR"});
+        let mut object = failed(run);
+        object["metadata"]["annotations"] =
+            json!({meta::HISTORY: json!([ended("a"), ended("b")]).to_string()});
+        let subject = Subject::read(&NamespacedName::new("ns", "i"), Arc::new(object)).unwrap();
+        assert_eq!(cleanup_failures(&subject), failures);
+    }
 }

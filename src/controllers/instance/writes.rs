@@ -143,12 +143,6 @@ fn history_with(subject: &Subject, others: usize, stamp: Option<&str>, run: hist
     (size <= room::ANNOTATIONS_LIMIT).then_some(text)
 }
 
-/// Whether a write that says how a run ended would put it into the history.
-pub fn has_room_for(subject: &Subject, run: history::Run) -> bool {
-    let others = room(&subject.object).annotations;
-    history_with(subject, others, annotation(&subject.object, meta::LAST_APPLIED_SPEC), run).is_some()
-}
-
 /// What a merge patch of an Instance sets.
 #[derive(Clone, Debug, Default)]
 pub struct InstanceChange<'a> {
@@ -368,9 +362,7 @@ mod tests {
             end: None,
             asked: Vec::new(),
         };
-        let written =
-            instance(&subject, InstanceChange { ended: Some(run.clone()), ..InstanceChange::default() });
+        let written = instance(&subject, InstanceChange { ended: Some(run), ..InstanceChange::default() });
         assert_eq!(annotation(&written, meta::HISTORY).is_some(), kept);
-        assert_eq!(has_room_for(&subject, run), kept);
     }
 }

@@ -1,4 +1,4 @@
-//! Overrides of the rules about router flavors.
+//! Router flavors: overrides of the rules about them, and the label of what they come from.
 
 use k8s_openapi::api::admissionregistration::v1::{AuditAnnotation, ValidatingAdmissionPolicy, Validation};
 
@@ -12,6 +12,10 @@ use crate::install::webhooks::cel_string;
 /// Overrides of the rules about router flavors, by the API server's own authorizer. Nothing is
 /// overridden where policy and binding are not intact.
 pub const OVERRIDES: &str = "interlock-flavor-overrides";
+
+/// ConfigMaps and Secrets that flavors come from keep the label by which their changes are seen,
+/// also while the webhook is down.
+pub const SOURCES: &str = "interlock-flavor-sources";
 
 /// What a flavor is written in: group, version and resource.
 const WRITTEN_IN: [(&str, &str, &str); 4] = [
@@ -29,15 +33,12 @@ pub(super) fn overrides(options: &Options) -> ValidatingAdmissionPolicy {
     let of = |object: &str| format!("{object}.?metadata.?annotations[?{key}].orValue('')");
     let (new, old) = (of("object"), of("oldObject"));
     let verb = meta::ALLOW_FLAVOR_VERB;
+    let may = may_override();
     let resource =
         "request.resource.resource + (request.resource.group == '' ? '' : '.' + request.resource.group)";
     let named = named(Rule::FlavorAllowed);
     let validation = Validation {
-        expression: format!(
-            "authorizer.group(request.resource.group).resource(request.resource.resource)\
-             .namespace(request.namespace).name(request.name).check({}).allowed()",
-            cel_string(verb)
-        ),
+        expression: may,
         message: Some(format!(
             "annotation {} needs the verb {verb} on the object; ask for a role that gives it{named}",
             meta::ALLOW_FLAVOR
@@ -60,4 +61,50 @@ pub(super) fn overrides(options: &Options) -> ValidatingAdmissionPolicy {
         }]);
     }
     policy
+}
+
+/// Whether the user may override the rules about flavors on the object that is written.
+fn may_override() -> String {
+    format!(
+        "authorizer.group(request.resource.group).resource(request.resource.resource)\
+         .namespace(request.namespace).name(request.name).check({}).allowed()",
+        cel_string(meta::ALLOW_FLAVOR_VERB)
+    )
+}
+
+/// What may be a source of flavors.
+const HELD_IN: [(&str, &str, &str); 2] = [("", "v1", "configmaps"), ("", "v1", "secrets")];
+
+/// A label that the controller wrote is neither taken away nor replaced by anybody else: without it
+/// no later change would be judged. One that people wrote is theirs, and takes the right to override
+/// the rules: whether a gateway needs it is for the webhook to say.
+pub(super) fn sources(options: &Options) -> ValidatingAdmissionPolicy {
+    let key = cel_string(meta::FLAVOR_SOURCE);
+    let ours = cel_string(meta::FLAVOR_SOURCE_OURS);
+    let label = |object: &str| format!("{object}.?metadata.?labels[?{key}].orValue('')");
+    let labelled = |object: &str| format!("({key} in {object}.?metadata.?labels.orValue({{}}))");
+    let (new, old) = (label("object"), label("oldObject"));
+    let named = named(Rule::FlavorSource);
+    let remedy = format!(
+        "leave it; Interlock takes it away when no gateway refers to the object any more, and verb {} takes one away \
+         that people wrote",
+        meta::ALLOW_FLAVOR_VERB
+    );
+    let what = format!("label {} shows Interlock what a router flavor comes from", meta::FLAVOR_SOURCE);
+    let validation = Validation {
+        expression: format!("{old} != {ours} && {}", may_override()),
+        message: Some(format!("{what}; {remedy}{named}")),
+        message_expression: Some(format!(
+            "request.kind.kind + ' ' + request.namespace + '/' + request.name + ': {what}; {remedy}{named}'"
+        )),
+        reason: Some("Invalid".to_owned()),
+    };
+    let subjects = Subjects { resources: &HELD_IN, operations: &["UPDATE"] };
+    let policy = policy_over(SOURCES, &subjects, &[], vec![validation], options);
+    let lost = format!(
+        "{} && (!{} || ({old} == {ours} && {new} != {ours}))",
+        labelled("oldObject"),
+        labelled("object")
+    );
+    only_where(policy, "loses-the-label", &lost)
 }

@@ -65,11 +65,17 @@ const EXECUTION: [(&str, &str); 7] = [
     ("deleting", "has(object.metadata.deletionTimestamp)"),
 ];
 
-const STAMP: [(&str, &str); 2] = [
+/// What only Interlock writes: the stamp and the history of runs.
+const OURS: [(&str, &str); 4] = [
     ("newStamp", "object.?metadata.?annotations[?'interlock.dev/last-applied-spec'].orValue('')"),
     (
         "oldStamp",
         "oldObject == null ? '' : oldObject.?metadata.?annotations[?'interlock.dev/last-applied-spec'].orValue('')",
+    ),
+    ("newHistory", "object.?metadata.?annotations[?'plan.interlock.dev/history'].orValue('')"),
+    (
+        "oldHistory",
+        "oldObject == null ? '' : oldObject.?metadata.?annotations[?'plan.interlock.dev/history'].orValue('')",
     ),
 ];
 
@@ -157,7 +163,7 @@ pub(super) fn plan_execution(options: &Options) -> ValidatingAdmissionPolicy {
     let mut variables = LOCKED.to_vec();
     variables.extend(EXECUTION);
     variables.extend(HOLDER);
-    variables.extend(STAMP);
+    variables.extend(OURS);
     // Where the lock refuses, it alone speaks.
     let frozen = format!("variables.locked && !({})", execution_kept(options.freeze));
     variables.push(("frozen", &frozen));
@@ -202,6 +208,12 @@ pub(super) fn plan_execution(options: &Options) -> ValidatingAdmissionPolicy {
              .matches('^\\\\{\"v\":1,\"hash\":\"sha256:[0-9a-f]{64}\",\"(spec|ref)\":'))",
             "annotation interlock.dev/last-applied-spec is written by Interlock; leave it as it is, or drop it",
             "annotation interlock.dev/last-applied-spec is written by Interlock; leave it as it is, or drop it",
+        ),
+        guard(
+            Rule::HistoryOwner,
+            "variables.newHistory == variables.oldHistory || variables.newHistory == ''",
+            "annotation plan.interlock.dev/history is written by Interlock; leave it as it is, or drop it",
+            "annotation plan.interlock.dev/history is written by Interlock; leave it as it is, or drop it",
         ),
     ];
     policy(PLAN_EXECUTION, ("instances", &["CREATE", "UPDATE"]), &variables, validations, options)

@@ -18,7 +18,7 @@ mod versions;
 
 use serde_json::{Value, json};
 
-pub use flavor::OVERRIDES;
+pub use flavor::{OVERRIDES, SOURCES};
 pub use instance::{FREEZE, LOCK, PLAN_EXECUTION};
 use shape::binding;
 pub use status::STATUS;
@@ -37,6 +37,7 @@ pub fn all(options: &Options) -> Vec<Value> {
         verbs::verbs(options),
         versions::versions(options),
         flavor::overrides(options),
+        flavor::sources(options),
     ];
     all.into_iter().flat_map(|policy| [json!(policy), json!(binding(&policy))]).collect()
 }

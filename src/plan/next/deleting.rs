@@ -80,11 +80,6 @@ fn cleanup(facts: &Facts<'_>, deletion: &Deletion, source: Source) -> Next {
         ExecutionStatus::FatalError if named && deletion.failures >= CLEANUP_ATTEMPTS => {
             given_up(&format!("cleanup failed {} times", deletion.failures), entry)
         }
-        // What cannot be counted has no third time: this was the last.
-        ExecutionStatus::FatalError if named && !deletion.countable => given_up(
-            "cleanup failed, and is not tried again as the annotations of the Instance leave no room to count",
-            entry,
-        ),
         ExecutionStatus::FatalError if named => Next::RetryCleanup { failures: deletion.failures },
         _ => schedule,
     }

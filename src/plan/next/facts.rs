@@ -25,10 +25,8 @@ pub struct Stamp<'a> {
 pub struct Deletion {
     /// Whether the namespace goes as well.
     pub namespace_terminating: bool,
-    /// How many cleanup runs have failed since it was asked for.
+    /// How many cleanup runs have failed in a row, by the status.
     pub failures: usize,
-    /// Whether one more failure could be told from these: the history has room for them.
-    pub countable: bool,
     /// Whether the definition of Instances is being deleted and waits for this one longer than
     /// it should.
     pub overdue: bool,

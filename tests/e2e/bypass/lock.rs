@@ -6,7 +6,14 @@ use serde_json::{Value, json};
 use super::{Layers, essence, rule};
 
 const STAMP: &str = "interlock.dev/last-applied-spec";
+const HISTORY: &str = "plan.interlock.dev/history";
 const FINALIZER: &str = "kudo.dev.instance.cleanup";
+
+/// A history of runs that nobody but Interlock may write: of two cleanups that failed.
+fn forged_history() -> Value {
+    let run = |uid: &str| json!({"plan": "cleanup", "uid": uid, "result": "FATAL_ERROR"});
+    json!({"metadata": {"annotations": {HISTORY: json!([run("a"), run("b")]).to_string()}}})
+}
 
 /// The edits of planExecution of a locked Instance that each layer refuses, and by which rule.
 #[rstest]
@@ -186,6 +193,16 @@ fn the_stamp_stripped_or_forged_is_put_back() {
     ground.open("demo");
     let done = ground.await_plan("demo", "deploy", "COMPLETE");
     assert!(stamp(&done).is_string());
+
+    // So is the history of runs, which is there once the run is over.
+    let history = |found: &Value| found["metadata"]["annotations"][HISTORY].clone();
+    ground.await_that("demo", "the run is in the history", |found| history(found).is_string());
+    let before = ground.get("demo");
+    let out = ground.user.kubectl(&["annotate", "instance", "demo", "--overwrite", &format!("{HISTORY}=[]")]);
+    assert!(out.stderr.contains(&format!("Warning: annotation {HISTORY} is Interlock's own")), "{out}");
+    ground.user.merge_patch(&path, &forged_history()).ok();
+    ground.user.merge_patch(&path, &json!({"metadata": {"annotations": {HISTORY: null}}})).ok();
+    assert_eq!(history(&ground.get("demo")), history(&before));
 }
 
 /// Without the webhook nobody puts the stamp back but the reconciler, and the freeze holds.
@@ -199,6 +216,7 @@ fn the_stamp_stripped_past_the_webhook_unlocks_nothing_and_comes_back() {
     assert_eq!(rule(&ground.user.merge_patch(&path, &edit)), "plan-running");
     let forged = json!({"metadata": {"annotations": {STAMP: "not a stamp"}}});
     assert_eq!(rule(&ground.user.merge_patch(&path, &forged)), "stamp-mismatch");
+    assert_eq!(rule(&ground.user.merge_patch(&path, &forged_history())), "history-owner");
     ground.open("demo");
     ground.await_plan("demo", "deploy", "COMPLETE");
     ground

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use interlock::api::meta;
 use serde_json::{Value, json};
 
 use super::changes::{path_of_role, without};
@@ -35,6 +36,38 @@ fn unknown_parameter() -> Value {
 /// An edit that the object alone shows to be wrong.
 fn forged_run() -> Value {
     json!({"planExecution": {"planName": "deploy", "uid": "a", "status": "COMPLETE"}})
+}
+
+/// An Instance whose package cannot be seen is made as any other is: scheduled, with our finalizer and
+/// a stamp, whatever it carries along. So is an edit, which is left to the controller.
+fn completed_without_its_package(user: &Client, ns: &Namespace<'_>) {
+    let stamp = "interlock.dev/last-applied-spec";
+    let found = user.read(&ns.path(meta::KUDO_API_VERSION, "instances", "demo")).ok();
+    let copy = json!({
+        "apiVersion": meta::KUDO_API_VERSION, "kind": "Instance",
+        "metadata": {"name": "cold", "annotations": {stamp: "forged", meta::HISTORY: "[]"}},
+        "spec": {
+            "operatorVersion": found["spec"]["operatorVersion"],
+            "planExecution": {"planName": "backup", "uid": "mine", "status": "COMPLETE"},
+        },
+    });
+    let path = ns.path(meta::KUDO_API_VERSION, "instances", "");
+    let made = user.post(&path, &copy).ok();
+    let execution = &made["spec"]["planExecution"];
+    assert_eq!((&execution["planName"], &execution["status"]), (&json!("deploy"), &json!("NEVER_RUN")));
+    assert_ne!(execution["uid"], "mine");
+    assert_eq!(made["metadata"]["finalizers"], json!([meta::FINALIZER]));
+    let annotations = &made["metadata"]["annotations"];
+    assert!(annotations[stamp].as_str().is_some_and(|text| text.starts_with("{\"v\":1,")), "{made:#}");
+    assert_eq!(annotations[meta::HISTORY], Value::Null);
+
+    let edit = json!({
+        "metadata": {"annotations": {stamp: "forged"}},
+        "spec": {"parameters": {"VALUE": "other"}},
+    });
+    let path = ns.path(meta::KUDO_API_VERSION, "instances", "demo");
+    let edited = user.merge_patch(&format!("{path}?dryRun=All"), &edit).ok();
+    assert_eq!(edited["metadata"]["annotations"][stamp], found["metadata"]["annotations"][stamp]);
 }
 
 /// Waits until an edit is admitted with this among the warnings.
@@ -93,8 +126,10 @@ fn a_capability_that_does_not_run_says_so_to_whoever_writes() {
     let alone = "Warning: Interlock checks this without other objects: instances: ";
     await_warning(&user, &unknown_parameter(), &format!("{alone}this process may not list operatorversions"));
     await_refusal(&user, "demo", &forged_run());
+    completed_without_its_package(&user, &ns);
     admin.merge_patch(&role, &json!({"rules": rules})).ok();
     world.await_state("instances", "Running");
+    instances::await_run(&user, "cold", "deploy", "");
     await_refusal(&user, "demo", &unknown_parameter());
 
     if !world.cluster.has_workloads() {

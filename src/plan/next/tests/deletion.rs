@@ -51,8 +51,6 @@ fn whose_clock_is_ahead_decides_nothing(
     .entry("cleanup", V5, FatalError, 2001)
     .steps("cleanup", "gave up", &[("one", Complete, None), ("two", FatalError, Some("denied")), ("three", Pending, None)])
     .scheduled("cleanup", V5).deleted(false, 3))]
-#[case::uncounted("leave no room to count; the finalizer was taken off",
-    World::settled().entry("cleanup", V5, FatalError, 2001).scheduled("cleanup", V5).deleted(false, 1).uncounted())]
 #[case::given_up("cleanup failed 3 times",
     World::settled().entry("cleanup", V5, FatalError, 2001).scheduled("cleanup", V5).deleted(false, 3))]
 fn the_finalizer_comes_off_with_a_warning(#[case] text: &str, #[case] world: World) {

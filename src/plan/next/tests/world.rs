@@ -201,13 +201,7 @@ impl World {
 
     pub(super) fn deleted(mut self, terminating: bool, failures: usize) -> Self {
         let namespace_terminating = terminating;
-        self.deletion = Some(Deletion { namespace_terminating, failures, countable: true, overdue: false });
-        self
-    }
-
-    /// Failures of the deletion's cleanup cannot be counted.
-    pub(super) fn uncounted(mut self) -> Self {
-        self.deletion = self.deletion.map(|deletion| Deletion { countable: false, ..deletion });
+        self.deletion = Some(Deletion { namespace_terminating, failures, overdue: false });
         self
     }
 
@@ -232,7 +226,12 @@ impl World {
     /// What the status write that starts a run records of it.
     pub(super) fn recorded(mut self, uid: &str) -> Self {
         let package = self.packages.values().next().map(|p| p.hash.clone()).unwrap();
-        let run = crate::plan::basis::Ran { uid: uid.to_owned(), package, started: Timestamp::UNIX_EPOCH };
+        let run = crate::plan::basis::Ran {
+            uid: uid.to_owned(),
+            package,
+            started: Timestamp::UNIX_EPOCH,
+            attempt: 1,
+        };
         self.basis = self.basis.map(|b| b.ran(Some(run)));
         self
     }
