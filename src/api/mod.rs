@@ -12,6 +12,7 @@ pub mod kudo;
 pub mod map;
 pub mod meta;
 pub mod object;
+pub mod path;
 pub mod pod;
 pub mod rule;
 pub mod stamp;

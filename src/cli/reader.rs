@@ -10,6 +10,7 @@ use kube::{Client, Error};
 use serde_json::{Value, json};
 
 use super::served::Resource;
+use crate::api::path::segment;
 
 /// How many objects are asked for at a time.
 const PAGE: u32 = 500;
@@ -44,6 +45,10 @@ pub(super) struct Selection<'a> {
 
 /// One object.
 pub(super) async fn get(client: &Client, resource: &Resource, namespace: &str, name: &str) -> Found {
+    // What another object refers to may be any text, and becomes a part of the path.
+    if segment(name).is_err() || !namespace.is_empty() && segment(namespace).is_err() {
+        return Found::Missing;
+    }
     let selection = Selection { namespace: Some(namespace), ..Selection::default() };
     match api(client, resource, &selection).get(name).await {
         Ok(object) => match to_value(object, resource) {

@@ -9,7 +9,9 @@ use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::kinds::{Kinds, Known, is_built_in};
-use crate::api::object::{Gvk, NamespacedName, ObjectKey};
+use super::path;
+use crate::api::object::{NamespacedName, ObjectKey};
+use crate::api::path::segment;
 use crate::api::{kong, meta};
 use crate::effect::{ApiFailure, ChildWrite};
 
@@ -127,7 +129,8 @@ impl Objects {
     async fn path(&self, key: &ObjectKey) -> Result<Option<String>, ApiFailure> {
         match self.kinds.get(&self.client, &key.gvk).await.map_err(|error| failure(&error))? {
             Known::Served(kind) => {
-                Ok(Some(path(&key.gvk, &kind.plural, key.namespace.as_deref(), &key.name)))
+                let (api_version, namespace) = (key.gvk.api_version(), key.namespace.as_deref());
+                path::of(&api_version, namespace, &kind.plural, &[&key.name]).map(Some)
             }
             Known::Undefined | Known::Never => Ok(None),
             Known::Withheld(why) => Err(ApiFailure {
@@ -182,7 +185,7 @@ impl Bookkeeping {
 
     /// The Instance as the API server has it now; `None` when it is gone.
     pub async fn instance(&self, key: &NamespacedName) -> Result<Option<Arc<Value>>, ApiFailure> {
-        match request(&self.client, Method::GET, &instance_path(key), "", None).await {
+        match request(&self.client, Method::GET, &instance_path(key, &[])?, "", None).await {
             Ok(value) => Ok(Some(Arc::new(value))),
             Err(failure) if failure.code == 404 => Ok(None),
             Err(failure) => Err(failure),
@@ -207,7 +210,7 @@ impl Bookkeeping {
         key: &NamespacedName,
         object: &Value,
     ) -> Result<Arc<Value>, ApiFailure> {
-        let path = format!("{}/status", instance_path(key));
+        let path = instance_path(key, &["status"])?;
         request(&self.client, Method::PUT, &path, JSON, Some(object)).await.map(Arc::new)
     }
 
@@ -219,7 +222,7 @@ impl Bookkeeping {
         mut patch: Value,
     ) -> Result<Arc<Value>, ApiFailure> {
         set_resource_version(&mut patch, resource_version);
-        request(&self.client, Method::PATCH, &instance_path(key), MERGE_PATCH, Some(&patch))
+        request(&self.client, Method::PATCH, &instance_path(key, &[])?, MERGE_PATCH, Some(&patch))
             .await
             .map(Arc::new)
     }
@@ -231,7 +234,8 @@ impl Bookkeeping {
         patch: &json_patch::Patch,
     ) -> Result<Arc<Value>, ApiFailure> {
         let body = serde_json::to_value(patch).map_err(|error| local(error.to_string()))?;
-        request(&self.client, Method::PATCH, &instance_path(key), JSON_PATCH, Some(&body)).await.map(Arc::new)
+        let path = instance_path(key, &[])?;
+        request(&self.client, Method::PATCH, &path, JSON_PATCH, Some(&body)).await.map(Arc::new)
     }
 
     /// Merge patch of the status of an Interlock, on exactly this version.
@@ -243,7 +247,7 @@ impl Bookkeeping {
     ) -> Result<(), ApiFailure> {
         let mut patch = json!({ "status": status });
         set_resource_version(&mut patch, resource_version);
-        let path = format!("/apis/{}/interlocks/{name}/status", meta::INTERLOCK_API_VERSION);
+        let path = path::of(meta::INTERLOCK_API_VERSION, None, "interlocks", &[name, "status"])?;
         request(&self.client, Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await.map(drop)
     }
 
@@ -256,24 +260,21 @@ impl Bookkeeping {
     ) -> Result<(), ApiFailure> {
         let mut patch = json!({ "status": status });
         set_resource_version(&mut patch, resource_version);
-        let path = format!(
-            "/apis/{}/namespaces/{}/dataplanes/{}/status",
-            kong::API_VERSION,
-            key.namespace,
-            key.name
-        );
+        let below = [key.name.as_str(), "status"];
+        let path = path::of(kong::API_VERSION, Some(&key.namespace), "dataplanes", &below)?;
         request(&self.client, Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await.map(drop)
     }
 
     /// Merge patch of a policy binding, which names the version that it was decided on.
     pub async fn patch_binding(&self, name: &str, patch: &Value) -> Result<(), ApiFailure> {
-        let path = format!("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/{name}");
+        let (api, plural) = ("admissionregistration.k8s.io/v1", "validatingadmissionpolicybindings");
+        let path = path::of(api, None, plural, &[name])?;
         request(&self.client, Method::PATCH, &path, MERGE_PATCH, Some(patch)).await.map(drop)
     }
 
     /// Creates a Secret; one that is there already is left as it is, as its name holds its hash.
     pub async fn create_secret(&self, namespace: &str, secret: &Value) -> Result<(), ApiFailure> {
-        let path = format!("/api/v1/namespaces/{namespace}/secrets");
+        let path = path::of("v1", Some(namespace), "secrets", &[])?;
         match request(&self.client, Method::POST, &path, JSON, Some(secret)).await {
             Ok(_) => Ok(()),
             Err(failure) if failure.reason == "AlreadyExists" => Ok(()),
@@ -283,7 +284,7 @@ impl Bookkeeping {
 
     /// Deletes a Secret of a spec that nothing refers to any more; one that is gone is fine.
     pub async fn delete_secret(&self, key: &NamespacedName, uid: &str) -> Result<(), ApiFailure> {
-        let path = format!("/api/v1/namespaces/{}/secrets/{}", key.namespace, key.name);
+        let path = secret_path(key)?;
         let options = json!({
             "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": { "uid": uid },
         });
@@ -304,6 +305,10 @@ impl Bookkeeping {
         (label, ours): (&str, &str),
         wanted: bool,
     ) -> Result<bool, ApiFailure> {
+        // What a pod refers to may be any text; there is no object of such a name.
+        if segment(&key.namespace).and(segment(&key.name)).is_err() {
+            return Ok(false);
+        }
         let resource = ApiResource {
             group: String::new(),
             version: "v1".to_owned(),
@@ -332,7 +337,7 @@ impl Bookkeeping {
 
     /// Reads a Secret by name.
     pub async fn secret(&self, key: &NamespacedName) -> Result<Option<Value>, ApiFailure> {
-        let path = format!("/api/v1/namespaces/{}/secrets/{}", key.namespace, key.name);
+        let path = secret_path(key)?;
         match request(&self.client, Method::GET, &path, "", None).await {
             Ok(value) => Ok(Some(value)),
             Err(failure) if failure.code == 404 => Ok(None),
@@ -345,14 +350,13 @@ const JSON: &str = "application/json";
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
-fn instance_path(key: &NamespacedName) -> String {
-    format!("/apis/kudo.dev/v1beta1/namespaces/{}/instances/{}", key.namespace, key.name)
+fn instance_path(key: &NamespacedName, subresource: &[&str]) -> Result<String, ApiFailure> {
+    let below = [&[key.name.as_str()], subresource].concat();
+    path::of(meta::KUDO_API_VERSION, Some(&key.namespace), "instances", &below)
 }
 
-fn path(gvk: &Gvk, plural: &str, namespace: Option<&str>, name: &str) -> String {
-    let root = if gvk.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", gvk.group) };
-    let scope = namespace.map(|ns| format!("/namespaces/{ns}")).unwrap_or_default();
-    format!("{root}/{}{scope}/{plural}/{name}", gvk.version)
+fn secret_path(key: &NamespacedName) -> Result<String, ApiFailure> {
+    path::of("v1", Some(&key.namespace), "secrets", &[&key.name])
 }
 
 fn set_resource_version(patch: &mut Value, resource_version: &str) {

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::crds::Absence;
 use super::supervisor::Definitions;
 use crate::api::object::Gvk;
+use crate::api::path::is_kind;
 
 /// How long a kind of an aggregated API server is remembered: no watch tells when it goes.
 const AGGREGATED_FOR: Duration = Duration::from_secs(30);
@@ -82,6 +83,10 @@ impl Kinds {
 
     /// Looks a kind up. A failed look-up never reads as "not served".
     pub async fn get(&self, client: &Client, gvk: &Gvk) -> Result<Known, kube::Error> {
+        // Discovery puts the version into a path.
+        if !is_kind(gvk) {
+            return Ok(Known::Never);
+        }
         if !is_built_in(&gvk.group) {
             match self.definitions.read(|crds| crds.find_exactly(gvk)) {
                 None => return Ok(Known::Unsure),

@@ -13,6 +13,7 @@ pub mod guard;
 pub mod kinds;
 pub mod lease;
 pub mod list;
+pub mod path;
 pub mod queue;
 pub mod read;
 pub mod supervisor;

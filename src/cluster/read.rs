@@ -4,10 +4,10 @@ use http::{Method, Request};
 use kube::Client;
 use serde_json::Value;
 
-use super::apply;
+use super::{apply, path};
 use crate::effect::ApiFailure;
 
-/// An object; `None` where it is not there.
+/// The object at a path of [`path::of`]; `None` where it is not there.
 pub async fn get(client: &Client, path: &str) -> Result<Option<Value>, ApiFailure> {
     match read(client, path).await {
         Ok(object) => Ok(Some(object)),
@@ -16,9 +16,12 @@ pub async fn get(client: &Client, path: &str) -> Result<Option<Value>, ApiFailur
     }
 }
 
-/// The objects of a collection, of those labels where there are some.
+/// The objects of the collection at a path of [`path::of`], of those labels where there are some.
 pub async fn list(client: &Client, path: &str, labels: &str) -> Result<Vec<Value>, ApiFailure> {
-    let path = if labels.is_empty() { path.to_owned() } else { format!("{path}?labelSelector={labels}") };
+    let path = match labels {
+        "" => path.to_owned(),
+        labels => format!("{path}?labelSelector={}", path::query(labels)),
+    };
     match read(client, &path).await?["items"].take() {
         Value::Array(items) => Ok(items),
         _ => Ok(Vec::new()),
@@ -26,7 +29,6 @@ pub async fn list(client: &Client, path: &str, labels: &str) -> Result<Vec<Value
 }
 
 async fn read(client: &Client, path: &str) -> Result<Value, ApiFailure> {
-    // The names in it are those of objects, which need no escape.
     let request = Request::builder().method(Method::GET).uri(path).body(Vec::new());
     let request = request.map_err(|error| apply::local(error.to_string()))?;
     client.request::<Value>(request).await.map_err(|error| apply::failure(&error))

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::observe::Store;
 use crate::api::object::NamespacedName;
-use crate::cluster::read;
+use crate::cluster::{path, read};
 use crate::effect::ApiFailure;
 use crate::rollout::flavor::rolled_out::{Found, find, is_rolled_out};
 
@@ -67,18 +67,19 @@ impl Finder {
     /// The template of its pods; `None` where there are none.
     async fn look(&self, name: &NamespacedName) -> Result<Option<Value>, String> {
         let NamespacedName { namespace, name } = name;
-        let apps = format!("/apis/apps/v1/namespaces/{namespace}");
+        let at = |plural: &str, below: &[&str]| path::of("apps/v1", Some(namespace), plural, below);
         let unread = |what: &'static str| {
             move |failure: ApiFailure| format!("{what} cannot be read: {}", failure.message)
         };
-        let deployment = read::get(&self.client, &format!("{apps}/deployments/{name}")).await;
-        let Some(mut deployment) = deployment.map_err(unread("it"))? else { return Ok(None) };
+        let deployment = at("deployments", &[name]).map_err(unread("it"))?;
+        let deployment = read::get(&self.client, &deployment).await.map_err(unread("it"))?;
+        let Some(mut deployment) = deployment else { return Ok(None) };
         if is_rolled_out(&deployment) {
             return Ok(Some(deployment["spec"]["template"].take()));
         }
         // Its selector may hold expressions; whose a ReplicaSet is, its owner tells.
-        let sets = read::list(&self.client, &format!("{apps}/replicasets"), "").await;
-        let sets = sets.map_err(unread("its ReplicaSets"))?;
+        let sets = at("replicasets", &[]).map_err(unread("its ReplicaSets"))?;
+        let sets = read::list(&self.client, &sets, "").await.map_err(unread("its ReplicaSets"))?;
         match find(&deployment, &sets) {
             Found::Earlier(set) => Ok(Some(set["spec"]["template"].clone())),
             Found::Current { ready: true } => Ok(Some(deployment["spec"]["template"].take())),

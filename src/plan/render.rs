@@ -5,11 +5,15 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::api::object::{Gvk, meta_str};
+use crate::api::path;
 use crate::plan::errors::{TaskError, reason};
 use crate::plan::rendered;
 use crate::plan::run::Run;
 use crate::template;
 use crate::template::yaml::{Aliases, Reader};
+
+/// Characters of a text that a message shows.
+const SHOWN: usize = 100;
 
 /// Where in a run a task is: what it is told, and what it writes onto its objects.
 #[derive(Clone, Copy, Debug)]
@@ -119,8 +123,29 @@ fn decode(reader: &Reader<'_>, file: &str, text: &str) -> Result<Vec<Value>, Tas
         if !document.is_object() {
             return Err(fatal(format!("document {} is not an object", i + 1)));
         }
-        Gvk::of(document).ok_or_else(|| lacks("apiVersion or no kind"))?;
-        name(document).filter(|n| !n.is_empty()).ok_or_else(|| lacks("metadata.name"))?;
+        let gvk = Gvk::of(document).ok_or_else(|| lacks("apiVersion or no kind"))?;
+        let name = name(document).filter(|n| !n.is_empty()).ok_or_else(|| lacks("metadata.name"))?;
+        addressable(&gvk, name).map_err(|why| fatal(format!("object {}: {why}", i + 1)))?;
     }
     Ok(documents)
+}
+
+/// Whether an object can be asked for: its kind and its name become parts of a path, and must not
+/// lead to another object.
+fn addressable(gvk: &Gvk, name: &str) -> Result<(), String> {
+    let shown = |text: &str| format!("{:?}", text.chars().take(SHOWN).collect::<String>());
+    if !path::is_kind(gvk) {
+        let (api_version, kind) = (shown(&gvk.api_version()), shown(&gvk.kind));
+        return Err(format!(
+            "apiVersion {api_version} with kind {kind} is not what the API server can serve; write apiVersion as \
+             GROUP/VERSION or v1, and kind as a word"
+        ));
+    }
+    path::segment(name).map(drop).map_err(|why| {
+        let (kind, name) = (&gvk.kind, shown(name));
+        format!(
+            "metadata.name {name} of the {kind} {why}, so no path leads to it; write a name of at most 253 \
+             characters without / and %"
+        )
+    })
 }

@@ -19,6 +19,7 @@ use crate::api::watched::{GUARDED_DEPLOYMENTS, Labelled};
 use crate::cli::reader::{self, Found, Selection};
 use crate::cli::served::Served;
 use crate::cli::target::TargetFlags;
+use crate::cluster::path;
 use crate::rollout::flavor::diagnosis::{Diagnosis, Producer, Standing, Symptoms};
 use crate::rollout::flavor::gateway::Gateway;
 use crate::rollout::flavor::group::Group;
@@ -215,8 +216,10 @@ fn stands(object: &Value, told: Told) -> Standing {
 
 async fn ask(client: &Client, object: &Value, port: u16) -> Result<Report, String> {
     let text = |field| meta_str(object, field).unwrap_or_default();
-    let path = format!("/api/v1/namespaces/{}/pods/{}:{port}/proxy/", text("namespace"), text("name"));
-    let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
+    let pod = format!("{}:{port}", text("name"));
+    let path = path::of("v1", Some(text("namespace")), "pods", &[&pod, "proxy"]);
+    let path = path.map_err(|failure| failure.message)?;
+    let request = Request::get(format!("{path}/")).body(Vec::new()).map_err(|error| error.to_string())?;
     match tokio::time::timeout(PATIENCE, client.request_text(request)).await {
         Err(_) => Err("its Admin API does not answer".to_owned()),
         Ok(Err(error)) if reader::code(&error) == Some(403) => {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::ask;
 use crate::api::kong;
 use crate::api::object::meta_str;
+use crate::cluster::path;
 use crate::cluster::read::{get, list};
 use crate::effect::ApiFailure;
 use crate::rollout::flavor::Flavor;
@@ -37,7 +38,7 @@ pub struct Seen {
 /// Looks at a gateway; `None` where it is gone, or is none.
 pub async fn at(client: &Client, subject: &Subject) -> Result<Option<Seen>, ApiFailure> {
     let namespace = &subject.name.namespace;
-    let Some(object) = get(client, &path(subject)).await? else { return Ok(None) };
+    let Some(object) = get(client, &path_of(subject)?).await? else { return Ok(None) };
     let gateway = Gateway::read(&object, namespace, &Nothing).ok().flatten();
     let gateway = gateway.filter(|gateway| {
         // The Deployment of an ingress controller carries the label as well.
@@ -47,7 +48,7 @@ pub async fn at(client: &Client, subject: &Subject) -> Result<Option<Seen>, ApiF
     let deployments = match subject.kind {
         SubjectKind::Deployment => vec![object.clone()],
         SubjectKind::DataPlane => {
-            let all = list(client, &format!("/apis/apps/v1/namespaces/{namespace}/deployments"), "").await?;
+            let all = list(client, &collection("apps/v1", namespace, "deployments")?, "").await?;
             let owner = BTreeSet::from([uid(&object)]);
             all.into_iter().filter(|deployment| pod::is_of(deployment, &owner)).collect()
         }
@@ -58,7 +59,7 @@ pub async fn at(client: &Client, subject: &Subject) -> Result<Option<Seen>, ApiF
     }
     let services = match pods.is_empty() {
         true => Vec::new(),
-        false => list(client, &format!("/api/v1/namespaces/{namespace}/services"), "").await?,
+        false => list(client, &collection("v1", namespace, "services")?, "").await?,
     };
     let told = futures::stream::iter(pods).map(|pod| async move {
         let told = tell(&pod).await;
@@ -77,11 +78,11 @@ async fn pods_of(client: &Client, namespace: &str, deployment: &Value) -> Result
     let labels = pod::texts(&deployment["spec"]["selector"]["matchLabels"]);
     let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let labels = labels.join(",");
-    let sets = format!("/apis/apps/v1/namespaces/{namespace}/replicasets");
+    let sets = collection("apps/v1", namespace, "replicasets")?;
     let owner = BTreeSet::from([uid(deployment)]);
     let sets = list(client, &sets, &labels).await?;
     let sets: BTreeSet<String> = sets.iter().filter(|set| pod::is_of(set, &owner)).map(uid).collect();
-    let pods = list(client, &format!("/api/v1/namespaces/{namespace}/pods"), &labels).await?;
+    let pods = list(client, &collection("v1", namespace, "pods")?, &labels).await?;
     Ok(pods.into_iter().filter(|pod| pod::is_alive(pod) && pod::is_of(pod, &sets)).collect())
 }
 
@@ -104,10 +105,14 @@ fn uid(object: &Value) -> String {
     meta_str(object, "uid").unwrap_or_default().to_owned()
 }
 
-fn path(subject: &Subject) -> String {
+fn collection(api_version: &str, namespace: &str, plural: &str) -> Result<String, ApiFailure> {
+    path::of(api_version, Some(namespace), plural, &[])
+}
+
+fn path_of(subject: &Subject) -> Result<String, ApiFailure> {
     let (api, plural) = match subject.kind {
         SubjectKind::DataPlane => (kong::API_VERSION, "dataplanes"),
         SubjectKind::Deployment => ("apps/v1", "deployments"),
     };
-    format!("/apis/{api}/namespaces/{}/{plural}/{}", subject.name.namespace, subject.name.name)
+    path::of(api, Some(&subject.name.namespace), plural, &[&subject.name.name])
 }
