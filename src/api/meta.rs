@@ -26,7 +26,8 @@ pub const HERITAGE_VALUE: &str = "kudo";
 pub const OPERATOR: &str = "kudo.dev/operator";
 /// Label: name of the Instance.
 pub const INSTANCE: &str = "kudo.dev/instance";
-/// Label on cluster-scoped children, which can have no owner reference: uid of the Instance.
+/// Label on cluster-scoped children, which can have no owner reference: uid of the Instance that
+/// made them.
 pub const INSTANCE_UID: &str = "interlock.dev/instance-uid";
 
 /// Annotation on children: plan that wrote them last.
@@ -43,6 +44,16 @@ pub const LAST_APPLIED_CONFIGURATION: &str = "kudo.dev/last-applied-configuratio
 pub const OPERATOR_VERSION: &str = "kudo.dev/operator-version";
 /// Annotation: the object is never deleted by Interlock.
 pub const KEEP: &str = "interlock.dev/keep";
+/// Annotation on an object that no Instance made: the Instance that it is handed over to, by name;
+/// on a cluster-scoped object as `NAMESPACE/NAME`. People write it.
+pub const ADOPT: &str = "interlock.dev/adopt";
+/// Annotation on an object that no Instance made and that is written all the same: uid of the
+/// Instance that wrote it first. While it stands the object has no owner reference, and is not
+/// deleted.
+pub const ADOPTED_BY: &str = "interlock.dev/adopted-by";
+/// Annotation on a cluster-scoped object that an Instance made: uids of the other Instances that
+/// apply it, between commas.
+pub const SHARED_BY: &str = "interlock.dev/shared-by";
 
 /// Annotation on Instances and OperatorVersions: how long a step may take, as `10m` for each or
 /// `PLAN.PHASE.STEP=10m` for one; several between commas.

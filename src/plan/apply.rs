@@ -2,14 +2,16 @@
 
 use serde_json::Value;
 
+use crate::api::interlock::Adoption;
 use crate::api::meta;
 use crate::api::object::{Gvk, ObjectKey, meta_str};
 use crate::effect::ChildWrite;
+use crate::plan::adoption::{self, Ownership};
 use crate::plan::claims::Claims;
 use crate::plan::enhance::{self, Wanted};
 use crate::plan::errors::{Request, TaskError, is_stale, reason};
 use crate::plan::health::{self, Health};
-use crate::plan::merge;
+use crate::plan::merge::{self, MergeError};
 use crate::plan::observe::{Need, Observed, Seen, Served, TaskProgress};
 use crate::plan::render::Site;
 use crate::plan::run::InstanceId;
@@ -118,7 +120,7 @@ fn write(
             Some(Seen::Absent) => progress.lane.push(create(key, object)?),
             Some(Seen::Present(current)) => match leaving(site, key, current) {
                 Some(why) => progress.waiting.push(why),
-                None => progress.lane.extend(patch(site, key, object, current)?),
+                None => progress.lane.extend(patch(site, key, object, current, observed.adoption)?),
             },
         }
     }
@@ -158,12 +160,20 @@ fn patch(
     key: &ObjectKey,
     wanted: &Value,
     current: &Value,
+    adoption: Adoption,
 ) -> Result<Option<ChildWrite>, TaskError> {
-    let patch = merge::patch(wanted, current, &site.run.instance.uid).map_err(|error| {
+    let instance = site.run.instance;
+    let ownership = adoption::ownership(current, instance, adoption);
+    if let Ownership::Foreign(owner) = &ownership {
+        return Err(TaskError::fatal(reason::NOT_ADOPTED, adoption::refusal(key, owner, instance)));
+    }
+    let failed = |error: MergeError| {
         let namespace = key.namespace.as_deref().unwrap_or_default();
         let cause = format!("failed to patch a {} {namespace}/{}: {error}", key.gvk, key.name);
         TaskError::fatal(reason::RENDERING, cause)
-    })?;
+    };
+    let wanted = adoption::onto(wanted, current, &ownership, instance).map_err(|e| failed(e.into()))?;
+    let patch = merge::patch(&wanted, current, &instance.uid).map_err(failed)?;
     let resource_version = meta_str(current, "resourceVersion").unwrap_or_default().to_owned();
     Ok(patch.map(|patch| ChildWrite::MergePatch { key: key.clone(), resource_version, patch }))
 }

@@ -2,13 +2,16 @@
 
 use serde_json::Value;
 
+use crate::api::interlock::Adoption;
 use crate::api::meta;
 use crate::api::object::{Gvk, ObjectKey, meta_str};
 use crate::effect::{ChildWrite, Note, Severity};
+use crate::plan::adoption::{self, Owner, Ownership};
 use crate::plan::enhance::{self, Wanted};
 use crate::plan::errors::{Request, TaskError, is_stale, reason};
 use crate::plan::observe::{Need, Observed, Seen, Served, TaskProgress};
 use crate::plan::render::Site;
+use crate::plan::sharing;
 
 /// Kinds that hold a user's data: never removed by us, whoever asks (group, kind).
 const KEPT: [(&str, &str); 4] = [
@@ -44,7 +47,7 @@ pub fn delete(site: &Site<'_>, objects: Vec<Value>, observed: &Observed) -> Resu
             }
         };
         let Wanted { key, object } = enhance::enhance(site, object, namespaced)?;
-        one(&key, &object, observed, &mut progress)?;
+        one(site, &key, &object, observed, &mut progress)?;
         // As in KUDO, the first request that fails stops the task.
         if progress.needs.contains(&Need::Certainly(key.clone())) && observed.failures.contains_key(&key) {
             break;
@@ -61,6 +64,7 @@ pub fn delete(site: &Site<'_>, objects: Vec<Value>, observed: &Observed) -> Resu
 }
 
 fn one(
+    site: &Site<'_>,
     key: &ObjectKey,
     wanted: &Value,
     observed: &Observed,
@@ -83,6 +87,11 @@ fn one(
         Some(Seen::Present(current)) => {
             if let Some(why) = kept(key, wanted, current) {
                 progress.notes.push(why);
+            } else if let Some(patch) = left(site, current) {
+                let resource_version = meta_str(current, "resourceVersion").unwrap_or_default().to_owned();
+                progress.lane.push(ChildWrite::MergePatch { key: key.clone(), resource_version, patch });
+            } else if let Some(why) = of_others(site, key, current) {
+                progress.notes.push(why);
             } else if meta_str(current, "deletionTimestamp").is_some() {
                 progress.waiting.push(format!("{key} is being deleted"));
             } else {
@@ -98,6 +107,30 @@ fn one(
     Ok(())
 }
 
+/// The patch by which the Instance leaves a cluster-scoped object to the others that apply it.
+fn left(site: &Site<'_>, current: &Value) -> Option<Value> {
+    let cluster_scoped = meta_str(current, "namespace").is_none();
+    sharing::leave(current, &site.run.instance.uid).filter(|_| cluster_scoped)
+}
+
+/// The report of an object that this Instance did not make: only what names it is removed.
+fn of_others(site: &Site<'_>, key: &ObjectKey, current: &Value) -> Option<Note> {
+    let whose = match adoption::ownership(current, site.run.instance, Adoption::Deny) {
+        Ownership::Owned => return None,
+        Ownership::Adopted => "no Instance made it".to_owned(),
+        Ownership::Shared => "other Instances apply it".to_owned(),
+        Ownership::Foreign(Owner::Unmanaged) => "no Instance made it".to_owned(),
+        Ownership::Foreign(Owner::Instance(other)) => format!("it is of Instance {other}"),
+        Ownership::Foreign(Owner::Controller(controller)) => format!("it is controlled by {controller}"),
+    };
+    Some(report(key, &whose))
+}
+
+fn report(key: &ObjectKey, why: &str) -> Note {
+    let message = format!("{key} is kept: {why}; delete it yourself if it is not needed any more");
+    Note { severity: Severity::Warning, reason: reason::KEPT.to_owned(), message }
+}
+
 /// The report of an object that is not removed; the task is done as if it were.
 fn kept(key: &ObjectKey, wanted: &Value, current: &Value) -> Option<Note> {
     let annotated = |object: &Value| object["metadata"]["annotations"].get(meta::KEEP).is_some();
@@ -108,6 +141,5 @@ fn kept(key: &ObjectKey, wanted: &Value, current: &Value) -> Option<Note> {
     } else {
         return None;
     };
-    let message = format!("{key} is kept: {why}; delete it yourself if it is not needed any more");
-    Some(Note { severity: Severity::Warning, reason: reason::KEPT.to_owned(), message })
+    Some(report(key, &why))
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::api::map::{NotAMap, map_at};
 use crate::api::meta;
 use crate::api::object::{Gvk, ObjectKey};
+use crate::plan::adoption;
 use crate::plan::errors::{TaskError, reason};
 use crate::plan::render::Site;
 
@@ -34,6 +35,7 @@ pub struct Wanted {
 pub fn enhance(site: &Site<'_>, mut object: Value, namespaced: bool) -> Result<Wanted, TaskError> {
     let fatal = |cause: String| TaskError::fatal(reason::ENHANCEMENT, cause);
     let gvk = Gvk::of(&object).ok_or_else(|| fatal("the object names no kind".to_owned()))?;
+    adoption::strip(&mut object);
     labels(site, &gvk, &mut object)
         .map_err(|e| fatal(format!("fatal error: adding labels on parsed object: {e}")))?;
     annotations(site, &gvk, &mut object)

@@ -39,6 +39,8 @@ pub mod reason {
     pub const STEP_DEADLINE: &str = "StepDeadlineExceeded";
     /// The cleanup of a deleted Instance failed for longer than it may; ours.
     pub const CLEANUP_PATIENCE: &str = "CleanupPatienceExceeded";
+    /// An object exists that no Instance made, or another one; ours.
+    pub const NOT_ADOPTED: &str = "ObjectNotAdopted";
     /// An object that a Delete task names is kept; ours.
     pub const KEPT: &str = "ObjectKept";
 }

@@ -12,13 +12,10 @@ use crate::api::map::{NotAMap, map_at};
 use crate::api::meta;
 use crate::api::object::annotation;
 
-/// Why no patch can be computed. The texts of the first two are KUDO's.
+/// Why no patch can be computed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MergeError {
-    /// Somebody else made the object.
-    #[error("failed to get original configuration LastAppliedConfigAnnotation is not set")]
-    NotApplied,
-    /// The annotation was overwritten.
+    /// The annotation was overwritten; the text is KUDO's.
     #[error("failed to get original configuration LastAppliedConfigAnnotation is invalid JSON")]
     Invalid,
     /// The wanted object has no place for the annotation.
@@ -53,16 +50,16 @@ pub fn patch(wanted: &Value, current: &Value, owner: &str) -> Result<Option<Valu
     if applied == Some(text.as_str()) {
         return Ok(None);
     }
-    let original = original(current, applied)?;
+    let original = original(applied)?;
     let mut modified = with_configuration(wanted, text)?;
-    let owners = map_at(&mut modified, &["metadata"])?.remove(OWNERS);
+    let owners = map_at(&mut modified, &["metadata"])?.remove(OWNERS).unwrap_or_default();
     let mut patch = match (modified.as_object(), current.as_object()) {
         (Some(modified), Some(current)) => difference(original.as_object(), modified, current),
         _ => Map::new(),
     };
     if let Some(metadata) = patch.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove(OWNERS);
-        if let Some(owners) = owners.and_then(|owners| join_owners(current, owners, owner)) {
+        if let Some(owners) = join_owners(current, owners, owner) {
             metadata.insert(OWNERS.to_owned(), owners);
         }
     }
@@ -71,31 +68,33 @@ pub fn patch(wanted: &Value, current: &Value, owner: &str) -> Result<Option<Valu
 
 const OWNERS: &str = "ownerReferences";
 
-/// Owner references are a set by uid: ours is added where it is missing, others are kept.
+/// Owner references are a set by uid: ours is added where it is wanted and missing, and removed
+/// where it is not wanted; others are kept.
 fn join_owners(current: &Value, wanted: Value, owner: &str) -> Option<Value> {
     let uid = |reference: &Value| reference.get("uid").and_then(Value::as_str).map(str::to_owned);
+    let is_ours = |reference: &Value| uid(reference).as_deref() == Some(owner);
     let mut references = current["metadata"][OWNERS].as_array().cloned().unwrap_or_default();
-    if references.iter().any(|r| uid(r).as_deref() == Some(owner)) {
+    let wanted = wanted.as_array().map_or(&[][..], Vec::as_slice);
+    let (is, should_be) = (references.iter().any(is_ours), wanted.iter().any(is_ours));
+    if is == should_be {
         return None;
     }
-    let Value::Array(wanted) = wanted else { return None };
+    references.retain(|reference| !is_ours(reference));
     for reference in wanted {
-        if !references.iter().any(|r| uid(r) == uid(&reference)) {
-            references.push(reference);
+        if !references.iter().any(|r| uid(r) == uid(reference)) {
+            references.push(reference.clone());
         }
     }
     Some(Value::Array(references))
 }
 
-fn original(current: &Value, applied: Option<&str>) -> Result<Value, MergeError> {
+fn original(applied: Option<&str>) -> Result<Value, MergeError> {
     match applied {
-        Some("") => Ok(json!({})),
+        None | Some("") => Ok(json!({})),
         Some(text) => match serde_json::from_str(text) {
             Ok(Value::Object(map)) => Ok(untyped(Value::Object(map))),
             _ => Err(MergeError::Invalid),
         },
-        None if current["metadata"]["annotations"].as_object().is_none_or(Map::is_empty) => Ok(json!({})),
-        None => Err(MergeError::NotApplied),
     }
 }
 
@@ -232,12 +231,12 @@ mod tests {
     #[rstest]
     #[case::no_annotations(json!({"metadata": {"name": "x"}}), None)]
     #[case::empty_annotations(json!({"metadata": {"name": "x", "annotations": {}}}), None)]
-    #[case::annotations_of_others(json!({"metadata": {"name": "x", "annotations": {"a": "b"}}}), Some(MergeError::NotApplied))]
+    #[case::annotations_of_others(json!({"metadata": {"name": "x", "annotations": {"a": "b"}}}), None)]
     #[case::not_json(json!({"metadata": {"name": "x", "annotations": {"kudo.dev/last-applied-configuration": "{"}}}), Some(MergeError::Invalid))]
     #[case::not_a_map(json!({"metadata": {"name": "x", "annotations": {"kudo.dev/last-applied-configuration": "1"}}}), Some(MergeError::Invalid))]
     #[case::empty(json!({"metadata": {"name": "x", "annotations": {"kudo.dev/last-applied-configuration": ""}}}), None)]
     #[case::kudo_ends_it_with_a_newline(json!({"metadata": {"name": "x", "annotations": {"kudo.dev/last-applied-configuration": "{}\n"}}}), None)]
-    fn whose_object_it_is(#[case] current: Value, #[case] error: Option<MergeError>) {
+    fn what_was_applied(#[case] current: Value, #[case] error: Option<MergeError>) {
         let wanted = json!({"metadata": {"name": "x"}});
         assert_eq!(patch(&wanted, &current, "uid-1").err(), error);
     }
@@ -254,9 +253,23 @@ mod tests {
     #[case::ours_is_there(json!([{"uid": "uid-1", "controller": true}, {"uid": "other"}]), None)]
     #[case::others_are_kept(json!([{"uid": "other"}]), Some(json!([{"uid": "other"}, {"uid": "uid-1"}])))]
     fn owners_are_a_set(#[case] found: Value, #[case] expected: Option<Value>) {
-        let wanted = json!({"metadata": {"name": "x", "ownerReferences": [{"uid": "uid-1"}]}});
+        let wanted = json!([{"uid": "uid-1"}]);
+        owners(&found, &wanted, expected.as_ref());
+    }
+
+    #[rstest]
+    #[case::none(json!(null), None)]
+    #[case::ours_goes(json!([{"uid": "uid-1", "controller": true}, {"uid": "other"}]), Some(json!([{"uid": "other"}])))]
+    #[case::others_stay(json!([{"uid": "other"}]), None)]
+    fn an_owner_that_is_not_wanted_goes(#[case] found: Value, #[case] expected: Option<Value>) {
+        owners(&found, &Value::Null, expected.as_ref());
+    }
+
+    #[track_caller]
+    fn owners(found: &Value, wanted: &Value, expected: Option<&Value>) {
+        let wanted = json!({"metadata": {"name": "x", "ownerReferences": wanted}});
         let current = json!({"metadata": {"name": "x", "ownerReferences": found}});
         let patch = patch(&wanted, &current, "uid-1").unwrap().unwrap();
-        assert_eq!(patch["metadata"].get("ownerReferences"), expected.as_ref());
+        assert_eq!(patch["metadata"].get("ownerReferences"), expected);
     }
 }

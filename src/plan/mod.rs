@@ -1,6 +1,7 @@
 //! KUDO's plan engine as a pure room: what a package means, what a change triggers, how a run
 //! goes on, and what an edit that admission never saw leads to. No client, no clock.
 
+pub mod adoption;
 pub mod advance;
 pub mod apply;
 pub mod basis;
@@ -30,6 +31,7 @@ pub mod render;
 pub mod rendered;
 pub mod rest;
 pub mod run;
+pub mod sharing;
 pub mod state;
 pub mod task;
 pub mod task_kind;

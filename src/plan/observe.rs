@@ -10,6 +10,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::api::interlock::Adoption;
 use crate::api::kudo::PlanStatus;
 use crate::api::object::{Gvk, ObjectKey};
 use crate::effect::{ApiFailure, ChildWrite, Note};
@@ -55,6 +56,8 @@ pub struct Observed {
     pub failures: BTreeMap<ObjectKey, ApiFailure>,
     /// What time it is, and how long what may take.
     pub limits: Limits,
+    /// Whether objects that no Instance made are written.
+    pub adoption: Adoption,
 }
 
 /// Something that must be looked up before the pass can go on.

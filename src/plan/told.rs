@@ -3,20 +3,27 @@
 use serde_json::Value;
 
 use crate::api::meta;
-use crate::api::object::{Gvk, meta_str};
+use crate::api::object::{Gvk, annotation, meta_str};
 use crate::plan::apply;
 use crate::plan::health::{self, Health};
 use crate::plan::observe::{Observed, Seen};
 use crate::plan::run::InstanceId;
 
-/// uids of those that made an object, as it says itself: its owners, or for a cluster-scoped
-/// object, which can have none, the one in the label.
+/// uids of those that made an object or apply it, as it says itself: its owners and who adopted
+/// it, or for a cluster-scoped object, which can have no owner, the one in the label and those it
+/// is shared by.
 pub fn makers(object: &Value) -> impl Iterator<Item = &str> {
     let metadata = &object["metadata"];
     let cluster_scoped = meta_str(object, "namespace").unwrap_or_default().is_empty();
     let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
     let label = metadata["labels"][meta::INSTANCE_UID].as_str().filter(|_| cluster_scoped);
-    owners.filter_map(|owner| owner["uid"].as_str()).chain(label).filter(|uid| !uid.is_empty())
+    let shared = annotation(object, meta::SHARED_BY).filter(|_| cluster_scoped);
+    owners
+        .filter_map(|owner| owner["uid"].as_str())
+        .chain(label)
+        .chain(annotation(object, meta::ADOPTED_BY))
+        .chain(shared.into_iter().flat_map(|list| list.split(',')))
+        .filter(|uid| !uid.is_empty())
 }
 
 /// Whether watches tell an Instance of all that its run may wait for. They show what has our label,

@@ -10,6 +10,7 @@ mod at_rest;
 mod bypass;
 mod certificate_secret;
 mod drift;
+mod existing;
 mod flavor;
 mod flavor_routes;
 mod flavor_sources;

@@ -142,14 +142,15 @@ fn a_run_sees_that_an_object_of_others_is_gone() {
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "foreign", "finalizers": ["example.dev/held"]},
     });
-    ground.user.post(&ground.ns.path("v1", "configmaps", ""), &foreign).ok();
-    ground.create("demo", "sweep-0.1.0", &json!({}));
+    let made = ground.user.post(&ground.ns.path("v1", "configmaps", ""), &foreign).ok();
     let path = ground.ns.path("v1", "configmaps", "foreign");
-    wait_until("the object is being deleted", CAP, || {
-        let found = ground.user.read(&path).ok();
-        if found["metadata"]["deletionTimestamp"].is_string() { Ok(()) } else { Err(found.to_string()) }
+    ground.user.delete(&path).ok();
+    ground.create("demo", "sweep-0.1.0", &json!({}));
+    ground.await_that("demo", "it waits for the object to be gone", |found| {
+        let said = condition(found, "Stalled")["message"].as_str().unwrap_or_default();
+        status_of(found, "deploy") == "IN_PROGRESS" && said.contains("/foreign is being deleted")
     });
-    assert_eq!(status_of(&ground.get("demo"), "deploy"), "IN_PROGRESS");
     ground.user.merge_patch(&path, &json!({"metadata": {"finalizers": null}})).ok();
     ground.await_plan("demo", "deploy", "COMPLETE");
+    assert_ne!(ground.user.read(&path).ok()["metadata"]["uid"], made["metadata"]["uid"]);
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use interlock::api::meta;
 use serde_json::{Value, json};
 
+use crate::existing;
 use crate::support::client::Answer;
-use crate::support::{Client, Cluster, Interlock, Namespace, wait_until};
+use crate::support::{Client, Cluster, Interlock, Namespace, ground, wait_until};
 
 const CAP: Duration = Duration::from_secs(60);
 
@@ -309,6 +310,42 @@ fn packages_act_as_the_service_account_of_their_namespace() {
         found["status"]["planStatus"]["deploy"]["phases"][0]["steps"][1]["status"] == "IN_PROGRESS"
     });
     assert_eq!(process.pid(), pid, "nothing was started again");
+    objects_of_others_are_written_where_the_settings_allow_it(&cluster);
+}
+
+/// They get no owner and outlive the Instance, also its plan cleanup, which names them.
+fn objects_of_others_are_written_where_the_settings_allow_it(cluster: &Cluster) {
+    let ground = ground::Ground::new(cluster, "adopts", existing::PACKAGE);
+    let ns = ground.ns.name();
+    let allow = format!(
+        "{{instances: {{existingObjects: [{{adoption: Allow, namespaceSelector: {{matchLabels: \
+         {{kubernetes.io/metadata.name: {ns}}}}}}}]}}}}"
+    );
+    let refused = allow.replace("Allow", "Sometimes");
+    let said = cluster.admin().kubectl_in(&["apply", "-f", "-"], &manifest("default", &refused)).refused();
+    assert!(said.contains("\"Deny\", \"Allow\""), "{said}");
+    cluster.admin().apply(&manifest("default", &allow));
+    wait_until("the settings count", CAP, || {
+        let found = cluster.admin().read(&format!("{INTERLOCKS}/default")).ok();
+        let observed = &found["status"]["observedGeneration"];
+        if *observed == found["metadata"]["generation"] { Ok(()) } else { Err(found.to_string()) }
+    });
+    let settings = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"mine": "yes"},
+        "metadata": {"name": "settings", "annotations": {"example.com/mine": "yes"}},
+    });
+    ground.user.post(&ground.ns.path("v1", "configmaps", ""), &settings).ok();
+    ground.create("demo", "settings-0.1.0", &json!({}));
+    let demo = ground.await_plan("demo", "deploy", "COMPLETE");
+    let path = ground.ns.path("v1", "configmaps", "settings");
+    let adopted = ground.user.read(&path).ok();
+    let metadata = &adopted["metadata"];
+    assert_eq!(metadata["annotations"]["interlock.dev/adopted-by"], demo["metadata"]["uid"]);
+    assert_eq!(metadata["annotations"]["example.com/mine"], "yes");
+    assert_eq!(metadata["ownerReferences"], Value::Null);
+    assert_eq!(adopted["data"], json!({"mine": "yes", "from": "demo"}));
+    existing::delete_with_dependents(&ground, "demo");
+    assert_eq!(ground.user.read(&path).ok(), adopted, "it stays as it was");
 }
 
 /// What lets the process act as a service account of a namespace.

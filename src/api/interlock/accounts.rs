@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Problem;
+use super::existing::ExistingObjectsSetting;
 use super::selector::{Labels, NamespaceSelector};
 use crate::api::object::NamespacedName;
 
@@ -17,6 +18,12 @@ pub struct InstancesSetting {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
     pub service_accounts: Vec<ServiceAccountSetting>,
+    /// What becomes of an object that a package names, that exists and that no Instance made, by
+    /// namespace of the Instance. The first setting that selects a namespace holds; where none
+    /// does, the step fails.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
+    pub existing_objects: Vec<ExistingObjectsSetting>,
 }
 
 /// The service account that packages act as in some namespaces.

@@ -11,11 +11,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub mod accounts;
+pub mod existing;
 mod problem;
 pub mod rules;
 pub mod selector;
 
 pub use accounts::{Account, Accounts, InstancesSetting, ServiceAccountSetting};
+pub use existing::{Adoption, Adoptions, ExistingObjectsSetting};
 pub use problem::Problem;
 pub use rules::{Action, Actions, RuleSetting, Rules};
 pub use selector::{Labels, NamespaceSelector};
@@ -126,6 +128,8 @@ pub struct Settings {
     pub rules: Rules,
     /// Which service account packages act as where.
     pub accounts: Accounts,
+    /// Where objects that no Instance made are written.
+    pub adoptions: Adoptions,
     /// What was left out.
     pub problems: Vec<Problem>,
 }
@@ -156,10 +160,12 @@ impl Settings {
         }
         let (rules, wrong) = Rules::read(&spec.rules);
         problems.extend(wrong);
-        let instances = spec.instances.as_ref().map(|instances| instances.service_accounts.as_slice());
-        let (accounts, wrong) = Accounts::read(instances.unwrap_or_default());
+        let instances = spec.instances.clone().unwrap_or_default();
+        let (accounts, wrong) = Accounts::read(&instances.service_accounts);
         problems.extend(wrong);
-        Self { modes, rules, accounts, problems }
+        let (adoptions, wrong) = Adoptions::read(&instances.existing_objects);
+        problems.extend(wrong);
+        Self { modes, rules, accounts, adoptions, problems }
     }
 }
 

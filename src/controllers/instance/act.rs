@@ -162,11 +162,12 @@ async fn run(
         return end(ctx, &subject, BTreeMap::from([(subject.plan().to_owned(), message.to_owned())])).await;
     }
     // Nothing is done with rights that are only guessed.
-    let Some(objects) = ctx.objects_in(&subject.key.namespace) else {
+    let namespace = &subject.key.namespace;
+    let (Some(objects), Some(adoption)) = (ctx.objects_in(namespace), ctx.store.adoption(namespace)) else {
         return Ok(Flow::End(Outcome::Retry));
     };
     keep_spec(ctx, &subject, &spec, progress.is_none()).await?;
-    Ok(match Pass::new(ctx, objects, subject, &spec, &package, begin).run().await {
+    Ok(match Pass::new(ctx, (objects, adoption), subject, &spec, &package, begin).run().await {
         Ended::Finished | Ended::Superseded => Flow::Again,
         Ended::Waiting | Ended::Gone => Flow::End(Outcome::Settled),
         Ended::Retry => Flow::End(Outcome::Retry),

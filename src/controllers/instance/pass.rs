@@ -21,6 +21,7 @@ use super::record::{self, Phase};
 use super::subject::Subject;
 use super::{asked, send, writes};
 use crate::api::condition;
+use crate::api::interlock::Adoption;
 use crate::api::meta::{condition as types, plan};
 use crate::api::object::Gvk;
 use crate::api::stamp::Applied;
@@ -114,10 +115,10 @@ impl From<ApiFailure> for Stop {
 
 impl<'a> Pass<'a> {
     /// A pass of the execution that `planExecution` names, on this spec and package; its effects
-    /// are made through `objects`.
+    /// are made through `objects`, and on objects that no Instance made as `adoption` says.
     pub fn new(
         ctx: &'a Context,
-        objects: Objects,
+        (objects, adoption): (Objects, Adoption),
         subject: Subject,
         spec: &'a Applied<'static>,
         package: &'a Arc<Package>,
@@ -144,7 +145,8 @@ impl<'a> Pass<'a> {
         let engine = Arc::new(Engine::new(&subject, spec, package));
         let hold = ctx.pool.hold(&subject.key.namespace);
         let limits = limits(&subject, package, started);
-        let sight = Sight::new(ctx, objects, subject.key.clone(), package.key.clone(), limits);
+        let observed = Observed { limits, adoption, ..Observed::default() };
+        let sight = Sight::new(ctx, objects, subject.key.clone(), package.key.clone(), observed);
         Self {
             ctx,
             reign: ctx.reign(),

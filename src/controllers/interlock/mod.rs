@@ -80,8 +80,9 @@ impl Context {
         });
         let rules = self.store.set_rules(settings.rules);
         let accounts = self.store.set_accounts(settings.accounts);
-        if rules || accounts {
-            tracing::info!(rules, accounts, "the settings have changed");
+        let adoptions = self.store.set_adoptions(settings.adoptions);
+        if rules || accounts || adoptions {
+            tracing::info!(rules, accounts, adoptions, "the settings have changed");
             let queue = self.queue.iter();
             queue.for_each(|queue| self.store.restless().into_iter().for_each(|key| queue.add(key)));
         }

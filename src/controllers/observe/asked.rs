@@ -10,7 +10,7 @@ use super::instances::Kept;
 use super::row::{is, name};
 use super::store::Store;
 use super::told::gateways;
-use crate::api::interlock::{Account, Labels};
+use crate::api::interlock::{Account, Adoption, Labels};
 use crate::api::object::{NamespacedName, ObjectKey};
 use crate::plan::basis::Basis;
 use crate::plan::package::Package;
@@ -48,6 +48,13 @@ impl Store {
     pub fn account(&self, namespace: &str) -> Account {
         let inner = self.read();
         inner.accounts.of(namespace, inner.labels.get(namespace))
+    }
+
+    /// Whether objects that no Instance made are written in a namespace; `None` while its labels
+    /// are not known and matter.
+    pub fn adoption(&self, namespace: &str) -> Option<Adoption> {
+        let inner = self.read();
+        inner.adoptions.within(inner.labels.get(namespace))
     }
 
     /// What is known of an Instance.

@@ -13,7 +13,7 @@ use super::instances::{Instances, Kept};
 use super::packages::{self, Packages};
 use super::row::{is, name};
 use super::told::{Concerned, Told, gateways};
-use crate::api::interlock::{Accounts, Labels, Rules};
+use crate::api::interlock::{Accounts, Adoptions, Labels, Rules};
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
 use crate::cluster::arrivals::Arrivals;
@@ -90,6 +90,7 @@ pub(super) struct Inner {
     pub labels: HashMap<String, Labels>,
     pub rules: Rules,
     pub accounts: Accounts,
+    pub adoptions: Adoptions,
     /// What the rules about flavors read.
     pub flavors: Known,
     /// Whether it is asked who may override them.
@@ -132,6 +133,7 @@ impl Store {
             labels: HashMap::new(),
             rules: Rules::default(),
             accounts: Accounts::default(),
+            adoptions: Adoptions::default(),
             flavors: Known::default(),
             overrides: Guard::default(),
         };
@@ -371,6 +373,14 @@ impl Store {
         let mut inner = self.write();
         let new = inner.accounts != accounts;
         inner.accounts = accounts;
+        new
+    }
+
+    /// Sets where objects that no Instance made are written; answers whether that is new.
+    pub fn set_adoptions(&self, adoptions: Adoptions) -> bool {
+        let mut inner = self.write();
+        let new = inner.adoptions != adoptions;
+        inner.adoptions = adoptions;
         new
     }
 }

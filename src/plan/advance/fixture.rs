@@ -13,6 +13,16 @@ pub fn key(api_version: &str, kind: &str, name: &str) -> ObjectKey {
     ObjectKey { gvk: Gvk::new(api_version, kind), namespace: Some("ns".to_owned()), name: name.to_owned() }
 }
 
+/// An object that the Instance made.
+pub fn made(api_version: &str, kind: &str, name: &str) -> Value {
+    let owner = json!({
+        "apiVersion": "kudo.dev/v1beta1", "kind": "Instance", "name": "inst", "uid": "uid-1", "controller": true,
+        "blockOwnerDeletion": true,
+    });
+    let metadata = json!({"name": name, "namespace": "ns", "ownerReferences": [owner]});
+    json!({"apiVersion": api_version, "kind": kind, "metadata": metadata})
+}
+
 /// A package of one plan, whose tasks `apply-X` and `delete-X` each name one template `X.yaml`.
 pub fn package(plan: Value) -> Value {
     let kinds = [

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::api::interlock::Adoption;
 use crate::api::kudo::OperatorVersionSpec;
 use crate::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
 use crate::api::values::Values;
@@ -89,6 +90,8 @@ pub struct Server {
     /// How kinds are served that are not served as usual.
     pub served: BTreeMap<&'static str, Served>,
     pub version: u64,
+    /// An object that another client makes just before the next write.
+    pub rival: Option<Value>,
 }
 
 impl Server {
@@ -122,6 +125,9 @@ impl Server {
         if let Some(Some(fault)) = self.faults.pop_front() {
             return Err(fault);
         }
+        if let Some(rival) = self.rival.take() {
+            self.put(rival);
+        }
         match write {
             ChildWrite::Create { object } => {
                 let key = ObjectKey::of(&object).unwrap();
@@ -150,7 +156,7 @@ impl Server {
                 let mut object = self.current(&key, &resource_version)?;
                 assert_eq!(meta_str(&object, "uid"), Some(uid.as_str()));
                 self.ledger.push(Did::Delete(key.clone()));
-                if key.gvk.kind == "ConfigMap" {
+                if ["ConfigMap", "ClusterRole"].contains(&key.gvk.kind.as_str()) {
                     self.objects.remove(&key);
                 } else {
                     object["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
@@ -202,13 +208,16 @@ pub struct Process<'a> {
     pub lives: usize,
     /// What time it is, and how long what may take.
     pub limits: Limits,
+    /// Whether objects that no Instance made are written.
+    pub adoption: Adoption,
     /// Called with each step, before its effects are made.
     pub watch: fn(&Run<'_>, &Step),
 }
 
 impl<'a> Process<'a> {
     pub fn new(run: Run<'a>, saved: PlanState) -> Self {
-        Self { run, saved, lives: usize::MAX, limits: Limits::default(), watch: |_, _| {} }
+        let (limits, adoption) = (Limits::default(), Adoption::default());
+        Self { run, saved, lives: usize::MAX, limits, adoption, watch: |_, _| {} }
     }
 
     fn spend(&mut self) -> Result<(), Killed> {
@@ -227,7 +236,8 @@ impl<'a> Process<'a> {
 
     /// One pass: asks the engine until it asks for nothing more.
     pub fn pass(&mut self, server: &mut Server) -> Result<Step, Killed> {
-        let mut observed = Observed { limits: self.limits.clone(), ..Observed::default() };
+        let (limits, adoption) = (self.limits.clone(), self.adoption);
+        let mut observed = Observed { limits, adoption, ..Observed::default() };
         let rendered = Rendered::default();
         let run = Run { rendered: &rendered, ..self.run };
         let mut state = self.saved.clone();

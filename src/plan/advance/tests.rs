@@ -11,6 +11,7 @@ use crate::api::object::{ObjectKey, annotation, meta_str};
 use crate::effect::ChildWrite;
 use crate::plan::observe::{Observed, PlanState, Seen, Served, Step};
 
+mod existing;
 mod failures;
 mod limits;
 mod presence;

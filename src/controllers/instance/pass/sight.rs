@@ -13,7 +13,6 @@ use crate::cluster::watch::Change;
 use crate::controllers::instance::context::Context;
 use crate::controllers::observe::Child;
 use crate::effect::{ApiFailure, ChildWrite};
-use crate::plan::limits::Limits;
 use crate::plan::observe::{Need, Observed, Seen, Served};
 use crate::plan::run::InstanceId;
 use crate::plan::told;
@@ -38,20 +37,20 @@ pub(super) struct Sight<'a> {
 }
 
 impl<'a> Sight<'a> {
-    /// Nothing seen yet.
+    /// Begins with what is known without a look.
     pub(super) fn new(
         ctx: &'a Context,
         objects: Objects,
         instance: NamespacedName,
         package: NamespacedName,
-        limits: Limits,
+        observed: Observed,
     ) -> Self {
         Self {
             ctx,
             objects,
             instance,
             package,
-            observed: Observed { limits, ..Observed::default() },
+            observed,
             seen: BTreeMap::new(),
             clock: 0,
             proof: 0,

@@ -7,7 +7,7 @@ use super::{empty, steps};
 use crate::api::kudo::ExecutionStatus::{Complete, Error, FatalError, InProgress};
 use crate::effect::ApiFailure;
 use crate::plan::advance::advance;
-use crate::plan::advance::fixture::{config_map, key, one, package, phase};
+use crate::plan::advance::fixture::{config_map, key, made, one, package, phase};
 use crate::plan::advance::sim::{Fixture, Process, Server, failure};
 use crate::plan::observe::{Observed, PlanState};
 use crate::plan::run::Run;
@@ -75,8 +75,7 @@ fn annotations_that_are_no_map_end_the_run() {
 fn a_failed_patch_names_the_object() {
     let fixture = one("apply-a");
     let mut server = Server::default();
-    server
-        .put(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "ns"}}));
+    server.put(made("v1", "ConfigMap", "a"));
     server.faults.push_back(Some(failure(500, "boom")));
     let step = Process::new(fixture.run(), fixture.start()).pass(&mut server).unwrap();
     let message = "A transient error when executing task deploy.main.s0.apply-a. Will retry. failed to patch a v1, \
@@ -90,8 +89,7 @@ fn a_failed_patch_names_the_object() {
 fn a_stale_write_is_looked_at_again(#[case] code: u16) {
     let fixture = one("apply-a");
     let mut server = Server::default();
-    server
-        .put(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "ns"}}));
+    server.put(made("v1", "ConfigMap", "a"));
     let state = {
         let mut observed = empty(&[config_map("a")]);
         observed.objects.insert(config_map("a"), server.look(&config_map("a")));
@@ -137,6 +135,47 @@ fn a_template_that_does_not_render_is_fatal() {
     assert_eq!(fatal.reason, "TaskRenderingError");
     let text = format!("{FAILED}broken: error expanding template broken.yaml: error rendering template: ");
     assert!(fatal.message.starts_with(&text), "{}", fatal.message);
+}
+
+/// A name or an apiVersion that leads to another object ends the run before anything is asked.
+#[rstest]
+#[case::of_another_kind(
+    "v1",
+    "ConfigMap",
+    "other/secrets/x",
+    "metadata.name \"other/secrets/x\" of the ConfigMap contains '/'"
+)]
+#[case::above("v1", "ConfigMap", "..", "metadata.name \"..\" of the ConfigMap is . or ..")]
+#[case::escaped(
+    "v1",
+    "ConfigMap",
+    "x%2fstatus",
+    "metadata.name \"x%2fstatus\" of the ConfigMap contains '%'"
+)]
+#[case::api_version(
+    "v1/namespaces/other/secrets/x?",
+    "ConfigMap",
+    "a",
+    "apiVersion \"v1/namespaces/other/secrets/x?\" with kind \"ConfigMap\" is not what the API server can serve"
+)]
+#[case::kind("v1", "Config/Map", "a", "apiVersion \"v1\" with kind \"Config/Map\" is not what")]
+fn what_leads_to_another_object_is_fatal(
+    #[case] api_version: &str,
+    #[case] kind: &str,
+    #[case] name: &str,
+    #[case] text: &str,
+) {
+    for task in ["apply-a", "delete-a"] {
+        let mut spec = package(phase(json!("serial"), &[&[task]]));
+        let object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
+        spec["templates"]["a.yaml"] = object.to_string().into();
+        let fixture = Fixture::new(spec);
+        let step = advance(&fixture.run(), fixture.start(), &Observed::default());
+        let fatal = step.fatal.unwrap();
+        assert_eq!((fatal.reason.as_str(), step.needs.len()), ("TaskRenderingError", 0));
+        let text = format!("{FAILED}{task}: parsing YAML from a.yaml failed: object 1: {text}");
+        assert!(fatal.message.starts_with(&text), "{}", fatal.message);
+    }
 }
 
 #[rstest]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::api::kudo::ExecutionStatus::{self, Complete, FatalError, InProgress};
 use crate::api::object::Gvk;
-use crate::plan::advance::fixture::{config_map, key, one, package, phase};
+use crate::plan::advance::fixture::{config_map, key, made, one, package, phase};
 use crate::plan::advance::sim::{Did, Fixture, Process, Server, manifest};
 use crate::plan::observe::Served;
 
@@ -17,7 +17,7 @@ fn a_toggle_applies_or_deletes(#[case] value: &'static str, #[case] present: boo
     for there in [false, true] {
         let mut server = Server::default();
         if there {
-            server.put(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "ns"}}));
+            server.put(made("v1", "ConfigMap", "a"));
         }
         let step = Process::new(fixture.run(), fixture.start()).finish(&mut server).unwrap();
         assert_eq!(step.state.status.status, Complete);
@@ -29,8 +29,7 @@ fn a_toggle_applies_or_deletes(#[case] value: &'static str, #[case] present: boo
 fn deletion_is_waited_for() {
     let fixture = one("delete-j");
     let mut server = Server::default();
-    server
-        .put(json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "ns"}}));
+    server.put(made("batch/v1", "Job", "j"));
     let mut process = Process::new(fixture.run(), fixture.start());
     for _ in 0..2 {
         let step = process.pass(&mut server).unwrap();
@@ -49,6 +48,7 @@ fn deletion_is_waited_for() {
 #[case::volume("v1", "PersistentVolume", json!({}), true)]
 #[case::namespace("v1", "Namespace", json!({}), true)]
 #[case::definition("apiextensions.k8s.io/v1", "CustomResourceDefinition", json!({}), true)]
+#[case::role("rbac.authorization.k8s.io/v1", "ClusterRole", json!({}), false)]
 #[case::annotated("v1", "ConfigMap", json!({"interlock.dev/keep": ""}), true)]
 #[case::other("v1", "ConfigMap", json!({}), false)]
 fn data_is_reported_and_not_deleted(
@@ -61,9 +61,12 @@ fn data_is_reported_and_not_deleted(
     spec["templates"]["a.yaml"] = manifest(api_version, kind, "a").into();
     let fixture = Fixture::new(spec);
     let mut server = Server::default();
-    let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a", "annotations": annotations}});
-    if server.kind(&Gvk::new(api_version, kind)) == Served::Namespaced {
-        object["metadata"]["namespace"] = "ns".into();
+    let mut object = made(api_version, kind, "a");
+    object["metadata"]["annotations"] = annotations;
+    if server.kind(&Gvk::new(api_version, kind)) == Served::Cluster {
+        let metadata = object["metadata"].as_object_mut().unwrap();
+        metadata.retain(|key, _| key == "name" || key == "annotations");
+        metadata.insert("labels".to_owned(), json!({"interlock.dev/instance-uid": "uid-1"}));
     }
     server.put(object);
     let step = Process::new(fixture.run(), fixture.start()).pass(&mut server).unwrap();
@@ -93,8 +96,7 @@ fn deletion_passes_over_kinds_that_are_not_defined(
 ) {
     let fixture = one("delete-j");
     let mut server = Server { served: [("Job", served)].into(), ..Server::default() };
-    server
-        .put(json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "ns"}}));
+    server.put(made("batch/v1", "Job", "j"));
     let mut process = Process::new(fixture.run(), fixture.start());
     let step = process.pass(&mut server).unwrap();
     assert_eq!((step.state.status.status, step.waiting.join("; ")), (status, waiting.to_owned()));
@@ -141,8 +143,9 @@ fn a_kind_that_is_being_defined_is_waited_for() {
 }
 
 #[rstest]
-#[case::of_somebody_else(json!({"annotations": {"a": "b"}}), FatalError, "failed to patch a v1, Kind=ConfigMap ns/a: failed to get original configuration LastAppliedConfigAnnotation is not set")]
-#[case::without_annotations(json!({}), Complete, "")]
+#[case::of_somebody_else(json!({"annotations": {"a": "b"}}), FatalError, "; then run `interlock plan retry`")]
+#[case::without_annotations(json!({}), FatalError, "; then run `interlock plan retry`")]
+#[case::given(json!({"annotations": {"interlock.dev/adopt": "inst"}}), Complete, "")]
 #[case::going_away(json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}), InProgress, "ConfigMap ns/a is being deleted")]
 #[case::of_a_former_instance(json!({"ownerReferences": [{"apiVersion": "kudo.dev/v1beta1", "kind": "Instance", "name": "inst", "uid": "uid-0", "controller": true}]}), InProgress, "ConfigMap ns/a belongs to a former Instance inst and is about to be removed")]
 fn objects_that_are_there_already(

@@ -1,0 +1,144 @@
+//! Whether packages write objects that no Instance made: `spec.instances.existingObjects` made
+//! ready for a run.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Problem;
+use super::selector::{Labels, NamespaceSelector};
+
+/// What becomes of objects that exist and that no Instance made, in some namespaces.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExistingObjectsSetting {
+    /// The namespaces of Instances; absent means all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace_selector: Option<NamespaceSelector>,
+    /// `Deny`: the step fails and names the object. `Allow`: the object is updated, gets no owner
+    /// reference and is never deleted.
+    #[schemars(extend("enum" = Adoption::ALL.map(Adoption::as_str)))]
+    pub adoption: String,
+}
+
+/// Whether an object that no Instance made is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Adoption {
+    /// The step fails.
+    #[default]
+    Deny,
+    /// It is, and never deleted.
+    Allow,
+}
+
+impl Adoption {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Deny, Self::Allow];
+
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Deny => "Deny",
+            Self::Allow => "Allow",
+        }
+    }
+
+    fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|adoption| adoption.as_str() == word)
+    }
+}
+
+/// Where objects that no Instance made are written; by default nowhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Adoptions(Vec<(NamespaceSelector, Adoption)>);
+
+impl Adoptions {
+    /// Reads `spec.instances.existingObjects`. A setting that cannot be honoured selects nothing
+    /// and is reported; the others hold.
+    pub fn read(settings: &[ExistingObjectsSetting]) -> (Self, Vec<Problem>) {
+        let (mut adoptions, mut problems) = (Vec::new(), Vec::new());
+        for (i, setting) in settings.iter().enumerate() {
+            match setting.read() {
+                Ok(adoption) => adoptions.push(adoption),
+                Err((field, problem)) => problems
+                    .push(Problem { field: format!("spec.instances.existingObjects[{i}].{field}"), problem }),
+            }
+        }
+        (Self(adoptions), problems)
+    }
+
+    /// What holds in a namespace with these labels; `None` while they are not known and matter.
+    pub fn within(&self, labels: Option<&Labels>) -> Option<Adoption> {
+        if self.0.is_empty() {
+            return Some(Adoption::Deny);
+        }
+        let labels = labels?;
+        let found = self.0.iter().find(|(selector, _)| selector.selects(labels));
+        Some(found.map_or(Adoption::Deny, |(_, adoption)| *adoption))
+    }
+}
+
+impl ExistingObjectsSetting {
+    fn read(&self) -> Result<(NamespaceSelector, Adoption), (String, String)> {
+        let Some(adoption) = Adoption::of(&self.adoption) else {
+            let problem = format!("{:?} is no way to treat them; write Deny or Allow", self.adoption);
+            return Err(("adoption".to_owned(), problem));
+        };
+        let selector = self.namespace_selector.clone().unwrap_or_default();
+        match selector.check() {
+            Ok(()) => Ok((selector, adoption)),
+            Err(wrong) => Err((format!("namespaceSelector.{}", wrong.field), wrong.problem)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn adoptions(value: Value) -> (Adoptions, Vec<Problem>) {
+        let settings: Vec<ExistingObjectsSetting> = serde_json::from_value(value).unwrap();
+        Adoptions::read(&settings)
+    }
+
+    fn tier(tier: &str) -> Value {
+        json!({"matchLabels": {"tier": tier}})
+    }
+
+    #[rstest]
+    #[case::first("dev", Adoption::Allow)]
+    #[case::second("prod", Adoption::Deny)]
+    #[case::none("test", Adoption::Deny)]
+    fn the_first_setting_that_selects_holds(#[case] label: &str, #[case] expected: Adoption) {
+        let (adoptions, problems) = adoptions(json!([
+            {"namespaceSelector": tier("dev"), "adoption": "Allow"},
+            {"namespaceSelector": tier("prod"), "adoption": "Deny"},
+            {"namespaceSelector": tier("prod"), "adoption": "Allow"},
+        ]));
+        assert_eq!(problems, []);
+        let labels = Labels::from([("tier".to_owned(), label.to_owned())]);
+        assert_eq!(adoptions.within(Some(&labels)), Some(expected));
+        assert_eq!(adoptions.within(None), None, "nothing is guessed");
+    }
+
+    #[test]
+    fn without_a_selector_every_namespace_is_meant_and_without_a_setting_nothing_is_written() {
+        let (all, _) = adoptions(json!([{"adoption": "Allow"}]));
+        assert_eq!(all.within(Some(&Labels::new())), Some(Adoption::Allow));
+        assert_eq!(Adoptions::default().within(None), Some(Adoption::Deny));
+    }
+
+    #[rstest]
+    #[case::word(json!({"adoption": "allow"}), "spec.instances.existingObjects[0].adoption")]
+    #[case::selector(
+        json!({"adoption": "Allow", "namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}),
+        "spec.instances.existingObjects[0].namespaceSelector.matchExpressions[0].values"
+    )]
+    fn what_is_wrong_is_named_and_selects_nothing(#[case] setting: Value, #[case] field: &str) {
+        let (adoptions, problems) = adoptions(json!([setting]));
+        assert_eq!(problems.iter().map(|p| p.field.as_str()).collect::<Vec<_>>(), [field]);
+        assert_eq!(adoptions, Adoptions::default());
+    }
+}

@@ -1,0 +1,204 @@
+//! Whose an object is that exists already: whether a task may write it, and whether it goes with
+//! the Instance.
+//!
+//! What an Instance made says so: by an owner reference, or where it can have none or lost it, by
+//! KUDO's annotation and label. All else is of others. It is decided on the object as it was read
+//! with the version that the write is conditional on, so an object that was made anew under the
+//! same name is judged anew.
+
+use serde_json::Value;
+
+use super::sharing;
+use crate::api::interlock::Adoption;
+use crate::api::map::{NotAMap, map_at};
+use crate::api::meta;
+use crate::api::object::{ObjectKey, annotation, meta_str};
+use crate::plan::run::InstanceId;
+
+/// Whose an existing object is, as an Instance sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ownership {
+    /// The Instance made it, or was given it: it is deleted with the Instance.
+    Owned,
+    /// Others made it, and it may be written: it gets no owner reference and is not deleted.
+    Adopted,
+    /// Of a cluster-scoped object: another Instance made it, and it may be written.
+    Shared,
+    /// It is not written, and not deleted.
+    Foreign(Owner),
+}
+
+/// Whose a foreign object is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// No Instance made it.
+    Unmanaged,
+    /// This Instance of the same namespace.
+    Instance(String),
+    /// This controller, as `KIND NAME`.
+    Controller(String),
+}
+
+/// Whose an existing object is.
+pub fn ownership(current: &Value, instance: &InstanceId, adoption: Adoption) -> Ownership {
+    match meta_str(current, "namespace") {
+        Some(_) => namespaced(current, instance, adoption),
+        None => cluster_scoped(current, instance, adoption),
+    }
+}
+
+fn namespaced(current: &Value, instance: &InstanceId, adoption: Adoption) -> Ownership {
+    let given = annotation(current, meta::ADOPT) == Some(instance.name.as_str());
+    let adopter = annotation(current, meta::ADOPTED_BY);
+    if adopter == Some(instance.uid.as_str()) && !given {
+        return Ownership::Adopted;
+    }
+    match owner(current, instance) {
+        Some(Reference::Ours) => return Ownership::Owned,
+        Some(Reference::Of(owner @ Owner::Controller(_))) => {
+            return if adoption == Adoption::Allow { Ownership::Adopted } else { Ownership::Foreign(owner) };
+        }
+        Some(Reference::Of(owner)) => return Ownership::Foreign(owner),
+        None if given => return Ownership::Owned,
+        None => {}
+    }
+    let made = annotation(current, meta::LAST_APPLIED_CONFIGURATION).is_some();
+    let label = current["metadata"]["labels"][meta::INSTANCE].as_str();
+    match label.filter(|name| made && *name != instance.name) {
+        Some(other) => Ownership::Foreign(Owner::Instance(other.to_owned())),
+        None if made && adopter.is_none() => Ownership::Owned,
+        None if adoption == Adoption::Allow => Ownership::Adopted,
+        None => Ownership::Foreign(Owner::Unmanaged),
+    }
+}
+
+/// What its owner references say.
+enum Reference {
+    Ours,
+    Of(Owner),
+}
+
+/// The one of its owner references that counts: ours, that of another Instance, that of a
+/// controller.
+fn owner(current: &Value, instance: &InstanceId) -> Option<Reference> {
+    let references = || current["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+    let text = |reference: &Value, field: &str| reference[field].as_str().unwrap_or_default().to_owned();
+    if references().any(|r| r["uid"] == instance.uid.as_str()) {
+        return Some(Reference::Ours);
+    }
+    // One of the same name is a former one: the garbage collector removes what was its.
+    if let Some(other) = references().find(|r| is_instance(r)) {
+        let former = other["name"] == instance.name.as_str();
+        let owner = || Reference::Of(Owner::Instance(text(other, "name")));
+        return Some(if former { Reference::Ours } else { owner() });
+    }
+    let controller = references().find(|r| r["controller"] == true)?;
+    let name = format!("{} {}", text(controller, "kind"), text(controller, "name"));
+    Some(Reference::Of(Owner::Controller(name)))
+}
+
+fn is_instance(reference: &Value) -> bool {
+    let api_version = reference["apiVersion"].as_str().unwrap_or_default();
+    let group = api_version.split_once('/').map(|(group, _)| group);
+    reference["kind"] == "Instance" && group == Some(meta::KUDO_GROUP)
+}
+
+/// Definitions, roles and namespaces are shared: Instances write them as KUDO does, also what none
+/// of them made, as long as it has no annotations.
+fn cluster_scoped(current: &Value, instance: &InstanceId, adoption: Adoption) -> Ownership {
+    let maker = sharing::maker(current);
+    let given = annotation(current, meta::ADOPT)
+        .and_then(|to| to.split_once('/'))
+        .is_some_and(|to| to == (&instance.namespace, &instance.name));
+    if maker == Some(instance.uid.as_str()) || given {
+        return Ownership::Owned;
+    }
+    if maker.is_some() {
+        return Ownership::Shared;
+    }
+    if annotation(current, meta::ADOPTED_BY).is_some() {
+        return Ownership::Adopted;
+    }
+    if annotation(current, meta::LAST_APPLIED_CONFIGURATION).is_some() {
+        // KUDO does not say of which namespace the Instance was.
+        let ours = current["metadata"]["labels"][meta::INSTANCE] == instance.name.as_str();
+        let unshared = annotation(current, meta::SHARED_BY).is_none();
+        return if ours && unshared { Ownership::Owned } else { Ownership::Shared };
+    }
+    let annotations = current["metadata"]["annotations"].as_object();
+    if adoption == Adoption::Allow || annotations.is_none_or(serde_json::Map::is_empty) {
+        Ownership::Adopted
+    } else {
+        Ownership::Foreign(Owner::Unmanaged)
+    }
+}
+
+/// The wanted object as it is written onto the existing one, which is not foreign.
+///
+/// # Errors
+/// The wanted object has no place for an annotation or a label.
+pub fn onto(
+    wanted: &Value,
+    current: &Value,
+    ownership: &Ownership,
+    instance: &InstanceId,
+) -> Result<Value, NotAMap> {
+    let mut wanted = wanted.clone();
+    let uid = instance.uid.as_str();
+    let namespaced = meta_str(current, "namespace").is_some();
+    match ownership {
+        Ownership::Owned if namespaced => {}
+        Ownership::Owned => sharing::write(&mut wanted, &sharing::made_by(current, uid))?,
+        Ownership::Shared => sharing::write(&mut wanted, &sharing::joined_by(current, uid))?,
+        Ownership::Adopted | Ownership::Foreign(_) => {
+            map_at(&mut wanted, &["metadata"])?.remove("ownerReferences");
+            map_at(&mut wanted, &["metadata", "labels"])?.remove(meta::INSTANCE_UID);
+            let first = annotation(current, meta::ADOPTED_BY).filter(|_| !namespaced).unwrap_or(uid);
+            map_at(&mut wanted, &["metadata", "annotations"])?
+                .insert(meta::ADOPTED_BY.to_owned(), first.into());
+        }
+    }
+    Ok(wanted)
+}
+
+/// What a package cannot say for the owner of an object: taken out of what it renders.
+pub fn strip(object: &mut Value) {
+    let Some(metadata) = object.get_mut("metadata") else { return };
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations
+            .retain(|key, _| ![meta::ADOPT, meta::ADOPTED_BY, meta::SHARED_BY].contains(&key.as_str()));
+    }
+    if let Some(labels) = metadata.get_mut("labels").and_then(Value::as_object_mut) {
+        labels.remove(meta::INSTANCE_UID);
+    }
+}
+
+/// Why an object is not written, and what to do.
+pub fn refusal(key: &ObjectKey, owner: &Owner, instance: &InstanceId) -> String {
+    let InstanceId { namespace, name, .. } = instance;
+    let adopt = match key.namespace {
+        Some(_) => format!("{}: {name}", meta::ADOPT),
+        None => format!("{}: {namespace}/{name}", meta::ADOPT),
+    };
+    let allow = format!(
+        "set adoption: Allow for namespace {namespace} in spec.instances.existingObjects of the Interlock object (it \
+         is then updated and never deleted)"
+    );
+    let again = "then run `interlock plan retry`";
+    match owner {
+        Owner::Unmanaged => format!(
+            "{key} exists, and no Instance made it: annotate it {adopt} to hand it over (it is then deleted with the \
+             Instance), or {allow}; {again}"
+        ),
+        Owner::Instance(other) => format!(
+            "{key} exists, and is of Instance {other}: give one of the two another name; where Instance {other} is \
+             gone, annotate the object {adopt}; {again}"
+        ),
+        Owner::Controller(controller) => format!(
+            "{key} exists, and is controlled by {controller}: give it another name in the package, or {allow}; {again}"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;
