@@ -202,7 +202,6 @@ fn looked_at_in(deleted_at: Timestamp, now: Timestamp) -> Duration {
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
-    use serde_json::json;
 
     use super::*;
 
