@@ -31,13 +31,11 @@ use futures::{StreamExt as _, stream};
 use http::Method;
 use interlock::api::meta;
 use interlock::install::{self, Part};
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use serde_json::{Value, json};
 
-use requests::send;
+use requests::{lead, send};
 use results::{Goal, Row, median};
 use support::interlock::{apply, await_definitions};
 use support::testbed::Testbed;
@@ -115,16 +113,6 @@ fn interlock(guarded: &Cluster, count: usize) -> Rates {
     block_on(make(&admin.kube(), there, count, instance));
     lead(&admin, "", 1);
     Rates { made: rate, there: block_on(completed(&admin.kube(), there, count)) }
-}
-
-/// Who holds the lease of the controllers, and for how many seconds.
-fn lead(admin: &Client, holder: &str, seconds: u32) {
-    let path = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", meta::NAMESPACE);
-    let leases = admin.read(&path).ok();
-    let name = leases["items"][0]["metadata"]["name"].as_str().expect("a lease").to_owned();
-    let now = MicroTime(Timestamp::now());
-    let spec = json!({"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": now});
-    admin.merge_patch(&format!("{path}/{name}"), &json!({"spec": spec})).ok();
 }
 
 /// How much the heap of the API server and etcd may grow before they collect, in percent.
