@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use interlock::install::{self, Part};
 
-use crate::process::{forget_peak, peak, resident, ticks};
+use crate::process::{forget_peak, ticks};
 use crate::results::{Goal, Row, median};
 use crate::support::interlock::{apply, apply_installation, await_definitions};
+use crate::support::process::{peak, resident};
 use crate::support::{Cluster, Interlock, block_on, wait_for};
 use crate::{SETTLED, population};
 

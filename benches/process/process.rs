@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::free_port;
 use crate::support::interlock::binary;
+use crate::support::process::resident;
 
 /// `interlock run`; killed when dropped.
 pub struct Process(Child);
@@ -46,16 +47,6 @@ impl Drop for Process {
     }
 }
 
-/// Resident memory of a process in MiB.
-pub fn resident(pid: u32) -> f64 {
-    status(pid, "VmRSS:")
-}
-
-/// The most that a process has had resident since it began, or since [`forget_peak`]; in MiB.
-pub fn peak(pid: u32) -> f64 {
-    status(pid, "VmHWM:")
-}
-
 /// The peak is what is resident now.
 pub fn forget_peak(pid: u32) {
     std::fs::write(format!("/proc/{pid}/clear_refs"), "5").expect("a process of ours");
@@ -67,13 +58,6 @@ pub fn ticks(pid: u32) -> u64 {
     // After the name in brackets: utime and stime are the 12th and 13th.
     let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
     fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
-}
-
-fn status(pid: u32, field: &str) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
-    let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("a field of the status");
-    let kib: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
-    kib / 1024.0
 }
 
 /// A kubeconfig of an API server that does not answer.

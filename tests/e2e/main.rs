@@ -17,6 +17,7 @@ mod flavor_sources;
 mod graph_page;
 mod ground;
 mod guards;
+mod hostile_tenant;
 mod installed;
 mod kudo_client;
 mod layers;

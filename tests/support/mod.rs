@@ -28,11 +28,14 @@ pub mod hostile_caller;
 pub mod instances;
 pub mod interlock;
 pub mod namespace;
+pub mod neighbour;
 pub mod peers;
+pub mod port;
 pub mod process;
 pub mod scripted;
 pub mod service_path;
 pub mod shared;
+pub mod tenant;
 pub mod testbed;
 mod way;
 

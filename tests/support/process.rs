@@ -50,3 +50,20 @@ pub fn signal(pid: u32, name: &str) {
     let sent = Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status();
     assert!(sent.is_ok_and(|s| s.success()), "kill -{name} {pid} failed: does it run?");
 }
+
+/// Resident memory of a process in MiB.
+pub fn resident(pid: u32) -> f64 {
+    status(pid, "VmRSS:")
+}
+
+/// The most that a process has had resident since it began; in MiB.
+pub fn peak(pid: u32) -> f64 {
+    status(pid, "VmHWM:")
+}
+
+fn status(pid: u32, field: &str) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("a field of the status");
+    let kib: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    kib / 1024.0
+}

@@ -51,7 +51,8 @@ pub(super) async fn dial(address: &str, tls: &TlsConnector) -> Option<TlsStream<
     tls.connect(name, socket).await.ok()
 }
 
-fn connector(authority: &str) -> TlsConnector {
+/// Trusts a CA, given as in a kubeconfig: base64 of PEM.
+pub(super) fn connector(authority: &str) -> TlsConnector {
     use base64::Engine as _;
     let pem = base64::engine::general_purpose::STANDARD.decode(authority).expect("base64");
     let mut roots = rustls::RootCertStore::empty();
