@@ -148,7 +148,9 @@ fn walk(run: &Run<'_>, state: &mut PlanState, observed: &Observed, out: &mut Ste
     let plan = run.package.plan(run.plan).ok_or_else(|| {
         End::of_plan(run, reason::INVALID_PLAN, &format!("could not find required plan: {}", run.plan))
     })?;
-    let params = values::parameters(run.package, run.values)
+    let params = run
+        .rendered
+        .parameters(|| values::parameters(run.package, run.values))
         .map_err(|error| End::of_plan(run, reason::INVALID_PARAMS, &error.to_string()))?;
     let mut walk = Walk { run, params: &params, observed, claims: Claims::default() };
     let mut complete = true;

@@ -39,6 +39,15 @@ pub(super) fn constrained(parameter: &Parameter) -> bool {
 /// the few bytes that make it, and most of a template is plain text.
 const PARSED: usize = 8;
 
+/// Bytes of a node of a parsed template, nearly.
+const NODE: usize = 150;
+
+/// Bytes of a parsed template that is kept whatever its text is.
+const KEPT: usize = 4 << 10;
+
+/// A template, or why it is none.
+pub type Parsed = Result<Arc<Template>, ParseError>;
+
 /// An OperatorVersion, ready to be asked.
 #[derive(Clone, Debug)]
 pub struct Package {
@@ -55,7 +64,7 @@ pub struct Package {
     parameters: BTreeMap<String, usize>,
     tasks: BTreeMap<String, usize>,
     constrained: Vec<usize>,
-    parsed: Arc<BTreeMap<String, OnceLock<Result<Template, ParseError>>>>,
+    parsed: Arc<BTreeMap<String, OnceLock<Parsed>>>,
 }
 
 impl Package {
@@ -135,10 +144,19 @@ impl Package {
         self.spec.templates.as_ref()?.get(name).map(String::as_str)
     }
 
-    /// A template by file name, parsed when it is first asked for.
-    pub fn parsed(&self, name: &str) -> Option<Result<&Template, &ParseError>> {
-        let text = self.template(name)?;
-        Some(self.parsed.get(name)?.get_or_init(|| Template::parse(name, text)).as_ref())
+    /// A template by file name. It is kept for the next time, unless it takes more memory than
+    /// [`Package::weight`] counts.
+    pub fn parsed(&self, name: &str) -> Option<Parsed> {
+        let (text, kept) = (self.template(name)?, self.parsed.get(name)?);
+        if let Some(parsed) = kept.get() {
+            return Some(parsed.clone());
+        }
+        let parsed = Template::parse(name, text).map(Arc::new);
+        let nodes = parsed.as_ref().map_or(0, |template| template.nodes());
+        if nodes * NODE <= KEPT + text.len() * PARSED {
+            return Some(kept.get_or_init(|| parsed).clone());
+        }
+        Some(parsed)
     }
 
     /// Name of the Operator, empty when the spec names none.

@@ -254,6 +254,25 @@ mod tests {
         );
     }
 
+    #[rstest]
+    #[case::array("array", "[&a secret, *a]", "uses a YAML alias (*name, in its line 1)")]
+    #[case::map("map", "a: &a {b: secret}\nc: {<<: *a}", "uses a YAML alias (*name, in its line 2)")]
+    fn aliases_are_refused_and_not_shown(#[case] type_: &str, #[case] value: &str, #[case] why: &str) {
+        let problem = check(&reader(), &parameter(type_), Some(value)).unwrap();
+        assert!(problem.sentence.contains(why) && problem.sentence.contains("write out"), "{problem:?}");
+        assert!(!problem.sentence.contains("secret"), "{problem:?}");
+    }
+
+    #[test]
+    fn the_values_of_all_parameters_share_a_budget() {
+        let value = format!("[{}]", "x,".repeat(60_000));
+        let reader = reader();
+        let mut problems = (0..10).map(|_| check(&reader, &parameter("array"), Some(&value)));
+        assert_eq!(problems.next().unwrap(), None);
+        let sentence = problems.last().unwrap().unwrap().sentence;
+        assert!(sentence.contains("more than 8388608 bytes when it is decoded"), "{sentence}");
+    }
+
     #[test]
     fn enumerations_are_checked_after_the_type_and_shown() {
         let listed = Parameter { enum_: Some(vec!["a".to_owned(), "b".to_owned()]), ..parameter("string") };

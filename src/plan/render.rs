@@ -9,8 +9,8 @@ use crate::api::path;
 use crate::plan::errors::{TaskError, reason};
 use crate::plan::rendered;
 use crate::plan::run::Run;
-use crate::template;
 use crate::template::yaml::{Aliases, Reader};
+use crate::template::{self, Given, Root};
 
 /// Characters of a text that a message shows.
 const SHOWN: usize = 100;
@@ -37,7 +37,7 @@ impl Site<'_> {
     }
 
     /// What templates see (KUDO `task/render.go`).
-    fn root(&self) -> template::Value {
+    fn root(&self) -> Root<'_> {
         let (package, instance) = (self.run.package, self.run.instance);
         let texts = [
             ("OperatorName", package.operator()),
@@ -49,11 +49,9 @@ impl Site<'_> {
             ("PhaseName", self.phase),
             ("StepName", self.step),
         ];
-        let mut root: BTreeMap<String, template::Value> =
-            texts.into_iter().map(|(name, text)| (name.to_owned(), text.into())).collect();
-        root.insert("Params".to_owned(), template::Value::Map(self.params.clone()));
-        root.insert("Pipes".to_owned(), template::Value::Map(BTreeMap::new()));
-        template::Value::Map(root)
+        static NO_PIPES: BTreeMap<String, template::Value> = BTreeMap::new();
+        let maps = [("Params", Given::Map(self.params)), ("Pipes", Given::Map(&NO_PIPES))];
+        Root(texts.map(|(name, text)| (name, Given::Text(text))).into_iter().chain(maps).collect())
     }
 }
 
@@ -95,7 +93,7 @@ fn name(object: &Value) -> Option<&str> {
     meta_str(object, "name")
 }
 
-fn render(site: &Site<'_>, file: &str, root: &template::Value) -> Result<String, TaskError> {
+fn render(site: &Site<'_>, file: &str, root: &Root<'_>) -> Result<String, TaskError> {
     let fatal = |cause: String| TaskError::fatal(reason::RENDERING, cause);
     let template =
         site.run.package.parsed(file).ok_or_else(|| fatal(format!("error finding resource named {file}")))?;

@@ -3,22 +3,37 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::Value;
+
+use crate::plan::values::ValueError;
+use crate::template;
 
 /// Bytes that the tasks of one pass may have rendered before further ones wait for the next: many
 /// times what a package renders, and little enough to be copied a few times.
 pub const MOST: usize = 16 << 20;
 
-/// Objects by phase, step and task. Belongs to one run, on one package and one spec.
+/// Values of parameters, by name.
+pub type Parameters = BTreeMap<String, template::Value>;
+
+/// Parameters, and objects by phase, step and task. Belongs to one run, on one package and one spec.
 #[derive(Debug, Default)]
 pub struct Rendered {
+    parameters: OnceLock<Result<Arc<Parameters>, ValueError>>,
     objects: Mutex<BTreeMap<[String; 3], Arc<[Value]>>>,
     bytes: AtomicUsize,
 }
 
 impl Rendered {
+    /// The values of parameters, decoded when they are first asked for.
+    pub fn parameters(
+        &self,
+        decode: impl FnOnce() -> Result<Parameters, ValueError>,
+    ) -> Result<Arc<Parameters>, ValueError> {
+        self.parameters.get_or_init(|| decode().map(Arc::new)).clone()
+    }
+
     /// The objects of a task, made when they are first asked for; a failure is not kept. Nothing is
     /// made while [`MOST`] is reached: then it is `full`.
     pub fn objects<E>(

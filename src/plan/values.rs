@@ -102,6 +102,13 @@ mod tests {
         assert_eq!(given(parameter, value), Ok(expected));
     }
 
+    /// Instances that no webhook saw are held to it as well.
+    #[test]
+    fn aliases_are_refused() {
+        let error = given(json!({"name": "P", "value-type": "array"}), Some("[&a x, *a]")).unwrap_err();
+        assert!(error.why.starts_with("uses a YAML alias"), "{error}");
+    }
+
     #[rstest]
     #[case::not_a_list("array", "a: 1")]
     #[case::not_yaml("map", "{a")]

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::go::quote::{Keep, quote};
-use super::value::Value;
+use super::limits::{LimitReached, Meter};
+use super::value::{Given, Root, Value};
 use super::version::Version;
 
 /// A value with its Go type.
@@ -240,19 +241,49 @@ impl Val {
     }
 }
 
-impl From<&Value> for Val {
-    fn from(value: &Value) -> Self {
-        match value {
+// Templates may change what they are given (`set`), so each rendering has its own.
+impl Val {
+    /// The values of a rendering.
+    pub(super) fn of_root(meter: &Meter, root: &Root<'_>) -> Result<Self, LimitReached> {
+        meter.entries(root.0.len())?;
+        let entries = root.0.iter().map(|(key, given)| {
+            let value = match given {
+                Given::Text(text) => Self::text(meter, text)?,
+                Given::Value(value) => Self::of(meter, value)?,
+                Given::Map(map) => Self::of_map(meter, map)?,
+            };
+            Ok((key.as_bytes().into(), value))
+        });
+        Ok(Self::map(entries.collect::<Result<_, LimitReached>>()?))
+    }
+
+    fn of(meter: &Meter, value: &Value) -> Result<Self, LimitReached> {
+        Ok(match value {
             Value::Nil => Self::Nil,
             Value::Bool(value) => Self::Bool(*value),
             Value::Int(value) => Self::Int(*value),
             Value::Float(value) => Self::Float(*value),
-            Value::String(text) => Self::str(text),
-            Value::List(items) => Self::list(items.iter().map(Self::from).collect()),
-            Value::Map(map) => {
-                Self::map(map.iter().map(|(key, value)| (key.as_bytes().into(), Self::from(value))).collect())
+            Value::String(text) => Self::text(meter, text)?,
+            Value::List(items) => {
+                meter.items(items.len())?;
+                Self::list(items.iter().map(|item| Self::of(meter, item)).collect::<Result<_, _>>()?)
             }
-        }
+            Value::Map(map) => Self::of_map(meter, map)?,
+        })
+    }
+
+    fn of_map(meter: &Meter, map: &BTreeMap<String, Value>) -> Result<Self, LimitReached> {
+        meter.entries(map.len())?;
+        let entries = map.iter().map(|(key, value)| {
+            meter.bytes(key.len())?;
+            Ok((key.as_bytes().into(), Self::of(meter, value)?))
+        });
+        Ok(Self::map(entries.collect::<Result<_, LimitReached>>()?))
+    }
+
+    fn text(meter: &Meter, text: &str) -> Result<Self, LimitReached> {
+        meter.bytes(text.len())?;
+        Ok(Self::str(text))
     }
 }
 

@@ -58,6 +58,21 @@ pub enum ParseErrorKind {
     /// Actions or parentheses deeper than anyone writes.
     #[error("nested deeper than {0} levels")]
     TooDeep(usize),
+    /// More actions and operands than anyone writes.
+    #[error("more than {0} actions and operands: divide the file")]
+    TooLarge(usize),
+}
+
+/// Bytes of a text of the template's author that an error shows.
+const MAX_SHOWN: usize = 1 << 10;
+
+/// A text as an error shows it: a template can make it as long as it likes.
+pub(super) fn shown(mut text: String) -> String {
+    if text.len() > MAX_SHOWN {
+        text.truncate(text.floor_char_boundary(MAX_SHOWN));
+        text.push_str("...");
+    }
+    text
 }
 
 impl ParseErrorKind {
@@ -68,6 +83,17 @@ impl ParseErrorKind {
             Self::UndefinedFunction(name) | Self::UnsupportedFunction(name) => format!("function \"{name}\""),
             Self::UndefinedVariable(name) => format!("variable \"{name}\""),
             Self::TooDeep(_) => "nesting".to_owned(),
+            Self::TooLarge(_) => "size".to_owned(),
+        }
+    }
+
+    /// With texts of bounded length.
+    pub(super) fn cut(self) -> Self {
+        match self {
+            Self::Syntax(text) => Self::Syntax(shown(text)),
+            Self::UndefinedFunction(name) => Self::UndefinedFunction(shown(name)),
+            Self::UndefinedVariable(name) => Self::UndefinedVariable(shown(name)),
+            Self::UnsupportedFunction(_) | Self::TooDeep(_) | Self::TooLarge(_) => self,
         }
     }
 }

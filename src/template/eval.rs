@@ -99,10 +99,10 @@ impl<'t> State<'t> {
         has_args: bool,
     ) -> Executed<Reached> {
         self.at(operand.pos, operand);
-        let Some(variable) = self.variables.iter().rev().find(|variable| variable.name == name) else {
+        let Some(at) = self.place(name)? else {
             return self.error(format!("undefined variable: {name}"));
         };
-        let value = variable.value.clone();
+        let value = self.variables[at].value.clone();
         if names.is_empty() {
             self.not_a_function(operand, has_args)?;
             return Ok(value);
@@ -235,6 +235,8 @@ impl<'t> State<'t> {
             let value = self.typed(last.into(), type_of(args.len()))?;
             values.push(value);
         }
+        let texts = values.iter().map(|value| if let Val::Str(text) = value { text.len() } else { 0 });
+        self.limit(self.meter.read(texts.sum()))?;
         let result = match function.run {
             Run::Body(body) => body(&self.meter, &values),
             _ => Err(builtins::not_callable(args.first(), &values)),

@@ -6,9 +6,10 @@ use std::fmt::Display;
 
 use super::ast::{Branch, Control, List, Node, Pipe};
 use super::dynamic::{Elem, Val, quoted};
-use super::error::{Failure, Place, RenderError};
+use super::error::{Failure, Place, RenderError, shown};
 use super::limits::{Interrupt, LimitReached, MAX_DEPTH, MAX_OUTPUT, Meter};
 use super::print;
+use super::value::Root;
 
 /// A value as it was reached: Go's errors tell one that lies in an `interface{}` from others.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +30,7 @@ pub(super) fn render<'t>(
     name: &'t str,
     text: &'t str,
     trees: &'t BTreeMap<String, List>,
-    root: Val,
+    root: &Root<'_>,
     interrupt: &'t dyn Interrupt,
 ) -> Result<Vec<u8>, RenderError> {
     let mut state = State {
@@ -38,11 +39,13 @@ pub(super) fn render<'t>(
         trees,
         template: name,
         out: Vec::new(),
-        variables: vec![Variable { name: "$", value: root.clone().into() }],
+        variables: Vec::new(),
         at: None,
         depth: 0,
         meter: Meter::new(interrupt),
     };
+    let root = state.limit(Val::of_root(&state.meter, root))?;
+    state.variables.push(Variable { name: "$", value: root.clone().into() });
     if let Some(list) = trees.get(name) {
         state.list(&root.into(), list)?;
     }
@@ -62,6 +65,15 @@ enum Flow {
 pub(super) struct Variable<'t> {
     pub(super) name: &'t str,
     pub(super) value: Reached,
+}
+
+/// The rounds of a `range`.
+struct Rounds<'t> {
+    branch: &'t Branch,
+    /// Variables that are there in all of them.
+    scope: usize,
+    /// Whether there was one.
+    any: bool,
 }
 
 /// What an error points to.
@@ -97,8 +109,8 @@ impl<'t> State<'t> {
             name: self.name.to_owned(),
             template: self.template.to_owned(),
             place: Place::of(self.text, pos),
-            node,
-            message: message.into(),
+            node: shown(node),
+            message: shown(message.into()),
         })
     }
 
@@ -124,6 +136,7 @@ impl<'t> State<'t> {
         if self.out.len() + bytes.len() > MAX_OUTPUT {
             return self.reached(LimitReached::Output);
         }
+        self.limit(self.meter.read(bytes.len()))?;
         self.out.extend_from_slice(bytes);
         Ok(())
     }
@@ -213,55 +226,66 @@ impl<'t> State<'t> {
     fn range(&mut self, dot: &Reached, branch: &'t Branch, node: &'t Node) -> Executed<Flow> {
         self.at(node.pos(), node);
         let value = self.pipeline(dot, &branch.pipe)?;
-        let elements = match &value {
-            Val::Int(_) | Val::Int64(_) | Val::Byte(_) => self.count(&value, branch)?,
+        let scope = self.variables.len();
+        let mut rounds = Rounds { branch, scope, any: false };
+        match &value {
+            Val::Int(_) | Val::Int64(_) | Val::Byte(_) => self.count(&value, &mut rounds)?,
             Val::List(list) => {
                 let boxed = list.elem == Elem::Any;
-                self.limit(self.meter.items(list.items().len()))?;
-                let items = list.items().iter().enumerate();
-                items.map(|(i, item)| (index(i), Reached { value: item.clone(), boxed })).collect()
+                for (i, item) in list.items().iter().enumerate() {
+                    let element = Reached { value: item.clone(), boxed };
+                    if self.round(&mut rounds, index(i), &element)? == Flow::Break {
+                        break;
+                    }
+                }
             }
             Val::Map(map) => {
                 let boxed = map.elem == Elem::Any;
-                self.limit(self.meter.items(map.len()))?;
-                let entries = map.entries().into_iter();
-                entries.map(|(key, value)| (Val::Str(key), Reached { value, boxed })).collect()
+                // The rounds may change the map.
+                self.limit(self.meter.entries(map.len()))?;
+                for (key, value) in map.entries() {
+                    let element = Reached { value, boxed };
+                    if self.round(&mut rounds, Val::Str(key), &element)? == Flow::Break {
+                        break;
+                    }
+                }
             }
-            Val::Nil => Vec::new(),
+            Val::Nil => {}
             other => {
-                let shown = self.check(print::sprintv(&self.meter, other))?;
-                return self.error(format!("range can't iterate over {}", String::from_utf8_lossy(&shown)));
-            }
-        };
-        if elements.is_empty() {
-            return self.otherwise(dot, branch);
-        }
-        let scope = self.variables.len();
-        for (key, element) in elements {
-            self.limit(self.meter.step())?;
-            self.bind(&branch.pipe, key, &element)?;
-            let flow = self.list(&element, &branch.list)?;
-            self.variables.truncate(scope);
-            if flow == Flow::Break {
-                break;
+                let text = self.check(print::sprintv(&self.meter, other))?;
+                return self.error(format!("range can't iterate over {}", String::from_utf8_lossy(&text)));
             }
         }
-        Ok(Flow::On)
+        if rounds.any { Ok(Flow::On) } else { self.otherwise(dot, branch) }
     }
 
     /// The numbers from 0 that a `range` over an integer goes through.
-    fn count(&mut self, value: &Val, branch: &'t Branch) -> Executed<Vec<(Val, Reached)>> {
+    fn count(&mut self, value: &Val, rounds: &mut Rounds<'t>) -> Executed<()> {
         let number = value.integer().unwrap_or(0);
-        if branch.pipe.variables.len() > 1 {
+        if rounds.branch.pipe.variables.len() > 1 {
             return self.error(format!("can't use {number} to iterate over more than one variable"));
         }
-        self.limit(self.meter.items(usize::try_from(number).unwrap_or(0)))?;
-        let typed = |i: i64| match value {
-            Val::Int64(_) => Val::Int64(i),
-            Val::Byte(_) => Val::Byte(u8::try_from(i).unwrap_or(u8::MAX)),
-            _ => Val::Int(i),
-        };
-        Ok((0..number).map(|i| (Val::Nil, typed(i).into())).collect())
+        for i in 0..number {
+            let i = match value {
+                Val::Int64(_) => Val::Int64(i),
+                Val::Byte(_) => Val::Byte(u8::try_from(i).unwrap_or(u8::MAX)),
+                _ => Val::Int(i),
+            };
+            if self.round(rounds, Val::Nil, &i.into())? == Flow::Break {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// One round of a `range`.
+    fn round(&mut self, rounds: &mut Rounds<'t>, key: Val, element: &Reached) -> Executed<Flow> {
+        rounds.any = true;
+        self.limit(self.meter.step())?;
+        self.bind(&rounds.branch.pipe, key, element)?;
+        let flow = self.list(element, &rounds.branch.list)?;
+        self.variables.truncate(rounds.scope);
+        Ok(flow)
     }
 
     /// Gives the variables of a `range` their values for one round.
@@ -283,13 +307,21 @@ impl<'t> State<'t> {
     }
 
     pub(super) fn assign(&mut self, name: &str, value: Reached) -> Executed<()> {
-        match self.variables.iter_mut().rev().find(|variable| variable.name == name) {
-            Some(variable) => {
-                variable.value = value;
+        match self.place(name)? {
+            Some(at) => {
+                self.variables[at].value = value;
                 Ok(())
             }
             None => self.error(format!("undefined variable: {name}")),
         }
+    }
+
+    /// Where the innermost variable of a name is.
+    pub(super) fn place(&self, name: &str) -> Executed<Option<usize>> {
+        let at = self.variables.iter().rposition(|variable| variable.name == name);
+        let passed = self.variables.len() - at.unwrap_or(0);
+        self.limit(self.meter.read(passed))?;
+        Ok(at)
     }
 
     fn template(&mut self, dot: &Reached, name: &'t str, pipe: Option<&'t Pipe>) -> Executed<()> {

@@ -8,9 +8,14 @@
 use std::cell::Cell;
 use std::fmt;
 
+use super::patterns::Patterns;
+
 /// Nesting of actions and parentheses in a template's text. The parser and the executor recurse
 /// once a level; Go's own bound is 10000 for parentheses and none for actions.
 pub const MAX_NESTING: usize = 100;
+
+/// Nodes, commands and operands of a template's text, each of which takes a hundred bytes or two.
+pub const MAX_NODES: usize = 100_000;
 
 /// Actions, parentheses and templates that call each other, while rendering (Go: 100000 templates).
 pub const MAX_DEPTH: usize = 200;
@@ -21,14 +26,27 @@ pub const MAX_VALUE_DEPTH: usize = 100;
 /// Bytes of rendered text: several times what an API server takes as one object.
 pub const MAX_OUTPUT: usize = 8 << 20;
 
-/// Work of one rendering, in bytes produced or read; a step counts as [`STEP_COST`] bytes.
+/// Bytes of the values that one rendering makes, those that it drops again included. An element of a
+/// list counts as [`ITEM_COST`] bytes.
+pub const MAX_MADE: usize = 32 << 20;
+
+/// Work of one rendering, in bytes made or read; a step counts as [`STEP_COST`] bytes.
 pub const MAX_WORK: usize = 64 << 20;
+
+/// Bytes that a regular expression may take when it is compiled.
+pub const MAX_COMPILED: usize = 1 << 20;
+
+/// Bytes of a regular expression's text: a class of two characters is read into kilobytes.
+pub const MAX_PATTERN: usize = 2 << 10;
 
 /// What visiting a node or calling a function costs.
 pub(super) const STEP_COST: usize = 64;
 
-/// What an element of a list or map costs.
+/// What an element of a list costs.
 pub(super) const ITEM_COST: usize = 32;
+
+/// What an entry of a map costs.
+const ENTRY_COST: usize = 96;
 
 /// Work between two questions to the [`Interrupt`]: well under a millisecond.
 const INTERRUPT_EVERY: usize = 64 << 10;
@@ -84,53 +102,99 @@ pub enum LimitReached {
     /// [`MAX_OUTPUT`].
     #[error("rendered more than {MAX_OUTPUT} bytes")]
     Output,
+    /// [`MAX_MADE`].
+    #[error(
+        "rendering makes more than the budget of {MAX_MADE} bytes of values: look for a loop over too many elements \
+         or a text that grows in a loop"
+    )]
+    Made,
     /// [`MAX_WORK`].
     #[error(
-        "rendering takes more work than the budget of {MAX_WORK} bytes: look for a loop over too many elements, \
-         a text that grows in a loop, or a large regular expression"
+        "rendering takes more work than the budget of {MAX_WORK} bytes made or read: look for a loop over too many \
+         elements or long texts"
     )]
     Work,
+    /// [`MAX_COMPILED`] or [`MAX_PATTERN`].
+    #[error(
+        "a regular expression takes more than the budget of {MAX_COMPILED} bytes when it is compiled, or {MAX_PATTERN} \
+         bytes as text: repeat large classes less often"
+    )]
+    Pattern,
     /// Not a bound of the package.
     #[error("rendering {0}")]
     Interrupted(#[from] Interrupted),
 }
 
-/// Counts the work of one rendering.
+/// Counts what one rendering makes and what work that is.
 #[derive(Debug)]
 pub(super) struct Meter<'i> {
-    spent: Cell<usize>,
-    /// The interrupt is asked when this much is spent.
-    ask_at: Cell<usize>,
+    made: Cell<usize>,
+    work: Cell<usize>,
+    /// Work since the interrupt was asked.
+    unasked: Cell<usize>,
     interrupt: &'i dyn Interrupt,
+    /// Regular expressions that this rendering has compiled.
+    pub(super) patterns: Patterns,
 }
 
 impl<'i> Meter<'i> {
     pub(super) fn new(interrupt: &'i dyn Interrupt) -> Self {
-        Self { spent: Cell::new(0), ask_at: Cell::new(0), interrupt }
+        Self {
+            made: Cell::new(0),
+            work: Cell::new(0),
+            // The first step asks.
+            unasked: Cell::new(INTERRUPT_EVERY),
+            interrupt,
+            patterns: Patterns::default(),
+        }
     }
 
-    /// Before `bytes` bytes are produced or read.
+    /// Before a text of `bytes` bytes is made.
     pub(super) fn bytes(&self, bytes: usize) -> Result<(), LimitReached> {
-        let spent = self.spent.get().saturating_add(bytes);
-        self.spent.set(spent);
-        if spent > MAX_WORK {
-            return Err(LimitReached::Work);
-        }
-        if spent >= self.ask_at.get() {
-            self.ask_at.set(spent + INTERRUPT_EVERY);
-            self.interrupt.interrupted().map_or(Ok(()), |why| Err(why.into()))
-        } else {
-            Ok(())
-        }
+        let made = self.made.get().saturating_add(bytes);
+        self.made.set(made);
+        if made > MAX_MADE { Err(LimitReached::Made) } else { self.read(bytes) }
     }
 
-    /// Before `count` list elements are produced or visited.
+    /// Before a list of `count` elements is made.
     pub(super) fn items(&self, count: usize) -> Result<(), LimitReached> {
         self.bytes(count.saturating_mul(ITEM_COST))
     }
 
+    /// Before a map of `count` entries is made.
+    pub(super) fn entries(&self, count: usize) -> Result<(), LimitReached> {
+        self.bytes(count.saturating_mul(ENTRY_COST))
+    }
+
+    /// Before `bytes` bytes of a text are read.
+    pub(super) fn read(&self, bytes: usize) -> Result<(), LimitReached> {
+        let work = self.work.get().saturating_add(bytes);
+        self.work.set(work);
+        if work > MAX_WORK {
+            return Err(LimitReached::Work);
+        }
+        self.pass(bytes)
+    }
+
+    /// Before `count` elements of a list or map are visited.
+    pub(super) fn visit(&self, count: usize) -> Result<(), LimitReached> {
+        self.read(count.saturating_mul(ITEM_COST))
+    }
+
     /// Before a node is visited or a function is called.
     pub(super) fn step(&self) -> Result<(), LimitReached> {
-        self.bytes(STEP_COST)
+        self.read(STEP_COST)
+    }
+
+    /// Before work that takes the time of `bytes` bytes at most, and probably much less: it counts
+    /// for the interrupt only.
+    pub(super) fn pass(&self, bytes: usize) -> Result<(), LimitReached> {
+        let unasked = self.unasked.get().saturating_add(bytes);
+        if unasked < INTERRUPT_EVERY {
+            self.unasked.set(unasked);
+            return Ok(());
+        }
+        self.unasked.set(0);
+        self.interrupt.interrupted().map_or(Ok(()), |why| Err(why.into()))
     }
 }

@@ -21,6 +21,7 @@ mod library;
 pub mod limits;
 mod literal;
 mod parser;
+mod patterns;
 mod print;
 mod sprig;
 mod token;
@@ -33,7 +34,7 @@ use std::collections::BTreeMap;
 pub use error::{ParseError, ParseErrorKind, Place, RenderError};
 pub use facts::Reads;
 pub use limits::{Interrupt, Interrupted, Never};
-pub use value::Value;
+pub use value::{Given, Root, Value};
 
 /// A template that was read without an error, ready to be rendered.
 #[derive(Clone, Debug)]
@@ -41,21 +42,21 @@ pub struct Template {
     name: String,
     text: String,
     trees: BTreeMap<String, ast::List>,
+    nodes: usize,
 }
 
 impl Template {
     /// Reads a template; `name` is the name of its file, as errors show it.
     pub fn parse(name: &str, text: &str) -> Result<Self, ParseError> {
-        let trees = parser::parse(name, text)?;
-        Ok(Self { name: name.to_owned(), text: text.to_owned(), trees })
+        let parser::Parse { trees, nodes } = parser::parse(name, text)?;
+        Ok(Self { name: name.to_owned(), text: text.to_owned(), trees, nodes })
     }
 
     /// The text that the template gives for these values.
     ///
     /// Fails for good where the template is wrong or a budget of [`limits`] runs out, and for now
     /// where `interrupt` ends it ([`RenderError::is_transient`]).
-    pub fn render(&self, root: &Value, interrupt: &dyn Interrupt) -> Result<String, RenderError> {
-        let root = dynamic::Val::from(root);
+    pub fn render(&self, root: &Root<'_>, interrupt: &dyn Interrupt) -> Result<String, RenderError> {
         let bytes = exec::render(&self.name, &self.text, &self.trees, root, interrupt)?;
         String::from_utf8(bytes).map_err(|error| RenderError::NotText {
             name: self.name.clone(),
@@ -66,6 +67,11 @@ impl Template {
     /// Which parameters and pipes the template reads by name, as far as its text tells.
     pub fn reads(&self) -> Reads {
         facts::reads(&self.name, &self.text, &self.trees)
+    }
+
+    /// How many nodes, commands and operands it has; each takes a hundred bytes or two.
+    pub fn nodes(&self) -> usize {
+        self.nodes
     }
 
     /// Name of the template's file.

@@ -6,25 +6,36 @@ use super::ast::{List, Node};
 use super::error::{ParseError, ParseErrorKind, Place};
 use super::go::quote::{Keep, quote};
 use super::lexer::Lexer;
-use super::limits::MAX_NESTING;
+use super::limits::{MAX_NESTING, MAX_NODES};
 use super::token::{Kind, Token};
 
 mod actions;
 mod pipelines;
+mod scope;
 mod tokens;
+
+use scope::Scope;
 
 type Parsed<T> = Result<T, ParseErrorKind>;
 
 /// The templates of one file: its own under its name, and those it defines.
-pub(super) fn parse(name: &str, text: &str) -> Result<BTreeMap<String, List>, ParseError> {
-    let mut parser =
-        Parser { name, lexer: Lexer::new(text), tree: Tree::new(), depth: 0, trees: BTreeMap::new() };
+pub(super) struct Parse {
+    pub(super) trees: BTreeMap<String, List>,
+    /// How many nodes, commands and operands they have.
+    pub(super) nodes: usize,
+}
+
+/// Reads the text of a file.
+pub(super) fn parse(name: &str, text: &str) -> Result<Parse, ParseError> {
+    let lexer = Lexer::new(text);
+    let mut parser = Parser { name, lexer, tree: Tree::new(), depth: 0, nodes: 0, trees: BTreeMap::new() };
     match parser.file() {
-        Ok(()) => Ok(parser.trees),
+        Ok(()) => Ok(Parse { trees: parser.trees, nodes: parser.nodes }),
         Err(kind) => {
             let token = &parser.tree.tokens[0];
             let column = Place::of(text, token.pos).column;
-            Err(ParseError { name: name.to_owned(), place: Place { line: token.line, column }, kind })
+            let place = Place { line: token.line, column };
+            Err(ParseError { name: name.to_owned(), place, kind: kind.cut() })
         }
     }
 }
@@ -34,7 +45,7 @@ struct Tree {
     /// Lookahead; the first is the newest.
     tokens: [Token; 3],
     peeked: usize,
-    variables: Vec<String>,
+    variables: Scope,
     /// Line of the delimiter that started the action being read, 0 outside.
     action_line: usize,
     range_depth: usize,
@@ -42,11 +53,13 @@ struct Tree {
 
 impl Tree {
     fn new() -> Self {
+        let mut variables = Scope::default();
+        variables.push("$".to_owned());
         let none = Token { kind: Kind::Eof, pos: 0, text: String::new(), line: 0 };
         Self {
             tokens: [none.clone(), none.clone(), none],
             peeked: 0,
-            variables: vec!["$".to_owned()],
+            variables,
             action_line: 0,
             range_depth: 0,
         }
@@ -58,6 +71,8 @@ struct Parser<'a> {
     lexer: Lexer<'a>,
     tree: Tree,
     depth: usize,
+    /// Nodes, commands and operands so far.
+    nodes: usize,
     trees: BTreeMap<String, List>,
 }
 
@@ -170,7 +185,14 @@ impl Parser<'_> {
         result
     }
 
+    /// Before a node, a command or an operand is made.
+    fn count(&mut self) -> Parsed<()> {
+        self.nodes += 1;
+        if self.nodes > MAX_NODES { Err(ParseErrorKind::TooLarge(MAX_NODES)) } else { Ok(()) }
+    }
+
     fn text_or_action(&mut self) -> Parsed<Item> {
+        self.count()?;
         let token = self.next_non_space();
         match token.kind {
             Kind::Text => Ok(Item::Node(Node::Text(token.text))),

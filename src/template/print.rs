@@ -4,6 +4,7 @@ mod format;
 mod verbs;
 
 pub(super) use format::sprintf;
+pub(super) use verbs::ESCAPED;
 use verbs::Printer;
 
 use super::dynamic::Val;

@@ -2,12 +2,14 @@
 //! `tests/data/template`.
 
 mod bounds;
+mod budgets;
+mod decoding;
 mod go_cases;
 mod packages;
 
 use rstest::rstest;
 
-use super::{Never, Template, Value};
+use super::{Never, Root, Template, Value};
 
 fn root() -> Value {
     Value::from(serde_json::json!({
@@ -18,7 +20,7 @@ fn root() -> Value {
 
 fn render(text: &str) -> Result<String, String> {
     let template = Template::parse("file.yaml", text).map_err(|error| error.to_string())?;
-    template.render(&root(), &Never).map_err(|error| error.to_string())
+    template.render(&Root::from(&root()), &Never).map_err(|error| error.to_string())
 }
 
 #[rstest]

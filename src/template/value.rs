@@ -22,6 +22,29 @@ pub enum Value {
     Map(BTreeMap<String, Value>),
 }
 
+/// What a template sees under a name.
+#[derive(Clone, Copy, Debug)]
+pub enum Given<'a> {
+    /// A `string`.
+    Text(&'a str),
+    /// Any value.
+    Value(&'a Value),
+    /// A `map[string]interface{}`.
+    Map(&'a BTreeMap<String, Value>),
+}
+
+/// The values that a template is rendered with, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Root<'a>(pub BTreeMap<&'a str, Given<'a>>);
+
+impl<'a> From<&'a Value> for Root<'a> {
+    /// The entries of a map; other values have none.
+    fn from(value: &'a Value) -> Self {
+        let Value::Map(map) = value else { return Self::default() };
+        Self(map.iter().map(|(name, value)| (name.as_str(), Given::Value(value))).collect())
+    }
+}
+
 impl From<serde_json::Value> for Value {
     /// Every number becomes a float, as in Go: a parameter `1000000` prints as `1e+06`
     /// (KUDO v1beta1, parameter conversion).

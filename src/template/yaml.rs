@@ -2,12 +2,13 @@
 //! `sigs.k8s.io/yaml`, on which every manifest that KUDO applied depends.
 
 mod compose;
+mod error;
 mod made;
 mod read;
 mod scalar;
 mod write;
 
-pub use made::MAX_MADE;
-pub use read::{Aliases, MAX_DEPTH, Reader, YamlError, YamlProblem, documents, read};
+pub use error::{Aliases, MAX_DEPTH, MAX_MADE, YamlError, YamlProblem};
+pub use read::{Reader, documents, read};
 pub(super) use write::Doc;
 pub use write::write;

@@ -6,6 +6,10 @@ struct Digits {
     point: i32,
 }
 
+/// No float has more digits than this that are not zero, before or behind its point; the standard library
+/// panics above 65,535.
+const MAX_DIGITS: usize = 1_100;
+
 /// Formats as Go does: verb one of `b e E f g G x X`, `None` for the shortest text that reads back.
 pub fn format_float(value: f64, verb: char, precision: Option<usize>) -> String {
     if value.is_nan() {
@@ -21,7 +25,11 @@ pub fn format_float(value: f64, verb: char, precision: Option<usize>) -> String 
         'x' | 'X' => hex_form(magnitude, verb, precision),
         'e' | 'E' => exponent_form(&digits(magnitude, precision.map(|p| p + 1)), verb, precision),
         'f' => match precision {
-            Some(precision) => format!("{magnitude:.precision$}"),
+            Some(precision) => {
+                let exact = precision.min(MAX_DIGITS);
+                let zeros = precision - exact;
+                format!("{magnitude:.exact$}{}", "0".repeat(zeros))
+            }
             None => format!("{magnitude}"),
         },
         _ => general_form(magnitude, verb, precision),
@@ -115,7 +123,7 @@ fn digits(magnitude: f64, count: Option<usize>) -> Digits {
         return Digits { text: String::new(), point: 0 };
     }
     let text = match count {
-        Some(count) => format!("{magnitude:.*e}", count.saturating_sub(1)),
+        Some(count) => format!("{magnitude:.*e}", count.saturating_sub(1).min(MAX_DIGITS)),
         None => format!("{magnitude:e}"),
     };
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -183,6 +191,7 @@ mod tests {
     #[case(100.0, 'g', Some(3), "100")]
     #[case(1e-7, 'G', None, "1E-07")]
     #[case(1234567.0, 'g', Some(10), "1234567")]
+    #[case(1.5, 'g', Some(1_000_000), "1.5")]
     fn with_precision(
         #[case] value: f64,
         #[case] verb: char,
@@ -190,5 +199,14 @@ mod tests {
         #[case] want: &str,
     ) {
         assert_eq!(format_float(value, verb, precision), want);
+    }
+
+    #[rstest]
+    #[case('f')]
+    #[case('e')]
+    #[case('x')]
+    fn a_precision_can_be_a_million(#[case] verb: char) {
+        let text = format_float(5e-324, verb, Some(1_000_000));
+        assert!((1_000_000..1_000_020).contains(&text.len()), "{}", text.len());
     }
 }

@@ -20,6 +20,8 @@ impl Parser<'_> {
             match token.kind {
                 kind if kind == end => {
                     check_pipeline(&pipe, context)?;
+                    // Most have one, where a list begins with room for four.
+                    pipe.commands.shrink_to_fit();
                     return Ok(pipe);
                 }
                 Kind::Bool
@@ -35,6 +37,7 @@ impl Parser<'_> {
                 | Kind::Variable
                 | Kind::LeftParen => {
                     self.backup();
+                    self.count()?;
                     pipe.commands.push(self.command()?);
                 }
                 _ => return self.unexpected(&token, context),
@@ -102,10 +105,12 @@ impl Parser<'_> {
 
     /// A term with the fields taken of it; `None` where no term starts.
     fn operand(&mut self) -> Parsed<Option<Operand>> {
+        self.count()?;
         let Some(operand) = self.term()? else { return Ok(None) };
         let pos = self.peek().pos;
         let mut fields = Vec::new();
         while self.peek().kind == Kind::Field {
+            self.count()?;
             fields.push(self.next().text[1..].to_owned());
         }
         if fields.is_empty() {

@@ -21,6 +21,9 @@ pub(super) struct Flags {
     pub(super) sharp_v: bool,
 }
 
+/// Bytes that one byte becomes at most, quoted or in digits.
+pub(in crate::template) const ESCAPED: usize = 5;
+
 /// Text being printed.
 pub(super) struct Printer<'m> {
     pub(super) out: Vec<u8>,
@@ -78,9 +81,7 @@ impl<'m> Printer<'m> {
                 't' | 'v' => self.pad(if *value { b"true" } else { b"false" }),
                 _ => self.bad_verb(&Val::Bool(*value), verb),
             },
-            Val::Int(number) | Val::Int64(number) => self.integer(value, *number, true, verb),
-            Val::Byte(byte) => self.integer(value, i64::from(*byte), false, verb),
-            Val::Float(number) => self.float(value, *number, verb),
+            Val::Int(_) | Val::Int64(_) | Val::Byte(_) | Val::Float(_) => self.number(value, verb),
             Val::Str(text) => self.text(value, text, verb),
             Val::List(list) => self.list(list, verb, depth),
             Val::Map(map) => self.map(map, verb, depth),
@@ -118,7 +119,7 @@ impl<'m> Printer<'m> {
         } else {
             self.push(b"map[")?;
         }
-        self.meter.items(map.len())?;
+        self.meter.visit(map.len())?;
         for (i, (key, value)) in map.entries().iter().enumerate() {
             if i > 0 {
                 self.push(if go { b", " } else { b" " })?;
@@ -145,12 +146,12 @@ impl Printer<'_> {
     }
 
     fn string(&mut self, text: &[u8]) -> Printed {
-        let kept = truncate(text, self.flags.precision).to_vec();
-        self.pad(&kept)
+        self.pad(truncate(text, self.flags.precision))
     }
 
     fn quoted(&mut self, text: &[u8]) -> Printed {
         let text = truncate(text, self.flags.precision);
+        self.meter.bytes(text.len().saturating_mul(ESCAPED))?;
         let raw = std::str::from_utf8(text).ok().filter(|text| {
             self.flags.sharp && text.chars().all(|c| c == '\t' || (c >= ' ' && !"`\x7f\u{feff}".contains(c)))
         });
@@ -163,6 +164,7 @@ impl Printer<'_> {
 
     fn hex(&mut self, text: &[u8], upper: bool) -> Printed {
         let kept = &text[..self.flags.precision.unwrap_or(text.len()).min(text.len())];
+        self.meter.bytes(kept.len().saturating_mul(ESCAPED))?;
         let mut out = String::new();
         let prefix = match (self.flags.sharp, upper) {
             (false, _) => "",
@@ -218,6 +220,17 @@ fn truncate(text: &[u8], precision: Option<usize>) -> &[u8] {
 
 // Numbers.
 impl Printer<'_> {
+    fn number(&mut self, value: &Val, verb: char) -> Printed {
+        // It is first written with all its zeros.
+        let flags = self.flags;
+        self.meter.bytes(flags.precision.unwrap_or(0).max(flags.width.unwrap_or(0)))?;
+        match value {
+            Val::Float(number) => self.float(value, *number, verb),
+            Val::Byte(byte) => self.integer(value, i64::from(*byte), false, verb),
+            value => self.integer(value, value.integer().unwrap_or(0), true, verb),
+        }
+    }
+
     fn integer(&mut self, value: &Val, number: i64, signed: bool, verb: char) -> Printed {
         match verb {
             'v' if self.flags.sharp_v && !signed => self.push(format!("{number:#x}").as_bytes()),
@@ -281,7 +294,8 @@ impl Printer<'_> {
 
     fn unicode(&mut self, number: i64) -> Printed {
         let width = self.flags.precision.unwrap_or(4).max(4);
-        let mut text = format!("U+{number:0width$X}");
+        let digits = format!("{number:X}");
+        let mut text = format!("U+{}{digits}", "0".repeat(width.saturating_sub(digits.len())));
         if self.flags.sharp
             && let Some(c) =
                 u32::try_from(number).ok().and_then(char::from_u32).filter(|&c| utf8::is_print(c))

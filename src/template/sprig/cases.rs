@@ -12,7 +12,10 @@ use crate::template::limits::Meter;
 pub(super) const FUNCTIONS: &[Function] = &[
     fixed("snakecase", &[Str], |meter, args| separated(meter, args, '_')),
     fixed("kebabcase", &[Str], |meter, args| separated(meter, args, '-')),
-    fixed("camelcase", &[Str], |_, args| Ok(Val::str(camel(&arg::chars(args, 0))))),
+    fixed("camelcase", &[Str], |meter, args| {
+        meter.bytes(arg::text(args, 0).len().saturating_mul(2))?;
+        Ok(Val::str(camel(&arg::chars(args, 0))))
+    }),
 ];
 
 fn is_connector(c: char) -> bool {

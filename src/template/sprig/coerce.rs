@@ -52,7 +52,7 @@ pub(super) fn texts(meter: &Meter, value: &Val) -> Result<Vec<Vec<u8>>, Failure>
     match value {
         Val::Nil => Ok(Vec::new()),
         Val::List(list) => {
-            meter.items(list.items().len())?;
+            meter.items(list.items().len().saturating_mul(2))?;
             list.items()
                 .iter()
                 .filter(|item| !matches!(item, Val::Nil))

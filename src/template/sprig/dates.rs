@@ -35,6 +35,8 @@ fn formatted(meter: &Meter, layout: &[u8], date: &Val, zone: &[u8]) -> Result<Va
         return Err(Failure::new(format!("second {second} is out of range")));
     };
     meter.bytes(layout.len().saturating_mul(4))?;
+    // Every byte may begin one of thirty elements.
+    meter.read(layout.len().saturating_mul(256))?;
     Ok(Val::str(moment.format(layout)))
 }
 

@@ -27,7 +27,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 /// Keys and values in turn; a last key without a value gets an empty text.
 fn dict(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let mut entries = Tree::new();
-    meter.items(args.len())?;
+    meter.entries(args.len().div_ceil(2))?;
     for pair in args.chunks(2) {
         let key = coerce::text(meter, &pair[0])?;
         entries.insert(key.into(), pair.get(1).cloned().unwrap_or_else(|| Val::str("")));
@@ -52,17 +52,17 @@ fn insert(meter: &Meter, map: &Map, key: std::rc::Rc<[u8]>, value: &Val) -> Resu
                 if inner.same(map) {
                     return Err(Failure::new("the map would contain itself"));
                 }
-                meter.items(inner.len())?;
+                meter.visit(inner.len())?;
                 pending.extend(inner.entries().into_iter().map(|(_, value)| value));
             }
             Val::List(list) => {
-                meter.items(list.items().len())?;
+                meter.visit(list.items().len())?;
                 pending.extend_from_slice(list.items());
             }
             _ => {}
         }
     }
-    meter.items(1)?;
+    meter.entries(1)?;
     map.insert(key, value.clone());
     Ok(())
 }
@@ -85,7 +85,10 @@ fn keys(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     for i in 0..args.len() {
         let Some(map) = arg::map(args, i) else { continue };
         meter.items(map.len())?;
-        all.extend(map.entries().into_iter().map(|(key, _)| key));
+        for (key, _) in map.entries() {
+            meter.bytes(key.len())?;
+            all.push(key);
+        }
     }
     Ok(Val::strings(all))
 }
@@ -99,7 +102,8 @@ fn values(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
 /// `pick` and `omit`.
 fn chosen(meter: &Meter, args: &[Val], listed: bool) -> Result<Val, Failure> {
     let Some(map) = arg::map(args, 0) else { return Ok(Val::map(Tree::new())) };
-    meter.items(map.len().saturating_mul(args.len()))?;
+    meter.visit(map.len().saturating_mul(args.len()))?;
+    meter.entries(map.len())?;
     let entries = map.entries().into_iter();
     let is_listed = |key: &[u8]| (1..args.len()).any(|i| arg::text(args, i) == key);
     Ok(Val::map(entries.filter(|(key, _)| is_listed(key) == listed).collect()))
@@ -130,7 +134,7 @@ fn merge_into(
     if target.same(source) {
         return Ok(());
     }
-    meter.items(source.len())?;
+    meter.visit(source.len())?;
     for (key, value) in source.entries() {
         match (target.get(&key), &value) {
             (Some(Val::Map(inner)), Val::Map(value)) => {
@@ -152,6 +156,7 @@ fn copied(meter: &Meter, value: &Val) -> Result<Val, Failure> {
         meter.items(1)?;
         match value {
             Val::Map(map) => {
+                meter.entries(map.len())?;
                 let entries = map.entries().into_iter();
                 let entries = entries.map(|(key, value)| Ok((key, copy(meter, &value, depth + 1)?)));
                 Ok(Val::Map(Map::new(map.elem, entries.collect::<Result<Tree, Failure>>()?)))

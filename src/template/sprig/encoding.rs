@@ -79,6 +79,8 @@ fn encode(meter: &Meter, base: &Base, bytes: &[u8]) -> Result<Val, Failure> {
 
 fn decode(meter: &Meter, base: &Base, text: &[u8]) -> Result<Val, Failure> {
     meter.bytes(text.len())?;
+    // Each digit is looked for in the alphabet.
+    meter.read(text.len().saturating_mul(8))?;
     Ok(match decoded(base, text) {
         Ok(bytes) => Val::str(bytes),
         Err(at) => Val::str(format!("illegal {} data at input byte {at}", base.name)),

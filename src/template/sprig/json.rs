@@ -67,7 +67,7 @@ impl Writer<'_> {
                 self.container(b"[", b"]", items.len(), depth, |writer, i| writer.value(&items[i], depth + 1))
             }
             Val::Map(map) => {
-                self.meter.items(map.len())?;
+                self.meter.visit(map.len())?;
                 let entries = map.entries();
                 self.container(b"{", b"}", entries.len(), depth, |writer, i| {
                     let (key, value) = &entries[i];

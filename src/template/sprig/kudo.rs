@@ -8,16 +8,15 @@ use crate::template::limits::{LimitReached, MAX_VALUE_DEPTH, Meter};
 use crate::template::yaml::Doc;
 
 pub(super) const FUNCTIONS: &[Function] = &[fixed("toYaml", &[Any], |meter, args| {
-    let text = doc(meter, &args[0], 0)?.write();
-    meter.bytes(text.len())?;
-    Ok(Val::str(text))
+    let text = doc(meter, &args[0], 0)?.write(|bytes| meter.bytes(bytes));
+    Ok(Val::str(text?))
 })];
 
 fn doc(meter: &Meter, value: &Val, depth: usize) -> Result<Doc, Failure> {
     if depth > MAX_VALUE_DEPTH {
         return Err(LimitReached::ValueDepth.into());
     }
-    meter.items(1)?;
+    meter.items(2)?;
     Ok(match value {
         Val::Nil => Doc::Null,
         Val::Bool(value) => Doc::Bool(*value),
@@ -35,8 +34,14 @@ fn doc(meter: &Meter, value: &Val, depth: usize) -> Result<Doc, Failure> {
             Doc::Seq(items.collect::<Result<_, _>>()?)
         }
         Val::Map(map) => {
-            meter.items(map.len())?;
-            let entries = map.entries().into_iter();
+            let entries = map.entries();
+            // Their keys are sorted in another order.
+            let bytes = entries.iter().map(|(key, _)| key.len()).sum::<usize>();
+            meter.entries(entries.len())?;
+            meter.bytes(bytes)?;
+            let halvings = entries.len().max(1).ilog2() as usize;
+            meter.read(bytes.saturating_add(entries.len()).saturating_mul(8 * halvings))?;
+            let entries = entries.into_iter();
             let entries = entries.map(|(key, value)| Ok((key.to_vec(), doc(meter, &value, depth + 1)?)));
             Doc::Map(entries.collect::<Result<_, Failure>>()?)
         }

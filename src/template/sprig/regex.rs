@@ -1,327 +1,243 @@
-//! Regular expressions with the meaning that Go's `regexp` gives them.
+//! Regular expressions with the meaning that Go's `regexp` gives them: both engines are RE2's
+//! children.
 //!
-//! Both engines are RE2's children. The pattern is rewritten where they differ: `\d \w \s \b` are
-//! ASCII in Go, a bracket within brackets is an ordinary character, and `\Q…\E` quotes.
+//! Compiling is charged by the size of what is compiled, a search by its states times the text.
 
-use regex::bytes::{NoExpand, Regex, RegexBuilder};
+use std::rc::Rc;
+
+use regex_automata::util::iter::Searcher;
+use regex_automata::{Anchored, Input, Match};
 
 use super::coerce;
 use crate::template::dynamic::Val;
 use crate::template::error::Failure;
 use crate::template::function::Type::{Int, Str};
 use crate::template::function::{Function, arg, fixed};
-use crate::template::limits::Meter;
+use crate::template::limits::{LimitReached, MAX_COMPILED, MAX_PATTERN, Meter};
+use crate::template::patterns::{Pattern, Refused};
 
-/// Bytes that a compiled pattern may take.
-const MAX_COMPILED: usize = 1 << 20;
+mod translate;
+
+use translate::translate;
+
+/// Work of reading a byte of a pattern: a class of two bytes becomes a few kilobytes, and takes
+/// longer where case does not count.
+const READING: usize = 2 << 10;
+const READING_WITHOUT_CASE: usize = 16 << 10;
+
+/// Bytes of the text that is left, which make one unit of work for each match but the first: a
+/// search rarely reads far beyond its match, and a lazy automaton takes about a nanosecond a byte.
+const AHEAD: usize = 16;
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    fixed("regexMatch", &[Str, Str], |meter, args| {
-        // sprig drops the error of a pattern that is none.
-        Ok(Val::Bool(compile(meter, args).is_ok_and(|regex| regex.is_match(arg::text(args, 1)))))
-    }),
+    fixed("regexMatch", &[Str, Str], is_match),
     fixed("regexFind", &[Str, Str], |meter, args| {
-        let found = compile(meter, args)?.find(arg::text(args, 1)).map(|found| found.as_bytes().to_vec());
-        Ok(Val::str(found.unwrap_or_default()))
+        let mut all = all(meter, args, Some(1))?;
+        Ok(Val::str(all.pop().unwrap_or_default()))
     }),
-    fixed("regexFindAll", &[Str, Str, Int], find_all),
+    fixed("regexFindAll", &[Str, Str, Int], |meter, args| {
+        let limit = limit(args, 2);
+        Ok(coerce::string_list(all(meter, args, limit)?))
+    }),
     fixed("regexReplaceAll", &[Str, Str, Str], replace_all),
-    fixed("regexReplaceAllLiteral", &[Str, Str, Str], replace_all_literal),
+    fixed("regexReplaceAllLiteral", &[Str, Str, Str], replace_literally),
     fixed("regexSplit", &[Str, Str, Int], split),
 ];
 
-fn compile(meter: &Meter, args: &[Val]) -> Result<Regex, Failure> {
-    let pattern = arg::chars(args, 0);
-    // Compiling and matching cost more than reading.
-    meter.bytes(pattern.len().saturating_mul(64).saturating_add(arg::text(args, 1).len()))?;
-    RegexBuilder::new(&translate(&pattern))
-        .size_limit(MAX_COMPILED)
-        .dfa_size_limit(MAX_COMPILED)
-        .build()
-        .map_err(|error| {
-            let reason = error.to_string();
-            let reason = reason.lines().last().unwrap_or_default();
-            let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-            Failure::new(format!("regexp: Compile(`{pattern}`): error parsing regexp: {reason}"))
-        })
-}
+/// A pattern, compiled now or earlier in this rendering.
+struct Compiled(Rc<Result<Pattern, Refused>>, String);
 
-type Chars<'p> = std::iter::Peekable<std::str::Chars<'p>>;
-
-/// Where a character of a pattern stands.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// In no class.
-    Outside,
-    /// In a class, where a character, a range or a class by name begins.
-    Start,
-    /// In a class, behind a character that may begin a range.
-    Behind,
-    /// In a class, behind the `-` of a range.
-    End,
-}
-
-impl Place {
-    /// Behind a character of a class.
-    fn next(self) -> Self {
-        if self == Self::End { Self::Start } else { Self::Behind }
-    }
-}
-
-/// A Go pattern as the `regex` crate reads it.
-fn translate(pattern: &str) -> String {
-    let mut out = String::with_capacity(pattern.len());
-    let mut chars = pattern.chars().peekable();
-    let mut place = Place::Outside;
-    while let Some(c) = chars.next() {
-        place = match place {
-            Place::Outside => outside(c, &mut chars, &mut out),
-            place => inside(c, place, &mut chars, &mut out),
-        };
-    }
-    out
-}
-
-fn outside(c: char, chars: &mut Chars<'_>, out: &mut String) -> Place {
-    match c {
-        '[' => return open(chars, out),
-        '\\' => match chars.next() {
-            Some('Q') => quote_until_end(chars, out),
-            Some(escape) => out.push_str(&escaped(escape, false)),
-            None => out.push('\\'),
-        },
-        c => out.push(c),
-    }
-    Place::Outside
-}
-
-/// Behind the bracket that opens a class: a closing one is a character there.
-fn open(chars: &mut Chars<'_>, out: &mut String) -> Place {
-    out.push('[');
-    if chars.next_if_eq(&'^').is_some() {
-        out.push('^');
-    }
-    if chars.next_if_eq(&']').is_none() {
-        return Place::Start;
-    }
-    out.push_str("\\]");
-    Place::Behind
-}
-
-/// A `-` that makes no range is a character in Go wherever it stands, and is escaped: the crate
-/// takes two of them for a difference.
-fn inside(c: char, place: Place, chars: &mut Chars<'_>, out: &mut String) -> Place {
-    match c {
-        ']' => {
-            out.push(']');
-            return Place::Outside;
+impl Compiled {
+    fn of(meter: &Meter, args: &[Val], groups: bool) -> Result<Self, Failure> {
+        let pattern = arg::text(args, 0);
+        if pattern.len() > MAX_PATTERN {
+            return Err(LimitReached::Pattern.into());
         }
-        '\\' => return escape_inside(place, chars, out),
-        '-' if place == Place::Behind && chars.peek() != Some(&']') => {
-            out.push('-');
-            return Place::End;
+        let pattern = String::from_utf8_lossy(pattern).into_owned();
+        let text = translate(&pattern);
+        if let Some(found) = meter.patterns.get(&text, groups) {
+            return Ok(Self(found, pattern));
         }
-        '[' if place != Place::End && chars.peek() == Some(&':') => {
-            out.push('[');
-            through(']', chars, out);
-            return Place::Start;
+        let without_case = text.contains("(?") && text.contains('i');
+        let reading = if without_case { READING_WITHOUT_CASE } else { READING };
+        meter.read(text.len().saturating_mul(reading))?;
+        let found = meter.patterns.compile(&text, groups, MAX_COMPILED);
+        // Compiling is read and written again a few times.
+        match found.as_ref() {
+            Ok(pattern) => meter.read(pattern.bytes().saturating_mul(2))?,
+            Err(Refused::TooLarge) => meter.read(MAX_COMPILED * 2)?,
+            Err(Refused::Syntax(_)) => {}
         }
-        '[' | '&' | '~' | '-' => {
-            out.push('\\');
-            out.push(c);
-        }
-        c => out.push(c),
+        Ok(Self(found, pattern))
     }
-    place.next()
+
+    fn pattern(&self) -> Result<&Pattern, Failure> {
+        match self.0.as_ref() {
+            Ok(pattern) => Ok(pattern),
+            Err(Refused::TooLarge) => Err(LimitReached::Pattern.into()),
+            Err(Refused::Syntax(error)) => {
+                let reason = error.lines().last().unwrap_or_default();
+                let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+                Err(Failure::new(format!("regexp: Compile(`{}`): error parsing regexp: {reason}", self.1)))
+            }
+        }
+    }
 }
 
-/// No class ends a range: as it stands, the crate refuses it there as Go does.
-fn escape_inside(place: Place, chars: &mut Chars<'_>, out: &mut String) -> Place {
-    let Some(escape) = chars.next() else {
-        out.push('\\');
-        return place;
+/// Before a search. The first one may read the whole text, and is charged with it; a later one is
+/// charged with what was passed since the one before it, and with a little for what it may read ahead.
+fn charge(
+    meter: &Meter,
+    pattern: &Pattern,
+    input: &Input<'_>,
+    before: Option<usize>,
+) -> Result<(), LimitReached> {
+    let length = Pattern::length(input);
+    let most = length.saturating_mul(pattern.weight());
+    let Some(before) = before else { return meter.read(most) };
+    let passed = input.start().saturating_sub(before).saturating_mul(pattern.weight());
+    meter.step()?;
+    meter.read(passed.saturating_add(length / AHEAD))?;
+    meter.pass(most)
+}
+
+/// Takes the matches one after another, until `take` wants no more.
+fn each(
+    meter: &Meter,
+    pattern: &Pattern,
+    text: &[u8],
+    mut take: impl FnMut(Match) -> Result<bool, Failure>,
+) -> Result<(), Failure> {
+    let mut searcher = Searcher::new(Input::new(text));
+    let mut before = None;
+    let mut stopped = None;
+    loop {
+        let found = searcher.advance(|input| {
+            if let Err(limit) = charge(meter, pattern, input, before) {
+                stopped = Some(limit);
+                return Ok(None);
+            }
+            before = Some(input.start());
+            Ok(pattern.regex.search(input))
+        });
+        if let Some(limit) = stopped {
+            return Err(limit.into());
+        }
+        match found {
+            Some(found) if take(found)? => {}
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// sprig drops the error of a pattern that is none.
+fn is_match(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
+    let compiled = Compiled::of(meter, args, false)?;
+    let pattern = match compiled.pattern() {
+        Ok(pattern) => pattern,
+        Err(Failure::Refused(_)) => return Ok(Val::Bool(false)),
+        Err(limit) => return Err(limit),
     };
-    out.push_str(&if place == Place::End { format!("\\{escape}") } else { escaped(escape, true) });
-    let letters = match escape {
-        'd' | 'D' | 'w' | 'W' | 's' | 'S' => return Place::Start,
-        'p' | 'P' => 1,
-        'x' => 2,
-        _ => return place.next(),
-    };
-    if chars.peek() == Some(&'{') {
-        through('}', chars, out);
-    } else {
-        out.extend(chars.by_ref().take(letters));
-    }
-    if escape == 'x' { place.next() } else { Place::Start }
-}
-
-/// Takes everything up to a character, and that.
-fn through(last: char, chars: &mut Chars<'_>, out: &mut String) {
-    for c in chars.by_ref() {
-        out.push(c);
-        if c == last {
-            break;
-        }
-    }
-}
-
-fn quote_until_end(chars: &mut Chars<'_>, out: &mut String) {
-    let mut literal = String::new();
-    while let Some(c) = chars.next() {
-        if c == '\\' && chars.next_if_eq(&'E').is_some() {
-            break;
-        }
-        literal.push(c);
-    }
-    out.push_str(&regex::escape(&literal));
-}
-
-fn escaped(escape: char, in_class: bool) -> String {
-    let class = match escape {
-        'd' => "[:digit:]",
-        'D' => "[:^digit:]",
-        'w' => "[:word:]",
-        'W' => "[:^word:]",
-        's' if in_class => return "\\t\\n\\f\\r ".to_owned(),
-        's' => return "[\\t\\n\\f\\r ]".to_owned(),
-        'S' => return "[^\\t\\n\\f\\r ]".to_owned(),
-        'b' | 'B' if !in_class => return format!("(?-u:\\{escape})"),
-        'z' => return "\\z".to_owned(),
-        escape => return format!("\\{escape}"),
-    };
-    if in_class { class.to_owned() } else { format!("[{class}]") }
+    let input = Input::new(arg::text(args, 1)).earliest(true);
+    charge(meter, pattern, &input, None)?;
+    Ok(Val::Bool(pattern.regex.is_match(input)))
 }
 
 /// At most this many, all where it is below 0.
-fn limit(args: &[Val], at: usize) -> usize {
-    usize::try_from(arg::int(args, at)).unwrap_or(usize::MAX)
+fn limit(args: &[Val], at: usize) -> Option<usize> {
+    usize::try_from(arg::int(args, at)).ok()
 }
 
-fn find_all(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
-    let regex = compile(meter, args)?;
-    let mut found = Vec::new();
-    for part in regex.find_iter(arg::text(args, 1)).take(limit(args, 2)) {
-        meter.items(1)?;
-        found.push(part.as_bytes().to_vec());
+/// The texts of at most so many matches.
+fn all(meter: &Meter, args: &[Val], limit: Option<usize>) -> Result<Vec<Vec<u8>>, Failure> {
+    let compiled = Compiled::of(meter, args, false)?;
+    let (pattern, text) = (compiled.pattern()?, arg::text(args, 1));
+    let mut all = Vec::new();
+    if limit == Some(0) {
+        return Ok(all);
     }
-    Ok(coerce::string_list(found))
-}
-
-/// Room for a replacement at each match, before anything is replaced.
-fn reserve(meter: &Meter, regex: &Regex, args: &[Val]) -> Result<(), Failure> {
-    let (text, replacement) = (arg::text(args, 1), arg::text(args, 2));
-    for found in regex.find_iter(text) {
-        // A reference gives at most the match.
-        let references = replacement.iter().filter(|&&byte| byte == b'$').count();
-        meter.bytes(replacement.len().saturating_add(references.saturating_mul(found.len())))?;
-    }
-    meter.bytes(text.len())?;
-    Ok(())
+    each(meter, pattern, text, |found| {
+        meter.items(2)?;
+        meter.bytes(found.len())?;
+        all.push(text[found.range()].to_vec());
+        Ok(limit.is_none_or(|limit| all.len() < limit))
+    })?;
+    Ok(all)
 }
 
 fn replace_all(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
-    let regex = compile(meter, args)?;
-    reserve(meter, &regex, args)?;
-    Ok(Val::str(regex.replace_all(arg::text(args, 1), arg::text(args, 2))))
+    let (text, replacement) = (arg::text(args, 1), arg::text(args, 2));
+    let references = replacement.iter().filter(|&&byte| byte == b'$').count();
+    if references == 0 {
+        return replace_literally(meter, args);
+    }
+    let compiled = Compiled::of(meter, args, true)?;
+    let pattern = compiled.pattern()?;
+    let mut captures = pattern.regex.create_captures();
+    let mut out = Vec::new();
+    let mut last = 0;
+    each(meter, pattern, text, |found| {
+        // A reference gives at most the match.
+        let most = replacement.len().saturating_add(references.saturating_mul(found.len()));
+        meter.bytes(most.saturating_add(found.start() - last))?;
+        // The groups of a match are found in a second search of it.
+        meter.read(found.len().saturating_add(1).saturating_mul(pattern.weight()))?;
+        let input = Input::new(text).range(found.range()).anchored(Anchored::Yes);
+        pattern.regex.search_captures(&input, &mut captures);
+        out.extend_from_slice(&text[last..found.start()]);
+        captures.interpolate_bytes_into(text, replacement, &mut out);
+        last = found.end();
+        Ok(true)
+    })?;
+    meter.bytes(text.len() - last)?;
+    out.extend_from_slice(&text[last..]);
+    Ok(Val::str(out))
 }
 
-fn replace_all_literal(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
-    let regex = compile(meter, args)?;
-    reserve(meter, &regex, args)?;
-    Ok(Val::str(regex.replace_all(arg::text(args, 1), NoExpand(arg::text(args, 2)))))
+fn replace_literally(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
+    let compiled = Compiled::of(meter, args, false)?;
+    let (pattern, text, replacement) = (compiled.pattern()?, arg::text(args, 1), arg::text(args, 2));
+    let mut out = Vec::new();
+    let mut last = 0;
+    each(meter, pattern, text, |found| {
+        meter.bytes(replacement.len().saturating_add(found.start() - last))?;
+        out.extend_from_slice(&text[last..found.start()]);
+        out.extend_from_slice(replacement);
+        last = found.end();
+        Ok(true)
+    })?;
+    meter.bytes(text.len() - last)?;
+    out.extend_from_slice(&text[last..]);
+    Ok(Val::str(out))
 }
 
 /// `Regexp.Split`: an empty match at the start or the end splits nothing.
 fn split(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
-    let regex = compile(meter, args)?;
-    let (text, limit) = (arg::text(args, 1), limit(args, 2));
-    if limit == 0 {
+    let compiled = Compiled::of(meter, args, false)?;
+    let (pattern, text, limit) = (compiled.pattern()?, arg::text(args, 1), limit(args, 2));
+    if limit == Some(0) {
         return Ok(coerce::string_list(Vec::new()));
     }
     if !arg::text(args, 0).is_empty() && text.is_empty() {
         return Ok(coerce::string_list(vec![Vec::new()]));
     }
+    meter.bytes(text.len())?;
     let mut parts = Vec::new();
     let (mut start, mut end) = (0, 0);
-    for found in regex.find_iter(text) {
-        meter.items(1)?;
-        if parts.len() + 1 == limit {
-            break;
+    each(meter, pattern, text, |found| {
+        meter.items(2)?;
+        if limit.is_some_and(|limit| parts.len() + 1 == limit) {
+            return Ok(false);
         }
         end = found.start();
         if found.end() != 0 {
             parts.push(text[start..end].to_vec());
         }
         start = found.end();
-    }
+        Ok(true)
+    })?;
     if end != text.len() {
         parts.push(text[start..].to_vec());
     }
     Ok(coerce::string_list(parts))
-}
-
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    #[rstest]
-    #[case(r"\d+[\w.]", "[[:digit:]]+[[:word:].]")]
-    #[case(r"[]a]", r"[\]a]")]
-    #[case(r"[a&&b[]", r"[a\&\&b\[]")]
-    #[case(r"\Qa.b\Ec", r"a\.bc")]
-    #[case(r"\bx", r"(?-u:\b)x")]
-    #[case(r"[[:alpha:]x]", "[[:alpha:]x]")]
-    fn translates(#[case] go: &str, #[case] rust: &str) {
-        assert_eq!(translate(go), rust);
-    }
-
-    /// What Go's `regexp` finds of ASCII; no class there is a difference, an intersection or in another.
-    #[rstest]
-    #[case("[+--]", "+,-")]
-    #[case("[+-\\-]", "+,-")]
-    #[case("[\\x2b--]", "+,-")]
-    #[case("[\\x{2b}--]", "+,-")]
-    #[case("[+-\\x2d--/]", "+,-./")]
-    #[case("[+--+--]", "+,-")]
-    #[case("[+--c]", "+,-c")]
-    #[case("[--0]", "-./0")]
-    #[case("[\\--0]", "-./0")]
-    #[case("[--0-9]", "-./09")]
-    #[case("[---]", "-")]
-    #[case("[---z]", "-z")]
-    #[case("[0-9--]", "-0123456789")]
-    #[case("[0-9--/]", "-./0123456789")]
-    #[case("[\\d--]", "-0123456789")]
-    #[case("[\\d-z]", "-0123456789z")]
-    #[case("[[:digit:]--/]", "-./0123456789")]
-    #[case("[\\p{Nd}--/]", "-./0123456789")]
-    #[case("[]-_]", "]^_")]
-    #[case("[Z-[]", "Z[")]
-    #[case("[!--/]", "!\"#$%&'()*+,-/")]
-    #[case("[a-c-]", "-abc")]
-    #[case("[-a]", "-a")]
-    #[case("[!-&&]", "!\"#$%&")]
-    fn finds_in_a_class_what_go_finds(#[case] go: &str, #[case] found: &str) {
-        let regex = Regex::new(&translate(go)).unwrap();
-        let all = (0..128_u8).filter(|byte| regex.is_match(&[*byte])).map(char::from);
-        assert_eq!(all.collect::<String>(), found, "{}", translate(go));
-    }
-
-    #[rstest]
-    #[case("[a--]")]
-    #[case("[a--z]")]
-    #[case("[-a--]")]
-    #[case("[]--a]")]
-    #[case("[[--a]")]
-    #[case("[\\]--]")]
-    #[case("[a-\\--]")]
-    #[case("[~--]")]
-    #[case("[--&&]")]
-    #[case("[Z-\\d]")]
-    fn refuses_the_ranges_that_go_refuses(#[case] go: &str) {
-        assert!(Regex::new(&translate(go)).is_err(), "{}", translate(go));
-    }
 }

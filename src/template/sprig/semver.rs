@@ -13,11 +13,24 @@ use crate::template::version::Version;
 pub(super) const FUNCTIONS: &[Function] =
     &[fixed("semver", &[Str], semver), fixed("semverCompare", &[Str, Str], semver_compare)];
 
-fn semver(_: &Meter, args: &[Val]) -> Result<Val, Failure> {
+/// Bytes of a constraint when it is read.
+const CONSTRAINT: usize = 256;
+
+/// What reading a version makes: a slice for each of its parts.
+fn charge(meter: &Meter, args: &[Val], at: usize) -> Result<(), Failure> {
+    Ok(meter.bytes(arg::text(args, at).len().saturating_mul(16))?)
+}
+
+fn semver(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
+    charge(meter, args, 0)?;
     Ok(Val::Version(Rc::new(Version::parse(&arg::chars(args, 0))?)))
 }
 
-fn semver_compare(_: &Meter, args: &[Val]) -> Result<Val, Failure> {
+fn semver_compare(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
+    charge(meter, args, 0)?;
+    charge(meter, args, 1)?;
+    let parts = arg::text(args, 0).iter().filter(|&&byte| matches!(byte, b',' | b'|')).count() + 1;
+    meter.bytes(parts.saturating_mul(CONSTRAINT))?;
     let constraints = constraints(&arg::chars(args, 0))?;
     let version = Version::parse(&arg::chars(args, 1))?;
     Ok(Val::Bool(constraints.iter().any(|all| all.iter().all(|constraint| constraint.admits(&version)))))

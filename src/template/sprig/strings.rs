@@ -1,5 +1,7 @@
 //! Texts: cutting, joining, padding, searching.
 
+use std::collections::BTreeSet;
+
 use super::coerce;
 use crate::template::dynamic::{Elem, Map, Tree, Val};
 use crate::template::error::Failure;
@@ -8,6 +10,7 @@ use crate::template::function::{Function, arg, fixed, variadic};
 use crate::template::go::quote::{Keep, quote};
 use crate::template::go::utf8;
 use crate::template::limits::Meter;
+use crate::template::print::ESCAPED;
 
 pub(super) const FUNCTIONS: &[Function] = &[
     fixed("hello", &[], |_, _| Ok(Val::str("Hello!"))),
@@ -48,18 +51,16 @@ pub(super) const FUNCTIONS: &[Function] = &[
 
 /// Position of a part in a text.
 pub(super) fn find(text: &[u8], part: &[u8]) -> Option<usize> {
-    if part.is_empty() {
-        return Some(0);
-    }
-    text.windows(part.len()).position(|window| window == part)
+    memchr::memmem::find(text, part)
 }
 
 fn bounds(text: String) -> Failure {
     Failure::new(format!("runtime error: slice bounds out of range {text}"))
 }
 
-fn trunc(_: &Meter, args: &[Val]) -> Result<Val, Failure> {
+fn trunc(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let (length, text) = (arg::int(args, 0), arg::text(args, 1));
+    meter.bytes(text.len())?;
     match usize::try_from(length) {
         Ok(length) => Ok(Val::str(&text[..length.min(text.len())])),
         Err(_) => Err(bounds(format!("[:{length}]"))),
@@ -68,8 +69,9 @@ fn trunc(_: &Meter, args: &[Val]) -> Result<Val, Failure> {
 
 /// Go slices first and checks little: a start below 0 means from the beginning, an end below 0
 /// or beyond the text means to its end.
-fn substr(_: &Meter, args: &[Val]) -> Result<Val, Failure> {
+fn substr(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let (start, end, text) = (arg::int(args, 0), arg::int(args, 1), arg::text(args, 2));
+    meter.bytes(text.len())?;
     let length = text.len();
     let Ok(start) = usize::try_from(start) else {
         return match usize::try_from(end) {
@@ -85,7 +87,8 @@ fn substr(_: &Meter, args: &[Val]) -> Result<Val, Failure> {
     }
 }
 
-fn trim(_: &Meter, args: &[Val]) -> Result<Val, Failure> {
+fn trim(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
+    meter.bytes(arg::text(args, 0).len())?;
     Ok(Val::str(trim_matching(arg::text(args, 0), is_space)))
 }
 
@@ -94,8 +97,10 @@ pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace()
 }
 
-fn trim_all(_: &Meter, args: &[Val]) -> Result<Val, Failure> {
-    let set: Vec<char> = utf8::chars(arg::text(args, 0)).collect();
+fn trim_all(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
+    meter.items(arg::text(args, 0).len())?;
+    meter.bytes(arg::text(args, 1).len())?;
+    let set: BTreeSet<char> = utf8::chars(arg::text(args, 0)).collect();
     Ok(Val::str(trim_matching(arg::text(args, 1), |c| set.contains(&c))))
 }
 
@@ -128,13 +133,15 @@ fn last_width(text: &[u8]) -> usize {
         .unwrap_or(1)
 }
 
-fn trim_suffix(_: &Meter, args: &[Val]) -> Result<Val, Failure> {
+fn trim_suffix(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let text = arg::text(args, 1);
+    meter.bytes(text.len())?;
     Ok(Val::str(text.strip_suffix(arg::text(args, 0)).unwrap_or(text)))
 }
 
-fn trim_prefix(_: &Meter, args: &[Val]) -> Result<Val, Failure> {
+fn trim_prefix(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let text = arg::text(args, 1);
+    meter.bytes(text.len())?;
     Ok(Val::str(text.strip_prefix(arg::text(args, 0)).unwrap_or(text)))
 }
 
@@ -163,7 +170,9 @@ fn joined(meter: &Meter, parts: &[Vec<u8>], separator: &[u8]) -> Result<Val, Fai
 fn quote_all(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let mut parts = Vec::new();
     for value in args.iter().filter(|value| !matches!(value, Val::Nil)) {
-        parts.push(quote(&coerce::text(meter, value)?, Keep::Printable).into_bytes());
+        let text = coerce::text(meter, value)?;
+        meter.bytes(text.len().saturating_mul(ESCAPED))?;
+        parts.push(quote(&text, Keep::Printable).into_bytes());
     }
     joined(meter, &parts, b" ")
 }
@@ -205,12 +214,14 @@ fn indent(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
 }
 
 fn nindent(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
-    Ok(Val::str([b"\n", indented(meter, args)?.as_slice()].concat()))
+    let text = indented(meter, args)?;
+    meter.bytes(text.len())?;
+    Ok(Val::str([b"\n", text.as_slice()].concat()))
 }
 
 fn replace(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let (old, new, text) = (arg::text(args, 0), arg::text(args, 1), arg::text(args, 2));
-    let parts = split(text, old, -1);
+    let parts = split(meter, text, old, -1)?;
     if old.is_empty() {
         // Go puts the new text before every character and at the end.
         meter.bytes(text.len().saturating_add(new.len().saturating_mul(parts.len() + 1)))?;
@@ -227,37 +238,40 @@ fn replace(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
 
 /// `strings.SplitN`: at most `limit` parts, all where it is below 0; characters where the
 /// separator is empty.
-pub(super) fn split<'t>(text: &'t [u8], separator: &[u8], limit: i64) -> Vec<&'t [u8]> {
+fn split<'t>(meter: &Meter, text: &'t [u8], separator: &[u8], limit: i64) -> Result<Vec<&'t [u8]>, Failure> {
     let mut parts = Vec::new();
     if limit == 0 {
-        return parts;
+        return Ok(parts);
     }
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut rest = text;
     if separator.is_empty() {
         while !rest.is_empty() && parts.len() + 1 < limit {
             let (part, after) = rest.split_at(utf8::decode(rest).1);
+            meter.items(1)?;
             parts.push(part);
             rest = after;
         }
         if !rest.is_empty() {
             parts.push(rest);
         }
-        return parts;
+        return Ok(parts);
     }
+    let finder = memchr::memmem::Finder::new(separator);
     while parts.len() + 1 < limit {
-        let Some(at) = find(rest, separator) else { break };
+        let Some(at) = finder.find(rest) else { break };
+        meter.items(1)?;
         parts.push(&rest[..at]);
         rest = &rest[at + separator.len()..];
     }
     parts.push(rest);
-    parts
+    Ok(parts)
 }
 
 /// `split` and `splitn`: a map with the keys `_0`, `_1`, and so on.
 fn numbered(meter: &Meter, separator: &[u8], limit: i64, text: &[u8]) -> Result<Val, Failure> {
-    let parts = split(text, separator, limit);
-    meter.items(parts.len())?;
+    let parts = split(meter, text, separator, limit)?;
+    meter.entries(parts.len())?;
     meter.bytes(text.len())?;
     let entries: Tree = parts
         .iter()
@@ -269,7 +283,7 @@ fn numbered(meter: &Meter, separator: &[u8], limit: i64, text: &[u8]) -> Result<
 
 fn split_list(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let text = arg::text(args, 1);
-    let parts = split(text, arg::text(args, 0), -1);
+    let parts = split(meter, text, arg::text(args, 0), -1)?;
     meter.items(parts.len())?;
     meter.bytes(text.len())?;
     Ok(Val::strings(parts))
@@ -285,6 +299,9 @@ fn sort_alpha(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
         Val::List(_) => coerce::texts(meter, &args[0])?,
         other => vec![coerce::text(meter, other)?],
     };
+    // A comparison reads a text at most, and each text is compared about as often as the list can be halved.
+    let bytes = texts.iter().map(Vec::len).sum::<usize>();
+    meter.read(bytes.saturating_add(texts.len()).saturating_mul(texts.len().max(1).ilog2() as usize))?;
     texts.sort();
     Ok(coerce::string_list(texts))
 }

@@ -29,7 +29,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 
 fn mapped(meter: &Meter, args: &[Val], map: fn(&str) -> String) -> Result<Val, Failure> {
     let text = arg::chars(args, 0);
-    meter.bytes(text.len())?;
+    meter.bytes(text.len().saturating_mul(2))?;
     Ok(Val::str(map(&text)))
 }
 
@@ -100,14 +100,16 @@ fn swapcase(text: &str) -> String {
 
 /// Byte by byte, each taken for a character: a text with a space to delete is mangled where it is
 /// not ASCII, as `goutils.DeleteWhiteSpace` does it.
-fn nospace(_: &Meter, args: &[Val]) -> Result<Val, Failure> {
+fn nospace(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let text = arg::text(args, 0);
+    meter.bytes(text.len().saturating_mul(2))?;
     let kept: String = text.iter().map(|&byte| char::from(byte)).filter(|&c| !is_space(c)).collect();
     if kept.chars().count() == text.len() { Ok(args[0].clone()) } else { Ok(Val::str(kept)) }
 }
 
 /// Byte by byte too.
-fn initials(_: &Meter, args: &[Val]) -> Result<Val, Failure> {
+fn initials(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
+    meter.bytes(arg::text(args, 0).len())?;
     let mut after_gap = true;
     let mut out = String::new();
     for c in arg::text(args, 0).iter().map(|&byte| char::from(byte)) {
@@ -120,19 +122,21 @@ fn initials(_: &Meter, args: &[Val]) -> Result<Val, Failure> {
     Ok(Val::str(out))
 }
 
-fn abbrev(_: &Meter, args: &[Val]) -> Result<Val, Failure> {
+fn abbrev(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let width = arg::int(args, 0);
     if width < 4 {
         return Ok(args[1].clone());
     }
+    meter.bytes(arg::text(args, 1).len())?;
     Ok(Val::str(abbreviated(arg::text(args, 1), 0, width)))
 }
 
-fn abbrev_both(_: &Meter, args: &[Val]) -> Result<Val, Failure> {
+fn abbrev_both(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let (left, right) = (arg::int(args, 0), arg::int(args, 1));
     if right < 4 || left > 0 && right < 7 {
         return Ok(args[2].clone());
     }
+    meter.bytes(arg::text(args, 2).len())?;
     Ok(Val::str(abbreviated(arg::text(args, 2), left, right)))
 }
 

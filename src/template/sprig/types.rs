@@ -42,14 +42,17 @@ fn equal_within(meter: &Meter, a: &Val, b: &Val, depth: usize) -> Result<bool, F
     if depth > MAX_VALUE_DEPTH {
         return Err(LimitReached::ValueDepth.into());
     }
-    meter.items(1)?;
+    meter.visit(1)?;
     Ok(match (a, b) {
         (Val::Nil, Val::Nil) => true,
         (Val::Bool(a), Val::Bool(b)) => a == b,
         (Val::Int(a), Val::Int(b)) | (Val::Int64(a), Val::Int64(b)) => a == b,
         (Val::Byte(a), Val::Byte(b)) => a == b,
         (Val::Float(a), Val::Float(b)) => a == b,
-        (Val::Str(a), Val::Str(b)) => a == b,
+        (Val::Str(a), Val::Str(b)) => {
+            meter.read(if a.len() == b.len() { a.len() } else { 0 })?;
+            a == b
+        }
         (Val::List(a), Val::List(b)) => {
             if a.elem != b.elem || a.items().len() != b.items().len() {
                 return Ok(false);
@@ -65,6 +68,7 @@ fn equal_within(meter: &Meter, a: &Val, b: &Val, depth: usize) -> Result<bool, F
             if a.elem != b.elem || a.len() != b.len() {
                 return Ok(false);
             }
+            meter.visit(a.len().saturating_mul(2))?;
             for ((key, a), (other_key, b)) in a.entries().iter().zip(b.entries()) {
                 if *key != other_key || !equal_within(meter, a, &b, depth + 1)? {
                     return Ok(false);

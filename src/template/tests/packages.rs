@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::template::{Never, Template, Value, yaml};
+use crate::template::{Never, Root, Template, Value, yaml};
 
 fn shared() -> PathBuf {
     std::env::var_os("INTERLOCK_SHARED")
@@ -74,7 +74,7 @@ fn templates_of_real_packages_are_read_and_rendered() {
             let result = Template::parse(&name, &text)
                 .map_err(|error| error.to_string())
                 .and_then(|template| {
-                    template.render(&Value::Map(root), &Never).map_err(|error| error.to_string())
+                    template.render(&Root::from(&Value::Map(root)), &Never).map_err(|error| error.to_string())
                 })
                 .and_then(|text| yaml::documents(&text).map_err(|error| error.to_string()));
             if let Err(error) = result {

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use serde_json::{Map, Number, Value};
 use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag, options};
 
+use super::error::{Aliases, MAX_DEPTH, YamlError, YamlProblem};
 use super::made::{self, Made};
-use super::read::{Aliases, MAX_DEPTH, YamlError, YamlProblem};
 use super::scalar::{Scalar, resolve};
 use crate::template::go::float::shortest;
 

@@ -6,12 +6,8 @@
 
 use std::cell::Cell;
 
-use super::read::YamlProblem;
+use super::error::{MAX_MADE, YamlProblem};
 use crate::template::limits::{Interrupt, Interrupted};
-
-/// Bytes that the values of one decoder may take together: several times what an API server takes
-/// as one object, and what a package of 1.5 MiB renders.
-pub const MAX_MADE: usize = 8 << 20;
 
 /// A value itself, with its share of the list that holds it.
 pub(super) const VALUE: usize = 40;

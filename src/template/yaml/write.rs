@@ -43,42 +43,45 @@ impl From<&Value> for Doc {
 
 /// A JSON value as yaml.v2 writes it; integers stay integers.
 pub fn write(value: &Value) -> String {
-    Doc::from(value).write()
+    let unbounded = |_: usize| Ok::<(), std::convert::Infallible>(());
+    match Doc::from(value).write(unbounded) {
+        Ok(text) => text,
+        Err(never) => match never {},
+    }
 }
 
 impl Doc {
-    /// The document with its final line break.
-    pub(in crate::template) fn write(self) -> String {
-        let mut emitter = Emitter { out: String::new() };
+    /// The document with its final line break. `charge` is asked before a value is written, with the
+    /// bytes that were written since it was last asked.
+    pub(in crate::template) fn write<E>(self, charge: impl Fn(usize) -> Result<(), E>) -> Result<String, E> {
+        let mut emitter = Emitter { out: String::new(), charged: 0, charge };
         match &self {
-            Self::Map(entries) if !entries.is_empty() => emitter.map(entries, 0, true),
-            Self::Seq(items) if !items.is_empty() => emitter.sequence(items, 0, true),
+            Self::Map(entries) if !entries.is_empty() => emitter.map(entries, 0, true)?,
+            Self::Seq(items) if !items.is_empty() => emitter.sequence(items, 0, true)?,
             other => {
                 emitter.leaf(other, 0, false);
                 emitter.end_line();
             }
         }
-        emitter.out
+        emitter.pay()?;
+        Ok(emitter.out)
     }
 }
 
-struct Emitter {
+struct Emitter<C> {
     out: String,
+    charged: usize,
+    charge: C,
 }
 
-impl Emitter {
-    fn indent(&mut self, indent: usize) {
-        self.out.extend(std::iter::repeat_n(' ', indent));
+// Containers.
+impl<E, C: Fn(usize) -> Result<(), E>> Emitter<C> {
+    fn pay(&mut self) -> Result<(), E> {
+        let written = self.out.len() - std::mem::replace(&mut self.charged, self.out.len());
+        (self.charge)(written)
     }
 
-    /// Ends a line, unless a block scalar has done so.
-    fn end_line(&mut self) {
-        if !self.out.ends_with('\n') {
-            self.out.push('\n');
-        }
-    }
-
-    fn map(&mut self, entries: &[(Vec<u8>, Doc)], indent: usize, mut at_start: bool) {
+    fn map(&mut self, entries: &[(Vec<u8>, Doc)], indent: usize, mut at_start: bool) -> Result<(), E> {
         for (key, value) in sorted(entries.iter().collect()) {
             if !std::mem::take(&mut at_start) {
                 self.indent(indent);
@@ -94,46 +97,64 @@ impl Emitter {
                 self.indent(indent);
             }
             self.out.push(':');
-            self.value(value, indent, indent, !simple);
+            self.value(value, indent, indent, !simple)?;
         }
+        Ok(())
     }
 
-    fn sequence(&mut self, items: &[Doc], indent: usize, mut at_start: bool) {
+    fn sequence(&mut self, items: &[Doc], indent: usize, mut at_start: bool) -> Result<(), E> {
         for item in items {
             if !std::mem::take(&mut at_start) {
                 self.indent(indent);
             }
             self.out.push('-');
-            self.value(item, indent, indent + 2, true);
+            self.value(item, indent, indent + 2, true)?;
         }
+        Ok(())
     }
 
     /// A value behind `:` or `-`; containers behind a dash start on its line.
-    fn value(&mut self, value: &Doc, indent: usize, sequence_indent: usize, inline: bool) {
+    fn value(&mut self, value: &Doc, indent: usize, sequence_indent: usize, inline: bool) -> Result<(), E> {
+        self.pay()?;
         match value {
             Doc::Map(entries) if !entries.is_empty() => {
                 if inline {
                     self.out.push(' ');
-                    self.map(entries, indent + 2, true);
+                    self.map(entries, indent + 2, true)
                 } else {
                     self.out.push('\n');
-                    self.map(entries, indent + 2, false);
+                    self.map(entries, indent + 2, false)
                 }
             }
             Doc::Seq(items) if !items.is_empty() => {
                 if inline {
                     self.out.push(' ');
-                    self.sequence(items, sequence_indent.max(indent + 2), true);
+                    self.sequence(items, sequence_indent.max(indent + 2), true)
                 } else {
                     self.out.push('\n');
-                    self.sequence(items, sequence_indent, false);
+                    self.sequence(items, sequence_indent, false)
                 }
             }
             leaf => {
                 self.out.push(' ');
                 self.leaf(leaf, indent, false);
                 self.end_line();
+                Ok(())
             }
+        }
+    }
+}
+
+// Leaves.
+impl<C> Emitter<C> {
+    fn indent(&mut self, indent: usize) {
+        self.out.extend(std::iter::repeat_n(' ', indent));
+    }
+
+    /// Ends a line, unless a block scalar has done so.
+    fn end_line(&mut self) {
+        if !self.out.ends_with('\n') {
+            self.out.push('\n');
         }
     }
 

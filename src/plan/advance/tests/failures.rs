@@ -11,6 +11,7 @@ use crate::plan::advance::fixture::{config_map, key, made, one, package, phase};
 use crate::plan::advance::sim::{Fixture, Process, Server, failure};
 use crate::plan::observe::{Observed, PlanState};
 use crate::plan::run::Run;
+use crate::template::{Interrupt, Interrupted};
 
 #[rstest]
 #[case::bad_gateway(502)]
@@ -206,6 +207,67 @@ fn a_bad_value_ends_the_run_with_a_text() {
             .starts_with("ns/inst fatal error: parameter \"LIST\" has an invalid value: type is \"array\"")
     );
     assert!(!message.contains("secret"), "{message}");
+}
+
+/// One task that renders this text.
+fn renders(text: &str) -> Fixture {
+    let mut package = package(phase(json!("serial"), &[&["broken"]]));
+    package["templates"]["broken.yaml"] = text.into();
+    Fixture::new(package)
+}
+
+const BOMB: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  a: &a {{ repeat 300000 \"x\" }}\n  \
+                    b: [{{ range 6000 }}*a, {{ end }}]\n";
+
+#[rstest]
+#[case::work(
+    "\n{{ range 1000000000 }}{{ end }}",
+    "template: broken.yaml:2:",
+    "the budget of 67108864 bytes made or read"
+)]
+#[case::made(
+    "{{ repeat 1000000000 \"x\" }}",
+    "template: broken.yaml:1:",
+    "the budget of 33554432 bytes of values"
+)]
+#[case::output(
+    "{{ range 3 }}{{ repeat 4000000 \"x\" }}{{ end }}",
+    "template: broken.yaml:1:",
+    "rendered more than 8388608 bytes"
+)]
+#[case::aliases(BOMB, "parsing YAML from broken.yaml failed: yaml: line 6:", "the budget of 8388608 bytes")]
+fn a_budget_ends_the_run_with_template_line_and_budget(
+    #[case] text: &str,
+    #[case] place: &str,
+    #[case] budget: &str,
+) {
+    let fixture = renders(text);
+    let step = advance(&fixture.run(), fixture.start(), &Observed::default());
+    let message = steps(&step.state).remove(0).1;
+    assert_eq!(step.fatal.unwrap().reason, "TaskRenderingError");
+    assert!(message.contains(place) && message.contains(budget), "{message}");
+}
+
+#[derive(Debug)]
+struct Now(Interrupted);
+
+impl Interrupt for Now {
+    fn interrupted(&self) -> Option<Interrupted> {
+        Some(self.0)
+    }
+}
+
+#[rstest]
+#[case(Interrupted::TimeLimit)]
+#[case(Interrupted::Shutdown)]
+fn what_is_interrupted_is_tried_again(#[case] why: Interrupted) {
+    let fixture = renders("\n{{ range 1000000000 }}{{ end }}");
+    let run = Run { interrupt: &Now(why), ..fixture.run() };
+    let step = advance(&run, fixture.start(), &Observed::default());
+    assert!(step.fatal.is_none() && step.stalled.is_some(), "{step:?}");
+    let (status, message) = steps(&step.state).remove(0);
+    assert_eq!(status, Error);
+    assert!(message.contains(&format!("template: broken.yaml:1:0: rendering {why}")), "{message}");
 }
 
 #[test]

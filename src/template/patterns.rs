@@ -1,0 +1,119 @@
+//! Regular expressions, compiled within bounds and kept for as long as a rendering lasts, so that a
+//! loop compiles its expression once.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use regex_automata::meta::{Config, Regex};
+use regex_automata::nfa::thompson::WhichCaptures;
+use regex_automata::util::syntax;
+use regex_automata::{Input, MatchKind};
+
+/// How many are kept; the oldest makes room.
+const KEPT: usize = 16;
+
+/// Bytes that those that are kept take together, without what searching needs.
+const KEPT_BYTES: usize = 4 << 20;
+
+/// Bytes for states that a search makes as it meets them.
+const SEARCH_BYTES: usize = 256 << 10;
+
+/// Bytes for the places of groups while a search runs: one for each group and state.
+const GROUP_BYTES: usize = 4 << 20;
+
+/// Bytes of the automaton that count as one more unit of work for each byte of text.
+const BYTES_A_UNIT: usize = 256;
+
+/// Why a pattern is not compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// It is no regular expression.
+    Syntax(String),
+    /// It takes too many bytes.
+    TooLarge,
+}
+
+/// A compiled regular expression.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    pub(super) regex: Regex,
+    bytes: usize,
+}
+
+impl Pattern {
+    /// Compiles what the `regex` crate calls `regex::bytes::Regex`.
+    fn compile(text: &str, groups: bool, limit: usize) -> Result<Self, Refused> {
+        // The engines that are left out make the size say little about the work of a search.
+        let config = Config::new()
+            .match_kind(MatchKind::LeftmostFirst)
+            .utf8_empty(false)
+            .nfa_size_limit(Some(limit))
+            .onepass(false)
+            .dfa(false)
+            .hybrid_cache_capacity(SEARCH_BYTES)
+            .which_captures(if groups { WhichCaptures::All } else { WhichCaptures::Implicit });
+        let built = Regex::builder().syntax(syntax::Config::new().utf8(false)).configure(config).build(text);
+        let regex = built.map_err(|error| match error.syntax_error() {
+            Some(error) => Refused::Syntax(error.to_string()),
+            None => Refused::TooLarge,
+        })?;
+        let bytes = regex.memory_usage();
+        // A state takes 24 bytes at least.
+        let places = (bytes / 24).saturating_mul(regex.captures_len() * 2 * size_of::<usize>());
+        if groups && places > GROUP_BYTES { Err(Refused::TooLarge) } else { Ok(Self { regex, bytes }) }
+    }
+
+    /// Bytes that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How much work a byte of text is at most: about one for each state that it can be in.
+    pub(super) fn weight(&self) -> usize {
+        1 + self.bytes / BYTES_A_UNIT
+    }
+
+    /// What of a text is searched.
+    pub(super) fn length(input: &Input<'_>) -> usize {
+        input.end().saturating_sub(input.start()) + 1
+    }
+}
+
+type Found = Rc<Result<Pattern, Refused>>;
+
+#[derive(Debug)]
+struct Kept {
+    text: String,
+    groups: bool,
+    found: Found,
+}
+
+impl Kept {
+    fn bytes(&self) -> usize {
+        self.text.len() + self.found.as_ref().as_ref().map_or(0, Pattern::bytes)
+    }
+}
+
+/// Those of one rendering.
+#[derive(Debug, Default)]
+pub(super) struct Patterns(RefCell<Vec<Kept>>);
+
+impl Patterns {
+    /// One that was compiled before.
+    pub(super) fn get(&self, text: &str, groups: bool) -> Option<Found> {
+        let kept = self.0.borrow();
+        kept.iter().find(|kept| kept.groups == groups && kept.text == text).map(|kept| kept.found.clone())
+    }
+
+    /// Compiles one of at most `limit` bytes, and keeps it.
+    pub(super) fn compile(&self, text: &str, groups: bool, limit: usize) -> Found {
+        let found: Found = Rc::new(Pattern::compile(text, groups, limit));
+        let mut kept = self.0.borrow_mut();
+        kept.push(Kept { text: text.to_owned(), groups, found: found.clone() });
+        while kept.len() > KEPT || kept.len() > 1 && kept.iter().map(Kept::bytes).sum::<usize>() > KEPT_BYTES
+        {
+            kept.remove(0);
+        }
+        found
+    }
+}
