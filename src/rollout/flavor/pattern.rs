@@ -6,8 +6,13 @@ use regex::RegexBuilder;
 /// Compiled patterns beyond this many bytes are not judged. Kong takes up to ten times as much,
 /// which would take too long on the way to an answer.
 const COMPILED_LIMIT: usize = 1 << 20;
+/// A longer pattern is not judged: what it is read into is a thousand times as long.
+const LONGEST: usize = 2 * 1024;
 /// All patterns of one decision together.
 const BUDGET: usize = 64 * 1024;
+/// Bytes that most patterns are compiled to at most; a larger one counts as [`LARGE`] bytes of text.
+const SMALL: usize = 16 * 1024;
+const LARGE: usize = 2 * 1024;
 
 /// What compiling comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,11 +40,17 @@ impl Default for Compiler {
 impl Compiler {
     /// Tries one; a leading `~`, which marks a pattern in Kong, does not count.
     pub fn try_out(&mut self, pattern: &str) -> Compiled {
-        let Some(left) = self.left.checked_sub(pattern.len().max(64)) else { return Compiled::NotTried };
-        self.left = left;
+        if pattern.len() > LONGEST || !self.pay(pattern.len().max(64)) {
+            return Compiled::NotTried;
+        }
         let bare = pattern.strip_prefix('~').unwrap_or(pattern);
         let translated = format!("^{}", bare.replace("?<", "?P<"));
-        match RegexBuilder::new(&translated).size_limit(COMPILED_LIMIT).build() {
+        let build = |limit| RegexBuilder::new(&translated).size_limit(limit).build();
+        let mut built = build(SMALL);
+        if matches!(built, Err(regex::Error::CompiledTooBig(_))) && self.pay(LARGE) {
+            built = build(COMPILED_LIMIT);
+        }
+        match built {
             Ok(_) => Compiled::Fine,
             Err(regex::Error::CompiledTooBig(_)) => Compiled::NotTried,
             Err(_) if ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|part| bare.contains(part)) => {
@@ -47,6 +58,13 @@ impl Compiler {
             }
             Err(error) => Compiled::Rejected(last_words(&error.to_string())),
         }
+    }
+
+    /// Takes something of the budget, if there is as much.
+    fn pay(&mut self, bytes: usize) -> bool {
+        let left = self.left.checked_sub(bytes);
+        self.left = left.unwrap_or(self.left);
+        left.is_some()
     }
 }
 
@@ -83,5 +101,14 @@ mod tests {
         let mut compiler = Compiler::default();
         let tried = (0..10_000).filter(|_| compiler.try_out("/a") == Compiled::Fine).count();
         assert_eq!(tried, BUDGET / 64);
+    }
+
+    #[test]
+    fn large_patterns_are_few() {
+        let mut compiler = Compiler::default();
+        let large = |i: usize| format!("/[a-z]{{{i}}}\\pL{{20}}");
+        let tried = (1..1000).take_while(|i| compiler.try_out(&large(*i)) == Compiled::Fine).count();
+        assert!((8..64).contains(&tried), "{tried}");
+        assert_eq!(Compiler::default().try_out(&format!("/{}", "\\pL".repeat(10_000))), Compiled::NotTried);
     }
 }
