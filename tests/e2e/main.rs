@@ -7,6 +7,7 @@
 mod support;
 
 mod at_rest;
+mod budgets;
 mod bypass;
 mod certificate_secret;
 mod drift;

@@ -52,18 +52,47 @@ pub fn signal(pid: u32, name: &str) {
 }
 
 /// Resident memory of a process in MiB.
+#[track_caller]
 pub fn resident(pid: u32) -> f64 {
-    status(pid, "VmRSS:")
+    mib(status_kib(pid, "VmRSS:"))
 }
 
 /// The most that a process has had resident since it began; in MiB.
+#[track_caller]
 pub fn peak(pid: u32) -> f64 {
-    status(pid, "VmHWM:")
+    mib(status_kib(pid, "VmHWM:"))
 }
 
-fn status(pid: u32, field: &str) -> f64 {
+#[expect(clippy::cast_precision_loss, reason = "no process has so much memory")]
+fn mib(kib: u64) -> f64 {
+    kib as f64 / 1024.0
+}
+
+/// Resident memory of a process at its peak, in KiB, beside what it is when this is made.
+pub struct Peak {
+    pid: u32,
+    before: u64,
+}
+
+impl Peak {
+    /// From now on.
+    #[track_caller]
+    pub fn of(pid: u32) -> Self {
+        // The kernel forgets the peak so far (proc(5), clear_refs).
+        std::fs::write(format!("/proc/{pid}/clear_refs"), "5").expect("the process is ours");
+        Self { pid, before: status_kib(pid, "VmRSS:") }
+    }
+
+    /// How much more the peak was.
+    #[track_caller]
+    pub fn added_kib(&self) -> u64 {
+        status_kib(self.pid, "VmHWM:").saturating_sub(self.before)
+    }
+}
+
+#[track_caller]
+fn status_kib(pid: u32, field: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
-    let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("a field of the status");
-    let kib: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
-    kib / 1024.0
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("a field of the kernel");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
