@@ -7,7 +7,7 @@ help:
 	@echo "make run    a control plane on this machine, Interlock guarding it, and an operator to try it on"
 	@echo "make test   everything that CI runs (first time: about 20 minutes on two cores)"
 	@echo "make soak   the long counts"
-	@echo "make fuzz   ten minutes of libFuzzer over decode and decide, and over router flavors"
+	@echo "make fuzz   twenty minutes of libFuzzer: reviews, router flavors, templates, YAML"
 	@echo "make bench  measures, as ratios; writes target/bench/results.json"
 	@echo "make lint   formatting, clippy, licences and sources of dependencies"
 
@@ -40,12 +40,18 @@ soak: peers
 	INTERLOCK_SOAK=1 cargo test --locked --release --no-fail-fast -- --include-ignored
 	@hack/image-check
 
-# Coverage-guided; needs the nightly toolchain and cargo-fuzz (`cargo install --locked cargo-fuzz`).
+# Coverage-guided; needs the nightly toolchain and cargo-fuzz (`cargo install --locked cargo-fuzz`). Of templates
+# and YAML an input may take 256 MiB and 2 s, so they run without a sanitizer, which would take more by itself.
+# INTERLOCK_FUZZ_SECONDS is for each of the four.
+FUZZ_SECONDS := $(or $(INTERLOCK_FUZZ_SECONDS),300)
+FUZZ_BOUNDED := -rss_limit_mb=256 -malloc_limit_mb=256 -timeout=2 -max_len=8192 -dict=fuzz/template.dict
 .PHONY: fuzz
 fuzz: tools
-	mkdir -p target/fuzz-corpus/review target/fuzz-corpus/flavor
-	cargo +nightly fuzz run review target/fuzz-corpus/review fuzz/seeds/review -- -max_total_time=300 -max_len=65536
-	cargo +nightly fuzz run flavor target/fuzz-corpus/flavor fuzz/seeds/flavor -- -max_total_time=300 -max_len=65536
+	mkdir -p $(addprefix target/fuzz-corpus/,review flavor template yaml)
+	cargo +nightly fuzz run review target/fuzz-corpus/review fuzz/seeds/review -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536
+	cargo +nightly fuzz run flavor target/fuzz-corpus/flavor fuzz/seeds/flavor -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536
+	cargo +nightly fuzz run --sanitizer none template target/fuzz-corpus/template fuzz/seeds/template -- -max_total_time=$(FUZZ_SECONDS) $(FUZZ_BOUNDED)
+	cargo +nightly fuzz run --sanitizer none yaml target/fuzz-corpus/yaml fuzz/seeds/yaml -- -max_total_time=$(FUZZ_SECONDS) $(FUZZ_BOUNDED)
 
 # The process is measured beside 10,000 Instances, and 1,000 go through a plan; INTERLOCK_BENCH_INSTANCES
 # and INTERLOCK_BENCH_PLANS say other numbers. It is the binary of the image, and the webhook and the servers beside it

@@ -8,6 +8,8 @@ mod kubelet;
 mod large;
 mod properties;
 mod review;
+mod template;
+mod yaml;
 
 use std::time::{Duration, Instant};
 
@@ -70,6 +72,38 @@ const OF_FLAVORS: [&str; 15] = [
     "\"args\":[\"kong\",\"-c\",\"/c\"],",
 ];
 
+/// Pieces that mean something to a template.
+const OF_TEMPLATES: [&str; 24] = [
+    "{{",
+    "}}",
+    "{{ end }}",
+    "{{ range until 100 }}",
+    "{{ range .Params.VALUE }}",
+    "{{ if .Params.TEXT }}",
+    "{{ $x := \"xx\" }}",
+    "{{ $x = print $x $x }}",
+    "(repeat 1000 \"ab\")",
+    "(until 1000)",
+    " | toYaml | indent 4",
+    " | quote",
+    "regexReplaceAll \"(a|b)+\" ",
+    "regexFindAll `\\pL{20}` ",
+    "printf \"%1000000d %q\" ",
+    "splitList \"\" ",
+    "uniq ",
+    "deepCopy ",
+    "(dict \"k\" (list 1 2))",
+    "semverCompare \"1,2||3\" ",
+    "date \"2006\" ",
+    "toJson ",
+    "\n=====\n",
+    "\n---\n",
+];
+
+/// Pieces that mean something to YAML.
+const OF_YAML: [&str; 14] =
+    ["&a ", "*a", "<<: *a", "- ", "? ", ": ", "|\n", ">-\n", "{a: ", "[", "!!int ", "\n---\n", "~", "'"];
+
 fn damage(dice: &mut Dice, seeds: &[Vec<u8>], pieces: &[&str]) -> Vec<u8> {
     let mut body = seeds[dice.roll(seeds.len())].clone();
     for _ in 0..=dice.roll(4) {
@@ -122,6 +156,16 @@ fn hostile(folder: &str, what: &str, pieces: &[&str], call: fn(&[u8])) {
 #[test]
 fn no_body_makes_it_panic() {
     hostile("fuzz/seeds/review", "bodies", &OF_REVIEWS, review::call);
+}
+
+#[test]
+fn no_template_makes_it_panic() {
+    hostile("fuzz/seeds/template", "templates", &OF_TEMPLATES, template::call);
+}
+
+#[test]
+fn no_yaml_makes_it_panic() {
+    hostile("fuzz/seeds/yaml", "documents", &OF_YAML, yaml::call);
 }
 
 #[test]
