@@ -191,6 +191,7 @@ impl Process {
                     self.reconcile(&books, clients.clone(), queue, verbs, (supervisor, watches));
                 let snapshot = capabilities.clone();
                 self.label_flavor_sources(&clients.books, snapshot.clone(), leadership.clone(), &mut parts);
+                self.keep_live_specs(&clients.books, snapshot.clone(), leadership.clone(), &mut parts);
                 let freeze = guards.freeze.subscribe();
                 self.report_settings(
                     &clients.books,

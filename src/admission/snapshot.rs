@@ -12,6 +12,8 @@ use crate::api::interlock::{Actions, Labels, Rules};
 use crate::api::kudo::{Instance, OperatorVersion};
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, ObjectKey};
+use crate::api::revision::Revisions;
+use crate::api::stamp::SpecHash;
 use crate::plan::lock;
 use crate::plan::package::Package;
 use crate::rollout::flavor::known::{Around, Fed, Known};
@@ -38,6 +40,7 @@ pub struct Snapshot {
     labels: BTreeMap<String, Labels>,
     rules: Rules,
     flavors: Known,
+    revisions: Revisions,
     /// Whether objects were given that flavors could depend on.
     looked: bool,
 }
@@ -58,6 +61,8 @@ impl Snapshot {
             self.instance(&own, name, &instance);
         } else if key.gvk == Gvk::new("v1", "Namespace") {
             self.namespace(key.name.clone(), object).map_err(unreadable)?;
+        } else if Revisions::is(object) {
+            self.revisions.add(object, &own);
         } else {
             self.flavors.take(object, namespace);
             self.looked = true;
@@ -114,6 +119,10 @@ impl View for Snapshot {
             true => around,
             false => Around { routes: Around::default().routes, ..around },
         }
+    }
+
+    fn live_spec(&self, data_plane: &NamespacedName, uid: &str, hash: &SpecHash) -> Option<String> {
+        self.revisions.spec(data_plane, uid, hash)
     }
 
     fn fed_by(&self, source: &Source) -> Vec<Fed> {

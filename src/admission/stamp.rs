@@ -8,15 +8,17 @@ use super::room::{ANNOTATIONS_LIMIT, ANNOTATIONS_MAX, OBJECT_LIMIT, OBJECT_MAX, 
 use super::spec::Spec;
 use super::status::Head;
 use crate::api::json::json_string;
-use crate::api::stamp::{Applied, Beginning, Envelope, Kept, Previous, SpecHash};
+use crate::api::stamp::{Applied, Beginning, Envelope, Kept, Previous, Reference, SpecHash};
 
 /// What last was carried out in full, as text.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Full<'a> {
     /// Text of its hash.
     pub hash: Cow<'a, str>,
-    /// Its canonical JSON; `None` where it is kept elsewhere.
+    /// Its canonical JSON; `None` where the stamp only refers to it.
     pub spec: Option<Cow<'a, str>>,
+    /// What keeps it where the stamp only refers to it.
+    pub reference: Reference,
 }
 
 /// What the stamp of a spec is made from, as texts.
@@ -31,6 +33,9 @@ pub struct Draft<'a> {
     pub uid: Option<&'a str>,
     /// Further members, as names that need no escapes and strings.
     pub more: &'a [(&'a str, &'a str)],
+    /// A member beside a spec that is only referred to, as a name that needs no escapes and JSON:
+    /// what of the spec admission decides by. It is left off where it does not fit.
+    pub excerpt: Option<(&'a str, &'a str)>,
 }
 
 /// The annotation's value; `None` where not even a bare hash fits.
@@ -47,13 +52,19 @@ pub fn write(draft: &Draft<'_>, room: Room) -> Option<String> {
     if room.fits(&text, ANNOTATIONS_LIMIT, OBJECT_LIMIT) {
         return Some(text);
     }
-    let text = text_of(draft, None, previous.filter(|previous| previous.spec.is_none()));
+    let previous = previous.filter(|previous| previous.spec.is_none());
+    let text = text_of(draft, None, previous);
+    if room.fits(&text, ANNOTATIONS_MAX, OBJECT_MAX) {
+        return Some(text);
+    }
+    draft.excerpt?;
+    let text = text_of(&Draft { previous: None, excerpt: None, ..*draft }, None, previous);
     room.fits(&text, ANNOTATIONS_MAX, OBJECT_MAX).then_some(text)
 }
 
 /// As [`Envelope::to_json`] writes it, from texts that are canonical JSON already.
 fn text_of(draft: &Draft<'_>, spec: Option<&str>, previous: Option<&Full<'_>>) -> String {
-    let of = |out: &mut String, hash: &str, spec: Option<&str>| {
+    let of = |out: &mut String, hash: &str, spec: Option<&str>, reference: Reference| {
         out.push_str("\"hash\":");
         json_string(out, hash);
         match spec {
@@ -63,7 +74,7 @@ fn text_of(draft: &Draft<'_>, spec: Option<&str>, previous: Option<&Full<'_>>) -
             }
             None => {
                 out.push_str(",\"ref\":");
-                json_string(out, Kept::REFERENCE);
+                json_string(out, reference.as_str());
             }
         }
     };
@@ -71,10 +82,10 @@ fn text_of(draft: &Draft<'_>, spec: Option<&str>, previous: Option<&Full<'_>>) -
     let length = spec.map_or(0, str::len) + inline.map_or(0, str::len) + 320;
     let mut out = String::with_capacity(length);
     out.push_str("{\"v\":1,");
-    of(&mut out, draft.hash.as_str(), spec);
+    of(&mut out, draft.hash.as_str(), spec, Reference::default());
     if let Some(previous) = previous {
         out.push_str(",\"previous\":{");
-        of(&mut out, &previous.hash, inline);
+        of(&mut out, &previous.hash, inline, previous.reference);
         out.push('}');
     }
     if let Some(uid) = draft.uid {
@@ -86,6 +97,12 @@ fn text_of(draft: &Draft<'_>, spec: Option<&str>, previous: Option<&Full<'_>>) -
         out.push_str(name);
         out.push_str("\":");
         json_string(&mut out, text);
+    }
+    if let Some((name, json)) = draft.excerpt.filter(|_| spec.is_none()) {
+        out.push_str(",\"");
+        out.push_str(name);
+        out.push_str("\":");
+        out.push_str(json);
     }
     out.push('}');
     out
@@ -107,7 +124,8 @@ pub struct Making<'a> {
 pub fn make(making: Making<'_>, room: Room) -> Option<String> {
     let Making { hash, spec, previous, uid } = making;
     let canonical = spec.canonical();
-    let draft = Draft { hash, spec: Some(&canonical), previous: previous.map(Full::from), uid, more: &[] };
+    let previous = previous.map(Full::from);
+    let draft = Draft { hash, spec: Some(&canonical), previous, uid, more: &[], excerpt: None };
     write(&draft, room)
 }
 
@@ -119,7 +137,9 @@ pub fn kept<'t>(text: &'t str, annotations: usize) -> Option<Cow<'t, str>> {
         return Some(Cow::Borrowed(text));
     }
     let mut envelope = Envelope::parse(text)?;
-    envelope.kept = Kept::Elsewhere;
+    if envelope.kept.inline().is_some() {
+        envelope.kept = Kept::Referenced(Reference::default());
+    }
     envelope.previous = envelope.previous.filter(|previous| previous.kept.inline().is_none());
     let text = envelope.to_json();
     room.fits(&text, ANNOTATIONS_MAX, usize::MAX).then_some(Cow::Owned(text))
@@ -130,6 +150,7 @@ impl From<Previous<'_>> for Full<'_> {
         Self {
             hash: Cow::Owned(previous.hash.as_str().to_owned()),
             spec: previous.kept.inline().map(|spec| Cow::Owned(spec.canonical())),
+            reference: previous.kept.reference().unwrap_or_default(),
         }
     }
 }
@@ -162,9 +183,14 @@ pub fn replaced<'a>(
         && basis.hash == beginning.hash
         && basis.hash == old.hash().as_str()
     {
-        let inline = beginning.inline && old.canonical().len() <= SPEC_LIMIT;
+        let inline = beginning.reference.is_none() && old.canonical().len() <= SPEC_LIMIT;
         let spec = inline.then(|| Cow::Borrowed(old.canonical()));
-        return (old.hash() != new).then(|| Full { hash: Cow::Borrowed(old.hash().as_str()), spec });
+        let reference = beginning.reference.unwrap_or_default();
+        return (old.hash() != new).then(|| Full {
+            hash: Cow::Borrowed(old.hash().as_str()),
+            spec,
+            reference,
+        });
     }
     let text = annotations.stamp_text()?;
     previous(Envelope::parse(&text), basis, new).map(Full::from)

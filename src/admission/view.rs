@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::api::interlock::Actions;
 use crate::api::object::NamespacedName;
+use crate::api::stamp::SpecHash;
 use crate::plan::package::Package;
 use crate::rollout::flavor::known::{Around, Fed};
 use crate::rollout::flavor::sources::Source;
@@ -45,6 +46,12 @@ pub trait View {
     /// What is known around a gateway; nothing, where no cache holds such objects.
     fn around(&self, _gateway: &Subject) -> Around {
         Around::default()
+    }
+
+    /// The spec of that hash that a DataPlane's stamp refers to, as canonical JSON, where the
+    /// ControllerRevisions that keep it are known.
+    fn live_spec(&self, _data_plane: &NamespacedName, _uid: &str, _hash: &SpecHash) -> Option<String> {
+        None
     }
 
     /// The gateways whose flavor may come from a ConfigMap or Secret, as far as they are read.

@@ -72,7 +72,9 @@ pub const REQUEST: &str = "plan.interlock.dev/request";
 pub const REASON: &str = "plan.interlock.dev/reason";
 /// Annotation: who asked, as the mutating webhook saw it; for the record only.
 pub const REQUESTED_BY: &str = "plan.interlock.dev/requested-by";
-/// Type of the Secrets that hold specs too large for the annotation.
+/// Label on the ControllerRevisions that keep specs too large for the annotation: uid of the owner.
+pub const REVISION_OF: &str = "interlock.dev/revision-of";
+/// Type of the Secrets that Interlock 0.1 kept such specs in.
 pub const SPEC_SECRET_TYPE: &str = "interlock.dev/spec";
 
 /// Label on Deployments: guarded by the rules that its value names.
@@ -117,6 +119,8 @@ pub mod install {
     pub const CERTIFICATE_SECRET: &str = "interlock-certificate";
     /// ValidatingAdmissionPolicy of the freeze, and its binding, which follows the settings.
     pub const FREEZE_BINDING: &str = "interlock-freeze";
+    /// Overlay with the rights to read and delete the Secrets in which Interlock 0.1 kept specs.
+    pub const MIGRATE_SPEC_SECRETS: &str = "migrate-spec-secrets";
     /// Lease of the replica that reconciles.
     pub const LEASE: &str = "interlock";
     /// Port of the webhook in the pod; 443 on the Service.
@@ -147,6 +151,10 @@ pub mod condition {
     pub const SPEC_DRIFT: &str = "SpecDrift";
     /// The durable basis: hash, short hashes and owed plans, as JSON in the message.
     pub const SPEC_STAMPED: &str = "SpecStamped";
+    /// Reason of [`STALLED`]: the process lacks a right that an overlay grants.
+    pub const MISSING_RIGHT: &str = "MissingRight";
+    /// Reason of [`STALLED`]: a spec could not be kept, so that its plan does not begin.
+    pub const SPEC_NOT_KEPT: &str = "SpecNotKept";
     /// What is asked of a run is not carried out: the policy that guards it is not as installed.
     pub const VERBS_UNAVAILABLE: &str = "VerbsUnavailable";
     /// Of DataPlanes: the pods behind one Service run with one router flavor.
@@ -179,6 +187,8 @@ pub mod event {
     pub const INVALID_OPERATOR_VERSION: &str = "InvalidOperatorVersion";
     /// Pods behind one Service run with different router flavors; on gateways, ours.
     pub const ROUTER_FLAVORS_MIXED: &str = "RouterFlavorsMixed";
+    /// The spec that the live pods are made from was replaced before it was kept; on DataPlanes, ours.
+    pub const LIVE_SPEC_LOST: &str = "LiveSpecLost";
     /// A change of router flavor was let through that would have been refused; on gateways, ours.
     pub const ROUTER_FLAVOR_OVERLOOKED: &str = "RouterFlavorOverlooked";
 }

@@ -14,6 +14,7 @@ pub mod meta;
 pub mod object;
 pub mod path;
 pub mod pod;
+pub mod revision;
 pub mod rule;
 pub mod stamp;
 pub mod text;

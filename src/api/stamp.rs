@@ -135,6 +135,32 @@ fn push_hex(out: &mut String, bytes: &[u8]) {
     }
 }
 
+/// The kind of the objects that keep a spec which the annotation only refers to; the value of its
+/// member `ref`. They are named `NAME-UID8-HASH12-N` (see [`crate::plan::keep`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reference {
+    /// ControllerRevisions (`apps/v1`).
+    #[default]
+    ControllerRevision,
+    /// Secrets of type [`crate::api::meta::SPEC_SECRET_TYPE`], as Interlock 0.1 wrote them.
+    Secret,
+}
+
+impl Reference {
+    /// The value of `ref`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ControllerRevision => "ControllerRevision",
+            Self::Secret => "Secret",
+        }
+    }
+
+    /// Of the value of `ref`; what is not known refers to what is written now.
+    pub fn named(text: &str) -> Self {
+        if text == Self::Secret.as_str() { Self::Secret } else { Self::ControllerRevision }
+    }
+}
+
 /// Where a stamped spec is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept<'a> {
@@ -143,27 +169,32 @@ pub enum Kept<'a> {
         /// The spec.
         spec: Applied<'a>,
     },
-    /// In Secrets of type [`crate::api::meta::SPEC_SECRET_TYPE`] named `NAME-UID8-HASH12-N`;
-    /// until the reconciler has written them the locked object itself is the source.
-    Elsewhere,
+    /// In objects of this kind; until the reconciler has written them the locked object itself is
+    /// the source.
+    Referenced(Reference),
 }
 
 impl Kept<'_> {
-    /// What `ref` says of a spec that is kept elsewhere.
-    pub const REFERENCE: &'static str = "Secret";
-
     /// The spec, where the annotation itself holds it.
     pub fn inline(&self) -> Option<&Applied<'_>> {
         match self {
             Self::Inline { spec } => Some(spec),
-            Self::Elsewhere => None,
+            Self::Referenced(_) => None,
+        }
+    }
+
+    /// The kind of the objects that keep the spec, where the annotation does not.
+    pub fn reference(&self) -> Option<Reference> {
+        match self {
+            Self::Inline { .. } => None,
+            Self::Referenced(reference) => Some(*reference),
         }
     }
 
     fn into_owned(self) -> Kept<'static> {
         match self {
             Self::Inline { spec } => Kept::Inline { spec: spec.into_owned() },
-            Self::Elsewhere => Kept::Elsewhere,
+            Self::Referenced(reference) => Kept::Referenced(reference),
         }
     }
 }
@@ -201,6 +232,8 @@ struct Wire<'a> {
     hash: SpecHash,
     #[serde(borrow, default)]
     spec: Option<Applied<'a>>,
+    #[serde(borrow, default, rename = "ref")]
+    reference: Option<Text<'a>>,
     #[serde(borrow, default)]
     previous: Option<WirePrevious<'a>>,
     #[serde(borrow, default)]
@@ -214,10 +247,13 @@ struct WirePrevious<'a> {
     hash: SpecHash,
     #[serde(borrow, default)]
     spec: Option<Applied<'a>>,
+    #[serde(borrow, default, rename = "ref")]
+    reference: Option<Text<'a>>,
 }
 
-fn kept(spec: Option<Applied<'_>>) -> Kept<'_> {
-    spec.map_or(Kept::Elsewhere, |spec| Kept::Inline { spec })
+fn kept<'a>(spec: Option<Applied<'a>>, reference: Option<&Text<'_>>) -> Kept<'a> {
+    let reference = || reference.map(|text| Reference::named(&text.0)).unwrap_or_default();
+    spec.map_or_else(|| Kept::Referenced(reference()), |spec| Kept::Inline { spec })
 }
 
 /// The beginning of an envelope, read without the rest.
@@ -225,8 +261,8 @@ fn kept(spec: Option<Applied<'_>>) -> Kept<'_> {
 pub struct Beginning<'a> {
     /// Text of its hash.
     pub hash: &'a str,
-    /// Whether the spec is inline.
-    pub inline: bool,
+    /// What keeps the spec; `None` where it is inline.
+    pub reference: Option<Reference>,
 }
 
 impl<'a> Beginning<'a> {
@@ -236,9 +272,11 @@ impl<'a> Beginning<'a> {
         let rest = json.strip_prefix(r#""{\"v\":1,\"hash\":\""#)?;
         let (hash, rest) = rest.split_at(rest.find('\\')?);
         let rest = rest.strip_prefix(r#"\",\""#)?;
-        let inline = rest.starts_with(r#"spec\":{"#);
-        let known = inline || rest.starts_with(r#"ref\":"#);
-        known.then_some(Self { hash, inline })
+        if rest.starts_with(r#"spec\":{"#) {
+            return Some(Self { hash, reference: None });
+        }
+        let (kind, _) = rest.strip_prefix(r#"ref\":\""#)?.split_once('\\')?;
+        Some(Self { hash, reference: Some(Reference::named(kind)) })
     }
 }
 
@@ -248,8 +286,10 @@ impl<'a> Envelope<'a> {
         let wire: Wire<'a> = serde_json::from_str(text).ok().filter(|wire: &Wire<'a>| wire.v == FORMAT)?;
         Some(Self {
             hash: wire.hash,
-            kept: kept(wire.spec),
-            previous: wire.previous.map(|p| Previous { hash: p.hash, kept: kept(p.spec) }),
+            kept: kept(wire.spec, wire.reference.as_ref()),
+            previous: wire
+                .previous
+                .map(|p| Previous { hash: p.hash, kept: kept(p.spec, p.reference.as_ref()) }),
             uid: wire.uid.map(|uid| uid.0),
             generation: wire.generation,
         })
@@ -277,7 +317,7 @@ fn entries<M: SerializeMap>(map: &mut M, hash: &SpecHash, kept: &Kept<'_>) -> Re
     map.serialize_entry("hash", hash)?;
     match kept {
         Kept::Inline { spec } => map.serialize_entry("spec", spec),
-        Kept::Elsewhere => map.serialize_entry("ref", Kept::REFERENCE),
+        Kept::Referenced(reference) => map.serialize_entry("ref", reference.as_str()),
     }
 }
 
@@ -335,16 +375,25 @@ mod tests {
         uid: Some("u-1".into()),
         generation: Some(3),
     })]
-    #[case::elsewhere(Envelope {
+    #[case::referenced(Envelope {
         hash: applied(&[]).hash(),
-        kept: Kept::Elsewhere,
-        previous: Some(Previous { hash: applied(&[("A", "1")]).hash(), kept: Kept::Elsewhere }),
+        kept: Kept::Referenced(Reference::ControllerRevision),
+        previous: Some(Previous {
+            hash: applied(&[("A", "1")]).hash(),
+            kept: Kept::Referenced(Reference::Secret),
+        }),
         uid: None,
         generation: None,
     })]
     fn an_envelope_is_read_as_it_was_written(#[case] envelope: Envelope<'_>) {
         let text = envelope.to_json();
-        assert_eq!(Envelope::parse(&text), Some(envelope));
+        assert_eq!(Envelope::parse(&text), Some(envelope.clone()));
+        let json = serde_json::to_string(&text).unwrap();
+        let beginning = Beginning::of(&json).unwrap();
+        assert_eq!(
+            (beginning.hash, beginning.reference),
+            (envelope.hash.as_str(), envelope.kept.reference())
+        );
     }
 
     #[rstest]

@@ -79,6 +79,10 @@ pub struct Arguments {
     /// Namespaces to look after, separated by commas; all by default, and where it is empty.
     #[arg(long, value_parser = namespaces)]
     watch_namespaces: Vec<Namespaces>,
+    /// Grant what labelling the Secrets takes that router flavors of gateways come from: get and
+    /// patch of all Secrets.
+    #[arg(long)]
+    flavor_secrets: bool,
     /// How the roles are spread over Deployments.
     #[arg(long, value_enum, default_value = "together")]
     layout: Layout,
@@ -151,6 +155,7 @@ fn options(arguments: Arguments) -> anyhow::Result<Options> {
             .unwrap_or_else(|| NamespacedName::new(&*a.namespace, meta::PACKAGES_SERVICE_ACCOUNT)),
         namespace: a.namespace,
         freeze: a.freeze.into(),
+        flavor_secrets: a.flavor_secrets,
         watch_namespaces: Namespaces::union(a.watch_namespaces),
         layout: a.layout,
         certificates: a.certificates,

@@ -136,6 +136,10 @@ pub struct Arguments {
     /// Namespaces to look after, separated by commas; all by default, and where it is empty.
     #[arg(long, env = "INTERLOCK_WATCH_NAMESPACES", value_parser = namespaces)]
     watch_namespaces: Vec<Namespaces>,
+    /// Label the Secrets that router flavors of gateways come from, so that changes of them are
+    /// judged; it takes the rights that `interlock render rbac --flavor-secrets` prints.
+    #[arg(long, env = "INTERLOCK_FLAVOR_SECRETS")]
+    flavor_secrets: bool,
     /// Name of the Lease that one controller holds.
     #[arg(long, env = "INTERLOCK_LEADER_ELECTION_ID", default_value = meta::install::LEASE)]
     leader_election_id: String,
@@ -267,6 +271,7 @@ fn options(arguments: Arguments) -> Result<Options, String> {
         packages: service_account(&a.packages_service_account, &a.namespace)?,
         namespace: a.namespace,
         freeze: a.freeze.into(),
+        flavor_secrets: a.flavor_secrets,
         watch_namespaces: Namespaces::union(a.watch_namespaces),
         lease: LeaseOptions {
             name: a.leader_election_id,

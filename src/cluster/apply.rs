@@ -5,14 +5,14 @@ use std::sync::Arc;
 use futures::StreamExt;
 use http::{Method, Request};
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::kinds::{Kinds, Known, is_built_in};
 use super::path;
 use crate::api::object::{NamespacedName, ObjectKey};
 use crate::api::path::segment;
-use crate::api::{kong, meta};
+use crate::api::{kong, meta, revision};
 use crate::effect::{ApiFailure, ChildWrite};
 
 /// Writes of one decision that are under way at the same time.
@@ -170,8 +170,8 @@ pub enum Written {
     Gone,
 }
 
-/// Writes of the bookkeeping user: Instances, their status, the Secrets of their specs, and what
-/// tells how the process is set up.
+/// Writes of the bookkeeping user: Instances, their status, the ControllerRevisions of large specs,
+/// and what tells how the process is set up.
 #[derive(Clone)]
 pub struct Bookkeeping {
     client: Client,
@@ -272,27 +272,55 @@ impl Bookkeeping {
         request(&self.client, Method::PATCH, &path, MERGE_PATCH, Some(patch)).await.map(drop)
     }
 
-    /// Creates a Secret; one that is there already is left as it is, as its name holds its hash.
-    pub async fn create_secret(&self, namespace: &str, secret: &Value) -> Result<(), ApiFailure> {
-        let path = path::of("v1", Some(namespace), "secrets", &[])?;
-        match request(&self.client, Method::POST, &path, JSON, Some(secret)).await {
-            Ok(_) => Ok(()),
-            Err(failure) if failure.reason == "AlreadyExists" => Ok(()),
+    /// Creates a ControllerRevision; answers whether it was not there before.
+    pub async fn create_revision(&self, namespace: &str, revision: &Value) -> Result<bool, ApiFailure> {
+        let path = path::of(revision::API_VERSION, Some(namespace), REVISIONS, &[])?;
+        match request(&self.client, Method::POST, &path, JSON, Some(revision)).await {
+            Ok(_) => Ok(true),
+            Err(failure) if failure.reason == "AlreadyExists" => Ok(false),
             Err(failure) => Err(failure),
         }
     }
 
-    /// Deletes a Secret of a spec that nothing refers to any more; one that is gone is fine.
+    /// Reads a ControllerRevision by name.
+    pub async fn revision(&self, key: &NamespacedName) -> Result<Option<Value>, ApiFailure> {
+        found(request(&self.client, Method::GET, &revision_path(key)?, "", None).await)
+    }
+
+    /// The metadata of the ControllerRevisions of a namespace with a label.
+    pub async fn revisions(
+        &self,
+        namespace: &str,
+        (label, value): (&str, &str),
+    ) -> Result<Vec<ObjectMeta>, ApiFailure> {
+        let resource = ApiResource {
+            group: "apps".to_owned(),
+            version: "v1".to_owned(),
+            api_version: revision::API_VERSION.to_owned(),
+            kind: revision::KIND.to_owned(),
+            plural: REVISIONS.to_owned(),
+        };
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &resource);
+        let wanted = ListParams::default().labels(&format!("{label}={value}"));
+        let list = api.list_metadata(&wanted).await.map_err(|error| failure(&error))?;
+        Ok(list.items.into_iter().map(|item| item.metadata).collect())
+    }
+
+    /// Deletes a ControllerRevision that nothing refers to any more; one that is gone is fine.
+    pub async fn delete_revision(&self, key: &NamespacedName, uid: &str) -> Result<(), ApiFailure> {
+        self.delete(&revision_path(key)?, uid).await
+    }
+
+    /// Deletes a Secret of a spec that is kept in ControllerRevisions now; one that is gone is fine.
     pub async fn delete_secret(&self, key: &NamespacedName, uid: &str) -> Result<(), ApiFailure> {
-        let path = secret_path(key)?;
+        self.delete(&secret_path(key)?, uid).await
+    }
+
+    async fn delete(&self, path: &str, uid: &str) -> Result<(), ApiFailure> {
         let options = json!({
             "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": { "uid": uid },
         });
-        match request(&self.client, Method::DELETE, &path, JSON, Some(&options)).await {
-            Ok(_) => Ok(()),
-            Err(failure) if failure.code == 404 => Ok(()),
-            Err(failure) => Err(failure),
-        }
+        found(request(&self.client, Method::DELETE, path, JSON, Some(&options)).await).map(drop)
     }
 
     /// Labels an object of the core API, or takes a label of ours away, on the version that was
@@ -337,13 +365,24 @@ impl Bookkeeping {
 
     /// Reads a Secret by name.
     pub async fn secret(&self, key: &NamespacedName) -> Result<Option<Value>, ApiFailure> {
-        let path = secret_path(key)?;
-        match request(&self.client, Method::GET, &path, "", None).await {
-            Ok(value) => Ok(Some(value)),
-            Err(failure) if failure.code == 404 => Ok(None),
-            Err(failure) => Err(failure),
-        }
+        found(request(&self.client, Method::GET, &secret_path(key)?, "", None).await)
     }
+}
+
+/// What was answered about an object that may be gone.
+fn found(answer: Result<Value, ApiFailure>) -> Result<Option<Value>, ApiFailure> {
+    match answer {
+        Ok(value) => Ok(Some(value)),
+        Err(failure) if failure.code == 404 => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Plural of ControllerRevisions.
+const REVISIONS: &str = "controllerrevisions";
+
+fn revision_path(key: &NamespacedName) -> Result<String, ApiFailure> {
+    path::of(revision::API_VERSION, Some(&key.namespace), REVISIONS, &[&key.name])
 }
 
 const JSON: &str = "application/json";

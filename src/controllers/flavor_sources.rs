@@ -1,5 +1,5 @@
-//! Labels the ConfigMaps and Secrets that flavors of gateways may come from, so that the API
-//! server sends changes of them, and of no others, to admission.
+//! Labels the ConfigMaps, and where that was chosen the Secrets, that flavors of gateways may come
+//! from, so that the API server sends changes of them, and of no others, to admission.
 //!
 //! Event -> what gateways refer to, what is labelled -> labels (leader). A flavor that could not be
 //! read when it was admitted is judged again once its source is labelled, and seen: what would have
@@ -47,6 +47,8 @@ pub struct Labeller {
     pub bookkeeping: Bookkeeping,
     /// Tells people.
     pub events: Events,
+    /// Whether Secrets are labelled as well, which takes rights on all of them.
+    pub secrets: bool,
 }
 
 /// What this process has labelled since it leads, as far as no watch tells.
@@ -102,7 +104,8 @@ impl Labeller {
     async fn pass(&self, term: &mut Term) -> Option<Duration> {
         let (wanted, due, unused) = self.store.sources_due(&term.secrets);
         let mut again = None;
-        for source in due {
+        let labelled = |source: &Source| self.secrets || source.kind != SourceKind::Secret;
+        for source in due.into_iter().filter(labelled) {
             match self.mark(&source, true).await {
                 Some(true) if source.kind == SourceKind::Secret => {
                     term.secrets.insert(source);

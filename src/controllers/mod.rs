@@ -24,8 +24,10 @@ pub mod consistency;
 pub mod flavor_sources;
 pub mod instance;
 pub mod interlock;
+pub mod live_specs;
 pub mod observe;
 pub mod pool;
+pub mod revisions;
 pub mod rollouts;
 pub mod turns;
 

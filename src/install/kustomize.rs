@@ -36,6 +36,20 @@ pub fn tree() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
     put(&format!("{admin}/binding.yaml"), &[rbac::packages_cluster_admin(&options)])?;
     put(&format!("{admin}/kustomization.yaml"), &[kustomization(&["../../base", "binding.yaml"], &[])])?;
 
+    // Without the base: it is applied to what is installed, and deleted again.
+    let migrate = format!("overlays/{}", install::MIGRATE_SPEC_SECRETS);
+    put(&format!("{migrate}/rbac.yaml"), &rbac::migrate_spec_secrets(&options))?;
+    put(&format!("{migrate}/kustomization.yaml"), &[kustomization(&["rbac.yaml"], &[])])?;
+
+    let secrets = Options { flavor_secrets: true, ..options.clone() };
+    let flavors = "overlays/flavor-secrets";
+    put(&format!("{flavors}/rbac.yaml"), &rbac::flavor_secrets(&secrets))?;
+    put(&format!("{flavors}/patches.yaml"), &[argument_patch(Role::All, &secrets)])?;
+    put(
+        &format!("{flavors}/kustomization.yaml"),
+        &[kustomization(&["../../base", "rbac.yaml"], &["patches.yaml"])],
+    )?;
+
     let egress = "overlays/strict-egress";
     put(&format!("{egress}/network-policy.yaml"), &[json!(network::egress(&options))])?;
     put(
@@ -95,14 +109,14 @@ fn split_patches(options: &Options) -> Vec<Value> {
             Some(options),
             json!({ "spec": { "selector": service["spec"]["selector"] } }),
         ),
-        patch(
-            "apps/v1",
-            "Deployment",
-            install::NAME,
-            Some(options),
-            pod_patch(json!({ "args": workload::arguments(Role::Controller, options) }), json!({})),
-        ),
+        argument_patch(Role::Controller, options),
     ]
+}
+
+/// What gives the base's Deployment the arguments of a role.
+fn argument_patch(role: Role, options: &Options) -> Value {
+    let container = json!({ "args": workload::arguments(role, options) });
+    patch("apps/v1", "Deployment", install::NAME, Some(options), pod_patch(container, json!({})))
 }
 
 fn cert_manager_patches(options: &Options) -> Vec<Value> {

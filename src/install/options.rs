@@ -60,6 +60,9 @@ pub struct Options {
     pub packages: NamespacedName,
     /// How a locked Instance is guarded.
     pub freeze: Freeze,
+    /// Whether Secrets that flavors come from are labelled, for which the process may read and patch
+    /// all of them.
+    pub flavor_secrets: bool,
     /// The only namespaces that are looked at; empty means all.
     pub watch_namespaces: Vec<String>,
     /// How the roles are spread.
@@ -82,6 +85,7 @@ impl Default for Options {
             controller_user: None,
             packages: NamespacedName::new(meta::NAMESPACE, meta::PACKAGES_SERVICE_ACCOUNT),
             freeze: Freeze::Strict,
+            flavor_secrets: false,
             watch_namespaces: Vec::new(),
             layout: Layout::default(),
             certificates: Certificates::default(),

@@ -39,8 +39,6 @@ pub fn all(options: &Options) -> Vec<Value> {
         json!(bind_cluster("interlock-watch", "interlock-watch", own(install::NAME, options))),
         json!(aggregating("interlock-watch-custom", WATCH_CUSTOM_WHY)),
         json!(bind_cluster("interlock-watch-custom", "interlock-watch-custom", own(install::NAME, options))),
-        json!(cluster_role("interlock-spec-secrets", spec_secret_rules(), Some(SPEC_SECRETS_WHY))),
-        json!(bind_cluster("interlock-spec-secrets", "interlock-spec-secrets", own(install::NAME, options))),
         json!(cluster_role("interlock-flavor-sources", flavor_source_rules(), Some(FLAVOR_SOURCES_WHY))),
         json!(bind_cluster(
             "interlock-flavor-sources",
@@ -52,6 +50,9 @@ pub fn all(options: &Options) -> Vec<Value> {
         json!(role(IMPERSONATOR, &options.packages.namespace, impersonation_rules(options))),
         json!(bind(IMPERSONATOR, &options.packages.namespace, options)),
     ];
+    if options.flavor_secrets {
+        all.extend(flavor_secrets(options));
+    }
     if options.layout == Layout::Split {
         all.extend(webhook(options));
     }
@@ -95,6 +96,28 @@ pub fn packages_cluster_admin(options: &Options) -> Value {
     ))
 }
 
+/// What labelling the Secrets takes that flavors come from. Opt-in: a right to read one whose name is
+/// not known beforehand is a right to read them all.
+pub fn flavor_secrets(options: &Options) -> Vec<Value> {
+    let rules = vec![rule([""], ["secrets"], ["get", "patch"])];
+    granted(FLAVOR_SECRETS, rules, FLAVOR_SECRETS_WHY, options)
+}
+
+/// What moving specs out of the Secrets of Interlock 0.1 takes. An overlay of its own, for the time
+/// of an upgrade.
+pub fn migrate_spec_secrets(options: &Options) -> Vec<Value> {
+    let rules = vec![rule([""], ["secrets"], ["get", "delete"])];
+    granted(MIGRATE_SPEC_SECRETS, rules, MIGRATE_WHY, options)
+}
+
+/// A ClusterRole and the binding of the process to it.
+fn granted(name: &str, rules: Vec<PolicyRule>, why: &str, options: &Options) -> Vec<Value> {
+    vec![
+        json!(cluster_role(name, rules, Some(why))),
+        json!(bind_cluster(name, name, own(install::NAME, options))),
+    ]
+}
+
 /// What a change of router flavor is judged by. Of Deployments, Services and ConfigMaps only
 /// labelled ones are listed, which a role cannot say.
 fn flavor_rules() -> Vec<PolicyRule> {
@@ -116,6 +139,8 @@ fn controller_rules() -> Vec<PolicyRule> {
         rule([meta::KUDO_GROUP], ["instances"], ["get", "list", "watch", "update", "patch"]),
         rule([meta::KUDO_GROUP], ["instances/status"], ["get", "update", "patch"]),
         rule([""], ["namespaces"], READ),
+        // Specs that are too large for the annotation, under names that nobody knows beforehand.
+        rule(["apps"], ["controllerrevisions"], ["create", "get", "list", "delete"]),
         // Capabilities come and go with their definitions.
         rule([DEFINITIONS_GROUP], [DEFINITIONS], ["list", "watch"]),
         // Whether the pods behind one Service run with one router flavor.
@@ -169,20 +194,24 @@ const WATCH_CUSTOM_WHY: &str = "Custom kinds that packages make are watched as w
      with the label rbac.interlock.dev/aggregate-to-watch=true grants get, list and watch. Without, plans read what they \
      need.";
 
-const SPEC_SECRETS_WHY: &str = "A spec of more than 32 KiB does not fit into the annotation and is kept in Secrets of the \
-     Instance's namespace, whose names are not known beforehand. They are made, read by name and deleted; nothing lists or \
-     watches Secrets. Where no spec is that large, this binding can be removed.";
+/// ClusterRole and binding of the overlay `migrate-spec-secrets`.
+const MIGRATE_SPEC_SECRETS: &str = "interlock-migrate-spec-secrets";
+const MIGRATE_WHY: &str = "Interlock 0.1 kept specs of more than 32 KiB in Secrets of the Instance's namespace, whose \
+     names are not known beforehand. They are read by name, moved to ControllerRevisions and deleted. When no Instance says \
+     MissingRight without this binding, it can be removed.";
 
-fn spec_secret_rules() -> Vec<PolicyRule> {
-    vec![rule([""], ["secrets"], ["create", "get", "delete"])]
-}
+/// ClusterRole and binding of `--flavor-secrets`.
+const FLAVOR_SECRETS: &str = "interlock-flavor-secrets";
+const FLAVOR_SECRETS_WHY: &str = "Secrets that the router flavor of a gateway comes from are labelled, so that changes of \
+     them are judged (--flavor-secrets). Their names are not known beforehand; their metadata is read and patched by name, \
+     and nothing lists or watches Secrets.";
 
-const FLAVOR_SOURCES_WHY: &str = "ConfigMaps and Secrets that the router flavor of a gateway comes from are labelled, \
-     so that changes of them are judged. Their names are not known beforehand; their metadata is read and patched by name, \
-     and nothing lists or watches Secrets. Where no flavor comes from any, this binding can be removed.";
+const FLAVOR_SOURCES_WHY: &str = "ConfigMaps that the router flavor of a gateway comes from are labelled, so that changes \
+     of them are judged. Their names are not known beforehand; their metadata is read and patched by name. Where no flavor \
+     comes from any, this binding can be removed.";
 
 fn flavor_source_rules() -> Vec<PolicyRule> {
-    vec![rule([""], ["configmaps", "secrets"], ["get", "patch"])]
+    vec![rule([""], ["configmaps"], ["get", "patch"])]
 }
 
 fn own_namespace_rules() -> Vec<PolicyRule> {
@@ -375,16 +404,38 @@ mod tests {
         }
     }
 
+    /// Of Secrets the process has its certificate, and the right to make it. `override-router-flavor`
+    /// is a verb of people.
     #[test]
-    fn secrets_are_listed_by_name_only() {
-        let all = all(&Options::default());
-        for (name, rule) in rules(&all).filter(|(_, r)| has(r, "resources", "secrets")) {
-            let lists = has(rule, "verbs", "list") || has(rule, "verbs", "watch");
-            assert!(
-                !lists || rule["resourceNames"] == json!([install::CERTIFICATE_SECRET]),
-                "{name}: {rule}"
-            );
+    fn no_secret_but_our_certificate_is_read() {
+        for layout in [Layout::Together, Layout::Split] {
+            let all = all(&Options { layout, ..Options::default() });
+            for object in &all {
+                for (name, rule) in
+                    rules(std::slice::from_ref(object)).filter(|(_, r)| has(r, "resources", "secrets"))
+                {
+                    let of_people = rule["verbs"] == json!([meta::ALLOW_FLAVOR_VERB]);
+                    let own = object["kind"] == "Role" && object["metadata"]["namespace"] == meta::NAMESPACE;
+                    let named = rule["resourceNames"] == json!([install::CERTIFICATE_SECRET]);
+                    let creates = rule["verbs"] == json!(["create"]);
+                    assert!(of_people || own && (named || creates), "{name}: {rule}");
+                }
+            }
         }
+    }
+
+    /// What reads Secrets of others is opt-in, and lists none.
+    #[test]
+    fn rights_on_secrets_are_bindings_of_their_own() {
+        let options = Options { flavor_secrets: true, ..Options::default() };
+        let opt_in = [flavor_secrets(&options), migrate_spec_secrets(&options)].concat();
+        let verbs: Vec<_> = rules(&opt_in).map(|(name, rule)| (name, rule["verbs"].clone())).collect();
+        assert_eq!(
+            verbs,
+            [(FLAVOR_SECRETS, json!(["get", "patch"])), (MIGRATE_SPEC_SECRETS, json!(["get", "delete"]))]
+        );
+        assert!(all(&options).iter().any(|object| object["metadata"]["name"] == FLAVOR_SECRETS));
+        assert!(!all(&Options::default()).iter().any(|object| object["metadata"]["name"] == FLAVOR_SECRETS));
     }
 
     #[test]

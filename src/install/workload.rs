@@ -223,6 +223,9 @@ pub(super) fn arguments(role: Role, options: &Options) -> Vec<String> {
     if options.freeze == Freeze::SamePlan {
         arguments.push("--freeze=same-plan".to_owned());
     }
+    if options.flavor_secrets && role != Role::Webhook {
+        arguments.push("--flavor-secrets".to_owned());
+    }
     if !options.watch_namespaces.is_empty() {
         arguments.push(format!("--watch-namespaces={}", options.watch_namespaces.join(",")));
     }

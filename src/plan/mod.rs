@@ -14,7 +14,6 @@ pub mod errors;
 pub mod health;
 pub mod history;
 pub mod judge;
-pub mod keep;
 pub mod kinds;
 pub mod limits;
 pub mod lock;

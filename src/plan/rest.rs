@@ -12,7 +12,7 @@ use crate::api::condition;
 use crate::api::kudo::Instance;
 use crate::api::meta::{self, condition as types};
 use crate::api::object::annotation;
-use crate::api::stamp::Envelope;
+use crate::api::stamp::{Envelope, Reference};
 
 /// Conditions that say that something is to be done, or said.
 const RESTLESS: [&str; 3] = [types::STALLED, types::SPEC_DRIFT, types::PLAN_RUNNING];
@@ -42,7 +42,10 @@ fn is_carried_out(instance: &Instance, object: &Value, basis: &Basis) -> bool {
     basis.owed.is_empty()
         && basis.hash == basis::carried_out(instance, namespace).hash()
         && stamp.is_some_and(|stamp| {
-            stamp.hash == basis.hash && stamp.uid.as_deref().is_none_or(|uid| Some(uid) == own)
+            stamp.hash == basis.hash
+                && stamp.uid.as_deref().is_none_or(|uid| Some(uid) == own)
+                // What an older Interlock kept in Secrets is to be moved.
+                && stamp.kept.reference() != Some(Reference::Secret)
         })
 }
 
@@ -104,6 +107,9 @@ pub(crate) mod tests {
     #[case::without_its_stamp(json!({"metadata": {"annotations": null}}))]
     #[case::with_the_stamp_of_another(json!({"metadata": {"uid": "other"}}))]
     #[case::being_deleted(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}))]
+    #[case::with_its_spec_in_a_secret(json!({"metadata": {"annotations": {
+        meta::LAST_APPLIED_SPEC: settled()["metadata"]["annotations"][meta::LAST_APPLIED_SPEC]
+            .as_str().unwrap().replacen("\"spec\":{", "\"ref\":\"Secret\",\"was\":{", 1)}}}))]
     #[case::with_a_request(json!({"metadata": {"annotations": {"plan.interlock.dev/request": "retry/x/1"}}}))]
     #[case::without_status(json!({"status": null}))]
     #[case::not_ready(json!({"status": {"conditions": [condition("Ready", "False", "")]}}))]

@@ -93,6 +93,8 @@ pub struct Options {
     pub packages: NamespacedName,
     /// How strictly a locked Instance is frozen.
     pub freeze: Freeze,
+    /// Whether Secrets that flavors come from are labelled; it takes rights on Secrets.
+    pub flavor_secrets: bool,
     /// The only namespaces that are looked at; empty means all.
     pub watch_namespaces: Vec<String>,
     /// The lease of the controllers.

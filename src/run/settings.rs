@@ -16,6 +16,7 @@ use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{Modes, Snapshot};
 use crate::controllers::flavor_sources::Labeller;
 use crate::controllers::interlock::{Context, Reporter};
+use crate::controllers::live_specs::Archive;
 use crate::controllers::observe::Interlocks;
 use crate::controllers::rollouts::Finder;
 
@@ -52,8 +53,28 @@ impl Process {
             leadership,
             bookkeeping: Bookkeeping::new(books.clone()),
             events: Events::new(books.clone()),
+            secrets: self.options.flavor_secrets,
         };
         self.control("labels of flavor sources", labeller, |labeller, stop| labeller.run(stop), parts);
+    }
+
+    /// Keeps the live specs of DataPlanes that are too large for the stamp, while this process leads.
+    pub(super) fn keep_live_specs(
+        &self,
+        books: &Client,
+        snapshot: watch::Receiver<Arc<Snapshot>>,
+        leadership: watch::Receiver<Leadership>,
+        parts: &mut Parts,
+    ) {
+        let archive = Archive {
+            store: self.store.clone(),
+            snapshot,
+            leadership,
+            client: books.clone(),
+            bookkeeping: Bookkeeping::new(books.clone()),
+            events: Events::new(books.clone()),
+        };
+        self.control("archive of live specs", archive, |archive, stop| archive.run(stop), parts);
     }
 
     /// Finds what Deployments ran before rollouts that were under way when this process came.

@@ -6,16 +6,15 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use base64::Engine as _;
-use interlock::api::meta;
-use interlock::api::stamp::{Envelope, Kept, SpecHash};
-use interlock::plan::keep;
+use interlock::api::stamp::{Envelope, Kept, Reference, SpecHash};
+use interlock::api::{meta, revision};
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::support::{Client, Cluster, Interlock, Namespace, announce, wait_until};
 
 mod edges;
+mod migration;
 mod runs;
 
 const CAP: Duration = Duration::from_secs(120);
@@ -151,12 +150,12 @@ impl<'a> Ground<'a> {
         })
     }
 
-    /// The Secrets that keep specs of an Instance.
-    fn secrets(&self, found: &Value) -> Vec<Value> {
-        let list = self.ns.path("v1", "secrets", "");
-        let all = self.user.read(&format!("{list}?fieldSelector=type%3Dinterlock.dev/spec")).ok();
-        let own =
-            |secret: &&Value| secret["metadata"]["ownerReferences"][0]["uid"] == found["metadata"]["uid"];
+    /// The ControllerRevisions that keep specs of an Instance, as a user with the role `view` reads
+    /// them.
+    fn revisions(&self, found: &Value) -> Vec<Value> {
+        let list = self.ns.path("apps/v1", "controllerrevisions", "");
+        let all = self.user.read(&list).ok();
+        let own = |part: &&Value| part["metadata"]["ownerReferences"][0]["uid"] == found["metadata"]["uid"];
         all["items"].as_array().into_iter().flatten().filter(own).cloned().collect()
     }
 
@@ -171,50 +170,58 @@ impl<'a> Ground<'a> {
         assert_eq!(envelope.uid.as_deref(), found["metadata"]["uid"].as_str());
         assert!(envelope.previous.is_none(), "nothing is owed: {}", summary(found));
         // What no stamp refers to any more goes after the write that says so.
-        let secrets = wait_until("one spec at most is kept in Secrets", CAP, || {
-            let secrets = self.secrets(found);
-            let specs: BTreeSet<_> = secrets.iter().filter_map(of_spec).collect();
+        let parts = wait_until("one spec at most is kept in ControllerRevisions", CAP, || {
+            let parts = self.revisions(found);
+            let specs: BTreeSet<_> = parts.iter().filter_map(of_spec).collect();
             let wanted = usize::from(envelope.kept.inline().is_none());
-            if specs.len() == wanted { Ok(secrets) } else { Err(format!("{specs:?}")) }
+            if specs.len() == wanted { Ok(parts) } else { Err(format!("{specs:?}")) }
         });
         match &envelope.kept {
             Kept::Inline { spec } => {
                 assert!(size <= 32 * KB && total <= 192 * KB, "{size} bytes inline, {total} in all");
                 assert_eq!(spec.hash(), envelope.hash);
                 assert_eq!(spec.parameters.get("BLOB").map(AsRef::as_ref), Some(blob));
-                assert!(secrets.is_empty(), "{} Secrets beside an inline stamp", secrets.len());
+                assert!(parts.is_empty(), "{} ControllerRevisions beside an inline stamp", parts.len());
             }
-            Kept::Elsewhere => {
+            Kept::Referenced(reference) => {
+                assert_eq!(*reference, Reference::ControllerRevision);
                 let room = total + size > 192 * KB;
                 assert!(size > 32 * KB || room, "{size} bytes not inline, {total} in all");
-                self.assert_kept(found, &envelope.hash, blob, secrets);
+                self.assert_kept(found, &envelope.hash, blob, parts);
             }
         }
         matches!(envelope.kept, Kept::Inline { .. })
     }
 
     #[track_caller]
-    fn assert_kept(&self, found: &Value, hash: &SpecHash, blob: &str, mut secrets: Vec<Value>) {
-        secrets.sort_by_key(|secret| secret["metadata"]["name"].to_string());
+    fn assert_kept(&self, found: &Value, hash: &SpecHash, blob: &str, mut parts: Vec<Value>) {
+        parts.sort_by_key(|part| part["metadata"]["name"].to_string());
         let (name, uid) = (&found["metadata"]["name"], &found["metadata"]["uid"]);
-        let parts: Vec<Vec<u8>> = secrets
+        let data: Vec<Vec<u8>> = parts
             .iter()
             .enumerate()
-            .map(|(i, secret)| {
-                let named = keep::secret_name(name.as_str().unwrap(), uid.as_str().unwrap(), hash, i);
-                assert_eq!(secret["metadata"]["name"], named, "no Secret of another spec is left");
-                let data = secret["data"]["spec.json.gz"].as_str().expect("its data");
-                base64::engine::general_purpose::STANDARD.decode(data).expect("base64")
+            .map(|(i, part)| {
+                let named = revision::name(name.as_str().unwrap(), uid.as_str().unwrap(), hash, i);
+                assert_eq!(part["metadata"]["name"], named, "no ControllerRevision of another spec is left");
+                assert_eq!(
+                    part["metadata"]["labels"],
+                    json!({meta::REVISION_OF: uid}),
+                    "none of KUDO's labels"
+                );
+                assert_eq!(part["metadata"]["ownerReferences"][0]["controller"], true);
+                revision::data(part).expect("its data")
             })
             .collect();
-        let spec = keep::unpack(&parts, hash).expect("the spec of that hash");
-        assert_eq!(spec.parameters.get("BLOB").map(AsRef::as_ref), Some(blob));
+        let text = revision::unpack(&data).expect("gzipped JSON");
+        assert_eq!(SpecHash::of(&text), *hash);
+        let spec: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(spec["parameters"]["BLOB"], blob);
     }
 }
 
-/// Name of a Secret without the number of its part.
-fn of_spec(secret: &Value) -> Option<String> {
-    let name = secret["metadata"]["name"].as_str()?;
+/// Name of a ControllerRevision without the number of its part.
+fn of_spec(part: &Value) -> Option<String> {
+    let name = part["metadata"]["name"].as_str()?;
     name.rsplit_once('-').map(|(spec, _)| spec.to_owned())
 }
 

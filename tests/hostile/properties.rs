@@ -1,5 +1,8 @@
 //! The resolver against the second reading, over environments that are made rather than damaged.
 
+use interlock::rollout::flavor::gateway::{Gateway, sources_of};
+use interlock::rollout::flavor::kept::excerpt;
+use interlock::rollout::flavor::sources::Given;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -140,6 +143,24 @@ fn gateway(container: &Value, plane: bool) -> (Value, Value) {
         false => ("apps/v1", "Deployment", json!({"template": template})),
     };
     (json!({"apiVersion": version, "kind": kind, "metadata": {"name": "edge"}, "spec": spec}), template)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// What a stamp holds of a spec that it only refers to reads as the whole spec does.
+    #[test]
+    fn an_excerpt_reads_as_the_whole(container in container(), objects in objects()) {
+        let (mut plane, _) = gateway(&container, true);
+        plane["spec"]["deployment"]["podTemplateSpec"]["metadata"]["annotations"]["filler"] = json!("x".repeat(40_000));
+        let sources = Given::of(&objects, "kong");
+        let read = |plane: &Value| Gateway::read(plane, "kong", &sources).unwrap().unwrap().spec.reading;
+        let mut short = plane.clone();
+        let excerpt = excerpt(&plane["spec"]).expect("it fits");
+        short["spec"] = serde_json::from_str(&excerpt).unwrap();
+        prop_assert_eq!(read(&short), read(&plane));
+        prop_assert_eq!(sources_of(&short), sources_of(&plane));
+    }
 }
 
 proptest! {

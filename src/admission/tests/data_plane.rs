@@ -10,7 +10,10 @@ use crate::admission::snapshot::Snapshot;
 use crate::admission::view::CacheState;
 use crate::admission::{Config, Door, Freeze};
 use crate::api::meta;
+use crate::api::object::NamespacedName;
+use crate::api::revision::{Owner, parts};
 use crate::api::stamp::SpecHash;
+use crate::rollout::flavor::gateway::sources_of;
 
 const T: &str = "traditional";
 const TC: &str = "traditional_compatible";
@@ -32,6 +35,10 @@ fn plane(flavor: &str, staged: bool) -> Value {
 }
 
 fn ask(door: Door, object: &Value, old: &Value) -> Said {
+    ask_with(Snapshot::default(), door, object, old)
+}
+
+fn ask_with(view: Snapshot, door: Door, object: &Value, old: &Value) -> Said {
     let review = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {
@@ -41,7 +48,7 @@ fn ask(door: Door, object: &Value, old: &Value) -> Said {
         },
     });
     let config = Config { controller_user: String::new(), freeze: Freeze::Strict };
-    World { view: Snapshot::default(), cache: CacheState::Synced, config }.ask(door, &review)
+    World { view, cache: CacheState::Synced, config }.ask(door, &review)
 }
 
 /// What is stored of a write as the API server carries it out; the refusal where it is refused.
@@ -119,6 +126,122 @@ fn a_staged_flavor_is_nothing_to_go_on_from() {
     let back = edit(&scaled, |object| set_flavor(object, T)).unwrap();
     refused(edit(&back, |object| set_flavor(object, EX)), "RF03");
     edit(&edit(&back, |object| set_flavor(object, TC)).unwrap(), loose).unwrap_err();
+}
+
+/// A pod template that is too large for the stamp.
+fn large(mut plane: Value) -> Value {
+    plane["spec"]["deployment"]["podTemplateSpec"]["metadata"] =
+        json!({"annotations": {"filler": "x".repeat(40 * 1024)}});
+    plane
+}
+
+/// The same with a large spec, to which the stamp only refers.
+#[test]
+fn a_staged_flavor_is_nothing_to_go_on_from_either_where_the_spec_is_large() {
+    let stored = write(&large(plane(T, true)), &Value::Null).unwrap();
+    let mut live = large(plane(T, false))["spec"].take();
+    assert_eq!(
+        (&stamp(&stored)["spec"], &stamp(&stored)["ref"]),
+        (&Value::Null, &json!("ControllerRevision"))
+    );
+    assert_eq!(stamp(&stored)["hash"], json!(SpecHash::of(&live.take().to_string())));
+    let staged = edit(&stored, |object| set_flavor(object, TC)).unwrap();
+    assert_eq!((&stamp(&staged)["flavor"], &stamp(&staged)["hash"]), (&json!(T), &stamp(&stored)["hash"]));
+    refused(edit(&staged, |object| set_flavor(object, EX)), "RF06");
+    let loose =
+        |object: &mut Value| drop(object["spec"]["deployment"].as_object_mut().unwrap().remove("rollout"));
+    refused(edit(&staged, loose), "RF07");
+    let scaled = edit(&staged, |object| object["spec"]["deployment"]["replicas"] = json!(5)).unwrap();
+    refused(edit(&scaled, |object| set_flavor(object, EX)), "RF06");
+    let back = edit(&scaled, |object| set_flavor(object, T)).unwrap();
+    refused(edit(&back, |object| set_flavor(object, EX)), "RF03");
+    // A spec that is small again is inline again once it is live.
+    let small = edit(&back, |object| object["spec"] = plane(T, false)["spec"].clone()).unwrap();
+    assert_eq!(stamp(&small)["spec"], plane(T, false)["spec"]);
+}
+
+/// Annotations of others may leave no room for a spec that is small.
+#[test]
+fn nor_where_the_annotations_leave_no_room_for_the_spec() {
+    let mut object = plane(T, true);
+    object["metadata"]["annotations"] = json!({"crowd": "x".repeat(192 * 1024)});
+    let stored = write(&object, &Value::Null).unwrap();
+    assert_eq!(stamp(&stored)["ref"], "ControllerRevision");
+    let staged = edit(&stored, |object| set_flavor(object, TC)).unwrap();
+    refused(edit(&staged, |object| set_flavor(object, EX)), "RF06");
+}
+
+/// A DataPlane with a large spec and a flavor staged, with what its stamp says beside the hash.
+fn staged_with(members: &[&str]) -> Value {
+    let stored = write(&large(plane(T, true)), &Value::Null).unwrap();
+    let mut staged = edit(&stored, |object| set_flavor(object, TC)).unwrap();
+    let mut text = stamp(&staged);
+    text.as_object_mut().unwrap().retain(|member, _| {
+        ["v", "hash", "ref", "uid", "selector"].contains(&member.as_str())
+            || members.contains(&member.as_str())
+    });
+    staged["metadata"]["annotations"][meta::LAST_APPLIED_SPEC] = json!(text.to_string());
+    staged
+}
+
+/// A change of what is staged to `expressions`, with what else is known.
+fn next_hop(staged: &Value, objects: &[Value]) -> Said {
+    let mut object = staged.clone();
+    set_flavor(&mut object, EX);
+    let view = || {
+        let mut view = Snapshot::default();
+        objects.iter().for_each(|object| view.add(object, "kong").unwrap());
+        view
+    };
+    let object = ask_with(view(), Door::Mutate, &object, staged).object;
+    ask_with(view(), Door::Validate, &object, staged)
+}
+
+/// The stamps of Interlock 0.1 have the flavor alone.
+#[rstest]
+#[case::by_the_excerpt(&["flavorSpec"])]
+#[case::by_the_flavor(&["flavor"])]
+fn a_reference_tells_what_is_live(#[case] members: &[&str]) {
+    let said = next_hop(&staged_with(members), &[]);
+    assert!(said.message().contains("[RF06]"), "{said:?}");
+}
+
+const UNKNOWN: &str = "[RF10] cannot determine what the pods of DataPlane kong/edge run with: the spec of the live pods is kept in ControllerRevision kong/edge-uid-1-HASH-0, which is not seen here; check it with `interlock flavor diagnose`, or give the ControllerRevision to `interlock check --objects`";
+
+/// Where neither is known, nothing is compared with what is staged, and that is said.
+#[test]
+fn a_bare_reference_is_unknown_until_its_revision_is_given() {
+    let staged = staged_with(&[]);
+    let said = next_hop(&staged, &[]);
+    assert!(said.allowed(), "{said:?}");
+    let live = large(plane(T, false))["spec"].to_string();
+    let hash = SpecHash::of(&live);
+    let warned = said.warnings().into_iter().any(|text| text.replace(hash.short(), "HASH").contains(UNKNOWN));
+    assert!(warned, "{said:?}");
+    let key = NamespacedName::new("kong", "edge");
+    let owner = Owner {
+        api_version: "gateway-operator.konghq.com/v1beta1",
+        kind: "DataPlane",
+        key: &key,
+        uid: "uid-1",
+        generation: 1,
+    };
+    let revisions = parts(&owner, &hash, &live).unwrap();
+    let said = next_hop(&staged, &revisions);
+    assert!(said.message().contains("[RF06]"), "{said:?}");
+}
+
+/// What feeds the live pods stays known while something else is staged.
+#[test]
+fn the_sources_of_live_pods_are_known_of_a_reference() {
+    let mut object = large(plane(T, true));
+    let env = &mut object["spec"]["deployment"]["podTemplateSpec"]["spec"]["containers"][1]["env"][0];
+    *env =
+        json!({"name": "KONG_ROUTER_FLAVOR", "valueFrom": {"configMapKeyRef": {"name": "live", "key": "f"}}});
+    let stored = write(&object, &Value::Null).unwrap();
+    let staged = edit(&stored, |object| object["spec"] = large(plane(TC, true))["spec"].clone()).unwrap();
+    let sources: Vec<String> = sources_of(&staged).iter().map(ToString::to_string).collect();
+    assert_eq!(sources, ["ConfigMap kong/live"]);
 }
 
 /// Kong's operator gives `status.selector` another value with a promotion.

@@ -48,7 +48,7 @@ fn a_stamp_that_a_user_adds_is_taken_away() {
 #[rstest]
 #[case::hash(json!("hash"), json!("sha256:0000"))]
 #[case::uid(json!("uid"), json!("another"))]
-#[case::previous(json!("previous"), json!({"hash": "sha256:0000", "ref": "Secret"}))]
+#[case::previous(json!("previous"), json!({"hash": "sha256:0000", "ref": "ControllerRevision"}))]
 fn validation_refuses_another_stamp(#[case] key: Value, #[case] value: Value) {
     let world = World::strict();
     let old = base();
@@ -230,7 +230,7 @@ fn previous_stays_inline_where_only_one_fits() {
     object["spec"]["parameters"]["MEMORY"] = json!(filler(19 * 1024));
     let said = World::strict().update(&old, object);
     said.assert_allowed();
-    assert_eq!(said.stamp()["ref"], "Secret");
+    assert_eq!(said.stamp()["ref"], "ControllerRevision");
     assert_eq!(said.stamp()["previous"]["hash"], json!(hash_of(&old["spec"])));
     assert!(said.stamp()["previous"]["spec"].is_object());
 }

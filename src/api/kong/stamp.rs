@@ -1,7 +1,7 @@
 //! The annotation `interlock.dev/last-applied-spec` of a DataPlane: what its live pods are made
 //! from.
 //!
-//! The envelope of [`crate::api::stamp`], with the spec as it is written, and two members more.
+//! The envelope of [`crate::api::stamp`], with the spec as it is written, and three members more.
 
 use std::borrow::Cow;
 
@@ -15,6 +15,9 @@ use crate::api::stamp::SpecHash;
 pub const SELECTOR: &str = "selector";
 /// Member of the envelope: the router flavor of the live pods, where it was known.
 pub const FLAVOR: &str = "flavor";
+/// Member of the envelope: what of a spec that is only referred to decides about its router flavor.
+/// Admission reads neither ControllerRevisions nor Secrets.
+pub const FLAVOR_SPEC: &str = "flavorSpec";
 
 /// The envelope of a DataPlane's live spec.
 #[derive(Clone, Debug, Deserialize)]
@@ -25,6 +28,8 @@ pub struct LiveStamp<'a> {
     /// The spec, without `deployment.rollout`; absent where it was too large.
     #[serde(borrow, default)]
     spec: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "flavorSpec")]
+    flavor_spec: Option<&'a RawValue>,
     /// Uid of the DataPlane, where it was known.
     #[serde(borrow, default)]
     pub uid: Option<Cow<'a, str>>,
@@ -57,6 +62,11 @@ impl<'a> LiveStamp<'a> {
     pub fn spec(&self) -> Option<&'a str> {
         self.spec.map(RawValue::get)
     }
+
+    /// What of a spec that is only referred to decides about its router flavor, as JSON.
+    pub fn flavor_spec(&self) -> Option<&'a str> {
+        self.flavor_spec.map(RawValue::get)
+    }
 }
 
 #[cfg(test)]
@@ -68,7 +78,8 @@ mod tests {
 
     #[rstest]
     #[case::whole(json!({"v": 1, "hash": SpecHash::of("{\"a\":1}"), "spec": {"a": 1}, "selector": "s-1", "flavor": "expressions"}), true)]
-    #[case::elsewhere(json!({"v": 1, "hash": "sha256:0", "ref": "Secret"}), true)]
+    #[case::referenced(json!({"v": 1, "hash": "sha256:0", "ref": "ControllerRevision", "flavorSpec": {}}), true)]
+    #[case::of_0_1(json!({"v": 1, "hash": "sha256:0", "ref": "Secret"}), true)]
     #[case::another_hash(json!({"v": 1, "hash": "sha256:0", "spec": {"a": 1}}), false)]
     #[case::another_format(json!({"v": 2, "hash": SpecHash::of("{}"), "spec": {}}), false)]
     #[case::no_hash(json!({"v": 1}), false)]

@@ -7,7 +7,9 @@ use regex::Regex;
 use rstest::rstest;
 
 use super::*;
+use crate::api::revision;
 use crate::api::rule::{Group, Rule};
+use crate::api::stamp::SpecHash;
 
 #[derive(Parser)]
 struct Cli {
@@ -369,6 +371,60 @@ fn every_rule_about_flavors_has_a_golden(#[case] folder: &str) {
     }
     // RF11 says nothing.
     assert!(text.contains("# RF11\n"));
+}
+
+/// A DataPlane with a pod template of 40 KB, as a cluster holds it with `traditional_compatible`
+/// staged, by the stamp of Interlock 0.1, which referred to a Secret that nobody wrote.
+#[rstest]
+#[case::with_its_flavor(json!({"flavor": "traditional"}), None, "RF06")]
+#[case::bare(json!({}), None, "RF10")]
+#[case::bare_with_its_revision(json!({}), Some("revision.yaml"), "RF06")]
+fn a_large_data_plane_is_judged_by_what_is_live(
+    #[case] stamped: Value,
+    #[case] objects: Option<&str>,
+    #[case] rule: &str,
+) {
+    let plane = |flavor: &str| {
+        json!({
+            "apiVersion": "gateway-operator.konghq.com/v1beta1", "kind": "DataPlane",
+            "metadata": {"name": "edge", "namespace": "kong", "uid": "0123456789"},
+            "spec": {"deployment": {
+                "rollout": {"strategy": {"blueGreen": {}}},
+                "podTemplateSpec": {
+                    "metadata": {"annotations": {"filler": "x".repeat(40 * 1024)}},
+                    "spec": {"containers": [{"name": "proxy", "image": "kong:3.9",
+                        "env": [{"name": "KONG_ROUTER_FLAVOR", "value": flavor}]}]},
+                },
+            }},
+        })
+    };
+    let mut live = plane("traditional");
+    live["spec"]["deployment"].as_object_mut().unwrap().remove("rollout");
+    let live = live["spec"].to_string();
+    let hash = SpecHash::of(&live);
+    let mut stamp = json!({"v": 1, "hash": hash, "ref": "Secret", "uid": "0123456789"});
+    json_patch::merge(&mut stamp, &stamped);
+    let mut old = plane("traditional_compatible");
+    old["metadata"]["annotations"] = json!({meta::LAST_APPLIED_SPEC: stamp.to_string()});
+    let key = NamespacedName::new("kong", "edge");
+    let owner = revision::Owner {
+        api_version: "gateway-operator.konghq.com/v1beta1",
+        kind: "DataPlane",
+        key: &key,
+        uid: "0123456789",
+        generation: 1,
+    };
+    let mut kept = revision::parts(&owner, &hash, &live).unwrap().remove(0);
+    kept["metadata"]["namespace"] = json!("kong");
+    let folder = folder();
+    for (name, object) in [("old.yaml", &old), ("next.yaml", &plane("expressions")), ("revision.yaml", &kept)]
+    {
+        fs::write(folder.path().join(name), object.to_string()).unwrap();
+    }
+    let objects = objects.map(|file| format!(" --objects ./{file}")).unwrap_or_default();
+    let verdict = check(&folder, &format!("-f ./next.yaml --old ./old.yaml{objects}")).unwrap();
+    assert!(verdict.text().contains(&format!("[{rule}]")), "{}", verdict.text());
+    assert_eq!(verdict.allowed(), rule == "RF10", "{}", verdict.text());
 }
 
 #[rstest]

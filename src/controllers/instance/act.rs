@@ -12,7 +12,7 @@ use super::pass::{Begin, Ended, Pass};
 use super::send::{clear, fresh_uid, note, patch, patch_status, schedule_as, wanted};
 use super::subject::Subject;
 use super::writes::{self, InstanceChange, StatusChange};
-use super::{ready, spec_secret, verbs};
+use super::{ready, spec_archive, spec_migration, verbs};
 use crate::admission::view::View as _;
 use crate::api::condition::{Status, Wanted};
 use crate::api::kudo::ExecutionStatus;
@@ -166,7 +166,9 @@ async fn run(
     let (Some(objects), Some(adoption)) = (ctx.objects_in(namespace), ctx.store.adoption(namespace)) else {
         return Ok(Flow::End(Outcome::Retry));
     };
-    keep_spec(ctx, &subject, &spec, progress.is_none()).await?;
+    if let Err(failure) = keep_spec(ctx, &subject, &spec, progress.is_none()).await {
+        return spec_migration::not_kept(ctx, &subject, failure).await;
+    }
     Ok(match Pass::new(ctx, (objects, adoption), subject, &spec, &package, begin).run().await {
         Ended::Finished | Ended::Superseded => Flow::Again,
         Ended::Waiting | Ended::Gone => Flow::End(Outcome::Settled),
@@ -176,8 +178,9 @@ async fn run(
     })
 }
 
-/// Puts the spec of a run into Secrets where the stamp only refers to it: before anything else of
-/// the run, and as long as the object itself is the only source, which may change under the run.
+/// Keeps the spec of a run in ControllerRevisions where the stamp only refers to it: before anything
+/// else of the run, and as long as the object itself is the only source, which may change under the
+/// run.
 async fn keep_spec(
     ctx: &Context,
     subject: &Subject,
@@ -185,10 +188,10 @@ async fn keep_spec(
     first: bool,
 ) -> Result<(), ApiFailure> {
     let hash = spec.hash();
-    let elsewhere = writes::kept_elsewhere(subject.stamp.as_ref()).contains(hash.as_str());
+    let referenced = writes::referenced(subject.stamp.as_ref()).contains(&hash);
     let alone = subject.hash == hash && !ctx.books.keeps(subject, &hash);
-    if elsewhere && (first || alone) {
-        spec_secret::write(ctx, subject, spec).await?;
+    if referenced && (first || alone) {
+        spec_archive::write(ctx, subject, spec).await?;
         ctx.books.note_kept(subject, hash);
     }
     Ok(())

@@ -146,7 +146,12 @@ impl Books {
         kept.get(&subject.key).is_some_and(|(uid, known)| uid == subject.uid() && known == hash)
     }
 
-    /// Takes down that the spec of that hash is in Secrets.
+    /// Forgets which spec is kept of an Instance.
+    pub fn forget_kept(&self, key: &NamespacedName) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+
+    /// Takes down that the spec of that hash is in ControllerRevisions.
     pub fn note_kept(&self, subject: &Subject, hash: SpecHash) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.insert(subject.key.clone(), (subject.uid().to_owned(), hash));

@@ -10,7 +10,7 @@ use tracing::{debug, warn};
 use super::context::Context;
 use super::flow::{Flow, Outcome};
 use super::subject::Subject;
-use super::{act, asked, record, refusal, send, spec_secret, verbs, writes};
+use super::{act, asked, record, refusal, send, spec_archive, spec_migration, verbs, writes};
 use crate::admission::view::View;
 use crate::api::object::NamespacedName;
 use crate::api::stamp::Applied;
@@ -130,6 +130,9 @@ async fn step(ctx: &Context, subject: Subject) -> Result<Flow, ApiFailure> {
     if let Some(flow) = verbs::look(ctx, &subject).await? {
         return Ok(flow);
     }
+    if let Some(flow) = spec_migration::migrate(ctx, &subject).await? {
+        return Ok(flow);
+    }
     let stamped = stamped_spec(ctx, &subject).await?;
     let next = decide(ctx, &subject, stamped.as_ref());
     debug!(instance = %subject.key, ?next, "next");
@@ -139,7 +142,7 @@ async fn step(ctx: &Context, subject: Subject) -> Result<Flow, ApiFailure> {
 /// The stamp's spec, wherever it is kept.
 async fn stamped_spec(ctx: &Context, subject: &Subject) -> Result<Option<Applied<'static>>, ApiFailure> {
     match (subject.stamped_spec(), &subject.stamp) {
-        (None, Some(stamp)) => spec_secret::read(ctx, subject, &stamp.hash).await,
+        (None, Some(stamp)) => spec_archive::read(ctx, subject, &stamp.hash, &stamp.kept).await,
         (found, _) => Ok(found),
     }
 }

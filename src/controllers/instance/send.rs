@@ -9,7 +9,7 @@ use super::context::Context;
 use super::flow::Flow;
 use super::subject::Subject;
 use super::writes::{self, InstanceChange, StatusChange};
-use super::{asked, spec_secret};
+use super::{asked, spec_archive};
 use crate::api::condition::{Status, Wanted};
 use crate::api::stamp::Applied;
 use crate::cluster::watch::Change;
@@ -104,13 +104,10 @@ pub(super) async fn clear(ctx: &Context, subject: &Subject) -> Result<Flow, ApiF
     let object = ctx.bookkeeping.json_patch_instance(&subject.key, &patch).await?;
     ctx.saw(&subject.key, &Change::Applied(object.clone()));
     if let Ok(now) = Subject::read(&subject.key, object) {
-        let kept = writes::kept_elsewhere(now.stamp.as_ref());
-        let before = subject.stamp.as_ref();
-        let previous = before.and_then(|s| s.previous.as_ref()).map(|p| p.hash.clone());
-        for hash in previous.into_iter().filter(|h| !kept.contains(h.as_str())) {
-            if writes::kept_elsewhere(before).contains(hash.as_str()) {
-                spec_secret::delete(ctx, subject, &hash).await?;
-            }
+        let kept = writes::referenced(now.stamp.as_ref());
+        let before = writes::referenced(subject.stamp.as_ref());
+        if before.iter().any(|hash| !kept.contains(hash)) {
+            spec_archive::prune(ctx, &now).await?;
         }
     }
     Ok(Flow::Again)

@@ -11,7 +11,7 @@ use super::context::Context;
 use super::flow::Flow;
 use super::record::{self, Phase, View as Recorded};
 use super::send::{self, fresh_uid, note, patch, patch_status, wanted};
-use super::spec_secret;
+use super::spec_archive;
 use super::subject::Subject;
 use super::writes::{self, InstanceChange, StatusChange};
 use crate::api::condition::{self, Status};
@@ -212,7 +212,7 @@ async fn way_back(ctx: &Context, subject: &Subject) -> Result<Result<WayBack, St
     };
     let spec = match previous.kept.inline() {
         Some(spec) if spec.hash() == previous.hash => Some(spec.clone().into_owned()),
-        _ => spec_secret::read(ctx, subject, &previous.hash).await?,
+        _ => spec_archive::read(ctx, subject, &previous.hash, &previous.kept).await?,
     };
     let Some(spec) = spec else {
         return Ok(Err("the spec to go back to is not there any more".to_owned()));

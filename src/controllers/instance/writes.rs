@@ -15,7 +15,7 @@ use crate::api::condition::{self, Time, Wanted};
 use crate::api::kudo::PlanStatus;
 use crate::api::meta;
 use crate::api::object::annotation;
-use crate::api::stamp::{Applied, Envelope, Kept};
+use crate::api::stamp::{Applied, Envelope, Kept, Reference, SpecHash};
 use crate::plan::history;
 use crate::plan::package::Package;
 
@@ -299,15 +299,41 @@ fn settled_stamp(subject: &Subject) -> Option<Envelope<'static>> {
     (stamp != *found).then_some(stamp)
 }
 
-/// Hashes of specs that the stamp keeps in Secrets.
-pub fn kept_elsewhere(stamp: Option<&Envelope<'_>>) -> BTreeSet<String> {
-    let of = |hash: &crate::api::stamp::SpecHash, kept: &Kept<'_>| match kept {
-        Kept::Elsewhere => Some(hash.as_str().to_owned()),
-        Kept::Inline { .. } => None,
+/// Hashes of the specs that a stamp only refers to.
+pub fn referenced(stamp: Option<&Envelope<'_>>) -> BTreeSet<SpecHash> {
+    references(stamp).map(|(hash, _)| hash.clone()).collect()
+}
+
+/// Hashes of the specs that are in Secrets, by a stamp that the status or the spec vouches for: what
+/// else it says anybody may have written.
+pub fn in_secrets(subject: &Subject) -> BTreeSet<SpecHash> {
+    let vouched = |stamp: &&Envelope<'_>| {
+        stamp.hash == subject.hash || subject.basis.as_ref().is_some_and(|basis| basis.hash == stamp.hash)
     };
-    let Some(stamp) = stamp else { return BTreeSet::new() };
-    let previous = stamp.previous.as_ref().and_then(|p| of(&p.hash, &p.kept));
-    of(&stamp.hash, &stamp.kept).into_iter().chain(previous).collect()
+    let stamp = subject.stamp.as_ref().filter(vouched);
+    let secrets = references(stamp).filter(|(_, reference)| *reference == Reference::Secret);
+    secrets.map(|(hash, _)| hash.clone()).collect()
+}
+
+fn references<'s>(stamp: Option<&'s Envelope<'_>>) -> impl Iterator<Item = (&'s SpecHash, Reference)> {
+    let previous = stamp.and_then(|stamp| stamp.previous.as_ref());
+    let own = stamp.map(|stamp| (&stamp.hash, &stamp.kept));
+    let both = own.into_iter().chain(previous.map(|previous| (&previous.hash, &previous.kept)));
+    both.filter_map(|(hash, kept)| Some((hash, kept.reference()?)))
+}
+
+/// The stamp of which no spec is in Secrets any more; `None` where that is so already, or where it
+/// does not fit.
+pub fn migrated(subject: &Subject) -> Option<String> {
+    let mut stamp = subject.stamp.clone().filter(|_| !in_secrets(subject).is_empty())?;
+    let previous = stamp.previous.as_mut().map(|previous| &mut previous.kept);
+    for kept in [&mut stamp.kept].into_iter().chain(previous) {
+        if kept.reference().is_some() {
+            *kept = Kept::Referenced(Reference::ControllerRevision);
+        }
+    }
+    let text = stamp.to_json();
+    room::holds(room(&subject.object).annotations, Some(&text), 0).then_some(text)
 }
 
 fn pointer(tokens: &[&str]) -> PointerBuf {
@@ -364,5 +390,48 @@ mod tests {
         };
         let written = instance(&subject, InstanceChange { ended: Some(run), ..InstanceChange::default() });
         assert_eq!(annotation(&written, meta::HISTORY).is_some(), kept);
+    }
+
+    /// The status says that the spec of hash A was carried out.
+    fn stamped(stamp: &Value, beside: usize) -> Subject {
+        let object = json!({
+            "status": {"conditions": [{
+                "type": "SpecStamped", "status": "True", "reason": "Stamped",
+                "message": json!({"hash": A, "owed": {}}).to_string(),
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }]},
+            "metadata": {"name": "i", "namespace": "ns", "uid": "u", "annotations": {
+                meta::LAST_APPLIED_SPEC: stamp.to_string(), "beside": "x".repeat(beside),
+            }},
+            "spec": {"operatorVersion": {"name": "v"}},
+        });
+        Subject::read(&NamespacedName::new("ns", "i"), std::sync::Arc::new(object)).unwrap()
+    }
+
+    const A: &str = "sha256:aaaaaaaaaaaaaaaa";
+    const B: &str = "sha256:bbbbbbbbbbbbbbbb";
+
+    /// The stamp, what of it is in Secrets, and what it refers to.
+    #[rstest]
+    #[case::none(json!({"v": 1, "hash": A, "spec": {"operatorVersion": {"name": "v", "namespace": "ns"}}}), &[], &[])]
+    #[case::of_now(json!({"v": 1, "hash": A, "ref": "ControllerRevision"}), &[], &[A])]
+    #[case::of_0_1(json!({"v": 1, "hash": A, "ref": "Secret"}), &[A], &[A])]
+    #[case::before(json!({"v": 1, "hash": A, "ref": "ControllerRevision", "previous": {"hash": B, "ref": "Secret"}}), &[B], &[A, B])]
+    #[case::of_nobody(json!({"v": 1, "hash": B, "ref": "Secret"}), &[], &[B])]
+    #[case::both(json!({"v": 1, "hash": A, "ref": "Secret", "previous": {"hash": B, "ref": "Secret"}}), &[A, B], &[A, B])]
+    fn what_is_in_secrets_is_moved(#[case] stamp: Value, #[case] secrets: &[&str], #[case] all: &[&str]) {
+        let subject = stamped(&stamp, 0);
+        let texts = |hashes: BTreeSet<SpecHash>| hashes.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(texts(in_secrets(&subject)), secrets);
+        assert_eq!(texts(referenced(subject.stamp.as_ref())), all);
+        let Some(text) = migrated(&subject) else {
+            assert!(secrets.is_empty());
+            return;
+        };
+        let moved = stamped(&serde_json::from_str(&text).unwrap(), 0);
+        assert_eq!(texts(in_secrets(&moved)), Vec::<String>::new());
+        assert_eq!(texts(referenced(moved.stamp.as_ref())), all);
+        // It never makes the object one that the API server refuses.
+        assert_eq!(migrated(&stamped(&stamp, room::ANNOTATIONS_MAX - 100)), None);
     }
 }

@@ -12,6 +12,7 @@ use super::store::Store;
 use super::told::gateways;
 use crate::api::interlock::{Account, Adoption, Labels};
 use crate::api::object::{NamespacedName, ObjectKey};
+use crate::api::stamp::SpecHash;
 use crate::plan::basis::Basis;
 use crate::plan::package::Package;
 use crate::rollout::flavor::sources::Source;
@@ -29,6 +30,11 @@ impl Store {
         let due = wanted.iter().filter(|source| !labelled(source)).cloned().collect();
         let unused = inner.flavors.our_sources().difference(&wanted).cloned().collect();
         (wanted, due, unused)
+    }
+
+    /// The DataPlanes whose stamp only refers to the live spec: name, uid and hash.
+    pub fn referenced_specs(&self) -> Vec<(NamespacedName, String, SpecHash)> {
+        self.read().flavors.referenced_specs()
     }
 
     /// Every gateway.

@@ -92,7 +92,9 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::api::stamp::{Kept, Previous};
+    use crate::api::stamp::{Kept, Previous, Reference};
+
+    const REFERENCED: Kept<'static> = Kept::Referenced(Reference::ControllerRevision);
 
     fn spec(version: &'static str) -> Applied<'static> {
         let operator_version = VersionRef { name: version.into(), namespace: "ns".into() };
@@ -101,7 +103,7 @@ mod tests {
 
     fn stamp(previous: Option<Previous<'static>>) -> Envelope<'static> {
         let uid: Option<Cow<'static, str>> = None;
-        Envelope { hash: spec("v2").hash(), kept: Kept::Elsewhere, previous, uid, generation: None }
+        Envelope { hash: spec("v2").hash(), kept: REFERENCED, previous, uid, generation: None }
     }
 
     #[rstest]
@@ -109,7 +111,7 @@ mod tests {
     #[case::nothing_before(Some(stamp(None)), false)]
     #[case::that_version(
         Some(stamp(Some(Previous { hash: spec("v3").hash(), kept: Kept::Inline { spec: spec("v1") } }))), true)]
-    #[case::that_spec(Some(stamp(Some(Previous { hash: spec("v1").hash(), kept: Kept::Elsewhere }))), true)]
+    #[case::that_spec(Some(stamp(Some(Previous { hash: spec("v1").hash(), kept: REFERENCED }))), true)]
     #[case::another(
         Some(stamp(Some(Previous { hash: spec("v0").hash(), kept: Kept::Inline { spec: spec("v0") } }))), false)]
     fn going_back_to_v1(#[case] stamp: Option<Envelope<'static>>, #[case] goes_back: bool) {

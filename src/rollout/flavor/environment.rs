@@ -47,6 +47,9 @@ pub enum Unknown {
     Command,
     /// A reference into a vault.
     Vault,
+    /// The spec that the live pods are made from is kept in this ControllerRevision, which is not
+    /// known here.
+    Revision(NamespacedName),
     /// No container is called `proxy`.
     NoProxy,
     /// Several are.
@@ -73,6 +76,12 @@ impl fmt::Display for Unknown {
             Self::ConfFile(path) => write!(f, "it may be set in the configuration file {path}"),
             Self::Command => write!(f, "the container's command line names it"),
             Self::Vault => write!(f, "it comes from a vault"),
+            Self::Revision(name) => {
+                write!(
+                    f,
+                    "the spec of the live pods is kept in ControllerRevision {name}, which is not seen here"
+                )
+            }
             Self::NoProxy => write!(f, "no container is called \"proxy\""),
             Self::ManyProxies => write!(f, "several containers are called \"proxy\""),
         }

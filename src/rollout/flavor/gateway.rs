@@ -8,7 +8,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::Flavor;
-use super::environment::Surroundings;
+use super::environment::{Surroundings, Unknown};
 use super::reading::{Effective, Reading};
 use super::sources::{Asked, Source, Sources};
 use super::subject::{Spec, Subject, SubjectKind};
@@ -17,6 +17,9 @@ use crate::api::kong::{self, DataPlaneSpec};
 use crate::api::meta;
 use crate::api::object::{NamespacedName, annotation, meta_str};
 use crate::api::pod::{DeploymentSpec, PodTemplate, ReplicaStatus};
+use crate::api::revision;
+use crate::api::stamp::SpecHash;
+use crate::rollout::live;
 
 /// An object that is of a known kind and cannot be read.
 #[derive(Debug, Error)]
@@ -52,10 +55,21 @@ impl Gateway {
     pub fn live(object: &Value, namespace: &str, sources: &dyn Sources) -> Result<Option<Self>, Unreadable> {
         let stored = Self::read(object, namespace, sources)?;
         let (Some(stamp), Some(stored)) = (stamp_of(object), &stored) else { return Ok(stored) };
-        let Some(spec) = stamp.spec() else { return Ok(Some(stored.clone())) };
-        let status = object["status"].to_string();
+        let live = match (stamp.spec(), stamp.flavor_spec()) {
+            (Some(spec), _) => {
+                Self::parse(stored.subject.clone(), spec, &object["status"].to_string(), sources)
+            }
+            (None, _) if is_live(&object["spec"], &stamp) => return Ok(Some(stored.clone())),
+            (None, Some(excerpt)) => Self::parse(stored.subject.clone(), excerpt, "{}", sources)
+                .map(|live| Self { stopped: stored.stopped, ..live }),
+            (None, None) => {
+                let uid = meta_str(object, "uid").unwrap_or_default();
+                let reading = referenced(&stored.subject, uid, &stamp);
+                let spec = Spec { reading, staged: stored.spec.staged };
+                return Ok(Some(Self { spec, ..stored.clone() }));
+            }
+        };
         // What an earlier process wrote and nobody can read now says nothing.
-        let live = Self::parse(stored.subject.clone(), spec, &status, sources);
         Ok(Some(live.unwrap_or_else(|_| stored.clone())))
     }
 
@@ -138,6 +152,24 @@ pub fn sources_of(object: &Value) -> BTreeSet<Source> {
     let _ = Gateway::read(object, "", &asked);
     let _ = Gateway::live(object, "", &asked);
     asked.0.into_inner()
+}
+
+/// The hash of the spec that the live pods of a DataPlane are made from, where its stamp only
+/// refers to that spec.
+pub fn referenced_spec(object: &Value) -> Option<SpecHash> {
+    stamp_of(object).filter(|stamp| stamp.spec().is_none()).map(|stamp| stamp.hash)
+}
+
+/// Whether what is stored is what a stamp refers to: nothing is staged.
+pub fn is_live(stored: &Value, stamp: &LiveStamp<'_>) -> bool {
+    SpecHash::of(&live::after(None, stored).to_string()) == stamp.hash
+}
+
+/// What is known of live pods whose spec a stamp only refers to.
+pub fn referenced(subject: &Subject, uid: &str, stamp: &LiveStamp<'_>) -> Reading {
+    let name = revision::name(&subject.name.name, uid, &stamp.hash, 0);
+    let revision = NamespacedName::new(subject.name.namespace.as_str(), name);
+    Reading::of_live(stamp.flavor.as_deref().and_then(Flavor::named), Unknown::Revision(revision))
 }
 
 /// The stamp of a DataPlane, where it tells of it.

@@ -1,9 +1,12 @@
-//! What is kept of an object: what the rules read of it, and nothing else.
+//! What is kept of an object, and of a spec that a stamp only refers to: what the rules read of it,
+//! and nothing else.
 
 use serde_json::{Map, Value, json};
 
 use super::group;
 use super::reading::{FILE_VARIABLE, VARIABLE};
+use super::sources::LONGEST;
+use crate::api::kong::PROXY;
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 
@@ -35,6 +38,41 @@ pub(super) fn pruned(object: &Value, name: &NamespacedName) -> Value {
     });
     kept["spec"] = spec;
     kept["status"] = some(&object["status"], &["replicas", "selector"]);
+    kept
+}
+
+/// Bytes of the largest excerpt; what decides is far smaller.
+const EXCERPT_LIMIT: usize = 8 * 1024;
+
+/// What of a DataPlane's spec decides about its router flavor, as JSON that reads like the spec;
+/// `None` where that is more than 8 KiB.
+pub fn excerpt(spec: &Value) -> Option<String> {
+    let found = &spec["deployment"]["podTemplateSpec"];
+    let mut kept = template(found);
+    for field in ["containers", "initContainers"] {
+        for container in kept["spec"][field].as_array_mut().into_iter().flatten() {
+            if field == "initContainers" || container["name"] != PROXY {
+                // Others are asked for one thing: whether they set the variable.
+                *container = some(container, &["name", "env"]);
+            }
+        }
+    }
+    let names_fields = kept["spec"].to_string().contains("\"fieldRef\"");
+    kept["metadata"] = if names_fields { shortened(&kept["metadata"]) } else { json!({}) };
+    let text = json!({"deployment": {"podTemplateSpec": kept}}).to_string();
+    (text.len() <= EXCERPT_LIMIT).then_some(text)
+}
+
+/// Labels and annotations, each as far as it can matter.
+fn shortened(metadata: &Value) -> Value {
+    let mut kept = metadata.clone();
+    for member in kept.as_object_mut().into_iter().flat_map(|members| members.values_mut()) {
+        for value in member.as_object_mut().into_iter().flat_map(|pairs| pairs.values_mut()) {
+            if let Value::String(text) = value {
+                text.truncate(text.floor_char_boundary(LONGEST + 4));
+            }
+        }
+    }
     kept
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use super::gateway::{Gateway, sources_of};
+use super::gateway::{Gateway, referenced_spec, sources_of};
 use super::group::Group;
 use super::kept::{pruned, template};
 use super::overlooked::{Now, Overlooked, Unread};
@@ -18,6 +18,7 @@ use super::sources::{Given, Source, SourceKind};
 use super::subject::{Spec, Subject, SubjectKind};
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
+use crate::api::stamp::SpecHash;
 use crate::api::watched::LABELLED;
 
 /// Kind and name.
@@ -219,6 +220,15 @@ impl Known {
     /// The gateways.
     pub fn gateways(&self) -> impl Iterator<Item = &Arc<Value>> {
         self.objects.values().filter(|object| Gateway::is_guarded(object))
+    }
+
+    /// The DataPlanes whose stamp only refers to the live spec: name, uid and hash.
+    pub fn referenced_specs(&self) -> Vec<(NamespacedName, String, SpecHash)> {
+        let planes = self.objects.iter().filter(|((kind, _), _)| kind == "DataPlane");
+        let referenced = planes.filter_map(|((_, name), object)| {
+            Some((name.clone(), meta_str(object, "uid")?.to_owned(), referenced_spec(object)?))
+        });
+        referenced.collect()
     }
 
     /// The sources that are known.

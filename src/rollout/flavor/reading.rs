@@ -104,6 +104,12 @@ impl Reading {
         Self { elsewhere: elsewhere(template), ..reading }
     }
 
+    /// Of live pods of which only the flavor is known, or not even that.
+    pub fn of_live(flavor: Option<Flavor>, unknown: Unknown) -> Self {
+        let reading = Self::unknown(unknown);
+        flavor.map_or(reading.clone(), |flavor| reading.with(flavor))
+    }
+
     fn unknown(why: Unknown) -> Self {
         Self {
             effective: Effective::Unknown(why),

@@ -1,4 +1,4 @@
-//! A run goes on from its stamp, inline or kept in Secrets, whatever the spec says by then.
+//! A run goes on from its stamp, inline or kept in ControllerRevisions, whatever the spec says by then.
 
 use interlock::api::meta;
 use serde_json::{Value, json};
@@ -50,9 +50,9 @@ fn an_edit_past_admission_leaves_a_run_on_its_stamp() {
     }
 }
 
-/// A stamp that gave way to somebody's annotation in mid-run: Secrets take its place.
+/// A stamp that gave way to somebody's annotation in mid-run: a ControllerRevision takes its place.
 #[test]
-fn a_stamp_that_gives_way_in_mid_run_is_kept_in_secrets() {
+fn a_stamp_that_gives_way_in_mid_run_is_kept_in_a_controller_revision() {
     let (cluster, _) = Interlock::shared();
     let ground = Ground::new(cluster);
     let blob = noise(20 * KB, 1);
@@ -61,8 +61,8 @@ fn a_stamp_that_gives_way_in_mid_run_is_kept_in_secrets() {
     crowd(&mut crowded, ANNOTATIONS_MAX - 2 * KB);
     ground.user.merge_patch(&ground.path("crowded"), &crowded).ok();
     wait_until("the spec is kept", CAP, || {
-        let secrets = ground.secrets(&before).len();
-        if secrets == 1 { Ok(()) } else { Err(format!("{secrets} Secrets")) }
+        let parts = ground.revisions(&before).len();
+        if parts == 1 { Ok(()) } else { Err(format!("{parts} ControllerRevisions")) }
     });
     edit_unseen(&ground, "crowded");
     ground.open_gate("crowded");
@@ -82,7 +82,7 @@ fn a_successor_goes_on_from_the_stamp() {
     for &kb in sizes {
         let (name, blob) = (format!("killed{kb}"), noise(kb * KB, 1));
         let before = gated(&ground, &name, &blob);
-        assert_eq!(ground.secrets(&before).is_empty(), kb < 32);
+        assert_eq!(ground.revisions(&before).is_empty(), kb < 32);
         process.kill();
         edit_unseen(&ground, &name);
         ground.open_gate(&name);

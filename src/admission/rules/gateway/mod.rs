@@ -17,9 +17,11 @@ use crate::api::interlock::Action;
 use crate::api::kong::{DataPlaneSpec, PROXY};
 use crate::api::object::NamespacedName;
 use crate::api::rule::{Group, Rule};
+use crate::api::stamp::SpecHash;
 use crate::rollout::flavor::Flavor;
 use crate::rollout::flavor::allowance::{Allowance, ChangeId};
 use crate::rollout::flavor::change::Change;
+use crate::rollout::flavor::environment::Unknown;
 use crate::rollout::flavor::finding::{Finding, Findings};
 use crate::rollout::flavor::gateway::Gateway;
 use crate::rollout::flavor::judge::judge as judge_change;
@@ -55,7 +57,8 @@ pub(super) fn judge(
         return ask.flavors(object, old, None);
     }
     let text = old.and_then(|old| old.metadata.annotations.stamp_text());
-    let live = old.map(|old| Live::of(old, text.as_deref()));
+    let kept = |uid: &str, hash: &SpecHash| context.view.live_spec(&ask.subject.name, uid, hash);
+    let live = old.map(|old| Live::of(old, text.as_deref(), kept));
     // What is known of a flavor may change between the calls: only mutation writes it.
     let flavor_of = |spec: &str| mutates.then(|| ask.flavor_of(spec, live.as_ref())).flatten();
     let wanted = Wanted::of(request, object, old.zip(live.as_ref()), flavor_of);
@@ -134,12 +137,26 @@ impl Ask {
                 ),
             ));
         }
+        if let (Some(Effective::Unknown(why @ Unknown::Revision(_))), Some(stored)) =
+            (stamped.as_ref().map(|stamped| &stamped.effective), &stored)
+            && stored.spec.reading.effective != new.spec.reading.effective
+        {
+            findings.warned.push(Finding::new(
+                Rule::FlavorUntold,
+                format!(
+                    "cannot determine what the pods of {} run with: {why}; check it with `interlock flavor \
+                     diagnose`, or give the ControllerRevision to `interlock check --objects`",
+                    self.subject
+                ),
+            ));
+        }
         self.verdict(findings, runs, &new)
     }
 
     /// What the stamp says that the live pods run with.
     fn reading(&self, live: &Live<'_>, old: &Object<'_>) -> Option<Reading> {
-        let reading = self.read(live.spec(), old).ok()?.spec.reading;
+        let Some(spec) = live.spec() else { return live.referenced(&self.subject) };
+        let reading = self.read(spec, old).ok()?.spec.reading;
         // What cannot be read now was known when it became live.
         Some(match (&reading.effective, live.flavor()) {
             (Effective::Unknown(_), Some(flavor)) => reading.with(flavor),
@@ -150,7 +167,7 @@ impl Ask {
     /// The flavor of a spec, where it is known or was when it became live.
     fn flavor_of(&self, spec: &str, live: Option<&Live<'_>>) -> Option<Flavor> {
         let gateway = Gateway::parse(self.subject.clone(), spec, "{}", &self.around.sources).ok()?;
-        let before = || live.filter(|live| canonical::canonical(live.spec()) == spec)?.flavor();
+        let before = || live.filter(|live| live.is_of(spec))?.flavor();
         gateway.spec.reading.effective.known().or_else(before)
     }
 

@@ -14,11 +14,15 @@ use crate::admission::review::Object;
 use crate::admission::room::Room;
 use crate::admission::stamp::{self, Draft};
 use crate::admission::verdict::{Outcome, Verdict};
-use crate::api::kong::stamp::{FLAVOR, LiveStamp, SELECTOR};
+use crate::api::canonical;
+use crate::api::kong::stamp::{FLAVOR, FLAVOR_SPEC, LiveStamp, SELECTOR};
 use crate::api::meta;
 use crate::api::rule::Rule;
 use crate::api::stamp::SpecHash;
 use crate::rollout::flavor::Flavor;
+use crate::rollout::flavor::gateway::{is_live, referenced};
+use crate::rollout::flavor::kept::excerpt;
+use crate::rollout::flavor::reading::Reading;
 use crate::rollout::flavor::subject::Subject;
 use crate::rollout::live;
 
@@ -28,22 +32,63 @@ pub struct Live<'a> {
     stamp: Option<LiveStamp<'a>>,
     /// The same as it stands in the review.
     json: Option<&'a str>,
-    /// What is stored, where the stamp does not hold the spec.
-    stored: &'a str,
+    uid: Option<&'a str>,
+    known: KnownSpec<'a>,
+}
+
+/// How much of the live spec is known.
+enum KnownSpec<'a> {
+    /// All of it, as JSON.
+    Whole(Cow<'a, str>),
+    /// Of a spec that the stamp only refers to what decides about its flavor, as JSON.
+    Excerpt(&'a str),
+    /// Its hash, and the flavor where the stamp names it.
+    Hash,
 }
 
 impl<'a> Live<'a> {
-    /// Of a stored object and the text of its stamp.
-    pub fn of(old: &'a Object<'_>, stamp: Option<&'a str>) -> Self {
+    /// Of a stored object and the text of its stamp; `kept` finds a spec that the stamp only refers
+    /// to among ControllerRevisions, by the uid of the object and the hash.
+    pub fn of(
+        old: &'a Object<'_>,
+        stamp: Option<&'a str>,
+        kept: impl FnOnce(&str, &SpecHash) -> Option<String>,
+    ) -> Self {
         let (uid, selector) = (old.metadata.uid.as_deref(), selector(old));
         let stamp = stamp.and_then(LiveStamp::parse);
         let stamp = stamp.filter(|stamp| stamp.tells_of(uid, selector.as_deref()));
-        Self { stamp, json: old.metadata.annotations.stamp_json(), stored: text_of(old) }
+        let stored = text_of(old);
+        let known = match &stamp {
+            None => KnownSpec::Whole(Cow::Borrowed(stored)),
+            Some(stamp) => match (stamp.spec(), stamp.flavor_spec()) {
+                (Some(spec), _) => KnownSpec::Whole(Cow::Borrowed(spec)),
+                // Nothing is staged.
+                (None, _) if is_live(&serde_json::from_str(stored).unwrap_or_default(), stamp) => {
+                    KnownSpec::Whole(Cow::Borrowed(stored))
+                }
+                (None, excerpt) => match (kept(uid.unwrap_or_default(), &stamp.hash), excerpt) {
+                    (Some(spec), _) => KnownSpec::Whole(Cow::Owned(spec)),
+                    (None, Some(excerpt)) => KnownSpec::Excerpt(excerpt),
+                    (None, None) => KnownSpec::Hash,
+                },
+            },
+        };
+        Self { stamp, json: old.metadata.annotations.stamp_json(), uid, known }
     }
 
-    /// The spec as JSON; where the stamp does not hold it, the best that there is.
-    pub fn spec(&self) -> &'a str {
-        self.stamp.as_ref().and_then(LiveStamp::spec).unwrap_or(self.stored)
+    /// The live spec as JSON that decides about the flavor as the whole does; `None` where it is not
+    /// known.
+    pub fn spec(&self) -> Option<&str> {
+        match &self.known {
+            KnownSpec::Whole(spec) => Some(spec),
+            KnownSpec::Excerpt(excerpt) => Some(excerpt),
+            KnownSpec::Hash => None,
+        }
+    }
+
+    /// What is known of the pods of a spec of which only the hash is.
+    pub fn referenced(&self, subject: &Subject) -> Option<Reading> {
+        Some(referenced(subject, self.uid.unwrap_or_default(), self.stamp.as_ref()?))
     }
 
     /// The flavor that the stamp tells of.
@@ -51,9 +96,23 @@ impl<'a> Live<'a> {
         Flavor::named(self.stamp.as_ref()?.flavor.as_deref()?)
     }
 
-    /// Whether only the hash of the live spec is known.
-    fn is_elsewhere(&self) -> bool {
-        self.stamp.as_ref().is_some_and(|stamp| stamp.spec().is_none())
+    /// Whether this is the live spec, as canonical JSON.
+    pub fn is_of(&self, spec: &str) -> bool {
+        matches!(&self.known, KnownSpec::Whole(live) if canonical::canonical(live) == spec)
+    }
+
+    /// The stamp, where it only refers to the live spec.
+    fn reference(&self) -> Option<&LiveStamp<'a>> {
+        self.stamp.as_ref().filter(|stamp| stamp.spec().is_none())
+    }
+
+    /// What of a live spec that the stamp only refers to decides about its flavor.
+    fn excerpt(&self) -> Option<String> {
+        match &self.known {
+            KnownSpec::Whole(spec) => excerpt(&serde_json::from_str(spec).ok()?),
+            KnownSpec::Excerpt(excerpt) => Some((*excerpt).to_owned()),
+            KnownSpec::Hash => None,
+        }
     }
 }
 
@@ -89,13 +148,18 @@ struct Made<'a> {
     hash: SpecHash,
     uid: Option<&'a str>,
     selector: Option<Cow<'a, str>>,
+    excerpt: Option<String>,
 }
 
 impl Made<'_> {
     /// Whether another says the same. The flavor may have become known, or unknown, since it was
-    /// written.
+    /// written; the excerpt may not have fitted.
     fn is_said_by(&self, found: &LiveStamp<'_>) -> bool {
-        found.hash == self.hash && found.uid.as_deref() == self.uid && found.selector == self.selector
+        let excerpt = found.flavor_spec();
+        found.hash == self.hash
+            && found.uid.as_deref() == self.uid
+            && found.selector == self.selector
+            && (excerpt.is_none() || excerpt == self.excerpt.as_deref())
     }
 }
 
@@ -116,25 +180,32 @@ impl<'a> Wanted<'a> {
             let before = || live.stamp.as_ref()?.selector.as_deref().map(Cow::Borrowed);
             self::selector(old).or_else(before)
         });
-        let (hash, spec) = match old.filter(|_| live::is_staged(&written)) {
+        let staged = old.map(|(_, live)| live).filter(|_| live::is_staged(&written));
+        let (hash, spec, excerpt, known) = match staged.and_then(|live| Some((live, live.reference()?))) {
             // Nothing that was staged has come to the pods since.
-            Some((_, live)) if live.is_elsewhere() => {
-                (live.stamp.as_ref().map(|stamp| stamp.hash.clone()), None)
-            }
-            staged => {
-                let before = staged.and_then(|(_, live)| serde_json::from_str(live.spec()).ok());
-                let spec = live::after(before, &written).to_string();
-                (Some(SpecHash::of(&spec)), Some(spec))
+            Some((live, reference)) => (reference.hash.clone(), None, live.excerpt(), live.flavor()),
+            None => {
+                let before = staged.and_then(|live| serde_json::from_str(live.spec()?).ok());
+                let live = live::after(before, &written);
+                let spec = live.to_string();
+                let excerpt = excerpt(&live);
+                let known = flavor_of(&spec);
+                (SpecHash::of(&spec), Some(spec), excerpt, known)
             }
         };
-        let Some(hash) = hash else { return Self(None) };
-        let known = spec.as_deref().map_or_else(|| old.and_then(|(_, live)| live.flavor()), flavor_of);
         let mut more: Vec<(&str, &str)> = Vec::new();
         more.extend(selector.as_deref().map(|selector| (SELECTOR, selector)));
         more.extend(known.map(|flavor| (FLAVOR, flavor.as_str())));
-        let draft = Draft { hash: &hash, spec: spec.as_deref(), previous: None, uid, more: &more };
+        let draft = Draft {
+            hash: &hash,
+            spec: spec.as_deref(),
+            previous: None,
+            uid,
+            more: &more,
+            excerpt: excerpt.as_deref().map(|excerpt| (FLAVOR_SPEC, excerpt)),
+        };
         let text = stamp::write(&draft, room);
-        Self(text.map(|text| Made { text, hash, uid, selector }))
+        Self(text.map(|text| Made { text, hash, uid, selector, excerpt }))
     }
 
     /// Patches an object that carries another stamp, with a warning where somebody wrote it.

@@ -42,8 +42,14 @@ impl<'a> Ask<'a> {
             None => Finalizer::Assumed,
         };
         let uid = plan_uid(self.subject(None, object), DEPLOY, spec.hash()).to_string();
-        let draft =
-            Draft { hash: spec.hash(), spec: Some(spec.canonical()), previous: None, uid: None, more: &[] };
+        let draft = Draft {
+            hash: spec.hash(),
+            spec: Some(spec.canonical()),
+            previous: None,
+            uid: None,
+            more: &[],
+            excerpt: None,
+        };
         let made = stamp::write(&draft, object.metadata.annotations.room(self.request.size));
         let warnings = self.undone(&given, object, &uid, made.as_deref());
         let desired = Desired {

@@ -222,7 +222,7 @@ impl<'a> Update<'a, '_> {
         let basis = if effect.plan.is_some() { self.basis()? } else { None };
         let previous = stamp::replaced(annotations, &self.old, basis, hash);
         let uid = metadata.uid.as_deref();
-        let draft = Draft { hash, spec: Some(spec.canonical()), previous, uid, more: &[] };
+        let draft = Draft { hash, spec: Some(spec.canonical()), previous, uid, more: &[], excerpt: None };
         let room = self.change.object.metadata.annotations.room(self.ask.request.size);
         Ok(Stamp::Made { text: stamp::write(&draft, room), draft, before: json })
     }

@@ -1,0 +1,79 @@
+//! Specs of an Instance that are too large for its stamp, in ControllerRevisions; and, until they are
+//! moved, in the Secrets that Interlock 0.1 kept them in.
+
+use super::context::Context;
+use super::spec_secrets;
+use super::subject::Subject;
+use super::writes;
+use crate::api::meta;
+use crate::api::revision::Owner;
+use crate::api::stamp::{Applied, Kept, Reference, SpecHash};
+use crate::controllers::revisions;
+use crate::effect::ApiFailure;
+
+/// Writes a spec, before any other effect of the run.
+pub async fn write(ctx: &Context, subject: &Subject, spec: &Applied<'_>) -> Result<(), ApiFailure> {
+    let text = spec.canonical();
+    revisions::write(&ctx.bookkeeping, &owner(subject), &SpecHash::of(&text), &text).await
+}
+
+/// Reads a spec of a stamp back; `None` where it is not there whole, or is another one.
+pub async fn read(
+    ctx: &Context,
+    subject: &Subject,
+    hash: &SpecHash,
+    kept: &Kept<'_>,
+) -> Result<Option<Applied<'static>>, ApiFailure> {
+    if let Some(text) = revisions::read(&ctx.bookkeeping, &owner(subject), hash).await?
+        && let Some(spec) = parse(&text, hash)
+    {
+        return Ok(Some(spec));
+    }
+    if kept.reference() != Some(Reference::Secret) {
+        return Ok(None);
+    }
+    match read_secrets(ctx, subject, hash).await {
+        // Only an Instance that is being deleted goes on without.
+        Err(failure) if failure.code == 403 => Ok(None),
+        found => found,
+    }
+}
+
+/// Deletes what a stamp does not refer to any more.
+pub async fn prune(ctx: &Context, subject: &Subject) -> Result<(), ApiFailure> {
+    let kept = writes::referenced(subject.stamp.as_ref());
+    ctx.books.forget_kept(&subject.key);
+    let keep = |short: &str| kept.iter().any(|hash| hash.short() == short);
+    revisions::prune(&ctx.bookkeeping, &owner(subject), keep, 0).await
+}
+
+fn owner(subject: &Subject) -> Owner<'_> {
+    Owner {
+        api_version: meta::KUDO_API_VERSION,
+        kind: "Instance",
+        key: &subject.key,
+        uid: subject.uid(),
+        generation: subject.generation().unwrap_or_default(),
+    }
+}
+
+/// Whether ControllerRevisions keep a spec.
+pub async fn holds(ctx: &Context, subject: &Subject, hash: &SpecHash) -> Result<bool, ApiFailure> {
+    let found = revisions::read(&ctx.bookkeeping, &owner(subject), hash).await?;
+    Ok(found.is_some_and(|text| parse(&text, hash).is_some()))
+}
+
+/// Reads a spec out of the Secrets that Interlock 0.1 kept it in.
+pub async fn read_secrets(
+    ctx: &Context,
+    subject: &Subject,
+    hash: &SpecHash,
+) -> Result<Option<Applied<'static>>, ApiFailure> {
+    Ok(spec_secrets::read(ctx, subject, hash).await?.and_then(|text| parse(&text, hash)))
+}
+
+/// A spec as it is kept; `None` unless it is the one of that hash.
+fn parse(text: &str, hash: &SpecHash) -> Option<Applied<'static>> {
+    let spec: Applied<'_> = serde_json::from_str(text).ok()?;
+    (spec.hash() == *hash).then(|| spec.into_owned())
+}

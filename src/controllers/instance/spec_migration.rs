@@ -1,0 +1,95 @@
+//! What becomes of specs that cannot be kept, or are kept where an older version put them.
+
+use super::context::Context;
+use super::flow::{Flow, Outcome};
+use super::send::{note, patch, patch_status, wanted};
+use super::subject::Subject;
+use super::writes::{self, InstanceChange, StatusChange};
+use super::{spec_archive, spec_secrets};
+use crate::api::condition::Status;
+use crate::api::meta::{self, condition as types};
+use crate::api::stamp::SpecHash;
+use crate::effect::{ApiFailure, Severity};
+
+/// Says why a spec could not be kept, where a person has to do something; its plan does not begin.
+pub(super) async fn not_kept(
+    ctx: &Context,
+    subject: &Subject,
+    failure: ApiFailure,
+) -> Result<Flow, ApiFailure> {
+    let reason = match failure.code {
+        403 if failure.namespace_terminating => return Err(failure),
+        403 => types::MISSING_RIGHT,
+        409 | 413 | 422 => types::SPEC_NOT_KEPT,
+        _ => return Err(failure),
+    };
+    let remedy = if failure.code == 403 { "; apply what `interlock render rbac` prints" } else { "" };
+    let message = format!(
+        "the spec is too large for the annotation and cannot be kept in a ControllerRevision: {}{remedy}",
+        failure.message
+    );
+    stall(ctx, subject, reason, message).await
+}
+
+/// Moves the specs of a stamp out of Secrets; `None` where it refers to none.
+///
+/// The Secrets go before the stamp says so: what is in ControllerRevisions is found there first.
+pub(super) async fn migrate(ctx: &Context, subject: &Subject) -> Result<Option<Flow>, ApiFailure> {
+    for hash in writes::in_secrets(subject) {
+        match move_spec(ctx, subject, &hash).await {
+            Ok(()) => {}
+            // Its deletion does not wait: what it owns goes with it.
+            Err(Failed { failure, .. }) if failure.code == 403 && subject.deleted_at().is_some() => {
+                return Ok(None);
+            }
+            Err(Failed { failure, of_secrets: true })
+                if failure.code == 403 && !failure.namespace_terminating =>
+            {
+                return missing_right(ctx, subject, &failure).await.map(Some);
+            }
+            Err(Failed { failure, .. }) => return not_kept(ctx, subject, failure).await.map(Some),
+        }
+    }
+    let Some(stamp) = writes::migrated(subject) else { return Ok(None) };
+    tracing::info!(instance = %subject.key, "its specs were moved from Secrets to ControllerRevisions");
+    patch(ctx, subject, InstanceChange { stamp: Some(stamp), ..InstanceChange::default() }).await.map(Some)
+}
+
+/// A request that failed.
+struct Failed {
+    failure: ApiFailure,
+    /// Whether it was one of Secrets.
+    of_secrets: bool,
+}
+
+async fn move_spec(ctx: &Context, subject: &Subject, hash: &SpecHash) -> Result<(), Failed> {
+    let archive = |failure| Failed { failure, of_secrets: false };
+    let secrets = |failure| Failed { failure, of_secrets: true };
+    if !spec_archive::holds(ctx, subject, hash).await.map_err(archive)? {
+        let found = spec_archive::read_secrets(ctx, subject, hash).await.map_err(secrets)?;
+        let own = || (subject.hash == *hash).then(|| subject.spec.clone());
+        // Where neither has it, nothing is kept, and the run says so.
+        if let Some(spec) = found.or_else(own) {
+            spec_archive::write(ctx, subject, &spec).await.map_err(archive)?;
+        }
+    }
+    spec_secrets::delete(ctx, subject, hash).await.map_err(secrets)
+}
+
+async fn missing_right(ctx: &Context, subject: &Subject, refused: &ApiFailure) -> Result<Flow, ApiFailure> {
+    let message = format!(
+        "an older Interlock kept the spec of this Instance in Secrets, which this one may not read and delete: {}; \
+         nothing is run until it is moved: `kubectl apply -k manifests/overlays/{}` (see docs/upgrade.md)",
+        refused.message,
+        meta::install::MIGRATE_SPEC_SECRETS,
+    );
+    stall(ctx, subject, types::MISSING_RIGHT, message).await
+}
+
+async fn stall(ctx: &Context, subject: &Subject, reason: &str, message: String) -> Result<Flow, ApiFailure> {
+    let conditions = vec![wanted(types::STALLED, Status::True, reason, message.clone())];
+    if patch_status(ctx, subject, StatusChange { conditions, ..StatusChange::default() }).await? {
+        note(ctx, subject, Severity::Warning, reason, message).await;
+    }
+    Ok(Flow::End(Outcome::Retry))
+}

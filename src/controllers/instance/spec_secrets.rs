@@ -1,0 +1,51 @@
+//! The Secrets of type `interlock.dev/spec` in which Interlock 0.1 kept large specs, gzipped: read and
+//! deleted, with the rights of the overlay `migrate-spec-secrets`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::context::Context;
+use super::subject::Subject;
+use crate::api::meta;
+use crate::api::object::{NamespacedName, meta_str};
+use crate::api::revision;
+use crate::api::stamp::SpecHash;
+use crate::effect::ApiFailure;
+
+/// Key of the data.
+const DATA: &str = "spec.json.gz";
+
+/// Reads a spec as JSON; `None` where it is not there whole.
+pub async fn read(ctx: &Context, subject: &Subject, hash: &SpecHash) -> Result<Option<String>, ApiFailure> {
+    let secrets = parts(ctx, subject, hash).await?;
+    let data: Option<Vec<Vec<u8>>> =
+        secrets.iter().map(|s| STANDARD.decode(s.get("data")?.get(DATA)?.as_str()?).ok()).collect();
+    Ok(data.and_then(|data| revision::unpack(&data)))
+}
+
+/// Deletes a spec, the first part last: without it the others are not found.
+pub async fn delete(ctx: &Context, subject: &Subject, hash: &SpecHash) -> Result<(), ApiFailure> {
+    for secret in parts(ctx, subject, hash).await?.iter().rev() {
+        let (Some(name), Some(uid)) = (meta_str(secret, "name"), meta_str(secret, "uid")) else { continue };
+        let key = NamespacedName::new(subject.key.namespace.as_str(), name);
+        ctx.bookkeeping.delete_secret(&key, uid).await?;
+    }
+    Ok(())
+}
+
+async fn parts(ctx: &Context, subject: &Subject, hash: &SpecHash) -> Result<Vec<Value>, ApiFailure> {
+    let mut found = Vec::new();
+    let mut count = 1;
+    while found.len() < count {
+        let name = revision::name(&subject.key.name, subject.uid(), hash, found.len());
+        let key = NamespacedName::new(subject.key.namespace.as_str(), name);
+        let Some(secret) = ctx.bookkeeping.secret(&key).await? else { return Ok(found) };
+        if secret.get("type").and_then(Value::as_str) != Some(meta::SPEC_SECRET_TYPE) {
+            return Ok(found);
+        }
+        count = revision::count(&secret);
+        found.push(secret);
+    }
+    Ok(found)
+}

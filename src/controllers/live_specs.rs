@@ -1,0 +1,144 @@
+//! Keeps the specs that the live pods of DataPlanes are made from, where these are too large for the
+//! stamp.
+//!
+//! Event of a DataPlane -> its stamp refers to a spec -> a ControllerRevision that it owns (leader).
+//! Until something is staged, the DataPlane itself holds that spec.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::capabilities::FLAVORS;
+use super::observe::Store;
+use super::revisions;
+use crate::api::kong;
+use crate::api::meta;
+use crate::api::object::{NamespacedName, meta_str};
+use crate::api::revision::{self, Owner};
+use crate::api::stamp::SpecHash;
+use crate::cluster::apply::Bookkeeping;
+use crate::cluster::events::Events;
+use crate::cluster::lease::Leadership;
+use crate::cluster::supervisor::{Snapshot, State};
+use crate::cluster::{path, read};
+use crate::effect::{ApiFailure, Note, Severity};
+use crate::rollout::flavor::gateway::referenced_spec;
+use crate::rollout::live;
+
+/// Pause before a DataPlane is looked at again whose spec could not be kept.
+const AGAIN: Duration = Duration::from_secs(30);
+/// How many earlier specs of a DataPlane are kept, as many as a Deployment keeps ReplicaSets.
+const HISTORY: usize = 10;
+
+/// Keeps the specs.
+#[derive(Clone)]
+pub struct Archive {
+    /// DataPlanes and their stamps.
+    pub store: Arc<Store>,
+    /// How the kinds are seen.
+    pub snapshot: watch::Receiver<Arc<Snapshot>>,
+    /// Whether this process may write.
+    pub leadership: watch::Receiver<Leadership>,
+    /// Reads.
+    pub client: Client,
+    /// Writes.
+    pub bookkeeping: Bookkeeping,
+    /// Tells people.
+    pub events: Events,
+}
+
+/// Uid of a DataPlane and hash of its live spec.
+type Kept = (String, SpecHash);
+
+impl Archive {
+    /// Keeps what is not kept yet, until it is told to stop.
+    pub async fn run(self, stop: CancellationToken) {
+        let mut changes = self.store.flavor_changes();
+        let (mut snapshot, mut leadership) = (self.snapshot.clone(), self.leadership.clone());
+        let mut kept = BTreeSet::new();
+        loop {
+            // What is staged next replaces the only source: no burst is waited for.
+            changes.mark_unchanged();
+            let again = if self.may_write() { self.pass(&mut kept).await } else { None };
+            if !self.leadership.borrow().holds() {
+                kept.clear();
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                Ok(()) = changes.changed() => {}
+                Ok(()) = snapshot.changed() => {}
+                Ok(()) = leadership.changed() => {}
+                () = tokio::time::sleep(again.unwrap_or(Duration::MAX)) => {}
+            }
+        }
+    }
+
+    fn may_write(&self) -> bool {
+        let runs = |snapshot: &Snapshot| {
+            snapshot.get(FLAVORS).is_some_and(|flavors| matches!(flavors.state, State::Running(_)))
+        };
+        self.leadership.borrow().holds() && runs(&self.snapshot.borrow())
+    }
+
+    /// One look; when to look again though nothing happens.
+    async fn pass(&self, kept: &mut BTreeSet<Kept>) -> Option<Duration> {
+        let referenced = self.store.referenced_specs();
+        let known = |(uid, hash): &Kept| referenced.iter().any(|(_, of, wanted)| of == uid && wanted == hash);
+        kept.retain(known);
+        let mut again = None;
+        for (name, uid, hash) in &referenced {
+            if kept.contains(&(uid.clone(), hash.clone())) {
+                continue;
+            }
+            match self.keep(name).await {
+                Ok(Some(done)) => drop(kept.insert(done)),
+                Ok(None) => {}
+                Err(failure) => {
+                    tracing::warn!(dataplane = %name, error = failure.message, "its live spec was not kept");
+                    again = Some(AGAIN);
+                }
+            }
+        }
+        again
+    }
+
+    /// Keeps the live spec of a DataPlane as it is now; which, where its stamp refers to one.
+    async fn keep(&self, name: &NamespacedName) -> Result<Option<Kept>, ApiFailure> {
+        let path = path::of(kong::API_VERSION, Some(&name.namespace), "dataplanes", &[&name.name])?;
+        let Some(object) = read::get(&self.client, &path).await? else { return Ok(None) };
+        let Some(hash) = referenced_spec(&object) else { return Ok(None) };
+        let uid = meta_str(&object, "uid").unwrap_or_default();
+        let owner = Owner {
+            api_version: kong::API_VERSION,
+            kind: "DataPlane",
+            key: name,
+            uid,
+            generation: object["metadata"]["generation"].as_i64().unwrap_or_default(),
+        };
+        let spec = live::after(None, &object["spec"]).to_string();
+        if SpecHash::of(&spec) == hash {
+            revisions::write(&self.bookkeeping, &owner, &hash, &spec).await?;
+            revisions::prune(&self.bookkeeping, &owner, |short| short == hash.short(), HISTORY).await?;
+            tracing::debug!(dataplane = %name, %hash, "its live spec is kept");
+        } else if revisions::read(&self.bookkeeping, &owner, &hash).await?.is_none() {
+            self.lost(&object, &owner, &hash).await;
+        }
+        Ok(Some((uid.to_owned(), hash)))
+    }
+
+    async fn lost(&self, object: &Value, owner: &Owner<'_>, hash: &SpecHash) {
+        let name = revision::name(&owner.key.name, owner.uid, hash, 0);
+        let message = format!(
+            "the spec that the live pods are made from was replaced before it was kept in ControllerRevision \
+             {name}: promote what is staged, or write the spec of the live pods back"
+        );
+        tracing::warn!(dataplane = %owner.key, message);
+        let reason = meta::event::LIVE_SPEC_LOST.to_owned();
+        self.events.publish_on_gateway(object, Note { severity: Severity::Warning, reason, message }).await;
+    }
+}

@@ -1,0 +1,87 @@
+//! Specs that are too large for the annotation, in ControllerRevisions owned by their object: written,
+//! read back, and deleted when nothing refers to them any more.
+
+use std::collections::BTreeMap;
+
+use crate::api::meta;
+use crate::api::object::NamespacedName;
+use crate::api::revision::{self, Owner};
+use crate::api::stamp::SpecHash;
+use crate::cluster::apply::{Bookkeeping, local};
+use crate::effect::ApiFailure;
+
+/// Writes a spec, given as JSON that hashes to `hash`. One that is there already is left as it is.
+pub async fn write(
+    bookkeeping: &Bookkeeping,
+    owner: &Owner<'_>,
+    hash: &SpecHash,
+    spec: &str,
+) -> Result<(), ApiFailure> {
+    let parts = revision::parts(owner, hash, spec)
+        .map_err(|error| local(format!("the spec of {} cannot be packed: {error}", owner.key)))?;
+    let mut foreign = false;
+    for part in &parts {
+        foreign |= !bookkeeping.create_revision(&owner.key.namespace, part).await?;
+    }
+    // Somebody else may have made one of that name.
+    if foreign && read(bookkeeping, owner, hash).await?.as_deref() != Some(spec) {
+        let name = revision::name(&owner.key.name, owner.uid, hash, 0);
+        return Err(ApiFailure {
+            code: 409,
+            reason: "AlreadyExists".to_owned(),
+            message: format!(
+                "ControllerRevision {}/{name} is there and does not keep the spec of {} {}: delete it",
+                owner.key.namespace, owner.kind, owner.key
+            ),
+            namespace_terminating: false,
+        });
+    }
+    Ok(())
+}
+
+/// Reads a spec back as JSON; `None` where it is not there whole. Whether it is the one of that hash,
+/// the caller looks.
+pub async fn read(
+    bookkeeping: &Bookkeeping,
+    owner: &Owner<'_>,
+    hash: &SpecHash,
+) -> Result<Option<String>, ApiFailure> {
+    let mut parts = Vec::new();
+    let mut count = 1;
+    while parts.len() < count {
+        let name = revision::name(&owner.key.name, owner.uid, hash, parts.len());
+        let key = NamespacedName::new(owner.key.namespace.as_str(), name);
+        let Some(part) = bookkeeping.revision(&key).await? else { return Ok(None) };
+        count = revision::count(&part);
+        let Some(data) = revision::data(&part) else { return Ok(None) };
+        parts.push(data);
+    }
+    Ok(revision::unpack(&parts))
+}
+
+/// Deletes the specs of an object but for those whose short hash is to be kept, and the newest
+/// `spared` of the others.
+pub async fn prune(
+    bookkeeping: &Bookkeeping,
+    owner: &Owner<'_>,
+    keep: impl Fn(&str) -> bool,
+    spared: usize,
+) -> Result<(), ApiFailure> {
+    let namespace = &owner.key.namespace;
+    let found = bookkeeping.revisions(namespace, (meta::REVISION_OF, owner.uid)).await?;
+    let mut specs: BTreeMap<String, Vec<_>> = BTreeMap::new();
+    for part in found {
+        if let Some(hash) = part.name.as_deref().and_then(revision::short_hash) {
+            specs.entry(hash.to_owned()).or_default().push(part);
+        }
+    }
+    let mut old: Vec<_> = specs.into_iter().filter(|(hash, _)| !keep(hash)).map(|(_, parts)| parts).collect();
+    old.sort_by_key(|parts| {
+        std::cmp::Reverse(parts.iter().map(|part| part.creation_timestamp.clone()).max())
+    });
+    for part in old.into_iter().skip(spared).flatten() {
+        let (Some(name), Some(uid)) = (part.name, part.uid) else { continue };
+        bookkeeping.delete_revision(&NamespacedName::new(namespace.as_str(), name), &uid).await?;
+    }
+    Ok(())
+}
