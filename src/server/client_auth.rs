@@ -179,6 +179,7 @@ impl ClientAuthority {
             return Ok(false);
         }
         self.trust(&pem)?;
+        tracing::info!(file = %file.display(), "CA of client certificates taken");
         *taken = Some(hash);
         Ok(true)
     }
@@ -186,19 +187,14 @@ impl ClientAuthority {
 
 /// Says what became of a look at the file; `trusted` = there is a CA, this one or an earlier one.
 fn report(file: &Path, read: Result<bool, BadAuthority>, trusted: bool, gate: &Check) {
-    match read {
-        Ok(false) => {}
-        Ok(true) => {
-            tracing::info!(file = %file.display(), "CA of client certificates taken");
-            gate.pass();
-        }
-        Err(error) if trusted => {
-            tracing::warn!(file = %file.display(), %error, "the last good --client-ca stays");
-        }
-        Err(error) => {
-            tracing::warn!(file = %file.display(), %error, "no --client-ca yet");
-            gate.fail(format!("{}: {error}", file.display()));
-        }
+    let Err(error) = read else {
+        gate.pass();
+        return;
+    };
+    let left = if trusted { "the last good --client-ca stays" } else { "there is no --client-ca yet" };
+    tracing::warn!(file = %file.display(), %error, "{left}");
+    if !trusted {
+        gate.fail(format!("{}: {error}", file.display()));
     }
 }
 
