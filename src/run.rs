@@ -31,7 +31,7 @@ use signals::Signals;
 use crate::admission;
 use crate::cluster::binding::Sight;
 use crate::cluster::client::{self, ClientError, Connection};
-use crate::cluster::guard::Guard;
+use crate::cluster::guard::{Guard, PolicyState};
 use crate::cluster::lease::{Election, Heartbeat, Leadership, LeaseName};
 use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{Handle, Modes};
@@ -143,7 +143,9 @@ async fn listen(address: std::net::SocketAddr, flag: &'static str) -> Result<Tcp
 #[derive(Default)]
 struct Guards {
     /// The policy of what people ask of a run.
-    verbs: watch::Sender<Guard>,
+    verbs: watch::Sender<PolicyState>,
+    /// The policy of references to OperatorVersions of other namespaces.
+    versions: watch::Sender<Guard>,
     /// The binding of the freeze.
     freeze: watch::Sender<Sight>,
 }
@@ -186,9 +188,9 @@ impl Process {
         let (reconciling, leadership) = match queue {
             Some(queue) => {
                 let clients = self.on(&self.runtimes.reconciling, || self.clients(&cluster))?;
-                let verbs = guards.verbs.subscribe();
+                let policies = (guards.verbs.subscribe(), guards.versions.subscribe());
                 let (reconciling, leadership) =
-                    self.reconcile(&books, clients.clone(), queue, verbs, (supervisor, watches));
+                    self.reconcile(&books, clients.clone(), queue, policies, (supervisor, watches));
                 let snapshot = capabilities.clone();
                 self.label_flavor_sources(&clients.books, snapshot.clone(), leadership.clone(), &mut parts);
                 self.keep_live_specs(&clients.books, snapshot.clone(), leadership.clone(), &mut parts);
@@ -294,7 +296,7 @@ impl Process {
         books: &Client,
         clients: Clients,
         queue: Arc<Queue<crate::api::object::NamespacedName>>,
-        guard: watch::Receiver<Guard>,
+        (verbs, versions): (watch::Receiver<PolicyState>, watch::Receiver<Guard>),
         (supervisor, watches): (Handle, Arc<observe::Observer>),
     ) -> (JoinHandle<()>, watch::Receiver<Leadership>) {
         let options = &self.options;
@@ -312,7 +314,9 @@ impl Process {
             store: self.store.clone(),
             queue,
             leadership: election.leadership(),
-            guard,
+            namespace: options.namespace.clone(),
+            verbs,
+            versions,
             pool: self.pool.clone(),
             metrics: metrics.clone(),
             supervisor,

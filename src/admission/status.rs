@@ -97,7 +97,7 @@ fn head(message: Raw<'_>) -> Option<Head<'_>> {
 }
 
 /// The head of a basis out of the JSON of its text, where that is written as [`Basis::message`]
-/// writes it: the hash first, then perhaps `run`, a map of strings without quotes, then `detail`,
+/// writes it: the hash first, then perhaps `run` and `previous`, maps of strings without quotes, then `detail`,
 /// which ends with the map of its parameters, then `owed`, which is a map of strings and there
 /// only where plans are owed.
 fn quick_head(json: &str) -> Option<Head<'_>> {
@@ -106,6 +106,10 @@ fn quick_head(json: &str) -> Option<Head<'_>> {
     let rest = rest.strip_prefix(r#"\",\""#)?;
     let rest = match rest.strip_prefix(r#"run\":{"#) {
         Some(run) => run.split_once(r#"},\""#)?.1,
+        None => rest,
+    };
+    let rest = match rest.strip_prefix(r#"previous\":{"#) {
+        Some(previous) => previous.split_once(r#"},\""#)?.1,
         None => rest,
     };
     let known = rest.starts_with(r#"detail\":{"#);
@@ -141,6 +145,7 @@ mod tests {
             bare: bool,
             ran: bool,
             attempt in 1..3_usize,
+            upgraded: bool,
         ) {
             let spec = Applied {
                 operator_version: VersionRef { name: "a".into(), namespace: "b".into() },
@@ -152,6 +157,9 @@ mod tests {
                 let package = Package::new(NamespacedName::new("a", "b"), OperatorVersionSpec::default()).hash;
                 let started = jiff::Timestamp::UNIX_EPOCH;
                 basis = basis.ran(Some(Ran { uid: "u".to_owned(), package, started, attempt }));
+            }
+            if upgraded {
+                basis = basis.after(Some(&Basis::new(&Applied::default(), BTreeMap::new())));
             }
             if bare {
                 basis.detail = None;

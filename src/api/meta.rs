@@ -121,6 +121,10 @@ pub mod install {
     pub const FREEZE_BINDING: &str = "interlock-freeze";
     /// Overlay with the rights to read and delete the Secrets in which Interlock 0.1 kept specs.
     pub const MIGRATE_SPEC_SECRETS: &str = "migrate-spec-secrets";
+    /// ValidatingAdmissionPolicy of references to OperatorVersions of other namespaces, and its binding.
+    pub const VERSIONS_POLICY: &str = "interlock-versions";
+    /// ConfigMap that says which state of the policy `interlock-verbs` has been in force.
+    pub const ENFORCED: &str = "interlock-verbs";
     /// Lease of the replica that reconciles.
     pub const LEASE: &str = "interlock";
     /// Port of the webhook in the pod; 443 on the Service.

@@ -39,6 +39,11 @@ impl Objects {
         Self { client, kinds, account }
     }
 
+    /// The service account.
+    pub fn account(&self) -> &NamespacedName {
+        &self.account
+    }
+
     /// The same as another service account.
     #[must_use]
     pub fn under(&self, account: NamespacedName) -> Self {
@@ -272,6 +277,34 @@ impl Bookkeeping {
         request(&self.client, Method::PATCH, &path, MERGE_PATCH, Some(patch)).await.map(drop)
     }
 
+    /// The state of the policy of requests that was recorded as in force; `None` where none was.
+    pub async fn enforced_revision(&self, namespace: &str) -> Result<Option<String>, ApiFailure> {
+        let path = path::of("v1", Some(namespace), "configmaps", &[meta::install::ENFORCED])?;
+        match request(&self.client, Method::GET, &path, "", None).await {
+            Ok(found) => Ok(found["data"][REVISION].as_str().map(str::to_owned)),
+            Err(failure) if failure.code == 404 => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Records that a state of the policy of requests is in force; whichever process does it last says
+    /// the same of what is there.
+    pub async fn record_enforced(&self, namespace: &str, revision: &str) -> Result<(), ApiFailure> {
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": meta::install::ENFORCED },
+            "data": { REVISION: revision },
+        });
+        let path = path::of("v1", Some(namespace), "configmaps", &[])?;
+        match request(&self.client, Method::POST, &path, JSON, Some(&object)).await {
+            Ok(_) => return Ok(()),
+            Err(failure) if failure.reason != "AlreadyExists" => return Err(failure),
+            Err(_) => {}
+        }
+        let path = path::of("v1", Some(namespace), "configmaps", &[meta::install::ENFORCED])?;
+        let patch = json!({ "data": { REVISION: revision } });
+        request(&self.client, Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await.map(drop)
+    }
+
     /// Creates a ControllerRevision; answers whether it was not there before.
     pub async fn create_revision(&self, namespace: &str, revision: &Value) -> Result<bool, ApiFailure> {
         let path = path::of(revision::API_VERSION, Some(namespace), REVISIONS, &[])?;
@@ -388,6 +421,9 @@ fn revision_path(key: &NamespacedName) -> Result<String, ApiFailure> {
 const JSON: &str = "application/json";
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
+
+/// Key of the recorded state of a policy.
+const REVISION: &str = "revision";
 
 fn instance_path(key: &NamespacedName, subresource: &[&str]) -> Result<String, ApiFailure> {
     let below = [&[key.name.as_str()], subresource].concat();

@@ -1,11 +1,15 @@
-//! Whether the holder of a token may read a path of ours: TokenReview, then SubjectAccessReview.
+//! What the API server's authorizer says: whether the holder of a token may read a path of ours
+//! (TokenReview, then SubjectAccessReview), and whether a service account may get an OperatorVersion.
 
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
 use k8s_openapi::api::authorization::v1::{
-    NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+    NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
 use kube::api::{Api, PostParams};
 use kube::{Client, Error};
+
+use crate::api::meta;
+use crate::api::object::NamespacedName;
 
 /// Asks the API server.
 #[derive(Clone)]
@@ -29,21 +33,54 @@ impl Authorizer {
         let Some(user) = status.user.filter(|_| status.authenticated == Some(true)) else {
             return Ok(false);
         };
-        let review = SubjectAccessReview {
-            spec: SubjectAccessReviewSpec {
-                user: user.username,
-                uid: user.uid,
-                groups: user.groups,
-                extra: user.extra,
-                non_resource_attributes: Some(NonResourceAttributes {
-                    path: Some(path.to_owned()),
-                    verb: Some("get".to_owned()),
-                }),
-                resource_attributes: None,
-            },
-            ..SubjectAccessReview::default()
-        };
+        self.allows(SubjectAccessReviewSpec {
+            user: user.username,
+            uid: user.uid,
+            groups: user.groups,
+            extra: user.extra,
+            non_resource_attributes: Some(NonResourceAttributes {
+                path: Some(path.to_owned()),
+                verb: Some("get".to_owned()),
+            }),
+            resource_attributes: None,
+        })
+        .await
+    }
+
+    /// Whether a service account may `get` an OperatorVersion.
+    pub async fn may_get_version(
+        &self,
+        account: &NamespacedName,
+        version: &NamespacedName,
+    ) -> Result<bool, Error> {
+        self.allows(of_version(account, version)).await
+    }
+
+    async fn allows(&self, spec: SubjectAccessReviewSpec) -> Result<bool, Error> {
+        let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
         let review = self.access.create(&PostParams::default(), &review).await?;
         Ok(review.status.is_some_and(|status| status.allowed && status.denied != Some(true)))
+    }
+}
+
+/// The question, with the groups that a service account is in when it is authenticated.
+fn of_version(account: &NamespacedName, version: &NamespacedName) -> SubjectAccessReviewSpec {
+    let NamespacedName { namespace, name } = account;
+    SubjectAccessReviewSpec {
+        user: Some(format!("system:serviceaccount:{namespace}:{name}")),
+        groups: Some(vec![
+            "system:serviceaccounts".to_owned(),
+            format!("system:serviceaccounts:{namespace}"),
+            "system:authenticated".to_owned(),
+        ]),
+        resource_attributes: Some(ResourceAttributes {
+            group: Some(meta::KUDO_GROUP.to_owned()),
+            resource: Some("operatorversions".to_owned()),
+            verb: Some("get".to_owned()),
+            namespace: Some(version.namespace.clone()),
+            name: Some(version.name.clone()),
+            ..ResourceAttributes::default()
+        }),
+        ..SubjectAccessReviewSpec::default()
     }
 }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api::object::NamespacedName;
 use crate::cluster::apply::{Bookkeeping, Objects};
 use crate::cluster::events::Events;
-use crate::cluster::guard::Guard;
+use crate::cluster::guard::{Guard, PolicyState};
 use crate::cluster::kinds::Kinds;
 use crate::cluster::lease::Leadership;
 use crate::cluster::queue::Queue;
@@ -50,8 +50,12 @@ pub struct Context {
     pub queue: Arc<Queue<NamespacedName>>,
     /// Whether this process may act; asked before each reconcile.
     pub leadership: watch::Receiver<Leadership>,
-    /// Whether the policy that guards requests is as it was installed.
-    pub guard: watch::Receiver<Guard>,
+    /// The namespace of the process.
+    pub namespace: String,
+    /// How the policy stands that guards requests.
+    pub verbs: watch::Receiver<PolicyState>,
+    /// How the policy stands that guards references into other namespaces.
+    pub versions: watch::Receiver<Guard>,
     /// Threads for what costs by the content of a package.
     pub pool: Arc<Pool>,
     /// Counts.
@@ -66,7 +70,11 @@ pub async fn run(context: Context, stop: CancellationToken) {
     let (client, store, metrics) = (context.client.clone(), context.store.clone(), context.metrics.clone());
     let consistency = consistency::Context::new(client, store, gateways, permit, metrics);
     let kinds = Arc::new(Kinds::new(context.supervisor.definitions().clone()));
+    let references = instance::references::References::new(&context.client, context.versions);
     let instance = instance::Context {
+        own_namespace: context.namespace,
+        requests: instance::requests::Requests::new(context.verbs),
+        references,
         bookkeeping: Bookkeeping::new(context.client.clone()),
         objects: Objects::new(context.effects, kinds.clone(), context.packages),
         events: Events::new(context.client.clone()),
@@ -79,7 +87,6 @@ pub async fn run(context: Context, stop: CancellationToken) {
         queue: context.queue,
         leadership: context.leadership,
         books: instance::books::Books::default(),
-        guard: context.guard,
         pool: context.pool,
         metrics: context.metrics,
     };

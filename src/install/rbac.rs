@@ -220,6 +220,9 @@ fn own_namespace_rules() -> Vec<PolicyRule> {
         rule(["coordination.k8s.io"], ["leases"], ["create"]),
         rule(["coordination.k8s.io"], ["leases"], ["get", "list", "watch", "update", "patch"])
             .named([install::LEASE]),
+        // Which state of the policy of requests has been in force.
+        rule([""], ["configmaps"], ["create"]),
+        rule([""], ["configmaps"], ["get", "patch"]).named([install::ENFORCED]),
         rule([""], ["secrets"], ["create"]),
         rule([""], ["secrets"], ["get", "list", "watch", "update", "patch"])
             .named([install::CERTIFICATE_SECRET]),

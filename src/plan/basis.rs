@@ -57,6 +57,9 @@ pub struct Basis {
     /// The run that was started last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Ran>,
+    /// What was carried out in full before, while that differs; a stamp says it too, but is text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<Earlier>,
     /// Short hashes; absent where they did not fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Detail>,
@@ -87,6 +90,17 @@ fn first_attempt() -> usize {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_first_attempt(attempt: &usize) -> bool {
     *attempt == first_attempt()
+}
+
+/// A spec that was carried out in full before another one was started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Earlier {
+    /// Hash of the spec.
+    pub hash: SpecHash,
+    /// Of namespace and name of its OperatorVersion; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator_version: Option<Short>,
 }
 
 /// Short hashes of the parts of a spec.
@@ -136,7 +150,41 @@ impl Basis {
     pub fn new(spec: &Applied<'_>, owed: BTreeMap<String, Owed>) -> Self {
         let parameters = spec.parameters.iter().map(|(k, v)| (k.to_string(), Short::of(v))).collect();
         let detail = Detail { operator_version: Self::short(&spec.operator_version), parameters };
-        Self { hash: spec.hash(), detail: Some(detail), run: None, owed }
+        Self { hash: spec.hash(), detail: Some(detail), run: None, previous: None, owed }
+    }
+
+    /// The same, once it takes the place of another: what that one had carried out in full is known
+    /// while it differs.
+    #[must_use]
+    pub fn after(self, before: Option<&Self>) -> Self {
+        let previous = before.and_then(|before| match before.owed.is_empty() && before.hash != self.hash {
+            true => Some(Earlier {
+                hash: before.hash.clone(),
+                operator_version: before.detail.as_ref().map(|detail| detail.operator_version.clone()),
+            }),
+            false => before.previous.clone(),
+        });
+        Self { previous: previous.filter(|previous| previous.hash != self.hash), ..self }
+    }
+
+    /// The same with what is owed now; where that is nothing, there is nothing to go back to.
+    #[must_use]
+    pub fn owing(&self, owed: BTreeMap<String, Owed>) -> Self {
+        let previous = self.previous.clone().filter(|_| !owed.is_empty());
+        Self { owed, previous, ..self.clone() }
+    }
+
+    /// Whether a spec of this hash was judged before it was carried out: it is what was started
+    /// last, or what was carried out in full before that.
+    pub fn vouches_for(&self, hash: &SpecHash) -> bool {
+        self.hash == *hash || self.previous.as_ref().is_some_and(|previous| previous.hash == *hash)
+    }
+
+    /// Whether a spec goes back to what was carried out in full before, or to its OperatorVersion.
+    pub fn goes_back_to(&self, spec: &Applied<'_>) -> bool {
+        let Some(previous) = &self.previous else { return false };
+        previous.hash == spec.hash()
+            || previous.operator_version.as_ref() == Some(&Self::short(&spec.operator_version))
     }
 
     /// The same, after the start of a run.

@@ -9,13 +9,16 @@
 use super::basis::Basis;
 use super::objection::Objection;
 use crate::api::rule::Rule;
-use crate::api::stamp::Applied;
+use crate::api::stamp::{Applied, VersionRef};
 
 mod delta;
 mod immutable;
 mod triggered;
 mod upgrade;
 mod values;
+
+#[cfg(test)]
+mod tests;
 
 pub use delta::{Delta, Was};
 pub use triggered::{Triggered, cleanup, go_reference, plan, triggered};
@@ -29,6 +32,8 @@ pub struct Before<'a> {
     pub basis: &'a Basis,
     /// The spec of the stamp, where it is to be had.
     pub stamp: Option<&'a Applied<'a>>,
+    /// The OperatorVersion of what was carried out, where it is known without its spec.
+    pub version: Option<&'a VersionRef<'a>>,
     /// Whether the edit goes back to an OperatorVersion as [`goes_back`] says.
     pub goes_back: bool,
 }
@@ -37,7 +42,7 @@ pub struct Before<'a> {
 ///
 /// Several triggers are no objection here: the reconciler runs the plans one after another.
 pub fn unseen(before: Before<'_>, spec: &Applied<'_>, packages: Packages<'_>) -> Vec<Objection> {
-    let Before { basis, stamp, goes_back } = before;
+    let Before { basis, stamp, version, goes_back } = before;
     let known = stamp.filter(|stamp| stamp.hash() == basis.hash);
     let delta = match known {
         Some(before) => Some(Delta::between(before, spec)),
@@ -47,9 +52,9 @@ pub fn unseen(before: Before<'_>, spec: &Applied<'_>, packages: Packages<'_>) ->
     let mut violations = Vec::new();
     if delta.upgrade
         && !goes_back
-        && let Some(before) = known
+        && let Some(from) = known.map(|before| &before.operator_version).or(version)
     {
-        violations.extend(path(&before.operator_version, packages));
+        violations.extend(path(from, packages));
     }
     violations.extend(values(&delta, spec, packages));
     triggered(&delta, packages, &mut violations);

@@ -2,9 +2,12 @@
 //!
 //! Pure, and asked again after every write. First, whatever the lock says, running entries that
 //! `planExecution` does not name are put right; then a deletion; then what is scheduled; then
-//! drift. No case is silent: each ends in a variant of [`Next`].
+//! drift. No case is silent: each ends in a variant of [`Next`]. Whatever it is, nothing runs on a
+//! spec that neither status vouches for nor the rules of admission let pass, nor on a reference
+//! into another namespace that its packages may not follow.
 
 use crate::api::kudo::PlanStatus;
+use crate::api::object::NamespacedName;
 
 mod asked;
 mod created;
@@ -16,11 +19,28 @@ mod settled;
 mod start;
 mod step;
 
-pub use facts::{Deletion, Facts, Stamp};
+pub use facts::{Deletion, Facts, Reference, Stamp};
 pub use step::{Answer, Next, Refusal, Source};
 
 /// The next step for an Instance.
 pub fn next(facts: &Facts<'_>) -> Next {
+    let next = wanted(facts);
+    let Some(source) = next.source() else { return next };
+    if let Some(refusal) = facts.objection(source) {
+        return Next::Report(refusal);
+    }
+    let version = &facts.spec_of(source).operator_version;
+    match (facts.reference)(version) {
+        Reference::Allowed => next,
+        Reference::Unknown => {
+            Next::Ask(NamespacedName::new(version.namespace.as_ref(), version.name.as_ref()))
+        }
+        Reference::Refused(refusal) => Next::Report(refusal),
+    }
+}
+
+/// The next step, if the spec that it runs on may be run.
+fn wanted(facts: &Facts<'_>) -> Next {
     if let Some(deletion) = &facts.deletion {
         return deleting::deleting(facts, deletion);
     }

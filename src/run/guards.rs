@@ -10,12 +10,13 @@ use crate::cluster::binding::Sight;
 use crate::cluster::events::Events;
 use crate::cluster::guard::{Id, Kind, Seen, Standing, Teller, Warden};
 use crate::cluster::lease::Leadership;
-use crate::install::policies::{OVERRIDES, VERBS};
+use crate::install::policies::{OVERRIDES, VERBS, VERSIONS};
 use crate::install::{self, Endpoint, Part};
 
 impl Guards {
     fn hear(&self, standing: &Standing) {
-        replace(&self.verbs, standing.policy(VERBS));
+        replace(&self.verbs, standing.policy_state(VERBS));
+        replace(&self.versions, standing.policy(VERSIONS));
         let freeze = Id { kind: Kind::Binding, name: FREEZE_BINDING.to_owned() };
         replace(&self.freeze, standing.found(&freeze).map(Sight::of).unwrap_or_default());
     }

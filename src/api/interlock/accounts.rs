@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 
 use super::Problem;
 use super::existing::ExistingObjectsSetting;
-use super::selector::{Labels, NamespaceSelector};
+use super::selector::{BadSelector, Labels, NAME_LABEL, NamespaceSelector};
 use crate::api::object::NamespacedName;
 
 /// How Instances are carried out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InstancesSetting {
-    /// The service accounts that packages act as, by namespace of the Instance. The first setting
-    /// that selects a namespace holds; where none does, it is the one that the process was started
-    /// with, `interlock-packages` in its own namespace.
+    /// The service accounts that packages act as, by name of the namespace of the Instance. The first
+    /// setting that selects a namespace holds; where none does, it is the one that the process was
+    /// started with, `interlock-packages` in its own namespace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
     pub service_accounts: Vec<ServiceAccountSetting>,
@@ -29,8 +29,10 @@ pub struct InstancesSetting {
 /// The service account that packages act as in some namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [{ "rule": BY_NAME, "message": BY_NAME_MESSAGE }]))]
 pub struct ServiceAccountSetting {
-    /// The namespaces of Instances; absent means all.
+    /// The namespaces of Instances, by the label `kubernetes.io/metadata.name`, which only the API
+    /// server sets; absent means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace_selector: Option<NamespaceSelector>,
     /// Name of the service account. The process must have the right to impersonate it.
@@ -45,9 +47,26 @@ pub struct ServiceAccountSetting {
 /// What the name of a service account and of a namespace looks like.
 const NAME: &str = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
 
+/// A selector of namespaces by their names, in CEL.
+const BY_NAME: &str = "!has(self.namespaceSelector) \
+     || ((!has(self.namespaceSelector.matchLabels) \
+     || self.namespaceSelector.matchLabels.all(key, key == 'kubernetes.io/metadata.name')) \
+     && (!has(self.namespaceSelector.matchExpressions) \
+     || self.namespaceSelector.matchExpressions.all(e, e.key == 'kubernetes.io/metadata.name')))";
+/// Why, and what to do.
+const BY_NAME_MESSAGE: &str = "select namespaces by kubernetes.io/metadata.name: a user who may change another label of \
+     a namespace would choose the service account";
+
 /// Which service account packages act as where; the default is the one of the process everywhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Accounts(Vec<ServiceAccountSetting>);
+pub struct Accounts(Vec<Entry>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    selector: NamespaceSelector,
+    /// Name and namespace, or why it cannot be honoured.
+    account: Result<(String, Option<String>), String>,
+}
 
 /// What the settings say of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,49 +75,73 @@ pub enum Account {
     Default,
     /// This one.
     Named(NamespacedName),
-    /// Nobody can tell before the labels of the namespace are known.
-    Unknown,
+    /// The setting that holds there cannot be honoured, and why: packages do nothing there, as
+    /// another account may have more rights than the one that was meant.
+    Invalid(String),
 }
 
 impl Accounts {
-    /// Reads `spec.instances.serviceAccounts`. A setting that cannot be honoured selects nothing
-    /// and is reported; the others hold.
+    /// Reads `spec.instances.serviceAccounts`. A setting that cannot be honoured is reported, and no
+    /// package acts where it would hold: everywhere from there on, where the selector is what is wrong.
     pub fn read(settings: &[ServiceAccountSetting]) -> (Self, Vec<Problem>) {
         let (mut accounts, mut problems) = (Vec::new(), Vec::new());
         for (i, setting) in settings.iter().enumerate() {
-            match setting.check() {
-                Ok(()) => accounts.push(setting.clone()),
-                Err((field, problem)) => problems
-                    .push(Problem { field: format!("spec.instances.serviceAccounts[{i}].{field}"), problem }),
-            }
+            let check = |found: Result<(), (String, String)>, problems: &mut Vec<Problem>| {
+                found.map_err(|(field, problem)| {
+                    let field = format!("spec.instances.serviceAccounts[{i}].{field}");
+                    let why = format!("{field}: {problem}");
+                    problems.push(Problem { field, problem });
+                    why
+                })
+            };
+            let (by, names) = (setting.check_selector(), setting.check_names());
+            let selector = match by.is_ok() {
+                true => setting.namespace_selector.clone().unwrap_or_default(),
+                false => NamespaceSelector::default(),
+            };
+            let account = check(by, &mut problems).and(check(names, &mut problems));
+            let account = account.map(|()| (setting.name.clone(), setting.namespace.clone()));
+            accounts.push(Entry { selector, account });
         }
         (Self(accounts), problems)
     }
 
-    /// The service account for an Instance's namespace with these labels.
-    pub fn of(&self, namespace: &str, labels: Option<&Labels>) -> Account {
-        let found = match labels {
-            _ if self.0.is_empty() => None,
-            None => return Account::Unknown,
-            Some(labels) => self.0.iter().find(|setting| setting.selects(labels)),
-        };
-        found.map_or(Account::Default, |setting| {
-            let namespace = setting.namespace.as_deref().unwrap_or(namespace);
-            Account::Named(NamespacedName::new(namespace, setting.name.as_str()))
-        })
+    /// The service account for an Instance's namespace. Its name alone decides: other labels are
+    /// for others to set.
+    pub fn of(&self, namespace: &str) -> Account {
+        if self.0.is_empty() {
+            return Account::Default;
+        }
+        let named = Labels::from([(NAME_LABEL.to_owned(), namespace.to_owned())]);
+        match self.0.iter().find(|entry| entry.selector.selects(&named)).map(|entry| &entry.account) {
+            None => Account::Default,
+            Some(Ok((name, within))) => {
+                Account::Named(NamespacedName::new(within.as_deref().unwrap_or(namespace), name.as_str()))
+            }
+            Some(Err(why)) => Account::Invalid(why.clone()),
+        }
     }
 }
 
 impl ServiceAccountSetting {
-    fn selects(&self, labels: &Labels) -> bool {
-        self.namespace_selector.as_ref().is_none_or(|selector| selector.selects(labels))
+    /// What the schema refuses too, but a schema of another version may not.
+    fn check_selector(&self) -> Result<(), (String, String)> {
+        let Some(selector) = &self.namespace_selector else { return Ok(()) };
+        let checked = selector.check().and_then(|()| match selector.keys().find(|(_, key)| *key != NAME_LABEL) {
+            None => Ok(()),
+            Some((field, key)) => {
+                let problem = format!(
+                    "selects by the label {key:?}, which whoever may change the labels of a namespace can set; \
+                     select by {NAME_LABEL}"
+                );
+                Err(BadSelector { field, problem })
+            }
+        });
+        checked.map_err(|wrong| (format!("namespaceSelector.{}", wrong.field), wrong.problem))
     }
 
-    /// What the schema refuses too, but a schema of another version may not.
-    fn check(&self) -> Result<(), (String, String)> {
-        if let Some(Err(wrong)) = self.namespace_selector.as_ref().map(NamespaceSelector::check) {
-            return Err((format!("namespaceSelector.{}", wrong.field), wrong.problem));
-        }
+    /// The same of the names.
+    fn check_names(&self) -> Result<(), (String, String)> {
         let names = [("name", Some(&self.name)), ("namespace", self.namespace.as_ref())];
         for (field, name) in names.into_iter().filter_map(|(field, name)| Some((field, name?))) {
             let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
@@ -123,32 +166,58 @@ mod tests {
         Accounts::read(&settings)
     }
 
-    fn team(team: &str) -> Value {
-        json!({"matchLabels": {"team": team}})
+    fn named(name: &str) -> Value {
+        json!({"matchLabels": {"kubernetes.io/metadata.name": name}})
+    }
+
+    fn other_than(name: &str) -> Value {
+        json!({"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [name]}]})
     }
 
     #[rstest]
-    #[case::in_its_own_namespace("red", Account::Named(NamespacedName::new("shop", "deployer")))]
+    #[case::in_its_own_namespace("red", Account::Named(NamespacedName::new("red", "deployer")))]
     #[case::in_another_namespace("blue", Account::Named(NamespacedName::new("platform", "blue")))]
-    #[case::of_nobody("green", Account::Default)]
-    fn the_first_setting_that_selects_holds(#[case] label: &str, #[case] expected: Account) {
+    #[case::of_the_rest("green", Account::Named(NamespacedName::new("green", "rest")))]
+    #[case::of_nobody("system", Account::Default)]
+    fn the_first_setting_that_selects_holds(#[case] namespace: &str, #[case] expected: Account) {
         let (accounts, problems) = accounts(json!([
-            {"namespaceSelector": team("red"), "name": "deployer"},
-            {"namespaceSelector": team("blue"), "name": "blue", "namespace": "platform"},
-            {"namespaceSelector": team("red"), "name": "late"},
+            {"namespaceSelector": named("red"), "name": "deployer"},
+            {"namespaceSelector": named("blue"), "name": "blue", "namespace": "platform"},
+            {"namespaceSelector": named("red"), "name": "late"},
+            {"namespaceSelector": other_than("system"), "name": "rest"},
         ]));
         assert_eq!(problems, []);
-        let labels = Labels::from([("team".to_owned(), label.to_owned())]);
-        assert_eq!(accounts.of("shop", Some(&labels)), expected);
-        assert_eq!(accounts.of("shop", None), Account::Unknown, "no rights are guessed");
+        assert_eq!(accounts.of(namespace), expected);
     }
 
     #[test]
     fn without_a_selector_every_namespace_is_meant_and_without_a_setting_none() {
         let (all, _) = accounts(json!([{"name": "deployer"}]));
-        let named = Account::Named(NamespacedName::new("shop", "deployer"));
-        assert_eq!(all.of("shop", Some(&Labels::new())), named);
-        assert_eq!(Accounts::default().of("shop", None), Account::Default);
+        assert_eq!(all.of("shop"), Account::Named(NamespacedName::new("shop", "deployer")));
+        assert_eq!(Accounts::default().of("shop"), Account::Default);
+    }
+
+    /// A user who may label a namespace would choose the account by it; and where such a setting held,
+    /// no other account is taken in its place, which may have more rights.
+    #[rstest]
+    #[case::labels(json!({"matchLabels": {"tier": "dev"}}), "matchLabels[tier]")]
+    #[case::beside_the_name(
+        json!({"matchLabels": {"kubernetes.io/metadata.name": "a", "tier": "dev"}}), "matchLabels[tier]")]
+    #[case::expressions(
+        json!({"matchExpressions": [{"key": "tier", "operator": "Exists"}]}), "matchExpressions[0].key")]
+    fn no_label_that_others_set_chooses_an_account(#[case] selector: Value, #[case] field: &str) {
+        let (accounts, problems) = accounts(json!([
+            {"namespaceSelector": named("first"), "name": "first"},
+            {"namespaceSelector": selector, "name": "deployer"},
+            {"name": "rest"},
+        ]));
+        let fields: Vec<_> = problems.iter().map(|problem| problem.field.clone()).collect();
+        assert_eq!(fields, [format!("spec.instances.serviceAccounts[1].namespaceSelector.{field}")]);
+        assert_eq!(accounts.of("first"), Account::Named(NamespacedName::new("first", "first")));
+        for namespace in ["shop", "dev"] {
+            let Account::Invalid(why) = accounts.of(namespace) else { panic!("{namespace}") };
+            assert!(why.contains("select by kubernetes.io/metadata.name"), "{why}");
+        }
     }
 
     #[rstest]
@@ -159,9 +228,10 @@ mod tests {
         json!({"name": "a", "namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}),
         "spec.instances.serviceAccounts[0].namespaceSelector.matchExpressions[0].values"
     )]
-    fn what_is_wrong_is_named_and_selects_nothing(#[case] setting: Value, #[case] field: &str) {
+    fn what_is_wrong_is_named_and_nothing_is_done_there(#[case] setting: Value, #[case] field: &str) {
         let (accounts, problems) = accounts(json!([setting]));
         assert_eq!(problems.iter().map(|p| p.field.as_str()).collect::<Vec<_>>(), [field]);
-        assert_eq!(accounts, Accounts::default());
+        let Account::Invalid(why) = accounts.of("shop") else { panic!("{accounts:?}") };
+        assert!(why.starts_with(field), "{why}");
     }
 }

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The label with its name on every namespace, which nobody but the API server sets.
+pub const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
 /// Labels of an object.
 pub type Labels = BTreeMap<String, String>;
 
@@ -78,6 +81,13 @@ impl NamespaceSelector {
     pub fn selects(&self, labels: &Labels) -> bool {
         self.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
             && self.match_expressions.iter().all(|requirement| requirement.is_met(labels))
+    }
+
+    /// The labels that it selects by, each with its field below the selector.
+    pub fn keys(&self) -> impl Iterator<Item = (String, &str)> {
+        let labels = self.match_labels.keys().map(|key| (format!("matchLabels[{key}]"), key.as_str()));
+        let expressions = self.match_expressions.iter().enumerate();
+        labels.chain(expressions.map(|(i, one)| (format!("matchExpressions[{i}].key"), one.key.as_str())))
     }
 
     /// Whether it selects every namespace.

@@ -12,5 +12,5 @@ mod standing;
 mod warden;
 
 pub use object::{Id, Kind, Seen};
-pub use standing::{Guard, Standing};
+pub use standing::{Guard, PolicyState, Standing};
 pub use warden::{Teller, Warden};

@@ -26,6 +26,16 @@ impl Guard {
     }
 }
 
+/// A policy with its binding.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PolicyState {
+    /// How both stand.
+    pub guard: Guard,
+    /// Uids and generations of both, where they are there: the same as long as neither was deleted
+    /// nor edited.
+    pub revision: String,
+}
+
 struct Look {
     installed: Value,
     /// The outer `None` where nobody has looked.
@@ -64,6 +74,19 @@ impl Standing {
     /// What is there; the outer `None` where nobody has looked.
     pub fn found(&self, id: &Id) -> Option<Option<&Value>> {
         self.0.get(id)?.found.as_ref().map(Option::as_ref)
+    }
+
+    /// A policy and its binding, which have one name, and what tells them from what was there before.
+    pub fn policy_state(&self, name: &str) -> PolicyState {
+        let revisions = [Kind::Policy, Kind::Binding].map(|kind| {
+            let found = self.found(&Id { kind, name: name.to_owned() }).flatten();
+            let metadata = found.map(|object| &object["metadata"]);
+            let uid = metadata.and_then(|metadata| metadata["uid"].as_str()).unwrap_or_default();
+            let generation =
+                metadata.and_then(|metadata| metadata["generation"].as_i64()).unwrap_or_default();
+            format!("{uid}.{generation}")
+        });
+        PolicyState { guard: self.policy(name), revision: revisions.join("/") }
     }
 
     /// A policy and its binding, which have one name.
@@ -111,6 +134,26 @@ mod tests {
 
     fn seen(kind: Kind, object: Option<Value>) -> Seen {
         Seen { id: Id { kind, name: "p".to_owned() }, object }
+    }
+
+    /// An absence that no watch told of is seen too.
+    #[test]
+    fn what_was_deleted_or_edited_has_another_revision() {
+        let mut standing = Standing::of(vec![policy(), binding()]);
+        let mut look = |uid: &str, generation: i64, label: &str| {
+            for (kind, mut object) in [(Kind::Policy, policy()), (Kind::Binding, binding())] {
+                object["metadata"]["uid"] = json!(uid);
+                object["metadata"]["generation"] = json!(generation);
+                object["metadata"]["labels"] = json!({"a": label});
+                standing.see(seen(kind, Some(object)));
+            }
+            standing.policy_state("p")
+        };
+        let first = look("u1", 1, "x");
+        assert_eq!(first, PolicyState { guard: Guard::Intact, revision: "u1.1/u1.1".to_owned() });
+        assert_eq!(look("u1", 1, "y"), first, "a label is no change");
+        assert_ne!(look("u1", 2, "y"), first, "edited");
+        assert_ne!(look("u2", 1, "y"), first, "deleted and made again");
     }
 
     #[test]

@@ -58,6 +58,7 @@ pub(super) async fn act(
         Next::Restamp => restamp(ctx, &subject).await,
         Next::Report(refusal) => report(ctx, &subject, refusal).await,
         Next::Await(version) => missing(ctx, &subject, &version).await,
+        Next::Ask(version) => ask(ctx, &subject, &version).await,
         Next::Release { warning } => release(ctx, &subject, warning).await,
         Next::RetryCleanup { failures } => retry_cleanup(ctx, &subject, stamped, failures).await,
     }
@@ -127,7 +128,7 @@ async fn end(ctx: &Context, subject: &Subject, ended: BTreeMap<String, String>) 
         ctx.metrics.plan_ended(ExecutionStatus::FatalError.as_str());
     }
     if let Some(basis) = &subject.basis {
-        let basis = Basis { owed, ..basis.clone() };
+        let basis = basis.owing(owed);
         change.conditions.push(wanted(types::SPEC_STAMPED, Status::True, "Stamped", basis.message()));
     }
     let names: Vec<_> = ended.keys().cloned().collect();
@@ -161,9 +162,15 @@ async fn run(
         let message = "ended: the OperatorVersion was changed while it ran; a run never mixes two packages";
         return end(ctx, &subject, BTreeMap::from([(subject.plan().to_owned(), message.to_owned())])).await;
     }
-    // Nothing is done with rights that are only guessed.
-    let namespace = &subject.key.namespace;
-    let (Some(objects), Some(adoption)) = (ctx.objects_in(namespace), ctx.store.adoption(namespace)) else {
+    let objects = match ctx.account(&subject.key.namespace) {
+        Ok(account) => ctx.objects.under(account),
+        Err(why) => {
+            stall(ctx, &subject, "NoServiceAccount", why).await?;
+            return Ok(Flow::End(Outcome::Retry));
+        }
+    };
+    // Nothing is done with settings that are only guessed.
+    let Some(adoption) = ctx.store.adoption(&subject.key.namespace) else {
         return Ok(Flow::End(Outcome::Retry));
     };
     if let Err(failure) = keep_spec(ctx, &subject, &spec, progress.is_none()).await {
@@ -200,7 +207,8 @@ async fn keep_spec(
 /// Basis and stamp are set to the spec that is there, without a rollout.
 async fn adopt(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
     let owed = subject.basis.as_ref().map(|b| b.owed.clone()).unwrap_or_default();
-    let basis = Basis::new(&subject.spec, owed);
+    let previous = subject.basis.as_ref().and_then(|basis| basis.previous.clone());
+    let basis = Basis { previous, ..Basis::new(&subject.spec, owed) };
     let mut conditions = vec![wanted(types::SPEC_STAMPED, Status::True, "Stamped", basis.message())];
     if crate::api::condition::is_true(&subject.conditions(), types::SPEC_DRIFT) {
         conditions.push(wanted(types::SPEC_DRIFT, Status::False, "CarriedOut", String::new()));
@@ -209,12 +217,29 @@ async fn adopt(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
     Ok(Flow::Again)
 }
 
+/// Asks whether packages may use an OperatorVersion of another namespace.
+async fn ask(ctx: &Context, subject: &Subject, version: &NamespacedName) -> Result<Flow, ApiFailure> {
+    // Without an account there is nobody to ask about, and that is known.
+    let Ok(account) = ctx.account(&subject.key.namespace) else { return Ok(Flow::End(Outcome::Retry)) };
+    match ctx.references.ask(&account, version).await? {
+        true => Ok(Flow::Again),
+        false => Ok(Flow::End(Outcome::Retry)),
+    }
+}
+
 async fn report(ctx: &Context, subject: &Subject, refusal: Refusal) -> Result<Flow, ApiFailure> {
     let reason = reason_of(&refusal.rule);
-    let message = format!(
-        "{} (rule {}); the edit was made past admission and is not carried out",
-        refusal.message, refusal.rule
-    );
+    let Refusal { rule, message, passes } = refusal;
+    let message = match (passes, subject.plan()) {
+        (true, _) => format!("{message} (rule {rule})"),
+        (false, "") => {
+            format!("{message} (rule {rule}); the edit was made past admission and is not carried out")
+        }
+        (false, plan) => format!(
+            "{message} (rule {rule}); it was written past admission and is not carried out: end plan {plan} with \
+             `interlock plan abort`, or delete the Instance and create it again"
+        ),
+    };
     let change = StatusChange {
         conditions: vec![wanted(types::SPEC_DRIFT, Status::True, &reason, message.clone())],
         ..StatusChange::default()
@@ -222,7 +247,7 @@ async fn report(ctx: &Context, subject: &Subject, refusal: Refusal) -> Result<Fl
     if patch_status(ctx, subject, change).await? {
         note(ctx, subject, Severity::Warning, &reason, message).await;
     }
-    Ok(Flow::End(Outcome::Settled))
+    Ok(Flow::End(if passes { Outcome::Retry } else { Outcome::Settled }))
 }
 
 /// A rule id as the reason of a condition: CamelCase.
@@ -251,19 +276,18 @@ async fn missing(ctx: &Context, subject: &Subject, version: &str) -> Result<Flow
             "OperatorVersion {version} is not there; create it, or set spec.operatorVersion to one that is"
         ),
     };
-    let change = StatusChange {
-        conditions: vec![wanted(
-            types::STALLED,
-            Status::True,
-            event::INVALID_OPERATOR_VERSION,
-            message.clone(),
-        )],
-        ..StatusChange::default()
-    };
-    if patch_status(ctx, subject, change).await? {
-        note(ctx, subject, Severity::Warning, event::INVALID_OPERATOR_VERSION, message).await;
-    }
+    stall(ctx, subject, event::INVALID_OPERATOR_VERSION, message).await?;
     Ok(Flow::End(left_out.map_or(Outcome::Settled, |_| Outcome::After(ROOM))))
+}
+
+/// Says what keeps a plan from going on, in `Stalled` and in an Event.
+async fn stall(ctx: &Context, subject: &Subject, reason: &str, message: String) -> Result<(), ApiFailure> {
+    let stalled = wanted(types::STALLED, Status::True, reason, message.clone());
+    let change = StatusChange { conditions: vec![stalled], ..StatusChange::default() };
+    if patch_status(ctx, subject, change).await? {
+        note(ctx, subject, Severity::Warning, reason, message).await;
+    }
+    Ok(())
 }
 
 async fn release(ctx: &Context, subject: &Subject, warning: Option<String>) -> Result<Flow, ApiFailure> {

@@ -9,9 +9,9 @@ use crate::plan::history;
 use crate::plan::lock::Entry;
 use crate::plan::verb::{self, Asked, Course, Runs, Verb};
 
-/// The request, where it can be read and the guard over it is as installed.
+/// The request, where it can be read and was written under the policy that guards it.
 pub(super) fn asked(ctx: &Context, subject: &Subject) -> Option<Asked> {
-    if !ctx.guard.borrow().holds() {
+    if !ctx.requests.guarded(subject) {
         return None;
     }
     subject.asked().ok().flatten()

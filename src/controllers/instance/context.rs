@@ -7,6 +7,8 @@ use kube::Client;
 use tokio::sync::watch;
 
 use super::books::Books;
+use super::references::References;
+use super::requests::Requests;
 use super::subject::Subject;
 use crate::admission::view::View;
 use crate::api::interlock::Account;
@@ -15,7 +17,6 @@ use crate::api::object::{Gvk, NamespacedName};
 use crate::api::stamp::VersionRef;
 use crate::cluster::apply::{Bookkeeping, Objects};
 use crate::cluster::events::Events;
-use crate::cluster::guard::Guard;
 use crate::cluster::kinds::Kinds;
 use crate::cluster::lease::Leadership;
 use crate::cluster::queue::Queue;
@@ -23,6 +24,7 @@ use crate::cluster::supervisor::{Assignment, Handle, Sight, Watching};
 use crate::cluster::watch::Change;
 use crate::controllers::observe::{Observer, Store};
 use crate::controllers::pool::Pool;
+use crate::plan::next::Reference;
 use crate::plan::package::Package;
 use crate::telemetry::metrics::Metrics;
 
@@ -55,8 +57,12 @@ pub struct Context {
     pub leadership: watch::Receiver<Leadership>,
     /// What status was last known to say.
     pub books: Books,
-    /// Whether the policy that guards requests is as it was installed.
-    pub guard: watch::Receiver<Guard>,
+    /// The namespace of the process.
+    pub own_namespace: String,
+    /// Whether the policy that guards requests is as it was installed, and since when.
+    pub requests: Requests,
+    /// Whether references into other namespaces may be followed.
+    pub references: References,
     /// Threads for what costs by the content of a package.
     pub pool: Arc<Pool>,
     /// Counts.
@@ -79,14 +85,21 @@ impl Context {
         self.store.package_of_basis(basis)
     }
 
-    /// Reads and writes as the service account that packages act as in a namespace; `None` while
-    /// nobody can tell which that is.
-    pub fn objects_in(&self, namespace: &str) -> Option<Objects> {
+    /// The service account that packages act as in a namespace, or why there is none.
+    pub fn account(&self, namespace: &str) -> Result<NamespacedName, String> {
         match self.store.account(namespace) {
-            Account::Default => Some(self.objects.clone()),
-            Account::Named(account) => Some(self.objects.under(account)),
-            Account::Unknown => None,
+            Account::Default => Ok(self.objects.account().clone()),
+            Account::Named(account) => Ok(account),
+            Account::Invalid(why) => Err(format!(
+                "packages do nothing in namespace {namespace}, as the Interlock named default does not say as whom: {why}"
+            )),
         }
+    }
+
+    /// Whether packages of a namespace may use an OperatorVersion, as last known.
+    pub fn reference(&self, namespace: &str, version: &VersionRef<'_>) -> Reference {
+        let version = NamespacedName::new(version.namespace.as_ref(), version.name.as_ref());
+        self.references.known(namespace, self.account(namespace).as_ref(), &version)
     }
 
     /// What the controller is told to do now.

@@ -15,7 +15,9 @@ pub mod pass;
 pub mod ready;
 pub mod reconcile;
 pub mod record;
+pub mod references;
 pub mod refusal;
+pub mod requests;
 pub mod send;
 mod spec_archive;
 mod spec_migration;
@@ -29,11 +31,8 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::api::meta;
-use crate::api::object::{NamespacedName, annotation};
 use crate::cluster::supervisor::Work;
 use crate::controllers::capabilities::INSTANCES;
-use crate::controllers::observe::Kept;
 pub use context::Context;
 use workers::Term;
 pub use workers::WORKERS;
@@ -60,7 +59,8 @@ pub async fn run(ctx: Arc<Context>, stop: CancellationToken) {
         }
         // An error means that the elector or the supervisor is gone, and the process with it.
         let over = tokio::select! {
-            () = requests_wait(&ctx) => true,
+            () = requests::follow(&ctx, work_now) => true,
+            () = references_wait(&ctx) => true,
             () = bereft::follow(&ctx) => true,
             () = stop.cancelled() => true,
             changed = leadership.wait_for(|now| now.reign() != reign) => changed.is_err(),
@@ -85,15 +85,12 @@ fn begin(ctx: &Arc<Context>, term: &Term) {
     term.begin(ctx);
 }
 
-/// Looks at requests again whenever what guards them has changed.
-async fn requests_wait(ctx: &Context) {
-    let mut guard = ctx.guard.clone();
-    while guard.changed().await.is_ok() {
-        let asks = |key: &NamespacedName| {
-            let kept = ctx.store.instance(key);
-            matches!(kept, Kept::Whole(object) if annotation(&object, meta::REQUEST).is_some())
-        };
-        ctx.store.restless().into_iter().filter(asks).for_each(|key| ctx.queue.add(key));
+/// Looks again at what has something to do whenever the policy has changed that guards references into
+/// other namespaces.
+async fn references_wait(ctx: &Context) {
+    let mut policy = ctx.references.policy();
+    while policy.changed().await.is_ok() {
+        ctx.store.restless().into_iter().for_each(|key| ctx.queue.add(key));
     }
     std::future::pending().await
 }

@@ -342,6 +342,7 @@ impl<'a> Pass<'a> {
                 spec: self.spec,
                 state: &self.state,
                 started: self.started,
+                vouches: true,
             };
             let now = Timestamp::now();
             let Some(status) = writes::status(&self.subject, record::change(&view, &phase, now), now) else {

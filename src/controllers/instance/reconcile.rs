@@ -17,7 +17,9 @@ use crate::api::stamp::Applied;
 use crate::cluster::watch::Change;
 use crate::controllers::observe::Kept;
 use crate::effect::ApiFailure;
-use crate::plan::next::{self, Deletion, Facts, Next, Stamp};
+use crate::plan::limits::{Cleanup, Limits, Words};
+use crate::plan::next::{self, Deletion, Facts, Next, Source, Stamp};
+use crate::plan::package::Package;
 
 /// Steps of one reconcile; each ends in a write or in the end.
 const STEPS: usize = 64;
@@ -154,6 +156,7 @@ fn decide(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'static>>) 
         namespace_terminating: ctx.store.namespace_terminating(&subject.key.namespace),
         failures: record::cleanup_failures(subject),
         overdue: ctx.instances_leave() && overdue_in(since, Timestamp::now()).is_zero(),
+        patient: Timestamp::now() < patient_until(subject, package.as_deref(), since),
     });
     let asked = asked::asked(ctx, subject);
     next::next(&Facts {
@@ -170,8 +173,21 @@ fn decide(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'static>>) 
         deletion,
         package: &|version| ctx.package(version),
         package_of_basis: &|| ctx.package_of_basis(subject),
-        refusal: &|| refusal::refusal(ctx, subject, stamped),
+        refusal: &|source| {
+            let spec = stamped.filter(|_| source == Source::Stamp).unwrap_or(&subject.spec);
+            refusal::refusal(ctx, subject, stamped, spec)
+        },
+        reference: &|version| ctx.reference(&subject.key.namespace, version),
     })
+}
+
+/// Until when a deletion waits for a right of its cleanup.
+fn patient_until(subject: &Subject, package: Option<&Package>, since: Timestamp) -> Timestamp {
+    let nothing = Words::default();
+    let cleanup = Some(Cleanup { since, failing: true });
+    let said = package.map_or(&nothing, |package| &package.limits);
+    let limits = Limits::new(&Words::of(&subject.object), said, cleanup, since);
+    limits.patience.map_or(since, |patience| patience.until)
 }
 
 /// How long an Instance may hold up the deletion of its own definition.

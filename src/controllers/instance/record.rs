@@ -58,6 +58,8 @@ pub struct View<'a> {
     pub state: &'a PlanState,
     /// Whether its start is recorded.
     pub started: bool,
+    /// Whether its spec may be run; else nothing is said of it, only that the run is over.
+    pub vouches: bool,
 }
 
 /// The status of a run.
@@ -101,7 +103,10 @@ fn basis(view: &View<'_>, phase: &Phase, now: Timestamp) -> Option<Basis> {
     };
     if view.started {
         let found = found?;
-        return Some(Basis { owed: drift::owed_at_end(&found.owed, plan, end?), ..found.clone() });
+        return Some(found.owing(drift::owed_at_end(&found.owed, plan, end?)));
+    }
+    if !view.vouches {
+        return found.cloned();
     }
     let packages = Packages { new: view.package, old: view.old };
     let owed = drift::owed_at_start(found, view.spec, packages, plan);
@@ -112,7 +117,7 @@ fn basis(view: &View<'_>, phase: &Phase, now: Timestamp) -> Option<Basis> {
         started: now,
         attempt: 1 + if plan == plans::CLEANUP { cleanup_failures(view.subject) } else { 0 },
     };
-    Some(Basis::new(view.spec, owed).ran(Some(ran)))
+    Some(Basis::new(view.spec, owed).after(found).ran(Some(ran)))
 }
 
 /// How often cleanup has failed in a row, by the status, which only Interlock writes: the history of

@@ -6,42 +6,80 @@ use crate::admission::view::View;
 use crate::api::interlock::Action;
 use crate::api::meta::plan::DEPLOY;
 use crate::api::rule::Rule;
-use crate::api::stamp::Applied;
+use crate::api::stamp::{Applied, VersionRef};
+use crate::plan::basis::Basis;
 use crate::plan::judge::{self, Before, Packages};
 use crate::plan::next::Refusal;
 use crate::plan::objection::Objection;
 use crate::plan::package::Package;
 
-/// The refusal of the spec that is there, by the first violation that the settings enforce; `None`
-/// where it would have been accepted, and where its OperatorVersion is not there to judge it.
-pub fn refusal(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'static>>) -> Option<Refusal> {
-    let version = &subject.spec.operator_version;
-    let known = stamped.is_some_and(|spec| spec.operator_version == *version);
-    if version.namespace != subject.key.namespace && !known {
-        return Some(Refusal {
-            rule: Rule::VersionNamespace.id().to_owned(),
-            message: format!(
-                "OperatorVersion {}/{} is in another namespace, and nobody has seen to it that whoever refers to it may \
-                 read it",
-                version.namespace, version.name
-            ),
-        });
+/// The refusal of a spec that status does not vouch for, by the first violation that the settings enforce; `None` where it would have been accepted,
+/// and where its OperatorVersion is not there to judge it. `stamped` is the spec of the stamp.
+pub fn refusal(
+    ctx: &Context,
+    subject: &Subject,
+    stamped: Option<&Applied<'static>>,
+    spec: &Applied<'static>,
+) -> Option<Refusal> {
+    let version = &spec.operator_version;
+    if let Some(refusal) = unadmitted(subject, stamped, version) {
+        return Some(refusal);
     }
     let new = ctx.package(version)?;
     let actions = ctx.store.actions(&subject.key.namespace);
     let violations = match &subject.basis {
-        Some(basis) => {
-            let of_stamp = || ctx.package(&stamped?.operator_version);
-            let old = ctx.package_of_basis(subject).or_else(of_stamp);
-            let packages = Packages { new: &new, old: old.as_deref() };
-            let goes_back = judge::goes_back(subject.stamp.as_ref(), &subject.spec);
-            let before = Before { basis, stamp: stamped, goes_back };
-            judge::unseen(before, &subject.spec, packages)
-        }
-        None => creation(&new, &subject.spec),
+        Some(basis) => since(ctx, subject, (basis, stamped), spec, &new),
+        None if subject.has_run() && spec.hash() == subject.hash => Vec::new(), // An older KUDO's, taken as it is.
+        None if subject.has_run() => judge::valid(&new, &spec.parameters),
+        None => creation(&new, spec),
     };
-    let enforced = violations.into_iter().find(|violation| actions.of(violation.rule) == Action::Deny);
-    enforced.map(|violation| Refusal { rule: violation.rule.id().to_owned(), message: violation.sentence })
+    let enforced = violations.into_iter().find(|violation| actions.of(violation.rule) == Action::Deny)?;
+    Some(Refusal { rule: enforced.rule.id().to_owned(), message: enforced.sentence, passes: false })
+}
+
+/// Only admission compares a reference with the rights of who wrote it. That it did shows in a stamp
+/// that says the same as the spec; either alone may have been written past it.
+fn unadmitted(
+    subject: &Subject,
+    stamped: Option<&Applied<'static>>,
+    version: &VersionRef<'_>,
+) -> Option<Refusal> {
+    let admitted = stamped.is_some_and(|stamped| stamped.operator_version == subject.spec.operator_version);
+    if version.namespace == subject.key.namespace || admitted {
+        return None;
+    }
+    let message = format!(
+        "OperatorVersion {}/{} is in another namespace, and read access of whoever refers to it was never verified",
+        version.namespace, version.name
+    );
+    Some(Refusal { rule: Rule::VersionNamespace.id().to_owned(), message, passes: false })
+}
+
+/// What is said to a spec that comes after what was carried out.
+fn since(
+    ctx: &Context,
+    subject: &Subject,
+    (basis, stamped): (&Basis, Option<&Applied<'static>>),
+    spec: &Applied<'static>,
+    new: &Package,
+) -> Vec<Objection> {
+    let before = stamped.filter(|stamped| stamped.hash() == basis.hash).or_else(|| {
+        let previous = subject.stamp.as_ref()?.previous.as_ref()?;
+        previous.kept.inline().filter(|spec| previous.hash == basis.hash && spec.hash() == basis.hash)
+    });
+    let of_before = || ctx.package(&before?.operator_version);
+    let old = ctx.package_of_basis(subject).or_else(of_before);
+    let version = old.as_deref().map(|old| VersionRef {
+        name: old.key.name.as_str().into(),
+        namespace: old.key.namespace.as_str().into(),
+    });
+    let packages = Packages { new, old: old.as_deref() };
+    let goes_back = basis.goes_back_to(spec);
+    judge::unseen(
+        Before { basis, stamp: before, version: version.as_ref(), goes_back },
+        spec,
+        packages,
+    )
 }
 
 fn creation(package: &Package, spec: &Applied<'static>) -> Vec<Objection> {

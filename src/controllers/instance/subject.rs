@@ -10,7 +10,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::api::condition::Condition;
-use crate::api::kudo::{Instance, PlanStatus};
+use crate::api::kudo::{ExecutionStatus, Instance, PlanStatus};
 use crate::api::meta;
 use crate::api::object::{NamespacedName, annotation};
 use crate::api::stamp::{Applied, Envelope, Kept, SpecHash};
@@ -100,6 +100,11 @@ impl Subject {
             Some(status) => Cow::Borrowed(&status.plan_status),
             None => Cow::Owned(BTreeMap::new()),
         }
+    }
+
+    /// Whether anything ever ran.
+    pub fn has_run(&self) -> bool {
+        self.entries().values().any(|entry| entry.status != ExecutionStatus::NeverRun)
     }
 
     /// `status.conditions`.

@@ -10,16 +10,16 @@ use super::asked::{self, asked, run_of};
 use super::context::Context;
 use super::flow::Flow;
 use super::record::{self, Phase, View as Recorded};
+use super::requests::{self, Standing};
 use super::send::{self, fresh_uid, note, patch, patch_status, wanted};
-use super::spec_archive;
 use super::subject::Subject;
 use super::writes::{self, InstanceChange, StatusChange};
+use super::{refusal, spec_archive};
 use crate::api::condition::{self, Status};
 use crate::api::kudo::OperatorVersionSpec;
 use crate::api::meta::{self, condition as types, event};
 use crate::api::object::{NamespacedName, annotation};
 use crate::api::stamp::Applied;
-use crate::cluster::guard::Guard;
 use crate::effect::{ApiFailure, Severity};
 use crate::plan::drift;
 use crate::plan::judge::Packages;
@@ -28,19 +28,21 @@ use crate::plan::observe::{Fatal, PlanState};
 use crate::plan::package::Package;
 use crate::plan::verb::Verb;
 
-/// Says that requests are not carried out, or takes that back; takes away what is no request.
+/// Sets or clears `VerbsUnavailable`; removes what is no request, and what may have been written
+/// without anybody asking who may.
 pub(super) async fn look(ctx: &Context, subject: &Subject) -> Result<Option<Flow>, ApiFailure> {
     let found = subject.asked();
     if let Err(error) = found {
         return forget(ctx, subject, Some(error.to_string())).await.map(Some);
     }
-    let asks = matches!(found, Ok(Some(_)));
-    let guard = ctx.guard.borrow().clone();
-    let broken = match &guard {
-        Guard::Broken(why) if asks => Some(why.clone()),
+    let broken = match ctx.requests.standing(subject) {
+        Some(Standing::Unavailable(why)) => Some(why),
+        Some(Standing::Unguarded) => {
+            return forget(ctx, subject, Some(requests::UNGUARDED.to_owned())).await.map(Some);
+        }
         // Not known yet: whoever learns it looks again.
-        Guard::Unknown if asks => return Ok(None),
-        _ => None,
+        Some(Standing::Unknown) => return Ok(None),
+        Some(Standing::Guarded) | None => None,
     };
     let said = condition::is_true(&subject.conditions(), types::VERBS_UNAVAILABLE);
     let wanted = match &broken {
@@ -48,7 +50,7 @@ pub(super) async fn look(ctx: &Context, subject: &Subject) -> Result<Option<Flow
             types::VERBS_UNAVAILABLE,
             Status::True,
             "PolicyNotIntact",
-            format!("the request in {} waits: {why}", meta::REQUEST),
+            format!("the request in {} is not carried out: {why}; then ask again", meta::REQUEST),
         ),
         None if said => wanted(types::VERBS_UNAVAILABLE, Status::False, "PolicyIntact", String::new()),
         None => return Ok(None),
@@ -89,7 +91,13 @@ async fn abort(
 ) -> Result<Flow, ApiFailure> {
     let Some(asked) = asked(ctx, subject) else { return Ok(Flow::Again) };
     let run = asked.request.run.as_str();
-    let spec = stamped.unwrap_or_else(|| subject.spec.clone());
+    // What would have been refused is not believed any more for having been aborted.
+    let refused = |spec: &Applied<'static>| {
+        let vouched = subject.basis.as_ref().is_some_and(|basis| basis.vouches_for(&spec.hash()));
+        !vouched && refusal::refusal(ctx, subject, stamped.as_ref(), spec).is_some()
+    };
+    let spec = stamped.clone().unwrap_or_else(|| subject.spec.clone());
+    let vouches = !refused(&spec);
     let version = &spec.operator_version;
     let package = ctx.package(version).unwrap_or_else(|| {
         let key = NamespacedName::new(version.namespace.as_ref(), version.name.as_ref());
@@ -106,8 +114,15 @@ async fn abort(
     let fatal = Fatal { reason: event::PLAN_ABORTED.to_owned(), message };
     let phase = Phase::Over { fatal: Some(fatal), aborted: true };
     let old = ctx.package_of_basis(subject);
-    let view =
-        Recorded { subject, package: &package, old: old.as_deref(), spec: &spec, state: &state, started };
+    let view = Recorded {
+        subject,
+        package: &package,
+        old: old.as_deref(),
+        spec: &spec,
+        state: &state,
+        started,
+        vouches,
+    };
     if patch_status(ctx, subject, record::change(&view, &phase, Timestamp::now())).await? {
         ctx.metrics.plan_ended(state.status.status.as_str());
         for note in record::notes(&state, &phase) {
@@ -217,6 +232,12 @@ async fn way_back(ctx: &Context, subject: &Subject) -> Result<Result<WayBack, St
     let Some(spec) = spec else {
         return Ok(Err("the spec to go back to is not there any more".to_owned()));
     };
+    // A stamp is text; status says what was carried out before.
+    if !basis.vouches_for(&previous.hash)
+        && let Some(refusal) = refusal::refusal(ctx, subject, None, &spec)
+    {
+        return Ok(Err(format!("{} (rule {})", refusal.message, refusal.rule)));
+    }
     let version = &spec.operator_version;
     let Some(package) = ctx.package(version) else {
         return Ok(Err(format!("OperatorVersion {}/{} is gone", version.namespace, version.name)));

@@ -52,8 +52,7 @@ impl Store {
 
     /// The service account that packages act as in a namespace.
     pub fn account(&self, namespace: &str) -> Account {
-        let inner = self.read();
-        inner.accounts.of(namespace, inner.labels.get(namespace))
+        self.read().accounts.of(namespace)
     }
 
     /// Whether objects that no Instance made are written in a namespace; `None` while its labels

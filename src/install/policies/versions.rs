@@ -9,7 +9,7 @@ use crate::install::Options;
 use crate::install::webhooks::cel_string;
 
 /// OperatorVersions of other namespaces, by the API server's own authorizer.
-pub const VERSIONS: &str = "interlock-versions";
+pub const VERSIONS: &str = meta::install::VERSIONS_POLICY;
 
 /// A reference to an OperatorVersion of another namespace is for those who may read it: its
 /// templates and defaults come to light in what the Instance makes.

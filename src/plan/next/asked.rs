@@ -12,9 +12,13 @@ pub(super) fn answer(facts: &Facts<'_>) -> Option<Answer> {
         Course::Abort(plan) => Some(Answer::Abort { plan: plan.to_owned() }),
         // A finished run that is still named is cleared first.
         Course::Retry(_) if !facts.plan.is_empty() => None,
-        Course::Retry(plan) => Some(match runnable(facts) {
-            true => Answer::Retry { plan: plan.to_owned() },
-            false => Answer::Forget(Some("the spec that it would run on is lost".to_owned())),
+        Course::Retry(plan) => Some(match facts.objection(facts.source()) {
+            _ if !runnable(facts) => Answer::Forget(Some("the spec that it would run on is lost".to_owned())),
+            Some(refusal) => Answer::Forget(Some(format!(
+                "the spec that it would run on is refused: {} (rule {})",
+                refusal.message, refusal.rule
+            ))),
+            None => Answer::Retry { plan: plan.to_owned() },
         }),
         Course::Clear | Course::Marked => None,
         // The write that goes back takes the request along.

@@ -18,7 +18,7 @@ pub(super) fn created(facts: &Facts<'_>) -> Next {
         // Accepted, then edited unseen before the run began: it runs on what was accepted.
         return start(facts, Source::Stamp);
     }
-    match (facts.refusal)() {
+    match (facts.refusal)(Source::Spec) {
         Some(refusal) => Next::Report(refusal),
         None => Next::Create,
     }

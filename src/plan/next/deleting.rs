@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::facts::{Deletion, Facts};
+use super::facts::{Deletion, Facts, Reference};
 use super::step::{Answer, Next, Source};
 use crate::api::kudo::{ExecutionStatus, PlanStatus};
 use crate::api::meta::plan::CLEANUP;
@@ -25,8 +25,6 @@ pub(super) fn deleting(facts: &Facts<'_>, deletion: &Deletion) -> Next {
     if !facts.finalizer {
         return Next::Idle;
     }
-    let source = facts.source();
-    let spec = facts.spec_of(source);
     let release = |why: String| Next::Release { warning: Some(why) };
     if deletion.overdue {
         return release(
@@ -38,7 +36,20 @@ pub(super) fn deleting(facts: &Facts<'_>, deletion: &Deletion) -> Next {
     if deletion.namespace_terminating {
         return release("cleanup was not run: the namespace is being terminated".to_owned());
     }
-    let version = &spec.operator_version;
+    // A stamp that is not to be believed is none.
+    let source = match facts.source() {
+        Source::Stamp if facts.objection(Source::Stamp).is_some() => Source::Spec,
+        source => source,
+    };
+    if let Some(refusal) = facts.objection(source) {
+        return release(format!("cleanup was not run: {}", refusal.message));
+    }
+    let version = &facts.spec_of(source).operator_version;
+    if let Reference::Refused(refusal) = (facts.reference)(version)
+        && !deletion.patient
+    {
+        return release(format!("cleanup was not run: {}", refusal.message));
+    }
     match (facts.package)(version) {
         None => release(format!(
             "cleanup was not run: OperatorVersion {}/{} is gone",

@@ -30,6 +30,19 @@ pub struct Deletion {
     /// Whether the definition of Instances is being deleted and waits for this one longer than
     /// it should.
     pub overdue: bool,
+    /// Whether it is too early to give the cleanup up for a right that is missing.
+    pub patient: bool,
+}
+
+/// Whether an OperatorVersion may be used where it is referred to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// It may.
+    Allowed,
+    /// It is one of another namespace, and the API server has not been asked lately.
+    Unknown,
+    /// It may not.
+    Refused(Refusal),
 }
 
 /// What is known of an Instance.
@@ -61,8 +74,10 @@ pub struct Facts<'a> {
     pub package: &'a dyn Fn(&VersionRef<'_>) -> Option<Arc<Package>>,
     /// Looks up the package that the basis is of.
     pub package_of_basis: &'a dyn Fn() -> Option<Arc<Package>>,
-    /// What admission would say to the spec that is there, compared with the basis.
-    pub refusal: &'a dyn Fn() -> Option<Refusal>,
+    /// What admission would say to the spec of that source, compared with the basis.
+    pub refusal: &'a dyn Fn(Source) -> Option<Refusal>,
+    /// Whether the packages of the Instance's namespace may use an OperatorVersion.
+    pub reference: &'a dyn Fn(&VersionRef<'_>) -> Reference,
 }
 
 impl<'a> Facts<'a> {
@@ -87,6 +102,17 @@ impl<'a> Facts<'a> {
             Some(Stamp { spec: Some(_), .. }) => Source::Stamp,
             _ => Source::Spec,
         }
+    }
+
+    /// What speaks against a run on the spec of that source. A stamp is text that anybody may have
+    /// written while nothing guarded it: where status does not vouch for its hash, it is judged by the
+    /// rules of admission.
+    pub(super) fn objection(&self, source: Source) -> Option<Refusal> {
+        let vouched = self.basis.is_some_and(|basis| match (source, self.stamp) {
+            (Source::Stamp, Some(stamp)) => basis.vouches_for(stamp.hash),
+            _ => basis.hash == self.spec.hash(),
+        });
+        if vouched { None } else { (self.refusal)(source) }
     }
 
     /// The spec of that source.

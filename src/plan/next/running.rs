@@ -24,9 +24,11 @@ pub(super) fn several(facts: &Facts<'_>, running: &[(&String, &PlanStatus)]) -> 
 
 /// A plan runs.
 pub(super) fn one(facts: &Facts<'_>, plan: &str, entry: &PlanStatus) -> Next {
-    if facts.plan == plan && facts.uid != entry.uid && uid::is_version_5(facts.uid) {
-        // The same plan, scheduled anew: by us below, or by admission with `--freeze=same-plan`.
-        return Next::Start { source: facts.source() };
+    let anew_on = facts.source();
+    let scheduled_anew = facts.plan == plan && facts.uid != entry.uid && uid::is_version_5(facts.uid);
+    if scheduled_anew && facts.objection(anew_on).is_none() {
+        // The same plan, by us below or by admission with `--freeze=same-plan`.
+        return Next::Start { source: anew_on };
     }
     let anew = || Next::Schedule { plan: plan.to_owned(), source: Source::Spec };
     let Some(basis) = facts.basis else {
@@ -45,7 +47,7 @@ pub(super) fn one(facts: &Facts<'_>, plan: &str, entry: &PlanStatus) -> Next {
         return Next::PutBack { plan: plan.to_owned(), uid: entry.uid.clone() };
     }
     // The spec that the run started with is lost.
-    match (facts.refusal)() {
+    match facts.objection(Source::Spec) {
         None => anew(),
         Some(refusal) => Next::End(BTreeMap::from([(
             plan.to_owned(),

@@ -35,7 +35,7 @@ pub(super) fn settled(facts: &Facts<'_>) -> Next {
 }
 
 fn carried_out(facts: &Facts<'_>, basis: &Basis, queue: Vec<String>) -> Result<Next, Refusal> {
-    if let Some(refusal) = (facts.refusal)() {
+    if let Some(refusal) = (facts.refusal)(Source::Spec) {
         return Err(refusal);
     }
     let Some(package) = (facts.package)(&facts.spec.operator_version) else {
@@ -43,8 +43,11 @@ fn carried_out(facts: &Facts<'_>, basis: &Basis, queue: Vec<String>) -> Result<N
     };
     let old = (facts.package_of_basis)();
     let packages = Packages { new: &package, old: old.as_deref() };
-    let plans = drift::triggered(basis, facts.spec, packages)
-        .map_err(|error| Refusal { rule: "trigger".to_owned(), message: error.to_string() })?;
+    let plans = drift::triggered(basis, facts.spec, packages).map_err(|error| Refusal {
+        rule: "trigger".to_owned(),
+        message: error.to_string(),
+        passes: false,
+    })?;
     let all = drift::in_order(plans.into_iter().chain(queue));
     Ok(match all.into_iter().next() {
         Some(plan) => Next::Schedule { plan, source: Source::Spec },

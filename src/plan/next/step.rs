@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::api::object::NamespacedName;
+
 /// Why admission would have refused what it never saw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
@@ -9,6 +11,8 @@ pub struct Refusal {
     pub rule: String,
     /// The refusal's text.
     pub message: String,
+    /// Whether it may pass without an edit of the Instance, so that it is asked about again.
+    pub passes: bool,
 }
 
 /// Which spec a run is carried out on.
@@ -41,6 +45,20 @@ pub enum Answer {
     Overtaken,
     /// The request is taken away: it was carried out, or cannot be (then why).
     Forget(Option<String>),
+}
+
+impl Next {
+    /// Which spec it leads to a run of.
+    pub(super) fn source(&self) -> Option<Source> {
+        match self {
+            Self::Schedule { source, .. }
+            | Self::Start { source }
+            | Self::Retry { source }
+            | Self::Continue { source } => Some(*source),
+            Self::Create => Some(Source::Spec),
+            _ => None,
+        }
+    }
 }
 
 /// The next step.
@@ -96,6 +114,9 @@ pub enum Next {
     Report(Refusal),
     /// The OperatorVersion of the spec to run is not there.
     Await(String),
+    /// Before anything runs, the API server is asked whether packages may use this OperatorVersion
+    /// of another namespace.
+    Ask(NamespacedName),
     /// The finalizer comes off.
     Release {
         /// Text of the Warning Event, when it comes off without a cleanup.

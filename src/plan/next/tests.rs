@@ -9,6 +9,7 @@ use crate::api::kudo::ExecutionStatus::{FatalError, InProgress};
 use crate::plan::basis::Owed;
 
 mod asked;
+mod believed;
 mod deletion;
 mod world;
 

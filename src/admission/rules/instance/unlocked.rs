@@ -196,7 +196,7 @@ impl<'a> Update<'a, '_> {
             Some(found) => found.as_deref(),
             None => packages.old,
         };
-        let before = Before { basis: &basis, stamp, goes_back };
+        let before = Before { basis: &basis, stamp, version: None, goes_back };
         together(judge::unseen(before, &self.new.applied, Packages { old, ..packages }));
         Ok(Effect::nothing())
     }

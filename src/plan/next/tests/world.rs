@@ -10,7 +10,7 @@ use crate::api::kudo::{ExecutionStatus, OperatorVersionSpec, PhaseStatus, PlanSt
 use crate::api::object::NamespacedName;
 use crate::api::stamp::{Applied, SpecHash, VersionRef};
 use crate::plan::basis::{Basis, Owed};
-use crate::plan::next::{Answer, Deletion, Facts, Next, Refusal, Source, Stamp, next};
+use crate::plan::next::{Answer, Deletion, Facts, Next, Reference, Refusal, Source, Stamp, next};
 use crate::plan::package::Package;
 use crate::plan::verb::Asked;
 
@@ -28,6 +28,8 @@ pub(super) struct World {
     pub(super) stampable: bool,
     deletion: Option<Deletion>,
     refusal: Option<Refusal>,
+    stamp_refusal: Option<Refusal>,
+    reference: Reference,
     packages: BTreeMap<String, Arc<Package>>,
     asked: Option<Asked>,
 }
@@ -77,6 +79,8 @@ impl World {
             stampable: true,
             deletion: None,
             refusal: None,
+            stamp_refusal: None,
+            reference: Reference::Allowed,
             asked: None,
             packages: [package("v1", &PLANS), package("v2", &PLANS)]
                 .into_iter()
@@ -179,7 +183,45 @@ impl World {
     }
 
     pub(super) fn refused(mut self) -> Self {
-        self.refusal = Some(Refusal { rule: "some-rule".to_owned(), message: "no".to_owned() });
+        self.refusal = Some(refusal());
+        self
+    }
+
+    /// The rules of admission refuse the spec of the stamp.
+    pub(super) fn stamp_refused(mut self) -> Self {
+        self.stamp_refusal = Some(refusal());
+        self
+    }
+
+    /// The stamp is of another spec than the one that is there.
+    pub(super) fn stamped_with(mut self, parameters: &[(&str, &str)]) -> Self {
+        let spec = spec("v1", parameters);
+        self.stamp = Some((spec.hash(), Some(spec)));
+        self
+    }
+
+    /// This was carried out in full, before what the basis says.
+    pub(super) fn carried_out_before(mut self, parameters: &[(&str, &str)]) -> Self {
+        let before = Basis::new(&spec("v1", parameters), BTreeMap::new());
+        self.basis = self.basis.map(|basis| basis.after(Some(&before)));
+        self
+    }
+
+    /// Packages of the namespace may not use the OperatorVersion.
+    pub(super) fn reference_refused(mut self) -> Self {
+        self.reference = Reference::Refused(refusal());
+        self
+    }
+
+    /// Whether they may has not been asked lately.
+    pub(super) fn reference_unknown(mut self) -> Self {
+        self.reference = Reference::Unknown;
+        self
+    }
+
+    /// It is long ago that the Instance was deleted.
+    pub(super) fn long_deleted(mut self) -> Self {
+        self.deletion = self.deletion.map(|deletion| Deletion { patient: false, ..deletion });
         self
     }
 
@@ -201,7 +243,7 @@ impl World {
 
     pub(super) fn deleted(mut self, terminating: bool, failures: usize) -> Self {
         let namespace_terminating = terminating;
-        self.deletion = Some(Deletion { namespace_terminating, failures, overdue: false });
+        self.deletion = Some(Deletion { namespace_terminating, failures, overdue: false, patient: true });
         self
     }
 
@@ -255,9 +297,17 @@ impl World {
                 let key = basis.version_among(self.packages.values().map(|package| &package.key))?;
                 self.packages.get(&key.name).cloned()
             },
-            refusal: &|| self.refusal.clone(),
+            refusal: &|source| match source {
+                Source::Spec => self.refusal.clone(),
+                Source::Stamp => self.stamp_refusal.clone(),
+            },
+            reference: &|_| self.reference.clone(),
         })
     }
+}
+
+fn refusal() -> Refusal {
+    Refusal { rule: "some-rule".to_owned(), message: "no".to_owned(), passes: false }
 }
 
 pub(super) fn schedule(plan: &str, source: Source) -> Next {
@@ -285,5 +335,5 @@ pub(super) fn failed() -> World {
 }
 
 pub(super) fn report() -> Next {
-    Next::Report(Refusal { rule: "some-rule".to_owned(), message: "no".to_owned() })
+    Next::Report(refusal())
 }
