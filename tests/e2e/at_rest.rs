@@ -136,7 +136,8 @@ fn nothing_is_written_a_while_after_all_kinds_of_work() {
     if !cluster.has_workloads() {
         return;
     }
-    let _interlock = Interlock::install(&cluster, &[]);
+    let interlock = Interlock::install(&cluster, &[]);
+    interlock.await_requests_count(&cluster);
     let ground = Ground::new(&cluster, "rest", PACKAGE);
     let newer = PACKAGE.replace("0.1.0", "0.2.0");
     ground.user.create_package(ground.ns.name(), &newer);

@@ -22,6 +22,7 @@ mod mutators;
 mod printed;
 mod quiet;
 mod same_plan;
+mod trust;
 mod verbs;
 mod versions;
 mod writes;
@@ -39,6 +40,7 @@ fn policies_alone() -> &'static Cluster {
     static OWN: LazyLock<(Cluster, Interlock)> = LazyLock::new(|| {
         let cluster = Cluster::own(&[]);
         let process = Interlock::install(&cluster, &[]);
+        process.await_requests_count(&cluster);
         for kind in ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"] {
             cluster.admin().kubectl(&["delete", kind, meta::install::WEBHOOK_CONFIGURATION]).ok();
         }
@@ -68,6 +70,7 @@ fn same_plan() -> &'static Cluster {
     static OWN: LazyLock<(Cluster, Interlock)> = LazyLock::new(|| {
         let cluster = Cluster::own(&[]);
         let process = Interlock::install(&cluster, &["--freeze=same-plan"]);
+        process.await_requests_count(&cluster);
         (cluster, process)
     });
     &OWN.0

@@ -285,19 +285,35 @@ fn without_the_kind_everything_has_its_default() {
 }
 
 /// Packages act as the service account that the settings name for a namespace, with its rights and
-/// no others; the settings change while a plan waits.
+/// no others; the settings change while a plan waits. The name of a namespace chooses, and no label that
+/// its users may change.
 #[test]
 fn packages_act_as_the_service_account_of_their_namespace() {
     let cluster = Cluster::own(&[]);
     let process = Interlock::install(&cluster, &[]);
     let (admin, pid) = (cluster.admin(), process.pid());
-    let accounts =
-        "{instances: {serviceAccounts: [{name: deployer, namespaceSelector: {matchLabels: {tier: dev}}}]}}";
-    admin.apply(&manifest("default", accounts));
-    await_condition(&admin, "default", "Accepted", ("True", "Accepted"));
-    let _prod = Ground::new(&cluster, "prod");
-
+    let accounts = |by: &str| {
+        format!("{{instances: {{serviceAccounts: [{{name: deployer, namespaceSelector: {by}}}]}}}}")
+    };
+    let by_label = accounts("{matchLabels: {tier: dev}}");
+    let said = admin.kubectl_in(&["apply", "-f", "-"], &manifest("default", &by_label)).refused();
+    assert!(said.contains("select namespaces by kubernetes.io/metadata.name"), "{said}");
     let dev = Ground::prepare(&cluster, "dev");
+    let by_name = format!("{{matchLabels: {{kubernetes.io/metadata.name: {}}}}}", dev.ns.name());
+    admin.apply(&manifest("default", &accounts(&by_name)));
+    await_condition(&admin, "default", "Accepted", ("True", "Accepted"));
+    let prod = Ground::prepare(&cluster, "prod");
+    let label = json!({"metadata": {"labels": {"kubernetes.io/metadata.name": dev.ns.name()}}});
+    let labelled = admin.merge_patch(&format!("/api/v1/namespaces/{}", prod.ns.name()), &label);
+    assert!(
+        labelled.code >= 400
+            || labelled.body["metadata"]["labels"]["kubernetes.io/metadata.name"] == prod.ns.name(),
+        "{labelled}"
+    );
+    prod.create();
+    prod.await_that("it acts as the default account", |found| {
+        found["status"]["planStatus"]["deploy"]["phases"][0]["steps"][1]["status"] == "IN_PROGRESS"
+    });
     dev.create();
     let said = dev.await_stalled("impersonate");
     assert!(said.contains("\"deployer\"") && said.contains(dev.ns.name()), "{said}");

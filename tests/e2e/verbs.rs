@@ -209,11 +209,13 @@ fn an_aborted_cleanup_lets_the_instance_go() {
     assert!(events.iter().any(|note| note.contains("aborted by alice: nothing is left")), "{events:?}");
 }
 
-/// Without the policy nothing is carried out, and that is said; it is when the policy is back.
+/// Without the policy nothing is carried out, and that is said. What was asked then is dropped when it is
+/// back, as nobody asked who may; what is asked after that counts, also for a process that starts later.
 #[test]
-fn requests_wait_while_their_policy_is_not_intact() {
+fn what_was_asked_while_the_policy_was_not_intact_is_dropped() {
     let cluster = Cluster::own(&[]);
     let interlock = Interlock::install(&cluster, &[]);
+    interlock.await_requests_count(&cluster);
     let ground = Ground::new(&cluster, "unguarded", PACKAGE);
     ground.create("demo", "held-0.1.0", &json!({"GATED": "true"}));
     let run = run_of(&ground.await_step("demo", "deploy", 1, "IN_PROGRESS"), "deploy");
@@ -231,7 +233,8 @@ fn requests_wait_while_their_policy_is_not_intact() {
     interlock.kill();
     interlock.start();
     interlock.await_ready();
-    ground.ask("demo", &format!("abort/{run}/nonce-0002"), "it takes too long");
+    let stranger_asks = asking(&format!("abort/{run}/nonce-0002"), "it takes too long");
+    stranger.merge_patch(&ground.path("demo"), &stranger_asks).ok();
     let waits = ground.await_that("demo", "the request waits", |found| {
         condition(found, "VerbsUnavailable")["status"] == "True"
     });
@@ -242,6 +245,28 @@ fn requests_wait_while_their_policy_is_not_intact() {
     assert_eq!(waits["status"]["planStatus"]["deploy"]["status"], "IN_PROGRESS");
     let actions = json!({"spec": {"validationActions": found["spec"]["validationActions"]}});
     admin.merge_patch(binding, &actions).ok();
-    let ended = ground.await_settled("demo", "deploy", "FATAL_ERROR");
-    assert_eq!(condition(&ended, "VerbsUnavailable")["status"], "False");
+    let dropped = ground.await_that("demo", "the request is dropped", |found| {
+        found["metadata"]["annotations"][meta::REQUEST].is_null()
+            && condition(found, "VerbsUnavailable")["status"] != "True"
+    });
+    assert_eq!(dropped["status"]["planStatus"]["deploy"]["status"], "IN_PROGRESS");
+    wait_until("an Event says so", CAP, || {
+        let events = ground.events("RequestDropped");
+        let told =
+            events.iter().any(|e| e.contains("nonce-0002") && e.contains("was absent, edited or not yet"));
+        if told { Ok(()) } else { Err(format!("{events:?}")) }
+    });
+    let record = "/api/v1/namespaces/interlock-system/configmaps/interlock-verbs";
+    let uid = found["metadata"]["uid"].as_str().expect("a uid");
+    let generation = admin.read(binding).ok()["metadata"]["generation"].as_i64().expect("a generation");
+    wait_until("that it is in force is recorded", CAP, || {
+        let record = admin.read(record).ok();
+        let told = text(&record["data"]["revision"]).contains(&format!("{uid}.{generation}"));
+        if told { Ok(()) } else { Err(record.to_string()) }
+    });
+    interlock.kill();
+    ground.ask("demo", &format!("abort/{run}/nonce-0003"), "asked while nobody looks");
+    interlock.start();
+    interlock.await_ready();
+    ground.await_settled("demo", "deploy", "FATAL_ERROR");
 }

@@ -37,7 +37,11 @@ impl Interlock {
     /// The one that is installed on the shared cluster, for every namespace, with default
     /// flags. Started on first use.
     pub fn shared() -> (&'static Cluster, &'static Self) {
-        static SHARED: LazyLock<Interlock> = LazyLock::new(|| Interlock::install(Cluster::shared(), &[]));
+        static SHARED: LazyLock<Interlock> = LazyLock::new(|| {
+            let process = Interlock::install(Cluster::shared(), &[]);
+            process.await_requests_count(Cluster::shared());
+            process
+        });
         (Cluster::shared(), &SHARED)
     }
 
@@ -203,6 +207,19 @@ impl Interlock {
                 }
             }
             Ok(())
+        });
+    }
+
+    /// Waits until what people ask of a run counts: not before the policy that says who may has been
+    /// seen to be in force for a while.
+    #[track_caller]
+    pub fn await_requests_count(&self, cluster: &Cluster) {
+        let path = format!("/api/v1/namespaces/interlock-system/configmaps/{}", meta::install::ENFORCED);
+        wait_until("requests about runs count", Duration::from_secs(60), || {
+            match cluster.admin().read(&path) {
+                answer if answer.code == 200 => Ok(()),
+                answer => Err(answer.to_string()),
+            }
         });
     }
 

@@ -65,6 +65,7 @@ fn a_request_survives_the_death_of_the_process_before_any_write() {
     let cluster = Cluster::own(&[]);
     let way = CutOff::start(&cluster, &cluster.user("interlock", &[]));
     let process = Interlock::install(&cluster, &[&way.flag()]);
+    process.await_requests_count(&cluster);
     for scenario in &SCENARIOS {
         let mut deaths = 0;
         while dies(scenario, deaths, &cluster, &way, &process) {
@@ -130,6 +131,7 @@ fn an_edit_before_the_way_back_is_carried_out_and_not_reverted() {
     let cluster = Cluster::own(&[]);
     let way = CutOff::start(&cluster, &cluster.user("interlock", &[]));
     let process = Interlock::install(&cluster, &[&way.flag()]);
+    process.await_requests_count(&cluster);
     let ground = Ground::new(&cluster, "overtaken", PACKAGE);
     let request = (SCENARIOS[1].before)(&ground);
     way.after(1);
