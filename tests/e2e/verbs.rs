@@ -265,7 +265,9 @@ fn what_was_asked_while_the_policy_was_not_intact_is_dropped() {
         if told { Ok(()) } else { Err(record.to_string()) }
     });
     interlock.kill();
-    ground.ask("demo", &format!("abort/{run}/nonce-0003"), "asked while nobody looks");
+    // While no process answers, the webhook is not called for this user alone.
+    let late = asking(&format!("abort/{run}/nonce-0003"), "asked while no process runs");
+    cluster.user("interlock", &[]).merge_patch(&ground.path("demo"), &late).ok();
     interlock.start();
     interlock.await_ready();
     ground.await_settled("demo", "deploy", "FATAL_ERROR");

@@ -1,12 +1,46 @@
 //! What was written while nothing guarded it, found when something does: stamps by hand, and references
 //! into other namespaces.
 
+use std::sync::LazyLock;
+
 use interlock::api::meta;
 use interlock::api::stamp::{Applied, VersionRef};
 use serde_json::{Value, json};
 
-use super::{CAP, GATED, Ground, Layers, PACKAGE, condition, instance};
+use super::{CAP, GATED, Ground, PACKAGE, condition, instance};
 use crate::support::{Cluster, Interlock, wait_until};
+
+/// The control plane of an installation that was taken apart: the webhook configurations are gone, and
+/// the policies about stamps and plans. Interlock runs.
+fn unguarded() -> &'static Cluster {
+    static OWN: LazyLock<(Cluster, Interlock)> = LazyLock::new(|| {
+        let cluster = Cluster::own(&[]);
+        let process = Interlock::install(&cluster, &[]);
+        process.await_requests_count(&cluster);
+        let admin = cluster.admin();
+        for kind in ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"] {
+            admin.kubectl(&["delete", kind, meta::install::WEBHOOK_CONFIGURATION]).ok();
+        }
+        for name in ["interlock-freeze", "interlock-lock", "interlock-plan-execution"] {
+            admin.kubectl(&["delete", "validatingadmissionpolicybinding", name]).ok();
+        }
+        let ns = cluster.namespace("probe");
+        let mut forged = instance("probe", &json!({}));
+        forged["metadata"]["annotations"] = json!({ meta::LAST_APPLIED_SPEC: stamp("elsewhere", &[]) });
+        let path = format!("{}?dryRun=All", ns.path(meta::KUDO_API_VERSION, "instances", ""));
+        wait_until("nothing looks at stamps", CAP, || match ns.admin().post(&path, &forged) {
+            answer if answer.code == 201 && answer.body["metadata"]["annotations"].is_object() => Ok(()),
+            answer => Err(answer.to_string()),
+        });
+        drop(ns);
+        (cluster, process)
+    });
+    &OWN.0
+}
+
+fn ground(base: &str) -> Ground<'static> {
+    Ground::new(unguarded(), base, PACKAGE)
+}
 
 /// A stamp as admission writes it, of the package of that namespace.
 fn stamp(namespace: &str, parameters: &[(&'static str, &'static str)]) -> String {
@@ -34,7 +68,7 @@ fn await_drift(ground: &Ground<'_>, name: &str, reason: &str, said: &str) -> Val
 /// that package does not run, as whomever packages act.
 #[test]
 fn a_stamp_by_hand_runs_no_package_of_another_namespace() {
-    let (here, there) = (Layers::Policies.ground("here"), Layers::Policies.ground("there"));
+    let (here, there) = (ground("here"), ground("there"));
     let mut forged = instance("demo", &json!({}));
     forged["metadata"]["finalizers"] = json!([meta::FINALIZER]);
     forged["metadata"]["annotations"] = json!({ meta::LAST_APPLIED_SPEC: stamp(there.ns.name(), &[]) });
@@ -67,7 +101,7 @@ fn a_stamp_by_hand_runs_no_package_of_another_namespace() {
 /// is none of the package's.
 #[test]
 fn a_trigger_does_not_run_on_a_stamp_by_hand() {
-    let ground = Layers::Policies.ground("forged");
+    let ground = self::ground("forged");
     ground.user.post(&ground.path(""), &instance("demo", &json!({}))).ok();
     ground.await_plan("demo", "deploy", "COMPLETE");
     ground.await_that("demo", "it is at rest", crate::support::instances::idle);
@@ -127,4 +161,36 @@ fn a_reference_is_followed_while_its_policy_guards_and_the_account_may_get_it() 
         text(&condition(found, "Stalled")["message"]).contains("cannot")
             && found["status"]["planStatus"]["deploy"]["status"] != "NEVER_RUN"
     });
+}
+
+/// What an abort goes back to is text as well: status says what was carried out before.
+#[test]
+fn an_abort_does_not_go_back_to_what_was_written_by_hand() {
+    let ground = self::ground("previous");
+    ground.user.post(&ground.path(""), &instance("demo", &json!({"GATED": "true"}))).ok();
+    let running = ground.await_running("demo");
+    let mut stamp: Value =
+        serde_json::from_str(text(&running["metadata"]["annotations"][meta::LAST_APPLIED_SPEC]))
+            .expect("a stamp");
+    let forged: Value =
+        serde_json::from_str(&self::stamp(ground.ns.name(), &[("FORGED", "yes")])).expect("a stamp");
+    stamp["previous"] = json!({"hash": forged["hash"], "spec": forged["spec"]});
+    let run = text(&running["status"]["planStatus"]["deploy"]["uid"]);
+    let ask = json!({"metadata": {"annotations": {
+        meta::LAST_APPLIED_SPEC: stamp.to_string(),
+        meta::REQUEST: format!("abort-revert/{run}/nonce-0001"), meta::REASON: "back to my own",
+    }}});
+    ground.user.merge_patch(&ground.path("demo"), &ask).ok();
+    let ended = ground.await_plan("demo", "deploy", "FATAL_ERROR");
+    assert_eq!(ended["spec"]["parameters"], json!({"GATED": "true"}), "{ended:#}");
+    wait_until("an Event says why it did not go back", CAP, || {
+        let found = ground.user.read(&ground.ns.path("events.k8s.io/v1", "events", "")).ok();
+        let told = found["items"].as_array().is_some_and(|events| {
+            events
+                .iter()
+                .any(|event| event["reason"] == "RequestDropped" && text(&event["note"]).contains("FORGED"))
+        });
+        if told { Ok(()) } else { Err(found.to_string()) }
+    });
+    assert_eq!(ground.get("demo")["spec"]["parameters"], json!({"GATED": "true"}));
 }
