@@ -7,7 +7,6 @@ use k8s_openapi::api::authorization::v1::{
     LocalSubjectAccessReview, ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
     SubjectAccessReview, SubjectAccessReviewSpec, SubjectAccessReviewStatus,
 };
-use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, PostParams};
 use kube::{Client, Error};
 
@@ -62,19 +61,11 @@ async fn acting(client: &Client, namespace: &str, default: &NamespacedName) -> O
         Err(error) => return Some(Acting { account: default.clone(), doubt: Some(said(error).to_string()) }),
     };
     let (accounts, _) = Accounts::read(&settings.unwrap_or_default());
-    let mut found = accounts.of(namespace, None);
-    let mut doubt = None;
-    if found == Account::Unknown {
-        match Api::<Namespace>::all(client.clone()).get(namespace).await {
-            Ok(object) => found = accounts.of(namespace, Some(&object.metadata.labels.unwrap_or_default())),
-            Err(error) => doubt = Some(said(error).to_string()),
-        }
-    }
-    let account = match found {
-        Account::Named(account) => account,
-        Account::Default | Account::Unknown => default.clone(),
-    };
-    Some(Acting { account, doubt })
+    Some(match accounts.of(namespace) {
+        Account::Named(account) => Acting { account, doubt: None },
+        Account::Default => Acting { account: default.clone(), doubt: None },
+        Account::Invalid(why) => Acting { account: default.clone(), doubt: Some(why) },
+    })
 }
 
 async fn is_cluster_admin(client: &Client) -> Result<bool, Error> {
