@@ -75,11 +75,7 @@ fn since(
     });
     let packages = Packages { new, old: old.as_deref() };
     let goes_back = basis.goes_back_to(spec);
-    judge::unseen(
-        Before { basis, stamp: before, version: version.as_ref(), goes_back },
-        spec,
-        packages,
-    )
+    judge::unseen(Before { basis, stamp: before, version: version.as_ref(), goes_back }, spec, packages)
 }
 
 fn creation(package: &Package, spec: &Applied<'static>) -> Vec<Objection> {
