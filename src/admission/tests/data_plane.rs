@@ -206,7 +206,8 @@ fn a_reference_tells_what_is_live(#[case] members: &[&str]) {
     assert!(said.message().contains("[RF06]"), "{said:?}");
 }
 
-const UNKNOWN: &str = "[RF10] cannot determine what the pods of DataPlane kong/edge run with: the spec of the live pods is kept in ControllerRevision kong/edge-uid-1-HASH-0, which is not seen here; check it with `interlock flavor diagnose`, or give the ControllerRevision to `interlock check --objects`";
+const UNKNOWN: &str = "cannot determine what the pods of DataPlane kong/edge run with: the spec of the live pods is kept \
+    in ControllerRevision kong/edge-uid-1-HASH-0, which is not seen here";
 
 /// Where neither is known, nothing is compared with what is staged, and that is said.
 #[test]
