@@ -112,9 +112,12 @@ struct Latency {
     p99: f64,
 }
 
+/// A quantile by its name.
+type Quantile = (&'static str, fn(&Latency) -> f64);
+
 fn rows(worlds: &[World; 3]) -> Vec<Row> {
     let [ours, constant, none] = worlds;
-    let quantiles: [(&str, fn(&Latency) -> f64); 2] = [("p50", |l| l.p50), ("p99", |l| l.p99)];
+    let quantiles: [Quantile; 2] = [("p50", |l| l.p50), ("p99", |l| l.p99)];
     let mut rows = Vec::new();
     for (quantile, of) in quantiles {
         let name =

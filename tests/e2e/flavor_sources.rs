@@ -77,6 +77,12 @@ fn decided(process: &Interlock, kind: &str) -> usize {
         .sum()
 }
 
+/// An object whose manifest has the label.
+fn labelled(mut object: Value) -> Value {
+    object["metadata"]["labels"] = json!({LABEL: "yes"});
+    object
+}
+
 /// One function, as it counts what the process is sent of ConfigMaps.
 #[test]
 fn a_source_of_a_flavor_is_guarded_and_no_other_object_is() {
@@ -153,10 +159,6 @@ fn a_source_of_a_flavor_is_guarded_and_no_other_object_is() {
     met.push(tell("deleting it", router, None, &edge, &out.stderr));
 
     // A Secret: nobody here reads it, the review has what decides; the label is of its manifest.
-    let labelled = |mut secret: Value| {
-        secret["metadata"]["labels"] = json!({LABEL: "yes"});
-        secret
-    };
     user.apply(&labelled(source("Secret", "router", "expressions", "a")).to_string());
     let from = json!({"secretKeyRef": {"name": "router", "key": "flavor"}});
     let secret = gateway("secret", "kong:3.9", &from);

@@ -18,7 +18,7 @@ pub fn call(body: &[u8]) {
         "Name": "demo", "Namespace": "team", "Pipes": {},
         "Params": {"TEXT": "a b", "NUMBER": "3", "EMPTY": "", "VALUE": value},
     });
-    let Ok(template) = Template::parse("fuzz.yaml", &text) else { return };
+    let Ok(template) = Template::parse("fuzz.yaml", text) else { return };
     let Ok(text) = template.render(&Root::from(&Value::from(root)), &Never) else { return };
     assert!(text.len() <= MAX_OUTPUT);
     super::yaml::call(text.as_bytes());

@@ -35,6 +35,9 @@ pub(super) struct Update<'a, 'r> {
     pub(super) changed: bool,
 }
 
+/// The package of the new spec, and that of the old one where it is still there.
+pub(super) type Packages = (Arc<Package>, Option<Arc<Package>>);
+
 /// What an update that is allowed leads to.
 pub(super) struct Effect<'a> {
     /// The plan that is scheduled.
@@ -251,7 +254,7 @@ impl<'a> Update<'a, '_> {
 
     /// The OperatorVersions of the change: none without the new one; an old one that is gone is
     /// judged without.
-    pub(super) fn packages(&self) -> Result<Option<(Arc<Package>, Option<Arc<Package>>)>, Stop> {
+    pub(super) fn packages(&self) -> Result<Option<Packages>, Stop> {
         let Some(new) = self.ask.package(&self.new, &self.instance)? else { return Ok(None) };
         if self.new.applied.operator_version == self.old.applied.operator_version {
             return Ok(Some((Arc::clone(&new), Some(new))));
