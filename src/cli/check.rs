@@ -117,7 +117,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<Verdict> {
         Operation::Update => {
             let old =
                 old.context("an update needs the object as it is: give --old, or a --objects that holds it")?;
-            (given, old)
+            (with_kept_label(given, &old), old)
         }
     };
     let mut view = Snapshot::default();
@@ -256,6 +256,19 @@ fn named(object: &Value, namespace: &str) -> String {
     let kind = object["kind"].as_str().unwrap_or_default();
     let name = meta_str(object, "name").or(meta_str(object, "generateName")).unwrap_or_default();
     format!("{kind} {}/{name}", namespace_of(Some(object)).unwrap_or(namespace))
+}
+
+/// A manifest does not name the label that the controller wrote on a source of flavors, and apply
+/// keeps it.
+fn with_kept_label(mut given: Value, old: &Value) -> Value {
+    let kept = &old["metadata"]["labels"][meta::FLAVOR_SOURCE];
+    if *kept == meta::FLAVOR_SOURCE_OURS
+        && let Some(metadata) = given.get_mut("metadata").and_then(Value::as_object_mut)
+        && let Some(labels) = metadata.entry("labels").or_insert_with(|| json!({})).as_object_mut()
+    {
+        labels.entry(meta::FLAVOR_SOURCE).or_insert_with(|| kept.clone());
+    }
+    given
 }
 
 fn review(operation: Operation, user: &str, object: Value, old: Value) -> anyhow::Result<Value> {

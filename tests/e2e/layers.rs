@@ -359,7 +359,7 @@ fn labels_are_kept(ground: &Ground<'_>) {
             assert_eq!(answer.code, if *policy { 422 } else { 200 }, "{kind} {value} {labels}: {answer}");
             assert_eq!(answer.message().contains("[RF18]; see docs/router-flavor.md"), *policy, "{answer}");
         }
-        ground.books.delete(&path).ok();
+        ground.user.delete(&path).ok();
     }
 }
 
