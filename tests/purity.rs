@@ -5,6 +5,8 @@
 
 #[path = "purity/circles.rs"]
 mod circles;
+#[path = "purity/documents.rs"]
+mod documents;
 #[path = "purity/house.rs"]
 mod house;
 #[path = "purity/imports.rs"]
@@ -108,4 +110,10 @@ fn the_cluster_knows_no_rule() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_threat_model_names_tests_that_exist() {
+    let missing = documents::missing(Path::new("docs/threat-model.md"));
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
