@@ -199,8 +199,11 @@ impl Bookkeeping {
 
     /// Reads an OperatorVersion.
     pub async fn operator_version(&self, key: &NamespacedName) -> Result<Option<Arc<Value>>, ApiFailure> {
-        let path =
-            format!("/apis/kudo.dev/v1beta1/namespaces/{}/operatorversions/{}", key.namespace, key.name);
+        // What an Instance refers to may be any text; there is no OperatorVersion of such a name.
+        let api = meta::KUDO_API_VERSION;
+        let Ok(path) = path::of(api, Some(&key.namespace), "operatorversions", &[&key.name]) else {
+            return Ok(None);
+        };
         match request(&self.client, Method::GET, &path, "", None).await {
             Ok(value) => Ok(Some(Arc::new(value))),
             Err(failure) if failure.code == 404 => Ok(None),
