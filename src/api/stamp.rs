@@ -136,7 +136,7 @@ fn push_hex(out: &mut String, bytes: &[u8]) {
 }
 
 /// The kind of the objects that keep a spec which the annotation only refers to; the value of its
-/// member `ref`. They are named `NAME-UID8-HASH12-N` (see [`crate::plan::keep`]).
+/// member `ref`. They are named `NAME-UID8-HASH12-N` (see [`crate::api::revision`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reference {
     /// ControllerRevisions (`apps/v1`).

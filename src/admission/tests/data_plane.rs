@@ -206,8 +206,7 @@ fn a_reference_tells_what_is_live(#[case] members: &[&str]) {
     assert!(said.message().contains("[RF06]"), "{said:?}");
 }
 
-const UNKNOWN: &str = "cannot determine what the pods of DataPlane kong/edge run with: the spec of the live pods is kept \
-    in ControllerRevision kong/edge-uid-1-HASH-0, which is not seen here";
+const UNKNOWN: &str = "cannot determine what the pods of DataPlane kong/edge run with: the live spec is kept in ControllerRevision kong/edge-uid-1-HASH-0, which is not seen here; ask them (`interlock flavor diagnose`) [RF10]";
 
 /// Where neither is known, nothing is compared with what is staged, and that is said.
 #[test]

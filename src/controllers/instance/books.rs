@@ -30,7 +30,7 @@ const DECISIVE: [&str; 2] = [PLAN_RUNNING, SPEC_STAMPED];
 #[derive(Default)]
 pub struct Books {
     ledger: Mutex<Ledger>,
-    /// Specs that this process has put into Secrets: uid of the Instance, and the hash.
+    /// Specs that this process has put into ControllerRevisions: uid of the Instance, and the hash.
     kept: Mutex<HashMap<NamespacedName, (String, SpecHash)>>,
 }
 
@@ -140,7 +140,8 @@ impl Books {
         }
     }
 
-    /// Whether this process has put the spec of that hash into Secrets, as the last of an Instance.
+    /// Whether this process has put the spec of that hash into ControllerRevisions, as the last of an
+    /// Instance.
     pub fn keeps(&self, subject: &Subject, hash: &SpecHash) -> bool {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get(&subject.key).is_some_and(|(uid, known)| uid == subject.uid() && known == hash)

@@ -77,10 +77,7 @@ impl fmt::Display for Unknown {
             Self::Command => write!(f, "the container's command line names it"),
             Self::Vault => write!(f, "it comes from a vault"),
             Self::Revision(name) => {
-                write!(
-                    f,
-                    "the spec of the live pods is kept in ControllerRevision {name}, which is not seen here"
-                )
+                write!(f, "the live spec is kept in ControllerRevision {name}, which is not seen here")
             }
             Self::NoProxy => write!(f, "no container is called \"proxy\""),
             Self::ManyProxies => write!(f, "several containers are called \"proxy\""),

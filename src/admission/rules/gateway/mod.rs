@@ -144,8 +144,7 @@ impl Ask {
             findings.warned.push(Finding::new(
                 Rule::FlavorUntold,
                 format!(
-                    "cannot determine what the pods of {} run with: {why}; check it with `interlock flavor \
-                     diagnose`, or give the ControllerRevision to `interlock check --objects`",
+                    "cannot determine what the pods of {} run with: {why}; ask them (`interlock flavor diagnose`)",
                     self.subject
                 ),
             ));
