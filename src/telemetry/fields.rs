@@ -12,14 +12,14 @@ use tracing_subscriber::fmt::format::Writer;
 
 /// Bytes of a value: the longest name that Kubernetes gives an object.
 const VALUE_BYTES: usize = 253;
-/// Bytes of a line's message, and of an error with its sources: they are ours and the API server's,
+/// Bytes of a line's message, of an error with its sources, and of a reason (`why`): they are ours and the API server's,
 /// and say at their end what to do.
 const SENTENCE_BYTES: usize = 1024;
 /// Follows what was cut.
 const CUT: &str = "…";
 
 fn most_bytes(field: &str) -> usize {
-    if matches!(field, "message" | "error") { SENTENCE_BYTES } else { VALUE_BYTES }
+    if matches!(field, "message" | "error" | "why") { SENTENCE_BYTES } else { VALUE_BYTES }
 }
 
 /// A value, cut where it is too long.

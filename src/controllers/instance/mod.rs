@@ -8,7 +8,8 @@ pub mod asked;
 pub mod bereft;
 pub mod books;
 pub mod context;
-pub mod engine;
+pub mod enforcement;
+mod engine;
 pub mod flow;
 mod missing;
 pub mod pass;
@@ -59,7 +60,7 @@ pub async fn run(ctx: Arc<Context>, stop: CancellationToken) {
         }
         // An error means that the elector or the supervisor is gone, and the process with it.
         let over = tokio::select! {
-            () = requests::follow(&ctx, work_now) => true,
+            () = enforcement::follow(&ctx, work_now) => true,
             () = references_wait(&ctx) => true,
             () = bereft::follow(&ctx) => true,
             () = stop.cancelled() => true,

@@ -4,29 +4,18 @@
 //! it counts only where policy and binding have been in force, unchanged, since before it was written.
 //! Their uids and generations name that state (a [`PolicyState::revision`]). When a revision is seen for
 //! the first time, every request that is there, or that comes while the API servers may not enforce it
-//! yet ([`MARGIN`]), is dropped; then the revision is recorded, so that a process that starts later knows
+//! yet ([`super::enforcement`]), is dropped; then the revision is recorded, so that a process that starts later knows
 //! that what it finds was written under it.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::watch;
-use tracing::{info, warn};
 
-use super::context::Context;
 use super::subject::Subject;
 use crate::api::meta;
 use crate::api::object::{NamespacedName, annotation, meta_str};
 use crate::cluster::guard::{Guard, PolicyState};
-use crate::cluster::supervisor::Work;
-use crate::controllers::observe::Kept;
-use crate::effect::ApiFailure;
-
-/// How long a policy may be there before every API server enforces it: measured, about a second.
-const MARGIN: Duration = Duration::from_secs(3);
-/// Pause after a read or a write of the record that failed.
-const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// Why a request is dropped.
 pub(super) const UNGUARDED: &str = "it was written while the policy interlock-verbs was absent, edited or not yet in force, \
@@ -46,10 +35,11 @@ pub(super) enum Standing {
 }
 
 /// One request: namespace and name of the Instance, its uid, and the annotation.
-type Request = (NamespacedName, String, String);
+pub(super) type Request = (NamespacedName, String, String);
 
+/// How far a revision is known to be enforced.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     /// The record was not read yet.
     #[default]
     Unread,
@@ -59,11 +49,12 @@ enum Phase {
     Enforced(BTreeSet<Request>),
 }
 
+/// What is known of the policy's present revision.
 #[derive(Debug, Default)]
-struct State {
-    revision: String,
-    phase: Phase,
-    recorded: bool,
+pub(super) struct State {
+    pub(super) revision: String,
+    pub(super) phase: Phase,
+    pub(super) recorded: bool,
 }
 
 impl State {
@@ -81,7 +72,7 @@ impl State {
     }
 
     /// Goes on with a revision; what is known of another one does not count.
-    fn enter(&mut self, revision: &str) {
+    pub(super) fn enter(&mut self, revision: &str) {
         if self.revision != revision {
             *self = Self { revision: revision.to_owned(), ..Self::default() };
         }
@@ -90,7 +81,7 @@ impl State {
 
 /// The requests of all Instances.
 pub struct Requests {
-    policy: watch::Receiver<PolicyState>,
+    pub(super) policy: watch::Receiver<PolicyState>,
     state: Mutex<State>,
 }
 
@@ -111,115 +102,15 @@ impl Requests {
         self.standing(subject) == Some(Standing::Guarded)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn request(key: &NamespacedName, object: &serde_json::Value) -> Option<Request> {
+/// The request on an Instance; `None` without one.
+pub(super) fn request(key: &NamespacedName, object: &serde_json::Value) -> Option<Request> {
     let text = annotation(object, meta::REQUEST).filter(|text| !text.is_empty())?;
     Some((key.clone(), meta_str(object, "uid").unwrap_or_default().to_owned(), text.to_owned()))
-}
-
-/// Follows the policy, for ever; what it does needs the work that this process is given now.
-pub(super) async fn follow(ctx: &Context, work: Work) {
-    let mut policy = ctx.requests.policy.clone();
-    loop {
-        let now = policy.borrow_and_update().clone();
-        wake(ctx);
-        let settling = async {
-            if now.guard.holds() && matches!(work, Work::Full | Work::Deletions) {
-                ctx.requests.state().enter(&now.revision);
-                settle(ctx, &now.revision, work).await;
-            }
-            std::future::pending::<()>().await;
-        };
-        tokio::select! {
-            () = settling => {}
-            changed = policy.changed() => if changed.is_err() {
-                std::future::pending::<()>().await;
-            },
-        }
-    }
-}
-
-/// Learns whether a revision has been in force, or sees to it that nothing is left from before.
-async fn settle(ctx: &Context, revision: &str, work: Work) {
-    if ctx.requests.state().phase == Phase::Unread && recorded(ctx).await.as_deref() == Some(revision) {
-        *ctx.requests.state() =
-            State { revision: revision.to_owned(), phase: Phase::Enforced(BTreeSet::new()), recorded: true };
-        wake(ctx);
-    }
-    // Without the whole cache nobody can tell which requests there are.
-    if work != Work::Full {
-        return;
-    }
-    if !matches!(ctx.requests.state().phase, Phase::Enforced(_)) {
-        ctx.requests.state().phase = Phase::Settling;
-        wake(ctx);
-        tokio::time::sleep(MARGIN).await;
-        ctx.requests.state().phase = Phase::Enforced(all(ctx).collect());
-        info!(revision, "requests count from now on: the policy interlock-verbs is in force");
-        wake(ctx);
-    }
-    if !ctx.requests.state().recorded {
-        let mut changes = ctx.store.changes();
-        while !all_dropped(ctx) {
-            // The store lives as long as the process.
-            let _ = changes.changed().await;
-        }
-        record(ctx, revision).await;
-        ctx.requests.state().recorded = true;
-    }
-}
-
-/// Whether nothing is left of the requests that were there before.
-fn all_dropped(ctx: &Context) -> bool {
-    let still: BTreeSet<Request> = all(ctx).collect();
-    let mut state = ctx.requests.state();
-    let Phase::Enforced(before) = &mut state.phase else { return false };
-    before.retain(|request| still.contains(request));
-    before.is_empty()
-}
-
-/// Every request that is there.
-fn all(ctx: &Context) -> impl Iterator<Item = Request> {
-    ctx.store.restless().into_iter().filter_map(|key| match ctx.store.instance(&key) {
-        Kept::Whole(object) => request(&key, &object),
-        Kept::AtRest { .. } | Kept::Nothing => None,
-    })
-}
-
-/// Has requests looked at again.
-fn wake(ctx: &Context) {
-    all(ctx).for_each(|(key, ..)| ctx.queue.add(key));
-}
-
-/// The revision that was recorded last; `None` also where this process may not read it.
-async fn recorded(ctx: &Context) -> Option<String> {
-    loop {
-        match ctx.bookkeeping.enforced_revision(&ctx.own_namespace).await {
-            Ok(revision) => return revision,
-            Err(ApiFailure { code: 403, message, .. }) => {
-                warn!(
-                    message,
-                    "whether requests were guarded before is not known: `interlock render rbac` has the right"
-                );
-                return None;
-            }
-            Err(failure) => {
-                warn!(message = failure.message, "whether requests were guarded before could not be read");
-                tokio::time::sleep(AFTER_FAILURE).await;
-            }
-        }
-    }
-}
-
-async fn record(ctx: &Context, revision: &str) {
-    while let Err(failure) = ctx.bookkeeping.record_enforced(&ctx.own_namespace, revision).await {
-        warn!(message = failure.message, "that requests are guarded could not be recorded; trying again");
-        tokio::time::sleep(AFTER_FAILURE).await;
-    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::asked::{self, asked, run_of};
 use super::context::Context;
-use super::flow::Flow;
+use super::flow::{Flow, Outcome};
 use super::record::{self, Phase, View as Recorded};
 use super::requests::{self, Standing};
 use super::send::{self, fresh_uid, note, patch, patch_status, wanted};
@@ -16,7 +16,7 @@ use super::subject::Subject;
 use super::writes::{self, InstanceChange, StatusChange};
 use super::{refusal, spec_archive};
 use crate::api::condition::{self, Status};
-use crate::api::kudo::OperatorVersionSpec;
+use crate::api::kudo::{OperatorVersionSpec, PlanStatus};
 use crate::api::meta::{self, condition as types, event};
 use crate::api::object::{NamespacedName, annotation};
 use crate::api::stamp::Applied;
@@ -40,8 +40,8 @@ pub(super) async fn look(ctx: &Context, subject: &Subject) -> Result<Option<Flow
         Some(Standing::Unguarded) => {
             return forget(ctx, subject, Some(requests::UNGUARDED.to_owned())).await.map(Some);
         }
-        // Not known yet: whoever learns it looks again.
-        Some(Standing::Unknown) => return Ok(None),
+        // Not known yet: the Instance is looked at again when it is.
+        Some(Standing::Unknown) => return Ok(half_done(subject).then_some(Flow::End(Outcome::Settled))),
         Some(Standing::Guarded) | None => None,
     };
     let said = condition::is_true(&subject.conditions(), types::VERBS_UNAVAILABLE);
@@ -80,6 +80,14 @@ pub(super) async fn carry_out(
         Answer::Overtaken => overtaken(ctx, subject).await,
         Answer::Forget(why) => forget(ctx, subject, why).await,
     }
+}
+
+/// Whether the run that a request names has ended: to go on without the request would lose what it asks
+/// for after the end. A deletion waits for nothing.
+fn half_done(subject: &Subject) -> bool {
+    let Ok(Some(asked)) = subject.asked() else { return false };
+    let ended = |entry: &PlanStatus| entry.uid == asked.request.run && entry.status.is_terminal();
+    subject.deleted_at().is_none() && subject.entries().values().any(ended)
 }
 
 /// Ends a run, begun or not: one status write.

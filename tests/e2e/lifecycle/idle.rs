@@ -14,6 +14,8 @@ const LONGEST: u64 = 30;
 /// Waits until the last plan has left no request behind, as Events follow its end; the place in
 /// the log from which on nothing happens.
 fn come_to_rest(world: &World, audit: &Audit) -> u64 {
+    // It is recorded once that requests count, some seconds after the policy came.
+    world.interlock.await_requests_count(&world.cluster);
     let mut at = 0;
     wait_for("the last plan has left no request behind", CAP, || {
         audit.settle(&world.cluster);

@@ -1,0 +1,119 @@
+//! Learns since when the policy over requests about runs has been in force, and drops what was asked
+//! before.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tracing::{info, warn};
+
+use super::context::Context;
+use super::requests::{Phase, Request, State, request};
+use crate::cluster::supervisor::Work;
+use crate::controllers::observe::Kept;
+use crate::effect::ApiFailure;
+
+/// How long a policy may be there before every API server enforces it: measured, about a second.
+const MARGIN: Duration = Duration::from_secs(3);
+/// Pause after a read or a write of the record that failed.
+const AFTER_FAILURE: Duration = Duration::from_secs(5);
+
+/// Follows the policy, for ever; what it does needs the work that this process is given now.
+pub(super) async fn follow(ctx: &Context, work: Work) {
+    let mut policy = ctx.requests.policy.clone();
+    loop {
+        let now = policy.borrow_and_update().clone();
+        wake(ctx);
+        let settling = async {
+            if now.guard.holds() && matches!(work, Work::Full | Work::Deletions) {
+                ctx.requests.state().enter(&now.revision);
+                settle(ctx, &now.revision, work).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = settling => {}
+            changed = policy.changed() => if changed.is_err() {
+                std::future::pending::<()>().await;
+            },
+        }
+    }
+}
+
+/// Learns whether a revision has been in force, or sees to it that nothing is left from before.
+async fn settle(ctx: &Context, revision: &str, work: Work) {
+    if ctx.requests.state().phase == Phase::Unread && recorded(ctx).await.as_deref() == Some(revision) {
+        *ctx.requests.state() =
+            State { revision: revision.to_owned(), phase: Phase::Enforced(BTreeSet::new()), recorded: true };
+        wake(ctx);
+    }
+    // Without the whole cache nobody can tell which requests there are.
+    if work != Work::Full {
+        return;
+    }
+    if !matches!(ctx.requests.state().phase, Phase::Enforced(_)) {
+        ctx.requests.state().phase = Phase::Settling;
+        wake(ctx);
+        tokio::time::sleep(MARGIN).await;
+        ctx.requests.state().phase = Phase::Enforced(all(ctx).collect());
+        info!(revision, "requests count from now on: the policy interlock-verbs is in force");
+        wake(ctx);
+    }
+    if !ctx.requests.state().recorded {
+        let mut changes = ctx.store.changes();
+        while !all_dropped(ctx) {
+            // The store lives as long as the process.
+            let _ = changes.changed().await;
+        }
+        record(ctx, revision).await;
+        ctx.requests.state().recorded = true;
+    }
+}
+
+/// Whether nothing is left of the requests that were there before.
+fn all_dropped(ctx: &Context) -> bool {
+    let still: BTreeSet<Request> = all(ctx).collect();
+    let mut state = ctx.requests.state();
+    let Phase::Enforced(before) = &mut state.phase else { return false };
+    before.retain(|request| still.contains(request));
+    before.is_empty()
+}
+
+/// Every request that is there.
+fn all(ctx: &Context) -> impl Iterator<Item = Request> {
+    ctx.store.restless().into_iter().filter_map(|key| match ctx.store.instance(&key) {
+        Kept::Whole(object) => request(&key, &object),
+        Kept::AtRest { .. } | Kept::Nothing => None,
+    })
+}
+
+/// Has requests looked at again.
+fn wake(ctx: &Context) {
+    all(ctx).for_each(|(key, ..)| ctx.queue.add(key));
+}
+
+/// The revision that was recorded last; `None` also where this process may not read it.
+async fn recorded(ctx: &Context) -> Option<String> {
+    loop {
+        match ctx.bookkeeping.enforced_revision(&ctx.own_namespace).await {
+            Ok(revision) => return revision,
+            Err(ApiFailure { code: 403, message, .. }) => {
+                warn!(
+                    message,
+                    "whether requests were guarded before is not known: `interlock render rbac` has the right"
+                );
+                return None;
+            }
+            Err(failure) => {
+                warn!(message = failure.message, "whether requests were guarded before could not be read");
+                tokio::time::sleep(AFTER_FAILURE).await;
+            }
+        }
+    }
+}
+
+async fn record(ctx: &Context, revision: &str) {
+    while let Err(failure) = ctx.bookkeeping.record_enforced(&ctx.own_namespace, revision).await {
+        warn!(message = failure.message, "that requests are guarded could not be recorded; trying again");
+        tokio::time::sleep(AFTER_FAILURE).await;
+    }
+}
