@@ -51,19 +51,20 @@ fn await_refused(user: &Client, object: &Value) -> String {
 }
 
 /// The label of a source stays, whoever wrote it: one of the controller's by the policy, one of the
-/// user's own by the webhook.
-fn label_stays(user: &Client, resource: &str, name: &str) {
-    let label =
-        |text: &str| user.kubectl(&["label", "--overwrite", resource, name, &format!("{LABEL}{text}")]);
-    for (taken, text) in [("-", "shows Interlock what a router flavor comes from"), ("=mine", "; leave it;")]
-    {
-        let out = label(taken);
-        assert!(out.code != 0 && out.stderr.contains(text) && out.stderr.contains("[RF18]"), "{out}");
-    }
+/// user's own by the webhook. `why` is a part of what is printed.
+fn label_stays(user: &Client, resource: &str, name: &str, why: &str) {
+    let out = user.kubectl(&["label", resource, name, &format!("{LABEL}-")]);
+    assert!(out.code != 0 && out.stderr.contains(why) && out.stderr.contains("[RF18]"), "{out}");
     // Beside other changes of metadata.
     let patch = json!({"metadata": {"labels": {LABEL: null, "team": "edge"}}}).to_string();
     let out = user.kubectl(&["patch", resource, name, "--type=merge", "-p", &patch]);
     assert!(out.code != 0 && out.stderr.contains("[RF18]"), "{out}");
+}
+
+/// The value that the controller wrote stays as well.
+fn value_stays(user: &Client, resource: &str, name: &str) {
+    let out = user.kubectl(&["label", "--overwrite", resource, name, &format!("{LABEL}=mine")]);
+    assert!(out.code != 0 && out.stderr.contains("; leave it;") && out.stderr.contains("[RF18]"), "{out}");
 }
 
 /// Decisions about a kind that the process has counted.
@@ -104,7 +105,8 @@ fn a_source_of_a_flavor_is_guarded_and_no_other_object_is() {
     user.apply(&edge.to_string());
     await_label(&user, "configmap", "router", Some("in-use"));
     let refused = await_refused(&user, &map("expressions", "a"));
-    label_stays(&user, "configmap", "router");
+    label_stays(&user, "configmap", "router", "shows Interlock what a router flavor comes from");
+    value_stays(&user, "configmap", "router");
     let tell = |title: &str, (kind, name): (&str, &str), new: Option<&Value>, gateway: &Value, told: &str| {
         let old = user.get(kind, name).expect("the source as it is");
         let (_, check) = says(&user, ns.name(), Some(&old), new, std::slice::from_ref(gateway), told);
@@ -166,7 +168,7 @@ fn a_source_of_a_flavor_is_guarded_and_no_other_object_is() {
     let wrong = labelled(source("Secret", "router", "no-flavor-but-a-secret", "a"));
     let refused = await_refused(&user, &wrong);
     assert!(!refused.contains("no-flavor-but-a-secret"), "{refused}");
-    label_stays(&user, "secret", "router");
+    label_stays(&user, "secret", "router", "may come from there");
     met.push(tell("a Secret", ("secret", "router"), Some(&wrong), &secret, &refused));
     goldens("flavor-sources.txt", ns.name(), &met);
 

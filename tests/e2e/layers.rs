@@ -168,7 +168,8 @@ struct Ground<'a> {
 impl<'a> Ground<'a> {
     fn new(cluster: &'a Cluster, freeze: Freeze) -> Self {
         let admin = cluster.admin();
-        let options = Options { freeze, ..Options::default() };
+        // Its controller labels Secrets as well.
+        let options = Options { freeze, flavor_secrets: true, ..Options::default() };
         let mut objects = install::objects(Part::All, &options);
         objects.retain(|o| {
             !["Deployment", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]

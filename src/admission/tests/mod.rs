@@ -37,6 +37,9 @@ use crate::api::stamp::{Applied, SpecHash, VersionRef};
 use crate::plan::basis::{Basis, Owed};
 use crate::plan::package::Package;
 use crate::plan::uid::{Subject, plan_uid};
+use crate::rollout::flavor;
+use crate::rollout::flavor::known::{Around, Fed};
+use crate::rollout::flavor::sources::Source;
 
 pub const NAMESPACE: &str = "team";
 pub const ALICE: &str = "alice";
@@ -118,6 +121,18 @@ impl View for Cached<'_> {
 
     fn actions(&self, namespace: &str) -> Actions {
         self.0.actions(namespace)
+    }
+
+    fn around(&self, gateway: &flavor::subject::Subject) -> Around {
+        self.0.around(gateway)
+    }
+
+    fn live_spec(&self, data_plane: &NamespacedName, uid: &str, hash: &SpecHash) -> Option<String> {
+        self.0.live_spec(data_plane, uid, hash)
+    }
+
+    fn fed_by(&self, source: &Source) -> Vec<Fed> {
+        self.0.fed_by(source)
     }
 
     fn cache(&self) -> CacheState {
