@@ -61,8 +61,9 @@ fn label_stays(user: &Client, resource: &str, name: &str, why: &str) {
     assert!(out.code != 0 && out.stderr.contains("[RF18]"), "{out}");
 }
 
-/// The value that the controller wrote stays as well.
-fn value_stays(user: &Client, resource: &str, name: &str) {
+/// Of a label that the controller wrote, the value stays as well.
+fn label_of_ours_stays(user: &Client, resource: &str, name: &str) {
+    label_stays(user, resource, name, "shows Interlock what a router flavor comes from");
     let out = user.kubectl(&["label", "--overwrite", resource, name, &format!("{LABEL}=mine")]);
     assert!(out.code != 0 && out.stderr.contains("; leave it;") && out.stderr.contains("[RF18]"), "{out}");
 }
@@ -105,8 +106,7 @@ fn a_source_of_a_flavor_is_guarded_and_no_other_object_is() {
     user.apply(&edge.to_string());
     await_label(&user, "configmap", "router", Some("in-use"));
     let refused = await_refused(&user, &map("expressions", "a"));
-    label_stays(&user, "configmap", "router", "shows Interlock what a router flavor comes from");
-    value_stays(&user, "configmap", "router");
+    label_of_ours_stays(&user, "configmap", "router");
     let tell = |title: &str, (kind, name): (&str, &str), new: Option<&Value>, gateway: &Value, told: &str| {
         let old = user.get(kind, name).expect("the source as it is");
         let (_, check) = says(&user, ns.name(), Some(&old), new, std::slice::from_ref(gateway), told);
