@@ -196,6 +196,17 @@ proptest! {
     }
 }
 
+#[rstest::rstest]
+#[case::line_separator("a\u{2028}b\nc")]
+#[case::paragraph_separator("a\u{2029}b\n")]
+#[case::first("\u{2029}b\n")]
+#[case::next_line("a\u{85}b\n")]
+#[case::without_line_feed("a\u{2028}b")]
+fn separators_of_older_yaml_are_read_again(#[case] text: &str) {
+    let value = serde_json::json!({ "key": text, text: 1 });
+    assert_eq!(yaml::read(&yaml::write(&value)), Ok(value));
+}
+
 /// JSON values, with texts that YAML would like to take for something else.
 fn json() -> impl Strategy<Value = serde_json::Value> {
     let leaf = prop_oneof![

@@ -352,7 +352,7 @@ impl Analysis {
             multiline: breaks,
             plain: !(indicators || edges || break_space || space_break || special || breaks),
             single_quoted: !(break_space || space_break || special),
-            block: !(chars.last() == Some(&' ') || space_break || special),
+            block: !(chars.last() == Some(&' ') || space_break || special || chars.iter().any(is_separator)),
         }
     }
 }
@@ -373,6 +373,12 @@ fn is_blank(c: char) -> bool {
 
 fn is_break(c: char) -> bool {
     matches!(c, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// Yaml.v2 writes these into a block as they are and indents what follows, as they end a line of YAML 1.1.
+/// To YAML 1.2, which is what reads it here, they are text, and that indentation would become part of it.
+fn is_separator(c: &char) -> bool {
+    matches!(c, '\u{2028}' | '\u{2029}')
 }
 
 /// What the emitter writes as it is: no controls (line feed excepted), no byte order mark.
