@@ -15,7 +15,7 @@ use crate::template::yaml::Reader;
 
 mod pipes;
 
-use pipes::Keys;
+use pipes::{Keys, MAX_COMPARED, TooMany};
 
 /// How many problems of one package are written out; more are counted.
 const KEPT: usize = 64;
@@ -248,9 +248,18 @@ impl<'a, 't> Check<'a, 't> {
                 self.references(field, step);
             }
         }
-        for key in self.keys.twice(plan) {
-            let what = format_args!("the pipe key \"{key}\" is used twice in this plan");
-            self.problem(field, what, "give each file of the plan's Pipe tasks its own key");
+        match self.keys.twice(plan) {
+            Ok(twice) => {
+                for key in twice {
+                    let what = format_args!("the pipe key \"{key}\" is used twice in this plan");
+                    self.problem(field, what, "give each file of the plan's Pipe tasks its own key");
+                }
+            }
+            Err(TooMany) => {
+                let what =
+                    format_args!("with this plan, the plans name more than {MAX_COMPARED} keys of Pipe tasks");
+                self.problem(field, what, "give the Pipe tasks fewer keys, or name them in fewer plans");
+            }
         }
     }
 

@@ -96,6 +96,21 @@ fn many_references_to_many_pipe_keys() {
     assert_eq!(answer["allowed"], false);
 }
 
+/// One task with many keys, named by many plans.
+#[test]
+fn many_plans_of_many_pipe_keys() {
+    let keys: Vec<Value> =
+        (0..30_000).map(|i| json!({"file": "f", "kind": "Secret", "key": format!("k{i}")})).collect();
+    let pipe = json!({"name": "t", "kind": "Pipe", "spec": {"pod": "a", "pipe": keys}});
+    let phases = json!({"phases": [{"name": "p", "steps": [{"name": "s", "tasks": ["t"]}]}]});
+    let plans: serde_json::Map<String, Value> =
+        (0..15_000).map(|i| (format!("p{i}"), phases.clone())).collect();
+    let spec = json!({"tasks": [pipe], "templates": {"a": ""}, "plans": plans});
+    let answer = within("plans", &[], &body("OperatorVersion", spec, None));
+    let message = answer["status"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("more than 1000000 keys of Pipe tasks"), "{answer:#}");
+}
+
 #[test]
 fn an_upgrade_that_changes_and_drops_many_parameters() {
     let count = 20_000;

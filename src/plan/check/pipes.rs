@@ -1,8 +1,16 @@
 //! Keys of Pipe tasks: templates find what a task made by its key, so those of a plan must differ.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::api::kudo::{Plan, Task};
+
+/// Keys that are compared for one package, over all of its plans: many plans may name a task of many
+/// keys, and this is worked out while an API request waits. 1 M take some 50 ms.
+pub(super) const MAX_COMPARED: usize = 1_000_000;
+
+/// More keys than [`MAX_COMPARED`].
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooMany;
 
 /// The keys of all Pipe tasks, as numbers: many plans may name the same tasks.
 pub(super) struct Keys<'a> {
@@ -10,6 +18,8 @@ pub(super) struct Keys<'a> {
     names: Vec<&'a str>,
     /// Numbers of the keys of each Pipe task, by the task's name.
     of: BTreeMap<&'a str, Vec<usize>>,
+    /// How many may still be compared.
+    left: usize,
 }
 
 impl<'a> Keys<'a> {
@@ -22,30 +32,34 @@ impl<'a> Keys<'a> {
         let of = pipes()
             .map(|(name, task)| (*name, keys(task).filter_map(|key| numbers.get(key).copied()).collect()))
             .collect();
-        Self { names: numbers.into_keys().collect(), of }
+        Self { names: numbers.into_keys().collect(), of, left: MAX_COMPARED }
     }
 
     /// Keys that a plan uses twice, in order.
-    pub(super) fn twice(&self, plan: &Plan) -> Vec<&'a str> {
+    ///
+    /// # Errors
+    /// [`TooMany`] where this plan and those before name more keys than are compared.
+    pub(super) fn twice(&mut self, plan: &Plan) -> Result<Vec<&'a str>, TooMany> {
         let steps = plan.phases.iter().flatten().flat_map(|phase| phase.steps.iter().flatten());
-        // How often does not matter beyond that: each task is looked at once.
-        let mut named: BTreeMap<&str, u8> = BTreeMap::new();
+        // How often does not matter beyond twice: each task is looked at once.
+        let mut named: BTreeMap<&str, bool> = BTreeMap::new();
         for task in steps.flat_map(|step| step.tasks.iter().flatten()) {
             if self.of.contains_key(task.as_str()) {
-                let times = named.entry(task).or_default();
-                *times = times.saturating_add(1);
+                named.entry(task).and_modify(|again| *again = true).or_default();
             }
         }
-        if named.is_empty() {
-            return Vec::new();
-        }
-        let mut used = vec![0_u8; self.names.len()];
-        for (task, times) in named {
-            for &key in self.of.get(task).into_iter().flatten() {
-                used[key] = used[key].saturating_add(times);
+        let mut used: HashMap<usize, bool> = HashMap::new();
+        for (task, again) in named {
+            let keys = self.of.get(task).map(Vec::as_slice).unwrap_or_default();
+            self.left = self.left.checked_sub(keys.len()).ok_or(TooMany)?;
+            for key in keys {
+                used.entry(*key).and_modify(|again| *again = true).or_insert(again);
             }
         }
-        self.names.iter().zip(used).filter(|(_, times)| *times > 1).map(|(key, _)| *key).collect()
+        let mut twice: Vec<usize> =
+            used.into_iter().filter_map(|(key, again)| again.then_some(key)).collect();
+        twice.sort_unstable();
+        Ok(twice.into_iter().filter_map(|key| self.names.get(key).copied()).collect())
     }
 }
 
@@ -91,7 +105,7 @@ mod tests {
             let steps: Vec<_> = steps.iter().map(|tasks| json!({"name": "s", "tasks": tasks})).collect();
             let plan: Plan = serde_json::from_value(json!({"phases": [{"name": "p", "steps": steps}]})).unwrap();
             let by_name: BTreeMap<&str, &Task> = tasks.keys().map(String::as_str).zip(&all).collect();
-            prop_assert_eq!(Keys::new(&by_name).twice(&plan), plainly(&by_name, &plan));
+            prop_assert_eq!(Keys::new(&by_name).twice(&plan), Ok(plainly(&by_name, &plan)));
         }
     }
 }
