@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::api::object::Gvk;
+use crate::plan::errors::TaskError;
 use crate::plan::package::Package;
 use crate::plan::render::{self, Site};
 use crate::plan::run::Run;
@@ -44,8 +45,11 @@ fn plain(value: &str) -> Option<&str> {
 
 /// Which of these kinds a run applies objects of, with the values that it has; those of a Toggle
 /// task that is off are not among them, nor those of a template that does not render.
-pub fn applied(run: &Run<'_>, among: &BTreeSet<Gvk>) -> BTreeSet<Gvk> {
-    let Ok(params) = values::parameters(run.package, run.values) else { return BTreeSet::new() };
+///
+/// # Errors
+/// The one of a template that may render another time.
+pub fn applied(run: &Run<'_>, among: &BTreeSet<Gvk>) -> Result<BTreeSet<Gvk>, TaskError> {
+    let Ok(params) = values::parameters(run.package, run.values) else { return Ok(BTreeSet::new()) };
     let phases = run.package.plan(run.plan).and_then(|plan| plan.phases.as_deref()).unwrap_or_default();
     let mut found = BTreeSet::new();
     for phase in phases {
@@ -58,14 +62,14 @@ pub fn applied(run: &Run<'_>, among: &BTreeSet<Gvk>) -> BTreeSet<Gvk> {
                     step: step.name.as_deref().unwrap_or_default(),
                     task,
                 };
-                found.extend(applied_by(&site, among));
+                found.extend(applied_by(&site, among)?);
             }
         }
     }
-    found
+    Ok(found)
 }
 
-fn applied_by(site: &Site<'_>, among: &BTreeSet<Gvk>) -> BTreeSet<Gvk> {
+fn applied_by(site: &Site<'_>, among: &BTreeSet<Gvk>) -> Result<BTreeSet<Gvk>, TaskError> {
     let package = site.run.package;
     let resources = match package.task(site.task).and_then(|task| TaskKind::build(task).ok()) {
         Some(TaskKind::Apply(resources)) => resources,
@@ -74,14 +78,18 @@ fn applied_by(site: &Site<'_>, among: &BTreeSet<Gvk>) -> BTreeSet<Gvk> {
         {
             resources
         }
-        _ => return BTreeSet::new(),
+        _ => return Ok(BTreeSet::new()),
     };
     // What cannot hold such a kind need not be rendered: keys may be made in it.
     let may_hold = |text: &str| among.iter().any(|gvk| text.contains(&gvk.kind));
     let files: Vec<String> =
         resources.iter().filter(|file| package.template(file).is_some_and(may_hold)).cloned().collect();
-    let objects = render::objects(site, &files).unwrap_or_default();
-    objects.iter().filter_map(Gvk::of).filter(|gvk| among.contains(gvk)).collect()
+    let objects = match render::objects(site, &files) {
+        Ok(objects) => objects,
+        Err(error @ TaskError::Transient(_)) => return Err(error),
+        Err(TaskError::Build(_) | TaskError::Fatal { .. }) => return Ok(BTreeSet::new()),
+    };
+    Ok(objects.iter().filter_map(Gvk::of).filter(|gvk| among.contains(gvk)).collect())
 }
 
 #[cfg(test)]
@@ -92,7 +100,16 @@ mod tests {
     use crate::api::object::NamespacedName;
     use crate::plan::rendered::Rendered;
     use crate::plan::run::InstanceId;
-    use crate::template::Never;
+    use crate::template::{Interrupt, Interrupted, Never};
+
+    #[derive(Debug)]
+    struct Ended;
+
+    impl Interrupt for Ended {
+        fn interrupted(&self) -> Option<Interrupted> {
+            Some(Interrupted::TimeLimit)
+        }
+    }
 
     #[test]
     fn documents_are_told_apart_and_what_is_computed_is_left_out() {
@@ -105,7 +122,7 @@ mod tests {
     }
 
     /// What plan deploy applies with these values, of two kinds that are asked for.
-    fn deploys(values: &[(&str, &str)]) -> Vec<String> {
+    fn deploys(values: &[(&str, &str)], interrupt: &dyn Interrupt) -> Result<Vec<String>, TaskError> {
         let steps = json!([{"name": "s", "tasks": ["filter", "route", "forget", "lost"]}]);
         let spec = json!({
             "operator": {"name": "web"}, "version": "1.0.0",
@@ -135,17 +152,25 @@ mod tests {
             uid: "run",
             values: &values,
             rendered: &rendered,
-            interrupt: &Never,
+            interrupt,
         };
         let among = BTreeSet::from([Gvk::new("a.io/v1", "Filter"), Gvk::new("b.io/v1", "Route")]);
-        applied(&run, &among).into_iter().map(|gvk| gvk.kind).collect()
+        let found = applied(&run, &among)?;
+        Ok(found.into_iter().map(|gvk| gvk.kind).collect())
     }
 
     #[test]
     fn a_run_makes_the_kinds_that_its_parameters_ask_for() {
+        let deploys = |values: &[(&str, &str)]| deploys(values, &Never).unwrap();
         assert_eq!(deploys(&[]), ["Route"]);
         assert_eq!(deploys(&[("FILTER", "true")]), ["Filter", "Route"]);
         assert_eq!(deploys(&[("ROUTED", "no")]), Vec::<String>::new());
         assert_eq!(deploys(&[("FILTER", "maybe"), ("ROUTED", "no")]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_rendering_that_was_ended_says_nothing_about_kinds() {
+        let ended = deploys(&[], &Ended);
+        assert!(matches!(ended, Err(TaskError::Transient(_))), "{ended:?}");
     }
 }

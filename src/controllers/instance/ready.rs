@@ -16,6 +16,7 @@ use crate::cluster::kinds::Known;
 use crate::controllers::observe::{SPEAKING, Store};
 use crate::controllers::pool::{Deadline, NotDone};
 use crate::plan::drift;
+use crate::plan::errors::TaskError;
 use crate::plan::health::{self, Health};
 use crate::plan::kinds;
 
@@ -48,7 +49,7 @@ pub async fn condition(ctx: &Context, subject: &Subject) -> Option<Wanted> {
     let (store, key) = (ctx.store.clone(), subject.key.clone());
     let judged = ctx.pool.run(&subject.key.namespace, move |_| unhealthy(&store, &key)).await;
     let (Ok(unhealthy), Ok(missing)) = (judged, missing(ctx, subject).await) else {
-        // No thread was free: the condition stays until the next look.
+        // No thread was free, or not for long enough: the condition stays until the next look.
         ctx.queue.add_after(subject.key.clone(), AGAIN);
         return None;
     };
@@ -92,10 +93,11 @@ async fn missing(ctx: &Context, subject: &Subject) -> Result<Vec<String>, NotDon
     let engines: Vec<Engine> = complete
         .map(|(plan, entry)| Engine::of(subject, &subject.spec, &package, plan, &entry.uid))
         .collect();
-    let applied = move |deadline: &Deadline| -> BTreeSet<Gvk> {
-        engines.iter().flat_map(|engine| kinds::applied(&engine.run(deadline), &among)).collect()
+    let applied = move |deadline: &Deadline| -> Result<Vec<BTreeSet<Gvk>>, TaskError> {
+        engines.iter().map(|engine| kinds::applied(&engine.run(deadline), &among)).collect()
     };
-    let applied = ctx.pool.run(&subject.key.namespace, applied).await?;
+    let applied = ctx.pool.run(&subject.key.namespace, applied).await?.map_err(|_| NotDone::Ended)?;
+    let applied: BTreeSet<Gvk> = applied.into_iter().flatten().collect();
     let told = absent.iter().filter(|(kind, _)| applied.contains(kind));
     Ok(told.map(|(kind, why)| format!("the CustomResourceDefinition of {kind} {why}")).collect())
 }

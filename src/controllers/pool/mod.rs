@@ -42,6 +42,9 @@ pub enum NotDone {
     /// Other passes of the namespace hold as much as they may together.
     #[error("other plans of this namespace hold as many rendered objects as fit into memory")]
     Held,
+    /// It was begun, and ended before it was done.
+    #[error("a template did not render in the time that it has")]
+    Ended,
     /// The process ends.
     #[error("the process ends")]
     Stopped,
