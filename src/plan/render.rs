@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::api::meta;
 use crate::api::object::{Gvk, meta_str};
 use crate::api::path;
 use crate::plan::errors::{TaskError, reason};
@@ -124,8 +125,41 @@ fn decode(reader: &Reader<'_>, file: &str, text: &str) -> Result<Vec<Value>, Tas
         let gvk = Gvk::of(document).ok_or_else(|| lacks("apiVersion or no kind"))?;
         let name = name(document).filter(|n| !n.is_empty()).ok_or_else(|| lacks("metadata.name"))?;
         addressable(&gvk, name).map_err(|why| fatal(format!("object {}: {why}", i + 1)))?;
+        let bytes = json_length(document);
+        if bytes > MAX_OBJECT {
+            return Err(fatal(format!(
+                "object {}, {} {name:?}, has {bytes} bytes as JSON; its annotation {} keeps all of it, and an API \
+                 server takes at most {MAX_OBJECT} bytes of annotations: divide it into several objects",
+                i + 1,
+                gvk.kind,
+                meta::LAST_APPLIED_CONFIGURATION,
+            )));
+        }
     }
     Ok(documents)
+}
+
+/// Bytes of an object as JSON: it is written with its own text as annotation, as KUDO writes it, and an API
+/// server takes so many bytes of annotations (`TotalAnnotationSizeLimitB`, apimachinery
+/// `pkg/api/validation/objectmeta.go`).
+const MAX_OBJECT: usize = 256 << 10;
+
+/// Bytes of a value as JSON; none of them is kept.
+fn json_length(value: &Value) -> usize {
+    struct Length(usize);
+    impl std::io::Write for Length {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut length = Length(0);
+    // Nothing in it fails: keys are texts, and the writer takes everything.
+    let _ = serde_json::to_writer(&mut length, value);
+    length.0
 }
 
 /// Whether an object can be asked for: its kind and its name become parts of a path, and must not

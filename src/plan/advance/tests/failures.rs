@@ -179,6 +179,25 @@ fn what_leads_to_another_object_is_fatal(
     }
 }
 
+/// What has no room in its own annotation would be sent for nothing.
+#[rstest]
+#[case::fits((256 << 10) - 200, None)]
+#[case::too_large(256 << 10, Some("at most 262144 bytes of annotations: divide it into several objects"))]
+fn an_object_that_no_api_server_takes_is_fatal(#[case] bytes: usize, #[case] end: Option<&str>) {
+    let mut spec = package(phase(json!("serial"), &[&["apply-a"]]));
+    let object = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"text": "x".repeat(bytes)},
+    });
+    spec["templates"]["a.yaml"] = object.to_string().into();
+    let fixture = Fixture::new(spec);
+    let step = advance(&fixture.run(), fixture.start(), &Observed::default());
+    let message = step.fatal.map(|fatal| fatal.message);
+    assert_eq!(message.is_some(), end.is_some(), "{message:?}");
+    let told = message.as_deref().unwrap_or_default();
+    assert!(told.ends_with(end.unwrap_or_default()), "{told}");
+    assert!(end.is_none() || told.contains("object 1, ConfigMap \"a\", has 262"), "{told}");
+}
+
 #[rstest]
 #[case::toggle(
     "yes",
