@@ -12,7 +12,7 @@ use crate::template;
 
 /// Bytes that the tasks of one pass may have rendered before further ones wait for the next: many
 /// times what a package renders, and little enough to be copied a few times.
-pub const MOST: usize = 16 << 20;
+pub const MOST: usize = 8 << 20;
 
 /// Values of parameters, by name.
 pub type Parameters = BTreeMap<String, template::Value>;

@@ -1,12 +1,19 @@
-//! How many bytes of rendered objects passes hold at the same time, by namespace: a pass that holds
-//! more than fits beside the others of its namespace is put off, unless it is the only one.
+//! How many bytes of rendered objects passes hold at the same time, in each namespace and in all: a pass
+//! that holds more than fits beside the others is put off.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes that the passes of one namespace hold together. They are copied a few times while they are
-/// compared and sent.
-const MOST: usize = 32 << 20;
+/// Bytes that the passes of one namespace hold together, unless there is only one. While they are
+/// compared, imagined and sent there are up to six copies of them.
+const MOST: usize = 8 << 20;
+
+/// Bytes that all passes hold together, unless there is only one. One namespace leaves room for others:
+/// a pass alone holds at most [`crate::plan::rendered::MOST`] and what one task renders beyond.
+const MOST_OF_ALL: usize = 24 << 20;
+
+/// Bytes that a pass may hold in any case: packages of everyday do, and are not put off for others.
+const FREE: usize = 256 << 10;
 
 /// What all passes hold.
 #[derive(Debug, Default)]
@@ -32,14 +39,16 @@ impl Hold {
         Self { held, namespace: namespace.to_owned(), bytes: 0 }
     }
 
-    /// The pass holds this much; whether it fits beside the others of its namespace.
+    /// The pass holds this much; whether it fits beside the others.
     pub fn set(&mut self, bytes: usize) -> bool {
         if bytes == self.bytes {
             return true;
         }
         let mut all = self.held.bytes();
         let others = all.get(&self.namespace).copied().unwrap_or_default().saturating_sub(self.bytes);
-        if others > 0 && others.saturating_add(bytes) > MOST {
+        let everybody = all.values().sum::<usize>().saturating_sub(self.bytes);
+        let fits = |others: usize, most| others == 0 || others.saturating_add(bytes) <= most;
+        if bytes > FREE && !(fits(others, MOST) && fits(everybody, MOST_OF_ALL)) {
             return false;
         }
         self.bytes = bytes;
@@ -67,11 +76,22 @@ mod tests {
         let hold = |namespace| Hold::new(held.clone(), namespace);
         let (mut one, mut two, mut other) = (hold("a"), hold("a"), hold("b"));
         assert!(one.set(MOST * 2), "the only one may go on, whatever it holds");
-        assert!(!two.set(1) && other.set(MOST));
-        assert!(one.set(MOST - 1) && two.set(1) && !two.set(2));
+        assert!(!two.set(FREE + 1) && two.set(FREE) && other.set(MOST / 2));
+        assert!(one.set(MOST - FREE - 1) && two.set(FREE + 1) && !two.set(FREE + 2));
         drop(one);
         assert!(two.set(MOST));
         drop((two, other));
         assert!(held.bytes().is_empty());
+    }
+
+    #[test]
+    fn namespaces_share_what_they_hold() {
+        let held = Arc::new(Held::default());
+        let hold = |namespace| Hold::new(held.clone(), namespace);
+        let (mut one, mut two, mut three) = (hold("a"), hold("b"), hold("c"));
+        assert!(one.set(MOST * 2) && two.set(MOST), "one namespace leaves room for another");
+        assert!(!three.set(FREE + 1) && three.set(FREE));
+        drop(one);
+        assert!(three.set(MOST_OF_ALL - MOST));
     }
 }
