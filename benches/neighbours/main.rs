@@ -7,6 +7,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod busy;
 mod limited;
 #[path = "../results/mod.rs"]
 mod results;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use interlock::api::meta;
 use serde_json::Value;
 
+use busy::Busy;
 use limited::Limited;
 use results::{Goal, Row};
 use support::neighbour::{Found, Neighbour, quantile};
@@ -41,14 +43,14 @@ fn main() {
     let mut neighbour = Neighbour::new(&cluster, &interlock);
     // What is compiled and opened on first use is not measured.
     drop(neighbour.measure(10, Duration::ZERO));
-    let idle = printed("idle", neighbour.measure(PLANS, STRETCH));
+    let idle = printed("idle", &mut neighbour);
     let before = lease(&cluster.admin());
 
     let space = cluster.namespace("hostile");
     let names: Vec<&str> = ingredients.iter().map(|ingredient| ingredient.name()).collect();
     println!("neighbours: {measure:?}: {}", names.join(", "));
     let tenant = Tenant::start(&cluster, &interlock, &space, &ingredients, measure);
-    let beside = printed("beside a hostile tenant", neighbour.measure(PLANS, STRETCH));
+    let beside = printed("beside a hostile tenant", &mut neighbour);
     let after = lease(&cluster.admin());
     let most = peak(pid);
     println!(
@@ -69,7 +71,10 @@ fn ingredients() -> Vec<Ingredient> {
     names.split(',').map(known).collect()
 }
 
-fn printed(when: &str, found: Found) -> Found {
+fn printed(when: &str, neighbour: &mut Neighbour<'_>) -> Found {
+    let before = Busy::now();
+    let found = neighbour.measure(PLANS, STRETCH);
+    let busy = Busy::now().since(&before);
     let of = |times: &[Duration]| {
         format!(
             "p50 {:.1}, p99 {:.1}, most {:.1} ms of {}",
@@ -80,7 +85,7 @@ fn printed(when: &str, found: Found) -> Found {
         )
     };
     println!(
-        "neighbours: {when}: reviews {}; plans {}; /livez {}",
+        "neighbours: {when}: reviews {}; plans {}; /livez {}; processors busy: {busy}",
         of(&found.reviews),
         of(&found.plans),
         of(&found.livez)

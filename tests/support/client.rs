@@ -42,16 +42,14 @@ impl Client {
 
     /// A client of the kube crate, on the harness's runtime: use it inside [`block_on`].
     pub fn kube(&self) -> kube::Client {
-        self.kube
-            .get_or_init(|| {
-                block_on(async {
-                    let file = Kubeconfig::read_from(&self.kubeconfig).expect("a kubeconfig");
-                    let config =
-                        kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
-                    kube::Client::try_from(config.expect("a complete kubeconfig")).expect("a client")
-                })
-            })
-            .clone()
+        self.kube.get_or_init(|| block_on(self.another_kube())).clone()
+    }
+
+    /// Another client of the kube crate, on the runtime that this is called in.
+    pub async fn another_kube(&self) -> kube::Client {
+        let file = Kubeconfig::read_from(&self.kubeconfig).expect("a kubeconfig");
+        let config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
+        kube::Client::try_from(config.expect("a complete kubeconfig")).expect("a client")
     }
 
     // === kubectl

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use http::Request;
 use interlock::api::meta;
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use tokio::runtime::{Builder, Runtime};
 
 use super::ground::instance;
 use super::port::WebhookPort;
-use super::{Client, Cluster, Interlock, Namespace, spawn};
+use super::{Cluster, Interlock, Namespace};
 
 /// What the tenant does; each can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +22,10 @@ pub enum Ingredient {
     Regex,
     /// Templates whose output is a YAML document of aliases.
     OutputAliases,
-    /// Templates whose output has 8 MiB.
+    /// Templates whose output has 8 MB: one object.
     LargeOutput,
+    /// Templates whose output has 8 MB: forty objects, which an API server refuses.
+    ManyObjects,
     /// OperatorVersions whose defaults of array parameters are documents of aliases, tried without storing them.
     ParameterAliases,
     /// Connections to the webhook port that have carried one request.
@@ -34,10 +36,11 @@ pub enum Ingredient {
 
 impl Ingredient {
     /// Everything.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Regex,
         Self::OutputAliases,
         Self::LargeOutput,
+        Self::ManyObjects,
         Self::ParameterAliases,
         Self::IdleConnections,
         Self::WaitingReviews,
@@ -53,6 +56,7 @@ impl Ingredient {
             Self::Regex => "regex",
             Self::OutputAliases => "output-aliases",
             Self::LargeOutput => "large-output",
+            Self::ManyObjects => "many-objects",
             Self::ParameterAliases => "parameter-aliases",
             Self::IdleConnections => "idle-connections",
             Self::WaitingReviews => "waiting-reviews",
@@ -65,6 +69,7 @@ impl Ingredient {
             Self::Regex => Some(REGEX),
             Self::OutputAliases => Some(OUTPUT_ALIASES),
             Self::LargeOutput => Some(LARGE_OUTPUT),
+            Self::ManyObjects => Some(MANY_OBJECTS),
             Self::ParameterAliases | Self::IdleConnections | Self::WaitingReviews => None,
         }
     }
@@ -89,6 +94,15 @@ metadata: {name: "{{ .Name }}"}
 data: {text: "{{ repeat 8000000 "x" }}"}
 "#;
 
+const MANY_OBJECTS: &str = r#"{{ range $i := until 40 }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ $.Name }}-{{ $i }}"}
+data: {"no key": "{{ repeat 200000 "x" }}"}
+{{ end }}
+"#;
+
 /// How much of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {
@@ -105,7 +119,8 @@ const SETTLED: Duration = Duration::from_secs(10);
 
 /// One at work; it stops when dropped.
 pub struct Tenant {
-    tasks: Vec<JoinHandle<()>>,
+    /// Of its own, so that it does not hold up whoever measures; `None` once it stops.
+    runtime: Option<Runtime>,
     tried: Arc<AtomicUsize>,
 }
 
@@ -120,7 +135,10 @@ impl Tenant {
         measure: Measure,
     ) -> Self {
         let user = ns.user("mallory");
-        let mut tenant = Self { tasks: Vec::new(), tried: Arc::default() };
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let client = runtime.block_on(user.another_kube());
+        let tenant = Self { runtime: Some(runtime), tried: Arc::default() };
         let packages: Vec<(&str, &str)> =
             ingredients.iter().filter_map(|i| Some((i.name(), i.template()?))).collect();
         for (name, template) in &packages {
@@ -133,29 +151,30 @@ impl Tenant {
             let path = ns.path(meta::KUDO_API_VERSION, "instances", "");
             let name = format!("{package}-{number}");
             let object = instance(&name, &format!("{package}-0.1.0"), &json!({}));
-            tenant.keep_busy(&user, path, name, object);
+            tenant.keep_busy(&client, path, name, object);
         }
         for ingredient in ingredients {
             match ingredient {
                 Ingredient::ParameterAliases => {
                     let path = ns.path(meta::KUDO_API_VERSION, "operatorversions", "");
-                    tenant.repeat(&user, &path, &aliased());
+                    tenant.repeat(&client, &path, &aliased());
                 }
                 Ingredient::WaitingReviews => {
                     let path = ns.path(meta::KUDO_API_VERSION, "instances", "");
                     let object =
                         instance("waiting", "not-there-0.1.0", &json!({"TEXT": "x".repeat(1_400_000)}));
                     for _ in 0..measure.reviews {
-                        tenant.repeat(&user, &path, &object);
+                        tenant.repeat(&client, &path, &object);
                     }
                 }
                 Ingredient::IdleConnections => {
                     let port = WebhookPort::of(cluster, interlock);
-                    tenant
-                        .tasks
-                        .extend((0..measure.connections).map(|_| spawn(stay_connected(port.clone()))));
+                    (0..measure.connections).for_each(|_| tenant.spawn(stay_connected(port.clone())));
                 }
-                Ingredient::Regex | Ingredient::OutputAliases | Ingredient::LargeOutput => {}
+                Ingredient::Regex
+                | Ingredient::OutputAliases
+                | Ingredient::LargeOutput
+                | Ingredient::ManyObjects => {}
             }
         }
         let began = Instant::now();
@@ -170,11 +189,17 @@ impl Tenant {
         self.tried.load(Ordering::Relaxed)
     }
 
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        if let Some(runtime) = &self.runtime {
+            drop(runtime.spawn(task));
+        }
+    }
+
     /// Creates an Instance and edits it every few seconds, so that it never is at rest for long: what is
     /// refused meanwhile is refused.
-    fn keep_busy(&mut self, user: &Client, path: String, name: String, object: Value) {
-        let (client, tried) = (user.kube(), self.tried.clone());
-        self.tasks.push(spawn(async move {
+    fn keep_busy(&self, client: &kube::Client, path: String, name: String, object: Value) {
+        let (client, tried) = (client.clone(), self.tried.clone());
+        self.spawn(async move {
             let create = Request::post(&path).header("Content-Type", "application/json");
             let create = create.body(object.to_string().into_bytes()).expect("a request");
             let _ = client.request::<Value>(create).await;
@@ -188,14 +213,14 @@ impl Tenant {
                 let _ = client.request::<Value>(edit).await;
                 tried.fetch_add(1, Ordering::Relaxed);
             }
-        }));
+        });
     }
 
     /// Creates an object as a dry run, again as soon as it is answered.
-    fn repeat(&mut self, user: &Client, path: &str, object: &Value) {
-        let (client, tried) = (user.kube(), self.tried.clone());
+    fn repeat(&self, client: &kube::Client, path: &str, object: &Value) {
+        let (client, tried) = (client.clone(), self.tried.clone());
         let (path, body) = (format!("{path}?dryRun=All"), object.to_string().into_bytes());
-        self.tasks.push(spawn(async move {
+        self.spawn(async move {
             loop {
                 let request = Request::post(&path).header("Content-Type", "application/json");
                 let _ = client.request::<Value>(request.body(body.clone()).expect("a request")).await;
@@ -203,13 +228,13 @@ impl Tenant {
                 // An error of the connection comes back at once.
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
-        }));
+        });
     }
 }
 
 impl Drop for Tenant {
     fn drop(&mut self) {
-        self.tasks.iter().for_each(JoinHandle::abort);
+        self.runtime.take().map(Runtime::shutdown_background);
     }
 }
 
