@@ -256,8 +256,9 @@ impl<'a, 't> Check<'a, 't> {
                 }
             }
             Err(TooMany) => {
-                let what =
-                    format_args!("with this plan, the plans name more than {MAX_COMPARED} keys of Pipe tasks");
+                let what = format_args!(
+                    "with this plan, the plans name more than {MAX_COMPARED} keys of Pipe tasks"
+                );
                 self.problem(field, what, "give the Pipe tasks fewer keys, or name them in fewer plans");
             }
         }

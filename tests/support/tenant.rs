@@ -234,7 +234,9 @@ impl Tenant {
 
 impl Drop for Tenant {
     fn drop(&mut self) {
-        self.runtime.take().map(Runtime::shutdown_background);
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
