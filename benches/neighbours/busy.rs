@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Instant;
 
-/// Clock ticks a second (`USER_HZ`), which Linux has fixed.
+use crate::support::process::Used;
+
+/// Clock ticks a second.
 const TICKS: f64 = 100.0;
 
 /// Processor time of all processes, by name, up to now.
@@ -13,15 +15,10 @@ pub struct Busy(Instant, BTreeMap<String, u64>);
 impl Busy {
     pub fn now() -> Self {
         let mut used = BTreeMap::new();
-        for process in fs::read_dir("/proc").expect("Linux").flatten() {
-            // One that has ended meanwhile has none.
-            let Ok(stat) = fs::read_to_string(process.path().join("stat")) else { continue };
-            let Some((name, rest)) = stat.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')')) else {
-                continue;
-            };
-            // After the name: utime and stime are the 12th and 13th.
-            let ticks = rest.split_whitespace().skip(11).take(2).filter_map(|t| t.parse::<u64>().ok());
-            *used.entry(name.to_owned()).or_default() += ticks.sum::<u64>();
+        let entries = fs::read_dir("/proc").expect("Linux").flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        for process in pids.filter_map(Used::by) {
+            *used.entry(process.name).or_default() += process.ticks;
         }
         Self(Instant::now(), used)
     }

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use interlock::install::{self, Part};
 
-use crate::process::{forget_peak, ticks};
+use crate::process::forget_peak;
 use crate::results::{Goal, Row, median};
 use crate::support::interlock::{apply, apply_installation, await_definitions};
-use crate::support::process::{peak, resident};
+use crate::support::process::{Used, peak, resident};
 use crate::support::{Cluster, Interlock, block_on, wait_for};
 use crate::{SETTLED, population};
 
@@ -108,12 +108,11 @@ fn start(process: &Interlock) -> (f64, f64) {
 
 /// Waits until it uses no processor time that counts.
 fn quiet(process: &Interlock) {
-    let mut before = u64::MAX;
+    let mut before = None;
     wait_for("the process has nothing to do", CAP, || {
         std::thread::sleep(SETTLED);
-        let now = ticks(pid(process));
-        let used = now.saturating_sub(std::mem::replace(&mut before, now));
-        before != u64::MAX && used <= 4
+        let now = Used::by(pid(process)).expect("it runs").ticks;
+        before.replace(now).is_some_and(|before| now - before <= 4)
     });
 }
 

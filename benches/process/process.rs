@@ -52,14 +52,6 @@ pub fn forget_peak(pid: u32) {
     std::fs::write(format!("/proc/{pid}/clear_refs"), "5").expect("a process of ours");
 }
 
-/// Processor time that a process has used, in clock ticks.
-pub fn ticks(pid: u32) -> u64 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
-    // After the name in brackets: utime and stime are the 12th and 13th.
-    let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
-    fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
-}
-
 /// A kubeconfig of an API server that does not answer.
 pub fn kubeconfig_of_nobody() -> String {
     let port = free_port();

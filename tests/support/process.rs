@@ -68,6 +68,25 @@ fn mib(kib: u64) -> f64 {
     kib as f64 / 1024.0
 }
 
+/// Processor time that a process has used, in clock ticks (`USER_HZ`, of which Linux has 100 a second).
+pub struct Used {
+    /// Its name.
+    pub name: String,
+    /// Ticks.
+    pub ticks: u64,
+}
+
+impl Used {
+    /// `None` where it does not run.
+    pub fn by(pid: u32) -> Option<Self> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+        // After the name: utime and stime are the 12th and 13th.
+        let ticks = rest.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok());
+        Some(Self { name: name.to_owned(), ticks: ticks.sum() })
+    }
+}
+
 /// Resident memory of a process at its peak, in KiB, beside what it is when this is made.
 pub struct Peak {
     pid: u32,
