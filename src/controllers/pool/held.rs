@@ -12,8 +12,9 @@ const MOST: usize = 8 << 20;
 /// a pass alone holds at most [`crate::plan::rendered::MOST`] and what one task renders beyond.
 const MOST_OF_ALL: usize = 24 << 20;
 
-/// Bytes that a pass may hold in any case: packages of everyday do, and are not put off for others.
-const FREE: usize = 256 << 10;
+/// A pass that holds no more than this is not put off for what other namespaces hold: small packages run
+/// beside large ones. It counts in its own namespace all the same, where many of it are many.
+const SMALL: usize = 64 << 10;
 
 /// What all passes hold.
 #[derive(Debug, Default)]
@@ -48,7 +49,7 @@ impl Hold {
         let others = all.get(&self.namespace).copied().unwrap_or_default().saturating_sub(self.bytes);
         let everybody = all.values().sum::<usize>().saturating_sub(self.bytes);
         let fits = |others: usize, most| others == 0 || others.saturating_add(bytes) <= most;
-        if bytes > FREE && !(fits(others, MOST) && fits(everybody, MOST_OF_ALL)) {
+        if !fits(others, MOST) || (bytes > SMALL && !fits(everybody, MOST_OF_ALL)) {
             return false;
         }
         self.bytes = bytes;
@@ -76,12 +77,20 @@ mod tests {
         let hold = |namespace| Hold::new(held.clone(), namespace);
         let (mut one, mut two, mut other) = (hold("a"), hold("a"), hold("b"));
         assert!(one.set(MOST * 2), "the only one may go on, whatever it holds");
-        assert!(!two.set(FREE + 1) && two.set(FREE) && other.set(MOST / 2));
-        assert!(one.set(MOST - FREE - 1) && two.set(FREE + 1) && !two.set(FREE + 2));
+        assert!(!two.set(1) && other.set(MOST));
+        assert!(one.set(MOST - 1) && two.set(1) && !two.set(2));
         drop(one);
         assert!(two.set(MOST));
         drop((two, other));
         assert!(held.bytes().is_empty());
+    }
+
+    #[test]
+    fn many_small_passes_of_a_namespace_are_no_way_round() {
+        let held = Arc::new(Held::default());
+        let mut passes: Vec<_> = (0..1_000).map(|_| Hold::new(held.clone(), "a")).collect();
+        let held = passes.iter_mut().filter_map(|pass| pass.set(SMALL).then_some(SMALL)).sum::<usize>();
+        assert_eq!(held, MOST);
     }
 
     #[test]
@@ -90,7 +99,7 @@ mod tests {
         let hold = |namespace| Hold::new(held.clone(), namespace);
         let (mut one, mut two, mut three) = (hold("a"), hold("b"), hold("c"));
         assert!(one.set(MOST * 2) && two.set(MOST), "one namespace leaves room for another");
-        assert!(!three.set(FREE + 1) && three.set(FREE));
+        assert!(!three.set(SMALL + 1) && three.set(SMALL));
         drop(one);
         assert!(three.set(MOST_OF_ALL - MOST));
     }
