@@ -125,7 +125,7 @@ fn decode(reader: &Reader<'_>, file: &str, text: &str) -> Result<Vec<Value>, Tas
         let gvk = Gvk::of(document).ok_or_else(|| lacks("apiVersion or no kind"))?;
         let name = name(document).filter(|n| !n.is_empty()).ok_or_else(|| lacks("metadata.name"))?;
         addressable(&gvk, name).map_err(|why| fatal(format!("object {}: {why}", i + 1)))?;
-        let bytes = json_length(document);
+        let bytes = document.to_string().len();
         if bytes > MAX_OBJECT {
             return Err(fatal(format!(
                 "object {}, {} {name:?}, has {bytes} bytes as JSON; its annotation {} keeps all of it, and an API \
@@ -143,24 +143,6 @@ fn decode(reader: &Reader<'_>, file: &str, text: &str) -> Result<Vec<Value>, Tas
 /// server takes so many bytes of annotations (`TotalAnnotationSizeLimitB`, apimachinery
 /// `pkg/api/validation/objectmeta.go`).
 const MAX_OBJECT: usize = 256 << 10;
-
-/// Bytes of a value as JSON; none of them is kept.
-fn json_length(value: &Value) -> usize {
-    struct Length(usize);
-    impl std::io::Write for Length {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut length = Length(0);
-    // Nothing in it fails: keys are texts, and the writer takes everything.
-    let _ = serde_json::to_writer(&mut length, value);
-    length.0
-}
 
 /// Whether an object can be asked for: its kind and its name become parts of a path, and must not
 /// lead to another object.
