@@ -101,6 +101,12 @@ fn a_package_costs_what_its_budgets_allow() {
             "template: all.yaml:1:",
             "rendered more than 8388608 bytes",
         ),
+        (
+            "object",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: {{ repeat 300000 \"x\" }}}\n".to_owned(),
+            "parsing YAML from all.yaml failed: object 1, ConfigMap \"a\", has 3000",
+            "at most 262144 bytes of annotations",
+        ),
     ];
     for (name, text, place, budget) in texts {
         let path = ground.ns.path("kudo.dev/v1beta1", "operatorversions", "");
@@ -124,4 +130,22 @@ fn a_package_costs_what_its_budgets_allow() {
         println!("{name}: {added} KiB");
         assert!(added < RENDERING_KIB, "{name}: resident memory grew by {added} KiB");
     }
+}
+
+/// What the bound of an object's size stands on.
+#[test]
+fn an_api_server_takes_256_kib_of_annotations() {
+    let cluster = Cluster::shared();
+    let ns = cluster.namespace("annotations");
+    let key = "kudo.dev/last-applied-configuration";
+    let create = |bytes: usize| {
+        let value = "x".repeat(bytes - key.len());
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "annotations": {key: value}},
+        });
+        cluster.admin().post(&format!("{}?dryRun=All", ns.path("v1", "configmaps", "")), &object)
+    };
+    create(262_144).ok();
+    let refused = create(262_145);
+    assert!(refused.message().contains("may not be more than 262144 bytes"), "{refused}");
 }
