@@ -7,6 +7,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod bare;
 mod busy;
 mod limited;
 #[path = "../results/mod.rs"]
@@ -20,6 +21,7 @@ use std::time::Duration;
 use interlock::api::meta;
 use serde_json::Value;
 
+use bare::Bare;
 use busy::Busy;
 use limited::Limited;
 use results::{Goal, Row};
@@ -43,14 +45,16 @@ fn main() {
     let mut neighbour = Neighbour::new(&cluster, &interlock);
     // What is compiled and opened on first use is not measured.
     drop(neighbour.measure(10, Duration::ZERO));
-    let idle = printed("idle", &mut neighbour);
+    let mut bare = Bare::new(&cluster);
+    bare.plan();
+    let idle = printed("idle", &mut neighbour, &mut bare);
     let before = lease(&cluster.admin());
 
     let space = cluster.namespace("hostile");
     let names: Vec<&str> = ingredients.iter().map(|ingredient| ingredient.name()).collect();
     println!("neighbours: {measure:?}: {}", names.join(", "));
     let tenant = Tenant::start(&cluster, &interlock, &space, &ingredients, measure);
-    let beside = printed("beside a hostile tenant", &mut neighbour);
+    let beside = printed("beside a hostile tenant", &mut neighbour, &mut bare);
     let after = lease(&cluster.admin());
     let most = peak(pid);
     println!(
@@ -71,9 +75,17 @@ fn ingredients() -> Vec<Ingredient> {
     names.split(',').map(known).collect()
 }
 
-fn printed(when: &str, neighbour: &mut Neighbour<'_>) -> Found {
+/// What the neighbour found, and how long the same writes took a bare client meanwhile.
+struct Stretch {
+    found: Found,
+    bare: Vec<Duration>,
+}
+
+fn printed(when: &str, neighbour: &mut Neighbour<'_>, bare: &mut Bare<'_>) -> Stretch {
     let before = Busy::now();
-    let found = neighbour.measure(PLANS, STRETCH);
+    let mut alone = Vec::new();
+    let found = neighbour.measure_beside(PLANS, STRETCH, || alone.push(bare.plan()));
+    alone.sort_unstable();
     let busy = Busy::now().since(&before);
     let of = |times: &[Duration]| {
         format!(
@@ -85,12 +97,13 @@ fn printed(when: &str, neighbour: &mut Neighbour<'_>) -> Found {
         )
     };
     println!(
-        "neighbours: {when}: reviews {}; plans {}; /livez {}; processors busy: {busy}",
+        "neighbours: {when}: reviews {}; plans {}; their writes alone {}; /livez {}; processors busy: {busy}",
         of(&found.reviews),
         of(&found.plans),
+        of(&alone),
         of(&found.livez)
     );
-    found
+    Stretch { found, bare: alone }
 }
 
 /// Who leads, and how often that has changed.
@@ -100,16 +113,20 @@ fn lease(admin: &Client) -> (Value, Value) {
     (spec["holderIdentity"].clone(), spec["leaseTransitions"].clone())
 }
 
-fn rows(idle: &Found, beside: &Found, lost: bool, most: f64) -> Vec<Row> {
-    let pair = |name: &str, of: fn(&Found) -> f64| {
+fn rows(idle: &Stretch, beside: &Stretch, lost: bool, most: f64) -> Vec<Row> {
+    let pair = |name: &str, of: fn(&Stretch) -> f64, goal| {
         let (ours, other) = (of(beside), of(idle));
-        Row::beside(name, ours, ("the same, idle", other), ours / other, Some(Goal::AtMost(2.0)))
+        Row::beside(name, ours, ("the same, idle", other), ours / other, goal)
     };
+    let twice = Some(Goal::AtMost(2.0));
+    let plan = |stretch: &Stretch| quantile(&stretch.found.plans, 0.5);
+    let alone = |stretch: &Stretch| quantile(&stretch.bare, 0.5);
     let with = |what: &str| format!("beside a hostile tenant: {what}");
     vec![
-        pair(&with("p99 of reviews, ms"), |found| quantile(&found.reviews, 0.99)),
-        pair(&with("a plan, ms"), |found| quantile(&found.plans, 0.5)),
-        Row::alone(&with("p99 of /livez, ms"), quantile(&beside.livez, 0.99), Some(Goal::AtMost(50.0))),
+        pair(&with("p99 of reviews, ms"), |stretch| quantile(&stretch.found.reviews, 0.99), twice),
+        pair(&with("a plan, ms"), plan, twice),
+        pair(&with("the writes of a plan by a bare client, ms"), alone, None),
+        Row::alone(&with("p99 of /livez, ms"), quantile(&beside.found.livez, 0.99), Some(Goal::AtMost(50.0))),
         Row::alone(&with("Leases lost"), f64::from(u8::from(lost)), Some(Goal::AtMost(0.0))),
         Row::alone(&with("most resident memory, MiB"), most, Some(Goal::AtMost(256.0))),
     ]

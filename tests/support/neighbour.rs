@@ -79,6 +79,11 @@ impl<'a> Neighbour<'a> {
     /// Deploys Instances one after the other for so long, at least so many of them, and sends reviews
     /// and asks for health until that is done.
     pub fn measure(&mut self, plans: usize, time: Duration) -> Found {
+        self.measure_beside(plans, time, || {})
+    }
+
+    /// [`Self::measure`] with something else done after each plan.
+    pub fn measure_beside(&mut self, plans: usize, time: Duration, mut other: impl FnMut()) -> Found {
         let begun = Instant::now();
         let stop = Arc::new(AtomicBool::new(false));
         let livez = spawn(livez(self.port.clone(), stop.clone()));
@@ -89,6 +94,7 @@ impl<'a> Neighbour<'a> {
             && found.plans.last().is_none_or(|took| *took < CAP)
         {
             found.plans.push(self.deploy());
+            other();
         }
         stop.store(true, Ordering::Relaxed);
         (found.livez, found.reviews) =
