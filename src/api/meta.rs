@@ -117,6 +117,8 @@ pub mod install {
     pub const SERVICE: &str = "interlock";
     /// Secret of type `kubernetes.io/tls`, with `ca.crt` beside the pair.
     pub const CERTIFICATE_SECRET: &str = "interlock-certificate";
+    /// Key of the ConfigMap with the CA of the API server's client certificate.
+    pub const CLIENT_CA_KEY: &str = "client-ca.crt";
     /// ValidatingAdmissionPolicy of the freeze, and its binding, which follows the settings.
     pub const FREEZE_BINDING: &str = "interlock-freeze";
     /// Overlay with the rights to read and delete the Secrets in which Interlock 0.1 kept specs.

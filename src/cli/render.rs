@@ -14,7 +14,7 @@ use super::exit;
 use super::flags::{Cidrs, FreezeFlag, Namespaces, cidrs, dns_label, namespaced_name, namespaces};
 use crate::api::meta;
 use crate::api::object::NamespacedName;
-use crate::install::{self, Certificates, Endpoint, Layout, Options, Part};
+use crate::install::{self, Certificates, ClientCa, Endpoint, Layout, Options, Part};
 
 /// What is rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +100,14 @@ pub struct Arguments {
     /// else is answered; from anywhere by default.
     #[arg(long, value_parser = cidrs)]
     api_server_cidr: Vec<Cidrs>,
+    /// ConfigMap in --namespace with a CA under client-ca.crt: reviews are answered only to a client
+    /// certificate of it, as the API server shows one where its --admission-control-config-file says so.
+    #[arg(long, value_parser = dns_label)]
+    client_ca_configmap: Option<String>,
+    /// Subjects of these certificates that are accepted, separated by commas: a common name or an
+    /// alternative name of the certificate; all by default.
+    #[arg(long, value_delimiter = ',', requires = "client_ca_configmap")]
+    client_name: Vec<String>,
     /// Folder that `render kustomize` writes.
     #[arg(long, required_if_eq("what", "kustomize"))]
     into: Option<PathBuf>,
@@ -162,6 +170,10 @@ fn options(arguments: Arguments) -> anyhow::Result<Options> {
         image: a.image,
         replicas: a.replicas,
         api_servers: Cidrs::union(a.api_server_cidr),
+        client_ca: a.client_ca_configmap.map(|config_map| ClientCa {
+            config_map,
+            names: a.client_name.into_iter().filter(|name| !name.is_empty()).collect(),
+        }),
     })
 }
 
@@ -227,6 +239,11 @@ mod tests {
     #[case::service("--service-name=", "invalid value '' for '--service-name <SERVICE_NAME>': write ")]
     #[case::image("--image=", "invalid value '' for '--image <IMAGE>': write ")]
     #[case::api_server("--api-server-cidr=api", "\"api\" is no range of addresses; write it as")]
+    #[case::client_name("--client-name=kube-apiserver", "--client-ca-configmap <CLIENT_CA_CONFIGMAP>")]
+    #[case::client_ca(
+        "--client-ca-configmap=",
+        "invalid value '' for '--client-ca-configmap <CLIENT_CA_CONFIGMAP>'"
+    )]
     #[case::two_images("--image=a b", "write it as NAME:TAG")]
     #[case::replicas("--replicas=-1", "invalid value '-1' for '--replicas <REPLICAS>': give a whole number")]
     fn misuse_is_named(#[case] line: &str, #[case] text: &str) {

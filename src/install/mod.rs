@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 pub mod crds;
 pub mod kustomize;
 mod metadata;
+mod mounted;
 pub mod network;
 mod options;
 pub mod policies;
@@ -18,7 +19,7 @@ pub mod rbac;
 pub mod webhooks;
 pub mod workload;
 
-pub use options::{Certificates, Endpoint, Layout, Options};
+pub use options::{Certificates, ClientCa, Endpoint, Layout, Options};
 
 /// What `interlock render` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

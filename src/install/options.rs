@@ -47,6 +47,15 @@ pub enum Certificates {
     CertManager,
 }
 
+/// The client certificates to which reviews are answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCa {
+    /// ConfigMap in our namespace with the CA under [`meta::install::CLIENT_CA_KEY`].
+    pub config_map: String,
+    /// Subjects that are accepted; empty means all.
+    pub names: Vec<String>,
+}
+
 /// What can be chosen about an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -75,6 +84,8 @@ pub struct Options {
     pub replicas: i32,
     /// Addresses that the API servers call from, as the pods see them; empty: not known.
     pub api_servers: Vec<Cidr>,
+    /// Client certificates to which alone reviews are answered; absent means all callers.
+    pub client_ca: Option<ClientCa>,
 }
 
 impl Default for Options {
@@ -92,6 +103,7 @@ impl Default for Options {
             image: concat!("interlock:", env!("CARGO_PKG_VERSION")).to_owned(),
             replicas: 2,
             api_servers: Vec::new(),
+            client_ca: None,
         }
     }
 }

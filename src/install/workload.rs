@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment};
 use k8s_openapi::api::core::v1::{
-    Capabilities, Container, ContainerPort, EnvVar, EnvVarSource, HTTPGetAction, KeyToPath, Namespace,
+    Capabilities, Container, ContainerPort, EnvVar, EnvVarSource, HTTPGetAction, Namespace,
     ObjectFieldSelector, PodSecurityContext, PodSpec, PodTemplateSpec, Probe, ResourceQuota,
     ResourceQuotaSpec, ResourceRequirements, ScopeSelector, ScopedResourceSelectorRequirement,
-    SeccompProfile, SecretVolumeSource, SecurityContext, Service, ServicePort, ServiceSpec,
-    TopologySpreadConstraint, Volume, VolumeMount,
+    SeccompProfile, SecurityContext, Service, ServicePort, ServiceSpec, TopologySpreadConstraint,
 };
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -17,12 +16,11 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json};
 
 use super::metadata::{cluster_wide, labels, namespaced, strings};
+use super::mounted::{Mounted, mounted};
 use super::{Certificates, Endpoint, Layout, Options, network};
 use crate::admission::Freeze;
 use crate::api::meta::install;
 
-/// Where the certificate is mounted when somebody else makes it.
-pub const CERTIFICATE_DIR: &str = "/etc/interlock/certificate";
 /// Readiness goes at once on SIGTERM, calls are answered for at least 15 s more, then drained.
 const GRACE_SECONDS: i64 = 60;
 /// Nodes under pressure evict other pods first: while no replica runs, what it guards is refused.
@@ -57,7 +55,7 @@ impl Role {
         }
     }
 
-    fn serves(self) -> bool {
+    pub(super) fn serves(self) -> bool {
         !matches!(self, Self::Controller)
     }
 
@@ -159,8 +157,9 @@ pub(super) fn deployment(role: Role, options: &Options) -> Deployment {
     }
 }
 
-fn item(key: &str) -> KeyToPath {
-    KeyToPath { key: key.to_owned(), path: key.to_owned(), mode: None }
+/// An empty list is left out of a manifest.
+fn some<T>(list: Vec<T>) -> Option<Vec<T>> {
+    (!list.is_empty()).then_some(list)
 }
 
 fn pod(role: Role, options: &Options) -> PodSpec {
@@ -171,6 +170,7 @@ fn pod(role: Role, options: &Options) -> PodSpec {
         label_selector: Some(selector(role)),
         ..TopologySpreadConstraint::default()
     };
+    let mounted = mounted(role, options);
     PodSpec {
         containers: vec![container(role, options)],
         security_context: Some(PodSecurityContext {
@@ -191,25 +191,9 @@ fn pod(role: Role, options: &Options) -> PodSpec {
             spread("kubernetes.io/hostname"),
             spread("topology.kubernetes.io/zone"),
         ]),
-        volumes: mounts_certificate(role, options).then(|| {
-            vec![Volume {
-                name: "certificate".to_owned(),
-                secret: Some(SecretVolumeSource {
-                    secret_name: Some(install::CERTIFICATE_SECRET.to_owned()),
-                    // The Secret holds the key of the CA as well: what serves has no use for it.
-                    items: Some(["tls.crt", "tls.key"].map(item).into()),
-                    ..SecretVolumeSource::default()
-                }),
-                ..Volume::default()
-            }]
-        }),
+        volumes: some(mounted.iter().map(Mounted::volume).collect()),
         ..PodSpec::default()
     }
-}
-
-/// Where the process must not read Secrets, or does not make the certificate, it is mounted.
-fn mounts_certificate(role: Role, options: &Options) -> bool {
-    role.serves() && (role == Role::Webhook || options.certificates == Certificates::CertManager)
 }
 
 pub(super) fn arguments(role: Role, options: &Options) -> Vec<String> {
@@ -236,10 +220,7 @@ pub(super) fn arguments(role: Role, options: &Options) -> Vec<String> {
         let ranges: Vec<_> = options.api_servers.iter().map(ToString::to_string).collect();
         arguments.push(format!("--api-server-cidr={}", ranges.join(",")));
     }
-    if mounts_certificate(role, options) {
-        arguments.push("--cert-mode=files".to_owned());
-        arguments.push(format!("--cert-dir={CERTIFICATE_DIR}"));
-    }
+    arguments.extend(mounted(role, options).iter().flat_map(Mounted::arguments));
     arguments
 }
 
@@ -295,14 +276,7 @@ fn container(role: Role, options: &Options) -> Container {
             read_only_root_filesystem: Some(true),
             ..SecurityContext::default()
         }),
-        volume_mounts: mounts_certificate(role, options).then(|| {
-            vec![VolumeMount {
-                name: "certificate".to_owned(),
-                mount_path: CERTIFICATE_DIR.to_owned(),
-                read_only: Some(true),
-                ..VolumeMount::default()
-            }]
-        }),
+        volume_mounts: some(mounted(role, options).iter().map(Mounted::mount).collect()),
         ..Container::default()
     }
 }
@@ -388,31 +362,6 @@ mod tests {
                 assert_eq!(deployment["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"], 0);
             }
         }
-    }
-
-    /// The key of the CA makes certificates for any name that the API server believes in.
-    #[test]
-    fn no_pod_mounts_the_key_of_the_ca() {
-        let layouts = [
-            (Layout::Together, Certificates::BuiltIn),
-            (Layout::Split, Certificates::BuiltIn),
-            (Layout::Together, Certificates::CertManager),
-            (Layout::Split, Certificates::CertManager),
-        ];
-        let mut mounted = 0;
-        for (layout, certificates) in layouts {
-            let all = all(&Options { layout, certificates, ..Options::default() });
-            for deployment in all.iter().filter(|o| o["kind"] == "Deployment") {
-                let volumes = &deployment["spec"]["template"]["spec"]["volumes"];
-                for volume in volumes.as_array().into_iter().flatten() {
-                    let items = volume["secret"]["items"].as_array().expect("items");
-                    let keys: Vec<_> = items.iter().map(|item| item["key"].as_str().unwrap()).collect();
-                    assert_eq!(keys, ["tls.crt", "tls.key"]);
-                    mounted += 1;
-                }
-            }
-        }
-        assert_eq!(mounted, 3);
     }
 
     #[test]
