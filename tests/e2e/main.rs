@@ -36,6 +36,7 @@ mod requests;
 mod rights;
 mod see;
 mod settings;
+mod sharing;
 mod stamps;
 mod takeover;
 mod tenants;
