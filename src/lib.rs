@@ -18,5 +18,4 @@ pub mod rollout;
 pub mod run;
 pub mod server;
 pub mod telemetry;
-pub mod template;
 pub mod topology;

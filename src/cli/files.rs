@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::Value;
 
-use crate::template::yaml;
+use go_template::yaml;
 
 /// What can be read.
 const READABLE: &str = "give a file of YAML or JSON, or - for standard input";

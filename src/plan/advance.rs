@@ -21,7 +21,6 @@ use crate::plan::state::{Event, Level, change};
 use crate::plan::task;
 use crate::plan::task_kind::{BuildError, TaskKind};
 use crate::plan::values;
-use crate::template;
 
 /// Carries a run on, as far as what was observed allows. Asked again with what it needed and
 /// with the answers to its writes, until it asks for nothing more. A run that is over stays as
@@ -135,7 +134,7 @@ impl End {
 /// What the walk through a plan carries along.
 struct Walk<'a> {
     run: &'a Run<'a>,
-    params: &'a BTreeMap<String, template::Value>,
+    params: &'a BTreeMap<String, go_template::Value>,
     observed: &'a Observed,
     claims: Claims,
 }

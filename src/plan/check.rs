@@ -10,8 +10,8 @@ use crate::api::kudo::{OperatorVersionSpec, Parameter, Plan, Step, Task};
 use crate::plan::number::parse_bool;
 use crate::plan::params;
 use crate::plan::task_kind::{BuildError, TaskKind};
-use crate::template::Template;
-use crate::template::yaml::Reader;
+use go_template::Template;
+use go_template::yaml::Reader;
 
 mod pipes;
 

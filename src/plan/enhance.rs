@@ -144,7 +144,7 @@ mod tests {
     use crate::plan::package::Package;
     use crate::plan::rendered::Rendered;
     use crate::plan::run::{InstanceId, Run};
-    use crate::template::Never;
+    use go_template::Never;
 
     fn enhanced(object: Value, namespaced: bool) -> Result<Wanted, TaskError> {
         let spec = json!({"operator": {"name": "op"}, "version": "1.2.3"});

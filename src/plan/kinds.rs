@@ -100,7 +100,7 @@ mod tests {
     use crate::api::object::NamespacedName;
     use crate::plan::rendered::Rendered;
     use crate::plan::run::InstanceId;
-    use crate::template::{Interrupt, Interrupted, Never};
+    use go_template::{Interrupt, Interrupted, Never};
 
     #[derive(Debug)]
     struct Ended;

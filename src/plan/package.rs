@@ -13,7 +13,7 @@ use crate::api::kudo::{OperatorVersionSpec, Parameter, Plan, Task};
 use crate::api::object::NamespacedName;
 use crate::api::stamp::hex;
 use crate::plan::limits::Words;
-use crate::template::{ParseError, Template};
+use go_template::{ParseError, Template};
 
 /// SHA-256 of an OperatorVersion's spec; a run records the one it started with.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

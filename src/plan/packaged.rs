@@ -11,7 +11,7 @@ use thiserror::Error;
 use self::field::{Field, WrongType};
 use crate::api::kudo::Parameter;
 use crate::api::meta::{self, KUDO_API_VERSION};
-use crate::template::yaml::{self, YamlError};
+use go_template::yaml::{self, YamlError};
 
 mod field;
 mod value;

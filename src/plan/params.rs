@@ -10,8 +10,8 @@ use super::objection::{Field, FieldReason};
 use super::package::Package;
 use crate::api::kudo::Parameter;
 use crate::api::values::Values;
-use crate::template::Never;
-use crate::template::yaml::{Aliases, Reader, YamlProblem};
+use go_template::Never;
+use go_template::yaml::{Aliases, Reader, YamlProblem};
 
 /// What stands for a value that is not shown.
 pub const MASK: &str = "***";
@@ -71,10 +71,10 @@ pub(super) fn decode(reader: &Reader<'_>, text: &str) -> Result<serde_json::Valu
         )),
         YamlProblem::TooLarge => Some(format!(
             "takes, with those of other parameters, more than {} bytes when it is decoded; make it smaller",
-            crate::template::yaml::MAX_MADE
+            go_template::yaml::MAX_MADE
         )),
         YamlProblem::TooDeep => {
-            Some(format!("is nested deeper than {} levels", crate::template::yaml::MAX_DEPTH))
+            Some(format!("is nested deeper than {} levels", go_template::yaml::MAX_DEPTH))
         }
         _ => None,
     })

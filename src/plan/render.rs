@@ -10,8 +10,8 @@ use crate::api::path;
 use crate::plan::errors::{TaskError, reason};
 use crate::plan::rendered;
 use crate::plan::run::Run;
-use crate::template::yaml::{Aliases, Reader};
-use crate::template::{self, Given, Root};
+use go_template::yaml::{Aliases, Reader};
+use go_template::{Given, Root};
 
 /// Characters of a text that a message shows.
 const SHOWN: usize = 100;
@@ -22,7 +22,7 @@ pub struct Site<'a> {
     /// The run.
     pub run: &'a Run<'a>,
     /// Values of parameters for templates.
-    pub params: &'a BTreeMap<String, template::Value>,
+    pub params: &'a BTreeMap<String, go_template::Value>,
     /// Phase.
     pub phase: &'a str,
     /// Step.
@@ -50,7 +50,7 @@ impl Site<'_> {
             ("PhaseName", self.phase),
             ("StepName", self.step),
         ];
-        static NO_PIPES: BTreeMap<String, template::Value> = BTreeMap::new();
+        static NO_PIPES: BTreeMap<String, go_template::Value> = BTreeMap::new();
         let maps = [("Params", Given::Map(self.params)), ("Pipes", Given::Map(&NO_PIPES))];
         Root(texts.map(|(name, text)| (name, Given::Text(text))).into_iter().chain(maps).collect())
     }

@@ -8,14 +8,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use serde_json::Value;
 
 use crate::plan::values::ValueError;
-use crate::template;
 
 /// Bytes that the tasks of one pass may have rendered before further ones wait for the next: many
 /// times what a package renders, and little enough to be copied a few times.
 pub const MOST: usize = 8 << 20;
 
 /// Values of parameters, by name.
-pub type Parameters = BTreeMap<String, template::Value>;
+pub type Parameters = BTreeMap<String, go_template::Value>;
 
 /// Parameters, and objects by phase, step and task. Belongs to one run, on one package and one spec.
 #[derive(Debug, Default)]

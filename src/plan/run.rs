@@ -3,7 +3,7 @@
 use crate::api::values::Values;
 use crate::plan::package::Package;
 use crate::plan::rendered::Rendered;
-use crate::template::Interrupt;
+use go_template::Interrupt;
 
 /// The Instance that a run belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,6 @@ pub struct Run<'a> {
     /// What its tasks have rendered already.
     pub rendered: &'a Rendered,
     /// Ends a rendering from outside: the task then fails in a way that is tried again.
-    /// [`crate::template::Never`] where nothing does.
+    /// [`go_template::Never`] where nothing does.
     pub interrupt: &'a dyn Interrupt,
 }

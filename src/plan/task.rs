@@ -9,7 +9,6 @@ use crate::plan::observe::{Observed, TaskProgress};
 use crate::plan::params;
 use crate::plan::render::{self, Site};
 use crate::plan::task_kind::{BuildError, TaskKind};
-use crate::template;
 
 /// Carries a task on, as far as what was observed allows.
 pub fn advance(
@@ -58,7 +57,7 @@ pub(super) fn toggle(site: &Site<'_>, name: &str) -> Result<bool, TaskError> {
     let fatal = |cause: String| TaskError::fatal(reason::TOGGLE, cause);
     match site.params.get(name) {
         None => Err(fatal(format!("no value for parameter {name} found"))),
-        Some(template::Value::String(text)) => parse_bool(text).map_err(|error| {
+        Some(go_template::Value::String(text)) => parse_bool(text).map_err(|error| {
             let shown = params::display(site.run.package.parameter(name), text);
             let error = error.to_string().replace(&format!("{text:?}"), &format!("{shown:?}"));
             fatal(format!("could not parse value of parameter {name}: {error}"))

@@ -8,8 +8,7 @@ use crate::api::kudo::Parameter;
 use crate::api::values::Values;
 use crate::plan::package::Package;
 use crate::plan::params;
-use crate::template;
-use crate::template::yaml::Reader;
+use go_template::yaml::Reader;
 
 /// A value that cannot be given to templates. It is not shown: it may be a password.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -29,11 +28,11 @@ pub struct ValueError {
 /// All parameters of a package: the given value, also an empty one, else the default, else
 /// nothing. Arrays and maps are decoded, everything else is text, numbers and booleans too
 /// (KUDO `ParamsMap` and `convert.ParamValue`). The arrays and maps share one budget of decoded
-/// bytes ([`crate::template::yaml::MAX_MADE`]), and have no aliases.
+/// bytes ([`go_template::yaml::MAX_MADE`]), and have no aliases.
 pub fn parameters(
     package: &Package,
     values: &Values<'_>,
-) -> Result<BTreeMap<String, template::Value>, ValueError> {
+) -> Result<BTreeMap<String, go_template::Value>, ValueError> {
     let reader = params::reader();
     package
         .parameters()
@@ -50,7 +49,7 @@ fn value(
     parameter: &Parameter,
     name: &str,
     text: &str,
-) -> Result<template::Value, ValueError> {
+) -> Result<go_template::Value, ValueError> {
     let value_type = match parameter.value_type.as_deref() {
         Some("array") => "array",
         Some("map") => "map",
@@ -73,7 +72,7 @@ mod tests {
 
     use super::*;
     use crate::api::object::NamespacedName;
-    use crate::template::Value;
+    use go_template::Value;
 
     fn given(parameter: serde_json::Value, value: Option<&'static str>) -> Result<Value, ValueError> {
         let spec = serde_json::from_value(json!({"parameters": [parameter]})).unwrap();

@@ -5,9 +5,9 @@
 //!
 //! Whatever comes in: no panic, and nothing beyond the budgets. The fuzzer holds it to 2 s and 256 MiB.
 
-use interlock::template::limits::MAX_OUTPUT;
-use interlock::template::yaml::{Aliases, Reader};
-use interlock::template::{Never, Root, Template, Value};
+use go_template::limits::MAX_OUTPUT;
+use go_template::yaml::{Aliases, Reader};
+use go_template::{Never, Root, Template, Value};
 
 /// Renders a package of one template.
 pub fn call(body: &[u8]) {

@@ -4,8 +4,8 @@
 //!
 //! Whatever comes in: no panic, nothing beyond the budget, and what was read is written and read again.
 
-use interlock::template::Never;
-use interlock::template::yaml::{self, Aliases, MAX_MADE, Reader};
+use go_template::Never;
+use go_template::yaml::{self, Aliases, MAX_MADE, Reader};
 
 /// Decodes it both ways.
 pub fn call(body: &[u8]) {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use go_template::Never;
 use interlock::api::kudo::ExecutionStatus;
 use interlock::api::object::{Gvk, NamespacedName};
 use interlock::api::values::Values;
@@ -17,11 +18,11 @@ use interlock::plan::package::Package;
 use interlock::plan::packaged::{Packaged, Source};
 use interlock::plan::rendered::Rendered;
 use interlock::plan::run::{InstanceId, Run};
-use interlock::template::Never;
 use serde_json::{Value, json};
 
 #[path = "../support/shared.rs"]
 mod shared;
+mod templates;
 
 fn announce(said: &str) {
     println!("{said}");

@@ -74,7 +74,7 @@ impl Client {
     /// `kudo.dev`, without kubectl, whose start costs more than the requests.
     #[track_caller]
     pub fn create_package(&self, namespace: &str, manifests: &str) {
-        for object in interlock::template::yaml::documents(manifests).expect("YAML") {
+        for object in go_template::yaml::documents(manifests).expect("YAML") {
             let plural = format!("{}s", object["kind"].as_str().unwrap_or_default().to_lowercase());
             let path = format!("/apis/kudo.dev/v1beta1/namespaces/{namespace}/{plural}");
             self.post(&path, &object).ok();

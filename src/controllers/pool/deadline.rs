@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::template::{Interrupt, Interrupted};
+use go_template::{Interrupt, Interrupted};
 
 /// Of the work on one thread. The time is that of the processor, so that a machine that is busy
 /// with other things interrupts nothing.

@@ -222,7 +222,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::template::Interrupt as _;
+    use go_template::Interrupt as _;
 
     fn pool(limit: Duration, wait: Duration) -> Arc<Pool> {
         Pool::with_threads(2, limit, wait, Arc::new(Metrics::new())).unwrap()

@@ -17,7 +17,7 @@ use crate::plan::observe::{Need, Observed, PlanState, Seen, Served, Step};
 use crate::plan::package::Package;
 use crate::plan::rendered::Rendered;
 use crate::plan::run::{InstanceId, Run};
-use crate::template::Never;
+use go_template::Never;
 
 /// A package with an Instance and values.
 pub struct Fixture {

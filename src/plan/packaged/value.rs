@@ -2,8 +2,8 @@
 
 use serde_json::{Number, Value};
 
-use crate::template::go::float::shortest;
-use crate::template::yaml;
+use go_template::go::float::shortest;
+use go_template::yaml;
 
 /// A parameter's value as text: arrays and maps as YAML, also a null one; everything else as
 /// Go's `%v` of the decoded JSON, in which each number is a float64, so that an unquoted

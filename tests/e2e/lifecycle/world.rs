@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use go_template::yaml;
 use interlock::api::meta;
 use interlock::api::watched::AGGREGATE;
 use interlock::install::{self, Part};
-use interlock::template::yaml;
 use serde_json::{Value, json};
 
 use super::metric;

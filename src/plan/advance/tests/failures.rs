@@ -11,7 +11,7 @@ use crate::plan::advance::fixture::{config_map, key, made, one, package, phase};
 use crate::plan::advance::sim::{Fixture, Process, Server, failure};
 use crate::plan::observe::{Observed, PlanState};
 use crate::plan::run::Run;
-use crate::template::{Interrupt, Interrupted};
+use go_template::{Interrupt, Interrupted};
 
 #[rstest]
 #[case::bad_gateway(502)]

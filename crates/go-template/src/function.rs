@@ -1,0 +1,134 @@
+//! What the evaluator knows of a function before it calls it: its name and its Go signature.
+
+use super::dynamic::Val;
+use super::error::Failure;
+use super::limits::Meter;
+
+/// The type of a parameter, as Go declares it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Type {
+    /// `interface{}` or `reflect.Value`: takes everything.
+    Any,
+    Bool,
+    Int,
+    Float,
+    Str,
+    /// `map[string]interface{}`
+    Dict,
+}
+
+impl Type {
+    /// Go's name of it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Any => "interface {}",
+            Self::Bool => "bool",
+            Self::Int => "int",
+            Self::Float => "float64",
+            Self::Str => "string",
+            Self::Dict => "map[string]interface {}",
+        }
+    }
+
+    /// Whether an untyped nil can be passed.
+    pub(super) fn can_be_nil(self) -> bool {
+        matches!(self, Self::Any | Self::Dict)
+    }
+
+    /// Whether Go would pass the value as it is.
+    pub(super) fn takes(self, value: &Val) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Bool => matches!(value, Val::Bool(_)),
+            Self::Int => matches!(value, Val::Int(_)),
+            Self::Float => matches!(value, Val::Float(_)),
+            Self::Str => matches!(value, Val::Str(_)),
+            Self::Dict => matches!(value, Val::Map(map) if map.elem == super::dynamic::Elem::Any),
+        }
+    }
+}
+
+/// The body of a function; its arguments have the declared types.
+pub(super) type Body = fn(&Meter, &[Val]) -> Result<Val, Failure>;
+
+/// How a function is carried out.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Run {
+    /// `and`: the first false argument, without evaluating those behind it.
+    And,
+    /// `or`: the first true argument.
+    Or,
+    /// `call`: needs the text of its argument for its error.
+    Call,
+    Body(Body),
+}
+
+/// A function that templates can call.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Function {
+    pub(super) name: &'static str,
+    pub(super) params: &'static [Type],
+    /// Type of any further arguments.
+    pub(super) variadic: Option<Type>,
+    pub(super) run: Run,
+}
+
+/// A function with a fixed number of arguments.
+pub(super) const fn fixed(name: &'static str, params: &'static [Type], body: Body) -> Function {
+    Function { name, params, variadic: None, run: Run::Body(body) }
+}
+
+/// A function that takes any number of further arguments.
+pub(super) const fn variadic(
+    name: &'static str,
+    params: &'static [Type],
+    more: Type,
+    body: Body,
+) -> Function {
+    Function { name, params, variadic: Some(more), run: Run::Body(body) }
+}
+
+/// Arguments of declared types, read without a second check.
+pub(super) mod arg {
+    use std::rc::Rc;
+
+    use crate::dynamic::{Map, Val};
+
+    pub(crate) fn text(args: &[Val], at: usize) -> &[u8] {
+        match args.get(at) {
+            Some(Val::Str(text)) => text,
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn shared(args: &[Val], at: usize) -> Rc<[u8]> {
+        match args.get(at) {
+            Some(Val::Str(text)) => text.clone(),
+            _ => Rc::from([].as_slice()),
+        }
+    }
+
+    /// The text as characters; bytes that are not UTF-8 become U+FFFD, as in Go's own functions.
+    pub(crate) fn chars(args: &[Val], at: usize) -> String {
+        String::from_utf8_lossy(text(args, at)).into_owned()
+    }
+
+    pub(crate) fn int(args: &[Val], at: usize) -> i64 {
+        args.get(at).and_then(Val::integer).unwrap_or(0)
+    }
+
+    pub(crate) fn float(args: &[Val], at: usize) -> Option<f64> {
+        match args.get(at) {
+            Some(Val::Float(value)) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// A map; `None` for Go's nil map.
+    pub(crate) fn map(args: &[Val], at: usize) -> Option<&Map> {
+        match args.get(at) {
+            Some(Val::Map(map)) => Some(map),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Pipelines: declarations, commands, operands.
+
+use super::{Parsed, Parser, syntax};
+use crate::ast::{Command, Number, Operand, Pipe, Term};
+use crate::error::ParseErrorKind;
+use crate::function::Function;
+use crate::go::quote::{Keep, quote, unquote};
+use crate::library::{self, Lookup};
+use crate::literal;
+use crate::token::{Kind, Token};
+
+impl Parser<'_> {
+    /// Reads a pipeline up to the token that ends it.
+    pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Parsed<Pipe> {
+        let pos = self.peek_non_space().pos;
+        let mut pipe = Pipe { pos, assigns: false, variables: Vec::new(), commands: Vec::new() };
+        self.declarations(&mut pipe, context)?;
+        loop {
+            let token = self.next_non_space();
+            match token.kind {
+                kind if kind == end => {
+                    check_pipeline(&pipe, context)?;
+                    // Most have one, where a list begins with room for four.
+                    pipe.commands.shrink_to_fit();
+                    return Ok(pipe);
+                }
+                Kind::Bool
+                | Kind::CharConstant
+                | Kind::Complex
+                | Kind::Dot
+                | Kind::Field
+                | Kind::Identifier
+                | Kind::Number
+                | Kind::Nil
+                | Kind::RawString
+                | Kind::String
+                | Kind::Variable
+                | Kind::LeftParen => {
+                    self.backup();
+                    self.count()?;
+                    pipe.commands.push(self.command()?);
+                }
+                _ => return self.unexpected(&token, context),
+            }
+        }
+    }
+
+    /// `$x :=`, `$x =`, and in a `range` also `$i, $x :=`.
+    fn declarations(&mut self, pipe: &mut Pipe, context: &str) -> Parsed<()> {
+        loop {
+            let variable = self.peek_non_space();
+            if variable.kind != Kind::Variable {
+                return Ok(());
+            }
+            self.next();
+            // A space is a token, so "$x foo" takes three tokens to tell from "$x := foo".
+            let after = self.peek();
+            let next = self.peek_non_space();
+            let comma = next.kind == Kind::Char && next.text == ",";
+            if !comma && !matches!(next.kind, Kind::Assign | Kind::Declare) {
+                if after.kind == Kind::Space {
+                    self.backup3(variable, after);
+                } else {
+                    self.backup2(variable);
+                }
+                return Ok(());
+            }
+            self.next_non_space();
+            pipe.variables.push(variable.text.clone());
+            self.tree.variables.push(variable.text);
+            if !comma {
+                pipe.assigns = next.kind == Kind::Assign;
+                return Ok(());
+            }
+            if context != "range" || pipe.variables.len() >= 2 {
+                return syntax(format!("too many declarations in {context}"));
+            }
+            if !matches!(self.peek_non_space().kind, Kind::Variable | Kind::RightDelim | Kind::RightParen) {
+                return syntax("range can only initialize variables");
+            }
+        }
+    }
+
+    fn command(&mut self) -> Parsed<Command> {
+        let pos = self.peek_non_space().pos;
+        let mut operands = Vec::new();
+        loop {
+            self.peek_non_space();
+            operands.extend(self.operand()?);
+            let token = self.next();
+            match token.kind {
+                Kind::Space => continue,
+                Kind::RightDelim | Kind::RightParen => self.backup(),
+                Kind::Pipe => {}
+                _ => return self.unexpected(&token, "operand"),
+            }
+            break;
+        }
+        let mut operands = operands.into_iter();
+        match operands.next() {
+            Some(first) => Ok(Command { pos, first, args: operands.collect() }),
+            None => syntax("empty command"),
+        }
+    }
+
+    /// A term with the fields taken of it; `None` where no term starts.
+    fn operand(&mut self) -> Parsed<Option<Operand>> {
+        self.count()?;
+        let Some(operand) = self.term()? else { return Ok(None) };
+        let pos = self.peek().pos;
+        let mut fields = Vec::new();
+        while self.peek().kind == Kind::Field {
+            self.count()?;
+            fields.push(self.next().text[1..].to_owned());
+        }
+        if fields.is_empty() {
+            return Ok(Some(operand));
+        }
+        let term = match operand.term {
+            Term::Field(mut names) => {
+                names.append(&mut fields);
+                Term::Field(names)
+            }
+            Term::Variable(name, mut names) => {
+                names.append(&mut fields);
+                Term::Variable(name, names)
+            }
+            Term::Bool(_) | Term::String { .. } | Term::Number(_) | Term::Nil | Term::Dot => {
+                let shown = quote(operand.to_string().as_bytes(), Keep::Printable);
+                return syntax(format!("unexpected . after term {shown}"));
+            }
+            _ => Term::Chain(Box::new(operand), fields),
+        };
+        Ok(Some(Operand { pos, term }))
+    }
+
+    fn term(&mut self) -> Parsed<Option<Operand>> {
+        let token = self.next_non_space();
+        let pos = token.pos;
+        let term = match token.kind {
+            Kind::Identifier => Term::Function(find_function(&token.text)?),
+            Kind::Dot => Term::Dot,
+            Kind::Nil => Term::Nil,
+            Kind::Variable => {
+                if !self.tree.variables.contains(&token.text) {
+                    return Err(ParseErrorKind::UndefinedVariable(token.text));
+                }
+                Term::Variable(token.text, Vec::new())
+            }
+            Kind::Field => Term::Field(vec![token.text[1..].to_owned()]),
+            Kind::Bool => Term::Bool(token.text == "true"),
+            Kind::CharConstant | Kind::Complex | Kind::Number => Term::Number(number(&token)?),
+            Kind::LeftParen => {
+                let pipe =
+                    self.deeper(|parser| parser.pipeline("parenthesized pipeline", Kind::RightParen))?;
+                return Ok(Some(Operand { pos: pipe.pos, term: Term::Pipe(Box::new(pipe)) }));
+            }
+            Kind::String | Kind::RawString => match unquote(&token.text) {
+                Some(value) => Term::String { literal: token.text, value },
+                None => return syntax("invalid syntax"),
+            },
+            _ => {
+                self.backup();
+                return Ok(None);
+            }
+        };
+        Ok(Some(Operand { pos, term }))
+    }
+}
+
+fn number(token: &Token) -> Parsed<Number> {
+    literal::number(&token.text, token.kind).map_err(ParseErrorKind::Syntax)
+}
+
+fn find_function(name: &str) -> Parsed<&'static Function> {
+    match library::find(name) {
+        Lookup::Known(function) => Ok(function),
+        Lookup::Unsupported => Err(ParseErrorKind::UnsupportedFunction(name.to_owned())),
+        Lookup::Unknown => Err(ParseErrorKind::UndefinedFunction(name.to_owned())),
+    }
+}
+
+fn check_pipeline(pipe: &Pipe, context: &str) -> Parsed<()> {
+    if pipe.commands.is_empty() {
+        return syntax(format!("missing value for {context}"));
+    }
+    for (i, command) in pipe.commands.iter().enumerate().skip(1) {
+        if let Term::Bool(_) | Term::Dot | Term::Nil | Term::Number(_) | Term::String { .. } =
+            command.first.term
+        {
+            return syntax(format!("non executable command in pipeline stage {}", i + 1));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! Base 64, base 32 and checksums. A text that cannot be decoded becomes Go's error text, as in
+//! sprig.
+
+use sha1::{Digest, Sha1};
+use sha2::Sha256;
+
+use crate::dynamic::Val;
+use crate::error::Failure;
+use crate::function::Type::Str;
+use crate::function::{Function, arg, fixed};
+use crate::limits::Meter;
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    fixed("b64enc", &[Str], |meter, args| encode(meter, &BASE64, arg::text(args, 0))),
+    fixed("b64dec", &[Str], |meter, args| decode(meter, &BASE64, arg::text(args, 0))),
+    fixed("b32enc", &[Str], |meter, args| encode(meter, &BASE32, arg::text(args, 0))),
+    fixed("b32dec", &[Str], |meter, args| decode(meter, &BASE32, arg::text(args, 0))),
+    fixed("sha1sum", &[Str], |_, args| Ok(Val::str(hex(&Sha1::digest(arg::text(args, 0)))))),
+    fixed("sha256sum", &[Str], |_, args| Ok(Val::str(hex(&Sha256::digest(arg::text(args, 0)))))),
+    fixed("adler32sum", &[Str], |_, args| Ok(Val::str(adler32(arg::text(args, 0)).to_string()))),
+];
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn adler32(bytes: &[u8]) -> u32 {
+    const MODULUS: u32 = 65521;
+    let (mut low, mut high) = (1u32, 0u32);
+    for &byte in bytes {
+        low = (low + u32::from(byte)) % MODULUS;
+        high = (high + low) % MODULUS;
+    }
+    high << 16 | low
+}
+
+/// An alphabet, and how many characters of how many bits make whole bytes.
+struct Base {
+    name: &'static str,
+    alphabet: &'static [u8],
+    bits: u32,
+    group: usize,
+}
+
+const BASE64: Base = Base {
+    name: "base64",
+    alphabet: b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
+    bits: 6,
+    group: 4,
+};
+
+const BASE32: Base =
+    Base { name: "base32", alphabet: b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", bits: 5, group: 8 };
+
+fn encode(meter: &Meter, base: &Base, bytes: &[u8]) -> Result<Val, Failure> {
+    meter.bytes(bytes.len() * 2)?;
+    let mask = (1u32 << base.bits) - 1;
+    let (mut out, mut buffer, mut held) = (Vec::new(), 0u32, 0u32);
+    for &byte in bytes {
+        buffer = buffer << 8 | u32::from(byte);
+        held += 8;
+        while held >= base.bits {
+            held -= base.bits;
+            out.push(base.alphabet[(buffer >> held & mask) as usize]);
+        }
+        buffer &= (1 << held) - 1;
+    }
+    if held > 0 {
+        out.push(base.alphabet[(buffer << (base.bits - held) & mask) as usize]);
+    }
+    while out.len() % base.group != 0 {
+        out.push(b'=');
+    }
+    Ok(Val::str(out))
+}
+
+fn decode(meter: &Meter, base: &Base, text: &[u8]) -> Result<Val, Failure> {
+    meter.bytes(text.len())?;
+    // Each digit is looked for in the alphabet.
+    meter.read(text.len().saturating_mul(8))?;
+    Ok(match decoded(base, text) {
+        Ok(bytes) => Val::str(bytes),
+        Err(at) => Val::str(format!("illegal {} data at input byte {at}", base.name)),
+    })
+}
+
+/// The bytes, or the position that Go's decoder names.
+fn decoded(base: &Base, text: &[u8]) -> Result<Vec<u8>, usize> {
+    match base.bits {
+        6 => decode_base64(base, text),
+        _ => decode_base32(base, text),
+    }
+}
+
+fn digit(base: &Base, byte: u8) -> Option<u64> {
+    base.alphabet.iter().position(|&c| c == byte).map(|digit| digit as u64)
+}
+
+/// The bytes of a group of digits; bits that make no byte are dropped.
+fn push_group(out: &mut Vec<u8>, base: &Base, digits: &[u64]) {
+    let bits = digits.len() as u32 * base.bits;
+    let value = digits.iter().fold(0, |value, digit| value << base.bits | digit) >> (bits % 8);
+    out.extend((0..bits / 8).rev().map(|i| (value >> (8 * i) & 0xff) as u8));
+}
+
+/// `encoding/base64`: line breaks are skipped wherever they are.
+fn decode_base64(base: &Base, text: &[u8]) -> Result<Vec<u8>, usize> {
+    let mut bytes =
+        text.iter().copied().enumerate().filter(|(_, byte)| !matches!(byte, b'\r' | b'\n')).peekable();
+    let mut out = Vec::new();
+    let mut group = Vec::new();
+    while let Some((at, byte)) = bytes.next() {
+        if let Some(digit) = digit(base, byte) {
+            group.push(digit);
+            if group.len() == base.group {
+                push_group(&mut out, base, &std::mem::take(&mut group));
+            }
+            continue;
+        }
+        if byte != b'=' || group.len() < 2 {
+            return Err(at);
+        }
+        if group.len() == 2 {
+            match bytes.next() {
+                None => return Err(text.len()),
+                Some((_, b'=')) => {}
+                // Go names the byte before.
+                Some((next, _)) => return Err(next - 1),
+            }
+        }
+        if let Some((next, _)) = bytes.next() {
+            return Err(next);
+        }
+        push_group(&mut out, base, &group);
+        return Ok(out);
+    }
+    // Go counts back from the end.
+    if group.is_empty() { Ok(out) } else { Err(text.len() - group.len()) }
+}
+
+/// `encoding/base32`: line breaks are taken out first, and positions count what is left.
+fn decode_base32(base: &Base, text: &[u8]) -> Result<Vec<u8>, usize> {
+    let text: Vec<u8> = text.iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
+    let mut out = Vec::new();
+    let mut group = Vec::new();
+    for (at, &byte) in text.iter().enumerate() {
+        let rest = &text[at + 1..];
+        if byte == b'=' && group.len() >= 2 && rest.len() < base.group {
+            let missing = base.group - 1 - group.len();
+            if rest.len() < missing {
+                return Err(text.len());
+            }
+            if let Some(k) = rest[..missing].iter().position(|&byte| byte != b'=') {
+                return Err(at + k);
+            }
+            if matches!(group.len(), 3 | 6) {
+                return Err(at);
+            }
+            push_group(&mut out, base, &group);
+            return Ok(out);
+        }
+        group.push(digit(base, byte).ok_or(at)?);
+        if group.len() == base.group {
+            push_group(&mut out, base, &std::mem::take(&mut group));
+        }
+    }
+    if group.is_empty() { Ok(out) } else { Err(text.len() - group.len()) }
+}

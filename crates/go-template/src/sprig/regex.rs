@@ -1,0 +1,243 @@
+//! Regular expressions with the meaning that Go's `regexp` gives them: both engines are RE2's
+//! children.
+//!
+//! Compiling is charged by the size of what is compiled, a search by its states times the text.
+
+use std::rc::Rc;
+
+use regex_automata::util::iter::Searcher;
+use regex_automata::{Anchored, Input, Match};
+
+use super::coerce;
+use crate::dynamic::Val;
+use crate::error::Failure;
+use crate::function::Type::{Int, Str};
+use crate::function::{Function, arg, fixed};
+use crate::limits::{LimitReached, MAX_COMPILED, MAX_PATTERN, Meter};
+use crate::patterns::{Pattern, Refused};
+
+mod translate;
+
+use translate::translate;
+
+/// Work of reading a byte of a pattern: a class of two bytes becomes a few kilobytes, and takes
+/// longer where case does not count.
+const READING: usize = 2 << 10;
+const READING_WITHOUT_CASE: usize = 16 << 10;
+
+/// Bytes of the text that is left, which make one unit of work for each match but the first: a
+/// search rarely reads far beyond its match, and a lazy automaton takes about a nanosecond a byte.
+const AHEAD: usize = 16;
+
+pub(super) const FUNCTIONS: &[Function] = &[
+    fixed("regexMatch", &[Str, Str], is_match),
+    fixed("regexFind", &[Str, Str], |meter, args| {
+        let mut all = all(meter, args, Some(1))?;
+        Ok(Val::str(all.pop().unwrap_or_default()))
+    }),
+    fixed("regexFindAll", &[Str, Str, Int], |meter, args| {
+        let limit = limit(args, 2);
+        Ok(coerce::string_list(all(meter, args, limit)?))
+    }),
+    fixed("regexReplaceAll", &[Str, Str, Str], replace_all),
+    fixed("regexReplaceAllLiteral", &[Str, Str, Str], replace_literally),
+    fixed("regexSplit", &[Str, Str, Int], split),
+];
+
+/// A pattern, compiled now or earlier in this rendering.
+struct Compiled(Rc<Result<Pattern, Refused>>, String);
+
+impl Compiled {
+    fn of(meter: &Meter, args: &[Val], groups: bool) -> Result<Self, Failure> {
+        let pattern = arg::text(args, 0);
+        if pattern.len() > MAX_PATTERN {
+            return Err(LimitReached::Pattern.into());
+        }
+        let pattern = String::from_utf8_lossy(pattern).into_owned();
+        let text = translate(&pattern);
+        if let Some(found) = meter.patterns.get(&text, groups) {
+            return Ok(Self(found, pattern));
+        }
+        let without_case = text.contains("(?") && text.contains('i');
+        let reading = if without_case { READING_WITHOUT_CASE } else { READING };
+        meter.read(text.len().saturating_mul(reading))?;
+        let found = meter.patterns.compile(&text, groups, MAX_COMPILED);
+        // Compiling is read and written again a few times.
+        match found.as_ref() {
+            Ok(pattern) => meter.read(pattern.bytes().saturating_mul(2))?,
+            Err(Refused::TooLarge) => meter.read(MAX_COMPILED * 2)?,
+            Err(Refused::Syntax(_)) => {}
+        }
+        Ok(Self(found, pattern))
+    }
+
+    fn pattern(&self) -> Result<&Pattern, Failure> {
+        match self.0.as_ref() {
+            Ok(pattern) => Ok(pattern),
+            Err(Refused::TooLarge) => Err(LimitReached::Pattern.into()),
+            Err(Refused::Syntax(error)) => {
+                let reason = error.lines().last().unwrap_or_default();
+                let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+                Err(Failure::new(format!("regexp: Compile(`{}`): error parsing regexp: {reason}", self.1)))
+            }
+        }
+    }
+}
+
+/// Before a search. The first one may read the whole text, and is charged with it; a later one is
+/// charged with what was passed since the one before it, and with a little for what it may read ahead.
+fn charge(
+    meter: &Meter,
+    pattern: &Pattern,
+    input: &Input<'_>,
+    before: Option<usize>,
+) -> Result<(), LimitReached> {
+    let length = Pattern::length(input);
+    let most = length.saturating_mul(pattern.weight());
+    let Some(before) = before else { return meter.read(most) };
+    let passed = input.start().saturating_sub(before).saturating_mul(pattern.weight());
+    meter.step()?;
+    meter.read(passed.saturating_add(length / AHEAD))?;
+    meter.pass(most)
+}
+
+/// Takes the matches one after another, until `take` wants no more.
+fn each(
+    meter: &Meter,
+    pattern: &Pattern,
+    text: &[u8],
+    mut take: impl FnMut(Match) -> Result<bool, Failure>,
+) -> Result<(), Failure> {
+    let mut searcher = Searcher::new(Input::new(text));
+    let mut before = None;
+    let mut stopped = None;
+    loop {
+        let found = searcher.advance(|input| {
+            if let Err(limit) = charge(meter, pattern, input, before) {
+                stopped = Some(limit);
+                return Ok(None);
+            }
+            before = Some(input.start());
+            Ok(pattern.regex.search(input))
+        });
+        if let Some(limit) = stopped {
+            return Err(limit.into());
+        }
+        match found {
+            Some(found) if take(found)? => {}
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// sprig drops the error of a pattern that is none.
+fn is_match(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
+    let compiled = Compiled::of(meter, args, false)?;
+    let pattern = match compiled.pattern() {
+        Ok(pattern) => pattern,
+        Err(Failure::Refused(_)) => return Ok(Val::Bool(false)),
+        Err(limit) => return Err(limit),
+    };
+    let input = Input::new(arg::text(args, 1)).earliest(true);
+    charge(meter, pattern, &input, None)?;
+    Ok(Val::Bool(pattern.regex.is_match(input)))
+}
+
+/// At most this many, all where it is below 0.
+fn limit(args: &[Val], at: usize) -> Option<usize> {
+    usize::try_from(arg::int(args, at)).ok()
+}
+
+/// The texts of at most so many matches.
+fn all(meter: &Meter, args: &[Val], limit: Option<usize>) -> Result<Vec<Vec<u8>>, Failure> {
+    let compiled = Compiled::of(meter, args, false)?;
+    let (pattern, text) = (compiled.pattern()?, arg::text(args, 1));
+    let mut all = Vec::new();
+    if limit == Some(0) {
+        return Ok(all);
+    }
+    each(meter, pattern, text, |found| {
+        meter.items(2)?;
+        meter.bytes(found.len())?;
+        all.push(text[found.range()].to_vec());
+        Ok(limit.is_none_or(|limit| all.len() < limit))
+    })?;
+    Ok(all)
+}
+
+fn replace_all(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
+    let (text, replacement) = (arg::text(args, 1), arg::text(args, 2));
+    let references = replacement.iter().filter(|&&byte| byte == b'$').count();
+    if references == 0 {
+        return replace_literally(meter, args);
+    }
+    let compiled = Compiled::of(meter, args, true)?;
+    let pattern = compiled.pattern()?;
+    let mut captures = pattern.regex.create_captures();
+    let mut out = Vec::new();
+    let mut last = 0;
+    each(meter, pattern, text, |found| {
+        // A reference gives at most the match.
+        let most = replacement.len().saturating_add(references.saturating_mul(found.len()));
+        meter.bytes(most.saturating_add(found.start() - last))?;
+        // The groups of a match are found in a second search of it.
+        meter.read(found.len().saturating_add(1).saturating_mul(pattern.weight()))?;
+        let input = Input::new(text).range(found.range()).anchored(Anchored::Yes);
+        pattern.regex.search_captures(&input, &mut captures);
+        out.extend_from_slice(&text[last..found.start()]);
+        captures.interpolate_bytes_into(text, replacement, &mut out);
+        last = found.end();
+        Ok(true)
+    })?;
+    meter.bytes(text.len() - last)?;
+    out.extend_from_slice(&text[last..]);
+    Ok(Val::str(out))
+}
+
+fn replace_literally(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
+    let compiled = Compiled::of(meter, args, false)?;
+    let (pattern, text, replacement) = (compiled.pattern()?, arg::text(args, 1), arg::text(args, 2));
+    let mut out = Vec::new();
+    let mut last = 0;
+    each(meter, pattern, text, |found| {
+        meter.bytes(replacement.len().saturating_add(found.start() - last))?;
+        out.extend_from_slice(&text[last..found.start()]);
+        out.extend_from_slice(replacement);
+        last = found.end();
+        Ok(true)
+    })?;
+    meter.bytes(text.len() - last)?;
+    out.extend_from_slice(&text[last..]);
+    Ok(Val::str(out))
+}
+
+/// `Regexp.Split`: an empty match at the start or the end splits nothing.
+fn split(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
+    let compiled = Compiled::of(meter, args, false)?;
+    let (pattern, text, limit) = (compiled.pattern()?, arg::text(args, 1), limit(args, 2));
+    if limit == Some(0) {
+        return Ok(coerce::string_list(Vec::new()));
+    }
+    if !arg::text(args, 0).is_empty() && text.is_empty() {
+        return Ok(coerce::string_list(vec![Vec::new()]));
+    }
+    meter.bytes(text.len())?;
+    let mut parts = Vec::new();
+    let (mut start, mut end) = (0, 0);
+    each(meter, pattern, text, |found| {
+        meter.items(2)?;
+        if limit.is_some_and(|limit| parts.len() + 1 == limit) {
+            return Ok(false);
+        }
+        end = found.start();
+        if found.end() != 0 {
+            parts.push(text[start..end].to_vec());
+        }
+        start = found.end();
+        Ok(true)
+    })?;
+    if end != text.len() {
+        parts.push(text[start..].to_vec());
+    }
+    Ok(coerce::string_list(parts))
+}

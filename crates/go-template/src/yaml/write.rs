@@ -1,0 +1,467 @@
+//! Values to the bytes of `gopkg.in/yaml.v2` 2.3: keys in its order, two spaces, sequences not
+//! indented under their key, no folding of long lines.
+
+use std::cmp::Ordering;
+
+use serde_json::Value;
+
+use super::scalar::{Scalar, resolve};
+use crate::go::float::shortest;
+
+/// Something to write; numbers keep their Go type.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Doc {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Float(f64),
+    /// Bytes that need not be UTF-8.
+    Text(Vec<u8>),
+    Seq(Vec<Doc>),
+    Map(Vec<(Vec<u8>, Doc)>),
+}
+
+impl From<&Value> for Doc {
+    fn from(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(value) => Self::Bool(*value),
+            Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+                (Some(value), _) => Self::Int(value),
+                (None, Some(value)) => Self::Uint(value),
+                (None, None) => Self::Float(number.as_f64().unwrap_or(f64::NAN)),
+            },
+            Value::String(text) => Self::Text(text.as_bytes().to_vec()),
+            Value::Array(items) => Self::Seq(items.iter().map(Self::from).collect()),
+            Value::Object(map) => Self::Map(
+                map.iter().map(|(key, value)| (key.as_bytes().to_vec(), Self::from(value))).collect(),
+            ),
+        }
+    }
+}
+
+/// A JSON value as yaml.v2 writes it; integers stay integers.
+pub fn write(value: &Value) -> String {
+    let unbounded = |_: usize| Ok::<(), std::convert::Infallible>(());
+    match Doc::from(value).write(unbounded) {
+        Ok(text) => text,
+        Err(never) => match never {},
+    }
+}
+
+impl Doc {
+    /// The document with its final line break. `charge` is asked before a value is written, with the
+    /// bytes that were written since it was last asked.
+    pub(crate) fn write<E>(self, charge: impl Fn(usize) -> Result<(), E>) -> Result<String, E> {
+        let mut emitter = Emitter { out: String::new(), charged: 0, charge };
+        match &self {
+            Self::Map(entries) if !entries.is_empty() => emitter.map(entries, 0, true)?,
+            Self::Seq(items) if !items.is_empty() => emitter.sequence(items, 0, true)?,
+            other => {
+                emitter.leaf(other, 0, false);
+                emitter.end_line();
+            }
+        }
+        emitter.pay()?;
+        Ok(emitter.out)
+    }
+}
+
+struct Emitter<C> {
+    out: String,
+    charged: usize,
+    charge: C,
+}
+
+// Containers.
+impl<E, C: Fn(usize) -> Result<(), E>> Emitter<C> {
+    fn pay(&mut self) -> Result<(), E> {
+        let written = self.out.len() - std::mem::replace(&mut self.charged, self.out.len());
+        (self.charge)(written)
+    }
+
+    fn map(&mut self, entries: &[(Vec<u8>, Doc)], indent: usize, mut at_start: bool) -> Result<(), E> {
+        for (key, value) in sorted(entries.iter().collect()) {
+            if !std::mem::take(&mut at_start) {
+                self.indent(indent);
+            }
+            let key_text = String::from_utf8_lossy(key);
+            let simple = key.len() <= 128 && !key_text.contains(is_break);
+            if !simple {
+                self.out.push_str("? ");
+            }
+            self.text(key, indent, simple);
+            if !simple {
+                self.end_line();
+                self.indent(indent);
+            }
+            self.out.push(':');
+            self.value(value, indent, indent, !simple)?;
+        }
+        Ok(())
+    }
+
+    fn sequence(&mut self, items: &[Doc], indent: usize, mut at_start: bool) -> Result<(), E> {
+        for item in items {
+            if !std::mem::take(&mut at_start) {
+                self.indent(indent);
+            }
+            self.out.push('-');
+            self.value(item, indent, indent + 2, true)?;
+        }
+        Ok(())
+    }
+
+    /// A value behind `:` or `-`; containers behind a dash start on its line.
+    fn value(&mut self, value: &Doc, indent: usize, sequence_indent: usize, inline: bool) -> Result<(), E> {
+        self.pay()?;
+        match value {
+            Doc::Map(entries) if !entries.is_empty() => {
+                if inline {
+                    self.out.push(' ');
+                    self.map(entries, indent + 2, true)
+                } else {
+                    self.out.push('\n');
+                    self.map(entries, indent + 2, false)
+                }
+            }
+            Doc::Seq(items) if !items.is_empty() => {
+                if inline {
+                    self.out.push(' ');
+                    self.sequence(items, sequence_indent.max(indent + 2), true)
+                } else {
+                    self.out.push('\n');
+                    self.sequence(items, sequence_indent, false)
+                }
+            }
+            leaf => {
+                self.out.push(' ');
+                self.leaf(leaf, indent, false);
+                self.end_line();
+                Ok(())
+            }
+        }
+    }
+}
+
+// Leaves.
+impl<C> Emitter<C> {
+    fn indent(&mut self, indent: usize) {
+        self.out.extend(std::iter::repeat_n(' ', indent));
+    }
+
+    /// Ends a line, unless a block scalar has done so.
+    fn end_line(&mut self) {
+        if !self.out.ends_with('\n') {
+            self.out.push('\n');
+        }
+    }
+
+    fn leaf(&mut self, value: &Doc, indent: usize, simple_key: bool) {
+        match value {
+            Doc::Null => self.out.push_str("null"),
+            Doc::Bool(value) => self.out.push_str(if *value { "true" } else { "false" }),
+            Doc::Int(value) => self.out.push_str(&value.to_string()),
+            Doc::Uint(value) => self.out.push_str(&value.to_string()),
+            Doc::Float(value) => self.out.push_str(&match *value {
+                value if value.is_nan() => ".nan".to_owned(),
+                f64::INFINITY => ".inf".to_owned(),
+                f64::NEG_INFINITY => "-.inf".to_owned(),
+                value => shortest(value),
+            }),
+            Doc::Text(bytes) => self.text(bytes, indent, simple_key),
+            Doc::Seq(_) => self.out.push_str("[]"),
+            Doc::Map(_) => self.out.push_str("{}"),
+        }
+    }
+
+    fn text(&mut self, bytes: &[u8], indent: usize, simple_key: bool) {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => {
+                let style = style(text, simple_key);
+                self.styled(text, style, indent);
+            }
+            Err(_) => {
+                self.out.push_str("!!binary ");
+                let text = base64_lines(bytes);
+                let style =
+                    if text.contains('\n') && !simple_key { Style::Literal } else { style_of_base64(&text) };
+                self.styled(&text, style, indent);
+            }
+        }
+    }
+
+    fn styled(&mut self, text: &str, style: Style, indent: usize) {
+        match style {
+            Style::Plain => self.out.push_str(text),
+            Style::Single => self.single_quoted(text, indent),
+            Style::Double => self.double_quoted(text),
+            Style::Literal => self.literal(text, indent + 2),
+        }
+    }
+
+    fn single_quoted(&mut self, text: &str, _indent: usize) {
+        self.out.push('\'');
+        self.out.push_str(&text.replace('\'', "''"));
+        self.out.push('\'');
+    }
+
+    fn double_quoted(&mut self, text: &str) {
+        self.out.push('"');
+        for c in text.chars() {
+            match c {
+                '"' => self.out.push_str("\\\""),
+                '\\' => self.out.push_str("\\\\"),
+                c if is_printable(c) && !is_break(c) && c != '\u{feff}' => self.out.push(c),
+                '\0' => self.out.push_str("\\0"),
+                '\x07' => self.out.push_str("\\a"),
+                '\x08' => self.out.push_str("\\b"),
+                '\t' => self.out.push_str("\\t"),
+                '\n' => self.out.push_str("\\n"),
+                '\x0b' => self.out.push_str("\\v"),
+                '\x0c' => self.out.push_str("\\f"),
+                '\r' => self.out.push_str("\\r"),
+                '\x1b' => self.out.push_str("\\e"),
+                '\u{85}' => self.out.push_str("\\N"),
+                '\u{a0}' => self.out.push_str("\\_"),
+                '\u{2028}' => self.out.push_str("\\L"),
+                '\u{2029}' => self.out.push_str("\\P"),
+                c => self.out.push_str(&match u32::from(c) {
+                    code @ 0..=0xff => format!("\\x{code:02X}"),
+                    code @ 0x100..=0xffff => format!("\\u{code:04X}"),
+                    code => format!("\\U{code:08X}"),
+                }),
+            }
+        }
+        self.out.push('"');
+    }
+
+    fn literal(&mut self, text: &str, indent: usize) {
+        self.out.push('|');
+        if text.starts_with(|c| c == ' ' || is_break(c)) {
+            self.out.push('2');
+        }
+        let body = text.strip_suffix(is_break);
+        match body {
+            None => self.out.push('-'),
+            Some(body) if body.is_empty() || body.ends_with(is_break) => self.out.push('+'),
+            Some(_) => {}
+        }
+        self.out.push('\n');
+        let mut at_line_start = true;
+        for c in text.chars() {
+            if is_break(c) {
+                self.out.push(c);
+                at_line_start = true;
+            } else {
+                if std::mem::take(&mut at_line_start) {
+                    self.indent(indent);
+                }
+                self.out.push(c);
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Style {
+    Plain,
+    Single,
+    Double,
+    Literal,
+}
+
+/// `stringv` of the encoder and `select_scalar_style` of the emitter.
+fn style(text: &str, simple_key: bool) -> Style {
+    let analysis = Analysis::of(text);
+    let wanted = if text.contains('\n') {
+        Style::Literal
+    } else if resolve(text) == Scalar::Text && !looks_like_time(text) && !is_base60(text) {
+        Style::Plain
+    } else {
+        Style::Double
+    };
+    match wanted {
+        Style::Plain if simple_key && analysis.multiline => Style::Double,
+        Style::Plain if analysis.plain && !(text.is_empty() && simple_key) => Style::Plain,
+        Style::Plain if analysis.single_quoted => Style::Single,
+        Style::Literal if analysis.block && !simple_key => Style::Literal,
+        _ => Style::Double,
+    }
+}
+
+fn style_of_base64(text: &str) -> Style {
+    if Analysis::of(text).plain { Style::Plain } else { Style::Single }
+}
+
+/// A timestamp resolves to a tag of its own, so it is quoted.
+fn looks_like_time(text: &str) -> bool {
+    super::scalar::is_timestamp(text)
+}
+
+/// `^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$`: numbers of YAML 1.1 that yaml.v2 does not
+/// read, but quotes for others.
+fn is_base60(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let (body, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let mut parts = body.split(':');
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
+    let first =
+        parts.next().is_some_and(|part| part.starts_with(|c: char| c.is_ascii_digit()) && digits(part));
+    let rest: Vec<&str> = parts.collect();
+    let in_range = |part: &&str| match part.as_bytes() {
+        [ones] => ones.is_ascii_digit(),
+        [tens, ones] => (b'0'..=b'5').contains(tens) && ones.is_ascii_digit(),
+        _ => false,
+    };
+    first && !rest.is_empty() && rest.iter().all(in_range) && digits(fraction)
+}
+
+/// What the emitter may do with a scalar: `analyze_scalar`.
+struct Analysis {
+    multiline: bool,
+    plain: bool,
+    single_quoted: bool,
+    block: bool,
+}
+
+impl Analysis {
+    fn of(text: &str) -> Self {
+        if text.is_empty() {
+            return Self { multiline: false, plain: true, single_quoted: true, block: false };
+        }
+        let chars: Vec<char> = text.chars().collect();
+        let mut indicators = text.starts_with("---") || text.starts_with("...");
+        let (mut special, mut breaks, mut break_space, mut space_break) = (false, false, false, false);
+        let (mut after_space, mut after_break, mut preceded) = (false, false, true);
+        for (i, &c) in chars.iter().enumerate() {
+            let followed = chars.get(i + 1).is_none_or(|&next| is_blank(next));
+            indicators |= is_indicator(c, i == 0, preceded, followed);
+            special |= !is_printable(c);
+            let (space, line_break) = (c == ' ', is_break(c));
+            breaks |= line_break;
+            break_space |= space && after_break;
+            space_break |= line_break && after_space;
+            (after_space, after_break) = (space, line_break);
+            preceded = is_blank(c) || line_break;
+        }
+        let edge = |c: Option<&char>| c.is_some_and(|&c| c == ' ' || is_break(c));
+        let edges = edge(chars.first()) || edge(chars.last());
+        Self {
+            multiline: breaks,
+            plain: !(indicators || edges || break_space || space_break || special || breaks),
+            single_quoted: !(break_space || space_break || special),
+            block: !(chars.last() == Some(&' ') || space_break || special || chars.iter().any(is_separator)),
+        }
+    }
+}
+
+/// Whether a character at this place would mean something in block context.
+fn is_indicator(c: char, first: bool, preceded: bool, followed: bool) -> bool {
+    match c {
+        '#' if !first => preceded,
+        ':' => followed,
+        '?' | '-' if first => followed,
+        c => first && "#,[]{}&*!|>'\"%@`".contains(c),
+    }
+}
+
+fn is_blank(c: char) -> bool {
+    c == ' ' || c == '\t'
+}
+
+fn is_break(c: char) -> bool {
+    matches!(c, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// Yaml.v2 writes these into a block as they are and indents what follows, as they end a line of YAML 1.1.
+/// To YAML 1.2, which is what reads it here, they are text, and that indentation would become part of it.
+fn is_separator(c: &char) -> bool {
+    matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// What the emitter writes as it is: no controls (line feed excepted), no byte order mark.
+fn is_printable(c: char) -> bool {
+    match c {
+        '\n' | ' '..='~' => true,
+        '\u{a0}'..='\u{d7ff}' => true,
+        '\u{e000}'..='\u{fffd}' => c != '\u{feff}',
+        _ => false,
+    }
+}
+
+fn base64_lines(bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    const LINE: usize = 70;
+    let encoded = base64::engine::general_purpose::STANDARD.encode(bytes);
+    if encoded.len() < LINE {
+        return encoded;
+    }
+    let mut out = String::with_capacity(encoded.len() + encoded.len() / LINE + 1);
+    for (i, c) in encoded.chars().enumerate() {
+        if i > 0 && i % LINE == 0 {
+            out.push('\n');
+        }
+        out.push(c);
+    }
+    out.push('\n');
+    out
+}
+
+/// Entries in the order of their keys. Yaml.v2's order is not transitive for some keys with
+/// leading zeros, about which the standard library's sort may panic; merging does not.
+fn sorted(mut entries: Vec<&(Vec<u8>, Doc)>) -> Vec<&(Vec<u8>, Doc)> {
+    if entries.len() < 2 {
+        return entries;
+    }
+    let right = sorted(entries.split_off(entries.len() / 2));
+    let mut left = sorted(entries).into_iter().peekable();
+    let mut right = right.into_iter().peekable();
+    let mut merged = Vec::with_capacity(left.len() + right.len());
+    while let (Some((a, _)), Some((b, _))) = (left.peek(), right.peek()) {
+        let order = key_order(&String::from_utf8_lossy(a), &String::from_utf8_lossy(b));
+        merged.extend(if order == Ordering::Greater { right.next() } else { left.next() });
+    }
+    merged.extend(left);
+    merged.extend(right);
+    merged
+}
+
+/// `keyList.Less`: letters after everything else, numbers within texts by their value.
+fn key_order(a: &str, b: &str) -> Ordering {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    for i in 0..a.len().min(b.len()) {
+        if a[i] == b[i] {
+            continue;
+        }
+        let (a_letter, b_letter) = (a[i].is_alphabetic(), b[i].is_alphabetic());
+        if a_letter && b_letter {
+            return a[i].cmp(&b[i]);
+        }
+        if a_letter || b_letter {
+            return if b_letter { Ordering::Less } else { Ordering::Greater };
+        }
+        let leading = (a[i] == '0' || b[i] == '0') && follows_number(&a[..i]);
+        let (a_value, a_end) = number_at(&a, i, leading);
+        let (b_value, b_end) = number_at(&b, i, leading);
+        return a_value.cmp(&b_value).then(a_end.cmp(&b_end)).then(a[i].cmp(&b[i]));
+    }
+    a.len().cmp(&b.len())
+}
+
+/// Whether the digits right before hold one that is not zero.
+fn follows_number(before: &[char]) -> bool {
+    before.iter().rev().take_while(|c| c.is_numeric()).any(|&c| c != '0')
+}
+
+fn number_at(chars: &[char], start: usize, leading: bool) -> (i64, usize) {
+    let mut value = i64::from(leading);
+    let mut end = start;
+    while let Some(digit) = chars.get(end).filter(|c| c.is_numeric()) {
+        let digit = i64::from(u32::from(*digit)) - i64::from(u32::from('0'));
+        value = value.wrapping_mul(10).wrapping_add(digit);
+        end += 1;
+    }
+    (value, end)
+}
