@@ -5,9 +5,8 @@ use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow, bail};
-use serde_json::Value;
-
 use go_template::yaml;
+use serde_json::Value;
 
 /// What can be read.
 const READABLE: &str = "give a file of YAML or JSON, or - for standard input";

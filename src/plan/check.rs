@@ -6,12 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use go_template::yaml::Reader;
+
 use crate::api::kudo::{OperatorVersionSpec, Parameter, Plan, Step, Task};
+use crate::plan::functions;
 use crate::plan::number::parse_bool;
 use crate::plan::params;
 use crate::plan::task_kind::{BuildError, TaskKind};
-use go_template::Template;
-use go_template::yaml::Reader;
 
 mod pipes;
 
@@ -141,7 +142,7 @@ impl<'a, 't> Check<'a, 't> {
         let named: BTreeSet<&str> =
             self.spec.tasks.iter().flatten().flat_map(files).map(|(_, f)| f).collect();
         for (file, text) in self.spec.templates.iter().flatten().filter(|(f, _)| named.contains(f.as_str())) {
-            if let Err(error) = Template::parse(file, text) {
+            if let Err(error) = functions::parse(file, text) {
                 let what = format_args!("line {}, {}: {error}", error.place.line, error.kind.construct());
                 self.problem(
                     format_args!("spec.templates[{file}]"),

@@ -135,6 +135,7 @@ fn own(site: &Site<'_>, object: &mut Value) -> Result<(), String> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use go_template::Never;
     use rstest::rstest;
     use serde_json::{Value, json};
 
@@ -144,7 +145,6 @@ mod tests {
     use crate::plan::package::Package;
     use crate::plan::rendered::Rendered;
     use crate::plan::run::{InstanceId, Run};
-    use go_template::Never;
 
     fn enhanced(object: Value, namespaced: bool) -> Result<Wanted, TaskError> {
         let spec = json!({"operator": {"name": "op"}, "version": "1.2.3"});

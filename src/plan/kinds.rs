@@ -94,20 +94,21 @@ fn applied_by(site: &Site<'_>, among: &BTreeSet<Gvk>) -> Result<BTreeSet<Gvk>, T
 
 #[cfg(test)]
 mod tests {
+    use go_template::{Interrupt, Interrupted, Never};
     use serde_json::json;
 
     use super::*;
     use crate::api::object::NamespacedName;
+    use crate::plan::functions::TIME_LIMIT;
     use crate::plan::rendered::Rendered;
     use crate::plan::run::InstanceId;
-    use go_template::{Interrupt, Interrupted, Never};
 
     #[derive(Debug)]
     struct Ended;
 
     impl Interrupt for Ended {
         fn interrupted(&self) -> Option<Interrupted> {
-            Some(Interrupted::TimeLimit)
+            Some(TIME_LIMIT)
         }
     }
 

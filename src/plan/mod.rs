@@ -11,6 +11,7 @@ pub mod delete;
 pub mod drift;
 pub mod enhance;
 pub mod errors;
+pub mod functions;
 pub mod health;
 pub mod history;
 pub mod judge;

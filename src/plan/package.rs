@@ -6,14 +6,15 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use go_template::{ParseError, Template};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::api::kudo::{OperatorVersionSpec, Parameter, Plan, Task};
 use crate::api::object::NamespacedName;
 use crate::api::stamp::hex;
+use crate::plan::functions;
 use crate::plan::limits::Words;
-use go_template::{ParseError, Template};
 
 /// SHA-256 of an OperatorVersion's spec; a run records the one it started with.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -151,7 +152,7 @@ impl Package {
         if let Some(parsed) = kept.get() {
             return Some(parsed.clone());
         }
-        let parsed = Template::parse(name, text).map(Arc::new);
+        let parsed = functions::parse(name, text).map(Arc::new);
         let nodes = parsed.as_ref().map_or(0, |template| template.nodes());
         if nodes * NODE <= KEPT + text.len() * PARSED {
             return Some(kept.get_or_init(|| parsed).clone());

@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
+use go_template::yaml::{self, YamlError};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use self::field::{Field, WrongType};
 use crate::api::kudo::Parameter;
 use crate::api::meta::{self, KUDO_API_VERSION};
-use go_template::yaml::{self, YamlError};
 
 mod field;
 mod value;

@@ -5,13 +5,14 @@
 
 use std::borrow::Cow;
 
+use go_template::Never;
+use go_template::yaml::{Aliases, Reader, YamlProblem};
+
 use super::number::{parse_bool, parse_float, parse_int};
 use super::objection::{Field, FieldReason};
 use super::package::Package;
 use crate::api::kudo::Parameter;
 use crate::api::values::Values;
-use go_template::Never;
-use go_template::yaml::{Aliases, Reader, YamlProblem};
 
 /// What stands for a value that is not shown.
 pub const MASK: &str = "***";

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use go_template::yaml::{Aliases, Reader};
+use go_template::{Given, Root};
 use serde_json::Value;
 
 use crate::api::meta;
@@ -10,8 +12,6 @@ use crate::api::path;
 use crate::plan::errors::{TaskError, reason};
 use crate::plan::rendered;
 use crate::plan::run::Run;
-use go_template::yaml::{Aliases, Reader};
-use go_template::{Given, Root};
 
 /// Characters of a text that a message shows.
 const SHOWN: usize = 100;

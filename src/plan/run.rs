@@ -1,9 +1,10 @@
 //! The run that the engine is asked about: which plan of which package, for whom, with what.
 
+use go_template::Interrupt;
+
 use crate::api::values::Values;
 use crate::plan::package::Package;
 use crate::plan::rendered::Rendered;
-use go_template::Interrupt;
 
 /// The Instance that a run belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use go_template::yaml::Reader;
 use thiserror::Error;
 
 use crate::api::kudo::Parameter;
 use crate::api::values::Values;
 use crate::plan::package::Package;
 use crate::plan::params;
-use go_template::yaml::Reader;
 
 /// A value that cannot be given to templates. It is not shown: it may be a password.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -67,12 +67,12 @@ fn value(
 
 #[cfg(test)]
 mod tests {
+    use go_template::Value;
     use rstest::rstest;
     use serde_json::json;
 
     use super::*;
     use crate::api::object::NamespacedName;
-    use go_template::Value;
 
     fn given(parameter: serde_json::Value, value: Option<&'static str>) -> Result<Value, ValueError> {
         let spec = serde_json::from_value(json!({"parameters": [parameter]})).unwrap();

@@ -7,7 +7,8 @@
 
 use go_template::limits::MAX_OUTPUT;
 use go_template::yaml::{Aliases, Reader};
-use go_template::{Never, Root, Template, Value};
+use go_template::{Never, Root, Value};
+use interlock::plan::functions;
 
 /// Renders a package of one template.
 pub fn call(body: &[u8]) {
@@ -18,7 +19,7 @@ pub fn call(body: &[u8]) {
         "Name": "demo", "Namespace": "team", "Pipes": {},
         "Params": {"TEXT": "a b", "NUMBER": "3", "EMPTY": "", "VALUE": value},
     });
-    let Ok(template) = Template::parse("fuzz.yaml", text) else { return };
+    let Ok(template) = functions::parse("fuzz.yaml", text) else { return };
     let Ok(text) = template.render(&Root::from(&Value::from(root)), &Never) else { return };
     assert!(text.len() <= MAX_OUTPUT);
     super::yaml::call(text.as_bytes());

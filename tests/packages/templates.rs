@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use go_template::{Never, Root, Template, Value, yaml};
+use go_template::{Never, Root, Value, yaml};
+use interlock::plan::functions;
 
 use crate::shared;
 
@@ -59,7 +60,7 @@ fn templates_of_real_packages_are_read_and_rendered() {
             root.insert("Params".to_owned(), params.clone());
             let pipes = [("NodeConfig", "x"), ("indexHtml", "x"), ("certificate", "x")];
             root.insert("Pipes".to_owned(), pipes.into_iter().collect());
-            let result = Template::parse(&name, &text)
+            let result = functions::parse(&name, &text)
                 .map_err(|error| error.to_string())
                 .and_then(|template| {
                     template.render(&Root::from(&Value::Map(root)), &Never).map_err(|error| error.to_string())

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::go::quote::{Keep, quote};
-use super::limits::{LimitReached, Meter};
+use super::limits::{LimitReached, MAX_VALUE_DEPTH, Meter};
 use super::value::{Given, Root, Value};
 use super::version::Version;
 
@@ -257,7 +257,7 @@ impl Val {
         Ok(Self::map(entries.collect::<Result<_, LimitReached>>()?))
     }
 
-    fn of(meter: &Meter, value: &Value) -> Result<Self, LimitReached> {
+    pub(super) fn of(meter: &Meter, value: &Value) -> Result<Self, LimitReached> {
         Ok(match value {
             Value::Nil => Self::Nil,
             Value::Bool(value) => Self::Bool(*value),
@@ -279,6 +279,38 @@ impl Val {
             Ok((key.as_bytes().into(), Self::of(meter, value)?))
         });
         Ok(Self::map(entries.collect::<Result<_, LimitReached>>()?))
+    }
+
+    /// As a program sees it: bytes that are not UTF-8 become U+FFFD, and a version is its text.
+    pub(super) fn to_value(&self, meter: &Meter, depth: usize) -> Result<Value, LimitReached> {
+        if depth > MAX_VALUE_DEPTH {
+            return Err(LimitReached::ValueDepth);
+        }
+        let text = |bytes: &[u8]| {
+            meter.bytes(bytes.len())?;
+            Ok::<_, LimitReached>(String::from_utf8_lossy(bytes).into_owned())
+        };
+        Ok(match self {
+            Self::Nil => Value::Nil,
+            Self::Bool(value) => Value::Bool(*value),
+            Self::Int(value) | Self::Int64(value) => Value::Int(*value),
+            Self::Byte(value) => Value::Int(i64::from(*value)),
+            Self::Float(value) => Value::Float(*value),
+            Self::Str(bytes) => Value::String(text(bytes)?),
+            Self::Version(version) => Value::String(version.to_string()),
+            Self::List(list) => {
+                meter.items(list.items().len())?;
+                let items = list.items().iter().map(|item| item.to_value(meter, depth + 1));
+                Value::List(items.collect::<Result<_, _>>()?)
+            }
+            Self::Map(map) => {
+                meter.entries(map.len())?;
+                let entries = map.entries().into_iter();
+                let entries =
+                    entries.map(|(key, value)| Ok((text(&key)?, value.to_value(meter, depth + 1)?)));
+                Value::Map(entries.collect::<Result<_, LimitReached>>()?)
+            }
+        })
     }
 
     fn text(meter: &Meter, text: &str) -> Result<Self, LimitReached> {

@@ -46,13 +46,13 @@ pub enum ParseErrorKind {
     /// Not the language.
     #[error("{0}")]
     Syntax(String),
-    /// A function that neither Go, sprig 2.22 nor KUDO has.
+    /// A function that is not among those the template may call.
     #[error("function \"{0}\" not defined")]
     UndefinedFunction(String),
     /// A variable that is not declared where it is used.
     #[error("undefined variable \"{0}\"")]
     UndefinedVariable(String),
-    /// A function of sprig 2.22 that Interlock cannot offer yet.
+    /// A function of sprig 2.22 that this crate does not offer.
     #[error("function \"{0}\" of sprig is not supported yet")]
     UnsupportedFunction(String),
     /// Actions or parentheses deeper than anyone writes.

@@ -5,8 +5,10 @@ use super::builtins;
 use super::dynamic::{Elem, Val, quoted};
 use super::error::Failure;
 use super::exec::{Executed, Reached, State, Variable};
-use super::function::{Function, Run, Type};
+use super::function::{Function, Plain, Run, Type};
+use super::limits::Meter;
 use super::literal::{self, Ideal};
+use super::value::Value;
 
 impl<'t> State<'t> {
     pub(super) fn pipeline(&mut self, dot: &Reached, pipe: &'t Pipe) -> Executed<Val> {
@@ -239,6 +241,7 @@ impl<'t> State<'t> {
         self.limit(self.meter.read(texts.sum()))?;
         let result = match function.run {
             Run::Body(body) => body(&self.meter, &values),
+            Run::Plain(body) => plain(&self.meter, body, &values),
             _ => Err(builtins::not_callable(args.first(), &values)),
         };
         match result {
@@ -292,4 +295,11 @@ impl<'t> State<'t> {
         self.at(operand.pos, operand);
         if let Term::Nil = operand.term { Ok(Reached::default()) } else { self.untyped(dot, operand) }
     }
+}
+
+/// Calls a function that the program added.
+fn plain(meter: &Meter, body: Plain, args: &[Val]) -> Result<Val, Failure> {
+    let args: Vec<Value> = args.iter().map(|arg| arg.to_value(meter, 0)).collect::<Result<_, _>>()?;
+    let result = body(&args).map_err(Failure::Refused)?;
+    Ok(Val::of(meter, &result)?)
 }

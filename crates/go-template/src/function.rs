@@ -3,17 +3,22 @@
 use super::dynamic::Val;
 use super::error::Failure;
 use super::limits::Meter;
+use super::value::Value;
 
 /// The type of a parameter, as Go declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Type {
+pub enum Type {
     /// `interface{}` or `reflect.Value`: takes everything.
     Any,
+    /// `bool`.
     Bool,
+    /// `int`.
     Int,
+    /// `float64`.
     Float,
+    /// `string`.
     Str,
-    /// `map[string]interface{}`
+    /// `map[string]interface{}`, or nil.
     Dict,
 }
 
@@ -51,6 +56,11 @@ impl Type {
 /// The body of a function; its arguments have the declared types.
 pub(super) type Body = fn(&Meter, &[Val]) -> Result<Val, Failure>;
 
+/// The body of a function that a program adds; its arguments have the declared types. What they and its
+/// result take is charged to the rendering, what it does beside that is not. An error is what it refuses
+/// its arguments with; the template's error prefixes it with the function's name.
+pub type Plain = fn(&[Value]) -> Result<Value, String>;
+
 /// How a function is carried out.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Run {
@@ -61,16 +71,30 @@ pub(super) enum Run {
     /// `call`: needs the text of its argument for its error.
     Call,
     Body(Body),
+    Plain(Plain),
 }
 
 /// A function that templates can call.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Function {
+pub struct Function {
     pub(super) name: &'static str,
     pub(super) params: &'static [Type],
     /// Type of any further arguments.
     pub(super) variadic: Option<Type>,
     pub(super) run: Run,
+}
+
+impl Function {
+    /// A function that takes arguments of these types.
+    pub const fn new(name: &'static str, params: &'static [Type], body: Plain) -> Self {
+        Self { name, params, variadic: None, run: Run::Plain(body) }
+    }
+
+    /// The same, which takes any number of further arguments of this type.
+    #[must_use]
+    pub const fn and_more(self, more: Type) -> Self {
+        Self { variadic: Some(more), ..self }
+    }
 }
 
 /// A function with a fixed number of arguments.

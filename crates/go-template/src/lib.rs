@@ -1,11 +1,45 @@
-//! Go's template language, sprig's functions, and YAML as Go reads and writes it.
+//! Go's `text/template` with the functions of sprig 2.22, and YAML as Go reads and writes it.
 //!
-//! Packages were written for Go's `text/template` with sprig 2.22 and `missingkey=error`, and
-//! their users know its error texts; so both are kept to the letter. The differences are on
-//! purpose: maps have an order wherever Go shuffles, work and nesting are bounded (see
-//! [`limits`]), complex numbers and functions that are not deterministic are refused.
+//! For programs that have to render templates which were written for Go. Output and errors are kept to the
+//! letter, with the option `missingkey=error`; what differs on purpose is listed in the README. Work, memory
+//! and nesting of a rendering are bounded ([`limits`]), so that templates of strangers can be rendered.
 //!
-//! `tests/data` holds cases whose answers were recorded from Go.
+//! ```
+//! use go_template::{Functions, Never, Root, Template, Value};
+//!
+//! let template = Template::parse("greeting", "Hello {{ .Name | upper }}!", &Functions::sprig())?;
+//! let values: Value = [("Name", "world")].into_iter().collect();
+//! assert_eq!(template.render(&Root::from(&values), &Never)?, "Hello WORLD!");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! An error says where it is, in Go's words:
+//!
+//! ```
+//! # use go_template::{Functions, Never, Root, Template, Value};
+//! let template = Template::parse("file.txt", "a\n{{ .Missing }}", &Functions::go())?;
+//! let error = template.render(&Root::from(&Value::Map(Default::default())), &Never).unwrap_err();
+//! assert_eq!(
+//!     error.to_string(),
+//!     "template: file.txt:2:3: executing \"file.txt\" at <.Missing>: map has no entry for key \"Missing\""
+//! );
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A program adds functions of its own ([`Function::new`]), and takes others away:
+//!
+//! ```
+//! # use go_template::{Function, Functions, Never, Root, Template, Type, Value};
+//! const MINE: &[Function] = &[Function::new("half", &[Type::Int], |args| match args {
+//!     [Value::Int(number)] if number % 2 == 0 => Ok(Value::Int(number / 2)),
+//!     _ => Err("it is odd".to_owned()),
+//! })];
+//! let functions = Functions::sprig().with(MINE).without(&["b64enc"]);
+//! let template = Template::parse("half", "{{ half 84 }}", &functions)?;
+//! assert_eq!(template.render(&Root::default(), &Never)?, "42");
+//! assert!(Template::parse("encoded", "{{ b64enc \"x\" }}", &functions).is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod ast;
 mod builtins;
@@ -13,17 +47,17 @@ mod dynamic;
 mod error;
 mod eval;
 mod exec;
-mod facts;
 mod function;
+mod functions;
 pub mod go;
 mod lexer;
-mod library;
 pub mod limits;
 mod literal;
 mod parser;
 mod patterns;
 mod print;
 mod sprig;
+mod to_yaml;
 mod token;
 mod value;
 mod version;
@@ -32,7 +66,8 @@ pub mod yaml;
 use std::collections::BTreeMap;
 
 pub use error::{ParseError, ParseErrorKind, Place, RenderError};
-pub use facts::Reads;
+pub use function::{Function, Plain, Type};
+pub use functions::{Functions, TO_YAML};
 pub use limits::{Interrupt, Interrupted, Never};
 pub use value::{Given, Root, Value};
 
@@ -47,26 +82,26 @@ pub struct Template {
 
 impl Template {
     /// Reads a template; `name` is the name of its file, as errors show it.
-    pub fn parse(name: &str, text: &str) -> Result<Self, ParseError> {
-        let parser::Parse { trees, nodes } = parser::parse(name, text)?;
+    ///
+    /// # Errors
+    /// The text is no template, names a function that is not among these, or is beyond a bound of
+    /// [`limits`].
+    pub fn parse(name: &str, text: &str, functions: &Functions) -> Result<Self, ParseError> {
+        let parser::Parse { trees, nodes } = parser::parse(name, text, functions)?;
         Ok(Self { name: name.to_owned(), text: text.to_owned(), trees, nodes })
     }
 
     /// The text that the template gives for these values.
     ///
-    /// Fails for good where the template is wrong or a budget of [`limits`] runs out, and for now
-    /// where `interrupt` ends it ([`RenderError::is_transient`]).
+    /// # Errors
+    /// For good where the template is wrong or a budget of [`limits`] runs out, and for now where
+    /// `interrupt` ends it ([`RenderError::is_transient`]).
     pub fn render(&self, root: &Root<'_>, interrupt: &dyn Interrupt) -> Result<String, RenderError> {
         let bytes = exec::render(&self.name, &self.text, &self.trees, root, interrupt)?;
         String::from_utf8(bytes).map_err(|error| RenderError::NotText {
             name: self.name.clone(),
             offset: error.utf8_error().valid_up_to(),
         })
-    }
-
-    /// Which parameters and pipes the template reads by name, as far as its text tells.
-    pub fn reads(&self) -> Reads {
-        facts::reads(&self.name, &self.text, &self.trees)
     }
 
     /// How many nodes, commands and operands it has; each takes a hundred bytes or two.

@@ -1,9 +1,9 @@
-//! Bounds on what one rendering may cost, so that a package cannot take the process down.
+//! Bounds on what one rendering may cost, so that no template can take the process down.
 //!
 //! Two kinds. A *budget* is counted from the template and its values alone: it runs out at the same
 //! place on every machine, and the rendering fails for good. An [`Interrupt`] comes from outside (a
-//! deadline, the end of the process): it says nothing about the package, and the rendering is tried
-//! again later.
+//! deadline, the end of the process): it says nothing about the template, and the same rendering may
+//! succeed later.
 
 use std::cell::Cell;
 use std::fmt;
@@ -23,7 +23,7 @@ pub const MAX_DEPTH: usize = 200;
 /// Lists and maps within each other, where a value is printed or compared.
 pub const MAX_VALUE_DEPTH: usize = 100;
 
-/// Bytes of rendered text: several times what an API server takes as one object.
+/// Bytes of rendered text.
 pub const MAX_OUTPUT: usize = 8 << 20;
 
 /// Bytes of the values that one rendering makes, those that it drops again included. An element of a
@@ -51,16 +51,11 @@ const ENTRY_COST: usize = 96;
 /// Work between two questions to the [`Interrupt`]: well under a millisecond.
 const INTERRUPT_EVERY: usize = 64 << 10;
 
-/// Why work has to end that no budget of its own ended.
+/// Why work has to end that no budget of its own ended: what stands behind "rendering" in an error,
+/// such as "took longer than a second".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Interrupted {
-    /// It took more processor time than it may.
-    #[error("took more processor time than --render-limit allows; it is tried again")]
-    TimeLimit,
-    /// The process ends.
-    #[error("interrupted as the process ends; it is tried again")]
-    Shutdown,
-}
+#[error("{0}")]
+pub struct Interrupted(pub &'static str);
 
 /// Ends a rendering, or the decoding of what it rendered, from outside.
 ///
@@ -72,7 +67,7 @@ pub enum Interrupted {
 /// One handle can serve many renderings one after another: [`Interrupt::begin`] marks where each
 /// starts.
 pub trait Interrupt: fmt::Debug + Send + Sync {
-    /// A rendering (all templates of one task) starts now on this thread; what it may take is
+    /// A rendering starts now on this thread; what it may take is
     /// counted from here.
     fn begin(&self) {}
 
@@ -120,7 +115,7 @@ pub enum LimitReached {
          bytes as text: repeat large classes less often"
     )]
     Pattern,
-    /// Not a bound of the package.
+    /// Not a bound of the template.
     #[error("rendering {0}")]
     Interrupted(#[from] Interrupted),
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::ast::{List, Node};
 use super::error::{ParseError, ParseErrorKind, Place};
+use super::functions::Functions;
 use super::go::quote::{Keep, quote};
 use super::lexer::Lexer;
 use super::limits::{MAX_NESTING, MAX_NODES};
@@ -26,9 +27,10 @@ pub(super) struct Parse {
 }
 
 /// Reads the text of a file.
-pub(super) fn parse(name: &str, text: &str) -> Result<Parse, ParseError> {
+pub(super) fn parse(name: &str, text: &str, functions: &Functions) -> Result<Parse, ParseError> {
     let lexer = Lexer::new(text);
-    let mut parser = Parser { name, lexer, tree: Tree::new(), depth: 0, nodes: 0, trees: BTreeMap::new() };
+    let mut parser =
+        Parser { name, functions, lexer, tree: Tree::new(), depth: 0, nodes: 0, trees: BTreeMap::new() };
     match parser.file() {
         Ok(()) => Ok(Parse { trees: parser.trees, nodes: parser.nodes }),
         Err(kind) => {
@@ -68,6 +70,7 @@ impl Tree {
 
 struct Parser<'a> {
     name: &'a str,
+    functions: &'a Functions,
     lexer: Lexer<'a>,
     tree: Tree,
     depth: usize,

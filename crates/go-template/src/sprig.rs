@@ -1,4 +1,4 @@
-//! sprig 2.22, the function library of KUDO's templates, one file a family, and what KUDO adds.
+//! sprig 2.22, one file a family.
 //!
 //! Where Go's maps have no order (`keys`, `values`), the order here is that of the keys, so
 //! that a template renders the same text every time.
@@ -9,7 +9,6 @@ mod dates;
 mod dicts;
 mod encoding;
 mod json;
-mod kudo;
 mod lists;
 mod math;
 mod regex;
@@ -36,27 +35,30 @@ pub(super) const FAMILIES: &[&[Function]] = &[
     encoding::FUNCTIONS,
     json::FUNCTIONS,
     semver::FUNCTIONS,
-    kudo::FUNCTIONS,
 ];
 
-/// Functions of sprig 2.22 that need a clock, a source of randomness, a network, or keys. A
-/// template that names one of them is refused, with the name.
-///
-/// `env expandenv base dir clean ext isAbs` are not among them: KUDO takes them out of sprig's
-/// map, so they are unknown to it as well.
+/// Functions of sprig 2.22 that need a clock, a source of randomness, a network, keys, or the
+/// process (`env`), and those of paths. A template that names one of them is refused, with the name.
 pub(super) const UNSUPPORTED: &[&str] = &[
     "ago",
+    "base",
     "buildCustomCert",
+    "clean",
     "dateModify",
     "date_modify",
     "decryptAES",
     "derivePassword",
+    "dir",
     "encryptAES",
+    "env",
+    "expandenv",
+    "ext",
     "genCA",
     "genPrivateKey",
     "genSelfSignedCert",
     "genSignedCert",
     "getHostByName",
+    "isAbs",
     "now",
     "randAlpha",
     "randAlphaNum",

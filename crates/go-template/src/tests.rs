@@ -6,9 +6,21 @@ mod budgets;
 mod decoding;
 mod go_cases;
 
+use std::sync::LazyLock;
+
 use rstest::rstest;
 
-use super::{Never, Root, Template, Value};
+use super::{Function, Functions, Never, ParseError, Root, TO_YAML, Template, Type, Value, limits};
+
+/// As the recorded cases have them.
+static FUNCTIONS: LazyLock<Functions> = LazyLock::new(|| {
+    let elsewhere = ["env", "expandenv", "base", "dir", "clean", "ext", "isAbs"];
+    Functions::sprig().with(TO_YAML).without(&elsewhere)
+});
+
+fn parse(name: &str, text: &str) -> Result<Template, ParseError> {
+    Template::parse(name, text, &FUNCTIONS)
+}
 
 fn root() -> Value {
     Value::from(serde_json::json!({
@@ -18,7 +30,7 @@ fn root() -> Value {
 }
 
 fn render(text: &str) -> Result<String, String> {
-    let template = Template::parse("file.yaml", text).map_err(|error| error.to_string())?;
+    let template = parse("file.yaml", text).map_err(|error| error.to_string())?;
     template.render(&Root::from(&root()), &Never).map_err(|error| error.to_string())
 }
 
@@ -62,16 +74,49 @@ fn refuses(#[case] text: &str, #[case] want: &str) {
     assert_eq!(render(text), Err(want.to_owned()));
 }
 
+#[rstest]
+#[case("{{ twice 21 }}", Ok("42"))]
+#[case(
+    "{{ twice .Params.TEXT }}",
+    Err(
+        "template: f:1:16: executing \"f\" at <.Params.TEXT>: wrong type for value; expected int; got string"
+    )
+)]
+#[case(
+    "{{ twice 7 8 }}",
+    Err("template: f:1:3: executing \"f\" at <twice>: wrong number of args for twice: want 1 got 2")
+)]
+#[case(
+    "{{ twice -1 }}",
+    Err("template: f:1:3: executing \"f\" at <twice -1>: error calling twice: -1 is negative")
+)]
+#[case("{{ count 1 \"x\" nil (dict \"a\" (list 1)) }}", Ok("4"))]
+#[case("{{ upper \"abc\" }}", Err("template: f:1: function \"upper\" not defined"))]
+fn a_program_adds_functions_and_takes_others_away(#[case] text: &str, #[case] want: Result<&str, &str>) {
+    const ADDED: &[Function] = &[
+        Function::new("twice", &[Type::Int], |args| match args {
+            [Value::Int(number @ 0..)] => Ok(Value::Int(number * 2)),
+            [Value::Int(number)] => Err(format!("{number} is negative")),
+            _ => Err("the type was not checked".to_owned()),
+        }),
+        Function::new("count", &[], |args| Ok(Value::Int(args.len() as i64))).and_more(Type::Any),
+    ];
+    let functions = Functions::sprig().with(ADDED).without(&["upper"]);
+    let rendered =
+        Template::parse("f", text, &functions).map_err(|error| error.to_string()).and_then(|template| {
+            template.render(&Root::from(&root()), &Never).map_err(|error| error.to_string())
+        });
+    assert_eq!(rendered.as_deref().map_err(String::as_str), want);
+}
+
+/// What a function gets and gives is charged like what the others make.
 #[test]
-fn what_a_template_reads_is_known_from_its_text() {
-    let text = "{{ .Name }}{{ if .Params.A }}\n{{ range .Params.L }}{{ .Params.NOT }}{{ $.Params.B | quote }}{{ end }}{{ end }}{{ (index .Pipes.pod 0) }}{{ .Params.A }}";
-    let reads = Template::parse("f", text).expect("it parses").reads();
-    let names = |map: &std::collections::BTreeMap<String, super::Place>| {
-        map.iter().map(|(name, place)| format!("{name}@{place}")).collect::<Vec<_>>()
-    };
-    assert_eq!(names(&reads.params), ["A@1:24", "B@2:42", "L@2:16"]);
-    assert_eq!(names(&reads.pipes), ["pod@2:96"]);
-    assert_eq!(names(&reads.roots), ["Name@1:3"]);
+fn a_function_that_a_program_adds_has_the_budgets_of_a_rendering() {
+    const ADDED: &[Function] =
+        &[Function::new("flood", &[], |_| Ok(Value::String("x".repeat(limits::MAX_MADE + 1))))];
+    let template = Template::parse("f", "{{ flood }}", &Functions::go().with(ADDED)).expect("a template");
+    let error = template.render(&Root::default(), &Never).expect_err("too much").to_string();
+    assert!(error.contains("makes more than the budget"), "{error}");
 }
 
 #[rstest]

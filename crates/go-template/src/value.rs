@@ -46,8 +46,7 @@ impl<'a> From<&'a Value> for Root<'a> {
 }
 
 impl From<serde_json::Value> for Value {
-    /// Every number becomes a float, as in Go: a parameter `1000000` prints as `1e+06`
-    /// (KUDO v1beta1, parameter conversion).
+    /// Every number becomes a float, as `encoding/json` decodes it: `1000000` prints as `1e+06`.
     fn from(json: serde_json::Value) -> Self {
         match json {
             serde_json::Value::Null => Self::Nil,

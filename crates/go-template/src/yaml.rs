@@ -1,5 +1,5 @@
 //! YAML as Go reads and writes it: version 1.1, with the quirks of `gopkg.in/yaml.v2` and
-//! `sigs.k8s.io/yaml`, on which every manifest that KUDO applied depends.
+//! `sigs.k8s.io/yaml`.
 
 mod compose;
 mod error;

@@ -108,7 +108,7 @@ mod tests {
             let package = read(&examples.join(dir)).unwrap();
             assert_eq!(package.operator_version_name, name);
             for (file, text) in package.operator_version["spec"]["templates"].as_object().unwrap() {
-                let parsed = go_template::Template::parse(file, text.as_str().unwrap());
+                let parsed = crate::plan::functions::parse(file, text.as_str().unwrap());
                 assert!(parsed.is_ok(), "{dir}: {file}: {:?}", parsed.err());
             }
         }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use go_template::yaml;
 use serde_json::Value;
 
 use crate::plan::packaged::{Packaged, parameter_text};
-use go_template::yaml;
 
 /// Values by name: those of flags before those of files, of files the last.
 pub(super) fn read(given: &[String], files: &[PathBuf]) -> anyhow::Result<BTreeMap<String, String>> {

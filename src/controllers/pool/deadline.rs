@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use go_template::{Interrupt, Interrupted};
 
+use crate::plan::functions::{SHUTDOWN, TIME_LIMIT};
+
 /// Of the work on one thread. The time is that of the processor, so that a machine that is busy
 /// with other things interrupts nothing.
 #[derive(Debug)]
@@ -31,10 +33,10 @@ impl Interrupt for Deadline {
 
     fn interrupted(&self) -> Option<Interrupted> {
         if self.ends.iter().any(|end| end.load(Ordering::Relaxed)) {
-            return Some(Interrupted::Shutdown);
+            return Some(SHUTDOWN);
         }
         let spent = nanoseconds(processor_time()).saturating_sub(self.began.load(Ordering::Relaxed));
-        (Duration::from_nanos(spent) >= self.limit).then_some(Interrupted::TimeLimit)
+        (Duration::from_nanos(spent) >= self.limit).then_some(TIME_LIMIT)
     }
 }
 
@@ -66,10 +68,10 @@ mod tests {
             }
         };
         spin();
-        assert_eq!(deadline.interrupted(), Some(Interrupted::TimeLimit));
+        assert_eq!(deadline.interrupted(), Some(TIME_LIMIT));
         deadline.begin();
         assert_eq!(deadline.interrupted(), None);
         end.store(true, Ordering::Relaxed);
-        assert_eq!(deadline.interrupted(), Some(Interrupted::Shutdown));
+        assert_eq!(deadline.interrupted(), Some(SHUTDOWN));
     }
 }

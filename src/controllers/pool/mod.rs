@@ -221,8 +221,9 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Instant;
 
-    use super::*;
     use go_template::Interrupt as _;
+
+    use super::*;
 
     fn pool(limit: Duration, wait: Duration) -> Arc<Pool> {
         Pool::with_threads(2, limit, wait, Arc::new(Metrics::new())).unwrap()

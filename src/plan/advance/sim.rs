@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use go_template::Never;
 use serde_json::{Value, json};
 
 use crate::api::interlock::Adoption;
@@ -17,7 +18,6 @@ use crate::plan::observe::{Need, Observed, PlanState, Seen, Served, Step};
 use crate::plan::package::Package;
 use crate::plan::rendered::Rendered;
 use crate::plan::run::{InstanceId, Run};
-use go_template::Never;
 
 /// A package with an Instance and values.
 pub struct Fixture {

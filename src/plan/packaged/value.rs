@@ -1,9 +1,8 @@
 //! Values as the text that KUDO's client makes of them.
 
-use serde_json::{Number, Value};
-
 use go_template::go::float::shortest;
 use go_template::yaml;
+use serde_json::{Number, Value};
 
 /// A parameter's value as text: arrays and maps as YAML, also a null one; everything else as
 /// Go's `%v` of the decoded JSON, in which each number is a float64, so that an unquoted

@@ -4,8 +4,8 @@ use super::{Parsed, Parser, syntax};
 use crate::ast::{Command, Number, Operand, Pipe, Term};
 use crate::error::ParseErrorKind;
 use crate::function::Function;
+use crate::functions::Lookup;
 use crate::go::quote::{Keep, quote, unquote};
-use crate::library::{self, Lookup};
 use crate::literal;
 use crate::token::{Kind, Token};
 
@@ -138,7 +138,7 @@ impl Parser<'_> {
         let token = self.next_non_space();
         let pos = token.pos;
         let term = match token.kind {
-            Kind::Identifier => Term::Function(find_function(&token.text)?),
+            Kind::Identifier => Term::Function(self.function(&token.text)?),
             Kind::Dot => Term::Dot,
             Kind::Nil => Term::Nil,
             Kind::Variable => {
@@ -166,18 +166,18 @@ impl Parser<'_> {
         };
         Ok(Some(Operand { pos, term }))
     }
+
+    fn function(&self, name: &str) -> Parsed<&'static Function> {
+        match self.functions.find(name) {
+            Lookup::Known(function) => Ok(function),
+            Lookup::Unsupported => Err(ParseErrorKind::UnsupportedFunction(name.to_owned())),
+            Lookup::Unknown => Err(ParseErrorKind::UndefinedFunction(name.to_owned())),
+        }
+    }
 }
 
 fn number(token: &Token) -> Parsed<Number> {
     literal::number(&token.text, token.kind).map_err(ParseErrorKind::Syntax)
-}
-
-fn find_function(name: &str) -> Parsed<&'static Function> {
-    match library::find(name) {
-        Lookup::Known(function) => Ok(function),
-        Lookup::Unsupported => Err(ParseErrorKind::UnsupportedFunction(name.to_owned())),
-        Lookup::Unknown => Err(ParseErrorKind::UndefinedFunction(name.to_owned())),
-    }
 }
 
 fn check_pipeline(pipe: &Pipe, context: &str) -> Parsed<()> {

@@ -3,13 +3,14 @@
 use proptest::prelude::*;
 use rstest::rstest;
 
+use super::{FUNCTIONS, parse};
 use crate::limits::{LimitReached, MAX_NESTING};
-use crate::{Never, Root, Template, Value, yaml};
+use crate::{Never, Root, Value, yaml};
 
 fn render(text: &str) -> Result<String, String> {
     let root =
         Value::from(serde_json::json!({"Name": "n", "Params": {"A": "1", "L": ["x"], "M": {"k": "v"}}}));
-    let template = Template::parse("f", text).map_err(|error| error.to_string())?;
+    let template = parse("f", text).map_err(|error| error.to_string())?;
     template.render(&Root::from(&root), &Never).map_err(|error| error.to_string())
 }
 
@@ -171,7 +172,7 @@ proptest! {
 
     #[test]
     fn no_arguments_make_a_function_panic(
-        name in proptest::sample::select(crate::library::names()),
+        name in proptest::sample::select(FUNCTIONS.names().collect::<Vec<_>>()),
         args in proptest::collection::vec(
             proptest::sample::select(vec![
                 "1", "-1", "0", "9223372036854775807", "-9223372036854775808", "1.5", "\"\"", "\"a b\"", "\"é\\xff\"", "nil",

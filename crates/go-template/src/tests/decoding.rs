@@ -2,8 +2,8 @@
 
 use rstest::rstest;
 
-use super::super::limits::{Interrupt, Interrupted};
 use crate::Never;
+use crate::limits::{Interrupt, Interrupted};
 use crate::yaml::{self, Aliases, MAX_DEPTH, MAX_MADE, Reader, YamlProblem};
 
 /// Ten levels of nine aliases each.
@@ -99,7 +99,7 @@ struct Now;
 
 impl Interrupt for Now {
     fn interrupted(&self) -> Option<Interrupted> {
-        Some(Interrupted::TimeLimit)
+        Some(Interrupted("took too long"))
     }
 }
 

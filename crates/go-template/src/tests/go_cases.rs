@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::{Never, Root, Template, Value, yaml};
+use super::parse;
+use crate::{Never, Root, Value, yaml};
 
 #[derive(Deserialize)]
 struct Cases {
@@ -27,9 +28,10 @@ fn templates_give_what_go_gives() {
     let mut wrong = Vec::new();
     for case in &cases.cases {
         let root = Value::from(case.data.as_ref().unwrap_or(&cases.root).clone());
-        let got = Template::parse("file.yaml", &case.template).map_err(|error| error.to_string()).and_then(
-            |template| template.render(&Root::from(&root), &Never).map_err(|error| error.to_string()),
-        );
+        let got =
+            parse("file.yaml", &case.template).map_err(|error| error.to_string()).and_then(|template| {
+                template.render(&Root::from(&root), &Never).map_err(|error| error.to_string())
+            });
         let got = got.unwrap_or_else(|error| format!("error: {error}"));
         let want = match (&case.ours, &case.output, &case.error) {
             (Some(ours), _, _) => ours.clone(),

@@ -2,8 +2,7 @@
 
 use crate::limits::Interrupted;
 
-/// Bytes that the values of one decoder may take together: several times what an API server takes
-/// as one object, and what a package of 1.5 MiB renders.
+/// Bytes that the values of one decoder may take together.
 pub const MAX_MADE: usize = 8 << 20;
 
 /// Lists and maps within each other.

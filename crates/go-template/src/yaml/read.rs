@@ -31,8 +31,8 @@ impl<'i> Reader<'i> {
         Composer::new(text, self.aliases, &self.made).document()
     }
 
-    /// The objects of a rendered template: it is split at every line that starts with `---`, as
-    /// KUDO splits it, and chunks that hold nothing are skipped.
+    /// The documents of a text: it is split at every line that starts with `---`, also within a block
+    /// of text, and chunks that hold nothing are skipped.
     pub fn documents(&self, text: &str) -> Result<Vec<Value>, YamlError> {
         let mut values = Vec::new();
         let mut lines_before = 0;

@@ -1,5 +1,6 @@
 //! What is tried again, what ends a run, and in which words.
 
+use go_template::{Interrupt, Interrupted};
 use rstest::rstest;
 use serde_json::json;
 
@@ -9,9 +10,9 @@ use crate::effect::ApiFailure;
 use crate::plan::advance::advance;
 use crate::plan::advance::fixture::{config_map, key, made, one, package, phase};
 use crate::plan::advance::sim::{Fixture, Process, Server, failure};
+use crate::plan::functions;
 use crate::plan::observe::{Observed, PlanState};
 use crate::plan::run::Run;
-use go_template::{Interrupt, Interrupted};
 
 #[rstest]
 #[case::bad_gateway(502)]
@@ -281,8 +282,8 @@ impl Interrupt for Now {
 }
 
 #[rstest]
-#[case(Interrupted::TimeLimit)]
-#[case(Interrupted::Shutdown)]
+#[case(functions::TIME_LIMIT)]
+#[case(functions::SHUTDOWN)]
 fn what_is_interrupted_is_tried_again(#[case] why: Interrupted) {
     let fixture = renders("\n{{ range 1000000000 }}{{ end }}");
     let run = Run { interrupt: &Now(why), ..fixture.run() };

@@ -1,4 +1,4 @@
-//! `toYaml`, the one function that KUDO adds to sprig.
+//! A value as YAML, from within a template.
 
 use crate::dynamic::Val;
 use crate::error::Failure;
