@@ -31,13 +31,13 @@ run: tools
 .PHONY: test
 test: peers
 	@echo "== build"
-	cargo test --locked -p go-template -p interlock --no-run
+	cargo test --locked -p go-template -p interlock-core -p interlock --no-run
 	@echo "== tests"
 	@hack/test
 
 .PHONY: soak
 soak: peers
-	INTERLOCK_SOAK=1 cargo test --locked --release -p go-template -p interlock --no-fail-fast -- --include-ignored
+	INTERLOCK_SOAK=1 cargo test --locked --release -p go-template -p interlock-core -p interlock --no-fail-fast -- --include-ignored
 	@hack/image-check
 
 # Coverage-guided; needs the nightly toolchain and cargo-fuzz (`cargo install --locked cargo-fuzz`). Of templates

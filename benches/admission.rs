@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use interlock::admission::snapshot::Snapshot;
-use interlock::admission::{Answer, Config, Door, Freeze, Patience, answer};
-use interlock::api::stamp::{Applied, Envelope, Kept, VersionRef};
-use interlock::api::{kong, meta};
-use interlock::plan::basis::Basis;
+use interlock_core::admission::snapshot::Snapshot;
+use interlock_core::admission::{Answer, Config, Door, Freeze, Patience, answer};
+use interlock_core::api::stamp::{Applied, Envelope, Kept, VersionRef};
+use interlock_core::api::{kong, meta};
+use interlock_core::plan::basis::Basis;
 use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
 use results::{Goal, Row};

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::Instant;
 
-use interlock::topology::{Change, Epoch, Graph, KindId, kinds};
+use interlock_core::topology::{Change, Epoch, Graph, KindId, kinds};
 use results::{Goal, Row, median};
 use serde_json::{Value, json};
 

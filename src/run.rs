@@ -23,12 +23,12 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use interlock_core::admission;
 pub use options::{CallerOptions, Certificates, LeaseOptions, Options, Roles};
 pub use runtimes::Runtimes;
 use runtimes::{Handles, restarted};
 use signals::Signals;
 
-use crate::admission;
 use crate::cluster::binding::Sight;
 use crate::cluster::client::{self, ClientError, Connection};
 use crate::cluster::guard::{Guard, PolicyState};
@@ -295,7 +295,7 @@ impl Process {
         &self,
         books: &Client,
         clients: Clients,
-        queue: Arc<Queue<crate::api::object::NamespacedName>>,
+        queue: Arc<Queue<interlock_core::api::object::NamespacedName>>,
         (verbs, versions): (watch::Receiver<PolicyState>, watch::Receiver<Guard>),
         (supervisor, watches): (Handle, Arc<observe::Observer>),
     ) -> (JoinHandle<()>, watch::Receiver<Leadership>) {

@@ -6,9 +6,6 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use interlock::admission::{Answer, BadReview, Config, Door, Freeze, Patience, Record, Reply, VerdictKind};
-use interlock::api::meta;
-use interlock::api::text::Text;
 use interlock::server::accept::{DRAIN, Port};
 use interlock::server::admission::Admission;
 use interlock::server::callers::Callers;
@@ -20,6 +17,11 @@ use interlock::server::tls::{MinVersion, Pair, Shown};
 use interlock::telemetry::log;
 use interlock::telemetry::metrics::Metrics;
 use interlock::telemetry::readiness::Readiness;
+use interlock_core::admission::{
+    Answer, BadReview, Config, Door, Freeze, Patience, Record, Reply, VerdictKind,
+};
+use interlock_core::api::meta;
+use interlock_core::api::text::Text;
 use serde::Deserialize;
 use tokio::net::TcpListener;
 use tokio::sync::watch;

@@ -18,7 +18,7 @@ mod support;
 
 use std::time::Duration;
 
-use interlock::api::meta;
+use interlock_core::api::meta;
 use serde_json::Value;
 
 use bare::Bare;

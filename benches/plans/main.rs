@@ -29,8 +29,8 @@ use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, stream};
 use http::Method;
-use interlock::api::meta;
 use interlock::install::{self, Part};
+use interlock_core::api::meta;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use serde_json::{Value, json};

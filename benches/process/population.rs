@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, stream};
 use http::Method;
-use interlock::api::stamp::{Applied, Envelope, Kept, VersionRef};
-use interlock::plan::basis::Basis;
+use interlock_core::api::stamp::{Applied, Envelope, Kept, VersionRef};
+use interlock_core::plan::basis::Basis;
 use serde_json::{Value, json};
 
 use crate::requests::send;

@@ -1,7 +1,7 @@
 //! Requests of a bare client that must succeed.
 
 use http::{Method, Request};
-use interlock::api::meta;
+use interlock_core::api::meta;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use serde_json::{Value, json};

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use interlock::admission::snapshot::Snapshot;
-use interlock::api::meta;
-use interlock::api::stamp::{Applied, Envelope, Kept, VersionRef};
-use interlock::api::values::Values;
-use interlock::plan::basis::Basis;
+use interlock_core::admission::snapshot::Snapshot;
+use interlock_core::api::meta;
+use interlock_core::api::stamp::{Applied, Envelope, Kept, VersionRef};
+use interlock_core::api::values::Values;
+use interlock_core::plan::basis::Basis;
 use serde_json::{Value, json};
 
 const NAMESPACE: &str = "team";

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use base64::Engine as _;
-use interlock::api::meta;
+use interlock_core::api::meta;
 use serde_json::{Value, json};
 
 use crate::results;

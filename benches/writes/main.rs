@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use http::Method;
-use interlock::api::meta;
+use interlock_core::api::meta;
 use serde_json::{Map, Value, json};
 
 use constant::Constant;

@@ -8,11 +8,11 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use interlock::topology::declare::{
+use interlock_core::topology::declare::{
     Concerns, Events, Fact, Family, Holder, Kind, Link, Reach, Read, Ref, Side, Update, When,
 };
-use interlock::topology::kinds::{DECLARED, INSTANCE, MADE};
-use interlock::topology::{Change, Dirty, Epoch, Graph, Id, KindName, mark, table};
+use interlock_core::topology::kinds::{DECLARED, INSTANCE, MADE};
+use interlock_core::topology::{Change, Dirty, Epoch, Graph, Id, KindName, mark, table};
 use serde_json::{Value, json};
 
 const BACKUP: KindName = KindName::new("backup.example.com", "Backup");

@@ -8,17 +8,17 @@ use anyhow::{Context as _, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Args, ValueEnum};
+use interlock_core::admission::request::kinds;
+use interlock_core::admission::snapshot::Snapshot;
+use interlock_core::admission::view::View;
+use interlock_core::admission::{Answer, Config, Door, Patience, answer};
+use interlock_core::api::meta;
+use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
 use serde_json::{Value, json};
 
 use super::exit;
 use super::files::{read_all, read_one};
 use super::flags::FreezeFlag;
-use crate::admission::request::kinds;
-use crate::admission::snapshot::Snapshot;
-use crate::admission::view::View;
-use crate::admission::{Answer, Config, Door, Patience, answer};
-use crate::api::meta;
-use crate::api::object::{Gvk, NamespacedName, meta_str};
 
 mod settings;
 mod verdict;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::admission::Freeze;
-use crate::api::cidr::Cidr;
-use crate::api::object::NamespacedName;
+use interlock_core::admission::Freeze;
+use interlock_core::api::cidr::Cidr;
+use interlock_core::api::object::NamespacedName;
 
 /// How strictly a locked Instance is frozen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -112,7 +112,8 @@ pub(super) fn cidrs(text: &str) -> Result<Cidrs, String> {
     if text.is_empty() {
         return Ok(Cidrs::default());
     }
-    let range = |item: &str| item.parse().map_err(|error: crate::api::cidr::BadCidr| error.to_string());
+    let range =
+        |item: &str| item.parse().map_err(|error: interlock_core::api::cidr::BadCidr| error.to_string());
     text.split(',').map(range).collect::<Result<_, _>>().map(Cidrs)
 }
 

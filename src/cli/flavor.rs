@@ -7,19 +7,19 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
+use interlock_core::api::object::meta_str;
+use interlock_core::rollout::flavor::Flavor;
+use interlock_core::rollout::flavor::gateway::Gateway;
+use interlock_core::rollout::flavor::group::Group;
+use interlock_core::rollout::flavor::matrix::Configuration;
+use interlock_core::rollout::flavor::plan::{Plan, Question};
+use interlock_core::rollout::flavor::routes::Inventory;
+use interlock_core::rollout::flavor::sources::Given;
 use serde_json::Value;
 
 use super::exit;
 use super::files::{read_all, read_one};
 use super::target::{TargetFlags, finish};
-use crate::api::object::meta_str;
-use crate::rollout::flavor::Flavor;
-use crate::rollout::flavor::gateway::Gateway;
-use crate::rollout::flavor::group::Group;
-use crate::rollout::flavor::matrix::Configuration;
-use crate::rollout::flavor::plan::{Plan, Question};
-use crate::rollout::flavor::routes::Inventory;
-use crate::rollout::flavor::sources::Given;
 
 mod cluster;
 mod diagnose;

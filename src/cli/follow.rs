@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::api::kudo::{ExecutionStatus, Instance, PlanStatus};
+use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus};
 
 /// What is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]

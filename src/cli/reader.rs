@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use interlock_core::api::path::segment;
 use kube::api::{Api, DynamicObject, ListParams, TypeMeta};
 use kube::core::PartialObjectMeta;
 use kube::{Client, Error};
 use serde_json::{Value, json};
 
 use super::served::Resource;
-use crate::api::path::segment;
 
 /// How many objects are asked for at a time.
 const PAGE: u32 = 500;

@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use anyhow::{Context as _, anyhow, bail, ensure};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
+use interlock_core::api::meta;
+use interlock_core::api::object::NamespacedName;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
 use super::exit;
 use super::flags::{Cidrs, FreezeFlag, Namespaces, cidrs, dns_label, namespaced_name, namespaces};
-use crate::api::meta;
-use crate::api::object::NamespacedName;
 use crate::install::{self, Certificates, ClientCa, Endpoint, Layout, Options, Part};
 
 /// What is rendered.

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use interlock_core::api::meta;
+use interlock_core::api::object::NamespacedName;
 
 use super::flags::{Cidrs, FreezeFlag, Namespaces, cidrs, dns_label, duration, namespaces};
-use crate::api::meta;
-use crate::api::object::NamespacedName;
 use crate::cluster::lease::Timing;
 use crate::run::{self, CallerOptions, Certificates, LeaseOptions, Options, Roles, Runtimes};
 use crate::server::tls::MinVersion;

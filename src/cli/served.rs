@@ -5,7 +5,7 @@ use kube::Client;
 use kube::api::ApiResource;
 use kube::core::discovery::v2::APIResourceDiscovery;
 
-use crate::topology::kinds;
+use interlock_core::topology::kinds;
 
 /// A kind in the version that the API server prefers.
 #[derive(Clone, Debug)]

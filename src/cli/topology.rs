@@ -6,14 +6,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
+use interlock_core::topology::kinds;
+use interlock_core::topology::{GroupKind, Id, table};
 use serde_json::json;
 
 use self::sight::Sight;
 use super::exit;
 use super::served::{Named, Served};
 use super::target::{TargetFlags, block_on};
-use crate::topology::kinds;
-use crate::topology::{GroupKind, Id, table};
 
 mod sight;
 

@@ -10,7 +10,7 @@ use kube::Api;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Error};
 
-use crate::api::kudo::Instance;
+use interlock_core::api::kudo::Instance;
 
 /// Watches an Instance until something holds of it, which may be that it is gone; `None` where the
 /// time is over before. A broken watch is taken up again.

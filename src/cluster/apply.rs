@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use http::{Method, Request};
+use interlock_core::api::object::{NamespacedName, ObjectKey};
+use interlock_core::api::path::segment;
+use interlock_core::api::{kong, meta, revision};
+use interlock_core::effect::{ApiFailure, ChildWrite};
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::kinds::{Kinds, Known, is_built_in};
 use super::path;
-use crate::api::object::{NamespacedName, ObjectKey};
-use crate::api::path::segment;
-use crate::api::{kong, meta, revision};
-use crate::effect::{ApiFailure, ChildWrite};
 
 /// Writes of one decision that are under way at the same time.
 const CONCURRENT: usize = 8;

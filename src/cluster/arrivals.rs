@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::api::object::NamespacedName;
+use interlock_core::api::object::NamespacedName;
 
 /// Objects of one kind that are waited for, by key.
 #[derive(Debug, Default)]

@@ -8,8 +8,8 @@ use k8s_openapi::api::authorization::v1::{
 use kube::api::{Api, PostParams};
 use kube::{Client, Error};
 
-use crate::api::meta;
-use crate::api::object::NamespacedName;
+use interlock_core::api::meta;
+use interlock_core::api::object::NamespacedName;
 
 /// Asks the API server.
 #[derive(Clone)]

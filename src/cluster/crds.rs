@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::api::object::Gvk;
+use interlock_core::api::object::Gvk;
 
 /// A CustomResourceDefinition as it is read: what is not named here, schemas above all, is
 /// skipped while the bytes are parsed. Nothing in it is required, so that no definition of

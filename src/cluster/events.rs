@@ -13,9 +13,9 @@ use kube::api::{Api, ObjectMeta, PostParams};
 use serde_json::Value;
 use tracing::warn;
 
-use crate::api::meta;
-use crate::api::object::NamespacedName;
-use crate::effect::{Note, Severity};
+use interlock_core::api::meta;
+use interlock_core::api::object::NamespacedName;
+use interlock_core::effect::{Note, Severity};
 
 /// A note is at most 1 KiB.
 const NOTE_LIMIT: usize = 1024;

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use interlock_core::api::object::Gvk;
+use interlock_core::api::path::is_kind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
 use tokio::time::Instant;
 
 use super::crds::Absence;
 use super::supervisor::Definitions;
-use crate::api::object::Gvk;
-use crate::api::path::is_kind;
 
 /// How long a kind of an aggregated API server is remembered: no watch tells when it goes.
 const AGGREGATED_FOR: Duration = Duration::from_secs(30);

@@ -4,8 +4,8 @@ use std::iter::once;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::api::path::{NotASegment, segment};
-use crate::effect::ApiFailure;
+use interlock_core::api::path::{NotASegment, segment};
+use interlock_core::effect::ApiFailure;
 
 /// What is escaped in a segment: all but what RFC 3986 leaves as it is, and the colon of RBAC names
 /// and of the port of a proxied pod.

@@ -1,11 +1,11 @@
 //! Reads of single objects and small lists, of kinds that nobody watches.
 
 use http::{Method, Request};
+use interlock_core::effect::ApiFailure;
 use kube::Client;
 use serde_json::Value;
 
 use super::{apply, path};
-use crate::effect::ApiFailure;
 
 /// The object at a path of [`path::of`]; `None` where it is not there.
 pub async fn get(client: &Client, path: &str) -> Result<Option<Value>, ApiFailure> {

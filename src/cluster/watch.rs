@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
+use interlock_core::api::object::meta_str;
 use kube::api::{WatchEvent, WatchParams};
 use kube::{Client, Error};
 use serde::de::DeserializeOwned;
@@ -17,7 +18,6 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tracing::debug;
 
-use crate::api::object::meta_str;
 use crate::cluster::bare::Bare;
 use crate::cluster::crds::Definition;
 use crate::cluster::list::{self, Portion, Subject};

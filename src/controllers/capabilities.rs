@@ -1,8 +1,9 @@
 //! What can run: one declaration each, and nothing else to add one but its controller.
 
-use crate::api::kong;
-use crate::api::meta;
-use crate::api::watched::{FLAVOR_SOURCES, GUARDED_DEPLOYMENTS, GUARDED_SERVICES, Labelled};
+use interlock_core::api::kong;
+use interlock_core::api::meta;
+use interlock_core::api::watched::{FLAVOR_SOURCES, GUARDED_DEPLOYMENTS, GUARDED_SERVICES, Labelled};
+
 use crate::cluster::supervisor::{Capability, Kind};
 
 /// Plans of Instances, and the rules of admission about them.
@@ -104,9 +105,10 @@ const fn custom(
 
 #[cfg(test)]
 mod tests {
+    use interlock_core::topology::KindName;
+    use interlock_core::topology::kinds::DECLARED;
+
     use super::*;
-    use crate::topology::KindName;
-    use crate::topology::kinds::DECLARED;
 
     fn kinds(of: &Capability) -> impl Iterator<Item = &Kind> {
         of.required.iter().chain(of.optional)

@@ -11,19 +11,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use interlock_core::api::meta;
+use interlock_core::effect::{Note, Severity};
+use interlock_core::rollout::flavor::sources::{Source, SourceKind};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::capabilities::FLAVORS;
 use super::observe::Store;
-use crate::api::meta;
 use crate::cluster::apply::Bookkeeping;
 use crate::cluster::crds::Absence;
 use crate::cluster::events::Events;
 use crate::cluster::lease::Leadership;
 use crate::cluster::supervisor::{Sight, Snapshot, State};
-use crate::effect::{Note, Severity};
-use crate::rollout::flavor::sources::{Source, SourceKind};
 
 /// A burst of changes is looked at once.
 const BURST: Duration = Duration::from_millis(100);

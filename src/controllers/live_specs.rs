@@ -8,6 +8,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use interlock_core::api::kong;
+use interlock_core::api::meta;
+use interlock_core::api::object::{NamespacedName, meta_str};
+use interlock_core::api::revision::{self, Owner};
+use interlock_core::api::stamp::SpecHash;
+use interlock_core::effect::{ApiFailure, Note, Severity};
+use interlock_core::rollout::flavor::gateway::referenced_spec;
+use interlock_core::rollout::live;
 use kube::Client;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -16,19 +24,11 @@ use tokio_util::sync::CancellationToken;
 use super::capabilities::FLAVORS;
 use super::observe::Store;
 use super::revisions;
-use crate::api::kong;
-use crate::api::meta;
-use crate::api::object::{NamespacedName, meta_str};
-use crate::api::revision::{self, Owner};
-use crate::api::stamp::SpecHash;
 use crate::cluster::apply::Bookkeeping;
 use crate::cluster::events::Events;
 use crate::cluster::lease::Leadership;
 use crate::cluster::supervisor::{Snapshot, State};
 use crate::cluster::{path, read};
-use crate::effect::{ApiFailure, Note, Severity};
-use crate::rollout::flavor::gateway::referenced_spec;
-use crate::rollout::live;
 
 /// Pause before a DataPlane is looked at again whose spec could not be kept.
 const AGAIN: Duration = Duration::from_secs(30);

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use consistency::Permit;
+use interlock_core::api::object::NamespacedName;
 use kube::Client;
+use observe::{Observer, Store};
+use pool::Pool;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::object::NamespacedName;
 use crate::cluster::apply::{Bookkeeping, Objects};
 use crate::cluster::events::Events;
 use crate::cluster::guard::{Guard, PolicyState};
@@ -15,9 +18,6 @@ use crate::cluster::lease::Leadership;
 use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::Handle;
 use crate::telemetry::metrics::Metrics;
-use consistency::Permit;
-use observe::{Observer, Store};
-use pool::Pool;
 
 pub mod capabilities;
 pub mod consistency;

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::api::meta;
-use crate::api::object::NamespacedName;
-use crate::api::revision::{self, Owner};
-use crate::api::stamp::SpecHash;
+use interlock_core::api::meta;
+use interlock_core::api::object::NamespacedName;
+use interlock_core::api::revision::{self, Owner};
+use interlock_core::api::stamp::SpecHash;
+use interlock_core::effect::ApiFailure;
+
 use crate::cluster::apply::{Bookkeeping, local};
-use crate::effect::ApiFailure;
 
 /// Writes a spec, given as JSON that hashes to `hash`. One that is there already is left as it is.
 pub async fn write(

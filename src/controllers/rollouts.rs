@@ -7,15 +7,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use interlock_core::api::object::NamespacedName;
+use interlock_core::effect::ApiFailure;
+use interlock_core::rollout::flavor::rolled_out::{Found, find, is_rolled_out};
 use kube::Client;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::observe::Store;
-use crate::api::object::NamespacedName;
 use crate::cluster::{path, read};
-use crate::effect::ApiFailure;
-use crate::rollout::flavor::rolled_out::{Found, find, is_rolled_out};
 
 /// A burst of changes is looked at once.
 const BURST: Duration = Duration::from_millis(100);

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use interlock_core::api::object::Gvk;
+use interlock_core::effect::{Note, Severity};
+
 use super::observe::Observer;
-use crate::api::object::Gvk;
 use crate::cluster::events::Events;
 use crate::cluster::supervisor::{Listener, Needer, Sight, Turn};
-use crate::effect::{Note, Severity};
 
 /// Listens to the supervisor.
 pub struct Turns {

@@ -1,4 +1,4 @@
-//! The CustomResourceDefinitions, from the types in [`crate::api`].
+//! The CustomResourceDefinitions, from the types in [`interlock_core::api`].
 //!
 //! Those of `kudo.dev` accept every object that KUDO's own CRDs accept and prune like
 //! them: nothing is
@@ -10,9 +10,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt;
 
-use crate::api::interlock::Interlock;
-use crate::api::kong::definition::DataPlane;
-use crate::api::kudo::{Instance, Operator, OperatorVersion};
+use interlock_core::api::interlock::Interlock;
+use interlock_core::api::kong::definition::DataPlane;
+use interlock_core::api::kudo::{Instance, Operator, OperatorVersion};
 
 /// Where KUDO v0.19 allows `null` (`config/crds/*.yaml`): paths of properties, `*` for the
 /// values of a map or the items of a list.

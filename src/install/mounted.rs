@@ -1,10 +1,10 @@
 //! Files that the pods read, and the flags that name them.
 
+use interlock_core::api::meta::install;
 use k8s_openapi::api::core::v1::{ConfigMapVolumeSource, KeyToPath, SecretVolumeSource, Volume, VolumeMount};
 
 use super::workload::Role;
 use super::{Certificates, ClientCa, Options};
-use crate::api::meta::install;
 
 /// Where the certificate is mounted when somebody else makes it.
 const CERTIFICATE_DIR: &str = "/etc/interlock/certificate";

@@ -1,5 +1,6 @@
 //! What may reach the pods, and where it is wanted what they may reach.
 
+use interlock_core::api::meta::install;
 use k8s_openapi::api::networking::v1::{
     IPBlock, NetworkPolicy, NetworkPolicyEgressRule, NetworkPolicyIngressRule, NetworkPolicyPeer,
     NetworkPolicyPort, NetworkPolicySpec,
@@ -9,7 +10,6 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::Options;
 use super::metadata::{namespaced, strings};
-use crate::api::meta::install;
 
 /// Where API servers mostly listen; what counts is the port behind their Service.
 const API_SERVER: [i32; 2] = [443, 6443];

@@ -4,10 +4,10 @@ use clap::ValueEnum;
 use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use crate::admission::Freeze;
-use crate::api::cidr::Cidr;
-use crate::api::meta;
-use crate::api::object::NamespacedName;
+use interlock_core::admission::Freeze;
+use interlock_core::api::cidr::Cidr;
+use interlock_core::api::meta;
+use interlock_core::api::object::NamespacedName;
 
 /// Where the API server finds the webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,6 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use interlock_core::api::kong;
+use interlock_core::api::meta::{self, install};
+use interlock_core::api::watched::{AGGREGATE, BUILT_IN};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{
     AggregationRule, ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
@@ -15,9 +18,6 @@ use serde_json::{Value, json};
 
 use super::metadata::{cluster_wide, strings, within};
 use super::{Layout, Options, policies};
-use crate::api::kong;
-use crate::api::meta::{self, install};
-use crate::api::watched::{AGGREGATE, BUILT_IN};
 
 const DEFINITIONS_GROUP: &str = "apiextensions.k8s.io";
 const DEFINITIONS: &str = "customresourcedefinitions";

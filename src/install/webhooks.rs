@@ -3,6 +3,9 @@
 //! Nothing that is needed to start the process is matched, so a dead webhook cannot keep
 //! itself from coming back. Metadata of Instances can be changed while it is dead.
 
+use interlock_core::admission::Door;
+use interlock_core::api::kong;
+use interlock_core::api::meta::{self, install};
 use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
     ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
@@ -12,9 +15,6 @@ use serde_json::{Value, json};
 
 use super::metadata::{cluster_wide, strings};
 use super::{Certificates, Endpoint, Options};
-use crate::admission::Door;
-use crate::api::kong;
-use crate::api::meta::{self, install};
 
 /// Longest wait of the API server for an answer. Ours takes well below a millisecond, unless an
 /// OperatorVersion is waited for (at most two seconds).
@@ -335,10 +335,10 @@ fn client(options: &Options, door: Door) -> WebhookClientConfig {
 
 #[cfg(test)]
 mod tests {
+    use interlock_core::admission::request::kinds;
     use rstest::rstest;
 
     use super::*;
-    use crate::admission::request::kinds;
 
     fn entries(options: &Options) -> Vec<Value> {
         all(options).iter().flat_map(|c| c["webhooks"].as_array().cloned().unwrap_or_default()).collect()

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use interlock_core::admission::Freeze;
+use interlock_core::api::meta::install;
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment};
 use k8s_openapi::api::core::v1::{
     Capabilities, Container, ContainerPort, EnvVar, EnvVarSource, HTTPGetAction, Namespace,
@@ -18,8 +20,6 @@ use serde_json::{Value, json};
 use super::metadata::{cluster_wide, labels, namespaced, strings};
 use super::mounted::{Mounted, mounted};
 use super::{Certificates, Endpoint, Layout, Options, network};
-use crate::admission::Freeze;
-use crate::api::meta::install;
 
 /// Readiness goes at once on SIGTERM, calls are answered for at least 15 s more, then drained.
 const GRACE_SECONDS: i64 = 60;

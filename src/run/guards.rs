@@ -1,11 +1,11 @@
 //! What guards beside this process, compared with what it would render for itself.
 
+use interlock_core::api::meta::install::FREEZE_BINDING;
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use super::{Guards, Parts, Process};
-use crate::api::meta::install::FREEZE_BINDING;
 use crate::cluster::binding::Sight;
 use crate::cluster::events::Events;
 use crate::cluster::guard::{Id, Kind, Seen, Standing, Teller, Warden};

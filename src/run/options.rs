@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::admission::Freeze;
-use crate::api::cidr::Cidr;
-use crate::api::object::NamespacedName;
+use interlock_core::admission::Freeze;
+use interlock_core::api::cidr::Cidr;
+use interlock_core::api::object::NamespacedName;
+
 use crate::cluster::lease::Timing;
 use crate::server::tls::MinVersion;
 

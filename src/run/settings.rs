@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use interlock_core::api::object::NamespacedName;
 use kube::Client;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{Parts, Process, RunError, restarted};
-use crate::api::object::NamespacedName;
 use crate::cluster::apply::Bookkeeping;
 use crate::cluster::binding::Sight;
 use crate::cluster::events::Events;

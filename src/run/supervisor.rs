@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use interlock_core::api::meta;
+use interlock_core::api::object::NamespacedName;
+use interlock_core::api::watched::BUILT_IN;
 use kube::Client;
 use tokio::sync::watch;
 
 use super::{Parts, Process, RunError};
-use crate::api::meta;
-use crate::api::object::NamespacedName;
-use crate::api::watched::BUILT_IN;
 use crate::cluster::apply::Bookkeeping;
 use crate::cluster::events::Events;
 use crate::cluster::queue::Queue;

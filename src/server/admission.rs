@@ -2,19 +2,19 @@
 
 use std::sync::{Arc, OnceLock};
 
+use interlock_core::admission::view::{CacheState, Users, View};
+use interlock_core::admission::{self, Answer, BadReview, Config, Door, Patience};
+use interlock_core::api::interlock::Actions;
+use interlock_core::api::object::NamespacedName;
+use interlock_core::plan::package::Package;
+use interlock_core::rollout::flavor::known::{Around, Fed};
+use interlock_core::rollout::flavor::sources::Source;
+use interlock_core::rollout::flavor::subject::Subject;
 use tokio::sync::watch;
 
 use super::doors::Judge;
-use crate::admission::view::{CacheState, Users, View};
-use crate::admission::{self, Answer, BadReview, Config, Door, Patience};
-use crate::api::interlock::Actions;
-use crate::api::object::NamespacedName;
 use crate::cluster::crds::Absence;
 use crate::cluster::supervisor::{self as capability, Sight, Snapshot, State};
-use crate::plan::package::Package;
-use crate::rollout::flavor::known::{Around, Fed};
-use crate::rollout::flavor::sources::Source;
-use crate::rollout::flavor::subject::Subject;
 
 /// The rules, a view and a configuration.
 pub struct Admission {

@@ -4,11 +4,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::StatusCode;
+use interlock_core::api::cidr::Cidr;
 use rustls::pki_types::UnixTime;
 
 use super::client_auth::{ClientAuthority, ClientCertificate, Untrusted};
 use super::open_connections::OpenConnection;
-use crate::api::cidr::Cidr;
 
 /// What is known of a caller from its connection.
 #[derive(Debug)]

@@ -7,6 +7,7 @@
 
 use std::fmt::{self, Write as _};
 
+use interlock_core::api::json::json_string;
 use jiff::Timestamp;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
@@ -16,7 +17,6 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFi
 use tracing_subscriber::registry::LookupSpan;
 
 use super::fields::{bounded, printed};
-use crate::api::json::json_string;
 
 /// Formats lines, and the fields of spans as members: each with a comma before it.
 #[derive(Clone, Copy, Debug, Default)]

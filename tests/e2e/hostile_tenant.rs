@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use interlock::api::meta;
+use interlock_core::api::meta;
 use serde_json::Value;
 
 use crate::support::neighbour::Neighbour;

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use base64::Engine as _;
-use interlock::admission::snapshot::Snapshot;
-use interlock::admission::{self, Answer, Config, Door, Freeze, Patience};
-use interlock::api::kudo::Instance;
-use interlock::api::meta;
 use interlock::install::{self, Options, Part};
-use interlock::plan::lock;
+use interlock_core::admission::snapshot::Snapshot;
+use interlock_core::admission::{self, Answer, Config, Door, Freeze, Patience};
+use interlock_core::api::kudo::Instance;
+use interlock_core::api::meta;
+use interlock_core::plan::lock;
 use serde_json::{Value, json};
 
 use crate::support::interlock::{apply, await_definitions};

@@ -1,7 +1,7 @@
 //! Cluster-scoped objects: the Instances of two tenants write one, and it goes with the last of them; one
 //! that somebody else made stays.
 
-use interlock::api::meta;
+use interlock_core::api::meta;
 use serde_json::{Value, json};
 
 use crate::existing::delete_with_dependents;

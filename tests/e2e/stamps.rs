@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use interlock::api::stamp::{Envelope, Kept, Reference, SpecHash};
-use interlock::api::{meta, revision};
+use interlock_core::api::stamp::{Envelope, Kept, Reference, SpecHash};
+use interlock_core::api::{meta, revision};
 use rstest::rstest;
 use serde_json::{Value, json};
 

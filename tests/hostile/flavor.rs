@@ -3,18 +3,18 @@
 //!
 //! Whatever comes in: no panic, and what the resolver says of a flavor holds in a second reading.
 
-use interlock::api::stamp::SpecHash;
-use interlock::rollout::flavor::Flavor;
-use interlock::rollout::flavor::allowance::{Allowance, ChangeId};
-use interlock::rollout::flavor::change::Change;
-use interlock::rollout::flavor::gateway::Gateway;
-use interlock::rollout::flavor::group::Group;
-use interlock::rollout::flavor::judge::judge;
-use interlock::rollout::flavor::matrix::Configuration;
-use interlock::rollout::flavor::plan::{Plan, Question};
-use interlock::rollout::flavor::reading::Effective;
-use interlock::rollout::flavor::routes::Inventory;
-use interlock::rollout::flavor::sources::Given;
+use interlock_core::api::stamp::SpecHash;
+use interlock_core::rollout::flavor::Flavor;
+use interlock_core::rollout::flavor::allowance::{Allowance, ChangeId};
+use interlock_core::rollout::flavor::change::Change;
+use interlock_core::rollout::flavor::gateway::Gateway;
+use interlock_core::rollout::flavor::group::Group;
+use interlock_core::rollout::flavor::judge::judge;
+use interlock_core::rollout::flavor::matrix::Configuration;
+use interlock_core::rollout::flavor::plan::{Plan, Question};
+use interlock_core::rollout::flavor::reading::Effective;
+use interlock_core::rollout::flavor::routes::Inventory;
+use interlock_core::rollout::flavor::sources::Given;
 use serde_json::Value;
 
 use super::kubelet::{Fate, GUESSES, Pod};

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use interlock::admission::snapshot::Snapshot;
-use interlock::admission::{Answer, Config, Door, Freeze, Patience, answer};
+use interlock_core::admission::snapshot::Snapshot;
+use interlock_core::admission::{Answer, Config, Door, Freeze, Patience, answer};
 use serde_json::{Value, json};
 
 /// Enough for a machine that does other things beside; far from what the square of it takes.

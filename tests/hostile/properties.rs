@@ -1,8 +1,8 @@
 //! The resolver against the second reading, over environments that are made rather than damaged.
 
-use interlock::rollout::flavor::gateway::{Gateway, sources_of};
-use interlock::rollout::flavor::kept::excerpt;
-use interlock::rollout::flavor::sources::Given;
+use interlock_core::rollout::flavor::gateway::{Gateway, sources_of};
+use interlock_core::rollout::flavor::kept::excerpt;
+use interlock_core::rollout::flavor::sources::Given;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

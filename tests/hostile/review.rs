@@ -9,9 +9,9 @@ use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use interlock::admission::snapshot::Snapshot;
-use interlock::admission::{Answer, Config, Door, Freeze, Patience, answer};
-use interlock::api::meta;
+use interlock_core::admission::snapshot::Snapshot;
+use interlock_core::admission::{Answer, Config, Door, Freeze, Patience, answer};
+use interlock_core::api::meta;
 use serde_json::Value;
 
 static VIEW: LazyLock<Snapshot> = LazyLock::new(|| {

@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use go_template::Never;
-use interlock::api::kudo::ExecutionStatus;
-use interlock::api::object::{Gvk, NamespacedName};
-use interlock::api::values::Values;
-use interlock::effect::ChildWrite;
-use interlock::plan::advance::advance;
-use interlock::plan::check;
-use interlock::plan::observe::{Need, Observed, PlanState, Seen, Served, Step};
-use interlock::plan::package::Package;
-use interlock::plan::packaged::{Packaged, Source};
-use interlock::plan::rendered::Rendered;
-use interlock::plan::run::{InstanceId, Run};
+use interlock_core::api::kudo::ExecutionStatus;
+use interlock_core::api::object::{Gvk, NamespacedName};
+use interlock_core::api::values::Values;
+use interlock_core::effect::ChildWrite;
+use interlock_core::plan::advance::advance;
+use interlock_core::plan::check;
+use interlock_core::plan::observe::{Need, Observed, PlanState, Seen, Served, Step};
+use interlock_core::plan::package::Package;
+use interlock_core::plan::packaged::{Packaged, Source};
+use interlock_core::plan::rendered::Rendered;
+use interlock_core::plan::run::{InstanceId, Run};
 use serde_json::{Value, json};
 
 #[path = "../support/shared.rs"]

@@ -5,8 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use interlock::admission::{Answer, Awaited, BadReview, Door, Patience, Record, Reply, VerdictKind};
-use interlock::api::object::NamespacedName;
 use interlock::cluster::arrivals::Arrivals;
 use interlock::cluster::certificates::KeyPem;
 use interlock::cluster::certificates::authority::{authority, leaf};
@@ -21,6 +19,8 @@ use interlock::server::shutdown::Shutdown;
 use interlock::server::tls::{MinVersion, Pair, Shown};
 use interlock::telemetry::metrics::Metrics;
 use interlock::telemetry::readiness::Readiness;
+use interlock_core::admission::{Answer, Awaited, BadReview, Door, Patience, Record, Reply, VerdictKind};
+use interlock_core::api::object::NamespacedName;
 use jiff::Timestamp;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;

@@ -6,7 +6,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use interlock::api::meta;
+use interlock_core::api::meta;
 use serde_json::Value;
 
 use super::{Cluster, announce, count, wait_until};

@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
-use interlock::api::meta;
 use interlock::install::{self, Endpoint, Options, Part};
+use interlock_core::api::meta;
 use serde_json::Value;
 
 use super::{Client, Cluster, free_port, process, testbed, wait_until};
@@ -93,7 +93,7 @@ impl Interlock {
             ..Options::default()
         };
         if flags.contains(&"--freeze=same-plan") {
-            options.freeze = interlock::admission::Freeze::SamePlan;
+            options.freeze = interlock_core::admission::Freeze::SamePlan;
         }
         if let Some(names) = flags.iter().find_map(|flag| flag.strip_prefix("--watch-namespaces=")) {
             options.watch_namespaces = names.split(',').map(str::to_owned).collect();

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use ::interlock::api::meta;
 use ::interlock::install::Options;
+use ::interlock_core::api::meta;
 
 use super::{Client, Cluster, Interlock, announce, interlock, wait_until};
 

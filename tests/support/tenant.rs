@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use http::Request;
-use interlock::api::meta;
+use interlock_core::api::meta;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 

@@ -9,9 +9,9 @@ mod reference;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use interlock::topology::declare::{Holder, Link};
-use interlock::topology::kinds;
-use interlock::topology::{Change, Epoch, Graph, Id, KindId};
+use interlock_core::topology::declare::{Holder, Link};
+use interlock_core::topology::kinds;
+use interlock_core::topology::{Change, Epoch, Graph, Id, KindId};
 use objects::{Op, op};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -245,7 +245,7 @@ fn the_graph_is_what_a_rebuild_makes_of_it() {
         let rebuilt = world.rebuilt().picture();
         let found = world.graph.picture();
         prop_assert_eq!(&found.edges, &rebuilt.edges);
-        let facts = |picture: &interlock::topology::picture::Picture| -> BTreeSet<_> {
+        let facts = |picture: &interlock_core::topology::picture::Picture| -> BTreeSet<_> {
             picture.nodes.iter().map(|(id, node)| (id.clone(), node.facts.clone())).collect()
         };
         prop_assert_eq!(facts(&found), facts(&rebuilt));

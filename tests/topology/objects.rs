@@ -1,9 +1,9 @@
 //! Random objects of a small world, and what happens to them.
 
-use interlock::api::kong;
-use interlock::api::stamp::SpecHash;
-use interlock::api::watched::{FLAVOR_SOURCES, GUARDED_DEPLOYMENTS, GUARDED_SERVICES, LABELLED};
-use interlock::topology::KindName;
+use interlock_core::api::kong;
+use interlock_core::api::stamp::SpecHash;
+use interlock_core::api::watched::{FLAVOR_SOURCES, GUARDED_DEPLOYMENTS, GUARDED_SERVICES, LABELLED};
+use interlock_core::topology::KindName;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

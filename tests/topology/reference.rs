@@ -5,10 +5,12 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use interlock::topology::declare::{Concerns, Family, Holder, Kind, Link, Reach, Read, Ref, Side, Update};
-use interlock::topology::kinds;
-use interlock::topology::picture::Is;
-use interlock::topology::{Id, KindName};
+use interlock_core::topology::declare::{
+    Concerns, Family, Holder, Kind, Link, Reach, Read, Ref, Side, Update,
+};
+use interlock_core::topology::kinds;
+use interlock_core::topology::picture::Is;
+use interlock_core::topology::{Id, KindName};
 use serde_json::Value;
 
 use super::objects;

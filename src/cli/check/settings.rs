@@ -4,15 +4,15 @@
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use interlock_core::api::interlock::{DEFAULT, Interlock, Rules, Settings};
+use interlock_core::api::meta;
+use interlock_core::api::object::{Gvk, meta_str};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 use kube::CustomResourceExt as _;
 use serde_json::Value;
 
-use crate::api::interlock::{DEFAULT, Interlock, Rules, Settings};
-use crate::api::meta;
-use crate::api::object::{Gvk, meta_str};
 use crate::cli::files::read_one;
 use crate::controllers::capabilities;
 

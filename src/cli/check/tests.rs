@@ -3,13 +3,13 @@
 use std::fs;
 
 use clap::Parser;
+use interlock_core::api::revision;
+use interlock_core::api::rule::{Group, Rule};
+use interlock_core::api::stamp::SpecHash;
 use regex::Regex;
 use rstest::rstest;
 
 use super::*;
-use crate::api::revision;
-use crate::api::rule::{Group, Rule};
-use crate::api::stamp::SpecHash;
 
 #[derive(Parser)]
 struct Cli {
@@ -323,7 +323,10 @@ fn the_page_about_flavors_says_what_the_rules_say() {
     }
     let goldens = ["kubectl", "check"].map(goldens_about_flavors).concat();
     // Tables of texts that no cluster is needed for.
-    let tables = ["src/rollout/flavor", "src/admission/tests"].map(sources).concat().replace("\\\"", "\"");
+    let tables = ["crates/interlock-core/src/rollout/flavor", "crates/interlock-core/src/admission/tests"]
+        .map(sources)
+        .concat()
+        .replace("\\\"", "\"");
     for (id, text) in &texts {
         let said = goldens.lines().chain(tables.lines()).any(|line| text.is_match(line));
         assert!(said, "{id}: nobody says {text}");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::admission::Record;
+use interlock_core::admission::Record;
 
 /// What both doors said.
 pub(super) struct Verdict {

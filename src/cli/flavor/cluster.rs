@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, bail};
 use futures::stream::{self, StreamExt as _};
+use interlock_core::api::kong;
+use interlock_core::api::object::meta_str;
+use interlock_core::api::watched::{GUARDED_DEPLOYMENTS, GUARDED_SERVICES};
+use interlock_core::rollout::flavor::gateway::sources_of;
+use interlock_core::rollout::flavor::rolled_out::{self, is_rolled_out};
+use interlock_core::rollout::flavor::sources::{Asked, Given, Source, SourceKind, Sources};
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::api::kong;
-use crate::api::object::meta_str;
-use crate::api::watched::{GUARDED_DEPLOYMENTS, GUARDED_SERVICES};
 use crate::cli::reader::{self, Found, Selection};
 use crate::cli::served::{Resource, Served};
 use crate::cli::target::TargetFlags;
-use crate::rollout::flavor::gateway::sources_of;
-use crate::rollout::flavor::rolled_out::{self, is_rolled_out};
-use crate::rollout::flavor::sources::{Asked, Given, Source, SourceKind, Sources};
 
 /// Lists under way at the same time.
 const CONCURRENCY: usize = 4;

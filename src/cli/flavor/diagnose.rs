@@ -8,24 +8,24 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use futures::stream::{self, StreamExt as _};
 use http::Request;
+use interlock_core::api::kong;
+use interlock_core::api::object::{NamespacedName, meta_str};
+use interlock_core::api::watched::{GUARDED_DEPLOYMENTS, Labelled};
+use interlock_core::rollout::flavor::diagnosis::{Diagnosis, Producer, Standing, Symptoms};
+use interlock_core::rollout::flavor::gateway::Gateway;
+use interlock_core::rollout::flavor::group::Group;
+use interlock_core::rollout::flavor::running::report::Report;
+use interlock_core::rollout::flavor::running::{Pod, Selector, Told, pod};
+use interlock_core::rollout::flavor::sources::Nothing;
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::Value;
 
 use super::cluster;
-use crate::api::kong;
-use crate::api::object::{NamespacedName, meta_str};
-use crate::api::watched::{GUARDED_DEPLOYMENTS, Labelled};
 use crate::cli::reader::{self, Found, Selection};
 use crate::cli::served::Served;
 use crate::cli::target::TargetFlags;
 use crate::cluster::path;
-use crate::rollout::flavor::diagnosis::{Diagnosis, Producer, Standing, Symptoms};
-use crate::rollout::flavor::gateway::Gateway;
-use crate::rollout::flavor::group::Group;
-use crate::rollout::flavor::running::report::Report;
-use crate::rollout::flavor::running::{Pod, Selector, Told, pod};
-use crate::rollout::flavor::sources::Nothing;
 
 /// How long one pod is waited for, through the API server.
 const PATIENCE: Duration = Duration::from_secs(5);

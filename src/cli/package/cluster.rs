@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use interlock_core::api::kudo::{Instance, Operator, OperatorVersion, OperatorVersionSpec};
+use interlock_core::api::object::NamespacedName;
+use interlock_core::plan::packaged::Packaged;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use super::{rights, versions};
-use crate::api::kudo::{Instance, Operator, OperatorVersion, OperatorVersionSpec};
-use crate::api::object::NamespacedName;
 use crate::cli::follow::{Follower, Over};
 use crate::cli::target::{TargetFlags, said};
 use crate::cli::watch;
-use crate::plan::packaged::Packaged;
 
 /// The Instance that somebody wants.
 pub(super) struct Wanted<'a> {

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use interlock_core::api::meta;
+use interlock_core::api::object::NamespacedName;
 
 use self::cluster::{Target, Wanted};
 use super::flags::{Limit, namespaced_name};
 use super::target::{TargetFlags, block_on};
-use crate::api::meta;
-use crate::api::object::NamespacedName;
 
 mod cluster;
 mod rights;

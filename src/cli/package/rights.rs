@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use interlock_core::api::interlock::{self, Account, Accounts, Interlock};
+use interlock_core::api::object::NamespacedName;
 use k8s_openapi::api::authorization::v1::{
     LocalSubjectAccessReview, ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
     SubjectAccessReview, SubjectAccessReviewSpec, SubjectAccessReviewStatus,
@@ -10,8 +12,6 @@ use k8s_openapi::api::authorization::v1::{
 use kube::api::{Api, PostParams};
 use kube::{Client, Error};
 
-use crate::api::interlock::{self, Account, Accounts, Interlock};
-use crate::api::object::NamespacedName;
 use crate::cli::target::said;
 
 const DOCS: &str = "docs/rights.md";

@@ -1,4 +1,4 @@
-//! Reading a package directory; what it means is decided by [`crate::plan::packaged`].
+//! Reading a package directory; what it means is decided by [`interlock_core::plan::packaged`].
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-use crate::plan::packaged::{Packaged, Source};
+use interlock_core::plan::packaged::{Packaged, Source};
 
 /// Reads a package.
 pub(super) fn read(dir: &Path) -> anyhow::Result<Packaged> {
@@ -108,7 +108,7 @@ mod tests {
             let package = read(&examples.join(dir)).unwrap();
             assert_eq!(package.operator_version_name, name);
             for (file, text) in package.operator_version["spec"]["templates"].as_object().unwrap() {
-                let parsed = crate::plan::functions::parse(file, text.as_str().unwrap());
+                let parsed = interlock_core::plan::functions::parse(file, text.as_str().unwrap());
                 assert!(parsed.is_ok(), "{dir}: {file}: {:?}", parsed.err());
             }
         }

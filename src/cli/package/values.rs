@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use go_template::yaml;
 use serde_json::Value;
 
-use crate::plan::packaged::{Packaged, parameter_text};
+use interlock_core::plan::packaged::{Packaged, parameter_text};
 
 /// Values by name: those of flags before those of files, of files the last.
 pub(super) fn read(given: &[String], files: &[PathBuf]) -> anyhow::Result<BTreeMap<String, String>> {

@@ -2,10 +2,10 @@
 
 use anyhow::Context as _;
 use clap::Args;
+use interlock_core::plan::verb::Verb;
 
 use super::request;
 use super::subject::{Subject, current, entries};
-use crate::plan::verb::Verb;
 
 /// Flags of `abort`.
 #[derive(Args, Debug)]

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use interlock_core::api::meta;
+use interlock_core::plan::history::{self, Run};
+
 use super::flags::Telling;
 use super::subject::{Subject, annotation};
-use crate::api::meta;
-use crate::plan::history::{self, Run};
 
 /// Prints the last runs, newest first.
 pub(super) async fn run(subject: &Subject, flags: &Telling) -> anyhow::Result<()> {

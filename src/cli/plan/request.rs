@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use clap::Args;
+use interlock_core::api::condition;
+use interlock_core::api::kudo::Instance;
+use interlock_core::api::meta;
+use interlock_core::plan::history;
+use interlock_core::plan::verb::{self, Request, Verb};
 use serde_json::json;
 
 use super::flags::{Name, Patience};
 use super::subject::{Subject, annotation, entries};
-use crate::api::condition;
-use crate::api::kudo::Instance;
-use crate::api::meta;
-use crate::plan::history;
-use crate::plan::verb::{self, Request, Verb};
 
 /// What may be wrong where nothing is heard of a request.
 const IS_IT_THERE: &str = "is Interlock running?";

@@ -1,10 +1,10 @@
 //! `interlock plan retry`.
 
 use anyhow::Context as _;
+use interlock_core::plan::verb::Verb;
 
 use super::request;
 use super::subject::{Subject, current, failed};
-use crate::plan::verb::Verb;
 
 pub(super) use super::request::Flags;
 

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
+use interlock_core::api::condition;
+use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus};
+use interlock_core::api::meta::{self, condition as types};
+use interlock_core::plan::basis::{Basis, Owed};
 use serde::Serialize;
 
 use super::flags::Telling;
 use super::subject::{self, Subject, annotation, entries};
-use crate::api::condition;
-use crate::api::kudo::{ExecutionStatus, Instance, PlanStatus};
-use crate::api::meta::{self, condition as types};
-use crate::plan::basis::{Basis, Owed};
 
 /// How the plans of an Instance stand.
 #[derive(Debug, Serialize)]

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use anyhow::bail;
+use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::Value;
 
-use crate::api::kudo::{ExecutionStatus, Instance, PlanStatus};
 use crate::cli::target::{TargetFlags, said};
 use crate::cli::watch;
 

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::Args;
+use interlock_core::api::kudo::{ExecutionStatus, Instance};
 
 use super::flags::Name;
 use super::subject::{self, Subject};
-use crate::api::kudo::{ExecutionStatus, Instance};
 use crate::cli::flags::Limit;
 use crate::cli::follow::{self, Follower, Over};
 

@@ -1,16 +1,16 @@
 //! The cluster's objects, as far as the caller may list them, in a graph.
 
 use futures::stream::{self, StreamExt as _};
+use interlock_core::api::meta;
+use interlock_core::api::watched::LABELLED;
+use interlock_core::topology::KindName;
+use interlock_core::topology::kinds;
+use interlock_core::topology::{Change, Epoch, Graph};
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::api::meta;
-use crate::api::watched::LABELLED;
 use crate::cli::reader::{self, Found, Selection};
 use crate::cli::served::{Resource, Served};
-use crate::topology::KindName;
-use crate::topology::kinds;
-use crate::topology::{Change, Epoch, Graph};
 
 /// Lists under way at the same time.
 const CONCURRENCY: usize = 8;

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
+use interlock_core::api::kudo::OperatorVersionSpec;
+use interlock_core::api::meta;
+use interlock_core::api::object::{Gvk, annotation};
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::answer::{Actor, named, one_line};
 use super::facts::{self, Facts};
-use crate::api::kudo::OperatorVersionSpec;
-use crate::api::meta;
-use crate::api::object::{Gvk, annotation};
 use crate::cli::reader::Found;
 use crate::cluster::supervisor::Capability;
 use crate::controllers::capabilities::{CAPABILITIES, INSTANCES, SETTINGS};

@@ -1,12 +1,12 @@
 //! What is told of an object: the data of the answer, as text and JSON print it.
 
+use interlock_core::api::kudo::Instance;
+use interlock_core::api::object::{Gvk, meta_str};
 use jiff::Timestamp;
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
 use super::facts;
-use crate::api::kudo::Instance;
-use crate::api::object::{Gvk, meta_str};
 
 /// What is told of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

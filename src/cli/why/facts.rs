@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
+use interlock_core::api::interlock;
+use interlock_core::api::meta;
+use interlock_core::api::object::{Gvk, annotation, meta_str};
+use interlock_core::topology::declare::{Family, Holder, Kind, Link, Ref};
+use interlock_core::topology::{KindName, kinds};
 use kube::Client;
 use serde_json::Value;
 
-use crate::api::interlock;
-use crate::api::meta;
-use crate::api::object::{Gvk, annotation, meta_str};
 use crate::cli::reader::{self, Found, Selection};
 use crate::cli::served::{Resource, Served};
-use crate::topology::declare::{Family, Holder, Kind, Link, Ref};
-use crate::topology::{KindName, kinds};
 
 /// Owners of owners that are followed: an Instance, a Deployment, a ReplicaSet, a Pod and spare.
 const GENERATIONS: usize = 8;

@@ -1,12 +1,12 @@
 //! What happened to an object and to its Instance.
 
+use interlock_core::api::meta;
+use interlock_core::plan::history;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::answer::{Happening, one_line, read_instance};
 use super::facts::{self, Facts};
-use crate::api::meta;
-use crate::plan::history;
 
 /// Runs that ended, conditions that changed and Events, in no order.
 pub(super) fn all(facts: &Facts) -> Vec<Happening> {

@@ -1,18 +1,18 @@
 //! From what was read to what is told: pure, so that every case is a line of a table.
 
+use interlock_core::api::condition::Condition;
+use interlock_core::api::kudo::{ExecutionStatus, Instance, OperatorVersionSpec, PlanStatus};
+use interlock_core::api::meta;
+use interlock_core::api::object::meta_str;
+use interlock_core::plan::health::{self, Health};
+use interlock_core::plan::lock;
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::answer::{Dependency, Named, Presence, Story, named, one_line, read_instance};
 use super::facts::Facts;
 use super::{actors, happened};
-use crate::api::condition::Condition;
-use crate::api::kudo::{ExecutionStatus, Instance, OperatorVersionSpec, PlanStatus};
-use crate::api::meta;
-use crate::api::object::meta_str;
 use crate::cli::reader::Found;
-use crate::plan::health::{self, Health};
-use crate::plan::lock;
 
 /// How many happenings are told.
 const TOLD: usize = 12;
@@ -149,7 +149,7 @@ fn dependencies(facts: &Facts) -> Vec<Dependency> {
     let maker = facts.makers.first().map(|maker| {
         let on =
             Named { kind: maker.kind.clone(), namespace: maker.namespace.clone(), name: maker.name.clone() };
-        (on, crate::topology::kinds::link::MADE_BY, &maker.found)
+        (on, interlock_core::topology::kinds::link::MADE_BY, &maker.found)
     });
     references
         .chain(maker)

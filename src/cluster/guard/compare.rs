@@ -6,10 +6,10 @@
 
 use std::collections::BTreeSet;
 
+use interlock_core::api::meta::install::FREEZE_BINDING;
 use serde_json::{Map, Value};
 
 use super::object::Kind;
-use crate::api::meta::install::FREEZE_BINDING;
 use crate::cluster::binding;
 
 /// The first field in which what is there guards less than what was installed.

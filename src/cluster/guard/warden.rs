@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use interlock_core::api::meta::event;
+use interlock_core::effect::{Note, Severity};
 use kube::Client;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
@@ -15,10 +17,8 @@ use super::alarm::{Alarm, Look};
 use super::follow::{Told, follow};
 use super::object::{Id, Kind, Seen};
 use super::standing::{Guard, Standing};
-use crate::api::meta::event;
 use crate::cluster::events::Events;
 use crate::cluster::lease::Leadership;
-use crate::effect::{Note, Severity};
 use crate::telemetry::metrics::Metrics;
 
 /// Watches.

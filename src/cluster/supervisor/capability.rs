@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-pub use crate::api::interlock::Mode;
-use crate::api::watched::Labelled;
+pub use interlock_core::api::interlock::Mode;
+use interlock_core::api::watched::Labelled;
 
 /// A named set of kinds, and what runs on them. Declared once, in
 /// [`crate::controllers::capabilities`].

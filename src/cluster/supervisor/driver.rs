@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use interlock_core::api::object::Gvk;
+use interlock_core::api::watched::BuiltIn;
 use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -19,8 +21,6 @@ use super::state::{Answer, Epoch, KindStatus, Sight, Snapshot, State, Status};
 use super::step::{Facts, Seen, Turn};
 use super::tended::{Ground, Tended, gvk};
 use super::tracked::{self, Tracked, Turned};
-use crate::api::object::Gvk;
-use crate::api::watched::BuiltIn;
 use crate::cluster::crds::{Absence, Identity, Usable};
 use crate::telemetry::metrics::Metrics;
 

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use interlock_core::api::object::Gvk;
 use kube::Client;
 use kube::api::{ApiResource, DynamicObject, Resource as _};
 use serde_json::Value;
@@ -11,7 +12,6 @@ use tracing::{error, warn};
 use super::kind::Report;
 use super::need::Reach;
 use super::state::{Epoch, Verb};
-use crate::api::object::Gvk;
 use crate::cluster::bare::Bare;
 use crate::cluster::list::Subject;
 use crate::cluster::watch::{self, Change, End, Event};

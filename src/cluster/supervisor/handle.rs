@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use interlock_core::api::object::Gvk;
 use tokio::sync::{mpsc, watch};
 
 use super::definitions::{Definitions, Said};
@@ -11,7 +12,6 @@ use super::kind::Report;
 use super::need::{Needer, Want};
 use super::state::{Epoch, Sight, Snapshot};
 use super::step::Work;
-use crate::api::object::Gvk;
 
 /// What the supervisor is told.
 #[derive(Debug)]

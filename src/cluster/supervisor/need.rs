@@ -1,7 +1,8 @@
 //! Who needs a kind, at which versions, and how much of it.
 
-use crate::api::object::NamespacedName;
-use crate::api::watched::Labelled;
+use interlock_core::api::object::NamespacedName;
+use interlock_core::api::watched::Labelled;
+
 use crate::cluster::crds::{Absence, Usable};
 
 /// A kind that something needs. There is one watch of it, whoever needs it and at whichever

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::capability::Mode;
 use crate::cluster::crds::Absence;
-pub use crate::topology::Epoch;
+pub use interlock_core::topology::Epoch;
 
 /// A verb that the API server refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use interlock_core::api::object::Gvk;
 use kube::Client;
 use kube::api::ApiResource;
 use tokio::sync::mpsc;
@@ -11,7 +12,6 @@ use super::feed::{self, Feed, Running, Sink, Source};
 use super::handle::Order;
 use super::kind::{Act, Watched};
 use super::need::{Reach, Want};
-use crate::api::object::Gvk;
 use crate::cluster::crds::Usable;
 
 /// What watches are opened with.

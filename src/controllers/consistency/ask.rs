@@ -9,8 +9,8 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use crate::rollout::flavor::running::pod::Endpoint;
-use crate::rollout::flavor::running::report::Report;
+use interlock_core::rollout::flavor::running::pod::Endpoint;
+use interlock_core::rollout::flavor::running::report::Report;
 
 /// From the first packet to the last byte.
 const DEADLINE: Duration = Duration::from_secs(2);

@@ -3,22 +3,22 @@
 use std::collections::BTreeSet;
 
 use futures::StreamExt as _;
+use interlock_core::api::kong;
+use interlock_core::api::object::meta_str;
+use interlock_core::effect::ApiFailure;
+use interlock_core::rollout::flavor::Flavor;
+use interlock_core::rollout::flavor::environment::Unknown;
+use interlock_core::rollout::flavor::gateway::Gateway;
+use interlock_core::rollout::flavor::reading::Effective;
+use interlock_core::rollout::flavor::running::{Pod, Selector, Told, pod};
+use interlock_core::rollout::flavor::sources::Nothing;
+use interlock_core::rollout::flavor::subject::{Subject, SubjectKind};
 use kube::Client;
 use serde_json::Value;
 
 use super::ask;
-use crate::api::kong;
-use crate::api::object::meta_str;
 use crate::cluster::path;
 use crate::cluster::read::{get, list};
-use crate::effect::ApiFailure;
-use crate::rollout::flavor::Flavor;
-use crate::rollout::flavor::environment::Unknown;
-use crate::rollout::flavor::gateway::Gateway;
-use crate::rollout::flavor::reading::Effective;
-use crate::rollout::flavor::running::{Pod, Selector, Told, pod};
-use crate::rollout::flavor::sources::Nothing;
-use crate::rollout::flavor::subject::{Subject, SubjectKind};
 
 /// Pods that are asked at the same time.
 const CONCURRENT: usize = 8;

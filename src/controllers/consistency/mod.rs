@@ -19,6 +19,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use interlock_core::api::condition::{self, Condition};
+use interlock_core::api::meta;
+use interlock_core::api::object::meta_str;
+use interlock_core::effect::{ApiFailure, Note, Severity};
+use interlock_core::rollout::flavor::running::{self, Consistency};
+use interlock_core::rollout::flavor::subject::{Subject, SubjectKind};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
@@ -27,16 +33,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::api::condition::{self, Condition};
-use crate::api::meta;
-use crate::api::object::meta_str;
 use crate::cluster::apply::Bookkeeping;
 use crate::cluster::events::Events;
 use crate::cluster::queue::Queue;
 use crate::controllers::observe::Store;
-use crate::effect::{ApiFailure, Note, Severity};
-use crate::rollout::flavor::running::{self, Consistency};
-use crate::rollout::flavor::subject::{Subject, SubjectKind};
 use crate::telemetry::metrics::Metrics;
 
 pub use permit::Permit;

@@ -2,13 +2,13 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use interlock_core::api::interlock::Mode;
+use interlock_core::api::object::NamespacedName;
 use jiff::Timestamp as Instant;
 use rstest::rstest;
 use tokio::sync::{Notify, watch};
 
 use super::*;
-use crate::api::interlock::Mode;
-use crate::api::object::NamespacedName;
 use crate::cluster::crds::Absence;
 use crate::cluster::lease::Leadership;
 use crate::cluster::supervisor::{

@@ -1,5 +1,7 @@
 //! Hands gateways to those who look at them, while that may be.
 
+use interlock_core::effect::ApiFailure;
+use interlock_core::rollout::flavor::subject::Subject;
 use tokio::sync::watch::error::RecvError;
 use tokio::time::Instant;
 use tracing::{debug, error};
@@ -7,8 +9,6 @@ use tracing::{debug, error};
 use super::permit::Permit;
 use crate::cluster::queue::Queue;
 use crate::controllers::observe::watches::GATEWAY_BURST;
-use crate::effect::ApiFailure;
-use crate::rollout::flavor::subject::Subject;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::panics::{Panicked, caught};
 

@@ -3,6 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use interlock_core::admission::view::View as _;
+use interlock_core::api::condition::{Status, Wanted};
+use interlock_core::api::kudo::ExecutionStatus;
+use interlock_core::api::meta::{self, condition as types, event};
+use interlock_core::api::object::NamespacedName;
+use interlock_core::api::stamp::Applied;
+use interlock_core::effect::{ApiFailure, Severity};
+use interlock_core::plan::basis::Basis;
+use interlock_core::plan::next::{Next, Refusal, Source};
+use interlock_core::plan::observe::PlanState;
 use jiff::Timestamp;
 use tracing::info;
 
@@ -13,17 +23,7 @@ use super::send::{clear, fresh_uid, note, patch, patch_status, schedule_as, want
 use super::subject::Subject;
 use super::writes::{self, InstanceChange, StatusChange};
 use super::{ready, spec_archive, spec_migration, verbs};
-use crate::admission::view::View as _;
-use crate::api::condition::{Status, Wanted};
-use crate::api::kudo::ExecutionStatus;
-use crate::api::meta::{self, condition as types, event};
-use crate::api::object::NamespacedName;
-use crate::api::stamp::Applied;
 use crate::cluster::watch::Change;
-use crate::effect::{ApiFailure, Severity};
-use crate::plan::basis::Basis;
-use crate::plan::next::{Next, Refusal, Source};
-use crate::plan::observe::PlanState;
 
 /// First delay of a repeated cleanup; doubled with each failure.
 const CLEANUP_BACKOFF: Duration = Duration::from_secs(2);
@@ -124,7 +124,8 @@ async fn end(ctx: &Context, subject: &Subject, ended: BTreeMap<String, String>) 
         let Some(entry) = found.get(plan) else { continue };
         let state = PlanState { status: entry.clone(), ..PlanState::default() }.end(message);
         change.entries.insert(plan.clone(), state.status);
-        owed = crate::plan::drift::owed_at_end(&owed, plan, crate::plan::drift::End::Failed);
+        owed =
+            interlock_core::plan::drift::owed_at_end(&owed, plan, interlock_core::plan::drift::End::Failed);
         ctx.metrics.plan_ended(ExecutionStatus::FatalError.as_str());
     }
     if let Some(basis) = &subject.basis {
@@ -210,7 +211,7 @@ async fn adopt(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
     let previous = subject.basis.as_ref().and_then(|basis| basis.previous.clone());
     let basis = Basis { previous, ..Basis::new(&subject.spec, owed) };
     let mut conditions = vec![wanted(types::SPEC_STAMPED, Status::True, "Stamped", basis.message())];
-    if crate::api::condition::is_true(&subject.conditions(), types::SPEC_DRIFT) {
+    if interlock_core::api::condition::is_true(&subject.conditions(), types::SPEC_DRIFT) {
         conditions.push(wanted(types::SPEC_DRIFT, Status::False, "CarriedOut", String::new()));
     }
     patch_status(ctx, subject, StatusChange { conditions, ..StatusChange::default() }).await?;
@@ -323,11 +324,11 @@ async fn idle(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
     ctx.store.trust(&subject.key);
     let mut conditions: Vec<Wanted> = ready::condition(ctx, subject).await.into_iter().collect();
     let found = subject.conditions();
-    let stalled = crate::api::condition::find(&found, types::STALLED);
+    let stalled = interlock_core::api::condition::find(&found, types::STALLED);
     if stalled.is_some_and(|c| c.status == "True") {
         conditions.push(wanted(types::STALLED, Status::False, "GoingOn", String::new()));
     }
-    let drift = crate::api::condition::find(&found, types::SPEC_DRIFT);
+    let drift = interlock_core::api::condition::find(&found, types::SPEC_DRIFT);
     if drift.is_some_and(|c| c.status == "True" && c.reason != "PlanOwed") {
         conditions.push(wanted(types::SPEC_DRIFT, Status::False, "CarriedOut", String::new()));
     }

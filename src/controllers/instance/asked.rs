@@ -1,13 +1,14 @@
 //! What people ask of the runs of an Instance, as it stands there, and runs as the history has them.
 
+use interlock_core::api::kudo::PlanStatus;
+use interlock_core::api::meta;
+use interlock_core::api::object::annotation;
+use interlock_core::plan::history;
+use interlock_core::plan::lock::Entry;
+use interlock_core::plan::verb::{self, Asked, Course, Runs, Verb};
+
 use super::context::Context;
 use super::subject::Subject;
-use crate::api::kudo::PlanStatus;
-use crate::api::meta;
-use crate::api::object::annotation;
-use crate::plan::history;
-use crate::plan::lock::Entry;
-use crate::plan::verb::{self, Asked, Course, Runs, Verb};
 
 /// The request, where it can be read and was written under the policy that guards it.
 pub(super) fn asked(ctx: &Context, subject: &Subject) -> Option<Asked> {

@@ -4,6 +4,11 @@
 
 use std::time::Duration;
 
+use interlock_core::api::condition::{self, Status};
+use interlock_core::api::interlock::DEFAULT;
+use interlock_core::api::meta::condition as types;
+use interlock_core::api::object::NamespacedName;
+use interlock_core::plan::lock;
 use jiff::Timestamp;
 
 use super::context::Context;
@@ -12,13 +17,8 @@ use super::missing::MISSING_DEPENDENCY;
 use super::reconcile;
 use super::send::{patch_status, wanted};
 use super::writes::StatusChange;
-use crate::api::condition::{self, Status};
-use crate::api::interlock::DEFAULT;
-use crate::api::meta::condition as types;
-use crate::api::object::NamespacedName;
 use crate::cluster::supervisor::{KindStatus, Lack, Missing, Sight, State, Status as Standing, Work};
 use crate::controllers::capabilities::{CAPABILITIES, INSTANCES};
-use crate::plan::lock;
 
 /// How long a definition that is being deleted may take to go before that is said: most are gone in
 /// a moment.

@@ -13,15 +13,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use flate2::read::DeflateDecoder;
 use flate2::{Compress, Compression, FlushCompress, Status};
+use interlock_core::api::condition::Condition;
+use interlock_core::api::kudo::PlanStatus;
+use interlock_core::api::meta::condition::{PLAN_RUNNING, SPEC_STAMPED};
+use interlock_core::api::object::NamespacedName;
+use interlock_core::api::stamp::SpecHash;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::subject::Subject;
-use crate::api::condition::Condition;
-use crate::api::kudo::PlanStatus;
-use crate::api::meta::condition::{PLAN_RUNNING, SPEC_STAMPED};
-use crate::api::object::NamespacedName;
-use crate::api::stamp::SpecHash;
 
 /// Conditions that decisions are made from.
 const DECISIVE: [&str; 2] = [PLAN_RUNNING, SPEC_STAMPED];

@@ -3,6 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use interlock_core::admission::view::View;
+use interlock_core::api::interlock::Account;
+use interlock_core::api::meta;
+use interlock_core::api::object::{Gvk, NamespacedName};
+use interlock_core::api::stamp::VersionRef;
+use interlock_core::plan::next::Reference;
+use interlock_core::plan::package::Package;
 use kube::Client;
 use tokio::sync::watch;
 
@@ -10,11 +17,6 @@ use super::books::Books;
 use super::references::References;
 use super::requests::Requests;
 use super::subject::Subject;
-use crate::admission::view::View;
-use crate::api::interlock::Account;
-use crate::api::meta;
-use crate::api::object::{Gvk, NamespacedName};
-use crate::api::stamp::VersionRef;
 use crate::cluster::apply::{Bookkeeping, Objects};
 use crate::cluster::events::Events;
 use crate::cluster::kinds::Kinds;
@@ -24,8 +26,6 @@ use crate::cluster::supervisor::{Assignment, Handle, Sight, Watching};
 use crate::cluster::watch::Change;
 use crate::controllers::observe::{Observer, Store};
 use crate::controllers::pool::Pool;
-use crate::plan::next::Reference;
-use crate::plan::package::Package;
 use crate::telemetry::metrics::Metrics;
 
 /// How long a plan waits for the first list of a kind before it reads single objects instead.

@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use interlock_core::effect::ApiFailure;
 use tracing::{info, warn};
 
 use super::context::Context;
 use super::requests::{Phase, Request, State, request};
 use crate::cluster::supervisor::Work;
 use crate::controllers::observe::Kept;
-use crate::effect::ApiFailure;
 
 /// How long a policy may be there before every API server enforces it: measured, about a second.
 const MARGIN: Duration = Duration::from_secs(3);

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use interlock_core::api::stamp::Applied;
+use interlock_core::plan::package::Package;
+use interlock_core::plan::rendered::Rendered;
+use interlock_core::plan::run::{InstanceId, Run};
+
 use super::subject::Subject;
-use crate::api::stamp::Applied;
 use crate::controllers::pool::Deadline;
-use crate::plan::package::Package;
-use crate::plan::rendered::Rendered;
-use crate::plan::run::{InstanceId, Run};
 
 /// One run.
 pub struct Engine {

@@ -1,7 +1,7 @@
 //! What an Instance says in `Ready` while a definition is missing.
 
-use crate::api::condition::{self, Condition};
-use crate::api::meta::condition as types;
+use interlock_core::api::condition::{self, Condition};
+use interlock_core::api::meta::condition as types;
 
 /// Reason of `Ready` where a definition is missing.
 pub const MISSING_DEPENDENCY: &str = "MissingDependency";

@@ -1,6 +1,6 @@
 //! The Instance controller: runs the plans of Instances and mends what admission never saw.
 //!
-//! Event -> queue -> [`subject`] -> [`crate::plan::next`] -> patches ([`writes`]) or a pass of
+//! Event -> queue -> [`subject`] -> [`interlock_core::plan::next`] -> patches ([`writes`]) or a pass of
 //! the engine ([`pass`]).
 
 pub mod act;

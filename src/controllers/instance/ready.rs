@@ -4,21 +4,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use interlock_core::api::condition::{self, Status, Wanted};
+use interlock_core::api::kudo::ExecutionStatus;
+use interlock_core::api::meta::{condition as types, plan};
+use interlock_core::api::object::{Gvk, NamespacedName};
+use interlock_core::plan::drift;
+use interlock_core::plan::errors::TaskError;
+use interlock_core::plan::health::{self, Health};
+use interlock_core::plan::kinds;
+
 use super::context::Context;
 use super::engine::Engine;
 use super::missing::MISSING_DEPENDENCY;
 use super::subject::Subject;
-use crate::api::condition::{self, Status, Wanted};
-use crate::api::kudo::ExecutionStatus;
-use crate::api::meta::{condition as types, plan};
-use crate::api::object::{Gvk, NamespacedName};
 use crate::cluster::kinds::Known;
 use crate::controllers::observe::{SPEAKING, Store};
 use crate::controllers::pool::{Deadline, NotDone};
-use crate::plan::drift;
-use crate::plan::errors::TaskError;
-use crate::plan::health::{self, Health};
-use crate::plan::kinds;
 
 /// Plans that make what lasts; others come and go.
 const LASTING: [&str; 3] = [plan::DEPLOY, plan::UPGRADE, plan::UPDATE];

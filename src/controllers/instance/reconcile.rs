@@ -3,6 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use interlock_core::admission::view::View;
+use interlock_core::api::object::NamespacedName;
+use interlock_core::api::stamp::Applied;
+use interlock_core::effect::ApiFailure;
+use interlock_core::plan::limits::{Cleanup, Limits, Words};
+use interlock_core::plan::next::{self, Deletion, Facts, Next, Source, Stamp};
+use interlock_core::plan::package::Package;
 use jiff::Timestamp;
 use serde_json::Value;
 use tracing::{debug, warn};
@@ -11,15 +18,8 @@ use super::context::Context;
 use super::flow::{Flow, Outcome};
 use super::subject::Subject;
 use super::{act, asked, record, refusal, send, spec_archive, spec_migration, verbs, writes};
-use crate::admission::view::View;
-use crate::api::object::NamespacedName;
-use crate::api::stamp::Applied;
 use crate::cluster::watch::Change;
 use crate::controllers::observe::Kept;
-use crate::effect::ApiFailure;
-use crate::plan::limits::{Cleanup, Limits, Words};
-use crate::plan::next::{self, Deletion, Facts, Next, Source, Stamp};
-use crate::plan::package::Package;
 
 /// Steps of one reconcile; each ends in a write or in the end.
 const STEPS: usize = 64;

@@ -3,23 +3,23 @@
 
 use std::collections::BTreeMap;
 
+use interlock_core::api::condition::{Status, Wanted};
+use interlock_core::api::kudo::{ExecutionStatus, PlanStatus};
+use interlock_core::api::meta::{condition as types, event, plan as plans};
+use interlock_core::api::stamp::Applied;
+use interlock_core::effect::{Note, Severity};
+use interlock_core::plan::basis::{Basis, Ran};
+use interlock_core::plan::drift::End;
+use interlock_core::plan::judge::Packages;
+use interlock_core::plan::observe::{Fatal, PlanState};
+use interlock_core::plan::package::Package;
+use interlock_core::plan::progress::Progress;
+use interlock_core::plan::{drift, state};
 use jiff::Timestamp;
 
 use super::missing;
 use super::subject::Subject;
 use super::writes::StatusChange;
-use crate::api::condition::{Status, Wanted};
-use crate::api::kudo::{ExecutionStatus, PlanStatus};
-use crate::api::meta::{condition as types, event, plan as plans};
-use crate::api::stamp::Applied;
-use crate::effect::{Note, Severity};
-use crate::plan::basis::{Basis, Ran};
-use crate::plan::drift::End;
-use crate::plan::judge::Packages;
-use crate::plan::observe::{Fatal, PlanState};
-use crate::plan::package::Package;
-use crate::plan::progress::Progress;
-use crate::plan::{drift, state};
 
 /// Where a run stands when it is recorded.
 #[derive(Clone, Debug)]
@@ -158,7 +158,7 @@ fn running(view: &View<'_>, phase: &Phase, now: Timestamp) -> Wanted {
 /// healthy yet. It goes when the run goes on.
 fn stalled(view: &View<'_>, phase: &Phase) -> Option<Wanted> {
     let conditions = view.subject.conditions();
-    let found = crate::api::condition::find(&conditions, types::STALLED);
+    let found = interlock_core::api::condition::find(&conditions, types::STALLED);
     let (status, reason, text) = match phase {
         Phase::Waiting { stalled: Some(error), .. } => (Status::True, "TransientError", error.clone()),
         Phase::Waiting { held: Some(held), .. } => (Status::True, "NeverDone", held.clone()),
@@ -200,7 +200,7 @@ fn owed(view: &View<'_>, basis: &Basis) -> Option<Wanted> {
         return Some(wanted(types::SPEC_DRIFT, Status::True, "PlanOwed", owed_text(&failed)));
     }
     let conditions = view.subject.conditions();
-    let was = crate::api::condition::is_true(&conditions, types::SPEC_DRIFT);
+    let was = interlock_core::api::condition::is_true(&conditions, types::SPEC_DRIFT);
     (was && view.subject.hash == basis.hash)
         .then(|| wanted(types::SPEC_DRIFT, Status::False, "CarriedOut", String::new()))
 }
@@ -239,12 +239,12 @@ fn normal(reason: &str, message: String) -> Note {
 mod tests {
     use std::sync::Arc;
 
+    use interlock_core::api::meta;
+    use interlock_core::api::object::NamespacedName;
     use rstest::rstest;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::api::meta;
-    use crate::api::object::NamespacedName;
 
     const HASH: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 

@@ -9,18 +9,18 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use interlock_core::api::meta;
+use interlock_core::api::object::NamespacedName;
+use interlock_core::api::rule::Rule;
+use interlock_core::effect::ApiFailure;
+use interlock_core::plan::next::{Reference, Refusal};
 use kube::Client;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::api::meta;
-use crate::api::object::NamespacedName;
-use crate::api::rule::Rule;
 use crate::cluster::apply::failure;
 use crate::cluster::authorize::Authorizer;
 use crate::cluster::guard::Guard;
-use crate::effect::ApiFailure;
-use crate::plan::next::{Reference, Refusal};
 
 /// How long an answer holds: rights are not watched.
 const ALLOWED: Duration = Duration::from_secs(60);

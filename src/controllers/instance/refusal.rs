@@ -1,17 +1,18 @@
 //! What admission would have said to a spec that it never saw: the same pure rules.
 
+use interlock_core::admission::view::View;
+use interlock_core::api::interlock::Action;
+use interlock_core::api::meta::plan::DEPLOY;
+use interlock_core::api::rule::Rule;
+use interlock_core::api::stamp::{Applied, VersionRef};
+use interlock_core::plan::basis::Basis;
+use interlock_core::plan::judge::{self, Before, Packages};
+use interlock_core::plan::next::Refusal;
+use interlock_core::plan::objection::Objection;
+use interlock_core::plan::package::Package;
+
 use super::context::Context;
 use super::subject::{Subject, missing_defaults};
-use crate::admission::view::View;
-use crate::api::interlock::Action;
-use crate::api::meta::plan::DEPLOY;
-use crate::api::rule::Rule;
-use crate::api::stamp::{Applied, VersionRef};
-use crate::plan::basis::Basis;
-use crate::plan::judge::{self, Before, Packages};
-use crate::plan::next::Refusal;
-use crate::plan::objection::Objection;
-use crate::plan::package::Package;
 
 /// The refusal of a spec that status does not vouch for, by the first violation that the settings enforce; `None` where it would have been accepted,
 /// and where its OperatorVersion is not there to judge it. `stamped` is the spec of the stamp.

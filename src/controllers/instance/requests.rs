@@ -10,11 +10,11 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use interlock_core::api::meta;
+use interlock_core::api::object::{NamespacedName, annotation, meta_str};
 use tokio::sync::watch;
 
 use super::subject::Subject;
-use crate::api::meta;
-use crate::api::object::{NamespacedName, annotation, meta_str};
 use crate::cluster::guard::{Guard, PolicyState};
 
 /// Why a request is dropped.

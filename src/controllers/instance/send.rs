@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use interlock_core::api::condition::{Status, Wanted};
+use interlock_core::api::stamp::Applied;
+use interlock_core::effect::{ApiFailure, Note, Severity};
+use interlock_core::plan::uid::{self, Subject as UidSubject};
 use jiff::Timestamp;
 use tracing::info;
 
@@ -10,11 +14,7 @@ use super::flow::Flow;
 use super::subject::Subject;
 use super::writes::{self, InstanceChange, StatusChange};
 use super::{asked, spec_archive};
-use crate::api::condition::{Status, Wanted};
-use crate::api::stamp::Applied;
 use crate::cluster::watch::Change;
-use crate::effect::{ApiFailure, Note, Severity};
-use crate::plan::uid::{self, Subject as UidSubject};
 
 /// Writes the Instance on the version that was read.
 pub(super) async fn patch(

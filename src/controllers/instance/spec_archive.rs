@@ -1,15 +1,16 @@
 //! Specs of an Instance that are too large for its stamp, in ControllerRevisions; and, until they are
 //! moved, in the Secrets that Interlock 0.1 kept them in.
 
+use interlock_core::api::meta;
+use interlock_core::api::revision::Owner;
+use interlock_core::api::stamp::{Applied, Kept, Reference, SpecHash};
+use interlock_core::effect::ApiFailure;
+
 use super::context::Context;
 use super::spec_secrets;
 use super::subject::Subject;
 use super::writes;
-use crate::api::meta;
-use crate::api::revision::Owner;
-use crate::api::stamp::{Applied, Kept, Reference, SpecHash};
 use crate::controllers::revisions;
-use crate::effect::ApiFailure;
 
 /// Writes a spec, before any other effect of the run.
 pub async fn write(ctx: &Context, subject: &Subject, spec: &Applied<'_>) -> Result<(), ApiFailure> {

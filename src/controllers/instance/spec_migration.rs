@@ -1,15 +1,16 @@
 //! What becomes of specs that cannot be kept, or are kept where an older version put them.
 
+use interlock_core::api::condition::Status;
+use interlock_core::api::meta::{self, condition as types};
+use interlock_core::api::stamp::SpecHash;
+use interlock_core::effect::{ApiFailure, Severity};
+
 use super::context::Context;
 use super::flow::{Flow, Outcome};
 use super::send::{note, patch, patch_status, wanted};
 use super::subject::Subject;
 use super::writes::{self, InstanceChange, StatusChange};
 use super::{spec_archive, spec_secrets};
-use crate::api::condition::Status;
-use crate::api::meta::{self, condition as types};
-use crate::api::stamp::SpecHash;
-use crate::effect::{ApiFailure, Severity};
 
 /// Says why a spec could not be kept, where a person has to do something; its plan does not begin.
 pub(super) async fn not_kept(

@@ -3,15 +3,15 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use interlock_core::api::meta;
+use interlock_core::api::object::{NamespacedName, meta_str};
+use interlock_core::api::revision;
+use interlock_core::api::stamp::SpecHash;
+use interlock_core::effect::ApiFailure;
 use serde_json::Value;
 
 use super::context::Context;
 use super::subject::Subject;
-use crate::api::meta;
-use crate::api::object::{NamespacedName, meta_str};
-use crate::api::revision;
-use crate::api::stamp::SpecHash;
-use crate::effect::ApiFailure;
 
 /// Key of the data.
 const DATA: &str = "spec.json.gz";

@@ -9,17 +9,17 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::api::condition::Condition;
-use crate::api::kudo::{ExecutionStatus, Instance, PlanStatus};
-use crate::api::meta;
-use crate::api::object::{NamespacedName, annotation};
-use crate::api::stamp::{Applied, Envelope, Kept, SpecHash};
-use crate::plan::basis::{Basis, carried_out};
-use crate::plan::history;
-use crate::plan::package::Package;
-use crate::plan::progress::Progress;
-use crate::plan::uid::Retry;
-use crate::plan::verb::{Asked, RequestError};
+use interlock_core::api::condition::Condition;
+use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus};
+use interlock_core::api::meta;
+use interlock_core::api::object::{NamespacedName, annotation};
+use interlock_core::api::stamp::{Applied, Envelope, Kept, SpecHash};
+use interlock_core::plan::basis::{Basis, carried_out};
+use interlock_core::plan::history;
+use interlock_core::plan::package::Package;
+use interlock_core::plan::progress::Progress;
+use interlock_core::plan::uid::Retry;
+use interlock_core::plan::verb::{Asked, RequestError};
 
 /// An Instance that the API server gave us and that cannot be read.
 #[derive(Debug, Error)]

@@ -4,6 +4,18 @@
 //! the clear of `planExecution`, a retry after the status write that starts it. Until then it is
 //! found again by whoever looks next, so that a process may die between any two writes.
 
+use interlock_core::api::condition::{self, Status};
+use interlock_core::api::kudo::{OperatorVersionSpec, PlanStatus};
+use interlock_core::api::meta::{self, condition as types, event};
+use interlock_core::api::object::{NamespacedName, annotation};
+use interlock_core::api::stamp::Applied;
+use interlock_core::effect::{ApiFailure, Severity};
+use interlock_core::plan::drift;
+use interlock_core::plan::judge::Packages;
+use interlock_core::plan::next::Answer;
+use interlock_core::plan::observe::{Fatal, PlanState};
+use interlock_core::plan::package::Package;
+use interlock_core::plan::verb::Verb;
 use jiff::Timestamp;
 
 use super::asked::{self, asked, run_of};
@@ -15,18 +27,6 @@ use super::send::{self, fresh_uid, note, patch, patch_status, wanted};
 use super::subject::Subject;
 use super::writes::{self, InstanceChange, StatusChange};
 use super::{refusal, spec_archive};
-use crate::api::condition::{self, Status};
-use crate::api::kudo::{OperatorVersionSpec, PlanStatus};
-use crate::api::meta::{self, condition as types, event};
-use crate::api::object::{NamespacedName, annotation};
-use crate::api::stamp::Applied;
-use crate::effect::{ApiFailure, Severity};
-use crate::plan::drift;
-use crate::plan::judge::Packages;
-use crate::plan::next::Answer;
-use crate::plan::observe::{Fatal, PlanState};
-use crate::plan::package::Package;
-use crate::plan::verb::Verb;
 
 /// Sets or clears `VerbsUnavailable`; removes what is no request, and what may have been written
 /// without anybody asking who may.

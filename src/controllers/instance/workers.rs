@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
+use interlock_core::api::object::NamespacedName;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument, error, info_span, warn};
@@ -14,7 +15,6 @@ use tracing::{Instrument, error, info_span, warn};
 use super::context::Context;
 use super::flow::Outcome;
 use super::{bereft, reconcile};
-use crate::api::object::NamespacedName;
 use crate::cluster::queue::{Lane, Queue};
 use crate::cluster::supervisor::Work;
 use crate::telemetry::panics::{Panicked, caught};

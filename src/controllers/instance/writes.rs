@@ -2,22 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use interlock_core::admission::room::{self, Room};
+use interlock_core::admission::stamp::{self, Making};
+use interlock_core::admission::status::Head;
+use interlock_core::api::condition::{self, Time, Wanted};
+use interlock_core::api::kudo::PlanStatus;
+use interlock_core::api::meta;
+use interlock_core::api::object::annotation;
+use interlock_core::api::stamp::{Applied, Envelope, Kept, Reference, SpecHash};
+use interlock_core::plan::history;
+use interlock_core::plan::package::Package;
 use jiff::Timestamp;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use serde_json::{Map, Value, json};
 
 use super::subject::{Subject, missing_defaults};
-use crate::admission::room::{self, Room};
-use crate::admission::stamp::{self, Making};
-use crate::admission::status::Head;
-use crate::api::condition::{self, Time, Wanted};
-use crate::api::kudo::PlanStatus;
-use crate::api::meta;
-use crate::api::object::annotation;
-use crate::api::stamp::{Applied, Envelope, Kept, Reference, SpecHash};
-use crate::plan::history;
-use crate::plan::package::Package;
 
 /// Changes of a status.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +48,7 @@ pub fn status(subject: &Subject, change: StatusChange, now: Timestamp) -> Option
         if old == Some(&entry) {
             continue;
         }
-        if entry.status != crate::api::kudo::ExecutionStatus::NeverRun {
+        if entry.status != interlock_core::api::kudo::ExecutionStatus::NeverRun {
             entry.last_updated_timestamp = Some(now.clone());
         }
         let mut value = json!(entry);
@@ -346,11 +346,11 @@ fn add(path: &[&str], value: Value) -> PatchOperation {
 
 #[cfg(test)]
 mod tests {
+    use interlock_core::api::kudo::ExecutionStatus;
+    use interlock_core::api::object::NamespacedName;
     use rstest::rstest;
 
     use super::*;
-    use crate::api::kudo::ExecutionStatus;
-    use crate::api::object::NamespacedName;
 
     #[rstest]
     #[case::of_none(Value::Null, json!({"planStatus": {"deploy": {"status": "COMPLETE"}}}))]

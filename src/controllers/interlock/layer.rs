@@ -1,8 +1,9 @@
 //! The second layer of the freeze follows the settings: its binding leaves out the namespaces in
 //! which the webhook lets a frozen edit pass, which the policy would else refuse all the same.
 
-use crate::api::interlock::{Action, Labels, Rules};
-use crate::api::rule::Group;
+use interlock_core::api::interlock::{Action, Labels, Rules};
+use interlock_core::api::rule::Group;
+
 use crate::cluster::binding::LeftOut;
 
 /// The namespaces in which the freeze does not deny.

@@ -11,16 +11,17 @@ pub mod status;
 use std::sync::Arc;
 use std::time::Duration;
 
+use interlock_core::api::interlock::{self, Interlock, InterlockStatus, Problem, Settings};
+use interlock_core::api::meta::event;
+use interlock_core::api::meta::install::FREEZE_BINDING;
+use interlock_core::api::object::NamespacedName;
+use interlock_core::effect::{ApiFailure, Note, Severity};
 use jiff::Timestamp;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::interlock::{self, Interlock, InterlockStatus, Problem, Settings};
-use crate::api::meta::event;
-use crate::api::meta::install::FREEZE_BINDING;
-use crate::api::object::NamespacedName;
 use crate::cluster::apply::Bookkeeping;
 use crate::cluster::binding::{LeftOut, Sight};
 use crate::cluster::events::Events;
@@ -30,7 +31,6 @@ use crate::cluster::supervisor::{Modes, Snapshot, State};
 use crate::controllers::capabilities;
 use crate::controllers::observe::Store;
 use crate::controllers::observe::interlocks::{Interlocks, Seen};
-use crate::effect::{ApiFailure, Note, Severity};
 
 /// A burst of changes is told once.
 const BURST: Duration = Duration::from_millis(200);

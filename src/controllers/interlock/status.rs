@@ -1,12 +1,12 @@
 //! What the status of an Interlock object says: where every capability stands, and what of the
 //! spec is honoured. Pure; the time is an argument.
 
+use interlock_core::api::condition::Status;
+use interlock_core::api::interlock::{DEFAULT, Interlock, InterlockStatus, Problem};
+use interlock_core::api::meta;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use crate::api::condition::Status;
-use crate::api::interlock::{DEFAULT, Interlock, InterlockStatus, Problem};
-use crate::api::meta;
 use crate::cluster::crds::Absence;
 use crate::cluster::supervisor::{KindStatus, Mode, Sight, Snapshot, State, Status as Standing};
 

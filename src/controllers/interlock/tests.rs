@@ -1,5 +1,6 @@
 //! What a status says, and when it changes.
 
+use interlock_core::api::interlock::{Labels, Rules};
 use jiff::Timestamp;
 use rstest::rstest;
 use serde_json::json;
@@ -7,7 +8,6 @@ use serde_json::json;
 use super::layer::left_out;
 use super::status::{self, Managed, Told};
 use super::*;
-use crate::api::interlock::{Labels, Rules};
 use crate::cluster::crds::Absence;
 use crate::cluster::supervisor::{
     Answer, Epoch, KindStatus, Lack, Missing, Mode, Refused, Sight as Seeing, State, Status, Verb,

@@ -3,6 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use interlock_core::api::interlock::{Account, Adoption, Labels};
+use interlock_core::api::object::{NamespacedName, ObjectKey};
+use interlock_core::api::stamp::SpecHash;
+use interlock_core::plan::basis::Basis;
+use interlock_core::plan::package::Package;
+use interlock_core::rollout::flavor::sources::Source;
+use interlock_core::rollout::flavor::subject::Subject;
+use interlock_core::topology::declare::Side;
+use interlock_core::topology::kinds::{DATA_PLANE, GUARDED_DEPLOYMENT, fact, link};
 use serde_json::Value;
 
 use super::body::{Body, Child};
@@ -10,15 +19,6 @@ use super::instances::Kept;
 use super::row::{is, name};
 use super::store::Store;
 use super::told::gateways;
-use crate::api::interlock::{Account, Adoption, Labels};
-use crate::api::object::{NamespacedName, ObjectKey};
-use crate::api::stamp::SpecHash;
-use crate::plan::basis::Basis;
-use crate::plan::package::Package;
-use crate::rollout::flavor::sources::Source;
-use crate::rollout::flavor::subject::Subject;
-use crate::topology::declare::Side;
-use crate::topology::kinds::{DATA_PLANE, GUARDED_DEPLOYMENT, fact, link};
 
 impl Store {
     /// What the flavors of gateways may come from; of these, those without the label (Secrets,

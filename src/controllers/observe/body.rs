@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use interlock_core::topology::Id;
 use serde_json::Value;
 
 use super::share::{BODIES, Shares};
-use crate::topology::Id;
 
 /// Objects that packages made.
 pub(super) type Bodies = Shares<Id, Body>;
@@ -53,14 +53,13 @@ pub enum Child {
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
+    use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
+    use interlock_core::topology::Epoch;
     use serde_json::json;
 
     use super::*;
-    use crate::api::object::{Gvk, NamespacedName, ObjectKey};
     use crate::cluster::watch::Change;
-    use crate::controllers::observe::Store;
-    use crate::plan::rest::tests::settled;
-    use crate::topology::Epoch;
+    use crate::controllers::observe::{Store, settled};
 
     /// Every change has a newer version.
     static VERSION: AtomicU64 = AtomicU64::new(1);

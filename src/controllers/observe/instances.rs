@@ -4,13 +4,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use interlock_core::api::object::NamespacedName;
+use interlock_core::plan::rendered::weight;
+use interlock_core::topology::Row;
 use serde_json::Value;
 
 use super::row::is_well;
 use super::share::{INSTANCES, Shares};
-use crate::api::object::NamespacedName;
-use crate::plan::rendered::weight;
-use crate::topology::Row;
 
 /// What is kept of an Instance.
 #[derive(Clone, Debug)]

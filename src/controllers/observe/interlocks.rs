@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::Deserialize as _;
 use tokio::sync::watch;
 
-use crate::api::interlock::{DEFAULT, Interlock};
-use crate::api::object::meta_str;
+use interlock_core::api::interlock::{DEFAULT, Interlock};
+use interlock_core::api::object::meta_str;
 
 /// What is known of one of them.
 #[derive(Clone, Debug)]

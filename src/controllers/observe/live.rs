@@ -3,21 +3,21 @@
 
 use std::collections::BTreeMap;
 
+use interlock_core::api::condition::{self, Condition};
+use interlock_core::api::kudo::{ExecutionStatus, Instance};
+use interlock_core::api::meta::condition as types;
+use interlock_core::plan::lock;
+use interlock_core::topology::declare::{Concerns, Side};
+use interlock_core::topology::kinds::{DECLARED, fact, link};
+use interlock_core::topology::picture::Picture;
+use interlock_core::topology::{GroupKind, Id, Row};
 use jiff::Timestamp;
 use serde::{Deserialize as _, Serialize};
 
 use super::instances::Kept;
 use super::row::{is, is_well, name};
 use super::store::{Inner, Store};
-use crate::api::condition::{self, Condition};
-use crate::api::kudo::{ExecutionStatus, Instance};
-use crate::api::meta::condition as types;
 use crate::cluster::supervisor::{self, Snapshot, Status};
-use crate::plan::lock;
-use crate::topology::declare::{Concerns, Side};
-use crate::topology::kinds::{DECLARED, fact, link};
-use crate::topology::picture::Picture;
-use crate::topology::{GroupKind, Id, Row};
 
 /// How many Instances are told of, those with work first; the rest is counted.
 const INSTANCES: usize = 200;

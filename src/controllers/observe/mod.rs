@@ -23,3 +23,10 @@ pub use watches::Observer;
 /// Kinds whose health makes an Instance ready; Pods of Deployments and finished Pods of Jobs are
 /// not asked (KUDO counted the latter as unhealthy for ever).
 pub const SPEAKING: [&str; 2] = ["Deployment", "StatefulSet"];
+
+/// An Instance at rest, as its own room knows one.
+#[cfg(test)]
+fn settled() -> serde_json::Value {
+    let text = include_str!("../../../crates/interlock-core/tests/data/instance-at-rest.json");
+    serde_json::from_str(text).expect("JSON")
+}

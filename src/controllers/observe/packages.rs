@@ -4,15 +4,15 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
+use interlock_core::api::kudo::OperatorVersionSpec;
+use interlock_core::api::object::{NamespacedName, meta_str};
+use interlock_core::plan::basis::Basis;
+use interlock_core::plan::limits::Words;
+use interlock_core::plan::package::{Package, PackageHash};
 use serde_json::Value;
 use tracing::warn;
 
 use super::share::{PACKAGES, Shares};
-use crate::api::kudo::OperatorVersionSpec;
-use crate::api::object::{NamespacedName, meta_str};
-use crate::plan::basis::Basis;
-use crate::plan::limits::Words;
-use crate::plan::package::{Package, PackageHash};
 
 /// Packages by the names of their OperatorVersions.
 pub(super) struct Packages {

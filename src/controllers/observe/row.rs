@@ -1,10 +1,11 @@
 //! What is read of the rows of the topology.
 
+use interlock_core::api::object::NamespacedName;
+use interlock_core::topology::declare::Side;
+use interlock_core::topology::kinds::{fact, link};
+use interlock_core::topology::{Id, Row};
+
 use super::SPEAKING;
-use crate::api::object::NamespacedName;
-use crate::topology::declare::Side;
-use crate::topology::kinds::{fact, link};
-use crate::topology::{Id, Row};
 
 /// Whether all that the package of an Instance made, and that says so, is as it should be.
 pub(super) fn is_well(instance: &Row<'_>) -> bool {

@@ -5,6 +5,15 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use interlock_core::api::interlock::{Accounts, Adoptions, Labels, Rules};
+use interlock_core::api::meta;
+use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
+use interlock_core::plan::package::Package;
+use interlock_core::rollout::flavor::known::Known;
+use interlock_core::rollout::flavor::overlooked::Overlooked;
+use interlock_core::topology::declare::Side;
+use interlock_core::topology::kinds::{self, INSTANCE, NAMESPACE, OPERATOR_VERSION, fact, link};
+use interlock_core::topology::{self, Dirty, Epoch, Graph, Id, KindId, Row};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -13,18 +22,9 @@ use super::instances::{Instances, Kept};
 use super::packages::{self, Packages};
 use super::row::{is, name};
 use super::told::{Concerned, Told, gateways};
-use crate::api::interlock::{Accounts, Adoptions, Labels, Rules};
-use crate::api::meta;
-use crate::api::object::{Gvk, NamespacedName, meta_str};
 use crate::cluster::arrivals::Arrivals;
 use crate::cluster::guard::Guard;
 use crate::cluster::watch::Change;
-use crate::plan::package::Package;
-use crate::rollout::flavor::known::Known;
-use crate::rollout::flavor::overlooked::Overlooked;
-use crate::topology::declare::Side;
-use crate::topology::kinds::{self, INSTANCE, NAMESPACE, OPERATOR_VERSION, fact, link};
-use crate::topology::{self, Dirty, Epoch, Graph, Id, KindId, Row};
 
 /// What the process knows of the cluster. Eventually consistent; shared by reference.
 pub struct Store {

@@ -1,10 +1,11 @@
 //! What comes of an event: whom it concerns, and what is gone.
 
+use interlock_core::api::object::NamespacedName;
+use interlock_core::rollout::flavor::subject::{Subject, SubjectKind};
+use interlock_core::topology::Id;
+use interlock_core::topology::kinds::{DATA_PLANE, GUARDED_DEPLOYMENT};
+
 use super::row::name;
-use crate::api::object::NamespacedName;
-use crate::rollout::flavor::subject::{Subject, SubjectKind};
-use crate::topology::Id;
-use crate::topology::kinds::{DATA_PLANE, GUARDED_DEPLOYMENT};
 
 /// What came of something that a watch told.
 #[derive(Debug, Default)]

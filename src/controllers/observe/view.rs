@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
+use interlock_core::admission::view::{Users, View};
+use interlock_core::api::interlock::Actions;
+use interlock_core::api::object::NamespacedName;
+use interlock_core::plan::package::Package;
+use interlock_core::rollout::flavor::known::{Around, Fed};
+use interlock_core::rollout::flavor::sources::Source;
+use interlock_core::rollout::flavor::subject::Subject;
+use interlock_core::topology::kinds::fact;
+
 use super::row::{is, name};
 use super::store::Store;
-use crate::admission::view::{Users, View};
-use crate::api::interlock::Actions;
-use crate::api::object::NamespacedName;
 use crate::cluster::guard::Guard;
-use crate::plan::package::Package;
-use crate::rollout::flavor::known::{Around, Fed};
-use crate::rollout::flavor::sources::Source;
-use crate::rollout::flavor::subject::Subject;
-use crate::topology::kinds::fact;
 
 impl View for Store {
     fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>> {

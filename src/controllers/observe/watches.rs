@@ -8,25 +8,25 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use interlock_core::admission::view::View as _;
+use interlock_core::api::meta;
+use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
+use interlock_core::plan::kinds;
+use interlock_core::rollout::flavor::subject::Subject;
+use interlock_core::topology::kinds::{INSTANCE, INTERLOCK, OPERATOR_VERSION};
+use interlock_core::topology::{Epoch, Id};
 use serde_json::Value;
 
 use super::instances::Kept;
 use super::interlocks::Interlocks;
 use super::store::Store;
 use super::told::{Concerned, Told};
-use crate::admission::view::View as _;
-use crate::api::meta;
-use crate::api::object::{Gvk, NamespacedName, meta_str};
 use crate::cluster::crds::Absence;
 use crate::cluster::kinds::is_built_in;
 use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{Handle, Needer, Sight, Sink};
 use crate::cluster::watch::Change;
-use crate::plan::kinds;
-use crate::rollout::flavor::subject::Subject;
 use crate::telemetry::metrics::Metrics;
-use crate::topology::kinds::{INSTANCE, INTERLOCK, OPERATOR_VERSION};
-use crate::topology::{Epoch, Id};
 
 /// What happens to an Instance at rest, or to what it made, comes in bursts and delays no plan:
 /// it is looked at once they are over.

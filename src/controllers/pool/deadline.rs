@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use go_template::{Interrupt, Interrupted};
 
-use crate::plan::functions::{SHUTDOWN, TIME_LIMIT};
+use interlock_core::plan::functions::{SHUTDOWN, TIME_LIMIT};
 
 /// Of the work on one thread. The time is that of the processor, so that a machine that is busy
 /// with other things interrupts nothing.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const MOST: usize = 8 << 20;
 
 /// Bytes that all passes hold together, unless there is only one. One namespace leaves room for others:
-/// a pass alone holds at most [`crate::plan::rendered::MOST`] and what one task renders beyond.
+/// a pass alone holds at most [`interlock_core::plan::rendered::MOST`] and what one task renders beyond.
 const MOST_OF_ALL: usize = 24 << 20;
 
 /// A pass that holds no more than this is not put off for what other namespaces hold: small packages run

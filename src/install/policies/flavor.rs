@@ -1,11 +1,11 @@
 //! Router flavors: overrides of the rules about them, and the label of what they come from.
 
+use interlock_core::api::kong;
+use interlock_core::api::meta;
+use interlock_core::api::rule::Rule;
 use k8s_openapi::api::admissionregistration::v1::{AuditAnnotation, ValidatingAdmissionPolicy, Validation};
 
 use super::shape::{Subjects, named, only_where, policy_over};
-use crate::api::kong;
-use crate::api::meta;
-use crate::api::rule::Rule;
 use crate::install::Options;
 use crate::install::webhooks::cel_string;
 

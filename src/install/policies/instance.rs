@@ -1,12 +1,12 @@
 //! What happens to an Instance: its spec, its `planExecution`, its finalizer and its stamp.
 
+use interlock_core::admission::Freeze;
+use interlock_core::api::meta;
+use interlock_core::api::rule::Rule;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::locked::LOCKED;
 use super::shape::{guard, policy};
-use crate::admission::Freeze;
-use crate::api::meta;
-use crate::api::rule::Rule;
 use crate::install::Options;
 use crate::install::webhooks::cel_string;
 

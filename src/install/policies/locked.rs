@@ -1,6 +1,6 @@
 //! The lock in CEL.
 
-/// The predicate of [`crate::plan::lock`] on the old object, which is not there on CREATE:
+/// The predicate of [`interlock_core::plan::lock`] on the old object, which is not there on CREATE:
 /// `locked`, and what it is made of.
 pub(super) const LOCKED: [(&str, &str); 8] = [
     ("old", "oldObject == null ? {} : oldObject.?spec.?planExecution.orValue({})"),

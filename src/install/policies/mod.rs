@@ -44,8 +44,9 @@ pub fn all(options: &Options) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
+    use interlock_core::admission::Freeze;
+
     use super::*;
-    use crate::admission::Freeze;
 
     fn policies(freeze: Freeze) -> Vec<Value> {
         let options = Options { freeze, ..Options::default() };

@@ -1,12 +1,12 @@
 //! What every policy has in common.
 
+use interlock_core::api::meta;
+use interlock_core::api::rule::Rule;
 use k8s_openapi::api::admissionregistration::v1::{
     MatchResources, NamedRuleWithOperations, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
     ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec, Validation, Variable,
 };
 
-use crate::api::meta;
-use crate::api::rule::Rule;
 use crate::install::Options;
 use crate::install::metadata::{cluster_wide, strings};
 use crate::install::webhooks::{condition, not_ourselves};

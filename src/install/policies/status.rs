@@ -1,10 +1,10 @@
 //! The status of an Instance.
 
+use interlock_core::api::meta;
+use interlock_core::api::rule::Rule;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::shape::{guard, policy};
-use crate::api::meta;
-use crate::api::rule::Rule;
 use crate::install::Options;
 use crate::install::webhooks::cel_string;
 

@@ -1,14 +1,14 @@
 //! What people ask of a run.
 
+use interlock_core::api::meta;
+use interlock_core::api::rule::Rule;
+use interlock_core::plan::verb;
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Validation};
 
 use super::locked::LOCKED;
 use super::shape::{guard, only_where, policy};
-use crate::api::meta;
-use crate::api::rule::Rule;
 use crate::install::Options;
 use crate::install::webhooks::cel_string;
-use crate::plan::verb;
 
 /// What people ask of a run, by the API server's own authorizer: only it knows what a user may do. It
 /// is asked for the verb of that name on the Instance, and nothing that a user writes can pretend to

@@ -1,11 +1,11 @@
 //! Other mutating webhooks: the API server calls them in the order of their configurations' names.
 
+use interlock_core::api::stamp::Envelope;
 use serde_json::{Value, json};
 
 use super::{CAP, Client, Ground, Layers, essence, instance, rule};
 use crate::support::scripted::{Call, Reaction, Scripted};
 use crate::support::wait_until;
-use interlock::api::stamp::Envelope;
 
 /// Somebody's webhook that sets parameter SIZE of Instances in one namespace.
 struct Mutator {

@@ -3,8 +3,8 @@
 
 use std::sync::LazyLock;
 
-use interlock::api::meta;
-use interlock::api::stamp::{Applied, VersionRef};
+use interlock_core::api::meta;
+use interlock_core::api::stamp::{Applied, VersionRef};
 use serde_json::{Value, json};
 
 use super::{CAP, GATED, Ground, PACKAGE, condition, instance};

@@ -1,7 +1,7 @@
 //! Requests about a run and limits of it, through every way to write an Instance, with and without
 //! the verb, and references to OperatorVersions of other namespaces.
 
-use interlock::api::meta;
+use interlock_core::api::meta;
 use rstest::rstest;
 use serde_json::{Value, json};
 

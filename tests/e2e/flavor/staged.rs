@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use interlock::api::revision;
-use interlock::api::stamp::SpecHash;
+use interlock_core::api::revision;
+use interlock_core::api::stamp::SpecHash;
 use serde_json::{Value, json};
 
 use super::{TC, data_plane, define_data_planes, env, goldens, meets};

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use interlock::api::meta;
+use interlock_core::api::meta;
 use serde_json::{Value, json};
 
 use super::{TC, deployment, env};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use interlock::api::meta;
+use interlock_core::api::meta;
 use serde_json::{Value, json};
 
 use super::changes::{path_of_role, without};

@@ -309,7 +309,7 @@ impl Course<'_> {
         let review = json!({
             "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
             "spec": {
-                "user": interlock::api::meta::CONTROLLER_USER,
+                "user": interlock_core::api::meta::CONTROLLER_USER,
                 "groups": ["system:serviceaccounts", "system:serviceaccounts:interlock-system", "system:authenticated"],
                 "resourceAttributes": { "group": group, "resource": plural, "verb": "list" },
             },

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use interlock::api::meta;
+use interlock_core::api::meta;
 use rstest::rstest;
 use serde_json::json;
 

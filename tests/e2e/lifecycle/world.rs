@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use go_template::yaml;
-use interlock::api::meta;
-use interlock::api::watched::AGGREGATE;
 use interlock::install::{self, Part};
+use interlock_core::api::meta;
+use interlock_core::api::watched::AGGREGATE;
 use serde_json::{Value, json};
 
 use super::metric;

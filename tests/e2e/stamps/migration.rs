@@ -1,9 +1,9 @@
 //! Specs that Interlock 0.1 kept in Secrets: moved with the rights of the overlay, and not without.
 
 use base64::Engine as _;
-use interlock::api::stamp::Envelope;
-use interlock::api::{meta, revision};
 use interlock::install::{Options, rbac};
+use interlock_core::api::stamp::Envelope;
+use interlock_core::api::{meta, revision};
 use serde_json::{Value, json};
 
 use super::{CAP, Ground, KB, noise, summary};

@@ -1,6 +1,6 @@
 //! A run goes on from its stamp, inline or kept in ControllerRevisions, whatever the spec says by then.
 
-use interlock::api::meta;
+use interlock_core::api::meta;
 use serde_json::{Value, json};
 
 use super::edges::{ANNOTATIONS_MAX, crowd};

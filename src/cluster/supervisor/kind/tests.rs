@@ -1,9 +1,9 @@
+use interlock_core::api::object::NamespacedName;
 use rstest::rstest;
 
 use super::super::need::Shape;
 use super::super::state::Sight;
 use super::*;
-use crate::api::object::NamespacedName;
 use crate::cluster::crds::Identity;
 
 /// A kind over time; whoever needs it is a capability unless said otherwise.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::effect::ChildWrite;
-use crate::plan::observe::{Need, Observed, Seen, Served};
+use interlock_core::effect::ChildWrite;
+use interlock_core::plan::observe::{Need, Observed, Seen, Served};
 
 /// What was seen, and what writes that were not made would be answered.
 pub(super) struct Imagined(Observed);

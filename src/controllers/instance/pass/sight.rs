@@ -3,19 +3,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
+use interlock_core::effect::{ApiFailure, ChildWrite};
+use interlock_core::plan::observe::{Need, Observed, Seen, Served};
+use interlock_core::plan::run::InstanceId;
+use interlock_core::plan::told;
 use jiff::Timestamp;
 use tracing::debug;
 
-use crate::api::object::{Gvk, NamespacedName, ObjectKey};
 use crate::cluster::apply::{Objects, Written};
 use crate::cluster::kinds::{self, Known};
 use crate::cluster::watch::Change;
 use crate::controllers::instance::context::Context;
 use crate::controllers::observe::Child;
-use crate::effect::{ApiFailure, ChildWrite};
-use crate::plan::observe::{Need, Observed, Seen, Served};
-use crate::plan::run::InstanceId;
-use crate::plan::told;
 
 /// What a pass has seen: by look-ups, and by the answers to its writes.
 pub(super) struct Sight<'a> {

@@ -1,14 +1,14 @@
 //! Bursts of events and the passes that come of them, and which events make a gateway be looked at.
 
+use interlock_core::api::{kong, meta};
+use interlock_core::rollout::flavor::subject::SubjectKind;
+use interlock_core::topology::kinds::{DATA_PLANE, GUARDED_DEPLOYMENT};
 use rstest::rstest;
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::*;
-use crate::api::{kong, meta};
-use crate::plan::rest::tests::settled;
-use crate::rollout::flavor::subject::SubjectKind;
-use crate::topology::kinds::{DATA_PLANE, GUARDED_DEPLOYMENT};
+use crate::controllers::observe::settled;
 
 /// Events of a burst.
 const EVENTS: usize = 500;

@@ -5,7 +5,7 @@
 //! ConfigMap or Secret that the flavor comes from. `CHANGE` names the object, the state that it is
 //! changed from and what it becomes, so an override is used up by the change that it allows, and
 //! one that stays on the object afterwards allows nothing. Who may write it is asked of the API
-//! server's authorizer, by a policy ([`crate::install::policies`]).
+//! server's authorizer, by a policy (`interlock render policies`).
 
 use std::fmt;
 

@@ -213,8 +213,8 @@ fn arrange(entry: &mut PlanStatus, plan: &kudo::Plan) {
 pub fn page() -> String {
     let mut page = String::from(
         "# States of plans, phases and steps\n\n\
-         Made from the table in `src/plan/state.rs`; a test keeps the two alike \
-         (`UPDATE_DOCS=1 cargo test plan_states` writes this page).\n\n\
+         Made from the table in `crates/interlock-core/src/plan/state.rs`; a test keeps the two alike \
+         (`UPDATE_DOCS=1 cargo test -p interlock-core plan_states` writes this page).\n\n\
          ```mermaid\nstateDiagram-v2\n    [*] --> NEVER_RUN\n",
     );
     for row in &TABLE {
@@ -390,13 +390,14 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::disallowed_methods, reason = "the page is a file of docs/")]
     fn plan_states_page_is_that_of_the_table() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/plan-states.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plan-states.md");
         if std::env::var_os("UPDATE_DOCS").is_some() {
             std::fs::write(path, page()).unwrap();
         }
         let found = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(found == page(), "docs/plan-states.md is old: run UPDATE_DOCS=1 cargo test plan_states");
+        assert!(found == page(), "docs/plan-states.md is old: run UPDATE_DOCS=1 cargo test -p interlock-core plan_states");
     }
 
     fn any_status() -> impl Strategy<Value = ExecutionStatus> {

@@ -50,7 +50,7 @@ fn is_carried_out(instance: &Instance, object: &Value, basis: &Basis) -> bool {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use std::collections::BTreeMap;
 
     use rstest::rstest;
@@ -59,26 +59,9 @@ pub(crate) mod tests {
     use super::*;
     use crate::plan::basis::Owed;
 
-    /// An Instance at rest.
-    pub(crate) fn settled() -> Value {
-        let mut object = json!({
-            "apiVersion": "kudo.dev/v1beta1", "kind": "Instance",
-            "metadata": {"namespace": "ns", "name": "a", "uid": "u"},
-            "spec": {"operatorVersion": {"name": "kafka"}, "parameters": {"A": "1"}},
-        });
-        let instance = Instance::deserialize(&object).unwrap();
-        let applied = basis::carried_out(&instance, "ns");
-        let stamp = json!({"v": 1, "hash": applied.hash(), "spec": applied, "uid": "u"});
-        object["metadata"]["annotations"] = json!({ meta::LAST_APPLIED_SPEC: stamp.to_string() });
-        object["status"] = json!({
-            "planStatus": {"deploy": {"name": "deploy", "status": "COMPLETE", "uid": "x"}},
-            "conditions": [
-                condition("SpecStamped", "True", &Basis::new(&applied, BTreeMap::new()).message()),
-                condition("Ready", "True", ""),
-                condition("Stalled", "False", ""),
-            ],
-        });
-        object
+    /// An Instance at rest; the watches of the process are tried with it as well.
+    fn settled() -> Value {
+        serde_json::from_str(include_str!("../../tests/data/instance-at-rest.json")).unwrap()
     }
 
     fn condition(type_: &str, status: &str, message: &str) -> Value {
