@@ -397,7 +397,10 @@ mod tests {
             std::fs::write(path, page()).unwrap();
         }
         let found = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(found == page(), "docs/plan-states.md is old: run UPDATE_DOCS=1 cargo test -p interlock-core plan_states");
+        assert!(
+            found == page(),
+            "docs/plan-states.md is old: run UPDATE_DOCS=1 cargo test -p interlock-core plan_states"
+        );
     }
 
     fn any_status() -> impl Strategy<Value = ExecutionStatus> {
