@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::workload::{self, Role};
-use super::{Certificates, Layout, Options, Part, network, objects, rbac, webhooks, yaml};
+use super::role::Role;
+use super::{Certificates, Layout, Options, Part, network, objects, rbac, webhooks, workload, yaml};
 use crate::api::meta::install;
 
 /// First line of every file.

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{ConfigMapVolumeSource, KeyToPath, SecretVolumeSource, Volume, VolumeMount};
 
-use super::workload::Role;
+use super::role::Role;
 use super::{Certificates, ClientCa, Options};
 use crate::api::meta::install;
 
