@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use interlock_core::api::meta::install;
 use serde_json::{Value, json};
 
-use super::workload::{self, Role};
-use super::{Certificates, Layout, Options, Part, network, objects, rbac, webhooks, yaml};
+use super::role::Role;
+use super::{Certificates, Layout, Options, Part, network, objects, rbac, webhooks, workload, yaml};
 
 /// First line of every file.
 const HEADER: &str = "# Rendered by `interlock render kustomize`; do not edit.\n";

@@ -16,6 +16,7 @@ pub mod network;
 mod options;
 pub mod policies;
 pub mod rbac;
+mod role;
 pub mod webhooks;
 pub mod workload;
 

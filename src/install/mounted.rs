@@ -3,7 +3,7 @@
 use interlock_core::api::meta::install;
 use k8s_openapi::api::core::v1::{ConfigMapVolumeSource, KeyToPath, SecretVolumeSource, Volume, VolumeMount};
 
-use super::workload::Role;
+use super::role::Role;
 use super::{Certificates, ClientCa, Options};
 
 /// Where the certificate is mounted when somebody else makes it.

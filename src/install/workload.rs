@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use super::metadata::{cluster_wide, labels, namespaced, strings};
 use super::mounted::{Mounted, mounted};
+use super::role::Role;
 use super::{Certificates, Endpoint, Layout, Options, network};
 
 /// Readiness goes at once on SIGTERM, calls are answered for at least 15 s more, then drained.
@@ -29,44 +30,6 @@ const PRIORITY_CLASS: &str = "system-cluster-critical";
 const MOST_CRITICAL_PODS: &str = "100";
 const COMPONENT: &str = "app.kubernetes.io/component";
 const USER: i64 = 65532;
-
-/// What a Deployment does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    All,
-    Webhook,
-    Controller,
-}
-
-impl Role {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Webhook => "webhook",
-            Self::Controller => "controller",
-        }
-    }
-
-    /// Name of the Deployment, and of the service account that it runs as.
-    fn name(self) -> &'static str {
-        match self {
-            Self::All | Self::Controller => install::NAME,
-            Self::Webhook => install::WEBHOOK_NAME,
-        }
-    }
-
-    pub(super) fn serves(self) -> bool {
-        !matches!(self, Self::Controller)
-    }
-
-    /// Value of the component label; a Deployment keeps its selector when its role changes.
-    fn component(self) -> &'static str {
-        match self {
-            Self::All | Self::Controller => "controller",
-            Self::Webhook => "webhook",
-        }
-    }
-}
 
 /// The namespace first, then everything in it.
 pub fn all(options: &Options) -> Vec<Value> {
