@@ -16,7 +16,7 @@ const CAP: Duration = Duration::from_secs(60);
 
 /// `held-0.1.0`, whose plan deploy waits at a Service without an address where GATED is true and
 /// whose plan not-allowed never ends, and `lingering-0.1.0`, whose cleanup never ends.
-const PACKAGE: &str = include_str!("verbs/operatorversion.yaml");
+const PACKAGE: &str = include_str!("operatorversion.yaml");
 
 /// What these tests do with a ground.
 impl Ground<'_> {

@@ -31,7 +31,7 @@ const CAP: Duration = Duration::from_secs(60);
 
 /// `gated-0.1.0`, whose plan deploy waits at a Service without an address where parameter GATED
 /// is true, and `meddling-0.1.0`, whose template is an Instance of another's.
-const PACKAGE: &str = include_str!("bypass/operatorversion.yaml");
+const PACKAGE: &str = include_str!("operatorversion.yaml");
 
 const GATED: &str = "gated-0.1.0";
 

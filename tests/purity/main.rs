@@ -3,15 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
-#[path = "purity/circles.rs"]
 mod circles;
-#[path = "purity/documents.rs"]
 mod documents;
-#[path = "purity/house.rs"]
 mod house;
-#[path = "purity/imports.rs"]
 mod imports;
-#[path = "purity/tokens.rs"]
 mod tokens;
 
 use std::collections::BTreeMap;

@@ -13,7 +13,7 @@ use crate::support::{Client, Cluster, Interlock, Namespace, wait_until};
 mod midway;
 
 const CAP: Duration = Duration::from_secs(120);
-const PACKAGE: &str = include_str!("drift/operatorversion.yaml");
+const PACKAGE: &str = include_str!("operatorversion.yaml");
 const STAMP: &str = "interlock.dev/last-applied-spec";
 
 /// A control plane where Interlock runs and nothing guards.

@@ -18,7 +18,7 @@ mod migration;
 mod runs;
 
 const CAP: Duration = Duration::from_secs(120);
-const PACKAGE: &str = include_str!("stamps/operatorversion.yaml");
+const PACKAGE: &str = include_str!("operatorversion.yaml");
 const KB: usize = 1024;
 
 /// Kilobytes of the specs: the short list, and that of `make soak`.
