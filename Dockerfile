@@ -4,8 +4,6 @@ FROM rust:1.95.0-bookworm AS build
 WORKDIR /src
 COPY . .
 ARG COMMIT=
-# Empty leaves out the profile, for a build under emulation or on one core: half the time, a slower webhook.
-ARG INTERLOCK_PROFILE
 RUN INTERLOCK_COMMIT=$COMMIT hack/static /out/interlock
 
 FROM scratch
