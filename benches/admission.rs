@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use interlock_core::admission::snapshot::Snapshot;
-use interlock_core::admission::{Answer, Config, Door, Freeze, Patience, answer};
-use interlock_core::api::stamp::{Applied, Envelope, Kept, VersionRef};
+use interlock_core::admission::snapshot::StaticLister;
+use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, Door, Freeze, answer};
+use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, VersionRef};
 use interlock_core::api::{kong, meta};
 use interlock_core::plan::basis::Basis;
 use kube::core::DynamicObject;
@@ -123,7 +123,7 @@ fn instance(parameters: &[(String, String)]) -> Value {
     };
     let stamp = Envelope {
         hash: applied.hash(),
-        kept: Kept::Inline { spec: applied.clone() },
+        kept: KeptSpec::Inline { spec: applied.clone() },
         previous: None,
         uid: Some("0a1b2c3d-1111-4222-8333-444455556666".into()),
         generation: Some(4),
@@ -265,8 +265,8 @@ fn data_plane(variables: usize, flavor: &str) -> Value {
 /// The object of a review as our own mutation makes it: with its stamp.
 fn stamped(review: &[u8]) -> Value {
     let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: Freeze::Strict };
-    let Ok(Answer::Done(reply)) =
-        answer(Door::Mutate, review, &Snapshot::default(), &config, Patience::Exhausted)
+    let Ok(AdmissionAnswer::Done(reply)) =
+        answer(Door::Mutate, review, &StaticLister::default(), &config, CacheWait::Exhausted)
     else {
         panic!("a DataPlane is not mutated");
     };
@@ -354,13 +354,15 @@ fn row(case: &Case, ours: f64, other: f64, of: &str, goal: f64) -> Row {
     Row::beside(&format!("{}, us", case.name), ours / 1e3, (of, other / 1e3), ours / other, goal)
 }
 
-fn run(case: &Case, view: &Snapshot, config: &Config) -> Vec<Row> {
-    let ours = || match answer(case.door, &case.body, view, config, Patience::Exhausted) {
-        Ok(Answer::Done(reply)) => reply.body.len(),
+fn run(case: &Case, view: &StaticLister, config: &Config) -> Vec<Row> {
+    let ours = || match answer(case.door, &case.body, view, config, CacheWait::Exhausted) {
+        Ok(AdmissionAnswer::Done(reply)) => reply.body.len(),
         _ => panic!("{}: no answer", case.name),
     };
-    let told = match answer(case.door, &case.body, view, config, Patience::Exhausted) {
-        Ok(Answer::Done(reply)) => serde_json::from_slice::<Value>(&reply.body).expect("an answer is JSON"),
+    let told = match answer(case.door, &case.body, view, config, CacheWait::Exhausted) {
+        Ok(AdmissionAnswer::Done(reply)) => {
+            serde_json::from_slice::<Value>(&reply.body).expect("an answer is JSON")
+        }
         _ => panic!("{}: no answer", case.name),
     };
     let response = &told["response"];
@@ -392,14 +394,14 @@ fn main() {
     let mut rows = Vec::new();
     for (label, target) in [("2 KB", 2_000), (JUDGED, 9_000), ("114 KB", 114_000)] {
         let parameters = sized(target);
-        let mut view = Snapshot::default();
+        let mut view = StaticLister::default();
         view.add(&version(&parameters), "team").expect("a well-formed OperatorVersion");
         for case in cases(label, &parameters).into_iter().filter(|case| case.name.contains(&only)) {
             println!("{}: {} bytes", case.name, case.body.len());
             rows.extend(run(&case, &view, &config));
         }
     }
-    let view = Snapshot::default();
+    let view = StaticLister::default();
     for case in gateway_cases().into_iter().filter(|case| case.name.contains(&only)) {
         println!("{}: {} bytes", case.name, case.body.len());
         rows.extend(run(&case, &view, &config));

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::Instant;
 
-use interlock_core::topology::{Change, Epoch, Graph, KindId, kinds};
+use interlock_core::topology::{Epoch, Graph, GraphChange, KindId, kinds};
 use results::{Goal, Row, median};
 use serde_json::{Value, json};
 
@@ -118,7 +118,7 @@ impl World {
         let kinds: BTreeMap<_, _> = names.map(|(group, kind)| (kind, graph.kind(group, kind))).into();
         for kind in kinds.values() {
             graph.kind_available(*kind, Epoch(1));
-            graph.apply(*kind, Epoch(1), Change::Listing(""));
+            graph.apply(*kind, Epoch(1), GraphChange::Listing(""));
         }
         let mut world = Self { graph, kinds, parts: 0, version: 0, dice: 1 };
         while world.graph.size().0 < nodes {
@@ -126,7 +126,7 @@ impl World {
             world.parts += 1;
         }
         for kind in world.kinds.values() {
-            world.graph.apply(*kind, Epoch(1), Change::Synced(""));
+            world.graph.apply(*kind, Epoch(1), GraphChange::Synced(""));
         }
         world
     }
@@ -135,7 +135,7 @@ impl World {
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
         let kind = self.kinds[object["kind"].as_str().expect("a kind")];
-        self.graph.apply(kind, Epoch(1), Change::Listed(&object));
+        self.graph.apply(kind, Epoch(1), GraphChange::Listed(&object));
     }
 
     /// The middle of many, in microseconds; objects are parsed before.
@@ -149,7 +149,7 @@ impl World {
             object["metadata"]["resourceVersion"] = self.version.to_string().into();
             let kind = self.kinds[object["kind"].as_str().expect("a kind")];
             let begun = Instant::now();
-            let dirty = black_box(self.graph.apply(kind, Epoch(1), Change::Applied(&object)));
+            let dirty = black_box(self.graph.apply(kind, Epoch(1), GraphChange::Applied(&object)));
             found.push(begun.elapsed().as_secs_f64() * 1e6);
             assert_eq!(dirty.roots.len(), event.roots, "whom {object} concerns");
         }

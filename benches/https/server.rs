@@ -18,7 +18,7 @@ use interlock::telemetry::log;
 use interlock::telemetry::metrics::Metrics;
 use interlock::telemetry::readiness::Readiness;
 use interlock_core::admission::{
-    Answer, BadReview, Config, Door, Freeze, Patience, Record, Reply, VerdictKind,
+    AdmissionAnswer, BadReview, CacheWait, Config, DecisionRecord, Door, Freeze, Reply, VerdictKind,
 };
 use interlock_core::api::meta;
 use interlock_core::api::text::Text;
@@ -90,13 +90,13 @@ struct Request<'a> {
 }
 
 impl Judge for OnlyTheUid {
-    fn judge<'a>(&self, _: Door, body: &'a [u8], _: Patience) -> Result<Answer<'a>, BadReview> {
+    fn judge<'a>(&self, _: Door, body: &'a [u8], _: CacheWait) -> Result<AdmissionAnswer<'a>, BadReview> {
         let review: Review<'_> = serde_json::from_slice(body).map_err(|e| BadReview(e.to_string()))?;
         let uid = review.request.uid;
         let body = format!(
             r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{{"uid":"{uid}","allowed":true}}}}"#
         );
-        let record = Record {
+        let record = DecisionRecord {
             uid: Text(uid),
             operation: Text::default(),
             group: Text::default(),
@@ -110,6 +110,6 @@ impl Judge for OnlyTheUid {
             plan: None,
             dry_run: false,
         };
-        Ok(Answer::Done(Reply { body: body.into_bytes(), record }))
+        Ok(AdmissionAnswer::Done(Reply { body: body.into_bytes(), record }))
     }
 }

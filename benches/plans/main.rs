@@ -122,7 +122,7 @@ const COLLECTION: (&str, &str) = ("GOGC", "400");
 fn defined() -> Cluster {
     let cluster = Cluster::of(Testbed::up_with(&[], &[COLLECTION]));
     let admin = cluster.admin();
-    apply(&admin, install::objects(Part::Crds, &install::Options::default()));
+    apply(&admin, install::objects(Part::Crds, &install::InstallOptions::default()));
     await_definitions(&admin);
     await_watched(&admin);
     cluster

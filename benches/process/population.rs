@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, stream};
 use http::Method;
-use interlock_core::api::stamp::{Applied, Envelope, Kept, VersionRef};
+use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, VersionRef};
 use interlock_core::plan::basis::Basis;
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ fn instance(namespace: &str, number: usize) -> Value {
     let hash = applied.hash();
     let stamp = Envelope {
         hash,
-        kept: Kept::Inline { spec: applied.clone() },
+        kept: KeptSpec::Inline { spec: applied.clone() },
         previous: None,
         uid: None,
         generation: Some(1),

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use interlock_core::admission::snapshot::Snapshot;
+use interlock_core::admission::snapshot::StaticLister;
 use interlock_core::api::meta;
-use interlock_core::api::stamp::{Applied, Envelope, Kept, VersionRef};
+use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, VersionRef};
 use interlock_core::api::values::Values;
 use interlock_core::plan::basis::Basis;
 use serde_json::{Value, json};
@@ -18,14 +18,14 @@ const VERSION: &str = "kafka-1.0.0";
 /// The review, and the one OperatorVersion that it takes.
 pub struct Update {
     pub body: Vec<u8>,
-    pub view: Snapshot,
+    pub view: StaticLister,
 }
 
 /// A review of about so many bytes.
 pub fn update(bytes: usize) -> Update {
     let size = |parameters: usize| body(parameters).len();
     let parameters = (1..).find(|&n| size(n + 1) > bytes).expect("sizes grow");
-    let mut view = Snapshot::default();
+    let mut view = StaticLister::default();
     view.add(&operator_version(parameters), NAMESPACE).expect("an OperatorVersion");
     Update { body: body(parameters), view }
 }
@@ -81,7 +81,7 @@ fn instance(parameters: usize) -> Value {
     };
     let stamp = Envelope {
         hash: applied.hash(),
-        kept: Kept::Inline { spec: applied.clone() },
+        kept: KeptSpec::Inline { spec: applied.clone() },
         previous: None,
         uid: Some("c0ffee00-2222-4333-8444-555555555555".into()),
         generation: Some(2),

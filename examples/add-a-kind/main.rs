@@ -9,16 +9,17 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use interlock_core::topology::declare::{
-    Concerns, Events, Fact, Family, Holder, Kind, Link, Reach, Read, Ref, Side, Update, When,
+    Concerns, DeclaredKind, EventRow, EventScope, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref, Side,
+    When,
 };
 use interlock_core::topology::kinds::{DECLARED, INSTANCE, MADE};
-use interlock_core::topology::{Change, Dirty, Epoch, Graph, Id, KindName, mark, table};
+use interlock_core::topology::{Dirty, Epoch, Graph, GraphChange, KindName, NodeId, mark, table};
 use serde_json::{Value, json};
 
 const BACKUP: KindName = KindName::new("backup.example.com", "Backup");
 
 /// All that the topology has to know of the kind.
-static BACKUPS: Kind = Kind {
+static BACKUPS: DeclaredKind = DeclaredKind {
     name: BACKUP,
     about: "a copy of an Instance's data",
     facts: &[PHASE],
@@ -30,19 +31,19 @@ static BACKUPS: Kind = Kind {
         read: instance,
     }],
     sections: None,
-    events: Events {
+    events: EventRow {
         create: Concerns::Nobody("it has to end first"),
-        update: Update::When(&[
+        update: EventScope::When(&[
             When { differs: &[PHASE], concerns: &[OF] },
-            When { differs: &[SPEC], concerns: &[Reach::Itself] },
+            When { differs: &[SPEC], concerns: &[LinkPath::Itself] },
         ]),
         delete: Concerns::Roots(&[OF]),
     },
 };
 
-const OF: Reach = Reach::Up(Family::Needs, INSTANCE);
-const PHASE: Fact = Fact { name: "phase", read: Read::Word(phase) };
-const SPEC: Fact = Fact { name: "spec", read: Read::Mark(mark::spec) };
+const OF: LinkPath = LinkPath::Up(Family::Needs, INSTANCE);
+const PHASE: Fact = Fact { name: "phase", read: ReadDepth::Word(phase) };
+const SPEC: Fact = Fact { name: "spec", read: ReadDepth::Mark(mark::spec) };
 
 fn phase(object: &Value) -> Cow<'_, str> {
     object["status"]["phase"].as_str().unwrap_or_default().into()
@@ -55,7 +56,7 @@ fn instance(holder: &Holder<'_>) -> Vec<Ref> {
 
 /// A graph that knows the kind beside those of the product.
 fn graph() -> Graph {
-    let kinds: Vec<&'static Kind> = DECLARED.into_iter().chain([&BACKUPS]).collect();
+    let kinds: Vec<&'static DeclaredKind> = DECLARED.into_iter().chain([&BACKUPS]).collect();
     Graph::new(&kinds, &MADE)
 }
 
@@ -76,14 +77,14 @@ pub fn story() -> String {
     graph.kind_available(instances, epoch);
     graph.kind_available(backups, epoch);
 
-    let mut tell = |what: &str, dirty: Dirty, expected: &[Id]| {
-        let roots: Vec<String> = dirty.roots.iter().map(Id::to_string).collect();
+    let mut tell = |what: &str, dirty: Dirty, expected: &[NodeId]| {
+        let roots: Vec<String> = dirty.roots.iter().map(NodeId::to_string).collect();
         let _ =
             write!(text, "\n{what}: {}", if roots.is_empty() { "nobody".into() } else { roots.join(", ") });
         assert_eq!(dirty.roots, expected, "{what}");
     };
-    let mysql = || Id::new(INSTANCE, "shop", "mysql");
-    let mut see = |object: &Value| graph.apply(backups, epoch, Change::Applied(object));
+    let mysql = || NodeId::new(INSTANCE, "shop", "mysql");
+    let mut see = |object: &Value| graph.apply(backups, epoch, GraphChange::Applied(object));
 
     // The edge dangles: nobody is there who could be concerned.
     tell("it appears", see(&backup("mysql", "Running")), &[]);
@@ -94,15 +95,15 @@ pub fn story() -> String {
         "metadata": {"namespace": "shop", "name": "mysql", "uid": "i"},
         "spec": {"operatorVersion": {"name": "mysql-0.3.1"}},
     });
-    let dirty = graph.apply(instances, epoch, Change::Applied(&object));
+    let dirty = graph.apply(instances, epoch, GraphChange::Applied(&object));
     tell("the Instance appears", dirty, &[mysql()]);
 
-    let mut see = |object: &Value| graph.apply(backups, epoch, Change::Applied(object));
+    let mut see = |object: &Value| graph.apply(backups, epoch, GraphChange::Applied(object));
     tell("it runs again", see(&backup("mysql", "Running")), &[mysql()]);
     let mut labelled = backup("mysql", "Running");
     labelled["metadata"]["labels"] = json!({"team": "a"});
     tell("it is labelled", see(&labelled), &[]);
-    let nightly = Id::new(BACKUP, "shop", "nightly");
+    let nightly = NodeId::new(BACKUP, "shop", "nightly");
     tell("it is of another Instance now", see(&backup("postgres", "Running")), &[nightly, mysql()]);
 
     let _ = write!(text, "\n\n{}", graph.picture().tree());

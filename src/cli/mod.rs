@@ -35,21 +35,21 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serves the webhook and runs the controllers.
-    Run(Box<run::Arguments>),
+    Run(Box<run::RunArguments>),
     /// Prints everything that an installation consists of, as YAML.
-    Render(Box<render::Arguments>),
+    Render(Box<render::RenderArguments>),
     /// Installs, upgrades and uninstalls packages.
-    Package(Box<package::Arguments>),
+    Package(Box<package::PackageArguments>),
     /// Tells how the plans of an Instance stand, and ends or retries one.
-    Plan(Box<plan::Arguments>),
+    Plan(Box<plan::PlanCommand>),
     /// Decides as the webhook does, without a cluster: 0 allowed, 1 refused, 2 error.
-    Check(Box<check::Arguments>),
+    Check(Box<check::CheckArguments>),
     /// Prints the objects that Interlock cares about, and how they hang together.
-    Topology(Box<topology::Arguments>),
+    Topology(Box<topology::TopologyArguments>),
     /// Tells what an object is, what it depends on, who acts on it and what happened last.
-    Why(Box<why::Arguments>),
+    Why(Box<why::WhyArguments>),
     /// Plans changes of a gateway's router flavor.
-    Flavor(Box<flavor::Arguments>),
+    Flavor(Box<flavor::FlavorArguments>),
 }
 
 /// Reads the arguments and does what they ask. Exit codes: 0 done, 1 failed, 2 misused.

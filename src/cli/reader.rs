@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// What became of a look at one object.
 #[derive(Clone, Debug)]
-pub(super) enum Found {
+pub(super) enum ReadOutcome {
     /// It is there.
     There(Arc<Value>),
     /// The API server says that it is not there.
@@ -44,19 +44,19 @@ pub(super) struct Selection<'a> {
 }
 
 /// One object.
-pub(super) async fn get(client: &Client, resource: &Resource, namespace: &str, name: &str) -> Found {
+pub(super) async fn get(client: &Client, resource: &Resource, namespace: &str, name: &str) -> ReadOutcome {
     // What another object refers to may be any text, and becomes a part of the path.
     if segment(name).is_err() || !namespace.is_empty() && segment(namespace).is_err() {
-        return Found::Missing;
+        return ReadOutcome::Missing;
     }
     let selection = Selection { namespace: Some(namespace), ..Selection::default() };
     match api(client, resource, &selection).get(name).await {
         Ok(object) => match to_value(object, resource) {
-            Ok(value) => Found::There(Arc::new(value)),
-            Err(error) => Found::Unknown(error.to_string()),
+            Ok(value) => ReadOutcome::There(Arc::new(value)),
+            Err(error) => ReadOutcome::Unknown(error.to_string()),
         },
-        Err(error) if code(&error) == Some(404) => Found::Missing,
-        Err(error) => Found::Unknown(said(&error)),
+        Err(error) if code(&error) == Some(404) => ReadOutcome::Missing,
+        Err(error) => ReadOutcome::Unknown(said(&error)),
     }
 }
 

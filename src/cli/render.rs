@@ -14,7 +14,7 @@ use rustls::pki_types::pem::PemObject as _;
 
 use super::exit;
 use super::flags::{Cidrs, FreezeFlag, Namespaces, cidrs, dns_label, namespaced_name, namespaces};
-use crate::install::{self, Certificates, ClientCa, Endpoint, Layout, Options, Part};
+use crate::install::{self, CertificateIssuer, ClientCa, Endpoint, InstallOptions, Layout, Part};
 
 /// What is rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl ValueEnum for What {
 
 /// Flags of `interlock render`.
 #[derive(Args, Debug)]
-pub struct Arguments {
+pub struct RenderArguments {
     /// What to render.
     #[arg(value_enum)]
     what: What,
@@ -88,7 +88,7 @@ pub struct Arguments {
     layout: Layout,
     /// Who makes the certificate of the webhook.
     #[arg(long, value_enum, default_value = "builtin")]
-    certificates: Certificates,
+    certificates: CertificateIssuer,
     /// Container image.
     #[arg(long, default_value = concat!("interlock:", env!("CARGO_PKG_VERSION")), value_parser = image)]
     image: String,
@@ -125,11 +125,11 @@ fn replicas(text: &str) -> Result<i32, String> {
 }
 
 /// Prints or writes what was asked for.
-pub fn main(arguments: Arguments) -> ExitCode {
+pub fn main(arguments: RenderArguments) -> ExitCode {
     exit::done(render(arguments))
 }
 
-fn render(arguments: Arguments) -> anyhow::Result<()> {
+fn render(arguments: RenderArguments) -> anyhow::Result<()> {
     let part = match arguments.what {
         What::Part(part) => part,
         What::Kustomize => {
@@ -140,7 +140,7 @@ fn render(arguments: Arguments) -> anyhow::Result<()> {
     std::io::stdout().write_all(text.as_bytes()).context("standard output")
 }
 
-fn options(arguments: Arguments) -> anyhow::Result<Options> {
+fn options(arguments: RenderArguments) -> anyhow::Result<InstallOptions> {
     let a = arguments;
     let endpoint = match a.webhook_url {
         None => Endpoint::Service { name: a.service_name },
@@ -155,7 +155,7 @@ fn options(arguments: Arguments) -> anyhow::Result<Options> {
             Endpoint::Url { base, ca_bundle }
         }
     };
-    Ok(Options {
+    Ok(InstallOptions {
         endpoint,
         controller_user: a.controller_user,
         packages: a
@@ -213,10 +213,10 @@ mod tests {
     #[derive(Debug, clap::Parser)]
     struct Line {
         #[command(flatten)]
-        arguments: Arguments,
+        arguments: RenderArguments,
     }
 
-    fn read(line: &[&str]) -> Result<Options, String> {
+    fn read(line: &[&str]) -> Result<InstallOptions, String> {
         let words = ["render", "all"].iter().chain(line);
         let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
         options(line.arguments).map_err(|error| format!("{error:#}"))

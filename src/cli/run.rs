@@ -11,13 +11,13 @@ use interlock_core::api::object::NamespacedName;
 
 use super::flags::{Cidrs, FreezeFlag, Namespaces, cidrs, dns_label, duration, namespaces};
 use crate::cluster::lease::Timing;
-use crate::run::{self, CallerOptions, Certificates, LeaseOptions, Options, Roles, Runtimes};
+use crate::run::{self, CallerOptions, LeaseOptions, Roles, RunOptions, Runtimes, ServingCertificate};
 use crate::server::tls::MinVersion;
 use crate::telemetry::log;
 
 /// What a process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Role {
+pub enum ProcessRole {
     /// Both.
     All,
     /// Answers admission reviews; writes nothing.
@@ -57,10 +57,10 @@ impl From<TlsVersion> for MinVersion {
 
 /// Flags of `interlock run`.
 #[derive(Args, Debug)]
-pub struct Arguments {
+pub struct RunArguments {
     /// What this process does.
     #[arg(long, env = "INTERLOCK_ROLE", value_enum, default_value = "all")]
-    role: Role,
+    role: ProcessRole,
     /// Address of the webhook.
     #[arg(long, env = "INTERLOCK_WEBHOOK_BIND_ADDRESS", default_value = "0.0.0.0")]
     webhook_bind_address: std::net::IpAddr,
@@ -184,15 +184,15 @@ fn service_account(text: &str, namespace: &str) -> Result<NamespacedName, String
 }
 
 /// `--cert-dir` says files, unless `--cert-mode` says something else.
-fn certificates(a: &Arguments) -> Result<Certificates, String> {
+fn certificates(a: &RunArguments) -> Result<ServingCertificate, String> {
     match (a.cert_mode, &a.cert_dir) {
         (Some(CertMode::Files), None) => {
             Err("--cert-mode=files needs --cert-dir, the directory with tls.crt and tls.key".to_owned())
         }
         (None | Some(CertMode::Files), Some(dir)) => {
-            Ok(Certificates::Files { dir: dir.clone(), interval: a.cert_interval })
+            Ok(ServingCertificate::Files { dir: dir.clone(), interval: a.cert_interval })
         }
-        (None | Some(CertMode::Builtin), _) => Ok(Certificates::Builtin {
+        (None | Some(CertMode::Builtin), _) => Ok(ServingCertificate::Builtin {
             secret: a.cert_secret.clone(),
             leaf_lifetime: a.cert_lifetime,
             ca_lifetime: a.ca_lifetime,
@@ -201,7 +201,7 @@ fn certificates(a: &Arguments) -> Result<Certificates, String> {
 }
 
 /// Runs until it is told to stop.
-pub fn main(arguments: Arguments) -> ExitCode {
+pub fn main(arguments: RunArguments) -> ExitCode {
     if let Err(error) = log::start(&arguments.log_level, arguments.log_format) {
         eprintln!("error: {error}");
         return ExitCode::from(2);
@@ -232,9 +232,9 @@ pub fn main(arguments: Arguments) -> ExitCode {
     }
 }
 
-fn options(arguments: Arguments) -> Result<Options, String> {
+fn options(arguments: RunArguments) -> Result<RunOptions, String> {
     let a = arguments;
-    if a.role == Role::Webhook && a.controller_user.is_none() {
+    if a.role == ProcessRole::Webhook && a.controller_user.is_none() {
         return Err("--role=webhook needs --controller-user, the API user of the controllers: this process \
                     cannot find it out"
             .to_owned());
@@ -247,12 +247,12 @@ fn options(arguments: Arguments) -> Result<Options, String> {
         ));
     }
     let certificates = certificates(&a)?;
-    Ok(Options {
+    Ok(RunOptions {
         certificates,
         roles: match a.role {
-            Role::All => Roles { webhook: true, controllers: true },
-            Role::Webhook => Roles { webhook: true, controllers: false },
-            Role::Controller => Roles { webhook: false, controllers: true },
+            ProcessRole::All => Roles { webhook: true, controllers: true },
+            ProcessRole::Webhook => Roles { webhook: true, controllers: false },
+            ProcessRole::Controller => Roles { webhook: false, controllers: true },
         },
         webhook_address: SocketAddr::new(a.webhook_bind_address, a.webhook_port),
         ops_address: a.ops_bind_address,
@@ -297,10 +297,10 @@ mod tests {
     #[derive(Debug, clap::Parser)]
     struct Line {
         #[command(flatten)]
-        arguments: Arguments,
+        arguments: RunArguments,
     }
 
-    fn read(line: &str) -> Result<Options, String> {
+    fn read(line: &str) -> Result<RunOptions, String> {
         let words = std::iter::once("run").chain(line.split_whitespace());
         let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
         options(line.arguments)
@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(options.webhook_address, "0.0.0.0:9443".parse().expect("address"));
         assert_eq!(options.tls_min_version, MinVersion::Tls13);
         assert!(options.roles.webhook && options.roles.controllers);
-        let Certificates::Builtin { leaf_lifetime, ca_lifetime, .. } = options.certificates else {
+        let ServingCertificate::Builtin { leaf_lifetime, ca_lifetime, .. } = options.certificates else {
             panic!("built-in by default");
         };
         assert_eq!((leaf_lifetime.as_secs(), ca_lifetime.as_secs()), (36 * 3600, 3650 * 86400));

@@ -19,13 +19,13 @@ pub(super) struct Resource {
 
 /// All kinds, in the API server's order.
 #[derive(Debug, Default)]
-pub(super) struct Served {
+pub(super) struct ServedKinds {
     resources: Vec<Resource>,
     /// Groups whose kinds are not known now, as their server does not answer.
     pub(super) stale: Vec<String>,
 }
 
-impl Served {
+impl ServedKinds {
     /// Asks for all of them: two requests.
     pub(super) async fn ask(client: &Client) -> anyhow::Result<Self> {
         let asked = "the API server could not be asked what it serves";
@@ -132,7 +132,7 @@ impl Resource {
 
 /// An object as people name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct NamedObject {
     /// Kind, in whatever spelling.
     pub(super) kind: String,
     /// Namespace, where one was given.
@@ -141,7 +141,7 @@ pub(super) struct Named {
     pub(super) name: String,
 }
 
-impl Named {
+impl NamedObject {
     /// From `KIND/NAMESPACE/NAME`, `KIND/NAME`, or `KIND NAME`.
     pub(super) fn parse(words: &[&str]) -> Result<Self, String> {
         let parts: Vec<&str> = words.iter().flat_map(|word| word.split('/')).collect();
@@ -166,8 +166,8 @@ mod tests {
 
     use super::*;
 
-    fn served() -> Served {
-        let mut served = Served::default();
+    fn served() -> ServedKinds {
+        let mut served = ServedKinds::default();
         let mut add = |group: &str, version: &str, resource: Value| {
             served.add(group, version, serde_json::from_value(resource).unwrap());
         };
@@ -216,9 +216,12 @@ mod tests {
         #[case] words: &[&str],
         #[case] namespace: Option<&str>,
     ) {
-        let named =
-            Named { kind: "inst".into(), namespace: namespace.map(str::to_owned), name: "x".to_owned() };
-        assert_eq!(Named::parse(words), Ok(named));
+        let named = NamedObject {
+            kind: "inst".into(),
+            namespace: namespace.map(str::to_owned),
+            name: "x".to_owned(),
+        };
+        assert_eq!(NamedObject::parse(words), Ok(named));
     }
 
     #[rstest]
@@ -226,7 +229,7 @@ mod tests {
     #[case(&["a/b/c/d"], "\"a/b/c/d\" names no object: ")]
     #[case(&["inst//x"], "\"inst//x\" has an empty part: ")]
     fn what_names_no_object_is_said(#[case] words: &[&str], #[case] text: &str) {
-        let error = Named::parse(words).unwrap_err();
+        let error = NamedObject::parse(words).unwrap_err();
         assert!(error.starts_with(text) && error.ends_with("-n NAMESPACE"), "{error}");
     }
 }

@@ -12,7 +12,7 @@ use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::kinds::{Kinds, Known, is_built_in};
+use super::kinds::{KindLookup, Kinds, is_built_in};
 use super::path;
 
 /// Writes of one decision that are under way at the same time.
@@ -21,8 +21,8 @@ const CONCURRENT: usize = 8;
 /// Name under which fields are owned; merge patches record it in `managedFields`.
 const FIELD_MANAGER: &str = "interlock-plan";
 
-/// What to do about unknown fields of a write. The API server drops them in any case; to warn of
-/// them, which nobody would read here, it looks for them in each object that it decodes.
+/// Field validation of writes. The API server drops unknown fields in any case; for warnings, which this
+/// process would not read, it checks each decoded object for them.
 const VALIDATION: &str = "Ignore";
 
 /// Reads and writes objects of any kind as a service account, by impersonation.
@@ -50,8 +50,8 @@ impl Objects {
         Self { client: self.client.clone(), kinds: self.kinds.clone(), account }
     }
 
-    /// Reads an object; `Ok(None)` when it is not there, also when its kind is not defined. A path
-    /// at which nothing is served says nothing of the object: see [`ApiFailure::is_of_kind`].
+    /// Reads an object; `Ok(None)` when it does not exist or its kind is not defined. A 404 for the path
+    /// itself says nothing about the object: see [`ApiFailure::is_of_kind`].
     pub async fn get(&self, key: &ObjectKey) -> Result<Option<Arc<Value>>, ApiFailure> {
         let Some(path) = self.path(key).await? else { return Ok(None) };
         match self.send(Method::GET, &path, "", None).await {
@@ -61,8 +61,8 @@ impl Objects {
         }
     }
 
-    /// Makes the writes of one decision: lanes at the same time, inside a lane one after the
-    /// other until one fails. Answers: the object as it now is, or why it was not written.
+    /// Sends the writes of one decision: batches concurrently, inside a batch one after the other until one
+    /// fails. Returns each object as the API server answered it, or the failure.
     pub async fn run(&self, lanes: Vec<Vec<ChildWrite>>) -> Vec<(ObjectKey, Result<Written, ApiFailure>)> {
         let answers: Vec<Vec<_>> =
             futures::stream::iter(lanes).map(|lane| self.lane(lane)).buffered(CONCURRENT).collect().await;
@@ -133,18 +133,18 @@ impl Objects {
 
     async fn path(&self, key: &ObjectKey) -> Result<Option<String>, ApiFailure> {
         match self.kinds.get(&self.client, &key.gvk).await.map_err(|error| failure(&error))? {
-            Known::Served(kind) => {
+            KindLookup::Served(kind) => {
                 let (api_version, namespace) = (key.gvk.api_version(), key.namespace.as_deref());
                 path::of(&api_version, namespace, &kind.plural, &[&key.name]).map(Some)
             }
-            Known::Undefined | Known::Never => Ok(None),
-            Known::Withheld(why) => Err(ApiFailure {
+            KindLookup::Undefined | KindLookup::Never => Ok(None),
+            KindLookup::Withheld(why) => Err(ApiFailure {
                 code: 404,
                 reason: String::new(),
                 message: format!("the CustomResourceDefinition of {} {why}", key.gvk),
                 namespace_terminating: false,
             }),
-            Known::Unsure => Err(local(format!("it is not known yet whether {} is served", key.gvk))),
+            KindLookup::Unsure => Err(local(format!("it is not known yet whether {} is served", key.gvk))),
         }
     }
 
@@ -166,17 +166,17 @@ fn tells_gone(key: &ObjectKey, failure: &ApiFailure) -> bool {
     failure.code == 404 && (is_built_in(&key.gvk.group) || !failure.is_of_kind())
 }
 
-/// What became of an object that was written.
+/// The result of a successful write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Written {
-    /// It is there, as answered.
+    /// The object as answered.
     Now(Arc<Value>),
     /// It is gone.
     Gone,
 }
 
-/// Writes of the bookkeeping user: Instances, their status, the ControllerRevisions of large specs,
-/// and what tells how the process is set up.
+/// Writes of the API user of the process: Instances, their status, ControllerRevisions of large specs, and
+/// records about the installation.
 #[derive(Clone)]
 pub struct Bookkeeping {
     client: Client,
@@ -211,8 +211,8 @@ impl Bookkeeping {
         }
     }
 
-    /// Replaces the status of exactly the version that the object names; of the rest nothing is
-    /// changed. A patch costs the API server more: it writes out and reads again what it has.
+    /// Replaces the status at exactly the object's resourceVersion and changes nothing else. A patch costs
+    /// the API server more: it encodes and decodes the stored object again.
     pub async fn replace_status(
         &self,
         key: &NamespacedName,
@@ -280,7 +280,7 @@ impl Bookkeeping {
         request(&self.client, Method::PATCH, &path, MERGE_PATCH, Some(patch)).await.map(drop)
     }
 
-    /// The state of the policy of requests that was recorded as in force; `None` where none was.
+    /// The recorded revision of the request policy that is in force; `None` without a record.
     pub async fn enforced_revision(&self, namespace: &str) -> Result<Option<String>, ApiFailure> {
         let path = path::of("v1", Some(namespace), "configmaps", &[meta::install::ENFORCED])?;
         match request(&self.client, Method::GET, &path, "", None).await {
@@ -290,8 +290,7 @@ impl Bookkeeping {
         }
     }
 
-    /// Records that a state of the policy of requests is in force; whichever process does it last says
-    /// the same of what is there.
+    /// Records that a revision of the request policy is in force; every process records the same revision.
     pub async fn record_enforced(&self, namespace: &str, revision: &str) -> Result<(), ApiFailure> {
         let object = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": meta::install::ENFORCED },
@@ -342,12 +341,12 @@ impl Bookkeeping {
         Ok(list.items.into_iter().map(|item| item.metadata).collect())
     }
 
-    /// Deletes a ControllerRevision that nothing refers to any more; one that is gone is fine.
+    /// Deletes an unreferenced ControllerRevision; succeeds if it is already gone.
     pub async fn delete_revision(&self, key: &NamespacedName, uid: &str) -> Result<(), ApiFailure> {
         self.delete(&revision_path(key)?, uid).await
     }
 
-    /// Deletes a Secret of a spec that is kept in ControllerRevisions now; one that is gone is fine.
+    /// Deletes a Secret whose spec a ControllerRevision now holds; succeeds if it is already gone.
     pub async fn delete_secret(&self, key: &NamespacedName, uid: &str) -> Result<(), ApiFailure> {
         self.delete(&secret_path(key)?, uid).await
     }
@@ -359,9 +358,9 @@ impl Bookkeeping {
         found(request(&self.client, Method::DELETE, path, JSON, Some(&options)).await).map(drop)
     }
 
-    /// Labels an object of the core API, or takes a label of ours away, on the version that was
-    /// read; nothing but its metadata is. One that carries the label with another value than
-    /// `ours` is left as it is. Answers whether the object is there.
+    /// Adds our label to an object of the core API, or removes it, at the version that was read; reads and
+    /// patches only metadata. A label with a value other than `ours` is left alone. Returns whether the
+    /// object exists.
     pub async fn mark(
         &self,
         (kind, plural): (&str, &str),
@@ -405,7 +404,7 @@ impl Bookkeeping {
     }
 }
 
-/// What was answered about an object that may be gone.
+/// The object of an answer; `None` for 404.
 fn found(answer: Result<Value, ApiFailure>) -> Result<Option<Value>, ApiFailure> {
     match answer {
         Ok(value) => Ok(Some(value)),
@@ -484,12 +483,12 @@ async fn request_as(
     client.request::<Value>(request).await.map_err(|error| failure(&error))
 }
 
-/// A failure that never left the process.
+/// A failure inside this process, before any request.
 pub fn local(message: String) -> ApiFailure {
     ApiFailure { code: 0, reason: "Local".to_owned(), message, namespace_terminating: false }
 }
 
-/// What the API server said, or that there was no answer.
+/// The API server's Status, or that no answer came.
 pub fn failure(error: &kube::Error) -> ApiFailure {
     let kube::Error::Api(status) = error else { return local(error.to_string()) };
     let namespace_terminating = status

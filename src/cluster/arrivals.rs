@@ -1,4 +1,4 @@
-//! Waking those that wait for one object to come into the cache, and no others.
+//! Wakes the tasks that wait for one object to enter the cache, and no others.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,14 +7,14 @@ use tokio::sync::watch;
 
 use interlock_core::api::object::NamespacedName;
 
-/// Objects of one kind that are waited for, by key.
+/// Awaited objects of one kind, by key.
 #[derive(Debug, Default)]
 pub struct Arrivals {
     awaited: Mutex<HashMap<NamespacedName, watch::Sender<()>>>,
 }
 
 impl Arrivals {
-    /// Waits for a key from now on: look once more after this, as the object may have come before.
+    /// Starts to wait for a key; look once more after this, as the object may have arrived before.
     pub fn expect(self: &Arc<Self>, key: &NamespacedName) -> Arrival {
         let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
         let sender = awaited.entry(key.clone()).or_insert_with(|| watch::Sender::new(()));
@@ -29,7 +29,7 @@ impl Arrivals {
         }
     }
 
-    /// How many keys are waited for.
+    /// Number of awaited keys.
     pub fn keys(&self) -> usize {
         self.awaited.lock().unwrap_or_else(PoisonError::into_inner).len()
     }

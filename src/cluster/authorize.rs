@@ -1,5 +1,5 @@
-//! What the API server's authorizer says: whether the holder of a token may read a path of ours
-//! (TokenReview, then SubjectAccessReview), and whether a service account may get an OperatorVersion.
+//! Asks the API server's authorizer: may the holder of a token read a path of ours (TokenReview, then
+//! SubjectAccessReview), and may a service account get an OperatorVersion.
 
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
 use k8s_openapi::api::authorization::v1::{
@@ -24,7 +24,7 @@ impl Authorizer {
         Self { tokens: Api::all(client.clone()), access: Api::all(client.clone()) }
     }
 
-    /// Whether whoever holds `token` may `get` the non-resource path.
+    /// Whether the holder of `token` may `get` the non-resource path.
     pub async fn may_get(&self, token: &str, path: &str) -> Result<bool, Error> {
         let spec = TokenReviewSpec { token: token.to_owned(), audiences: None };
         let review = TokenReview { spec, ..TokenReview::default() };
@@ -63,7 +63,7 @@ impl Authorizer {
     }
 }
 
-/// The question, with the groups that a service account is in when it is authenticated.
+/// The review, with the groups that an authenticated service account has.
 fn of_version(account: &NamespacedName, version: &NamespacedName) -> SubjectAccessReviewSpec {
     let NamespacedName { namespace, name } = account;
     SubjectAccessReviewSpec {

@@ -1,5 +1,5 @@
-//! An object as it is read here: without `managedFields`. Nothing asks for them, and they are a
-//! quarter of the text of an object and more than that of its members.
+//! Strips `managedFields` from objects while they are decoded. This process never uses them, and they are a
+//! quarter of an object's text and more than that of its members.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ impl<'de> Deserialize<'de> for Bare {
     }
 }
 
-/// Where in an object a member is.
+/// The level of a member in an object.
 #[derive(Clone, Copy)]
 enum Level {
     Object,

@@ -1,7 +1,7 @@
-//! A ValidatingAdmissionPolicyBinding of ours: from which namespaces its policy is kept away.
+//! A ValidatingAdmissionPolicyBinding of ours: the namespaces that it excludes from its policy.
 //!
-//! Namespaces are left out by one requirement on the label that only the API server writes;
-//! whatever else somebody put into the selector stays.
+//! One requirement on the label that only the API server writes excludes namespaces; other requirements of
+//! the selector, added by users, stay.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// The label with the name of a namespace, on every one.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// The namespaces that a binding leaves out.
+/// The namespaces that a binding excludes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeftOut {
     /// These; often none.
@@ -43,21 +43,21 @@ impl LeftOut {
     }
 }
 
-/// What is known of the binding.
+/// The binding, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Sight {
+pub enum BindingState {
     /// Not read yet, or not allowed to be read.
     #[default]
     Unknown,
-    /// There is none: its policy refuses nothing.
+    /// There is none: its policy denies nothing.
     Absent,
     /// It is there.
-    Present(Found),
+    Present(FoundBinding),
 }
 
 /// The binding as it was found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct FoundBinding {
     /// Its version, for a conditional write.
     pub resource_version: String,
     expressions: Vec<LabelSelectorRequirement>,
@@ -68,16 +68,16 @@ pub fn is_ours(requirement: &LabelSelectorRequirement) -> bool {
     requirement.key == NAME_LABEL && ["NotIn", "DoesNotExist"].contains(&requirement.operator.as_str())
 }
 
-impl Sight {
-    /// Of a binding; `None` where there is none. One that cannot be read is not touched.
+impl BindingState {
+    /// From a binding; `None` where there is none. A binding that cannot be read is left alone.
     pub fn of(binding: Option<&Value>) -> Self {
         let Some(binding) = binding else { return Self::Absent };
         ValidatingAdmissionPolicyBinding::deserialize(binding)
-            .map_or(Self::Unknown, |binding| Self::Present(Found::of(binding)))
+            .map_or(Self::Unknown, |binding| Self::Present(FoundBinding::of(binding)))
     }
 }
 
-impl Found {
+impl FoundBinding {
     fn of(binding: ValidatingAdmissionPolicyBinding) -> Self {
         let selector = binding.spec.match_resources.and_then(|resources| resources.namespace_selector);
         Self {
@@ -86,7 +86,7 @@ impl Found {
         }
     }
 
-    /// The merge patch that makes it leave out these; `None` where it does already.
+    /// The merge patch that makes the binding exclude these; `None` where it already does.
     pub fn patch(&self, left_out: &LeftOut) -> Option<Value> {
         let wanted = left_out.requirement();
         let ours: Vec<_> = self.expressions.iter().filter(|e| is_ours(e)).collect();
@@ -108,8 +108,11 @@ mod tests {
 
     use super::*;
 
-    fn found(expressions: Value) -> Found {
-        Found { resource_version: "7".to_owned(), expressions: serde_json::from_value(expressions).unwrap() }
+    fn found(expressions: Value) -> FoundBinding {
+        FoundBinding {
+            resource_version: "7".to_owned(),
+            expressions: serde_json::from_value(expressions).unwrap(),
+        }
     }
 
     fn named(names: &[&str]) -> LeftOut {

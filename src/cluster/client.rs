@@ -1,7 +1,7 @@
-//! Clients of the API server: one that keeps the books, one that acts for packages.
+//! Clients of the API server: one for the process's own writes, one for the effects of packages.
 //!
-//! Neither repeats a request by itself: a write is conditional on what was decided on, and who
-//! decided must see the failure (reads are repeated by the watches, with a back-off).
+//! Neither retries a request: a write is conditional on the state that it was decided on, and its caller
+//! must see the failure (watches repeat reads, with a back-off).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,15 +20,13 @@ use tower::{Layer, Service};
 use crate::telemetry::build;
 use crate::telemetry::metrics::Metrics;
 
-/// An answer that has not begun after this long does not come: the API server itself gives up after
-/// 60 s.
+/// An answer that has not begun after this long is lost: the API server itself gives up after 60 s.
 const ANSWER: Duration = Duration::from_secs(75);
 
-/// An answer of which nothing more comes for this long has broken off; longer than a watch is open
-/// and quiet.
+/// An answer without data for this long is broken; longer than the quiet periods of an open watch.
 const SILENCE: Duration = Duration::from_secs(300);
 
-/// Which cluster, and as whom.
+/// Which cluster, and which user.
 #[derive(Clone, Debug, Default)]
 pub struct Connection {
     /// A kubeconfig; else `KUBECONFIG`, `~/.kube/config` or the pod's service account.
@@ -37,7 +35,7 @@ pub struct Connection {
     pub context: Option<String>,
 }
 
-/// There is no client to be had.
+/// The client cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The file that --kubeconfig names is absent or no kubeconfig.
@@ -56,10 +54,10 @@ pub enum ClientError {
         /// What is wrong with it.
         source: kube::config::KubeconfigError,
     },
-    /// There is neither a kubeconfig nor a pod around this process.
+    /// There is no kubeconfig, and the process does not run in a pod.
     #[error("no cluster is configured: {0}; set --kubeconfig or KUBECONFIG, or run in a pod")]
     Nowhere(kube::config::InferConfigError),
-    /// The configuration was read, but no client comes of it (a bad CA or key).
+    /// The configuration was read, but is unusable (a bad CA or key).
     #[error("the client cannot be made: {0}")]
     Client(kube::Error),
     /// SelfSubjectReview failed.
@@ -71,7 +69,7 @@ pub enum ClientError {
 }
 
 impl Connection {
-    /// Reads what is needed for a client; makes no call.
+    /// Reads the configuration of a client; makes no call.
     pub async fn config(&self) -> Result<Config, ClientError> {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         let mut config = match (&self.kubeconfig, &self.context) {
@@ -91,12 +89,12 @@ impl Connection {
     }
 }
 
-/// The client that keeps the books: the API user of the process.
+/// The client for the process's own reads and writes, as its API user.
 pub fn bookkeeping(config: &Config, metrics: Arc<Metrics>) -> Result<Client, ClientError> {
     client(config.clone(), "", metrics)
 }
 
-/// The client for effects of packages; each of its requests names whom it acts as
+/// The client for effects of packages; each of its requests names the user it impersonates
 /// ([`crate::cluster::apply::Objects`]).
 pub fn effects(config: &Config, metrics: Arc<Metrics>) -> Result<Client, ClientError> {
     let mut config = config.clone();
@@ -115,7 +113,7 @@ fn client(mut config: Config, part: &str, metrics: Arc<Metrics>) -> Result<Clien
     Ok(builder.with_layer(&TimeoutLayer::new(ANSWER)).with_layer(&Count(metrics)).build())
 }
 
-/// The name that the API server knows the process by.
+/// The user name of the process at the API server.
 pub async fn who_am_i(client: &Client) -> Result<String, ClientError> {
     let reviews: Api<SelfSubjectReview> = Api::all(client.clone());
     let review = reviews.create(&kube::api::PostParams::default(), &SelfSubjectReview::default()).await;

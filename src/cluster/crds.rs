@@ -10,28 +10,28 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use interlock_core::api::object::Gvk;
 
-/// A CustomResourceDefinition as it is read: what is not named here, schemas above all, is
-/// skipped while the bytes are parsed. Nothing in it is required, so that no definition of
-/// somebody's can make a list unreadable.
-pub type Definition = kube::core::Object<Spec, Status>;
+/// A CustomResourceDefinition as this process decodes it: fields not named here, schemas above all, are
+/// skipped while the bytes are parsed. No field is required, so that no definition can make a list
+/// unreadable.
+pub type Definition = kube::core::Object<CrdSpec, CrdStatus>;
 
 /// `spec` of a definition.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 #[expect(missing_docs, reason = "names of the API")]
-pub struct Spec {
+pub struct CrdSpec {
     pub group: String,
-    pub names: Names,
+    pub names: CrdNames,
     pub scope: String,
     #[serde(deserialize_with = "or_default")]
-    pub versions: Vec<Version>,
+    pub versions: Vec<CrdVersion>,
 }
 
 /// `spec.names` of a definition.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 #[expect(missing_docs, reason = "names of the API")]
-pub struct Names {
+pub struct CrdNames {
     pub kind: String,
     pub plural: String,
 }
@@ -40,7 +40,7 @@ pub struct Names {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 #[expect(missing_docs, reason = "names of the API")]
-pub struct Version {
+pub struct CrdVersion {
     pub name: String,
     pub served: bool,
 }
@@ -49,7 +49,7 @@ pub struct Version {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 #[expect(missing_docs, reason = "names of the API")]
-pub struct Status {
+pub struct CrdStatus {
     #[serde(deserialize_with = "or_default")]
     pub conditions: Vec<Condition>,
 }
@@ -75,16 +75,16 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D)
 pub enum Absence {
     /// There is no definition of it.
     Missing,
-    /// Its definition is not established; what the API server says of that.
+    /// Its definition is not established; the API server's message.
     NotEstablished(String),
     /// Its definition serves other versions only.
     NotServed {
-        /// Versions that would do.
+        /// Acceptable versions.
         wanted: Vec<String>,
-        /// Versions that are served.
+        /// Served versions.
         served: Vec<String>,
     },
-    /// Its definition has another scope than the kind that is wanted.
+    /// Its definition has another scope than the requested kind.
     OtherScope,
 }
 
@@ -105,13 +105,13 @@ impl fmt::Display for Absence {
     }
 }
 
-/// Which object defines a kind, and at which version the kind is used. Another identity is
-/// another world: what was known of the kind before says nothing about it.
+/// The definition of a kind and the version in use. Under another identity, earlier knowledge of the kind
+/// does not apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// `metadata.uid` of the definition; empty for kinds that are built into the API server.
     pub uid: String,
-    /// The version that is used.
+    /// The version in use.
     pub version: String,
 }
 
@@ -124,10 +124,10 @@ pub struct Usable {
     pub plural: String,
     /// Whether objects live in namespaces.
     pub namespaced: bool,
-    /// Every version that is served; the objects are the same at each.
+    /// Every served version; the objects are the same at each.
     pub served: Vec<String>,
-    /// Whether its definition is being deleted: objects can be read, changed and deleted, until
-    /// the last of them is gone, and not created.
+    /// Whether its definition is being deleted: until the last object is gone, objects can be read, changed
+    /// and deleted, but not created.
     pub leaving: bool,
 }
 
@@ -140,14 +140,14 @@ struct Row {
     plural: String,
     namespaced: bool,
     served: Vec<String>,
-    /// `None` while it can be used; else what the API server says.
+    /// `None` while it can be used; else the API server's message.
     unestablished: Option<String>,
     leaving: bool,
 }
 
 impl Row {
     fn of(definition: Definition) -> Self {
-        let Spec { group, names, scope, versions } = definition.spec;
+        let CrdSpec { group, names, scope, versions } = definition.spec;
         let conditions = definition.status.unwrap_or_default().conditions;
         let find = |type_: &str| conditions.iter().find(|c| c.type_ == type_);
         let holds = |type_: &str| find(type_).is_some_and(|c| c.status == "True");
@@ -202,7 +202,7 @@ pub struct Crds {
 }
 
 impl Crds {
-    /// Takes in a definition; answers the groups and kinds for which something may have changed.
+    /// Takes in a definition; returns the groups and kinds that may have changed.
     pub fn apply(&mut self, definition: Definition) -> BTreeSet<GroupKind> {
         let name = definition.metadata.name.clone().unwrap_or_default();
         let row = Row::of(definition);
@@ -230,7 +230,7 @@ impl Crds {
         BTreeSet::from([group_kind])
     }
 
-    /// Takes in a complete list: what is not in it is gone.
+    /// Takes in a complete list: removes definitions that it does not hold.
     pub fn replace(&mut self, definitions: Vec<Definition>) {
         *self = Self::default();
         for definition in definitions {
@@ -251,7 +251,7 @@ impl Crds {
         Err(absence)
     }
 
-    /// Whether any definition is about this group: then no aggregated API server serves it.
+    /// Whether any definition is of this group: then no aggregated API server serves it.
     pub fn defines_group(&self, group: &str) -> bool {
         self.names.range((group.to_owned(), String::new())..).next().is_some_and(|((g, _), _)| g == group)
     }

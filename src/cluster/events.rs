@@ -1,5 +1,5 @@
-//! Events on Instances, gateways, definitions, settings and what guards them; the only writes that
-//! are made freely. A lost Event changes nothing.
+//! Events on Instances, gateways, definitions, settings and policy objects; the only unconditional writes.
+//! A lost Event changes nothing.
 //!
 //! Each transition is an Event of its own: kube's recorder folds Events of one reason into a
 //! series and keeps the first text, so "plan cleanup finished" would read "plan deploy finished".
@@ -22,29 +22,29 @@ const NOTE_LIMIT: usize = 1024;
 /// KUDO's component.
 const CONTROLLER: &str = "instance-controller";
 
-/// Who tells of gateways.
+/// Reporting controller of Events on gateways.
 const GATEWAYS: &str = "interlock-gateways";
-/// Who tells of capabilities.
+/// Reporting controller of Events on capabilities.
 const SUPERVISOR: &str = "interlock-supervisor";
 
 /// Events on cluster-scoped objects live in this namespace.
 const CLUSTER: &str = "default";
 
-/// Publishes notes.
+/// Publishes Events.
 #[derive(Clone)]
-pub struct Events {
+pub struct EventPublisher {
     client: Client,
     /// This process, among all that report as the same controller.
     instance: String,
 }
 
-impl Events {
+impl EventPublisher {
     /// Reports as KUDO's `instance-controller`.
     pub fn new(client: Client) -> Self {
         Self { client, instance: format!("interlock-{}", std::process::id()) }
     }
 
-    /// Publishes one note on an Instance.
+    /// Publishes one Event on an Instance.
     pub async fn publish(&self, instance: &NamespacedName, uid: &str, note: Note) {
         let regarding = ObjectReference {
             api_version: Some(meta::KUDO_API_VERSION.to_owned()),
@@ -57,7 +57,7 @@ impl Events {
         self.create(CONTROLLER, &instance.namespace, regarding, note).await;
     }
 
-    /// Publishes one note on a gateway.
+    /// Publishes one Event on a gateway.
     pub async fn publish_on_gateway(&self, gateway: &Value, note: Note) {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let metadata = &gateway["metadata"];
@@ -73,7 +73,7 @@ impl Events {
         self.create(GATEWAYS, &namespace, regarding, note).await;
     }
 
-    /// Publishes one note on a CustomResourceDefinition, which need not be there.
+    /// Publishes one Event on a CustomResourceDefinition, which need not exist.
     pub async fn publish_on_definition(&self, name: &str, note: Note) {
         let regarding = ObjectReference {
             api_version: Some("apiextensions.k8s.io/v1".to_owned()),
@@ -84,7 +84,7 @@ impl Events {
         self.create(SUPERVISOR, CLUSTER, regarding, note).await;
     }
 
-    /// Publishes one note on an Interlock object, which need not be there.
+    /// Publishes one Event on an Interlock object, which need not exist.
     pub async fn publish_on_interlock(&self, name: &str, uid: Option<&str>, note: Note) {
         let regarding = ObjectReference {
             api_version: Some(meta::INTERLOCK_API_VERSION.to_owned()),
@@ -96,7 +96,7 @@ impl Events {
         self.create(SUPERVISOR, CLUSTER, regarding, note).await;
     }
 
-    /// Publishes one note on a webhook configuration, a policy or a binding, which need not be there.
+    /// Publishes one Event on a webhook configuration, a policy or a binding, which need not exist.
     pub async fn publish_on_guard(&self, kind: &str, name: &str, uid: Option<&str>, note: Note) {
         let regarding = ObjectReference {
             api_version: Some("admissionregistration.k8s.io/v1".to_owned()),

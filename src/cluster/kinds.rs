@@ -1,5 +1,5 @@
-//! How kinds are served: custom ones by the table of definitions, which costs no request, others
-//! by discovery.
+//! Discovery: custom kinds by the table of definitions, which costs no request, others by the discovery
+//! API.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,10 +14,10 @@ use tokio::time::Instant;
 use super::crds::Absence;
 use super::supervisor::Definitions;
 
-/// How long a kind of an aggregated API server is remembered: no watch tells when it goes.
+/// How long a kind of an aggregated API server is cached: no watch reports its removal.
 const AGGREGATED_FOR: Duration = Duration::from_secs(30);
 
-/// Groups under `k8s.io` that the API server has built in; the others of that name are defined.
+/// Groups under `k8s.io` that are built into the API server; CRDs define the others of that name.
 const BUILT_IN: [&str; 15] = [
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
@@ -36,30 +36,30 @@ const BUILT_IN: [&str; 15] = [
     "storage.k8s.io",
 ];
 
-/// Whether the API server itself has a group: a kind of it that is not served never will be.
+/// Whether a group is built into the API server: an unserved kind of it never will be served.
 pub fn is_built_in(group: &str) -> bool {
     !group.contains('.') || BUILT_IN.contains(&group)
 }
 
-/// A kind that is served.
+/// A served kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kind {
+pub struct ServedKind {
     /// Plural, as in the path.
     pub plural: String,
     /// Whether objects live in namespaces.
     pub namespaced: bool,
 }
 
-/// What is known of a kind.
+/// The result of a look-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum KindLookup {
     /// It is served.
-    Served(Kind),
-    /// It is not served, and nothing of it is stored: there is no definition of it, or what that
-    /// leaves is being removed. It may be served later: the supervisor tells.
+    Served(ServedKind),
+    /// It is not served, and none of its objects is stored: it has no definition, or one whose last objects
+    /// are being removed. It may be served later: the supervisor reports that.
     Undefined,
-    /// It is not served, though it is defined, so that objects of it may be stored; why not. It
-    /// may be served later: the supervisor tells.
+    /// It is not served, though it is defined, so that objects of it may be stored; the reason. It may be
+    /// served later: the supervisor reports that.
     Withheld(Absence),
     /// It is not served, and never will be.
     Never,
@@ -67,12 +67,12 @@ pub enum Known {
     Unsure,
 }
 
-/// Answers how kinds are served.
+/// Looks up how kinds are served.
 #[derive(Default)]
 pub struct Kinds {
     definitions: Definitions,
-    /// Found by discovery, and until when that is believed; built-in kinds for ever.
-    found: Mutex<HashMap<Gvk, (Kind, Option<Instant>)>>,
+    /// Results of discovery, and their expiry; built-in kinds never expire.
+    found: Mutex<HashMap<Gvk, (ServedKind, Option<Instant>)>>,
 }
 
 impl Kinds {
@@ -82,33 +82,36 @@ impl Kinds {
     }
 
     /// Looks a kind up. A failed look-up never reads as "not served".
-    pub async fn get(&self, client: &Client, gvk: &Gvk) -> Result<Known, kube::Error> {
+    pub async fn get(&self, client: &Client, gvk: &Gvk) -> Result<KindLookup, kube::Error> {
         // Discovery puts the version into a path.
         if !is_kind(gvk) {
-            return Ok(Known::Never);
+            return Ok(KindLookup::Never);
         }
         if !is_built_in(&gvk.group) {
             match self.definitions.read(|crds| crds.find_exactly(gvk)) {
-                None => return Ok(Known::Unsure),
-                // What a definition that is being deleted leaves is removed by the API server.
-                Some(Ok(usable)) if usable.leaving => return Ok(Known::Undefined),
+                None => return Ok(KindLookup::Unsure),
+                // The API server removes the objects of a definition that is being deleted.
+                Some(Ok(usable)) if usable.leaving => return Ok(KindLookup::Undefined),
                 Some(Ok(usable)) => {
-                    return Ok(Known::Served(Kind { plural: usable.plural, namespaced: usable.namespaced }));
+                    return Ok(KindLookup::Served(ServedKind {
+                        plural: usable.plural,
+                        namespaced: usable.namespaced,
+                    }));
                 }
                 Some(Err(Absence::Missing)) => {}
-                Some(Err(why)) => return Ok(Known::Withheld(why)),
+                Some(Err(why)) => return Ok(KindLookup::Withheld(why)),
             }
         }
         self.discover(client, gvk).await
     }
 
-    /// By discovery: what is built in, and what aggregated API servers have.
-    async fn discover(&self, client: &Client, gvk: &Gvk) -> Result<Known, kube::Error> {
+    /// By the discovery API: built-in kinds and those of aggregated API servers.
+    async fn discover(&self, client: &Client, gvk: &Gvk) -> Result<KindLookup, kube::Error> {
         let remembered = lock(&self.found).get(gvk).cloned();
         if let Some((kind, until)) = remembered
             && until.is_none_or(|until| Instant::now() < until)
         {
-            return Ok(Known::Served(kind));
+            return Ok(KindLookup::Served(kind));
         }
         let resources = match list(client, gvk).await {
             Ok(list) => list.resources,
@@ -121,16 +124,16 @@ impl Kinds {
         for resource in resources.into_iter().filter(|r| !r.name.contains('/')) {
             let key =
                 Gvk { group: gvk.group.clone(), version: gvk.version.clone(), kind: resource.kind.clone() };
-            found.insert(key, (Kind { plural: resource.name, namespaced: resource.namespaced }, until));
+            found.insert(key, (ServedKind { plural: resource.name, namespaced: resource.namespaced }, until));
         }
         Ok(match found.get(gvk) {
-            Some((kind, _)) => Known::Served(kind.clone()),
-            None if built_in => Known::Never,
-            None => Known::Undefined,
+            Some((kind, _)) => KindLookup::Served(kind.clone()),
+            None if built_in => KindLookup::Never,
+            None => KindLookup::Undefined,
         })
     }
 
-    /// Forgets a kind, after a request for it found nothing at its path.
+    /// Drops a kind from the cache, after a 404 at its path.
     pub fn forget(&self, gvk: &Gvk) {
         lock(&self.found).remove(gvk);
     }

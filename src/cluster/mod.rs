@@ -1,4 +1,4 @@
-//! Everything that talks to the API server. It knows effects and wire types, and no rule.
+//! All code that calls the API server. It knows effects and wire types, and no rule.
 
 pub mod apply;
 pub mod arrivals;

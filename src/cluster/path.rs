@@ -1,4 +1,4 @@
-//! Paths of the API server; nothing else puts a name into one.
+//! Paths of the API server; no other code builds one from names.
 
 use std::iter::once;
 
@@ -7,18 +7,18 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use interlock_core::api::path::{NotASegment, segment};
 use interlock_core::effect::ApiFailure;
 
-/// What is escaped in a segment: all but what RFC 3986 leaves as it is, and the colon of RBAC names
-/// and of the port of a proxied pod.
+/// Escaped characters of a segment: all except RFC 3986's unreserved ones, and the colon of RBAC names and
+/// of the port of a proxied pod.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
 
-/// Characters of a text that a message shows.
+/// Characters of a segment that a message shows.
 const SHOWN: usize = 100;
 
-/// The path of a collection, or of what `below` it names: an object, and a subresource of it.
+/// The path of a collection, or of an object or subresource `below` it.
 ///
 /// # Errors
-/// A segment that would lead elsewhere, such as `other/secrets/x` or `..`: there is no such object,
-/// and nothing is asked of the API server.
+/// A segment that would escape its place, such as `other/secrets/x` or `..`: no such object exists, and no
+/// request is sent.
 pub fn of(
     api_version: &str,
     namespace: Option<&str>,
@@ -37,7 +37,7 @@ pub fn of(
     Ok(path)
 }
 
-/// A failure that never left the process.
+/// A failure inside this process, before any request.
 fn refused(text: &str, why: NotASegment) -> ApiFailure {
     let shown: String = text.chars().take(SHOWN).collect();
     ApiFailure {
@@ -48,7 +48,7 @@ fn refused(text: &str, why: NotASegment) -> ApiFailure {
     }
 }
 
-/// The value of a parameter of a query.
+/// The escaped value of a query parameter.
 pub fn query(value: &str) -> String {
     utf8_percent_encode(value, ESCAPED).to_string()
 }

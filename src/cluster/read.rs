@@ -1,4 +1,4 @@
-//! Reads of single objects and small lists, of kinds that nobody watches.
+//! Reads of single objects and small lists, of kinds without a watch.
 
 use http::{Method, Request};
 use interlock_core::effect::ApiFailure;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{apply, path};
 
-/// The object at a path of [`path::of`]; `None` where it is not there.
+/// The object at a path of [`path::of`]; `None` for 404.
 pub async fn get(client: &Client, path: &str) -> Result<Option<Value>, ApiFailure> {
     match read(client, path).await {
         Ok(object) => Ok(Some(object)),
@@ -16,7 +16,7 @@ pub async fn get(client: &Client, path: &str) -> Result<Option<Value>, ApiFailur
     }
 }
 
-/// The objects of the collection at a path of [`path::of`], of those labels where there are some.
+/// The objects of the collection at a path of [`path::of`], filtered by labels if given.
 pub async fn list(client: &Client, path: &str, labels: &str) -> Result<Vec<Value>, ApiFailure> {
     let path = match labels {
         "" => path.to_owned(),

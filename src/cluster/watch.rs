@@ -1,9 +1,9 @@
-//! One list and the watch that follows it, over broken connections, until a right is missing or
-//! the kind is gone.
+//! One list and the watch that follows it, over broken connections, until a right is missing or the kind is
+//! gone.
 //!
-//! kube's own watcher keeps to the version of its last list when a watch cannot be started, also
-//! when the kind was deleted and made anew meanwhile, and does not say that a watch is open
-//! again. Here who started a watch hears of both.
+//! When a watch cannot start, kube's own watcher keeps the version of its last list, even if the kind was
+//! deleted and created again meanwhile, and it does not report that a watch is open again. This one reports
+//! both to its caller.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use tracing::debug;
 
 use crate::cluster::bare::Bare;
 use crate::cluster::crds::Definition;
-use crate::cluster::list::{self, Portion, Subject};
+use crate::cluster::list::{self, ListedResource, Portion};
 
-/// What happened to a kind.
+/// An event of a kind.
 #[derive(Clone, Debug)]
-pub enum Event<K> {
+pub enum KindEvent<K> {
     /// A list begins. It may break off, and begin anew.
     Listing,
     /// An object is in the list.
     Listed(K),
-    /// The list is complete: what was not in it is gone.
+    /// The list is complete: objects that it does not hold are gone.
     Synced,
     /// An object is there.
     Applied(K),
@@ -37,19 +37,19 @@ pub enum Event<K> {
     Deleted(K),
     /// The watch is open.
     Flowing,
-    /// It cannot be listed or watched now, and is tried again.
+    /// A list or watch failed and is retried.
     Trouble(String),
 }
 
-/// What happened to an object of a watched kind, for those who keep what is seen. Namespaces are
-/// empty where all of them are watched at once.
+/// An event of an object of a watched kind, for the sink. Namespaces are empty where one watch covers all
+/// of them.
 #[derive(Clone, Debug)]
-pub enum Change {
+pub enum WatchChange {
     /// A list of that namespace begins.
     Listing(Arc<str>),
     /// It is in the list.
     Listed(Arc<Value>),
-    /// The list of that namespace is complete: what was not in it is gone.
+    /// The list of that namespace is complete: objects that it does not hold are gone.
     Synced(Arc<str>),
     /// It is there, as given.
     Applied(Arc<Value>),
@@ -57,27 +57,27 @@ pub enum Change {
     Deleted(Arc<Value>),
 }
 
-/// What an object is read as.
-pub trait Object: Clone + DeserializeOwned + Debug + Send + 'static {
+/// The type that objects are decoded to.
+pub trait Watchable: Clone + DeserializeOwned + Debug + Send + 'static {
     /// `metadata.resourceVersion`.
     fn version(&self) -> &str;
 }
 
-impl Object for Bare {
+impl Watchable for Bare {
     fn version(&self) -> &str {
         meta_str(&self.0, "resourceVersion").unwrap_or_default()
     }
 }
 
-impl Object for Definition {
+impl Watchable for Definition {
     fn version(&self) -> &str {
         self.metadata.resource_version.as_deref().unwrap_or_default()
     }
 }
 
-/// Why a watch ended for good: trying again is up to who started it.
+/// Why a watch ended for good: its caller decides whether to retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum WatchEnd {
     /// 403 at a list. An open watch is not authorised again.
     ListRefused,
     /// 403 at the start of a watch.
@@ -86,33 +86,34 @@ pub enum End {
     NotFound,
 }
 
-/// The API server ends a watch after 290 s, as kube asks it to; one that it does not end is dead.
+/// The API server ends a watch after 290 s, as kube asks it to; one open for longer is dead.
 const IDLE: Duration = Duration::from_secs(295);
 
 /// Follows a kind.
-pub async fn follow<K: Object>(
+pub async fn follow<K: Watchable>(
     client: Client,
-    subject: Subject,
-    mut emit: impl FnMut(Event<K>) + Send,
-) -> End {
+    subject: ListedResource,
+    mut emit: impl FnMut(KindEvent<K>) + Send,
+) -> WatchEnd {
     let watches = WatchParams { label_selector: subject.labels.clone(), ..WatchParams::default() };
     let (mut pace, mut portion) = (Pace::new(), Portion::default());
     loop {
-        // Before the list is asked for: what somebody else tells from now on is newer.
-        emit(Event::Listing);
-        let listed = list::read(&client, &subject, &mut portion, |object| emit(Event::Listed(object))).await;
+        // Before the list request: events from other sources are newer from now on.
+        emit(KindEvent::Listing);
+        let listed =
+            list::read(&client, &subject, &mut portion, |object| emit(KindEvent::Listed(object))).await;
         let version = match listed {
             Ok(version) => {
-                emit(Event::Synced);
+                emit(KindEvent::Synced);
                 portion = Portion::default();
                 version
             }
             Err(error) => match judge(&error) {
-                Failure::Refused => return End::ListRefused,
-                Failure::NotFound => return End::NotFound,
+                Failure::Refused => return WatchEnd::ListRefused,
+                Failure::NotFound => return WatchEnd::NotFound,
                 failure => {
                     pace.heed(&failure);
-                    emit(Event::Trouble(failure.why()));
+                    emit(KindEvent::Trouble(failure.why()));
                     pace.pause().await;
                     continue;
                 }
@@ -125,15 +126,15 @@ pub async fn follow<K: Object>(
     }
 }
 
-/// Watches from a version on, until the kind has to be listed again (`None`) or it ends.
-async fn watch_from<K: Object>(
+/// Watches from a version on, until the kind needs a new list (`None`) or the watch ends.
+async fn watch_from<K: Watchable>(
     client: &Client,
-    subject: &Subject,
+    subject: &ListedResource,
     params: &WatchParams,
     mut version: String,
     pace: &mut Pace,
-    emit: &mut (impl FnMut(Event<K>) + Send),
-) -> Option<End> {
+    emit: &mut (impl FnMut(KindEvent<K>) + Send),
+) -> Option<WatchEnd> {
     loop {
         let opened = match subject.watch(params, &version) {
             Ok(request) => client.request_events::<K>(request).await,
@@ -141,7 +142,7 @@ async fn watch_from<K: Object>(
         };
         match opened {
             Ok(stream) => {
-                emit(Event::Flowing);
+                emit(KindEvent::Flowing);
                 let opened = Instant::now();
                 let mut stream = std::pin::pin!(stream);
                 match drain(&mut stream, &mut version, emit).await {
@@ -149,28 +150,28 @@ async fn watch_from<K: Object>(
                         debug!(why, "a watch cannot be continued");
                         return None;
                     }
-                    // What cannot be read would be told again from the last version, and again.
+                    // The last version would deliver the same unreadable event again.
                     Broken::Unreadable(why) => {
-                        emit(Event::Trouble(why));
+                        emit(KindEvent::Trouble(why));
                         return None;
                     }
-                    // The usual end, after minutes; one that ends at once is not hurried.
+                    // A normal end, after minutes; after an immediate end, pause first.
                     Broken::Ended if opened.elapsed() > FIRST_PAUSE * 20 => {}
                     Broken::Ended => pace.pause().await,
                 }
             }
             Err(error) => match judge(&error) {
-                Failure::Refused => return Some(End::WatchRefused),
-                Failure::NotFound => return Some(End::NotFound),
-                // Too old a version, a kind that is initialised anew: what was listed may be of
-                // another world.
+                Failure::Refused => return Some(WatchEnd::WatchRefused),
+                Failure::NotFound => return Some(WatchEnd::NotFound),
+                // The version is too old, or the kind was created anew: the listed objects may belong to
+                // another CRD.
                 failure @ (Failure::Answered(_) | Failure::Busy(_)) => {
                     pace.heed(&failure);
-                    emit(Event::Trouble(failure.why()));
+                    emit(KindEvent::Trouble(failure.why()));
                     return None;
                 }
                 Failure::Unanswered(why) => {
-                    emit(Event::Trouble(why));
+                    emit(KindEvent::Trouble(why));
                     pace.pause().await;
                 }
             },
@@ -179,18 +180,18 @@ async fn watch_from<K: Object>(
 }
 
 enum Broken {
-    /// It can be taken up at the last version.
+    /// It can continue at the last version.
     Ended,
     /// The kind has to be listed again.
     List(String),
-    /// An event cannot be read, and what it tells is in the next list.
+    /// An event cannot be decoded; the next list holds its object.
     Unreadable(String),
 }
 
-async fn drain<K: Object>(
+async fn drain<K: Watchable>(
     stream: &mut (impl Stream<Item = Result<WatchEvent<K>, Error>> + Unpin),
     version: &mut String,
-    emit: &mut (impl FnMut(Event<K>) + Send),
+    emit: &mut (impl FnMut(KindEvent<K>) + Send),
 ) -> Broken {
     loop {
         let event = match tokio::time::timeout(IDLE, stream.next()).await {
@@ -203,11 +204,11 @@ async fn drain<K: Object>(
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                 object.version().clone_into(version);
-                emit(Event::Applied(object));
+                emit(KindEvent::Applied(object));
             }
             WatchEvent::Deleted(object) => {
                 object.version().clone_into(version);
-                emit(Event::Deleted(object));
+                emit(KindEvent::Deleted(object));
             }
             WatchEvent::Bookmark(bookmark) => *version = bookmark.metadata.resource_version,
             WatchEvent::Error(status) => return Broken::List(status.message),
@@ -215,8 +216,8 @@ async fn drain<K: Object>(
     }
 }
 
-/// What is said of an event that cannot be read. The client takes such a one for a Status, of
-/// which nothing is required, and does not say why it cannot be read.
+/// The message for an event that cannot be decoded. The client decodes such an event as a Status, which has
+/// no required fields, and does not report the error.
 fn unreadable(error: &Error) -> String {
     match error {
         Error::Api(status) if status.code == 0 && status.message.is_empty() => {
@@ -229,11 +230,11 @@ fn unreadable(error: &Error) -> String {
 enum Failure {
     Refused,
     NotFound,
-    /// 429: it is to be asked again soon, as while the storage of a kind is initialised.
+    /// 429: retry soon, as while the storage of a kind is initialised.
     Busy(String),
-    /// The API server said something else.
+    /// Another error from the API server.
     Answered(String),
-    /// Nobody answered.
+    /// No answer.
     Unanswered(String),
 }
 
@@ -257,12 +258,12 @@ fn judge(error: &Error) -> Failure {
     }
 }
 
-/// Pause before a broken watch is taken up again: 50 ms, doubled at each failure up to 30 s,
-/// short again after 30 s without one.
+/// Back-off before a broken watch continues: 50 ms, doubled at each failure up to 30 s, short again after
+/// 30 s without one.
 ///
-/// A watch is refused two or three times in the second after its CRD was created ("storage is
-/// (re)initializing", then "too old resource version"), and an Instance that follows its
-/// OperatorVersion back to back is waited for no longer than 2 s.
+/// The API server refuses a watch two or three times in the second after its CRD was created ("storage is
+/// (re)initializing", then "too old resource version"); an Instance that is created right after its
+/// OperatorVersion waits for at most 2 s.
 #[derive(Debug)]
 pub(super) struct Pace {
     pause: Duration,
@@ -270,9 +271,9 @@ pub(super) struct Pace {
 }
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-/// The longest pause where the API server says to come again soon; it asks for one second.
+/// The longest pause where the API server asks for a retry soon; it asks for one second.
 const SOON: Duration = Duration::from_secs(2);
-/// The longest pause before anything that failed is tried again.
+/// The longest pause before a retry of any failure.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 impl Pace {
@@ -291,7 +292,7 @@ impl Pace {
         pause
     }
 
-    /// Does not let pauses grow while the API server says that it will be ready soon.
+    /// Limits the pauses while the API server answers that it will be ready soon.
     fn heed(&mut self, failure: &Failure) {
         if matches!(failure, Failure::Busy(_)) {
             self.pause = self.pause.min(SOON);
@@ -308,7 +309,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// As the client gives an event that it cannot read, and one that it can.
+    /// An event that the client cannot decode, and one that it can.
     #[tokio::test]
     async fn an_event_that_cannot_be_read_ends_the_watch() {
         let bookmark = serde_json::from_str(
@@ -317,7 +318,7 @@ mod tests {
         let unreadable = Error::Api(Box::default());
         let mut events = futures::stream::iter([Ok(bookmark.unwrap()), Err(unreadable)]);
         let mut version = String::new();
-        let broken = drain(&mut events, &mut version, &mut |_: Event<Bare>| {}).await;
+        let broken = drain(&mut events, &mut version, &mut |_: KindEvent<Bare>| {}).await;
         let said = "an event cannot be read: it may be nested too deeply";
         assert!(matches!(broken, Broken::Unreadable(why) if why == said));
         assert_eq!(version, "7");

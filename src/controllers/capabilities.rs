@@ -4,7 +4,7 @@ use interlock_core::api::kong;
 use interlock_core::api::meta;
 use interlock_core::api::watched::{FLAVOR_SOURCES, GUARDED_DEPLOYMENTS, GUARDED_SERVICES, Labelled};
 
-use crate::cluster::supervisor::{Capability, Kind};
+use crate::cluster::supervisor::{Capability, CapabilityKind};
 
 /// Plans of Instances, and the rules of admission about them.
 pub const INSTANCES: &str = "instances";
@@ -34,7 +34,7 @@ pub const CAPABILITIES: &[Capability] = &[
         required: &[
             custom("kudo.dev", "Instance", "instances", &["v1beta1"]),
             custom("kudo.dev", "OperatorVersion", "operatorversions", &["v1beta1"]),
-            Kind {
+            CapabilityKind {
                 group: "",
                 kind: "Namespace",
                 plural: "namespaces",
@@ -50,7 +50,7 @@ pub const CAPABILITIES: &[Capability] = &[
     },
     Capability {
         name: SETTINGS,
-        required: &[Kind {
+        required: &[CapabilityKind {
             namespaced: false,
             ..custom(meta::INTERLOCK_GROUP, "Interlock", "interlocks", &["v1alpha1"])
         }],
@@ -66,11 +66,11 @@ pub const CAPABILITIES: &[Capability] = &[
             custom("gateway.networking.k8s.io", "GRPCRoute", "grpcroutes", &["v1"]),
             custom("gateway.networking.k8s.io", "TLSRoute", "tlsroutes", &["v1", "v1alpha3", "v1alpha2"]),
             custom("gateway.networking.k8s.io", "Gateway", "gateways", &["v1"]),
-            Kind {
+            CapabilityKind {
                 namespaced: false,
                 ..custom("gateway.networking.k8s.io", "GatewayClass", "gatewayclasses", &["v1"])
             },
-            Kind { built_in: true, ..custom("networking.k8s.io", "Ingress", "ingresses", &["v1"]) },
+            CapabilityKind { built_in: true, ..custom("networking.k8s.io", "Ingress", "ingresses", &["v1"]) },
         ],
         finalizes: None,
         answers: true,
@@ -90,8 +90,12 @@ pub const CAPABILITIES: &[Capability] = &[
     },
 ];
 
-const fn labelled(objects: &'static Labelled, plural: &'static str) -> Kind {
-    Kind { built_in: true, labelled: Some(objects), ..custom(objects.group, objects.kind, plural, &["v1"]) }
+const fn labelled(objects: &'static Labelled, plural: &'static str) -> CapabilityKind {
+    CapabilityKind {
+        built_in: true,
+        labelled: Some(objects),
+        ..custom(objects.group, objects.kind, plural, &["v1"])
+    }
 }
 
 const fn custom(
@@ -99,8 +103,8 @@ const fn custom(
     kind: &'static str,
     plural: &'static str,
     versions: &'static [&'static str],
-) -> Kind {
-    Kind { group, kind, plural, versions, namespaced: true, built_in: false, labelled: None }
+) -> CapabilityKind {
+    CapabilityKind { group, kind, plural, versions, namespaced: true, built_in: false, labelled: None }
 }
 
 #[cfg(test)]
@@ -110,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    fn kinds(of: &Capability) -> impl Iterator<Item = &Kind> {
+    fn kinds(of: &Capability) -> impl Iterator<Item = &CapabilityKind> {
         of.required.iter().chain(of.optional)
     }
 

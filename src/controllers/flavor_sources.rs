@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use interlock_core::api::meta;
 use interlock_core::effect::{Note, Severity};
-use interlock_core::rollout::flavor::sources::{Source, SourceKind};
+use interlock_core::rollout::flavor::sources::{FlavorSource, SourceKind};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -21,9 +21,9 @@ use super::capabilities::FLAVORS;
 use super::observe::Store;
 use crate::cluster::apply::Bookkeeping;
 use crate::cluster::crds::Absence;
-use crate::cluster::events::Events;
+use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
-use crate::cluster::supervisor::{Sight, Snapshot, State};
+use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot, WatchState};
 
 /// A burst of changes is looked at once.
 const BURST: Duration = Duration::from_millis(100);
@@ -40,13 +40,13 @@ pub struct Labeller {
     /// Gateways and their sources.
     pub store: Arc<Store>,
     /// How the kinds are seen.
-    pub snapshot: watch::Receiver<Arc<Snapshot>>,
+    pub snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
     /// Whether this process may write.
     pub leadership: watch::Receiver<Leadership>,
     /// Writes.
     pub bookkeeping: Bookkeeping,
     /// Tells people.
-    pub events: Events,
+    pub events: EventPublisher,
     /// Whether Secrets are labelled as well, which takes rights on all of them.
     pub secrets: bool,
 }
@@ -54,7 +54,7 @@ pub struct Labeller {
 /// What this process has labelled since it leads, as far as no watch tells.
 #[derive(Default)]
 struct Term {
-    secrets: BTreeSet<Source>,
+    secrets: BTreeSet<FlavorSource>,
 }
 
 impl Labeller {
@@ -95,16 +95,17 @@ impl Labeller {
     fn sees_all(&self) -> bool {
         let snapshot = self.snapshot.borrow();
         let Some(flavors) = snapshot.get(FLAVORS) else { return false };
-        let seen = |sight: &Sight| matches!(sight, Sight::Synced | Sight::Absent(Absence::Missing));
+        let seen =
+            |sight: &WatchState| matches!(sight, WatchState::Synced | WatchState::Absent(Absence::Missing));
         let mut read = flavors.kinds.iter().filter(|kind| READ.contains(&kind.name.as_str()));
-        matches!(flavors.state, State::Running(_)) && read.all(|kind| seen(&kind.sight))
+        matches!(flavors.state, CapabilityPhase::Running(_)) && read.all(|kind| seen(&kind.sight))
     }
 
     /// One look; when to look again though nothing happens.
     async fn pass(&self, term: &mut Term) -> Option<Duration> {
         let (wanted, due, unused) = self.store.sources_due(&term.secrets);
         let mut again = None;
-        let labelled = |source: &Source| self.secrets || source.kind != SourceKind::Secret;
+        let labelled = |source: &FlavorSource| self.secrets || source.kind != SourceKind::Secret;
         for source in due.into_iter().filter(labelled) {
             match self.mark(&source, true).await {
                 Some(true) if source.kind == SourceKind::Secret => {
@@ -125,7 +126,7 @@ impl Labeller {
     }
 
     /// Whether the source is there; `None` where that could not be told.
-    async fn mark(&self, source: &Source, wanted: bool) -> Option<bool> {
+    async fn mark(&self, source: &FlavorSource, wanted: bool) -> Option<bool> {
         let kind = match source.kind {
             SourceKind::ConfigMap => ("ConfigMap", "configmaps"),
             SourceKind::Secret => ("Secret", "secrets"),

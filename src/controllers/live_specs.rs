@@ -11,7 +11,7 @@ use std::time::Duration;
 use interlock_core::api::kong;
 use interlock_core::api::meta;
 use interlock_core::api::object::{NamespacedName, meta_str};
-use interlock_core::api::revision::{self, Owner};
+use interlock_core::api::revision::{self, RevisionOwner};
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::effect::{ApiFailure, Note, Severity};
 use interlock_core::rollout::flavor::gateway::referenced_spec;
@@ -25,9 +25,9 @@ use super::capabilities::FLAVORS;
 use super::observe::Store;
 use super::revisions;
 use crate::cluster::apply::Bookkeeping;
-use crate::cluster::events::Events;
+use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
-use crate::cluster::supervisor::{Snapshot, State};
+use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot};
 use crate::cluster::{path, read};
 
 /// Pause before a DataPlane is looked at again whose spec could not be kept.
@@ -41,7 +41,7 @@ pub struct Archive {
     /// DataPlanes and their stamps.
     pub store: Arc<Store>,
     /// How the kinds are seen.
-    pub snapshot: watch::Receiver<Arc<Snapshot>>,
+    pub snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
     /// Whether this process may write.
     pub leadership: watch::Receiver<Leadership>,
     /// Reads.
@@ -49,7 +49,7 @@ pub struct Archive {
     /// Writes.
     pub bookkeeping: Bookkeeping,
     /// Tells people.
-    pub events: Events,
+    pub events: EventPublisher,
 }
 
 /// Uid of a DataPlane and hash of its live spec.
@@ -79,8 +79,8 @@ impl Archive {
     }
 
     fn may_write(&self) -> bool {
-        let runs = |snapshot: &Snapshot| {
-            snapshot.get(FLAVORS).is_some_and(|flavors| matches!(flavors.state, State::Running(_)))
+        let runs = |snapshot: &CapabilitySnapshot| {
+            snapshot.get(FLAVORS).is_some_and(|flavors| matches!(flavors.state, CapabilityPhase::Running(_)))
         };
         self.leadership.borrow().holds() && runs(&self.snapshot.borrow())
     }
@@ -113,7 +113,7 @@ impl Archive {
         let Some(object) = read::get(&self.client, &path).await? else { return Ok(None) };
         let Some(hash) = referenced_spec(&object) else { return Ok(None) };
         let uid = meta_str(&object, "uid").unwrap_or_default();
-        let owner = Owner {
+        let owner = RevisionOwner {
             api_version: kong::API_VERSION,
             kind: "DataPlane",
             key: name,
@@ -131,7 +131,7 @@ impl Archive {
         Ok(Some((uid.to_owned(), hash)))
     }
 
-    async fn lost(&self, object: &Value, owner: &Owner<'_>, hash: &SpecHash) {
+    async fn lost(&self, object: &Value, owner: &RevisionOwner<'_>, hash: &SpecHash) {
         let name = revision::name(&owner.key.name, owner.uid, hash, 0);
         let message = format!(
             "the spec that the live pods are made from was replaced before it was kept in ControllerRevision \

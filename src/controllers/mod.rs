@@ -11,8 +11,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::apply::{Bookkeeping, Objects};
-use crate::cluster::events::Events;
-use crate::cluster::guard::{Guard, PolicyState};
+use crate::cluster::events::EventPublisher;
+use crate::cluster::guard::{GuardState, PolicyState};
 use crate::cluster::kinds::Kinds;
 use crate::cluster::lease::Leadership;
 use crate::cluster::queue::Queue;
@@ -33,7 +33,7 @@ pub mod turns;
 
 /// What the controllers are given.
 #[derive(Clone)]
-pub struct Context {
+pub struct ControllersContext {
     /// Keeps the books: planExecution, status, stamp, finalizer.
     pub client: Client,
     /// Acts for packages, under their own identity.
@@ -55,7 +55,7 @@ pub struct Context {
     /// How the policy stands that guards requests.
     pub verbs: watch::Receiver<PolicyState>,
     /// How the policy stands that guards references into other namespaces.
-    pub versions: watch::Receiver<Guard>,
+    pub versions: watch::Receiver<GuardState>,
     /// Threads for what costs by the content of a package.
     pub pool: Arc<Pool>,
     /// Counts.
@@ -63,21 +63,21 @@ pub struct Context {
 }
 
 /// Runs the controllers until `stop`; returns when nothing is being written any more.
-pub async fn run(context: Context, stop: CancellationToken) {
+pub async fn run(context: ControllersContext, stop: CancellationToken) {
     let Some(work) = context.supervisor.work(capabilities::INSTANCES) else { return };
     let gateways = context.watches.gateways();
     let permit = Permit { leadership: context.leadership.clone(), snapshot: context.supervisor.snapshot() };
     let (client, store, metrics) = (context.client.clone(), context.store.clone(), context.metrics.clone());
-    let consistency = consistency::Context::new(client, store, gateways, permit, metrics);
+    let consistency = consistency::ConsistencyContext::new(client, store, gateways, permit, metrics);
     let kinds = Arc::new(Kinds::new(context.supervisor.definitions().clone()));
     let references = instance::references::References::new(&context.client, context.versions);
-    let instance = instance::Context {
+    let instance = instance::InstanceContext {
         own_namespace: context.namespace,
         requests: instance::requests::Requests::new(context.verbs),
         references,
         bookkeeping: Bookkeeping::new(context.client.clone()),
         objects: Objects::new(context.effects, kinds.clone(), context.packages),
-        events: Events::new(context.client.clone()),
+        events: EventPublisher::new(context.client.clone()),
         client: context.client,
         kinds,
         store: context.store,

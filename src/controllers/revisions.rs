@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
-use interlock_core::api::revision::{self, Owner};
+use interlock_core::api::revision::{self, RevisionOwner};
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::effect::ApiFailure;
 
@@ -14,7 +14,7 @@ use crate::cluster::apply::{Bookkeeping, local};
 /// Writes a spec, given as JSON that hashes to `hash`. One that is there already is left as it is.
 pub async fn write(
     bookkeeping: &Bookkeeping,
-    owner: &Owner<'_>,
+    owner: &RevisionOwner<'_>,
     hash: &SpecHash,
     spec: &str,
 ) -> Result<(), ApiFailure> {
@@ -44,7 +44,7 @@ pub async fn write(
 /// the caller looks.
 pub async fn read(
     bookkeeping: &Bookkeeping,
-    owner: &Owner<'_>,
+    owner: &RevisionOwner<'_>,
     hash: &SpecHash,
 ) -> Result<Option<String>, ApiFailure> {
     let mut parts = Vec::new();
@@ -64,7 +64,7 @@ pub async fn read(
 /// `spared` of the others.
 pub async fn prune(
     bookkeeping: &Bookkeeping,
-    owner: &Owner<'_>,
+    owner: &RevisionOwner<'_>,
     keep: impl Fn(&str) -> bool,
     spared: usize,
 ) -> Result<(), ApiFailure> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use interlock_core::api::object::NamespacedName;
 use interlock_core::effect::ApiFailure;
-use interlock_core::rollout::flavor::rolled_out::{Found, find, is_rolled_out};
+use interlock_core::rollout::flavor::rolled_out::{RolloutEvidence, find, is_rolled_out};
 use kube::Client;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -81,10 +81,10 @@ impl Finder {
         let sets = at("replicasets", &[]).map_err(unread("its ReplicaSets"))?;
         let sets = read::list(&self.client, &sets, "").await.map_err(unread("its ReplicaSets"))?;
         match find(&deployment, &sets) {
-            Found::Earlier(set) => Ok(Some(set["spec"]["template"].clone())),
-            Found::Current { ready: true } => Ok(Some(deployment["spec"]["template"].take())),
-            Found::Current { ready: false } => Ok(None),
-            Found::Untold => Err("no ReplicaSet before it has all its pods ready".to_owned()),
+            RolloutEvidence::Earlier(set) => Ok(Some(set["spec"]["template"].clone())),
+            RolloutEvidence::Current { ready: true } => Ok(Some(deployment["spec"]["template"].take())),
+            RolloutEvidence::Current { ready: false } => Ok(None),
+            RolloutEvidence::Untold => Err("no ReplicaSet before it has all its pods ready".to_owned()),
         }
     }
 }

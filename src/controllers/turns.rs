@@ -7,19 +7,19 @@ use interlock_core::api::object::Gvk;
 use interlock_core::effect::{Note, Severity};
 
 use super::observe::Observer;
-use crate::cluster::events::Events;
-use crate::cluster::supervisor::{Listener, Needer, Sight, Turn};
+use crate::cluster::events::EventPublisher;
+use crate::cluster::supervisor::{Listener, Needer, Turn, WatchState};
 
 /// Listens to the supervisor.
-pub struct Turns {
+pub struct CapabilityTurns {
     observer: Arc<Observer>,
     /// Where controllers run: one voice of each process is enough.
-    events: Option<Events>,
+    events: Option<EventPublisher>,
 }
 
-impl Turns {
+impl CapabilityTurns {
     /// Wakes what `observer` knows; publishes where there are `events`.
-    pub fn new(observer: Arc<Observer>, events: Option<Events>) -> Self {
+    pub fn new(observer: Arc<Observer>, events: Option<EventPublisher>) -> Self {
         Self { observer, events }
     }
 
@@ -32,7 +32,7 @@ impl Turns {
     }
 }
 
-impl Listener for Turns {
+impl Listener for CapabilityTurns {
     fn turned(&self, capability: &'static str, turn: Turn, kind: &str, why: &str) {
         // A capability that needs no definition has none to tell it of.
         if kind.is_empty() {
@@ -46,9 +46,9 @@ impl Listener for Turns {
         self.publish(kind, severity, reason, message);
     }
 
-    fn came_or_went(&self, capability: &'static str, kind: &str, sight: &Sight) {
+    fn came_or_went(&self, capability: &'static str, kind: &str, sight: &WatchState) {
         let (severity, reason, verb) = match sight {
-            Sight::Synced => (Severity::Normal, "KindAvailable", "goes on with"),
+            WatchState::Synced => (Severity::Normal, "KindAvailable", "goes on with"),
             _ => (Severity::Warning, "KindUnavailable", "goes on without"),
         };
         self.publish(kind, severity, reason, format!("{capability} {verb} {kind}: it {sight}"));

@@ -5,15 +5,17 @@ use std::collections::BTreeMap;
 use interlock_core::api::meta::install;
 use serde_json::{Value, json};
 
-use super::role::Role;
-use super::{Certificates, Layout, Options, Part, network, objects, rbac, webhooks, workload, yaml};
+use super::role::DeploymentRole;
+use super::{
+    CertificateIssuer, InstallOptions, Layout, Part, network, objects, rbac, webhooks, workload, yaml,
+};
 
 /// First line of every file.
 const HEADER: &str = "# Rendered by `interlock render kustomize`; do not edit.\n";
 
 /// Every file of the folder by its path, with the default options.
 pub fn tree() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
-    let options = Options::default();
+    let options = InstallOptions::default();
     let mut files = BTreeMap::new();
     let mut put = |path: &str, objects: &[Value]| {
         let text = format!("{HEADER}{}", yaml(objects)?);
@@ -41,10 +43,10 @@ pub fn tree() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
     put(&format!("{migrate}/rbac.yaml"), &rbac::migrate_spec_secrets(&options))?;
     put(&format!("{migrate}/kustomization.yaml"), &[kustomization(&["rbac.yaml"], &[])])?;
 
-    let secrets = Options { flavor_secrets: true, ..options.clone() };
+    let secrets = InstallOptions { flavor_secrets: true, ..options.clone() };
     let flavors = "overlays/flavor-secrets";
     put(&format!("{flavors}/rbac.yaml"), &rbac::flavor_secrets(&secrets))?;
-    put(&format!("{flavors}/patches.yaml"), &[argument_patch(Role::All, &secrets)])?;
+    put(&format!("{flavors}/patches.yaml"), &[argument_patch(DeploymentRole::All, &secrets)])?;
     put(
         &format!("{flavors}/kustomization.yaml"),
         &[kustomization(&["../../base", "rbac.yaml"], &["patches.yaml"])],
@@ -61,7 +63,7 @@ pub fn tree() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
     put(&format!("{kong}/crds.yaml"), &objects(Part::KongCrds, &options))?;
     put(&format!("{kong}/kustomization.yaml"), &[kustomization(&["../../base", "crds.yaml"], &[])])?;
 
-    let split = Options { layout: Layout::Split, ..options.clone() };
+    let split = InstallOptions { layout: Layout::Split, ..options.clone() };
     put("overlays/split/webhook.yaml", &split_resources(&split))?;
     put("overlays/split/patches.yaml", &split_patches(&split))?;
     put(
@@ -69,7 +71,7 @@ pub fn tree() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
         &[kustomization(&["../../base", "webhook.yaml"], &["patches.yaml"])],
     )?;
 
-    let managed = Options { certificates: Certificates::CertManager, ..options };
+    let managed = InstallOptions { certificates: CertificateIssuer::CertManager, ..options };
     put("overlays/cert-manager/certificate.yaml", &workload::cert_manager(&managed))?;
     put("overlays/cert-manager/patches.yaml", &cert_manager_patches(&managed))?;
     put(
@@ -91,16 +93,16 @@ fn kustomization(resources: &[&str], patches: &[&str]) -> Value {
     file
 }
 
-fn split_resources(options: &Options) -> Vec<Value> {
+fn split_resources(options: &InstallOptions) -> Vec<Value> {
     let mut all = rbac::webhook(options);
-    all.push(json!(workload::deployment(Role::Webhook, options)));
-    all.push(json!(workload::disruption_budget(Role::Webhook, options)));
+    all.push(json!(workload::deployment(DeploymentRole::Webhook, options)));
+    all.push(json!(workload::disruption_budget(DeploymentRole::Webhook, options)));
     all
 }
 
 /// The base's Deployment becomes the controller, the Service finds the webhook.
-fn split_patches(options: &Options) -> Vec<Value> {
-    let service = json!(workload::service(Role::Webhook, options));
+fn split_patches(options: &InstallOptions) -> Vec<Value> {
+    let service = json!(workload::service(DeploymentRole::Webhook, options));
     vec![
         patch(
             "v1",
@@ -109,18 +111,18 @@ fn split_patches(options: &Options) -> Vec<Value> {
             Some(options),
             json!({ "spec": { "selector": service["spec"]["selector"] } }),
         ),
-        argument_patch(Role::Controller, options),
+        argument_patch(DeploymentRole::Controller, options),
     ]
 }
 
 /// What gives the base's Deployment the arguments of a role.
-fn argument_patch(role: Role, options: &Options) -> Value {
+fn argument_patch(role: DeploymentRole, options: &InstallOptions) -> Value {
     let container = json!({ "args": workload::arguments(role, options) });
     patch("apps/v1", "Deployment", install::NAME, Some(options), pod_patch(container, json!({})))
 }
 
-fn cert_manager_patches(options: &Options) -> Vec<Value> {
-    let deployment = json!(workload::deployment(Role::All, options));
+fn cert_manager_patches(options: &InstallOptions) -> Vec<Value> {
+    let deployment = json!(workload::deployment(DeploymentRole::All, options));
     let pod = &deployment["spec"]["template"]["spec"];
     let container = &pod["containers"][0];
     let mut patches = vec![patch(
@@ -146,7 +148,13 @@ fn cert_manager_patches(options: &Options) -> Vec<Value> {
 }
 
 /// A strategic merge patch; `options` where the object lives in our namespace.
-fn patch(api_version: &str, kind: &str, name: &str, options: Option<&Options>, change: Value) -> Value {
+fn patch(
+    api_version: &str,
+    kind: &str,
+    name: &str,
+    options: Option<&InstallOptions>,
+    change: Value,
+) -> Value {
     let mut patch = change;
     patch["apiVersion"] = json!(api_version);
     patch["kind"] = json!(kind);
@@ -185,7 +193,7 @@ mod tests {
     #[test]
     fn what_is_rendered_reads_back_the_same() {
         for layout in [Layout::Together, Layout::Split] {
-            let all = objects(Part::All, &Options { layout, ..Options::default() });
+            let all = objects(Part::All, &InstallOptions { layout, ..InstallOptions::default() });
             let text = yaml(&all).unwrap();
             let back: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
             assert_eq!(back, all);

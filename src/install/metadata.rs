@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::options::Options;
+use super::options::InstallOptions;
 
 pub(super) fn strings<const N: usize>(list: [&str; N]) -> Vec<String> {
     list.into_iter().map(str::to_owned).collect()
@@ -26,6 +26,6 @@ pub(super) fn within(namespace: &str, name: &str) -> ObjectMeta {
     ObjectMeta { namespace: Some(namespace.to_owned()), ..cluster_wide(name) }
 }
 
-pub(super) fn namespaced(name: &str, options: &Options) -> ObjectMeta {
+pub(super) fn namespaced(name: &str, options: &InstallOptions) -> ObjectMeta {
     within(&options.namespace, name)
 }

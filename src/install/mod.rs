@@ -20,7 +20,7 @@ mod role;
 pub mod webhooks;
 pub mod workload;
 
-pub use options::{Certificates, ClientCa, Endpoint, Layout, Options};
+pub use options::{CertificateIssuer, ClientCa, Endpoint, InstallOptions, Layout};
 
 /// What `interlock render` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -42,7 +42,7 @@ pub enum Part {
 }
 
 /// The objects of a part, in a fixed order that can be applied.
-pub fn objects(part: Part, options: &Options) -> Vec<Value> {
+pub fn objects(part: Part, options: &InstallOptions) -> Vec<Value> {
     match part {
         Part::Crds => crds::all().iter().map(|crd| json!(crd)).collect(),
         Part::KongCrds => crds::kong().iter().map(|crd| json!(crd)).collect(),

@@ -3,8 +3,8 @@
 use interlock_core::api::meta::install;
 use k8s_openapi::api::core::v1::{ConfigMapVolumeSource, KeyToPath, SecretVolumeSource, Volume, VolumeMount};
 
-use super::role::Role;
-use super::{Certificates, ClientCa, Options};
+use super::role::DeploymentRole;
+use super::{CertificateIssuer, ClientCa, InstallOptions};
 
 /// Where the certificate is mounted when somebody else makes it.
 const CERTIFICATE_DIR: &str = "/etc/interlock/certificate";
@@ -21,8 +21,9 @@ pub(super) enum Mounted<'a> {
 }
 
 /// What the pods of a Deployment mount.
-pub(super) fn mounted(role: Role, options: &Options) -> Vec<Mounted<'_>> {
-    let certificate = role == Role::Webhook || options.certificates == Certificates::CertManager;
+pub(super) fn mounted(role: DeploymentRole, options: &InstallOptions) -> Vec<Mounted<'_>> {
+    let certificate =
+        role == DeploymentRole::Webhook || options.certificates == CertificateIssuer::CertManager;
     let all =
         [certificate.then_some(Mounted::Certificate), options.client_ca.as_ref().map(Mounted::ClientCa)];
     all.into_iter().flatten().filter(|_| role.serves()).collect()
@@ -99,14 +100,14 @@ mod tests {
     #[test]
     fn no_pod_mounts_the_key_of_the_ca() {
         let layouts = [
-            (Layout::Together, Certificates::BuiltIn),
-            (Layout::Split, Certificates::BuiltIn),
-            (Layout::Together, Certificates::CertManager),
-            (Layout::Split, Certificates::CertManager),
+            (Layout::Together, CertificateIssuer::BuiltIn),
+            (Layout::Split, CertificateIssuer::BuiltIn),
+            (Layout::Together, CertificateIssuer::CertManager),
+            (Layout::Split, CertificateIssuer::CertManager),
         ];
         let mut mounted = 0;
         for (layout, certificates) in layouts {
-            let all = workload::all(&Options { layout, certificates, ..Options::default() });
+            let all = workload::all(&InstallOptions { layout, certificates, ..InstallOptions::default() });
             for deployment in all.iter().filter(|o| o["kind"] == "Deployment") {
                 let volumes = &deployment["spec"]["template"]["spec"]["volumes"];
                 for volume in volumes.as_array().into_iter().flatten() {
@@ -124,10 +125,13 @@ mod tests {
     fn what_serves_asks_for_client_certificates() {
         let client_ca =
             ClientCa { config_map: "callers".to_owned(), names: vec!["kube-apiserver".to_owned()] };
-        let options =
-            Options { layout: Layout::Split, client_ca: Some(client_ca.clone()), ..Options::default() };
-        assert_eq!(mounted(Role::Controller, &options), []);
-        let serving = mounted(Role::Webhook, &options);
+        let options = InstallOptions {
+            layout: Layout::Split,
+            client_ca: Some(client_ca.clone()),
+            ..InstallOptions::default()
+        };
+        assert_eq!(mounted(DeploymentRole::Controller, &options), []);
+        let serving = mounted(DeploymentRole::Webhook, &options);
         assert_eq!(serving, [Mounted::Certificate, Mounted::ClientCa(&client_ca)]);
         let (volume, mount) = (serving[1].volume(), serving[1].mount());
         assert_eq!(volume.name, mount.name);

@@ -8,7 +8,7 @@ use k8s_openapi::api::networking::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::Options;
+use super::InstallOptions;
 use super::metadata::{namespaced, strings};
 
 /// Where API servers mostly listen; what counts is the port behind their Service.
@@ -21,7 +21,7 @@ const ADMIN: i32 = 8001;
 /// API server has no label. A node reaches its own pods whatever a policy says, so probes go on.
 /// Nothing is said of what goes out: the ports differ between clusters, and a process that cannot
 /// reach the API server is never ready.
-pub(super) fn ingress(options: &Options) -> NetworkPolicy {
+pub(super) fn ingress(options: &InstallOptions) -> NetworkPolicy {
     let peer = |cidr: String| NetworkPolicyPeer {
         ip_block: Some(IPBlock { cidr, except: None }),
         ..NetworkPolicyPeer::default()
@@ -37,7 +37,7 @@ pub(super) fn ingress(options: &Options) -> NetworkPolicy {
 
 /// Out: the API server, DNS and the Admin API of gateways. An overlay of its own, never part of the
 /// base: it has to be made to fit the cluster.
-pub fn egress(options: &Options) -> NetworkPolicy {
+pub fn egress(options: &InstallOptions) -> NetworkPolicy {
     let mut ports: Vec<_> = API_SERVER.map(|number| port("TCP", number)).into();
     ports.extend([port("TCP", DNS), port("UDP", DNS), port("TCP", ADMIN)]);
     let rule = NetworkPolicyEgressRule { ports: Some(ports), to: None };
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn an_installation_restricts_nothing_that_goes_out() {
         for layout in [Layout::Together, Layout::Split] {
-            let all = objects(Part::All, &Options { layout, ..Options::default() });
+            let all = objects(Part::All, &InstallOptions { layout, ..InstallOptions::default() });
             let policies: Vec<_> = all.iter().filter(|o| o["kind"] == "NetworkPolicy").collect();
             assert_eq!(policies.len(), 1, "{policies:#?}");
             assert_eq!(policies[0]["spec"]["policyTypes"], json!(["Ingress"]));
@@ -85,16 +85,18 @@ mod tests {
     fn only_api_servers_come_in_where_their_addresses_are_known() {
         let api_servers = vec!["10.0.0.0/24".parse().unwrap(), "10.1.0.7".parse().unwrap()];
         let rule =
-            json!(ingress(&Options { api_servers, ..Options::default() }))["spec"]["ingress"][0].clone();
+            json!(ingress(&InstallOptions { api_servers, ..InstallOptions::default() }))["spec"]["ingress"]
+                [0]
+            .clone();
         let blocks = json!([{"ipBlock": {"cidr": "10.0.0.0/24"}}, {"ipBlock": {"cidr": "10.1.0.7/32"}}]);
         assert_eq!((&rule["from"], &rule["ports"][0]["port"]), (&blocks, &json!(9443)));
-        assert_eq!(json!(ingress(&Options::default()))["spec"]["ingress"][0].get("from"), None);
+        assert_eq!(json!(ingress(&InstallOptions::default()))["spec"]["ingress"][0].get("from"), None);
     }
 
     /// Policies add up: the overlay's says nothing of what comes in.
     #[test]
     fn the_overlay_restricts_only_what_goes_out() {
-        let policy = json!(egress(&Options::default()));
+        let policy = json!(egress(&InstallOptions::default()));
         assert_ne!(policy["metadata"]["name"], install::NAME);
         assert_eq!(policy["spec"]["policyTypes"], json!(["Egress"]));
         assert_eq!(policy["spec"].get("ingress"), None);

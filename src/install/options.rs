@@ -38,7 +38,7 @@ pub enum Layout {
 
 /// Who makes the certificate of the webhook.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Certificates {
+pub enum CertificateIssuer {
     /// The process itself.
     #[default]
     #[value(name = "builtin")]
@@ -58,7 +58,7 @@ pub struct ClientCa {
 
 /// What can be chosen about an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct InstallOptions {
     /// Namespace of the process.
     pub namespace: String,
     /// Where the API server finds the webhook.
@@ -77,7 +77,7 @@ pub struct Options {
     /// How the roles are spread.
     pub layout: Layout,
     /// Who makes the certificate.
-    pub certificates: Certificates,
+    pub certificates: CertificateIssuer,
     /// Container image.
     pub image: String,
     /// Replicas of each Deployment that serves the webhook.
@@ -88,7 +88,7 @@ pub struct Options {
     pub client_ca: Option<ClientCa>,
 }
 
-impl Default for Options {
+impl Default for InstallOptions {
     fn default() -> Self {
         Self {
             namespace: meta::NAMESPACE.to_owned(),
@@ -99,7 +99,7 @@ impl Default for Options {
             flavor_secrets: false,
             watch_namespaces: Vec::new(),
             layout: Layout::default(),
-            certificates: Certificates::default(),
+            certificates: CertificateIssuer::default(),
             image: concat!("interlock:", env!("CARGO_PKG_VERSION")).to_owned(),
             replicas: 2,
             api_servers: Vec::new(),
@@ -108,7 +108,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl InstallOptions {
     /// User name of the process.
     pub fn controller_user(&self) -> String {
         self.controller_user

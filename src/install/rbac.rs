@@ -17,7 +17,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 
 use super::metadata::{cluster_wide, strings, within};
-use super::{Layout, Options, policies};
+use super::{InstallOptions, Layout, policies};
 
 const DEFINITIONS_GROUP: &str = "apiextensions.k8s.io";
 const DEFINITIONS: &str = "customresourcedefinitions";
@@ -29,7 +29,7 @@ const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 const IMPERSONATOR: &str = "interlock-impersonator";
 
 /// Service accounts, roles and bindings.
-pub fn all(options: &Options) -> Vec<Value> {
+pub fn all(options: &InstallOptions) -> Vec<Value> {
     let mut all = vec![
         json!(account(install::NAME, options)),
         json!(account_in(&options.packages.namespace, &options.packages.name)),
@@ -61,7 +61,7 @@ pub fn all(options: &Options) -> Vec<Value> {
 }
 
 /// What the webhook has where it runs apart: it reads what it decides with, and nothing else.
-pub fn webhook(options: &Options) -> Vec<Value> {
+pub fn webhook(options: &InstallOptions) -> Vec<Value> {
     let rules = vec![
         rule([meta::KUDO_GROUP], ["instances", "operatorversions"], READ),
         rule([""], ["namespaces"], READ),
@@ -88,7 +88,7 @@ pub fn webhook(options: &Options) -> Vec<Value> {
 }
 
 /// What KUDO gives its packages: everything. An overlay of its own, never part of the base.
-pub fn packages_cluster_admin(options: &Options) -> Value {
+pub fn packages_cluster_admin(options: &InstallOptions) -> Value {
     json!(bind_cluster(
         "interlock-packages-cluster-admin",
         "cluster-admin",
@@ -98,20 +98,20 @@ pub fn packages_cluster_admin(options: &Options) -> Value {
 
 /// What labelling the Secrets takes that flavors come from. Opt-in: a right to read one whose name is
 /// not known beforehand is a right to read them all.
-pub fn flavor_secrets(options: &Options) -> Vec<Value> {
+pub fn flavor_secrets(options: &InstallOptions) -> Vec<Value> {
     let rules = vec![rule([""], ["secrets"], ["get", "patch"])];
     granted(FLAVOR_SECRETS, rules, FLAVOR_SECRETS_WHY, options)
 }
 
 /// What moving specs out of the Secrets of Interlock 0.1 takes. An overlay of its own, for the time
 /// of an upgrade.
-pub fn migrate_spec_secrets(options: &Options) -> Vec<Value> {
+pub fn migrate_spec_secrets(options: &InstallOptions) -> Vec<Value> {
     let rules = vec![rule([""], ["secrets"], ["get", "delete"])];
     granted(MIGRATE_SPEC_SECRETS, rules, MIGRATE_WHY, options)
 }
 
 /// A ClusterRole and the binding of the process to it.
-fn granted(name: &str, rules: Vec<PolicyRule>, why: &str, options: &Options) -> Vec<Value> {
+fn granted(name: &str, rules: Vec<PolicyRule>, why: &str, options: &InstallOptions) -> Vec<Value> {
     vec![
         json!(cluster_role(name, rules, Some(why))),
         json!(bind_cluster(name, name, own(install::NAME, options))),
@@ -229,7 +229,7 @@ fn own_namespace_rules() -> Vec<PolicyRule> {
     ]
 }
 
-fn impersonation_rules(options: &Options) -> Vec<PolicyRule> {
+fn impersonation_rules(options: &InstallOptions) -> Vec<PolicyRule> {
     vec![rule([""], ["serviceaccounts"], ["impersonate"]).named([options.packages.name.as_str()])]
 }
 
@@ -310,7 +310,7 @@ impl Named for PolicyRule {
     }
 }
 
-fn account(name: &str, options: &Options) -> ServiceAccount {
+fn account(name: &str, options: &InstallOptions) -> ServiceAccount {
     account_in(&options.namespace, name)
 }
 
@@ -352,7 +352,7 @@ fn subject(namespace: &str, account: &str) -> Subject {
     }
 }
 
-fn own(account: &str, options: &Options) -> Subject {
+fn own(account: &str, options: &InstallOptions) -> Subject {
     subject(&options.namespace, account)
 }
 
@@ -365,7 +365,7 @@ fn bind_cluster(name: &str, role: &str, to: Subject) -> ClusterRoleBinding {
 }
 
 /// Binds the process to the Role of that name.
-fn bind(name: &str, namespace: &str, options: &Options) -> RoleBinding {
+fn bind(name: &str, namespace: &str, options: &InstallOptions) -> RoleBinding {
     RoleBinding {
         metadata: within(namespace, name),
         role_ref: role_ref("Role", name),
@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn no_wildcards_and_no_way_to_more_rights() {
-        let all = all(&Options { layout: Layout::Split, ..Options::default() });
+        let all = all(&InstallOptions { layout: Layout::Split, ..InstallOptions::default() });
         for (name, rule) in rules(&all) {
             for list in ["apiGroups", "resources", "verbs"] {
                 assert!(
@@ -412,7 +412,7 @@ mod tests {
     #[test]
     fn no_secret_but_our_certificate_is_read() {
         for layout in [Layout::Together, Layout::Split] {
-            let all = all(&Options { layout, ..Options::default() });
+            let all = all(&InstallOptions { layout, ..InstallOptions::default() });
             for object in &all {
                 for (name, rule) in
                     rules(std::slice::from_ref(object)).filter(|(_, r)| has(r, "resources", "secrets"))
@@ -430,7 +430,7 @@ mod tests {
     /// What reads Secrets of others is opt-in, and lists none.
     #[test]
     fn rights_on_secrets_are_bindings_of_their_own() {
-        let options = Options { flavor_secrets: true, ..Options::default() };
+        let options = InstallOptions { flavor_secrets: true, ..InstallOptions::default() };
         let opt_in = [flavor_secrets(&options), migrate_spec_secrets(&options)].concat();
         let verbs: Vec<_> = rules(&opt_in).map(|(name, rule)| (name, rule["verbs"].clone())).collect();
         assert_eq!(
@@ -438,12 +438,16 @@ mod tests {
             [(FLAVOR_SECRETS, json!(["get", "patch"])), (MIGRATE_SPEC_SECRETS, json!(["get", "delete"]))]
         );
         assert!(all(&options).iter().any(|object| object["metadata"]["name"] == FLAVOR_SECRETS));
-        assert!(!all(&Options::default()).iter().any(|object| object["metadata"]["name"] == FLAVOR_SECRETS));
+        assert!(
+            !all(&InstallOptions::default())
+                .iter()
+                .any(|object| object["metadata"]["name"] == FLAVOR_SECRETS)
+        );
     }
 
     #[test]
     fn the_webhook_apart_writes_nothing_and_reads_what_it_decides_with() {
-        let webhook = webhook(&Options::default());
+        let webhook = webhook(&InstallOptions::default());
         let mut kinds = 0;
         for (_, rule) in rules(&webhook) {
             let verbs = rule["verbs"].as_array().unwrap();
@@ -458,7 +462,7 @@ mod tests {
     #[test]
     fn every_kind_that_is_watched_may_be_read() {
         use crate::controllers::capabilities::CAPABILITIES;
-        let all = all(&Options::default());
+        let all = all(&InstallOptions::default());
         let granted = |group: &str, resource: &str| {
             rules(&all).any(|(_, rule)| {
                 let unnamed = rule["resourceNames"].is_null();
@@ -477,11 +481,11 @@ mod tests {
 
     #[test]
     fn packages_are_bound_to_nothing() {
-        let all = all(&Options::default());
+        let all = all(&InstallOptions::default());
         for object in all.iter().filter(|o| o["kind"].as_str().unwrap().ends_with("Binding")) {
             assert_ne!(object["subjects"][0]["name"], meta::PACKAGES_SERVICE_ACCOUNT, "{object}");
         }
-        assert_eq!(packages_cluster_admin(&Options::default())["roleRef"]["name"], "cluster-admin");
+        assert_eq!(packages_cluster_admin(&InstallOptions::default())["roleRef"]["name"], "cluster-admin");
     }
 
     /// A package may do what its account may: `edit` and `admin` of a namespace stay what they are.

@@ -4,13 +4,13 @@ use interlock_core::api::meta::install;
 
 /// What a Deployment does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum DeploymentRole {
     All,
     Webhook,
     Controller,
 }
 
-impl Role {
+impl DeploymentRole {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::All => "all",

@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 use serde_json::{Value, json};
 
 use super::metadata::{cluster_wide, strings};
-use super::{Certificates, Endpoint, Options};
+use super::{CertificateIssuer, Endpoint, InstallOptions};
 
 /// Longest wait of the API server for an answer. Ours takes well below a millisecond, unless an
 /// OperatorVersion is waited for (at most two seconds).
@@ -77,7 +77,7 @@ enum Objects {
 const INSTANCES: (&str, &str) = (meta::KUDO_GROUP, meta::KUDO_VERSION);
 
 /// The mutating and the validating configuration.
-pub fn all(options: &Options) -> Vec<Value> {
+pub fn all(options: &InstallOptions) -> Vec<Value> {
     vec![json!(mutating(options)), json!(validating(options))]
 }
 
@@ -101,7 +101,7 @@ const NOT_OURSELVES: &str = "not-the-controller";
 const IS_NOT: &str = "request.userInfo.username != ";
 
 /// Skips the user of the process, and nobody else: an exact match of the whole name.
-pub(super) fn not_ourselves(options: &Options) -> MatchCondition {
+pub(super) fn not_ourselves(options: &InstallOptions) -> MatchCondition {
     MatchCondition {
         name: NOT_OURSELVES.to_owned(),
         expression: format!("{IS_NOT}{}", cel_string(&options.controller_user())),
@@ -127,7 +127,7 @@ pub(super) fn condition(name: &str, expression: &str) -> MatchCondition {
     MatchCondition { name: name.to_owned(), expression: expression.to_owned() }
 }
 
-fn instances(name: &'static str, options: &Options) -> Entry {
+fn instances(name: &'static str, options: &InstallOptions) -> Entry {
     Entry {
         name,
         api: INSTANCES,
@@ -143,11 +143,11 @@ fn instances(name: &'static str, options: &Options) -> Entry {
 }
 
 /// DataPlanes, whose stamp is an annotation.
-fn data_planes(name: &'static str, options: &Options) -> Entry {
+fn data_planes(name: &'static str, options: &InstallOptions) -> Entry {
     Entry { api: (kong::GROUP, kong::VERSION), resources: &["dataplanes"], ..instances(name, options) }
 }
 
-fn mutating(options: &Options) -> MutatingWebhookConfiguration {
+fn mutating(options: &InstallOptions) -> MutatingWebhookConfiguration {
     let entries = [
         instances("instances.mutate.interlock.dev", options),
         data_planes("dataplanes.mutate.interlock.dev", options),
@@ -172,7 +172,7 @@ fn mutating(options: &Options) -> MutatingWebhookConfiguration {
     }
 }
 
-fn validating(options: &Options) -> ValidatingWebhookConfiguration {
+fn validating(options: &InstallOptions) -> ValidatingWebhookConfiguration {
     let entries = vec![
         instances("instances.interlock.dev", options),
         Entry {
@@ -274,7 +274,7 @@ impl Objects {
         }
     }
 
-    fn namespaces(self, options: &Options) -> Option<LabelSelector> {
+    fn namespaces(self, options: &InstallOptions) -> Option<LabelSelector> {
         let mut selector = options.namespace_selector();
         if matches!(self, Self::Marked(_)) {
             let others = requirement(NAMESPACE_NAME, "NotIn", Some(vec![options.namespace.clone()]));
@@ -303,16 +303,16 @@ impl Entry {
     }
 }
 
-fn metadata(options: &Options) -> k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+fn metadata(options: &InstallOptions) -> k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
     let mut metadata = cluster_wide(install::WEBHOOK_CONFIGURATION);
-    if options.certificates == Certificates::CertManager {
+    if options.certificates == CertificateIssuer::CertManager {
         let from = format!("{}/{}", options.namespace, install::CERTIFICATE_SECRET);
         metadata.annotations = Some([("cert-manager.io/inject-ca-from".to_owned(), from)].into());
     }
     metadata
 }
 
-fn client(options: &Options, door: Door) -> WebhookClientConfig {
+fn client(options: &InstallOptions, door: Door) -> WebhookClientConfig {
     let path = door.path();
     match &options.endpoint {
         Endpoint::Service { name } => WebhookClientConfig {
@@ -340,7 +340,7 @@ mod tests {
 
     use super::*;
 
-    fn entries(options: &Options) -> Vec<Value> {
+    fn entries(options: &InstallOptions) -> Vec<Value> {
         all(options).iter().flat_map(|c| c["webhooks"].as_array().cloned().unwrap_or_default()).collect()
     }
 
@@ -348,7 +348,7 @@ mod tests {
     #[case("system:serviceaccount:interlock-system:interlock")]
     #[case("o'brien\\x")]
     fn the_user_that_is_skipped_can_be_read_back(#[case] user: &str) {
-        let options = Options { controller_user: Some(user.to_owned()), ..Options::default() };
+        let options = InstallOptions { controller_user: Some(user.to_owned()), ..InstallOptions::default() };
         for configuration in all(&options) {
             assert_eq!(bookkeeper_of(&configuration).as_deref(), Some(user));
         }
@@ -359,7 +359,7 @@ mod tests {
     /// Deployment has no label of ours.
     #[test]
     fn nothing_that_we_need_to_start_is_matched() {
-        for entry in entries(&Options::default()) {
+        for entry in entries(&InstallOptions::default()) {
             for rule in entry["rules"].as_array().unwrap() {
                 if rule["apiGroups"] == json!(["apps"]) {
                     assert_eq!(rule["resources"], json!(["deployments"]));
@@ -391,7 +391,7 @@ mod tests {
     #[test]
     fn what_is_asked_about_is_what_rules_know() {
         let mut asked = std::collections::BTreeSet::new();
-        for entry in entries(&Options::default()) {
+        for entry in entries(&InstallOptions::default()) {
             let rule = &entry["rules"][0];
             for resource in rule["resources"].as_array().unwrap() {
                 let plural = resource.as_str().unwrap().trim_end_matches("/status");
@@ -406,7 +406,7 @@ mod tests {
 
     #[test]
     fn every_entry_is_quick_free_of_side_effects_and_exact() {
-        let all = entries(&Options::default());
+        let all = entries(&InstallOptions::default());
         assert_eq!(all.len(), 9);
         for entry in all {
             assert_eq!(entry["timeoutSeconds"], 5);
@@ -422,7 +422,7 @@ mod tests {
 
     #[test]
     fn watched_namespaces_are_the_only_ones_matched() {
-        let options = Options { watch_namespaces: strings(["a", "b"]), ..Options::default() };
+        let options = InstallOptions { watch_namespaces: strings(["a", "b"]), ..InstallOptions::default() };
         for entry in entries(&options) {
             let only = &entry["namespaceSelector"]["matchExpressions"][0];
             assert_eq!(only["key"], "kubernetes.io/metadata.name");
@@ -435,7 +435,7 @@ mod tests {
     fn a_process_outside_the_cluster_is_found_by_url() {
         let endpoint =
             Endpoint::Url { base: "https://127.0.0.1:9443/".to_owned(), ca_bundle: b"pem".to_vec() };
-        for entry in entries(&Options { endpoint, ..Options::default() }) {
+        for entry in entries(&InstallOptions { endpoint, ..InstallOptions::default() }) {
             let url = entry["clientConfig"]["url"].as_str().unwrap();
             assert!(["https://127.0.0.1:9443/mutate", "https://127.0.0.1:9443/validate"].contains(&url));
             assert_eq!(entry["clientConfig"]["caBundle"], "cGVt");

@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 
 use super::metadata::{cluster_wide, labels, namespaced, strings};
 use super::mounted::{Mounted, mounted};
-use super::role::Role;
-use super::{Certificates, Endpoint, Layout, Options, network};
+use super::role::DeploymentRole;
+use super::{CertificateIssuer, Endpoint, InstallOptions, Layout, network};
 
 /// Readiness goes at once on SIGTERM, calls are answered for at least 15 s more, then drained.
 const GRACE_SECONDS: i64 = 60;
@@ -32,28 +32,28 @@ const COMPONENT: &str = "app.kubernetes.io/component";
 const USER: i64 = 65532;
 
 /// The namespace first, then everything in it.
-pub fn all(options: &Options) -> Vec<Value> {
+pub fn all(options: &InstallOptions) -> Vec<Value> {
     let mut all = vec![json!(namespace(options))];
     if matches!(options.endpoint, Endpoint::Url { .. }) {
         return all;
     }
-    let roles: &[Role] = match options.layout {
-        Layout::Together => &[Role::All],
-        Layout::Split => &[Role::Controller, Role::Webhook],
+    let roles: &[DeploymentRole] = match options.layout {
+        Layout::Together => &[DeploymentRole::All],
+        Layout::Split => &[DeploymentRole::Controller, DeploymentRole::Webhook],
     };
-    let serving = roles.iter().copied().find(|r| r.serves()).unwrap_or(Role::All);
+    let serving = roles.iter().copied().find(|r| r.serves()).unwrap_or(DeploymentRole::All);
     all.push(json!(critical_pods(options)));
     all.push(json!(service(serving, options)));
     all.extend(roles.iter().map(|&role| json!(deployment(role, options))));
     all.extend(roles.iter().map(|&role| json!(disruption_budget(role, options))));
     all.push(json!(network::ingress(options)));
-    if options.certificates == Certificates::CertManager {
+    if options.certificates == CertificateIssuer::CertManager {
         all.extend(cert_manager(options));
     }
     all
 }
 
-fn namespace(options: &Options) -> Namespace {
+fn namespace(options: &InstallOptions) -> Namespace {
     let mut metadata = cluster_wide(&options.namespace);
     for mode in ["enforce", "audit", "warn"] {
         let key = format!("pod-security.kubernetes.io/{mode}");
@@ -62,23 +62,23 @@ fn namespace(options: &Options) -> Namespace {
     Namespace { metadata, ..Namespace::default() }
 }
 
-fn pod_labels(role: Role) -> BTreeMap<String, String> {
+fn pod_labels(role: DeploymentRole) -> BTreeMap<String, String> {
     let mut labels = labels();
     labels.insert(COMPONENT.to_owned(), role.component().to_owned());
     labels
 }
 
-fn selector(role: Role) -> LabelSelector {
+fn selector(role: DeploymentRole) -> LabelSelector {
     LabelSelector { match_labels: Some(selected(role)), match_expressions: None }
 }
 
-fn selected(role: Role) -> BTreeMap<String, String> {
+fn selected(role: DeploymentRole) -> BTreeMap<String, String> {
     let mut labels = pod_labels(role);
     labels.remove("app.kubernetes.io/part-of");
     labels
 }
 
-pub(super) fn service(serving: Role, options: &Options) -> Service {
+pub(super) fn service(serving: DeploymentRole, options: &InstallOptions) -> Service {
     Service {
         metadata: namespaced(options.service(), options),
         spec: Some(ServiceSpec {
@@ -96,7 +96,7 @@ pub(super) fn service(serving: Role, options: &Options) -> Service {
     }
 }
 
-pub(super) fn deployment(role: Role, options: &Options) -> Deployment {
+pub(super) fn deployment(role: DeploymentRole, options: &InstallOptions) -> Deployment {
     // Two controllers are one too many only for a moment; the Lease decides.
     Deployment {
         metadata: namespaced(role.name(), options),
@@ -125,7 +125,7 @@ fn some<T>(list: Vec<T>) -> Option<Vec<T>> {
     (!list.is_empty()).then_some(list)
 }
 
-fn pod(role: Role, options: &Options) -> PodSpec {
+fn pod(role: DeploymentRole, options: &InstallOptions) -> PodSpec {
     let spread = |key: &str| TopologySpreadConstraint {
         max_skew: 1,
         topology_key: key.to_owned(),
@@ -159,18 +159,18 @@ fn pod(role: Role, options: &Options) -> PodSpec {
     }
 }
 
-pub(super) fn arguments(role: Role, options: &Options) -> Vec<String> {
+pub(super) fn arguments(role: DeploymentRole, options: &InstallOptions) -> Vec<String> {
     let mut arguments = vec!["run".to_owned(), format!("--role={}", role.as_str())];
-    if role == Role::Webhook || options.controller_user.is_some() {
+    if role == DeploymentRole::Webhook || options.controller_user.is_some() {
         arguments.push(format!("--controller-user={}", options.controller_user()));
     }
-    if role != Role::Webhook {
+    if role != DeploymentRole::Webhook {
         arguments.push(format!("--packages-service-account={}", options.packages));
     }
     if options.freeze == Freeze::SamePlan {
         arguments.push("--freeze=same-plan".to_owned());
     }
-    if options.flavor_secrets && role != Role::Webhook {
+    if options.flavor_secrets && role != DeploymentRole::Webhook {
         arguments.push("--flavor-secrets".to_owned());
     }
     if !options.watch_namespaces.is_empty() {
@@ -187,7 +187,7 @@ pub(super) fn arguments(role: Role, options: &Options) -> Vec<String> {
     arguments
 }
 
-fn container(role: Role, options: &Options) -> Container {
+fn container(role: DeploymentRole, options: &InstallOptions) -> Container {
     let port = i32::from(install::WEBHOOK_PORT);
     let probe = |path: &str, period: i32| Probe {
         http_get: Some(HTTPGetAction {
@@ -246,7 +246,7 @@ fn container(role: Role, options: &Options) -> Container {
 
 /// Where an API server limits who may run critical pods (`limitedResources` of its ResourceQuota
 /// plugin, as some providers do outside `kube-system`), a quota of a namespace permits them there.
-fn critical_pods(options: &Options) -> ResourceQuota {
+fn critical_pods(options: &InstallOptions) -> ResourceQuota {
     let of_the_class = ScopedResourceSelectorRequirement {
         scope_name: "PriorityClass".to_owned(),
         operator: "In".to_owned(),
@@ -263,7 +263,7 @@ fn critical_pods(options: &Options) -> ResourceQuota {
     }
 }
 
-pub(super) fn disruption_budget(role: Role, options: &Options) -> PodDisruptionBudget {
+pub(super) fn disruption_budget(role: DeploymentRole, options: &InstallOptions) -> PodDisruptionBudget {
     PodDisruptionBudget {
         metadata: namespaced(role.name(), options),
         spec: Some(PodDisruptionBudgetSpec {
@@ -278,7 +278,7 @@ pub(super) fn disruption_budget(role: Role, options: &Options) -> PodDisruptionB
 }
 
 /// A self-signed issuer and the certificate of the webhook, as cert-manager wants them.
-pub(super) fn cert_manager(options: &Options) -> Vec<Value> {
+pub(super) fn cert_manager(options: &InstallOptions) -> Vec<Value> {
     let object = |kind: &str, name: &str, spec: Value| {
         json!({
             "apiVersion": "cert-manager.io/v1",
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn pods_are_restricted_and_have_time_to_drain() {
         for layout in [Layout::Together, Layout::Split] {
-            let all = all(&Options { layout, ..Options::default() });
+            let all = all(&InstallOptions { layout, ..InstallOptions::default() });
             for deployment in all.iter().filter(|o| o["kind"] == "Deployment") {
                 let pod = &deployment["spec"]["template"]["spec"];
                 assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
@@ -330,16 +330,16 @@ mod tests {
     #[test]
     fn what_serves_knows_the_api_servers() {
         let api_servers = vec!["10.0.0.0/24".parse().unwrap(), "10.1.0.7".parse().unwrap()];
-        let options = Options { layout: Layout::Split, api_servers, ..Options::default() };
+        let options = InstallOptions { layout: Layout::Split, api_servers, ..InstallOptions::default() };
         let flag = "--api-server-cidr=10.0.0.0/24,10.1.0.7/32".to_owned();
-        assert!(arguments(Role::Webhook, &options).contains(&flag));
-        assert!(!arguments(Role::Controller, &options).contains(&flag));
+        assert!(arguments(DeploymentRole::Webhook, &options).contains(&flag));
+        assert!(!arguments(DeploymentRole::Controller, &options).contains(&flag));
     }
 
     #[test]
     fn the_service_finds_what_serves() {
         for layout in [Layout::Together, Layout::Split] {
-            let all = all(&Options { layout, ..Options::default() });
+            let all = all(&InstallOptions { layout, ..InstallOptions::default() });
             let service = all.iter().find(|o| o["kind"] == "Service").unwrap();
             let wanted = service["spec"]["selector"].as_object().unwrap();
             let found: Vec<_> = all
@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn a_process_outside_the_cluster_has_no_deployment() {
         let endpoint = Endpoint::Url { base: "https://127.0.0.1:9443".to_owned(), ca_bundle: Vec::new() };
-        let all = all(&Options { endpoint, ..Options::default() });
+        let all = all(&InstallOptions { endpoint, ..InstallOptions::default() });
         assert_eq!(all.len(), 1);
     }
 }

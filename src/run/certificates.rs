@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::{mpsc, watch};
 
-use super::options::Certificates;
+use super::options::ServingCertificate;
 use super::{Parts, Process, RunError};
-use crate::cluster::certificates::{Keeper, KeyPem, Settings, Trust, trust};
-use crate::cluster::guard::Seen;
+use crate::cluster::certificates::{Keeper, KeeperSettings, KeyPem, Trust, trust};
+use crate::cluster::guard::Observation;
 use crate::cluster::lease::Leadership;
 use crate::server::files::Files;
 use crate::server::tls::{Pair, Shown};
@@ -31,7 +31,7 @@ impl Process {
     pub(super) fn keep_certificates(
         &self,
         books: &Client,
-        watched: mpsc::UnboundedSender<Seen>,
+        watched: mpsc::UnboundedSender<Observation>,
         leadership: watch::Receiver<Leadership>,
         parts: &mut Parts,
     ) -> Result<(), RunError> {
@@ -47,15 +47,15 @@ impl Process {
             Ok("the watch of the webhook configurations")
         });
         match options.certificates.clone() {
-            Certificates::Files { dir, interval } => {
+            ServingCertificate::Files { dir, interval } => {
                 let follow = Files::new(dir).follow(interval, self.shown.clone());
                 parts.spawn(async {
                     follow.await;
                     Ok("the certificate files")
                 });
             }
-            Certificates::Builtin { secret, leaf_lifetime, ca_lifetime } => {
-                let settings = Settings {
+            ServingCertificate::Builtin { secret, leaf_lifetime, ca_lifetime } => {
+                let settings = KeeperSettings {
                     namespace: options.namespace.clone(),
                     secret,
                     configuration: options.webhook_configuration.clone(),

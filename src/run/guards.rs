@@ -6,19 +6,19 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
 use super::{Guards, Parts, Process};
-use crate::cluster::binding::Sight;
-use crate::cluster::events::Events;
-use crate::cluster::guard::{Id, Kind, Seen, Standing, Teller, Warden};
+use crate::cluster::binding::BindingState;
+use crate::cluster::events::EventPublisher;
+use crate::cluster::guard::{GuardId, GuardKind, GuardStates, Observation, Teller, Warden};
 use crate::cluster::lease::Leadership;
 use crate::install::policies::{OVERRIDES, VERBS, VERSIONS};
 use crate::install::{self, Endpoint, Part};
 
 impl Guards {
-    fn hear(&self, standing: &Standing) {
+    fn hear(&self, standing: &GuardStates) {
         replace(&self.verbs, standing.policy_state(VERBS));
         replace(&self.versions, standing.policy(VERSIONS));
-        let freeze = Id { kind: Kind::Binding, name: FREEZE_BINDING.to_owned() };
-        replace(&self.freeze, standing.found(&freeze).map(Sight::of).unwrap_or_default());
+        let freeze = GuardId { kind: GuardKind::Binding, name: FREEZE_BINDING.to_owned() };
+        replace(&self.freeze, standing.found(&freeze).map(BindingState::of).unwrap_or_default());
     }
 }
 
@@ -39,9 +39,9 @@ impl Process {
         guards: Guards,
         leadership: watch::Receiver<Leadership>,
         parts: &mut Parts,
-    ) -> mpsc::UnboundedSender<Seen> {
+    ) -> mpsc::UnboundedSender<Observation> {
         let (seen, webhooks) = mpsc::unbounded_channel();
-        let teller = Teller::new(self.metrics.clone(), Events::new(books.clone()), leadership);
+        let teller = Teller::new(self.metrics.clone(), EventPublisher::new(books.clone()), leadership);
         let warden = Warden { client: books.clone(), webhooks, teller };
         let (options, configuration) = (self.installation(), self.options.webhook_configuration.clone());
         let (mut user, store) = (self.user.subscribe(), self.store.clone());
@@ -49,7 +49,7 @@ impl Process {
         let guarding = async move {
             // The process holds the sender.
             let known = user.wait_for(Option::is_some).await.map(|user| user.clone()).unwrap_or_default();
-            let options = install::Options { controller_user: known, ..options };
+            let options = install::InstallOptions { controller_user: known, ..options };
             let mut installed = install::objects(Part::Policies, &options);
             if all {
                 installed.extend(webhooks_named(&configuration, &options));
@@ -57,7 +57,7 @@ impl Process {
                 // A webhook that runs apart has a right to read no more.
                 installed.retain(|object| object["metadata"]["name"] == OVERRIDES);
             }
-            let heard = |standing: &Standing| {
+            let heard = |standing: &GuardStates| {
                 guards.hear(standing);
                 store.guard_overrides(standing.policy(OVERRIDES));
             };
@@ -69,23 +69,23 @@ impl Process {
     }
 
     /// What this process was installed with, as far as it can be told from its flags.
-    fn installation(&self) -> install::Options {
+    fn installation(&self) -> install::InstallOptions {
         let options = &self.options;
         let endpoint = match &options.webhook_url {
             Some(url) => Endpoint::Url { base: url.clone(), ca_bundle: Vec::new() },
             None => Endpoint::Service { name: options.service.clone() },
         };
-        install::Options {
+        install::InstallOptions {
             namespace: options.namespace.clone(),
             endpoint,
             freeze: options.freeze,
             watch_namespaces: options.watch_namespaces.clone(),
-            ..install::Options::default()
+            ..install::InstallOptions::default()
         }
     }
 }
 
-fn webhooks_named(name: &str, options: &install::Options) -> Vec<Value> {
+fn webhooks_named(name: &str, options: &install::InstallOptions) -> Vec<Value> {
     let mut configurations = install::objects(Part::Webhooks, options);
     for configuration in &mut configurations {
         configuration["metadata"]["name"] = json!(name);

@@ -24,14 +24,14 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use interlock_core::admission;
-pub use options::{CallerOptions, Certificates, LeaseOptions, Options, Roles};
+pub use options::{CallerOptions, LeaseOptions, Roles, RunOptions, ServingCertificate};
 pub use runtimes::Runtimes;
 use runtimes::{Handles, restarted};
 use signals::Signals;
 
-use crate::cluster::binding::Sight;
+use crate::cluster::binding::BindingState;
 use crate::cluster::client::{self, ClientError, Connection};
-use crate::cluster::guard::{Guard, PolicyState};
+use crate::cluster::guard::{GuardState, PolicyState};
 use crate::cluster::lease::{Election, Heartbeat, Leadership, LeaseName};
 use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{Handle, Modes};
@@ -94,7 +94,7 @@ pub enum RunError {
 
 /// What all parts share.
 struct Process {
-    options: Options,
+    options: RunOptions,
     metrics: Arc<Metrics>,
     readiness: Readiness,
     shutdown: Shutdown,
@@ -115,7 +115,7 @@ const END: Duration = Duration::from_secs(12);
 
 /// Runs until a signal, or until a part fails that the others need. To be run on the serving runtime
 /// ([`Runtimes::run`]).
-pub async fn run(options: Options, runtimes: Handles) -> Result<(), RunError> {
+pub async fn run(options: RunOptions, runtimes: Handles) -> Result<(), RunError> {
     let signals = Signals::listen().map_err(RunError::Signals)?;
     let webhook = listen(options.webhook_address, "--webhook-port").await?;
     let ops = listen(options.ops_address, "--ops-bind-address").await?;
@@ -145,9 +145,9 @@ struct Guards {
     /// The policy of what people ask of a run.
     verbs: watch::Sender<PolicyState>,
     /// The policy of references to OperatorVersions of other namespaces.
-    versions: watch::Sender<Guard>,
+    versions: watch::Sender<GuardState>,
     /// The binding of the freeze.
-    freeze: watch::Sender<Sight>,
+    freeze: watch::Sender<BindingState>,
 }
 
 /// What the controllers write with. A client belongs to the runtime that it was made on: its
@@ -296,7 +296,7 @@ impl Process {
         books: &Client,
         clients: Clients,
         queue: Arc<Queue<interlock_core::api::object::NamespacedName>>,
-        (verbs, versions): (watch::Receiver<PolicyState>, watch::Receiver<Guard>),
+        (verbs, versions): (watch::Receiver<PolicyState>, watch::Receiver<GuardState>),
         (supervisor, watches): (Handle, Arc<observe::Observer>),
     ) -> (JoinHandle<()>, watch::Receiver<Leadership>) {
         let options = &self.options;
@@ -307,7 +307,7 @@ impl Process {
         self.runtimes.reconciling.spawn(heartbeat.clone().beats());
         let timing = options.lease.timing;
         let election = Election::new(books.clone(), name, id, timing, heartbeat, metrics.clone());
-        let context = controllers::Context {
+        let context = controllers::ControllersContext {
             client: clients.books,
             effects: clients.effects,
             packages: options.packages.clone(),

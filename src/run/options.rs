@@ -22,7 +22,7 @@ pub struct Roles {
 
 /// Where the serving certificate comes from.
 #[derive(Clone, Debug)]
-pub enum Certificates {
+pub enum ServingCertificate {
     /// Made by the process, kept in a Secret.
     Builtin {
         /// Name of the Secret.
@@ -65,7 +65,7 @@ pub struct CallerOptions {
 
 /// Everything that can be chosen.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RunOptions {
     /// What this process does.
     pub roles: Roles,
     /// Address of the webhook.
@@ -77,7 +77,7 @@ pub struct Options {
     /// Oldest version of TLS that the ports speak.
     pub tls_min_version: MinVersion,
     /// Where the serving certificate comes from.
-    pub certificates: Certificates,
+    pub certificates: ServingCertificate,
     /// Service that the API server reaches the webhook by.
     pub service: String,
     /// URL that it reaches the webhook by instead.
@@ -110,7 +110,7 @@ pub struct Options {
     pub context: Option<String>,
 }
 
-impl Options {
+impl RunOptions {
     /// Names that the API server may call the webhook by: those of the Service, and the host of
     /// the URL.
     pub fn names(&self) -> Result<Vec<String>, String> {

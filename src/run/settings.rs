@@ -9,13 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Parts, Process, RunError, restarted};
 use crate::cluster::apply::Bookkeeping;
-use crate::cluster::binding::Sight;
-use crate::cluster::events::Events;
+use crate::cluster::binding::BindingState;
+use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
 use crate::cluster::queue::Queue;
-use crate::cluster::supervisor::{Modes, Snapshot};
+use crate::cluster::supervisor::{CapabilitySnapshot, Modes};
 use crate::controllers::flavor_sources::Labeller;
-use crate::controllers::interlock::{Context, Reporter};
+use crate::controllers::interlock::{Reporter, SettingsContext};
 use crate::controllers::live_specs::Archive;
 use crate::controllers::observe::Interlocks;
 use crate::controllers::rollouts::Finder;
@@ -28,10 +28,10 @@ impl Process {
         objects: Arc<Interlocks>,
         queue: Option<Arc<Queue<NamespacedName>>>,
         modes: watch::Sender<Modes>,
-        snapshot: watch::Receiver<Arc<Snapshot>>,
+        snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
         parts: &mut Parts,
     ) {
-        let context = Context { objects, store: self.store.clone(), queue, modes, snapshot };
+        let context = SettingsContext { objects, store: self.store.clone(), queue, modes, snapshot };
         let follow = async move {
             context.follow().await;
             Ok("the settings")
@@ -43,7 +43,7 @@ impl Process {
     pub(super) fn label_flavor_sources(
         &self,
         books: &Client,
-        snapshot: watch::Receiver<Arc<Snapshot>>,
+        snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
         leadership: watch::Receiver<Leadership>,
         parts: &mut Parts,
     ) {
@@ -52,7 +52,7 @@ impl Process {
             snapshot,
             leadership,
             bookkeeping: Bookkeeping::new(books.clone()),
-            events: Events::new(books.clone()),
+            events: EventPublisher::new(books.clone()),
             secrets: self.options.flavor_secrets,
         };
         self.control("labels of flavor sources", labeller, |labeller, stop| labeller.run(stop), parts);
@@ -62,7 +62,7 @@ impl Process {
     pub(super) fn keep_live_specs(
         &self,
         books: &Client,
-        snapshot: watch::Receiver<Arc<Snapshot>>,
+        snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
         leadership: watch::Receiver<Leadership>,
         parts: &mut Parts,
     ) {
@@ -72,7 +72,7 @@ impl Process {
             leadership,
             client: books.clone(),
             bookkeeping: Bookkeeping::new(books.clone()),
-            events: Events::new(books.clone()),
+            events: EventPublisher::new(books.clone()),
         };
         self.control("archive of live specs", archive, |archive, stop| archive.run(stop), parts);
     }
@@ -93,8 +93,8 @@ impl Process {
         &self,
         books: &Client,
         objects: Arc<Interlocks>,
-        snapshot: watch::Receiver<Arc<Snapshot>>,
-        binding: watch::Receiver<Sight>,
+        snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
+        binding: watch::Receiver<BindingState>,
         leadership: watch::Receiver<Leadership>,
         parts: &mut Parts,
     ) {
@@ -105,7 +105,7 @@ impl Process {
             binding,
             leadership,
             bookkeeping: Bookkeeping::new(books.clone()),
-            events: Events::new(books.clone()),
+            events: EventPublisher::new(books.clone()),
         };
         self.control("report on the settings", reporter, |reporter, stop| reporter.run(stop), parts);
     }

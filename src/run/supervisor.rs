@@ -10,14 +10,15 @@ use tokio::sync::watch;
 
 use super::{Parts, Process, RunError};
 use crate::cluster::apply::Bookkeeping;
-use crate::cluster::events::Events;
+use crate::cluster::events::EventPublisher;
 use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{
-    ANSWER_DEADLINE, Answer, Handle, Modes, Setup, Sight, Snapshot, State, Status, Supervisor,
+    ANSWER_DEADLINE, CapabilityPhase, CapabilitySnapshot, CapabilityStatus, Handle, Modes, Setup, Supervisor,
+    UnavailableAnswer, WatchState,
 };
 use crate::controllers::capabilities::{CAPABILITIES, FLAVORS, INSTANCES, ROUTES, SETTINGS};
 use crate::controllers::observe::{Interlocks, Observer, room};
-use crate::controllers::turns::Turns;
+use crate::controllers::turns::CapabilityTurns;
 use crate::telemetry::readiness::Check;
 
 impl Process {
@@ -32,7 +33,7 @@ impl Process {
     ) -> (Handle, Arc<Observer>) {
         let controllers = self.options.roles.controllers;
         let observer = Observer::new(self.store.clone(), settings, queue, self.metrics.clone());
-        let events = controllers.then(|| Events::new(books.clone()));
+        let events = controllers.then(|| EventPublisher::new(books.clone()));
         let (supervisor, handle) = Supervisor::new(Setup {
             client: books.clone(),
             namespaces: self.options.watch_namespaces.clone(),
@@ -43,7 +44,7 @@ impl Process {
             modes,
             settings: SETTINGS,
             sink: observer.clone(),
-            listener: Arc::new(Turns::new(observer.clone(), events)),
+            listener: Arc::new(CapabilityTurns::new(observer.clone(), events)),
             metrics: self.metrics.clone(),
         });
         observer.ask(handle.clone());
@@ -69,16 +70,17 @@ impl Process {
 /// The kinds that bear on flavors are listed before the first answer, where that takes no longer
 /// than a caller can be asked to wait; afterwards what is not seen is said.
 async fn first_look(
-    mut snapshot: watch::Receiver<Arc<Snapshot>>,
+    mut snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
     gate: Check,
 ) -> Result<&'static str, RunError> {
     gate.fail("the kinds that bear on router flavors are being listed".to_owned());
-    let looked = |status: &Status| {
-        let begins = matches!(status.state, State::Starting(_) | State::Unknown(None));
-        !begins && status.kinds.iter().all(|kind| kind.sight != Sight::Listing)
+    let looked = |status: &CapabilityStatus| {
+        let begins = matches!(status.state, CapabilityPhase::Starting(_) | CapabilityPhase::Unknown(None));
+        !begins && status.kinds.iter().all(|kind| kind.sight != WatchState::Listing)
     };
-    let all =
-        |snapshot: &Arc<Snapshot>| [FLAVORS, ROUTES].iter().all(|name| snapshot.get(name).is_none_or(looked));
+    let all = |snapshot: &Arc<CapabilitySnapshot>| {
+        [FLAVORS, ROUTES].iter().all(|name| snapshot.get(name).is_none_or(looked))
+    };
     let _ = tokio::time::timeout(ANSWER_DEADLINE, snapshot.wait_for(all)).await;
     gate.pass();
     std::future::pending().await
@@ -87,18 +89,22 @@ async fn first_look(
 /// Readiness never depends on what is optional, nor on kinds that are not there: a process that
 /// has nothing to guard is ready. It is not while what it will guard is being listed.
 async fn follow(
-    mut snapshot: watch::Receiver<Arc<Snapshot>>,
+    mut snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
     answers: Check,
     listed: Check,
 ) -> Result<&'static str, RunError> {
     loop {
         if let Some(status) = snapshot.borrow_and_update().get(INSTANCES) {
             match status.answer {
-                Answer::NotYet => answers.fail(status.state.message()),
-                Answer::Judge | Answer::InObjectOnly(_) | Answer::Allow(_) => answers.pass(),
+                UnavailableAnswer::NotYet => answers.fail(status.state.message()),
+                UnavailableAnswer::Judge
+                | UnavailableAnswer::InObjectOnly(_)
+                | UnavailableAnswer::Allow(_) => answers.pass(),
             }
             match status.state {
-                State::Starting(_) | State::Unknown(None) => listed.fail(status.state.message()),
+                CapabilityPhase::Starting(_) | CapabilityPhase::Unknown(None) => {
+                    listed.fail(status.state.message())
+                }
                 _ => listed.pass(),
             }
         }

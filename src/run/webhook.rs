@@ -10,23 +10,23 @@ use tokio::task::JoinSet;
 
 use super::{Parts, Process};
 use crate::cluster::authorize::Authorizer;
-use crate::cluster::supervisor::Snapshot;
+use crate::cluster::supervisor::CapabilitySnapshot;
 use crate::controllers::observe::live::Document;
 use crate::server::accept::{DRAIN, Port};
 use crate::server::admission::Admission;
 use crate::server::callers::Callers;
 use crate::server::client_auth::ClientAuthority;
 use crate::server::doors::{self, Doors};
-use crate::server::graph::Graph;
-use crate::server::health::{self, Health};
+use crate::server::graph::GraphPage;
+use crate::server::health::{self, Probes};
 use crate::server::in_flight::InFlight;
 use crate::server::limits::Limits;
-use crate::server::ops::{self, Guard};
+use crate::server::ops::{self, OpsGuard};
 use crate::server::tls::Tls;
 
 impl Process {
-    fn health(&self) -> Health {
-        Health { readiness: self.readiness.clone(), shutdown: self.shutdown.clone() }
+    fn health(&self) -> Probes {
+        Probes { readiness: self.readiness.clone(), shutdown: self.shutdown.clone() }
     }
 
     /// Who is answered on the webhook port; follows the file of the CA, where there is one.
@@ -61,7 +61,7 @@ impl Process {
     pub(super) fn serve_webhook(
         &self,
         listener: TcpListener,
-        capabilities: watch::Receiver<Arc<Snapshot>>,
+        capabilities: watch::Receiver<Arc<CapabilitySnapshot>>,
         servers: &mut JoinSet<()>,
         parts: &mut Parts,
     ) {
@@ -95,13 +95,13 @@ impl Process {
         &self,
         listener: TcpListener,
         books: &Client,
-        capabilities: watch::Receiver<Arc<Snapshot>>,
+        capabilities: watch::Receiver<Arc<CapabilitySnapshot>>,
         servers: &mut JoinSet<()>,
     ) {
         let open = self.options.ops_address.ip().is_loopback();
-        let guard = (!open).then(|| Guard::new(Authorizer::new(books)));
+        let guard = (!open).then(|| OpsGuard::new(Authorizer::new(books)));
         let store = self.store.clone();
-        let graph = Graph::new(Arc::new(move || Document::of(&store, &capabilities.borrow()).json()));
+        let graph = GraphPage::new(Arc::new(move || Document::of(&store, &capabilities.borrow()).json()));
         let app = ops::router(self.health(), self.metrics.clone(), graph, guard);
         let tls = (!open).then(|| self.tls());
         servers.spawn(self.port(app, tls, Arc::default()).serve(listener, DRAIN));

@@ -26,7 +26,7 @@ use super::callers::{Caller, Callers};
 use super::client_auth::ClientCertificate;
 use super::limits::Limits;
 use super::open_connections::{OpenConnection, OpenConnections};
-use super::phase::{Clock, Phase, Timed};
+use super::phase::{Clock, ConnectionPhase, Timed};
 use super::shutdown::Shutdown;
 use super::tls::Tls;
 use crate::telemetry::metrics::{Cap, Metrics};
@@ -169,9 +169,9 @@ impl Connection {
                 }
                 phase = &mut expired => {
                     self.port.metrics.refused(match phase {
-                        Phase::Unused | Phase::Idle => Cap::Idle,
-                        Phase::Headers => Cap::HeadersDeadline,
-                        Phase::Exchange | Phase::Answering => Cap::ExchangeDeadline,
+                        ConnectionPhase::Unused | ConnectionPhase::Idle => Cap::Idle,
+                        ConnectionPhase::Headers => Cap::HeadersDeadline,
+                        ConnectionPhase::Exchange | ConnectionPhase::Answering => Cap::ExchangeDeadline,
                     });
                     return;
                 }
@@ -189,7 +189,7 @@ impl Connection {
         mut request: Request<Incoming>,
         caller: Arc<Caller>,
     ) -> Result<Response, Infallible> {
-        self.clock.enter(Phase::Exchange);
+        self.clock.enter(ConnectionPhase::Exchange);
         self.open.reading();
         request.extensions_mut().insert(caller);
         // Where a length and chunks are both given, others may end this request elsewhere: what
@@ -207,7 +207,7 @@ impl Connection {
         if chunked || self.port.shutdown.is_lingering() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        self.clock.enter(Phase::Answering);
+        self.clock.enter(ConnectionPhase::Answering);
         Ok(response)
     }
 }

@@ -2,28 +2,28 @@
 
 use std::sync::{Arc, OnceLock};
 
-use interlock_core::admission::view::{CacheState, Users, View};
-use interlock_core::admission::{self, Answer, BadReview, Config, Door, Patience};
+use interlock_core::admission::view::{CacheState, Lister, PackageUsers};
+use interlock_core::admission::{self, AdmissionAnswer, BadReview, CacheWait, Config, Door};
 use interlock_core::api::interlock::Actions;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::plan::package::Package;
 use interlock_core::rollout::flavor::known::{Around, Fed};
-use interlock_core::rollout::flavor::sources::Source;
-use interlock_core::rollout::flavor::subject::Subject;
+use interlock_core::rollout::flavor::sources::FlavorSource;
+use interlock_core::rollout::flavor::subject::GatewayRef;
 use tokio::sync::watch;
 
 use super::doors::Judge;
 use crate::cluster::crds::Absence;
-use crate::cluster::supervisor::{self as capability, Sight, Snapshot, State};
+use crate::cluster::supervisor::{self as capability, CapabilityPhase, CapabilitySnapshot, WatchState};
 
 /// The rules, a view and a configuration.
 pub struct Admission {
     /// Cross-object facts.
-    pub view: Arc<dyn View + Send + Sync>,
+    pub view: Arc<dyn Lister + Send + Sync>,
     /// Set once the process knows its own name; until then a gate keeps the doors shut.
     pub config: Arc<OnceLock<Config>>,
     /// Whether what the view shows can be relied on.
-    pub capabilities: watch::Receiver<Arc<Snapshot>>,
+    pub capabilities: watch::Receiver<Arc<CapabilitySnapshot>>,
 }
 
 /// The capability whose kinds admission is about.
@@ -36,9 +36,11 @@ impl Admission {
         let snapshot = self.capabilities.borrow();
         match snapshot.get(CAPABILITY).map(|status| &status.answer) {
             // "Not yet" is a closed gate, and does not come here.
-            Some(capability::Answer::Judge | capability::Answer::NotYet) | None => CacheState::Synced,
-            Some(capability::Answer::InObjectOnly(why)) => CacheState::Partial(why.clone()),
-            Some(capability::Answer::Allow(why)) => CacheState::Unavailable(why.clone()),
+            Some(capability::UnavailableAnswer::Judge | capability::UnavailableAnswer::NotYet) | None => {
+                CacheState::Synced
+            }
+            Some(capability::UnavailableAnswer::InObjectOnly(why)) => CacheState::Partial(why.clone()),
+            Some(capability::UnavailableAnswer::Allow(why)) => CacheState::Unavailable(why.clone()),
         }
     }
 
@@ -49,7 +51,10 @@ impl Admission {
         let mut blind = Vec::new();
         for status in INVENTORY.iter().filter_map(|name| snapshot.get(name)) {
             match status.state {
-                State::Running(_) | State::Degraded(..) | State::Draining(_) | State::Unknown(Some(_)) => {
+                CapabilityPhase::Running(_)
+                | CapabilityPhase::Degraded(..)
+                | CapabilityPhase::Draining(_)
+                | CapabilityPhase::Unknown(Some(_)) => {
                     let hidden = status.kinds.iter().filter(|kind| !is_seen(&kind.sight));
                     blind.extend(hidden.map(|kind| format!("{} ({})", kind.name, kind.sight)));
                 }
@@ -60,18 +65,18 @@ impl Admission {
     }
 }
 
-fn is_seen(sight: &Sight) -> bool {
-    matches!(sight, Sight::Synced | Sight::Absent(Absence::Missing))
+fn is_seen(sight: &WatchState) -> bool {
+    matches!(sight, WatchState::Synced | WatchState::Absent(Absence::Missing))
 }
 
 /// A view, and how much it is worth now.
 struct Seen<'a> {
-    view: &'a dyn View,
+    view: &'a dyn Lister,
     cache: CacheState,
     admission: &'a Admission,
 }
 
-impl View for Seen<'_> {
+impl Lister for Seen<'_> {
     fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>> {
         self.view.operator_version(key)
     }
@@ -80,7 +85,7 @@ impl View for Seen<'_> {
         self.view.left_out(operator_version)
     }
 
-    fn users_of(&self, operator_version: &NamespacedName) -> Users {
+    fn users_of(&self, operator_version: &NamespacedName) -> PackageUsers {
         self.view.users_of(operator_version)
     }
 
@@ -92,7 +97,7 @@ impl View for Seen<'_> {
         self.view.actions(namespace)
     }
 
-    fn around(&self, gateway: &Subject) -> Around {
+    fn around(&self, gateway: &GatewayRef) -> Around {
         // First what is not seen: a kind that is listed in between would else pass for one without objects.
         let blind = self.admission.blind();
         let around = self.view.around(gateway);
@@ -102,7 +107,7 @@ impl View for Seen<'_> {
         Around { routes: Arc::new(around.routes.hiding(blind)), ..around }
     }
 
-    fn fed_by(&self, source: &Source) -> Vec<Fed> {
+    fn fed_by(&self, source: &FlavorSource) -> Vec<Fed> {
         self.view.fed_by(source)
     }
 
@@ -116,7 +121,12 @@ impl View for Seen<'_> {
 }
 
 impl Judge for Admission {
-    fn judge<'a>(&self, door: Door, body: &'a [u8], patience: Patience) -> Result<Answer<'a>, BadReview> {
+    fn judge<'a>(
+        &self,
+        door: Door,
+        body: &'a [u8],
+        patience: CacheWait,
+    ) -> Result<AdmissionAnswer<'a>, BadReview> {
         let Some(config) = self.config.get() else {
             return Err(BadReview("Interlock does not know yet who it is; try again".to_owned()));
         };

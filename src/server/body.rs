@@ -12,7 +12,7 @@ use super::limits::Limits;
 use crate::telemetry::metrics::Cap;
 
 /// A body that was read, and its share of the memory.
-pub struct Held {
+pub struct HeldBody {
     /// The bytes.
     pub bytes: Bytes,
     _share: Share,
@@ -20,7 +20,7 @@ pub struct Held {
 
 /// Why a body was not read.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum Refused {
+pub enum BodyRefused {
     /// Not JSON, by its header; the header.
     #[error("Content-Type is {0:?}; a review is application/json")]
     ContentType(String),
@@ -41,7 +41,7 @@ pub enum Refused {
     Broken(String),
 }
 
-impl Refused {
+impl BodyRefused {
     /// The answer's status.
     pub fn status(&self) -> StatusCode {
         match self {
@@ -75,16 +75,16 @@ pub async fn read(
     mut body: Body,
     limits: &Limits,
     in_flight: &InFlight,
-) -> Result<Held, Refused> {
+) -> Result<HeldBody, BodyRefused> {
     let refused = match check_headers(headers) {
         Err(refused) => refused,
         Ok(()) => {
             let declared = declared_length(headers);
             let read = read_frames(&mut body, declared, limits.body_bytes, in_flight);
             match tokio::time::timeout(limits.body, read).await {
-                Ok(Err(refused @ (Refused::TooLarge(_) | Refused::NoRoom))) => refused,
+                Ok(Err(refused @ (BodyRefused::TooLarge(_) | BodyRefused::NoRoom))) => refused,
                 Ok(result) => return result,
-                Err(_) => return Err(Refused::TooSlow(limits.body)),
+                Err(_) => return Err(BodyRefused::TooSlow(limits.body)),
             }
         }
     };
@@ -98,16 +98,16 @@ pub async fn discard(mut body: Body, limits: &Limits) {
     let _ = tokio::time::timeout(limits.discard.min(limits.body), discard_frames(&mut body)).await;
 }
 
-fn check_headers(headers: &HeaderMap) -> Result<(), Refused> {
+fn check_headers(headers: &HeaderMap) -> Result<(), BodyRefused> {
     let text = |name| headers.get(name).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned());
     let kind = text(header::CONTENT_TYPE).unwrap_or_default();
     let essence = kind.split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case("application/json") {
-        return Err(Refused::ContentType(kind));
+        return Err(BodyRefused::ContentType(kind));
     }
     match text(header::CONTENT_ENCODING) {
         Some(encoding) if !encoding.eq_ignore_ascii_case("identity") => {
-            Err(Refused::ContentEncoding(encoding))
+            Err(BodyRefused::ContentEncoding(encoding))
         }
         _ => Ok(()),
     }
@@ -122,27 +122,27 @@ async fn read_frames(
     declared: Option<usize>,
     limit: usize,
     in_flight: &InFlight,
-) -> Result<Held, Refused> {
+) -> Result<HeldBody, BodyRefused> {
     if declared.is_some_and(|length| length > limit) {
-        return Err(Refused::TooLarge(limit));
+        return Err(BodyRefused::TooLarge(limit));
     }
     let mut share = in_flight.share();
     let mut pieces = Pieces::None;
     let mut length = 0;
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| Refused::Broken(error.to_string()))?;
+        let frame = frame.map_err(|error| BodyRefused::Broken(error.to_string()))?;
         let Ok(data) = frame.into_data() else { continue };
         length += data.len();
         if length > limit {
-            return Err(Refused::TooLarge(limit));
+            return Err(BodyRefused::TooLarge(limit));
         }
         // Memory is counted as it comes, so that nobody holds room by announcing a size.
         if !share.grow(data.len()) {
-            return Err(Refused::NoRoom);
+            return Err(BodyRefused::NoRoom);
         }
         pieces = pieces.and(data, declared.unwrap_or(0).min(FIRST_ROOM));
     }
-    Ok(Held { bytes: pieces.joined(), _share: share })
+    Ok(HeldBody { bytes: pieces.joined(), _share: share })
 }
 
 /// What came of a body so far: most come in one piece, which is taken as it is.
@@ -201,12 +201,12 @@ mod tests {
     #[case::none(&[], Ok(""))]
     #[case::whole(&["review"], Ok("review"))]
     #[case::in_pieces(&["re", "", "vi", "ew"], Ok("review"))]
-    #[case::whole_and_too_large(&["reviews"], Err(Refused::TooLarge(6)))]
-    #[case::too_large_in_pieces(&["review", "s"], Err(Refused::TooLarge(6)))]
+    #[case::whole_and_too_large(&["reviews"], Err(BodyRefused::TooLarge(6)))]
+    #[case::too_large_in_pieces(&["review", "s"], Err(BodyRefused::TooLarge(6)))]
     #[tokio::test]
     async fn a_body_is_the_same_however_it_comes(
         #[case] pieces: &'static [&'static str],
-        #[case] expected: Result<&str, Refused>,
+        #[case] expected: Result<&str, BodyRefused>,
     ) {
         let frames = stream::iter(pieces.iter().map(|piece| Ok::<_, Infallible>(*piece)));
         let headers =

@@ -32,7 +32,7 @@ pub struct Callers {
 
 /// Whether it is known that a caller is an API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum CallerTrust {
     /// By its certificate or its address.
     Known,
     /// Nothing was said by which it could be known.
@@ -41,7 +41,7 @@ pub enum Standing {
 
 /// Why a review is not answered.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum Refused {
+pub enum CallerRefused {
     /// Its caller does not show who it is.
     #[error("{0}; the API server shows one where its --admission-control-config-file says so")]
     Untrusted(#[from] Untrusted),
@@ -50,7 +50,7 @@ pub enum Refused {
     Address(IpAddr),
 }
 
-impl Refused {
+impl CallerRefused {
     /// The answer's status.
     pub fn status(&self) -> StatusCode {
         match self {
@@ -78,15 +78,17 @@ impl Callers {
         &self,
         address: Option<IpAddr>,
         certificate: Option<&ClientCertificate>,
-    ) -> Result<Standing, Refused> {
+    ) -> Result<CallerTrust, CallerRefused> {
         if let Some(authority) = &self.authority {
             authority.check(certificate, UnixTime::now())?;
-            return Ok(Standing::Known);
+            return Ok(CallerTrust::Known);
         }
         match address {
-            _ if self.api_servers.is_empty() => Ok(Standing::Unknown),
-            Some(address) if !self.is_api_server(address) => Err(Refused::Address(address.to_canonical())),
-            _ => Ok(Standing::Known),
+            _ if self.api_servers.is_empty() => Ok(CallerTrust::Unknown),
+            Some(address) if !self.is_api_server(address) => {
+                Err(CallerRefused::Address(address.to_canonical()))
+            }
+            _ => Ok(CallerTrust::Known),
         }
     }
 }

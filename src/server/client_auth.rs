@@ -28,7 +28,7 @@ use crate::telemetry::readiness::Check;
 pub enum BadAuthority {
     /// The file cannot be read.
     #[error(transparent)]
-    Unreadable(#[from] files::Unreadable),
+    Unreadable(#[from] files::UnreadableFile),
     /// More PEM than is parsed.
     #[error("it is larger than {MOST_PEM_BYTES} bytes")]
     TooLarge,

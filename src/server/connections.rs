@@ -33,7 +33,7 @@ pub struct Bounds {
 
 /// Which connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Id(u64);
+pub struct ConnectionId(u64);
 
 /// What a connection does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ enum Rank {
 pub struct Connections {
     bounds: Bounds,
     next: u64,
-    open: HashMap<Id, Connection>,
+    open: HashMap<ConnectionId, Connection>,
     /// Connections without a request in flight by address, the exempt ones left out.
     idle: HashMap<IpAddr, usize>,
 }
@@ -97,11 +97,11 @@ pub struct Connections {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Opened {
     /// The new one.
-    pub id: Id,
+    pub id: ConnectionId,
     /// To be closed, as all connections together were too many.
-    pub for_total: Vec<Id>,
+    pub for_total: Vec<ConnectionId>,
     /// To be closed, as those of this address were too many.
-    pub for_address: Vec<Id>,
+    pub for_address: Vec<ConnectionId>,
 }
 
 impl Connections {
@@ -129,7 +129,7 @@ impl Connections {
             self.close(victim);
             for_total.push(victim);
         }
-        let id = Id(self.next);
+        let id = ConnectionId(self.next);
         self.next += 1;
         let connection = Connection { address, exempt, state: State::Opening, since: now, last_review: None };
         self.open.insert(id, connection);
@@ -139,25 +139,25 @@ impl Connections {
     }
 
     /// The peer has shown who it is.
-    pub fn exempt(&mut self, id: Id) {
+    pub fn exempt(&mut self, id: ConnectionId) {
         let Some(before) = self.open.get(&id).copied() else { return };
         self.count(before, false);
         self.open.insert(id, Connection { exempt: true, ..before });
     }
 
     /// The head of a request has come.
-    pub fn reading(&mut self, id: Id, now: Duration) {
+    pub fn reading(&mut self, id: ConnectionId, now: Duration) {
         self.enter(id, State::Reading, now);
     }
 
     /// The body of the request has come.
-    pub fn answering(&mut self, id: Id, now: Duration) {
+    pub fn answering(&mut self, id: ConnectionId, now: Duration) {
         self.enter(id, State::Answering, now);
     }
 
     /// The request, which was a review or not, is answered. Gives the connections of this address
     /// that are to be closed, as they have become too many.
-    pub fn answered(&mut self, id: Id, review: bool, now: Duration) -> Vec<Id> {
+    pub fn answered(&mut self, id: ConnectionId, review: bool, now: Duration) -> Vec<ConnectionId> {
         self.enter(id, State::Idle, now);
         let Some(connection) = self.open.get_mut(&id) else { return Vec::new() };
         if review {
@@ -168,13 +168,13 @@ impl Connections {
     }
 
     /// It is closed.
-    pub fn close(&mut self, id: Id) {
+    pub fn close(&mut self, id: ConnectionId) {
         if let Some(connection) = self.open.remove(&id) {
             self.count(connection, false);
         }
     }
 
-    fn enter(&mut self, id: Id, state: State, now: Duration) {
+    fn enter(&mut self, id: ConnectionId, state: State, now: Duration) {
         let Some(before) = self.open.get(&id).copied() else { return };
         self.count(before, false);
         let after = Connection { state, since: now, ..before };
@@ -198,7 +198,7 @@ impl Connections {
     }
 
     /// Brings an address down to its cap, as far as its connections may give way for that.
-    fn close_surplus(&mut self, address: IpAddr, now: Duration) -> Vec<Id> {
+    fn close_surplus(&mut self, address: IpAddr, now: Duration) -> Vec<ConnectionId> {
         let mut closed = Vec::new();
         while self.is_over(address) {
             let of_address = |connection: &Connection, rank| {
@@ -213,7 +213,11 @@ impl Connections {
 
     /// By rank; among equals those of an address with too many, then the one that has been so for
     /// the longest.
-    fn first_to_go(&self, now: Duration, eligible: impl Fn((&Connection, Rank)) -> bool) -> Option<Id> {
+    fn first_to_go(
+        &self,
+        now: Duration,
+        eligible: impl Fn((&Connection, Rank)) -> bool,
+    ) -> Option<ConnectionId> {
         let ranked = self.open.iter().filter_map(|(id, connection)| {
             let rank = self.rank(connection, now)?;
             let over = self.is_over(connection.address);
@@ -290,7 +294,7 @@ mod tests {
         Exempt(u64),
     }
 
-    fn make(table: &mut Connections, from: u8, did: Did) -> Id {
+    fn make(table: &mut Connections, from: u8, did: Did) -> ConnectionId {
         let (Did::Nothing(when)
         | Did::Probed(when)
         | Did::Reviewed(when)

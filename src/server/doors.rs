@@ -10,26 +10,33 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use http::{HeaderValue, StatusCode, header};
 use interlock_core::admission::request::kind_name;
-use interlock_core::admission::{Answer, Awaited, BadReview, Door, Patience, Record, Reply, VerdictKind};
+use interlock_core::admission::{
+    AdmissionAnswer, Awaited, BadReview, CacheWait, DecisionRecord, Door, Reply, VerdictKind,
+};
 use serde_json::json;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::body;
-use super::callers::{self, Caller, Callers, Standing};
+use super::callers::{self, Caller, CallerTrust, Callers};
 use super::duration;
 use super::in_flight::InFlight;
 use super::limits::Limits;
 use super::waiting::Waiting;
 use crate::cluster::arrivals::Arrivals;
 use crate::telemetry::line_budget::LineBudget;
-use crate::telemetry::metrics::{Cap, Decision, Metrics};
+use crate::telemetry::metrics::{Cap, DecisionLabels, Metrics};
 use crate::telemetry::readiness::Readiness;
 
 /// Who answers; the server does not know the rules.
 pub trait Judge: Send + Sync + 'static {
     /// Decides about one review, without waiting for anything.
-    fn judge<'a>(&self, door: Door, body: &'a [u8], patience: Patience) -> Result<Answer<'a>, BadReview>;
+    fn judge<'a>(
+        &self,
+        door: Door,
+        body: &'a [u8],
+        patience: CacheWait,
+    ) -> Result<AdmissionAnswer<'a>, BadReview>;
 }
 
 /// What the doors need.
@@ -88,7 +95,7 @@ async fn enter(open: Arc<Open>, door: Door, request: Request) -> Response {
             if let Some(cap) = refusal.cap {
                 doors.metrics.refused(cap);
             }
-            log_refusal(door, address, &refusal, || open.may_log(Standing::Unknown));
+            log_refusal(door, address, &refusal, || open.may_log(CallerTrust::Unknown));
             refusal.into_response()
         }
     };
@@ -103,10 +110,10 @@ impl Open {
     }
 
     /// Whether a line may be written about a caller: how many were left out before it.
-    fn may_log(&self, standing: Standing) -> Option<u64> {
+    fn may_log(&self, standing: CallerTrust) -> Option<u64> {
         match standing {
-            Standing::Known => Some(0),
-            Standing::Unknown => self.lines.take(self.since.elapsed()),
+            CallerTrust::Known => Some(0),
+            CallerTrust::Unknown => self.lines.take(self.since.elapsed()),
         }
     }
 
@@ -150,9 +157,9 @@ impl Open {
         deadline: Instant,
     ) -> Result<Reply<'a>, BadReview> {
         let judge = &self.doors.judge;
-        let awaited = match judge.judge(door, body, Patience::Wait)? {
-            Answer::Done(reply) => return Ok(reply),
-            Answer::Wait(awaited) => awaited,
+        let awaited = match judge.judge(door, body, CacheWait::Wait)? {
+            AdmissionAnswer::Done(reply) => return Ok(reply),
+            AdmissionAnswer::Wait(awaited) => awaited,
         };
         match self.waiting.enter(&awaited.namespace, body.len()) {
             Some(_place) => {
@@ -164,9 +171,11 @@ impl Open {
             }
             None => self.doors.metrics.refused(Cap::Waiting),
         }
-        match judge.judge(door, body, Patience::Exhausted)? {
-            Answer::Done(reply) => Ok(reply),
-            Answer::Wait(awaited) => Err(BadReview(format!("OperatorVersion {awaited} is not known"))),
+        match judge.judge(door, body, CacheWait::Exhausted)? {
+            AdmissionAnswer::Done(reply) => Ok(reply),
+            AdmissionAnswer::Wait(awaited) => {
+                Err(BadReview(format!("OperatorVersion {awaited} is not known")))
+            }
         }
     }
 
@@ -180,13 +189,13 @@ impl Open {
             let mut arrival = self.doors.arrivals.expect(&awaited.operator_version);
             loop {
                 // It may have come since it was looked for.
-                match self.doors.judge.judge(door, body, Patience::Wait)? {
-                    Answer::Done(reply) => return Ok(reply),
-                    Answer::Wait(now) if now != awaited => {
+                match self.doors.judge.judge(door, body, CacheWait::Wait)? {
+                    AdmissionAnswer::Done(reply) => return Ok(reply),
+                    AdmissionAnswer::Wait(now) if now != awaited => {
                         awaited = now;
                         break;
                     }
-                    Answer::Wait(_) => arrival.next().await,
+                    AdmissionAnswer::Wait(_) => arrival.next().await,
                 }
             }
             // Lets the deadline be seen, whatever the judge says.
@@ -196,9 +205,9 @@ impl Open {
 }
 
 impl Doors {
-    fn count(&self, door: Door, record: &Record<'_>) {
+    fn count(&self, door: Door, record: &DecisionRecord<'_>) {
         let verdict = verdict(record.verdict);
-        let mut decision = Decision {
+        let mut decision = DecisionLabels {
             door: door.name(),
             // Labels that a caller cannot choose freely.
             kind: kind_name(&record.kind).unwrap_or("other"),
@@ -248,9 +257,10 @@ const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
 /// Who was refused, what was changed for whom and what was let through is worth a line; the rest
 /// is not.
-fn tell_log(door: Door, record: &Record<'_>, start: Instant, may_log: impl FnOnce() -> Option<u64>) {
+fn tell_log(door: Door, record: &DecisionRecord<'_>, start: Instant, may_log: impl FnOnce() -> Option<u64>) {
     let verdict = verdict(record.verdict);
-    let Record { uid, operation, group, kind, namespace, name, user, rules, plan, dry_run, .. } = record;
+    let DecisionRecord { uid, operation, group, kind, namespace, name, user, rules, plan, dry_run, .. } =
+        record;
     let plan = plan.as_deref().unwrap_or_default();
     let micros = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
     // The level of a tracing line is a constant, so each level is a line of its own.
@@ -332,8 +342,8 @@ impl Refusal {
     }
 }
 
-impl From<body::Refused> for Refusal {
-    fn from(refused: body::Refused) -> Self {
+impl From<body::BodyRefused> for Refusal {
+    fn from(refused: body::BodyRefused) -> Self {
         let status = refused.status();
         let retry = status == StatusCode::TOO_MANY_REQUESTS;
         let (text, cap) = (refused.to_string(), Some(refused.cap()));
@@ -341,8 +351,8 @@ impl From<body::Refused> for Refusal {
     }
 }
 
-impl From<callers::Refused> for Refusal {
-    fn from(refused: callers::Refused) -> Self {
+impl From<callers::CallerRefused> for Refusal {
+    fn from(refused: callers::CallerRefused) -> Self {
         let (text, cap) = (refused.to_string(), Some(Cap::Unauthenticated));
         Self { status: refused.status(), text, cap, retry: false }
     }

@@ -22,7 +22,7 @@ pub const INTERVAL: Duration = Duration::from_secs(10);
 /// A file cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{path:?} cannot be read: {source}")]
-pub struct Unreadable {
+pub struct UnreadableFile {
     path: PathBuf,
     source: io::Error,
 }
@@ -31,7 +31,7 @@ pub struct Unreadable {
 #[derive(Debug, thiserror::Error)]
 enum BadFiles {
     #[error(transparent)]
-    Unreadable(#[from] Unreadable),
+    Unreadable(#[from] UnreadableFile),
     #[error("{dir:?}: {source}")]
     Pair { dir: PathBuf, source: BadPair },
 }
@@ -79,8 +79,8 @@ impl Files {
 }
 
 /// Reads a little more than is accepted, so that what is too large is seen to be.
-pub(super) async fn read(path: &Path) -> Result<Vec<u8>, Unreadable> {
-    let unreadable = |source| Unreadable { path: path.to_owned(), source };
+pub(super) async fn read(path: &Path) -> Result<Vec<u8>, UnreadableFile> {
+    let unreadable = |source| UnreadableFile { path: path.to_owned(), source };
     let file = tokio::fs::File::open(path).await.map_err(unreadable)?;
     let mut bytes = Vec::new();
     let most = u64::try_from(MOST_PEM_BYTES).unwrap_or(u64::MAX) + 1;

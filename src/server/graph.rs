@@ -27,12 +27,12 @@ const STYLE: &str = include_str!("graph/page.css");
 const SCRIPT: &str = include_str!("graph/page.js");
 
 /// Gives the graph as JSON, as it is now.
-pub type Look = Arc<dyn Fn() -> Vec<u8> + Send + Sync>;
+pub type GraphSource = Arc<dyn Fn() -> Vec<u8> + Send + Sync>;
 
 /// The graph, and what was told of it last.
 #[derive(Clone)]
-pub struct Graph {
-    look: Look,
+pub struct GraphPage {
+    look: GraphSource,
     told: Arc<Mutex<Option<Told>>>,
     page: Page,
 }
@@ -50,9 +50,9 @@ struct Page {
     policy: HeaderValue,
 }
 
-impl Graph {
+impl GraphPage {
     /// Of a process.
-    pub fn new(look: Look) -> Self {
+    pub fn new(look: GraphSource) -> Self {
         Self { look, told: Arc::default(), page: Page::new() }
     }
 
@@ -95,7 +95,7 @@ fn header_of(text: String) -> HeaderValue {
 }
 
 /// Routes of the graph. `open` says that everybody who reaches the port may read.
-pub fn router(graph: Graph, open: bool) -> Router {
+pub fn router(graph: GraphPage, open: bool) -> Router {
     let routes = Router::new().route("/graph", get(page)).route("/graph.json", get(json)).with_state(graph);
     if open { routes.route_layer(from_fn(here_only)) } else { routes }
 }
@@ -119,7 +119,7 @@ fn is_here(host: &str) -> bool {
     ["127.0.0.1", "[::1]", "localhost"].iter().any(|name| host.strip_prefix(name).is_some_and(port))
 }
 
-async fn page(State(graph): State<Graph>) -> Response {
+async fn page(State(graph): State<GraphPage>) -> Response {
     let Page { body, policy } = graph.page;
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
@@ -131,7 +131,7 @@ async fn page(State(graph): State<Graph>) -> Response {
     (headers, body).into_response()
 }
 
-async fn json(State(graph): State<Graph>, asked: HeaderMap) -> Response {
+async fn json(State(graph): State<GraphPage>, asked: HeaderMap) -> Response {
     let Ok(told) = tokio::task::spawn_blocking(move || graph.tell()).await else {
         return (StatusCode::INTERNAL_SERVER_ERROR, "the graph could not be drawn\n").into_response();
     };
@@ -160,18 +160,18 @@ mod tests {
     use super::*;
 
     /// Counts looks; each shows another graph.
-    fn graph() -> (Graph, Arc<AtomicUsize>) {
+    fn graph() -> (GraphPage, Arc<AtomicUsize>) {
         let looks = Arc::new(AtomicUsize::new(0));
         let count = looks.clone();
         (
-            Graph::new(Arc::new(move || {
+            GraphPage::new(Arc::new(move || {
                 format!("{{\"look\": {}}}", count.fetch_add(1, Ordering::SeqCst)).into()
             })),
             looks,
         )
     }
 
-    async fn ask(graph: &Graph, path: &str, headers: &[(&str, &str)]) -> Response {
+    async fn ask(graph: &GraphPage, path: &str, headers: &[(&str, &str)]) -> Response {
         let mut request = Request::get(path);
         for (name, value) in headers {
             request = request.header(*name, *value);

@@ -11,14 +11,14 @@ use crate::telemetry::readiness::{Probe, Readiness, answer};
 
 /// What the probes look at.
 #[derive(Clone)]
-pub struct Health {
+pub struct Probes {
     /// The checks.
     pub readiness: Readiness,
     /// A process on its way out is not ready.
     pub shutdown: Shutdown,
 }
 
-impl Health {
+impl Probes {
     fn report(&self) -> Vec<(String, Option<String>)> {
         let mut report = self.readiness.report();
         let leaving = self.shutdown.is_lingering();
@@ -28,7 +28,7 @@ impl Health {
 }
 
 /// Routes of the probes.
-pub fn router(health: Health) -> Router {
+pub fn router(health: Probes) -> Router {
     Router::new()
         .route("/healthz", get(alive))
         .route("/livez", get(alive))
@@ -43,11 +43,11 @@ async fn alive(uri: Uri) -> Response {
     text(answer(&kind, &report, &Probe::from_query(uri.query(), None)))
 }
 
-async fn ready(State(health): State<Health>, uri: Uri) -> Response {
+async fn ready(State(health): State<Probes>, uri: Uri) -> Response {
     text(answer("readyz", &health.report(), &Probe::from_query(uri.query(), None)))
 }
 
-async fn ready_in_one(State(health): State<Health>, Path(check): Path<String>, uri: Uri) -> Response {
+async fn ready_in_one(State(health): State<Probes>, Path(check): Path<String>, uri: Uri) -> Response {
     text(answer("readyz", &health.report(), &Probe::from_query(uri.query(), Some(check))))
 }
 

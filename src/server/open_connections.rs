@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::connections::{Bounds, Connections, Id};
+use super::connections::{Bounds, ConnectionId, Connections};
 use crate::telemetry::metrics::{Cap, Metrics};
 
 /// Time between two tries to take in a connection while none can give way: what is slow gives way
@@ -32,7 +32,7 @@ struct Shared {
 struct State {
     table: Connections,
     /// How each is told to close.
-    close: HashMap<Id, CancellationToken>,
+    close: HashMap<ConnectionId, CancellationToken>,
 }
 
 impl OpenConnections {
@@ -81,7 +81,7 @@ impl Shared {
         self.origin.elapsed()
     }
 
-    fn open(&self, address: IpAddr, exempt: bool, close: &CancellationToken) -> Option<Id> {
+    fn open(&self, address: IpAddr, exempt: bool, close: &CancellationToken) -> Option<ConnectionId> {
         let mut state = self.lock();
         let opened = state.table.open(address, exempt, self.now())?;
         state.close.insert(opened.id, close.clone());
@@ -92,7 +92,7 @@ impl Shared {
 }
 
 impl State {
-    fn give_way(&mut self, closed: &[Id], cap: Cap, metrics: &Metrics) {
+    fn give_way(&mut self, closed: &[ConnectionId], cap: Cap, metrics: &Metrics) {
         for id in closed {
             metrics.refused(cap);
             if let Some(close) = self.close.remove(id) {
@@ -105,7 +105,7 @@ impl State {
 /// One open connection; closed when dropped.
 pub struct OpenConnection {
     of: Arc<Shared>,
-    id: Id,
+    id: ConnectionId,
     /// Whether the request under way is a review.
     review: AtomicBool,
 }

@@ -11,8 +11,8 @@ use axum::routing::get;
 use http::{HeaderValue, StatusCode, header};
 use tokio::sync::Semaphore;
 
-use super::graph::{self, Graph};
-use super::health::{self, Health};
+use super::graph::{self, GraphPage};
+use super::health::{self, Probes};
 use crate::cluster::authorize::Authorizer;
 use crate::telemetry::metrics::{CONTENT_TYPE, Metrics};
 
@@ -21,12 +21,12 @@ const CONCURRENT_QUESTIONS: usize = 4;
 
 /// Asks the API server before it lets anyone pass.
 #[derive(Clone)]
-pub struct Guard {
+pub struct OpsGuard {
     authorizer: Authorizer,
     questions: Arc<Semaphore>,
 }
 
-impl Guard {
+impl OpsGuard {
     /// As the user of the process.
     pub fn new(authorizer: Authorizer) -> Self {
         Self { authorizer, questions: Arc::new(Semaphore::new(CONCURRENT_QUESTIONS)) }
@@ -52,7 +52,7 @@ impl Guard {
 }
 
 /// Routes of the ops port; without a guard everybody who reaches it may read.
-pub fn router(health: Health, metrics: Arc<Metrics>, graph: Graph, guard: Option<Guard>) -> Router {
+pub fn router(health: Probes, metrics: Arc<Metrics>, graph: GraphPage, guard: Option<OpsGuard>) -> Router {
     let metrics = Router::new().route("/metrics", get(exposition)).with_state(metrics);
     let mut private = metrics.merge(graph::router(graph, guard.is_none()));
     if let Some(guard) = guard {
@@ -61,7 +61,7 @@ pub fn router(health: Health, metrics: Arc<Metrics>, graph: Graph, guard: Option
     health::router(health).merge(private)
 }
 
-async fn pass(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+async fn pass(State(guard): State<OpsGuard>, request: Request, next: Next) -> Response {
     let value = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let token = value.and_then(|value| value.strip_prefix("Bearer ")).map(|token| token.trim().to_owned());
     let path = request.uri().path().to_owned();

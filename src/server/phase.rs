@@ -20,7 +20,7 @@ use super::open_connections::OpenConnection;
 
 /// What the connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum ConnectionPhase {
     /// For a first request.
     Unused,
     /// For a further request.
@@ -33,7 +33,7 @@ pub enum Phase {
     Answering,
 }
 
-impl Phase {
+impl ConnectionPhase {
     const ALL: [Self; 5] = [Self::Unused, Self::Idle, Self::Headers, Self::Exchange, Self::Answering];
 
     fn deadline(self, limits: &Limits, crowded: bool) -> Duration {
@@ -50,31 +50,31 @@ impl Phase {
 #[derive(Clone, Debug)]
 pub struct Clock {
     origin: Instant,
-    /// Milliseconds since `origin` in the upper bits, [`Phase`] in the lowest three.
+    /// Milliseconds since `origin` in the upper bits, [`ConnectionPhase`] in the lowest three.
     state: Arc<AtomicU64>,
 }
 
 impl Clock {
     /// A connection that has just been made.
     pub fn start() -> Self {
-        Self { origin: Instant::now(), state: Arc::new(AtomicU64::new(Phase::Unused as u64)) }
+        Self { origin: Instant::now(), state: Arc::new(AtomicU64::new(ConnectionPhase::Unused as u64)) }
     }
 
     /// Enters a phase now.
-    pub fn enter(&self, phase: Phase) {
+    pub fn enter(&self, phase: ConnectionPhase) {
         let since = u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX >> 3);
         self.state.store((since << 3) | phase as u64, Ordering::Relaxed);
     }
 
-    fn now(&self) -> (Phase, Instant) {
+    fn now(&self) -> (ConnectionPhase, Instant) {
         let state = self.state.load(Ordering::Relaxed);
         let index = usize::try_from(state & 7).unwrap_or(0);
-        let phase = Phase::ALL.get(index).copied().unwrap_or(Phase::Unused);
+        let phase = ConnectionPhase::ALL.get(index).copied().unwrap_or(ConnectionPhase::Unused);
         (phase, self.origin + Duration::from_millis(state >> 3))
     }
 
     /// Returns when the connection has stood in one phase for too long, with that phase.
-    pub async fn expired(&self, limits: &Limits, crowded: impl Fn() -> bool) -> Phase {
+    pub async fn expired(&self, limits: &Limits, crowded: impl Fn() -> bool) -> ConnectionPhase {
         // Phases change without telling, so the longest sleep is the shortest limit.
         let glance = limits.headers.min(limits.exchange).min(limits.idle_unused_when_crowded);
         loop {
@@ -111,8 +111,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let result = Pin::new(&mut self.socket).poll_read(cx, buf);
-        if buf.filled().len() > before && matches!(self.clock.now().0, Phase::Unused | Phase::Idle) {
-            self.clock.enter(Phase::Headers);
+        if buf.filled().len() > before
+            && matches!(self.clock.now().0, ConnectionPhase::Unused | ConnectionPhase::Idle)
+        {
+            self.clock.enter(ConnectionPhase::Headers);
         }
         result
     }
@@ -125,8 +127,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.socket).poll_flush(cx);
-        if result.is_ready() && self.clock.now().0 == Phase::Answering {
-            self.clock.enter(Phase::Idle);
+        if result.is_ready() && self.clock.now().0 == ConnectionPhase::Answering {
+            self.clock.enter(ConnectionPhase::Idle);
             self.connection.answered();
         }
         result

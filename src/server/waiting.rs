@@ -56,7 +56,7 @@ impl Waiting {
     }
 
     /// A place for a review of a namespace with a body of so many bytes; `None` = it must not wait.
-    pub fn enter(self: &Arc<Self>, namespace: &str, bytes: usize) -> Option<Place> {
+    pub fn enter(self: &Arc<Self>, namespace: &str, bytes: usize) -> Option<WaitingSlot> {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         let total = now.total.plus(bytes);
         let own = now.namespaces.get(namespace).copied().unwrap_or_default().plus(bytes);
@@ -65,19 +65,19 @@ impl Waiting {
         }
         now.total = total;
         now.namespaces.insert(namespace.to_owned(), own);
-        Some(Place { of: self.clone(), namespace: namespace.to_owned(), bytes })
+        Some(WaitingSlot { of: self.clone(), namespace: namespace.to_owned(), bytes })
     }
 }
 
 /// The place of one waiting review, given back when dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct WaitingSlot {
     of: Arc<Waiting>,
     namespace: String,
     bytes: usize,
 }
 
-impl Drop for Place {
+impl Drop for WaitingSlot {
     fn drop(&mut self) {
         let mut now = self.of.now.lock().unwrap_or_else(PoisonError::into_inner);
         now.total = now.total.minus(self.bytes);

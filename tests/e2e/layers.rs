@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use base64::Engine as _;
-use interlock::install::{self, Options, Part};
-use interlock_core::admission::snapshot::Snapshot;
-use interlock_core::admission::{self, Answer, Config, Door, Freeze, Patience};
+use interlock::install::{self, InstallOptions, Part};
+use interlock_core::admission::snapshot::StaticLister;
+use interlock_core::admission::{self, AdmissionAnswer, CacheWait, Config, Door, Freeze};
 use interlock_core::api::kudo::Instance;
 use interlock_core::api::meta;
 use interlock_core::plan::lock;
@@ -160,7 +160,7 @@ struct Ground<'a> {
     user: Client,
     /// The bookkeeping user.
     books: Client,
-    view: Snapshot,
+    view: StaticLister,
     freeze: Freeze,
     instances: BTreeMap<&'static str, Value>,
 }
@@ -169,7 +169,7 @@ impl<'a> Ground<'a> {
     fn new(cluster: &'a Cluster, freeze: Freeze) -> Self {
         let admin = cluster.admin();
         // Its controller labels Secrets as well.
-        let options = Options { freeze, flavor_secrets: true, ..Options::default() };
+        let options = InstallOptions { freeze, flavor_secrets: true, ..InstallOptions::default() };
         let mut objects = install::objects(Part::All, &options);
         objects.retain(|o| {
             !["Deployment", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
@@ -180,7 +180,7 @@ impl<'a> Ground<'a> {
         await_definitions(&admin);
         let ns = cluster.namespace("layers");
         let user = ns.user("alice");
-        let mut view = Snapshot::default();
+        let mut view = StaticLister::default();
         view.add(&package(), ns.name()).unwrap();
         let books = cluster.user("interlock", &[]);
         let mut ground = Self { ns, user, books, view, freeze, instances: BTreeMap::new() };
@@ -231,7 +231,7 @@ impl<'a> Ground<'a> {
     /// The rule that the webhook refuses an update of a core kind by, in process.
     fn said_of(
         &self,
-        view: &Snapshot,
+        view: &StaticLister,
         (group, kind): (&str, &str),
         new: &Value,
         old: &Value,
@@ -246,8 +246,8 @@ impl<'a> Ground<'a> {
         });
         let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: self.freeze };
         let body = serde_json::to_vec(&review).unwrap();
-        let answer = admission::answer(Door::Validate, &body, view, &config, Patience::Exhausted).unwrap();
-        let Answer::Done(reply) = answer else { panic!("it waits") };
+        let answer = admission::answer(Door::Validate, &body, view, &config, CacheWait::Exhausted).unwrap();
+        let AdmissionAnswer::Done(reply) = answer else { panic!("it waits") };
         let response: Value = serde_json::from_slice(&reply.body).unwrap();
         (response["response"]["allowed"] != true)
             .then(|| reply.record.rules.first().copied().unwrap_or("none"))
@@ -275,8 +275,8 @@ impl<'a> Ground<'a> {
         });
         let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: self.freeze };
         let body = serde_json::to_vec(&review).unwrap();
-        let answer = admission::answer(door, &body, &self.view, &config, Patience::Exhausted).unwrap();
-        let Answer::Done(reply) = answer else { panic!("it waits") };
+        let answer = admission::answer(door, &body, &self.view, &config, CacheWait::Exhausted).unwrap();
+        let AdmissionAnswer::Done(reply) = answer else { panic!("it waits") };
         let response: Value = serde_json::from_slice::<Value>(&reply.body).unwrap()["response"].clone();
         if response["allowed"] != true {
             return (Some(reply.record.rules.first().copied().unwrap_or("none")), new.clone());
@@ -333,7 +333,7 @@ fn labels_are_kept(ground: &Ground<'_>) {
             {"prefix": "KONG_", "configMapRef": {"name": "source"}}, {"prefix": "KONG_", "secretRef": {"name": "source"}},
         ]}]}}},
     });
-    let mut view = Snapshot::default();
+    let mut view = StaticLister::default();
     view.add(&deployment, ground.ns.name()).unwrap();
     let edits = [
         ("in-use", json!({meta::FLAVOR_SOURCE: null}), Some("RF18"), true),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use interlock::install::{self, Certificates, Layout, Options, Part};
+use interlock::install::{self, CertificateIssuer, InstallOptions, Layout, Part};
 use serde_json::{Value, json};
 
 use crate::support::{Client, Interlock, wait_until};
@@ -29,9 +29,9 @@ fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
 fn overlays_are_what_is_rendered() {
     let (cluster, _) = Interlock::shared();
     let admin = cluster.admin();
-    let plain = Options::default();
-    let split = Options { layout: Layout::Split, ..plain.clone() };
-    let managed = Options { certificates: Certificates::CertManager, ..plain.clone() };
+    let plain = InstallOptions::default();
+    let split = InstallOptions { layout: Layout::Split, ..plain.clone() };
+    let managed = InstallOptions { certificates: CertificateIssuer::CertManager, ..plain.clone() };
     for (folder, options) in
         [("base", &plain), ("overlays/split", &split), ("overlays/cert-manager", &managed)]
     {

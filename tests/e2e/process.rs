@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use interlock::install::{Layout, Options};
+use interlock::install::{InstallOptions, Layout};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -239,7 +239,7 @@ fn a_webhook_without_rights_is_served_by_a_controller_elsewhere() {
         &format!("--kubeconfig={}", webhook_user.kubeconfig().display()),
     ];
     let webhook = Interlock::prepare(&cluster, &flags);
-    apply_installation(&cluster, &Options { layout: Layout::Split, ..webhook.options(&[]) });
+    apply_installation(&cluster, &InstallOptions { layout: Layout::Split, ..webhook.options(&[]) });
     let controller = Interlock::prepare(&cluster, &["--role=controller"]);
     controller.start();
     webhook.start();

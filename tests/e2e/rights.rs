@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use interlock::install::{self, Layout, Options, Part};
+use interlock::install::{self, InstallOptions, Layout, Part};
 use serde_json::json;
 
 use crate::support::interlock::{apply, interlock};
@@ -19,7 +19,7 @@ fn the_documented_rights_are_those_of_the_rendered_roles() {
     let documented = std::fs::read_to_string(&path).unwrap();
     // Of its own, as others bind the account of packages to cluster-admin.
     let cluster = Cluster::own(&[]);
-    let options = Options { layout: Layout::Split, ..Options::default() };
+    let options = InstallOptions { layout: Layout::Split, ..InstallOptions::default() };
     let admin = cluster.admin();
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": options.namespace}});
     apply(&admin, vec![namespace]);

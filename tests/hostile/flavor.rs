@@ -6,15 +6,15 @@
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::rollout::flavor::Flavor;
 use interlock_core::rollout::flavor::allowance::{Allowance, ChangeId};
-use interlock_core::rollout::flavor::change::Change;
+use interlock_core::rollout::flavor::change::FlavorChange;
 use interlock_core::rollout::flavor::gateway::Gateway;
-use interlock_core::rollout::flavor::group::Group;
+use interlock_core::rollout::flavor::group::ProducerGroup;
 use interlock_core::rollout::flavor::judge::judge;
-use interlock_core::rollout::flavor::matrix::Configuration;
-use interlock_core::rollout::flavor::plan::{Plan, Question};
+use interlock_core::rollout::flavor::matrix::ProducerConfiguration;
+use interlock_core::rollout::flavor::plan::{FlavorPlan, Question};
 use interlock_core::rollout::flavor::reading::Effective;
 use interlock_core::rollout::flavor::routes::Inventory;
-use interlock_core::rollout::flavor::sources::Given;
+use interlock_core::rollout::flavor::sources::GivenSources;
 use serde_json::Value;
 
 use super::kubelet::{Fate, GUESSES, Pod};
@@ -29,13 +29,13 @@ pub fn call(body: &[u8]) {
         return;
     };
     let routes = Inventory::of(&objects, NAMESPACE);
-    let sources = Given::of(&objects, NAMESPACE);
+    let sources = GivenSources::of(&objects, NAMESPACE);
     let id = || ChangeId::of("uid", "1", &SpecHash::of("{}"));
     let allowance = Allowance::read(input["allow"].as_str(), id);
-    let group = Group::of(&input["gateway"], &objects, NAMESPACE, &sources).ok().flatten();
-    for configuration in [Configuration::Usual, Configuration::FieldsOnly] {
+    let group = ProducerGroup::of(&input["gateway"], &objects, NAMESPACE, &sources).ok().flatten();
+    for configuration in [ProducerConfiguration::Usual, ProducerConfiguration::FieldsOnly] {
         let change = |new: &Gateway| {
-            judge(&Change {
+            judge(&FlavorChange {
                 subject: &gateway.subject,
                 live: Some(&gateway.spec.reading),
                 stored: Some(&gateway.spec),
@@ -54,7 +54,7 @@ pub fn call(body: &[u8]) {
             assert!(!finding.text.contains('\n'), "one line each: {}", finding.text);
         }
         for to in Flavor::ALL {
-            let plan = Plan::make(&Question {
+            let plan = FlavorPlan::make(&Question {
                 subject: &gateway.subject,
                 live: &gateway.spec,
                 to,
@@ -75,7 +75,7 @@ pub fn call(body: &[u8]) {
 
 /// Reads a gateway, and holds what is said of its flavor against the second reading.
 pub fn check(object: &Value, objects: &[Value]) -> Option<Gateway> {
-    let gateway = Gateway::read(object, NAMESPACE, &Given::of(objects, NAMESPACE)).ok()??;
+    let gateway = Gateway::read(object, NAMESPACE, &GivenSources::of(objects, NAMESPACE)).ok()??;
     let template = match object["kind"] == "DataPlane" {
         true => &object["spec"]["deployment"]["podTemplateSpec"],
         false => &object["spec"]["template"],

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use interlock_core::admission::snapshot::Snapshot;
-use interlock_core::admission::{Answer, Config, Door, Freeze, Patience, answer};
+use interlock_core::admission::snapshot::StaticLister;
+use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, Door, Freeze, answer};
 use serde_json::{Value, json};
 
 /// Enough for a machine that does other things beside; far from what the square of it takes.
@@ -12,18 +12,18 @@ const BOUND: Duration = Duration::from_secs(20);
 
 /// What is answered to a body, soon enough.
 fn within(what: &str, packages: &[Value], body: &Value) -> Value {
-    let mut view = Snapshot::default();
+    let mut view = StaticLister::default();
     for package in packages {
         view.add(package, "team").unwrap();
     }
     let config = Config { controller_user: String::new(), freeze: Freeze::Strict };
     let body = body.to_string();
     let start = Instant::now();
-    let answer = answer(Door::Mutate, body.as_bytes(), &view, &config, Patience::Exhausted).unwrap();
+    let answer = answer(Door::Mutate, body.as_bytes(), &view, &config, CacheWait::Exhausted).unwrap();
     let took = start.elapsed();
     println!("{what}: {} bytes in {took:?}", body.len());
     assert!(took < BOUND, "{what}: {} bytes took {took:?}", body.len());
-    let Answer::Done(reply) = answer else { panic!("{what}: it waits") };
+    let AdmissionAnswer::Done(reply) = answer else { panic!("{what}: it waits") };
     serde_json::from_slice::<Value>(&reply.body).unwrap()["response"].clone()
 }
 

@@ -2,7 +2,7 @@
 
 use interlock_core::rollout::flavor::gateway::{Gateway, sources_of};
 use interlock_core::rollout::flavor::kept::excerpt;
-use interlock_core::rollout::flavor::sources::Given;
+use interlock_core::rollout::flavor::sources::GivenSources;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -153,7 +153,7 @@ proptest! {
     fn an_excerpt_reads_as_the_whole(container in container(), objects in objects()) {
         let (mut plane, _) = gateway(&container, true);
         plane["spec"]["deployment"]["podTemplateSpec"]["metadata"]["annotations"]["filler"] = json!("x".repeat(40_000));
-        let sources = Given::of(&objects, "kong");
+        let sources = GivenSources::of(&objects, "kong");
         let read = |plane: &Value| Gateway::read(plane, "kong", &sources).unwrap().unwrap().spec.reading;
         let mut short = plane.clone();
         let excerpt = excerpt(&plane["spec"]).expect("it fits");

@@ -9,13 +9,13 @@ use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use interlock_core::admission::snapshot::Snapshot;
-use interlock_core::admission::{Answer, Config, Door, Freeze, Patience, answer};
+use interlock_core::admission::snapshot::StaticLister;
+use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, Door, Freeze, answer};
 use interlock_core::api::meta;
 use serde_json::Value;
 
-static VIEW: LazyLock<Snapshot> = LazyLock::new(|| {
-    let mut view = Snapshot::default();
+static VIEW: LazyLock<StaticLister> = LazyLock::new(|| {
+    let mut view = StaticLister::default();
     for text in
         [include_str!("../../fuzz/seeds/version-1.json"), include_str!("../../fuzz/seeds/version-2.json")]
     {
@@ -27,9 +27,11 @@ static VIEW: LazyLock<Snapshot> = LazyLock::new(|| {
 
 fn ask(door: Door, freeze: Freeze, body: &[u8]) -> Option<Value> {
     let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze };
-    match answer(door, body, &*VIEW, &config, Patience::Exhausted) {
-        Ok(Answer::Done(reply)) => Some(serde_json::from_slice(&reply.body).expect("an answer is JSON")),
-        Ok(Answer::Wait(key)) => panic!("waits for {key} though patience is exhausted"),
+    match answer(door, body, &*VIEW, &config, CacheWait::Exhausted) {
+        Ok(AdmissionAnswer::Done(reply)) => {
+            Some(serde_json::from_slice(&reply.body).expect("an answer is JSON"))
+        }
+        Ok(AdmissionAnswer::Wait(key)) => panic!("waits for {key} though patience is exhausted"),
         Err(_) => None,
     }
 }

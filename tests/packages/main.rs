@@ -13,9 +13,9 @@ use interlock_core::api::values::Values;
 use interlock_core::effect::ChildWrite;
 use interlock_core::plan::advance::advance;
 use interlock_core::plan::check;
-use interlock_core::plan::observe::{Need, Observed, PlanState, Seen, Served, Step};
+use interlock_core::plan::observe::{EngineStep, Found, KindServed, Observed, PlanState, Query};
 use interlock_core::plan::package::Package;
-use interlock_core::plan::packaged::{Packaged, Source};
+use interlock_core::plan::packaged::{PackageFiles, Packaged};
 use interlock_core::plan::rendered::Rendered;
 use interlock_core::plan::run::{InstanceId, Run};
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ fn package(dir: &Path) -> Package {
     let text = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
     let mut templates = BTreeMap::new();
     files(&dir.join("templates"), "", &mut templates);
-    let source = Source { operator: text("operator.yaml"), params: text("params.yaml"), templates };
+    let source = PackageFiles { operator: text("operator.yaml"), params: text("params.yaml"), templates };
     let packaged = Packaged::read(&source).unwrap();
     let spec = serde_json::from_value(packaged.operator_version["spec"].clone()).unwrap();
     Package::new(NamespacedName::new("ns", packaged.operator_version_name), spec)
@@ -59,10 +59,12 @@ fn packages() -> Vec<(String, Package)> {
     dirs.iter().map(|dir| (name(dir), package(dir))).collect()
 }
 
-fn served(gvk: &Gvk) -> Served {
+fn served(gvk: &Gvk) -> KindServed {
     match gvk.kind.as_str() {
-        "ClusterRole" | "ClusterRoleBinding" | "CustomResourceDefinition" | "Namespace" => Served::Cluster,
-        _ => Served::Namespaced,
+        "ClusterRole" | "ClusterRoleBinding" | "CustomResourceDefinition" | "Namespace" => {
+            KindServed::Cluster
+        }
+        _ => KindServed::Namespaced,
     }
 }
 
@@ -85,7 +87,7 @@ fn healthy(mut object: Value) -> Value {
 }
 
 /// Carries a plan out as far as it goes; the last step, and how many objects were written.
-fn carry_out(package: &Package, plan: &str) -> (Step, usize) {
+fn carry_out(package: &Package, plan: &str) -> (EngineStep, usize) {
     let values = Values::new();
     let instance =
         InstanceId { namespace: "ns".to_owned(), name: "inst".to_owned(), uid: "uid-1".to_owned() };
@@ -110,24 +112,26 @@ fn carry_out(package: &Package, plan: &str) -> (Step, usize) {
         state = step.state;
         for need in step.needs {
             match need {
-                Need::Kind(gvk) => drop(observed.kinds.insert(gvk.clone(), served(&gvk))),
-                Need::Object(key) | Need::Certainly(key) => drop(observed.objects.insert(key, Seen::Absent)),
+                Query::Kind(gvk) => drop(observed.kinds.insert(gvk.clone(), served(&gvk))),
+                Query::Object(key) | Query::Certainly(key) => {
+                    drop(observed.objects.insert(key, Found::Absent))
+                }
             }
         }
         for write in step.effects.into_iter().flatten() {
             written += 1;
             let key = write.key().unwrap();
             let seen = match write {
-                ChildWrite::Create { object } => Seen::Present(Arc::new(healthy(object))),
+                ChildWrite::Create { object } => Found::Present(Arc::new(healthy(object))),
                 ChildWrite::MergePatch { patch, .. } => {
-                    let Some(Seen::Present(current)) = observed.objects.get(&key) else {
+                    let Some(Found::Present(current)) = observed.objects.get(&key) else {
                         panic!("{key} is not there")
                     };
                     let mut object = Value::clone(current);
                     json_patch::merge(&mut object, &patch);
-                    Seen::Present(Arc::new(healthy(object)))
+                    Found::Present(Arc::new(healthy(object)))
                 }
-                ChildWrite::Delete { .. } => Seen::Absent,
+                ChildWrite::Delete { .. } => Found::Absent,
             };
             observed.objects.insert(key, seen);
         }

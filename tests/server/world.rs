@@ -12,14 +12,16 @@ use interlock::server::accept::Port;
 use interlock::server::callers::Callers;
 use interlock::server::client_auth::ClientAuthority;
 use interlock::server::doors::{self, Doors, Judge};
-use interlock::server::health::{self, Health};
+use interlock::server::health::{self, Probes};
 use interlock::server::in_flight::InFlight;
 use interlock::server::limits::Limits;
 use interlock::server::shutdown::Shutdown;
 use interlock::server::tls::{MinVersion, Pair, Shown};
 use interlock::telemetry::metrics::Metrics;
 use interlock::telemetry::readiness::Readiness;
-use interlock_core::admission::{Answer, Awaited, BadReview, Door, Patience, Record, Reply, VerdictKind};
+use interlock_core::admission::{
+    AdmissionAnswer, Awaited, BadReview, CacheWait, DecisionRecord, Door, Reply, VerdictKind,
+};
 use interlock_core::api::object::NamespacedName;
 use jiff::Timestamp;
 use tokio::net::TcpListener;
@@ -48,19 +50,24 @@ struct Scripted {
 }
 
 impl Judge for Scripted {
-    fn judge<'a>(&self, _: Door, body: &'a [u8], patience: Patience) -> Result<Answer<'a>, BadReview> {
+    fn judge<'a>(
+        &self,
+        _: Door,
+        body: &'a [u8],
+        patience: CacheWait,
+    ) -> Result<AdmissionAnswer<'a>, BadReview> {
         let script = String::from_utf8_lossy(body);
         assert!(!script.starts_with("panic"), "as the script says");
         if script.starts_with("bad") {
             return Err(BadReview("this is no review".to_owned()));
         }
-        if script.starts_with("wait") && patience == Patience::Wait && !self.arrived.load(Ordering::SeqCst) {
+        if script.starts_with("wait") && patience == CacheWait::Wait && !self.arrived.load(Ordering::SeqCst) {
             self.told.fetch_add(1, Ordering::SeqCst);
             let namespace = script.split([':', ' ']).nth(1).unwrap_or("a").to_owned();
-            return Ok(Answer::Wait(Awaited { operator_version: awaited(), namespace }));
+            return Ok(AdmissionAnswer::Wait(Awaited { operator_version: awaited(), namespace }));
         }
-        let word = if patience == Patience::Exhausted { "exhausted" } else { "allowed" };
-        Ok(Answer::Done(Reply { body: word.into(), record: record() }))
+        let word = if patience == CacheWait::Exhausted { "exhausted" } else { "allowed" };
+        Ok(AdmissionAnswer::Done(Reply { body: word.into(), record: record() }))
     }
 }
 
@@ -69,8 +76,8 @@ fn awaited() -> NamespacedName {
     NamespacedName::new("a", "b")
 }
 
-fn record() -> Record<'static> {
-    Record {
+fn record() -> DecisionRecord<'static> {
+    DecisionRecord {
         uid: "u".into(),
         operation: "UPDATE".into(),
         group: "kudo.dev".into(),
@@ -129,7 +136,7 @@ pub async fn world_with(
     let (metrics, readiness) = (Arc::new(Metrics::new()), Readiness::new());
     let (shutdown, shown, judge) = (Shutdown::new(), Shown::new(), Arc::new(Scripted::default()));
     let (arrivals, callers) = (Arc::new(Arrivals::default()), Arc::new(callers(&shown)));
-    let health = Health { readiness: readiness.clone(), shutdown: shutdown.clone() };
+    let health = Probes { readiness: readiness.clone(), shutdown: shutdown.clone() };
     let app = health::router(health).merge(doors::router(Doors {
         judge: judge.clone(),
         callers: callers.clone(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ::interlock::cluster::certificates::authority::{authority, leaf};
-use ::interlock::cluster::certificates::stored::{Facts, Stored};
+use ::interlock::cluster::certificates::stored::{CertificateFacts, Stored};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use serde_json::Value;
@@ -18,7 +18,7 @@ pub fn stored(data: &Value) -> Stored {
 /// Another CA and a leaf of it, for the same names.
 pub fn another(data: &Value) -> Stored {
     let (now, life) = (Timestamp::now(), Duration::from_secs(3600));
-    let names = Facts::of(&stored(data).leaf.certificate).expect("a leaf").names;
+    let names = CertificateFacts::of(&stored(data).leaf.certificate).expect("a leaf").names;
     let authority = authority(now, life).expect("a CA");
     let leaf = leaf(&authority, &names, now, life).expect("a leaf");
     Stored { authority, leaf, next: None, previous: String::new() }

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
-use interlock::install::{self, Endpoint, Options, Part};
+use interlock::install::{self, Endpoint, InstallOptions, Part};
 use interlock_core::api::meta;
 use serde_json::Value;
 
@@ -84,13 +84,13 @@ impl Interlock {
     }
 
     /// Options of the rendered installation that fit this process's flags.
-    pub fn options(&self, flags: &[&str]) -> Options {
-        let mut options = Options {
+    pub fn options(&self, flags: &[&str]) -> InstallOptions {
+        let mut options = InstallOptions {
             endpoint: Endpoint::Url {
                 base: format!("https://127.0.0.1:{}", self.webhook_port),
                 ca_bundle: Vec::new(),
             },
-            ..Options::default()
+            ..InstallOptions::default()
         };
         if flags.contains(&"--freeze=same-plan") {
             options.freeze = interlock_core::admission::Freeze::SamePlan;
@@ -256,13 +256,13 @@ pub fn interlock(user: &Client, arguments: &[&str], input: &str) -> super::Outpu
 /// Applies what `interlock render` prints, for a process outside the cluster, with packages
 /// bound to cluster-admin.
 #[track_caller]
-pub fn apply_installation(cluster: &Cluster, options: &Options) {
+pub fn apply_installation(cluster: &Cluster, options: &InstallOptions) {
     apply_installation_without(cluster, options, &[]);
 }
 
 /// The same without the definitions of these plurals.
 #[track_caller]
-pub fn apply_installation_without(cluster: &Cluster, options: &Options, plurals: &[&str]) {
+pub fn apply_installation_without(cluster: &Cluster, options: &InstallOptions, plurals: &[&str]) {
     let admin = cluster.admin();
     let mut objects = install::objects(Part::All, options);
     // Its pods would be fake ones: what the Deployment would run is started by the test.

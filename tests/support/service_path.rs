@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use ::interlock::install::Options;
+use ::interlock::install::InstallOptions;
 use ::interlock_core::api::meta;
 
 use super::{Client, Cluster, Interlock, announce, interlock, wait_until};
@@ -91,7 +91,7 @@ pub fn install(cluster: &Cluster, replicas: usize, flags: &[&str]) -> Installati
 
 /// Like [`install`], with flags of its own for each replica.
 pub fn install_each(cluster: &Cluster, flags: &[&[&str]]) -> Installation {
-    interlock::apply_installation(cluster, &Options::default());
+    interlock::apply_installation(cluster, &InstallOptions::default());
     let admin = cluster.admin();
     let replicas = flags.len();
     let addresses = &REPLICAS[..replicas];

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use interlock_core::topology::declare::{Holder, Link};
 use interlock_core::topology::kinds;
-use interlock_core::topology::{Change, Epoch, Graph, Id, KindId};
+use interlock_core::topology::{Epoch, Graph, GraphChange, KindId, NodeId};
 use objects::{Op, op};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -60,7 +60,7 @@ impl World {
     }
 
     fn concerned_by(&self, id: KindId, kind: &str) {
-        let told: Vec<Id> = self.graph.concerned_by(id).collect();
+        let told: Vec<NodeId> = self.graph.concerned_by(id).collect();
         assert_eq!(told, self.known.concerned_by_all(kind), "whom {kind} concerns");
     }
 
@@ -114,10 +114,10 @@ impl World {
         } else {
             Vec::new()
         };
-        let dirty = self.graph.apply(id, self.epoch(key.kind), Change::Applied(&object));
+        let dirty = self.graph.apply(id, self.epoch(key.kind), GraphChange::Applied(&object));
         assert_eq!(dirty.roots, expected, "whom {object} concerns");
         let other = Epoch(self.epochs[key.kind] + 7);
-        assert!(!self.graph.apply(id, other, Change::Deleted(&object)).news, "of another epoch");
+        assert!(!self.graph.apply(id, other, GraphChange::Deleted(&object)).news, "of another epoch");
     }
 
     fn delete(&mut self, key: &Key) {
@@ -129,7 +129,7 @@ impl World {
         } else {
             Vec::new()
         };
-        let dirty = self.graph.apply(id, self.epoch(key.kind), Change::Deleted(&object));
+        let dirty = self.graph.apply(id, self.epoch(key.kind), GraphChange::Deleted(&object));
         assert_eq!(dirty.roots, expected, "whom the end of {object} concerns");
     }
 
@@ -141,7 +141,7 @@ impl World {
             return;
         }
         let id = self.id(key.kind);
-        for change in [Change::Applied(&object), Change::Deleted(&object)] {
+        for change in [GraphChange::Applied(&object), GraphChange::Deleted(&object)] {
             assert!(!self.graph.apply(id, self.epoch(key.kind), change).news, "late: {change:?}");
         }
     }
@@ -151,7 +151,7 @@ impl World {
         let Some(object) = self.known.objects.get(key).cloned() else { return };
         let id = self.id(key.kind);
         let unread = self.known.available.contains_key(key.kind) && self.unread.remove(key);
-        assert_eq!(self.graph.apply(id, self.epoch(key.kind), Change::Applied(&object)).news, unread);
+        assert_eq!(self.graph.apply(id, self.epoch(key.kind), GraphChange::Applied(&object)).news, unread);
     }
 
     /// A list in which some objects are missing.
@@ -160,22 +160,22 @@ impl World {
             return;
         }
         let (id, epoch) = (self.id(kind), self.epoch(kind));
-        self.graph.apply(id, epoch, Change::Listing(""));
+        self.graph.apply(id, epoch, GraphChange::Listing(""));
         let mine = self.known.objects.iter().filter(|(key, _)| key.kind == kind).enumerate();
         let (gone, there): (Vec<_>, Vec<_>) = mine.partition(|(place, _)| missing >> (place % 8) & 1 == 1);
         // A first try breaks off.
         for (_, (key, object)) in there.iter().chain(&gone).step_by(2) {
-            let news = self.graph.apply(id, epoch, Change::Listed(object)).news;
+            let news = self.graph.apply(id, epoch, GraphChange::Listed(object)).news;
             assert_eq!(news, self.unread.remove(*key), "what is new in {object}");
         }
-        self.graph.apply(id, epoch, Change::Listing(""));
+        self.graph.apply(id, epoch, GraphChange::Listing(""));
         for (_, (key, object)) in there {
-            let news = self.graph.apply(id, epoch, Change::Listed(object)).news;
+            let news = self.graph.apply(id, epoch, GraphChange::Listed(object)).news;
             assert_eq!(news, self.unread.remove(key), "what is new in {object}");
         }
         let gone: Vec<Key> = gone.into_iter().map(|(_, (key, _))| key.clone()).collect();
         self.deleted.extend(gone.iter().map(|key| self.known.objects[key].clone()));
-        let dirty = self.graph.apply(id, epoch, Change::Synced(""));
+        let dirty = self.graph.apply(id, epoch, GraphChange::Synced(""));
         assert_eq!(dirty.gone.len(), gone.len());
         assert_eq!(dirty.roots, self.known.remove(&gone), "whom the end of {gone:?} concerns");
         self.known.available.insert(kind, true);

@@ -6,11 +6,11 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use interlock_core::topology::declare::{
-    Concerns, Family, Holder, Kind, Link, Reach, Read, Ref, Side, Update,
+    Concerns, DeclaredKind, EventScope, Family, Holder, Link, LinkPath, ReadDepth, Ref, Side,
 };
 use interlock_core::topology::kinds;
 use interlock_core::topology::picture::Is;
-use interlock_core::topology::{Id, KindName};
+use interlock_core::topology::{KindName, NodeId};
 use serde_json::Value;
 
 use super::objects;
@@ -29,18 +29,18 @@ impl Key {
         Self { kind: objects::kind_of(object), namespace: text("namespace"), name: text("name") }
     }
 
-    fn id(&self) -> Id {
-        Id::new(objects::kind_name(self.kind), &self.namespace, &self.name)
+    fn id(&self) -> NodeId {
+        NodeId::new(objects::kind_name(self.kind), &self.namespace, &self.name)
     }
 }
 
-pub fn declared(kind: &'static str) -> &'static Kind {
+pub fn declared(kind: &'static str) -> &'static DeclaredKind {
     let name = objects::kind_name(kind);
     kinds::DECLARED.iter().copied().find(|declared| declared.name == name).unwrap_or(&kinds::MADE)
 }
 
 /// An edge: parent, child, name of the link, what it says.
-type Edge = (Id, Id, &'static str, Family);
+type Edge = (NodeId, NodeId, &'static str, Family);
 
 /// What is known.
 #[derive(Default)]
@@ -56,13 +56,13 @@ pub struct Reference {
 
 /// The graph as it must be.
 pub struct Expected {
-    pub nodes: BTreeMap<Id, Is>,
-    pub edges: BTreeSet<(Id, Id, &'static str)>,
+    pub nodes: BTreeMap<NodeId, Is>,
+    pub edges: BTreeSet<(NodeId, NodeId, &'static str)>,
 }
 
 impl Reference {
     /// An object appears, changes or is replaced; whom that concerns.
-    pub fn put(&mut self, key: &Key, object: Value) -> Vec<Id> {
+    pub fn put(&mut self, key: &Key, object: Value) -> Vec<NodeId> {
         let events = &declared(key.kind).events;
         let (there, old) = (self.present(), self.objects.insert(key.clone(), object.clone()));
         let (now, after) = (self.present(), self.all_edges());
@@ -77,7 +77,7 @@ impl Reference {
             }
             Some(old) => {
                 let moved = refers(key.kind, &old) != refers(key.kind, &object);
-                let Update::When(rows) = events.update else { return Vec::new() };
+                let EventScope::When(rows) = events.update else { return Vec::new() };
                 for row in rows {
                     let differs = row.differs.iter().any(|fact| differs(fact.read, &old, &object));
                     if moved || differs {
@@ -91,7 +91,7 @@ impl Reference {
     }
 
     /// Objects go; whom that concerns.
-    pub fn remove(&mut self, keys: &[Key]) -> Vec<Id> {
+    pub fn remove(&mut self, keys: &[Key]) -> Vec<NodeId> {
         let there = self.present();
         let mut roots = BTreeSet::new();
         for key in keys {
@@ -106,7 +106,7 @@ impl Reference {
     }
 
     /// Whom the objects of a kind concern.
-    pub fn concerned_by_all(&self, kind: &str) -> Vec<Id> {
+    pub fn concerned_by_all(&self, kind: &str) -> Vec<NodeId> {
         let there = self.present();
         let mut roots = BTreeSet::new();
         for key in self.objects.keys().filter(|key| key.kind == kind) {
@@ -135,7 +135,7 @@ impl Reference {
         Expected { nodes, edges: edges.iter().map(plain).collect() }
     }
 
-    fn present(&self) -> BTreeSet<Id> {
+    fn present(&self) -> BTreeSet<NodeId> {
         self.objects.keys().map(Key::id).collect()
     }
 
@@ -160,13 +160,13 @@ impl Reference {
         edges
     }
 
-    fn add(&self, edges: &mut BTreeSet<Edge>, from: &Id, links: &[Link], holder: &Holder<'_>) {
+    fn add(&self, edges: &mut BTreeSet<Edge>, from: &NodeId, links: &[Link], holder: &Holder<'_>) {
         for link in links {
             for reference in (link.read)(holder) {
                 let target = match (&reference, link.kind) {
                     (Ref::Uid(uid), _) => self.of_uid(uid),
                     (Ref::Named { namespace, name, section }, Some(kind)) => {
-                        Id::new(kind, namespace, name).section(section)
+                        NodeId::new(kind, namespace, name).section(section)
                     }
                     (Ref::Named { .. }, None) => continue,
                 };
@@ -179,9 +179,9 @@ impl Reference {
         }
     }
 
-    fn of_uid(&self, uid: &str) -> Id {
+    fn of_uid(&self, uid: &str) -> NodeId {
         let found = self.objects.iter().find(|(_, object)| objects::uid(object) == uid);
-        found.map_or_else(|| Id::new(KindName::new("", "uid"), "", &as_uuid(uid)), |(key, _)| key.id())
+        found.map_or_else(|| NodeId::new(KindName::new("", "uid"), "", &as_uuid(uid)), |(key, _)| key.id())
     }
 }
 
@@ -210,32 +210,38 @@ fn refers(kind: &'static str, object: &Value) -> Vec<(String, BTreeSet<(usize, R
     all
 }
 
-fn differs(read: Read, old: &Value, new: &Value) -> bool {
+fn differs(read: ReadDepth, old: &Value, new: &Value) -> bool {
     match read {
-        Read::Mark(read) => read(old) != read(new),
-        Read::Word(read) => {
+        ReadDepth::Mark(read) => read(old) != read(new),
+        ReadDepth::Word(read) => {
             let (old, new): (Cow<'_, str>, Cow<'_, str>) = (read(old), read(new));
             old != new
         }
     }
 }
 
-fn concern(key: &Key, whom: Concerns, edges: &BTreeSet<Edge>, there: &BTreeSet<Id>, into: &mut BTreeSet<Id>) {
+fn concern(
+    key: &Key,
+    whom: Concerns,
+    edges: &BTreeSet<Edge>,
+    there: &BTreeSet<NodeId>,
+    into: &mut BTreeSet<NodeId>,
+) {
     let Concerns::Roots(ways) = whom else { return };
     for way in ways {
         match way {
-            Reach::Itself => {
+            LinkPath::Itself => {
                 into.insert(key.id());
             }
-            Reach::Up(family, kind) => {
-                let step = |at: &Id| -> Vec<Id> {
+            LinkPath::Up(family, kind) => {
+                let step = |at: &NodeId| -> Vec<NodeId> {
                     let up = edges.iter().filter(|(_, child, _, says)| child == at && says == family);
                     up.map(|(parent, ..)| parent.clone()).collect()
                 };
                 nearest(key.id(), *kind, &step, there, &mut BTreeSet::new(), into);
             }
-            Reach::Down(family, kind) => {
-                let step = |at: &Id| -> Vec<Id> {
+            LinkPath::Down(family, kind) => {
+                let step = |at: &NodeId| -> Vec<NodeId> {
                     let down = edges.iter().filter(|(parent, _, _, says)| parent == at && says == family);
                     down.map(|(_, child, ..)| child.clone()).collect()
                 };
@@ -246,12 +252,12 @@ fn concern(key: &Key, whom: Concerns, edges: &BTreeSet<Edge>, there: &BTreeSet<I
 }
 
 fn nearest(
-    from: Id,
+    from: NodeId,
     kind: KindName,
-    step: &dyn Fn(&Id) -> Vec<Id>,
-    there: &BTreeSet<Id>,
-    been: &mut BTreeSet<Id>,
-    into: &mut BTreeSet<Id>,
+    step: &dyn Fn(&NodeId) -> Vec<NodeId>,
+    there: &BTreeSet<NodeId>,
+    been: &mut BTreeSet<NodeId>,
+    into: &mut BTreeSet<NodeId>,
 ) {
     if !been.insert(from.clone()) {
         return;

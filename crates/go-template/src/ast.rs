@@ -7,7 +7,7 @@ use super::go::quote::{Keep, quote};
 
 /// Nodes one after another.
 #[derive(Clone, Debug, Default)]
-pub(super) struct List {
+pub(super) struct NodeList {
     pub(super) nodes: Vec<Node>,
 }
 
@@ -47,8 +47,8 @@ pub(super) struct Branch {
     pub(super) pos: usize,
     pub(super) control: Control,
     pub(super) pipe: Pipe,
-    pub(super) list: List,
-    pub(super) otherwise: Option<List>,
+    pub(super) list: NodeList,
+    pub(super) otherwise: Option<NodeList>,
 }
 
 /// Commands joined by `|`, perhaps assigned to variables.
@@ -124,14 +124,14 @@ impl Node {
     }
 }
 
-impl List {
+impl NodeList {
     /// Whether there is nothing but space: such a definition does not replace another.
     pub(super) fn is_empty(&self) -> bool {
         self.nodes.iter().all(Node::is_empty)
     }
 }
 
-impl Display for List {
+impl Display for NodeList {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.nodes.iter().try_for_each(|node| node.fmt(f))
     }

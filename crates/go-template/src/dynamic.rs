@@ -10,7 +10,7 @@ use std::rc::Rc;
 use super::go::quote::{Keep, quote};
 use super::limits::{LimitReached, MAX_VALUE_DEPTH, Meter};
 use super::value::{Given, Root, Value};
-use super::version::Version;
+use super::version::SemVersion;
 
 /// A value with its Go type.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +29,7 @@ pub(super) enum Val {
     List(List),
     Map(Map),
     /// `*semver.Version`.
-    Version(Rc<Version>),
+    Version(Rc<SemVersion>),
 }
 
 /// Element type of a list or map.
@@ -170,7 +170,7 @@ impl Val {
     }
 
     /// What a template can read of a version (in Go: methods without arguments).
-    pub(super) fn part(version: &Version, name: &str) -> Option<Self> {
+    pub(super) fn part(version: &SemVersion, name: &str) -> Option<Self> {
         let [major, minor, patch] = version.numbers;
         Some(match name {
             "Major" => Self::Int64(major),

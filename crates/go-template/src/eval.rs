@@ -4,13 +4,13 @@ use super::ast::{Command, Operand, Pipe, Term};
 use super::builtins;
 use super::dynamic::{Elem, Val, quoted};
 use super::error::Failure;
-use super::exec::{Executed, Reached, State, Variable};
-use super::function::{Function, Plain, Run, Type};
+use super::exec::{Executed, Executor, Reached, Variable};
+use super::function::{Function, Implementation, Plain, Type};
 use super::limits::Meter;
 use super::literal::{self, Ideal};
 use super::value::Value;
 
-impl<'t> State<'t> {
+impl<'t> Executor<'t> {
     pub(super) fn pipeline(&mut self, dot: &Reached, pipe: &'t Pipe) -> Executed<Val> {
         self.deeper(|state| {
             state.at(pipe.pos, pipe);
@@ -154,7 +154,7 @@ struct Call<'t> {
 }
 
 // Arguments and calls.
-impl<'t> State<'t> {
+impl<'t> Executor<'t> {
     /// An operand where no type is wanted, as the receiver of a field chain.
     fn untyped(&mut self, dot: &Reached, operand: &'t Operand) -> Executed<Reached> {
         self.at(operand.pos, operand);
@@ -224,8 +224,8 @@ impl<'t> State<'t> {
         let Call { function, args, last, pos, node } = call;
         self.limit(self.meter.step())?;
         self.count_arguments(function, args.len(), last.is_some())?;
-        if let Run::And | Run::Or = function.run {
-            return self.short_circuit(dot, matches!(function.run, Run::Or), args, last);
+        if let Implementation::And | Implementation::Or = function.run {
+            return self.short_circuit(dot, matches!(function.run, Implementation::Or), args, last);
         }
         let type_of = |i: usize| function.params.get(i).copied().or(function.variadic).unwrap_or(Type::Any);
         let mut values = Vec::with_capacity(args.len() + 1);
@@ -240,8 +240,8 @@ impl<'t> State<'t> {
         let texts = values.iter().map(|value| if let Val::Str(text) = value { text.len() } else { 0 });
         self.limit(self.meter.read(texts.sum()))?;
         let result = match function.run {
-            Run::Body(body) => body(&self.meter, &values),
-            Run::Plain(body) => plain(&self.meter, body, &values),
+            Implementation::Body(body) => body(&self.meter, &values),
+            Implementation::Plain(body) => plain(&self.meter, body, &values),
             _ => Err(builtins::not_callable(args.first(), &values)),
         };
         match result {

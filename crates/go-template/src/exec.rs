@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use super::ast::{Branch, Control, List, Node, Pipe};
+use super::ast::{Branch, Control, Node, NodeList, Pipe};
 use super::dynamic::{Elem, Val, quoted};
 use super::error::{Failure, Place, RenderError, shown};
 use super::limits::{Interrupt, LimitReached, MAX_DEPTH, MAX_OUTPUT, Meter};
@@ -29,11 +29,11 @@ impl From<Val> for Reached {
 pub(super) fn render<'t>(
     name: &'t str,
     text: &'t str,
-    trees: &'t BTreeMap<String, List>,
+    trees: &'t BTreeMap<String, NodeList>,
     root: &Root<'_>,
     interrupt: &'t dyn Interrupt,
 ) -> Result<Vec<u8>, RenderError> {
-    let mut state = State {
+    let mut state = Executor {
         name,
         text,
         trees,
@@ -84,10 +84,10 @@ struct At<'t> {
 }
 
 /// One execution.
-pub(super) struct State<'t> {
+pub(super) struct Executor<'t> {
     name: &'t str,
     text: &'t str,
-    trees: &'t BTreeMap<String, List>,
+    trees: &'t BTreeMap<String, NodeList>,
     /// Name of the template that is executing.
     template: &'t str,
     out: Vec<u8>,
@@ -97,7 +97,7 @@ pub(super) struct State<'t> {
     pub(super) meter: Meter<'t>,
 }
 
-impl<'t> State<'t> {
+impl<'t> Executor<'t> {
     /// From here on errors point to this node.
     pub(super) fn at(&mut self, pos: usize, node: &'t dyn Display) {
         self.at = Some(At { pos, node });
@@ -152,7 +152,7 @@ impl<'t> State<'t> {
         result
     }
 
-    fn list(&mut self, dot: &Reached, list: &'t List) -> Executed<Flow> {
+    fn list(&mut self, dot: &Reached, list: &'t NodeList) -> Executed<Flow> {
         self.deeper(|state| {
             for node in &list.nodes {
                 let flow = state.node(dot, node)?;

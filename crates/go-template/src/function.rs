@@ -63,7 +63,7 @@ pub type Plain = fn(&[Value]) -> Result<Value, String>;
 
 /// How a function is carried out.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Run {
+pub(super) enum Implementation {
     /// `and`: the first false argument, without evaluating those behind it.
     And,
     /// `or`: the first true argument.
@@ -81,13 +81,13 @@ pub struct Function {
     pub(super) params: &'static [Type],
     /// Type of any further arguments.
     pub(super) variadic: Option<Type>,
-    pub(super) run: Run,
+    pub(super) run: Implementation,
 }
 
 impl Function {
     /// A function that takes arguments of these types.
     pub const fn new(name: &'static str, params: &'static [Type], body: Plain) -> Self {
-        Self { name, params, variadic: None, run: Run::Plain(body) }
+        Self { name, params, variadic: None, run: Implementation::Plain(body) }
     }
 
     /// The same, which takes any number of further arguments of this type.
@@ -99,7 +99,7 @@ impl Function {
 
 /// A function with a fixed number of arguments.
 pub(super) const fn fixed(name: &'static str, params: &'static [Type], body: Body) -> Function {
-    Function { name, params, variadic: None, run: Run::Body(body) }
+    Function { name, params, variadic: None, run: Implementation::Body(body) }
 }
 
 /// A function that takes any number of further arguments.
@@ -109,7 +109,7 @@ pub(super) const fn variadic(
     more: Type,
     body: Body,
 ) -> Function {
-    Function { name, params, variadic: Some(more), run: Run::Body(body) }
+    Function { name, params, variadic: Some(more), run: Implementation::Body(body) }
 }
 
 /// Arguments of declared types, read without a second check.

@@ -2,7 +2,7 @@
 
 use super::go::quote::{Keep, quote};
 use super::go::utf8::is_print;
-use super::token::{Kind, Token};
+use super::token::{Token, TokenKind};
 
 const LEFT: &str = "{{";
 const RIGHT: &str = "}}";
@@ -76,7 +76,7 @@ impl<'a> Lexer<'a> {
         self.start_line = self.line;
     }
 
-    fn emit(&mut self, kind: Kind) -> Token {
+    fn emit(&mut self, kind: TokenKind) -> Token {
         let text = self.input[self.start..self.pos].to_owned();
         let token = Token { kind, pos: self.start, text, line: self.start_line };
         self.ignore();
@@ -84,7 +84,8 @@ impl<'a> Lexer<'a> {
     }
 
     fn error(&mut self, message: impl Into<String>) -> Token {
-        let token = Token { kind: Kind::Error, pos: self.start, text: message.into(), line: self.start_line };
+        let token =
+            Token { kind: TokenKind::Error, pos: self.start, text: message.into(), line: self.start_line };
         self.failed = Some(token.clone());
         token
     }
@@ -94,14 +95,18 @@ impl<'a> Lexer<'a> {
         loop {
             let Some(offset) = self.rest().find(LEFT) else {
                 self.skip(self.rest().len());
-                return if self.pos > self.start { self.emit(Kind::Text) } else { self.emit(Kind::Eof) };
+                return if self.pos > self.start {
+                    self.emit(TokenKind::Text)
+                } else {
+                    self.emit(TokenKind::Eof)
+                };
             };
             if offset > 0 {
                 let text = &self.rest()[..offset];
                 let trims = has_left_trim_marker(&self.rest()[offset + LEFT.len()..]);
                 let kept = if trims { text.trim_end_matches(SPACES).len() } else { offset };
                 self.skip(kept);
-                let token = self.emit(Kind::Text);
+                let token = self.emit(TokenKind::Text);
                 self.skip(offset - kept);
                 self.ignore();
                 if !token.text.is_empty() {
@@ -123,7 +128,7 @@ impl<'a> Lexer<'a> {
             self.ignore();
             return self.comment();
         }
-        let token = self.emit(Kind::LeftDelim);
+        let token = self.emit(TokenKind::LeftDelim);
         self.inside_action = true;
         self.skip(after_marker);
         self.ignore();
@@ -158,7 +163,7 @@ impl<'a> Lexer<'a> {
             self.ignore();
         }
         self.skip(RIGHT.len());
-        let token = self.emit(Kind::RightDelim);
+        let token = self.emit(TokenKind::RightDelim);
         if trims {
             self.skip_spaces();
             self.ignore();
@@ -189,28 +194,28 @@ impl<'a> Lexer<'a> {
         }
         self.next();
         match c {
-            '=' => self.emit(Kind::Assign),
-            ':' if self.next() == Some('=') => self.emit(Kind::Declare),
+            '=' => self.emit(TokenKind::Assign),
+            ':' if self.next() == Some('=') => self.emit(TokenKind::Declare),
             ':' => self.error("expected :="),
-            '|' => self.emit(Kind::Pipe),
-            '"' => self.quoted('"', Kind::String, "unterminated quoted string"),
-            '\'' => self.quoted('\'', Kind::CharConstant, "unterminated character constant"),
+            '|' => self.emit(TokenKind::Pipe),
+            '"' => self.quoted('"', TokenKind::String, "unterminated quoted string"),
+            '\'' => self.quoted('\'', TokenKind::CharConstant, "unterminated character constant"),
             '`' => self.raw_string(),
-            '$' => self.field_or_variable(Kind::Variable, Kind::Variable),
+            '$' => self.field_or_variable(TokenKind::Variable, TokenKind::Variable),
             // A point at the very end of the text is read as a number by Go, and is wrong there.
-            '.' if self.peek().is_none() => self.emit(Kind::Number),
-            '.' => self.field_or_variable(Kind::Field, Kind::Dot),
+            '.' if self.peek().is_none() => self.emit(TokenKind::Number),
+            '.' => self.field_or_variable(TokenKind::Field, TokenKind::Dot),
             '(' => {
                 self.paren_depth += 1;
-                self.emit(Kind::LeftParen)
+                self.emit(TokenKind::LeftParen)
             }
             ')' if self.paren_depth == 0 => self.error("unexpected right paren"),
             ')' => {
                 self.paren_depth -= 1;
-                self.emit(Kind::RightParen)
+                self.emit(TokenKind::RightParen)
             }
             c if is_alphanumeric(c) => self.identifier(),
-            ' '..='~' => self.emit(Kind::Char),
+            ' '..='~' => self.emit(TokenKind::Char),
             c => self.error(format!("unrecognized character in action: {}", unicode(c))),
         }
     }
@@ -230,7 +235,7 @@ impl<'a> Lexer<'a> {
                 return self.right_delim(true);
             }
         }
-        self.emit(Kind::Space)
+        self.emit(TokenKind::Space)
     }
 
     fn identifier(&mut self) -> Token {
@@ -242,13 +247,13 @@ impl<'a> Lexer<'a> {
         }
         let word = &self.input[self.start..self.pos];
         let kind = match word {
-            "true" | "false" => Kind::Bool,
-            word => Kind::keyword(word).unwrap_or(Kind::Identifier),
+            "true" | "false" => TokenKind::Bool,
+            word => TokenKind::keyword(word).unwrap_or(TokenKind::Identifier),
         };
         self.emit(kind)
     }
 
-    fn field_or_variable(&mut self, kind: Kind, alone: Kind) -> Token {
+    fn field_or_variable(&mut self, kind: TokenKind, alone: TokenKind) -> Token {
         if self.at_terminator() {
             return self.emit(alone);
         }
@@ -274,7 +279,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn quoted(&mut self, mark: char, kind: Kind, unterminated: &str) -> Token {
+    fn quoted(&mut self, mark: char, kind: TokenKind, unterminated: &str) -> Token {
         loop {
             match self.next() {
                 Some('\\') if !matches!(self.next(), None | Some('\n')) => {}
@@ -289,7 +294,7 @@ impl<'a> Lexer<'a> {
         loop {
             match self.next() {
                 None => return self.error("unterminated raw quoted string"),
-                Some('`') => return self.emit(Kind::RawString),
+                Some('`') => return self.emit(TokenKind::RawString),
                 Some(_) => {}
             }
         }
@@ -304,9 +309,9 @@ impl<'a> Lexer<'a> {
             if !self.scan_number() || !self.input[..self.pos].ends_with('i') {
                 return self.bad_number();
             }
-            return self.emit(Kind::Complex);
+            return self.emit(TokenKind::Complex);
         }
-        self.emit(Kind::Number)
+        self.emit(TokenKind::Number)
     }
 
     fn bad_number(&mut self) -> Token {
@@ -398,7 +403,7 @@ mod tests {
         loop {
             let token = lexer.next_token();
             shown.push(format!("{:?}@{}:{}", token.kind, token.line, token.text));
-            if matches!(token.kind, Kind::Eof | Kind::Error) {
+            if matches!(token.kind, TokenKind::Eof | TokenKind::Error) {
                 return shown;
             }
         }

@@ -76,7 +76,7 @@ pub use value::{Given, Root, Value};
 pub struct Template {
     name: String,
     text: String,
-    trees: BTreeMap<String, ast::List>,
+    trees: BTreeMap<String, ast::NodeList>,
     nodes: usize,
 }
 

@@ -3,13 +3,13 @@
 use super::ast::Number;
 use super::go::number::{parse_float, parse_int, parse_uint};
 use super::go::quote::{Keep, quote, unquote_char};
-use super::token::Kind;
+use super::token::TokenKind;
 
 /// Reads a number token; the error is Go's text.
-pub(super) fn number(text: &str, kind: Kind) -> Result<Number, String> {
+pub(super) fn number(text: &str, kind: TokenKind) -> Result<Number, String> {
     match kind {
-        Kind::CharConstant => char_constant(text),
-        Kind::Complex => Err(format!("complex numbers are not supported: {text}")),
+        TokenKind::CharConstant => char_constant(text),
+        TokenKind::Complex => Err(format!("complex numbers are not supported: {text}")),
         _ => plain(text),
     }
 }

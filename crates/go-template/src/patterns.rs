@@ -26,7 +26,7 @@ const BYTES_A_UNIT: usize = 256;
 
 /// Why a pattern is not compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum PatternRefused {
     /// It is no regular expression.
     Syntax(String),
     /// It takes too many bytes.
@@ -42,7 +42,7 @@ pub(super) struct Pattern {
 
 impl Pattern {
     /// Compiles what the `regex` crate calls `regex::bytes::Regex`.
-    fn compile(text: &str, groups: bool, limit: usize) -> Result<Self, Refused> {
+    fn compile(text: &str, groups: bool, limit: usize) -> Result<Self, PatternRefused> {
         // The engines that are left out make the size say little about the work of a search.
         let config = Config::new()
             .match_kind(MatchKind::LeftmostFirst)
@@ -54,13 +54,13 @@ impl Pattern {
             .which_captures(if groups { WhichCaptures::All } else { WhichCaptures::Implicit });
         let built = Regex::builder().syntax(syntax::Config::new().utf8(false)).configure(config).build(text);
         let regex = built.map_err(|error| match error.syntax_error() {
-            Some(error) => Refused::Syntax(error.to_string()),
-            None => Refused::TooLarge,
+            Some(error) => PatternRefused::Syntax(error.to_string()),
+            None => PatternRefused::TooLarge,
         })?;
         let bytes = regex.memory_usage();
         // A state takes 24 bytes at least.
         let places = (bytes / 24).saturating_mul(regex.captures_len() * 2 * size_of::<usize>());
-        if groups && places > GROUP_BYTES { Err(Refused::TooLarge) } else { Ok(Self { regex, bytes }) }
+        if groups && places > GROUP_BYTES { Err(PatternRefused::TooLarge) } else { Ok(Self { regex, bytes }) }
     }
 
     /// Bytes that it takes.
@@ -79,7 +79,7 @@ impl Pattern {
     }
 }
 
-type Found = Rc<Result<Pattern, Refused>>;
+type Found = Rc<Result<Pattern, PatternRefused>>;
 
 #[derive(Debug)]
 struct Kept {

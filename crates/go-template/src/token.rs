@@ -4,7 +4,7 @@ use super::go::quote::{Keep, quote};
 
 /// Kinds of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// The text cannot be read further; the value says why.
     Error,
     Bool,
@@ -41,7 +41,7 @@ pub(super) enum Kind {
     With,
 }
 
-impl Kind {
+impl TokenKind {
     /// The kind of a word with a meaning of its own.
     pub(super) fn keyword(word: &str) -> Option<Self> {
         Some(match word {
@@ -82,7 +82,7 @@ impl Kind {
 /// A token with its place in the text.
 #[derive(Clone, Debug)]
 pub(super) struct Token {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     /// Byte offset of its start.
     pub(super) pos: usize,
     pub(super) text: String,
@@ -94,8 +94,8 @@ impl Token {
     /// As Go names the token in an error.
     pub(super) fn shown(&self) -> String {
         match self.kind {
-            Kind::Eof => "EOF".to_owned(),
-            Kind::Error => self.text.clone(),
+            TokenKind::Eof => "EOF".to_owned(),
+            TokenKind::Error => self.text.clone(),
             kind if kind.is_keyword() => format!("<{}>", self.text),
             _ if self.text.len() > 10 => {
                 let head: String = self.text.chars().take(10).collect();

@@ -7,7 +7,7 @@ use super::error::Failure;
 
 /// A version; minor and patch may be left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Version {
+pub(super) struct SemVersion {
     /// Major, minor and patch.
     pub(super) numbers: [i64; 3],
     pub(super) prerelease: String,
@@ -16,7 +16,7 @@ pub(super) struct Version {
     pub(super) original: String,
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for SemVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [major, minor, patch] = self.numbers;
         write!(f, "{major}.{minor}.{patch}")?;
@@ -34,7 +34,7 @@ fn invalid() -> Failure {
     Failure::new("Invalid Semantic Version")
 }
 
-impl Version {
+impl SemVersion {
     /// Reads a version.
     pub(super) fn parse(text: &str) -> Result<Self, Failure> {
         let (rest, metadata) = match text.split_once('+') {

@@ -9,9 +9,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Args, ValueEnum};
 use interlock_core::admission::request::kinds;
-use interlock_core::admission::snapshot::Snapshot;
-use interlock_core::admission::view::View;
-use interlock_core::admission::{Answer, Config, Door, Patience, answer};
+use interlock_core::admission::snapshot::StaticLister;
+use interlock_core::admission::view::Lister;
+use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, Door, answer};
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ mod settings;
 mod verdict;
 
 use settings::read_rules;
-use verdict::Verdict;
+use verdict::CheckVerdict;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Operation {
@@ -56,7 +56,7 @@ enum Output {
 
 /// Flags of `interlock check`.
 #[derive(Args, Debug)]
-pub struct Arguments {
+pub struct CheckArguments {
     /// YAML or JSON file of the object as it would be (of the object itself for a deletion); - is
     /// standard input.
     #[arg(short = 'f', long = "filename", value_name = "NEW|-")]
@@ -90,7 +90,7 @@ pub struct Arguments {
 }
 
 /// Runs the command: 0 allowed, 1 refused, 2 it could not be told.
-pub fn main(arguments: Arguments) -> ExitCode {
+pub fn main(arguments: CheckArguments) -> ExitCode {
     let told = run(&arguments).and_then(|verdict| {
         let text = match arguments.output {
             Output::Text => verdict.text(),
@@ -102,7 +102,7 @@ pub fn main(arguments: Arguments) -> ExitCode {
     exit::decided(told)
 }
 
-fn run(arguments: &Arguments) -> anyhow::Result<Verdict> {
+fn run(arguments: &CheckArguments) -> anyhow::Result<CheckVerdict> {
     let objects = arguments.objects.iter().map(|path| read_all(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let objects: Vec<Value> = objects.into_iter().flatten().collect();
     let (given, old, namespace) = change(arguments, &objects)?;
@@ -120,7 +120,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<Verdict> {
             (with_kept_label(given, &old), old)
         }
     };
-    let mut view = Snapshot::default();
+    let mut view = StaticLister::default();
     for object in &objects {
         view.add(object, &namespace)?;
     }
@@ -138,7 +138,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<Verdict> {
 }
 
 /// The object that is given, as it was where that is known, and the namespace of both.
-fn change(arguments: &Arguments, objects: &[Value]) -> anyhow::Result<(Value, Option<Value>, String)> {
+fn change(arguments: &CheckArguments, objects: &[Value]) -> anyhow::Result<(Value, Option<Value>, String)> {
     let mut given = read_judged(&arguments.new)?;
     let mut old = arguments.old.as_deref().map(read_judged).transpose()?;
     let namespace = namespace_of(old.as_ref()).or(namespace_of(Some(&given))).unwrap_or("default").to_owned();
@@ -206,7 +206,7 @@ fn namespace_object(name: &str) -> Value {
 }
 
 /// Mutation, then validation of what it made.
-fn both_doors(mut review: Value, view: &dyn View, config: &Config) -> anyhow::Result<Verdict> {
+fn both_doors(mut review: Value, view: &dyn Lister, config: &Config) -> anyhow::Result<CheckVerdict> {
     let mutated = ask(Door::Mutate, &review, view, config)?;
     if !mutated.allowed() {
         return Ok(mutated);
@@ -218,11 +218,13 @@ fn both_doors(mut review: Value, view: &dyn View, config: &Config) -> anyhow::Re
     Ok(verdict)
 }
 
-fn ask(door: Door, review: &Value, view: &dyn View, config: &Config) -> anyhow::Result<Verdict> {
+fn ask(door: Door, review: &Value, view: &dyn Lister, config: &Config) -> anyhow::Result<CheckVerdict> {
     let body = serde_json::to_vec(review)?;
-    let reply = match answer(door, &body, view, config, Patience::Exhausted)? {
-        Answer::Done(reply) => reply,
-        Answer::Wait(key) => bail!("OperatorVersion {key} is not among the objects: add it with --objects"),
+    let reply = match answer(door, &body, view, config, CacheWait::Exhausted)? {
+        AdmissionAnswer::Done(reply) => reply,
+        AdmissionAnswer::Wait(key) => {
+            bail!("OperatorVersion {key} is not among the objects: add it with --objects")
+        }
     };
     let mut answer: Value = serde_json::from_slice(&reply.body)?;
     let response = answer["response"].take();
@@ -233,7 +235,7 @@ fn ask(door: Door, review: &Value, view: &dyn View, config: &Config) -> anyhow::
     };
     let operations: json_patch::Patch = serde_json::from_value(patch.clone())?;
     json_patch::patch(&mut object, &operations)?;
-    Ok(Verdict { response, record: reply.record.into_owned(), patch, object })
+    Ok(CheckVerdict { response, record: reply.record.into_owned(), patch, object })
 }
 
 fn namespace_of(object: Option<&Value>) -> Option<&str> {

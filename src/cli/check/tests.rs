@@ -4,7 +4,7 @@ use std::fs;
 
 use clap::Parser;
 use interlock_core::api::revision;
-use interlock_core::api::rule::{Group, Rule};
+use interlock_core::api::rule::{Rule, RuleGroup};
 use interlock_core::api::stamp::SpecHash;
 use regex::Regex;
 use rstest::rstest;
@@ -14,7 +14,7 @@ use super::*;
 #[derive(Parser)]
 struct Cli {
     #[command(flatten)]
-    arguments: Arguments,
+    arguments: CheckArguments,
 }
 
 const VERSION: &str = "apiVersion: kudo.dev/v1beta1
@@ -59,7 +59,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-fn check(folder: &tempfile::TempDir, line: &str) -> anyhow::Result<Verdict> {
+fn check(folder: &tempfile::TempDir, line: &str) -> anyhow::Result<CheckVerdict> {
     let at = |word: &str| match word.starts_with("./") {
         true => folder.path().join(&word[2..]).display().to_string(),
         false => word.to_owned(),
@@ -318,7 +318,7 @@ fn texts_of_the_page() -> Vec<(String, Regex)> {
 #[test]
 fn the_page_about_flavors_says_what_the_rules_say() {
     let texts = texts_of_the_page();
-    for rule in Group::Flavors.rules() {
+    for rule in RuleGroup::Flavors.rules() {
         assert!(texts.iter().any(|(id, _)| id == rule.id()), "the page lacks {}", rule.id());
     }
     let goldens = ["kubectl", "check"].map(goldens_about_flavors).concat();
@@ -369,7 +369,7 @@ fn goldens_about_flavors(folder: &str) -> String {
 #[case("check")]
 fn every_rule_about_flavors_has_a_golden(#[case] folder: &str) {
     let text = goldens_about_flavors(folder);
-    for rule in Group::Flavors.rules() {
+    for rule in RuleGroup::Flavors.rules() {
         assert!(text.contains(&format!("[{}]\n", rule.id())), "tests/data/{folder} lacks {}", rule.id());
     }
     // RF11 says nothing.
@@ -410,7 +410,7 @@ fn a_large_data_plane_is_judged_by_what_is_live(
     let mut old = plane("traditional_compatible");
     old["metadata"]["annotations"] = json!({meta::LAST_APPLIED_SPEC: stamp.to_string()});
     let key = NamespacedName::new("kong", "edge");
-    let owner = revision::Owner {
+    let owner = revision::RevisionOwner {
         api_version: "gateway-operator.konghq.com/v1beta1",
         kind: "DataPlane",
         key: &key,

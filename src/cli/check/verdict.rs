@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use interlock_core::admission::Record;
+use interlock_core::admission::DecisionRecord;
 
 /// What both doors said.
-pub(super) struct Verdict {
+pub(super) struct CheckVerdict {
     pub(super) response: Value,
-    pub(super) record: Record<'static>,
+    pub(super) record: DecisionRecord<'static>,
     pub(super) patch: Value,
     pub(super) object: Value,
 }
 
-impl Verdict {
+impl CheckVerdict {
     pub(super) fn allowed(&self) -> bool {
         self.response["allowed"] == json!(true)
     }

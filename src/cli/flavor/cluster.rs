@@ -9,19 +9,19 @@ use interlock_core::api::object::meta_str;
 use interlock_core::api::watched::{GUARDED_DEPLOYMENTS, GUARDED_SERVICES};
 use interlock_core::rollout::flavor::gateway::sources_of;
 use interlock_core::rollout::flavor::rolled_out::{self, is_rolled_out};
-use interlock_core::rollout::flavor::sources::{Asked, Given, Source, SourceKind, Sources};
+use interlock_core::rollout::flavor::sources::{FlavorSource, GivenSources, KeyLookup, SourceKind, Sources};
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::cli::reader::{self, Found, Selection};
-use crate::cli::served::{Resource, Served};
+use crate::cli::reader::{self, ReadOutcome, Selection};
+use crate::cli::served::{Resource, ServedKinds};
 use crate::cli::target::TargetFlags;
 
 /// Lists under way at the same time.
 const CONCURRENCY: usize = 4;
 
 /// What was seen.
-pub(super) struct Seen {
+pub(super) struct GatewayInputs {
     /// The gateway, with the pod template that runs.
     pub(super) gateway: Value,
     pub(super) sources: Looked,
@@ -34,13 +34,13 @@ pub(super) struct Seen {
 /// The sources that were looked for.
 #[derive(Default)]
 pub(super) struct Looked {
-    there: Given,
-    missing: BTreeSet<Source>,
+    there: GivenSources,
+    missing: BTreeSet<FlavorSource>,
 }
 
 impl Sources for Looked {
-    fn ask(&self, source: &Source, key: &str) -> Asked {
-        if self.missing.contains(source) { Asked::NoObject } else { self.there.ask(source, key) }
+    fn ask(&self, source: &FlavorSource, key: &str) -> KeyLookup {
+        if self.missing.contains(source) { KeyLookup::NoObject } else { self.there.ask(source, key) }
     }
 }
 
@@ -60,11 +60,12 @@ fn wanted() -> [(&'static str, &'static str, Option<String>); 8] {
 }
 
 /// Looks for a gateway, called `NAME` or `KIND/NAME`, and around it.
-pub(super) async fn look(target: &TargetFlags, name: &str) -> anyhow::Result<Seen> {
+pub(super) async fn look(target: &TargetFlags, name: &str) -> anyhow::Result<GatewayInputs> {
     let (client, namespace) = target.connect().await?;
-    let served = Served::ask(&client).await?;
+    let served = ServedKinds::ask(&client).await?;
     let gateway = find(&client, &served, &namespace, name).await?;
-    let mut seen = Seen { sources: Looked::default(), objects: Vec::new(), notes: Vec::new(), gateway };
+    let mut seen =
+        GatewayInputs { sources: Looked::default(), objects: Vec::new(), notes: Vec::new(), gateway };
     seen.look_at_live(&client, &served, &namespace).await;
     seen.look_at_sources(&client, &served).await?;
     seen.look_around(&client, &served, &namespace).await;
@@ -74,7 +75,7 @@ pub(super) async fn look(target: &TargetFlags, name: &str) -> anyhow::Result<See
 /// The gateway; a DataPlane and a Deployment of one name are told apart by the kind.
 pub(super) async fn find(
     client: &Client,
-    served: &Served,
+    served: &ServedKinds,
     namespace: &str,
     name: &str,
 ) -> anyhow::Result<Value> {
@@ -96,9 +97,9 @@ pub(super) async fn find(
             continue;
         };
         match reader::get(client, resource, namespace, name).await {
-            Found::There(object) => found.push((*object).clone()),
-            Found::Missing => why.push(format!("{kind}: none of that name")),
-            Found::Unknown(said) => why.push(format!("{kind}: {said}")),
+            ReadOutcome::There(object) => found.push((*object).clone()),
+            ReadOutcome::Missing => why.push(format!("{kind}: none of that name")),
+            ReadOutcome::Unknown(said) => why.push(format!("{kind}: {said}")),
         }
     }
     match <[Value; 1]>::try_from(found) {
@@ -118,10 +119,10 @@ pub(super) async fn find(
     }
 }
 
-impl Seen {
+impl GatewayInputs {
     /// While a Deployment is being rolled out, the template of its last ReplicaSet that is ready
     /// is what runs.
-    async fn look_at_live(&mut self, client: &Client, served: &Served, namespace: &str) {
+    async fn look_at_live(&mut self, client: &Client, served: &ServedKinds, namespace: &str) {
         if self.gateway["kind"] != "Deployment" || is_rolled_out(&self.gateway) {
             return;
         }
@@ -140,19 +141,19 @@ impl Seen {
             }
         };
         match rolled_out::find(&self.gateway, &sets) {
-            rolled_out::Found::Earlier(live) => {
+            rolled_out::RolloutEvidence::Earlier(live) => {
                 self.gateway["spec"]["template"] = live["spec"]["template"].clone();
                 let name = meta_str(live, "name").unwrap_or_default();
                 self.notes.push(format!("{under_way}: the plan begins with what runs, ReplicaSet {name}"));
             }
-            rolled_out::Found::Current { .. } => {}
-            rolled_out::Found::Untold => self.notes.push(format!(
+            rolled_out::RolloutEvidence::Current { .. } => {}
+            rolled_out::RolloutEvidence::Untold => self.notes.push(format!(
                 "{under_way}, and no ReplicaSet before it has all its pods ready: the plan begins with what is stored"
             )),
         }
     }
 
-    async fn look_at_sources(&mut self, client: &Client, served: &Served) -> anyhow::Result<()> {
+    async fn look_at_sources(&mut self, client: &Client, served: &ServedKinds) -> anyhow::Result<()> {
         for source in sources_of(&self.gateway) {
             let kind = match source.kind {
                 SourceKind::ConfigMap => "ConfigMap",
@@ -160,15 +161,15 @@ impl Seen {
             };
             let resource = served.of("", kind).context("the API server serves no core kinds")?;
             match reader::get(client, resource, &source.name.namespace, &source.name.name).await {
-                Found::There(object) => self.sources.there.add(&object, ""),
-                Found::Missing => drop(self.sources.missing.insert(source)),
-                Found::Unknown(why) => self.notes.push(format!("not seen: {source} ({why})")),
+                ReadOutcome::There(object) => self.sources.there.add(&object, ""),
+                ReadOutcome::Missing => drop(self.sources.missing.insert(source)),
+                ReadOutcome::Unknown(why) => self.notes.push(format!("not seen: {source} ({why})")),
             }
         }
         Ok(())
     }
 
-    async fn look_around(&mut self, client: &Client, served: &Served, namespace: &str) {
+    async fn look_around(&mut self, client: &Client, served: &ServedKinds, namespace: &str) {
         let wanted = wanted();
         let lists = wanted.iter().map(|(group, kind, labels)| async move {
             let Some(resource) = served.of(group, kind) else { return (*kind, None) };

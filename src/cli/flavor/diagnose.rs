@@ -11,19 +11,19 @@ use http::Request;
 use interlock_core::api::kong;
 use interlock_core::api::object::{NamespacedName, meta_str};
 use interlock_core::api::watched::{GUARDED_DEPLOYMENTS, Labelled};
-use interlock_core::rollout::flavor::diagnosis::{Diagnosis, Producer, Standing, Symptoms};
+use interlock_core::rollout::flavor::diagnosis::{Diagnosis, PodDiagnosis, Producer, Symptoms};
 use interlock_core::rollout::flavor::gateway::Gateway;
-use interlock_core::rollout::flavor::group::Group;
-use interlock_core::rollout::flavor::running::report::Report;
-use interlock_core::rollout::flavor::running::{Pod, Selector, Told, pod};
+use interlock_core::rollout::flavor::group::ProducerGroup;
+use interlock_core::rollout::flavor::running::report::StatusReport;
+use interlock_core::rollout::flavor::running::{Pod, RouterState, Selector, pod};
 use interlock_core::rollout::flavor::sources::Nothing;
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::Value;
 
 use super::cluster;
-use crate::cli::reader::{self, Found, Selection};
-use crate::cli::served::Served;
+use crate::cli::reader::{self, ReadOutcome, Selection};
+use crate::cli::served::ServedKinds;
 use crate::cli::target::TargetFlags;
 use crate::cluster::path;
 
@@ -34,7 +34,7 @@ const CONCURRENCY: usize = 8;
 
 /// Flags of `interlock flavor diagnose`.
 #[derive(Args, Debug)]
-pub(super) struct Arguments {
+pub(super) struct DiagnoseArguments {
     /// The gateway: NAME, dataplane/NAME or deployment/NAME; without, every gateway of the namespace.
     #[arg(value_name = "NAME")]
     name: Option<String>,
@@ -43,9 +43,9 @@ pub(super) struct Arguments {
 }
 
 /// Prints what was found; whether that is nothing.
-pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<bool> {
+pub(super) async fn run(arguments: &DiagnoseArguments) -> anyhow::Result<bool> {
     let (client, namespace) = arguments.target.connect().await?;
-    let served = Served::ask(&client).await?;
+    let served = ServedKinds::ask(&client).await?;
     let mut look = Look { client, served, namespace, unseen: BTreeMap::new() };
     let gateways = match &arguments.name {
         Some(name) => vec![cluster::find(&look.client, &look.served, &look.namespace, name).await?],
@@ -67,7 +67,7 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<bool> {
 
 struct Look {
     client: Client,
-    served: Served,
+    served: ServedKinds,
     namespace: String,
     /// What could not be seen, and why.
     unseen: BTreeMap<String, String>,
@@ -120,7 +120,7 @@ impl Look {
         let objects = self.pods(object).await;
         let client = &self.client;
         let pods = stream::iter(objects).map(|pod| async move { standing(client, &pod).await });
-        let pods: Vec<Standing> = pods.buffered(CONCURRENCY).collect().await;
+        let pods: Vec<PodDiagnosis> = pods.buffered(CONCURRENCY).collect().await;
         let staged = if gateway.spec.staged { ", changes are staged" } else { "" };
         Ok(Diagnosis::of(&Symptoms {
             subject: &gateway.subject,
@@ -157,7 +157,7 @@ impl Look {
     async fn producer(&mut self, gateway: &Value, services: &[Value]) -> anyhow::Result<Option<Producer>> {
         let mut objects = self.labelled(&GUARDED_DEPLOYMENTS).await;
         objects.extend(services.iter().cloned());
-        let Some(group) = Group::of(gateway, &objects, &self.namespace, &Nothing)? else {
+        let Some(group) = ProducerGroup::of(gateway, &objects, &self.namespace, &Nothing)? else {
             let how = "annotation interlock.dev/config-producer names it".to_owned();
             self.unseen.insert("the configuration producer".to_owned(), how);
             return Ok(None);
@@ -167,16 +167,16 @@ impl Look {
         let name = NamespacedName::new(namespace, name);
         let found = match self.served.of("apps", "Deployment") {
             Some(resource) => reader::get(&self.client, resource, &name.namespace, &name.name).await,
-            None => Found::Missing,
+            None => ReadOutcome::Missing,
         };
         let deployment = match found {
-            Found::There(deployment) => deployment,
-            Found::Missing => {
+            ReadOutcome::There(deployment) => deployment,
+            ReadOutcome::Missing => {
                 self.unseen
                     .insert(format!("the configuration producer {name}"), "no such Deployment".to_owned());
                 return Ok(None);
             }
-            Found::Unknown(why) => {
+            ReadOutcome::Unknown(why) => {
                 self.unseen.insert(format!("the configuration producer {name}"), why);
                 return Ok(None);
             }
@@ -190,31 +190,31 @@ impl Look {
 }
 
 /// A pod as it stands; asked through the API server, which knows who may.
-async fn standing(client: &Client, object: &Value) -> Standing {
+async fn standing(client: &Client, object: &Value) -> PodDiagnosis {
     let why = match pod::endpoint(object) {
         Ok(endpoint) => match ask(client, object, endpoint.port).await {
-            Ok(report) => return stands(object, Told::Reports(report.flavor)),
+            Ok(report) => return stands(object, RouterState::Reports(report.flavor)),
             Err(why) => why,
         },
         Err(why) => why,
     };
     let told = match pod::declared(object, &Nothing) {
-        Ok(flavor) => Told::Declares(flavor, why),
-        Err(unknown) => Told::Nothing(format!("{why}, and {unknown}")),
+        Ok(flavor) => RouterState::Declares(flavor, why),
+        Err(unknown) => RouterState::Nothing(format!("{why}, and {unknown}")),
     };
     stands(object, told)
 }
 
-fn stands(object: &Value, told: Told) -> Standing {
+fn stands(object: &Value, told: RouterState) -> PodDiagnosis {
     let name = meta_str(object, "name").unwrap_or_default().to_owned();
-    Standing {
+    PodDiagnosis {
         pod: Pod { name, labels: pod::labels(object), told },
         made: made(object).unwrap_or(Timestamp::UNIX_EPOCH),
         unready_since: pod::unready_since(object).and_then(|text| text.parse().ok()),
     }
 }
 
-async fn ask(client: &Client, object: &Value, port: u16) -> Result<Report, String> {
+async fn ask(client: &Client, object: &Value, port: u16) -> Result<StatusReport, String> {
     let text = |field| meta_str(object, field).unwrap_or_default();
     let pod = format!("{}:{port}", text("name"));
     let path = path::of("v1", Some(text("namespace")), "pods", &[&pod, "proxy"]);
@@ -226,7 +226,7 @@ async fn ask(client: &Client, object: &Value, port: u16) -> Result<Report, Strin
             Err("you may not ask it: pods/proxy".to_owned())
         }
         Ok(Err(_)) => Err("its Admin API does not answer".to_owned()),
-        Ok(Ok(body)) => Report::read(body.as_bytes()),
+        Ok(Ok(body)) => StatusReport::read(body.as_bytes()),
     }
 }
 

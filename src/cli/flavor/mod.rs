@@ -10,11 +10,11 @@ use clap::{Args, Subcommand, ValueEnum};
 use interlock_core::api::object::meta_str;
 use interlock_core::rollout::flavor::Flavor;
 use interlock_core::rollout::flavor::gateway::Gateway;
-use interlock_core::rollout::flavor::group::Group;
-use interlock_core::rollout::flavor::matrix::Configuration;
-use interlock_core::rollout::flavor::plan::{Plan, Question};
+use interlock_core::rollout::flavor::group::ProducerGroup;
+use interlock_core::rollout::flavor::matrix::ProducerConfiguration;
+use interlock_core::rollout::flavor::plan::{FlavorPlan, Question};
 use interlock_core::rollout::flavor::routes::Inventory;
-use interlock_core::rollout::flavor::sources::Given;
+use interlock_core::rollout::flavor::sources::GivenSources;
 use serde_json::Value;
 
 use super::exit;
@@ -26,7 +26,7 @@ mod diagnose;
 
 /// Flags of `interlock flavor`.
 #[derive(Args, Debug)]
-pub struct Arguments {
+pub struct FlavorArguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -38,7 +38,7 @@ enum Command {
     Plan(Box<PlanArguments>),
     /// Names what holds gateways up: mixed flavors, pods that never get ready, a producer that keeps
     /// to a flavor of before; and the next command: 0 nothing was found, 1 something was, 2 error.
-    Diagnose(diagnose::Arguments),
+    Diagnose(diagnose::DiagnoseArguments),
 }
 
 #[derive(Args, Debug)]
@@ -90,16 +90,16 @@ impl From<FlavorFlag> for Flavor {
 }
 
 impl PlanArguments {
-    fn configuration(&self) -> Configuration {
+    fn configuration(&self) -> ProducerConfiguration {
         match self.field_routes_only {
-            true => Configuration::FieldsOnly,
-            false => Configuration::Usual,
+            true => ProducerConfiguration::FieldsOnly,
+            false => ProducerConfiguration::Usual,
         }
     }
 }
 
 /// Runs the command.
-pub fn main(arguments: Arguments) -> ExitCode {
+pub fn main(arguments: FlavorArguments) -> ExitCode {
     let arguments = match arguments.command {
         Command::Plan(arguments) => arguments,
         Command::Diagnose(arguments) => return exit::decided(finish(diagnose::run(&arguments))),
@@ -112,7 +112,7 @@ pub fn main(arguments: Arguments) -> ExitCode {
 }
 
 /// Of the cluster, or of files.
-fn plan(arguments: &PlanArguments) -> anyhow::Result<Plan> {
+fn plan(arguments: &PlanArguments) -> anyhow::Result<FlavorPlan> {
     match (&arguments.name, &arguments.gateway) {
         (Some(name), _) => finish(of_cluster(arguments, name)),
         (None, Some(file)) => of_files(arguments, file),
@@ -120,12 +120,12 @@ fn plan(arguments: &PlanArguments) -> anyhow::Result<Plan> {
     }
 }
 
-async fn of_cluster(arguments: &PlanArguments, name: &str) -> anyhow::Result<Plan> {
+async fn of_cluster(arguments: &PlanArguments, name: &str) -> anyhow::Result<FlavorPlan> {
     let seen = cluster::look(&arguments.target, name).await?;
     let unreadable = || format!("{name} is served in a version that is not known here");
     let gateway = Gateway::read(&seen.gateway, "", &seen.sources)?.with_context(unreadable)?;
-    let group = Group::of(&seen.gateway, &seen.objects, "", &seen.sources)?;
-    Ok(Plan::make(&Question {
+    let group = ProducerGroup::of(&seen.gateway, &seen.objects, "", &seen.sources)?;
+    Ok(FlavorPlan::make(&Question {
         subject: &gateway.subject,
         live: &gateway.spec,
         to: arguments.to.into(),
@@ -137,12 +137,12 @@ async fn of_cluster(arguments: &PlanArguments, name: &str) -> anyhow::Result<Pla
     })?)
 }
 
-fn of_files(arguments: &PlanArguments, file: &Path) -> anyhow::Result<Plan> {
+fn of_files(arguments: &PlanArguments, file: &Path) -> anyhow::Result<FlavorPlan> {
     let object = read_one(file)?;
     let objects = arguments.objects.iter().map(|path| read_all(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let objects: Vec<Value> = objects.into_iter().flatten().collect();
     let namespace = meta_str(&object, "namespace").filter(|own| !own.is_empty()).unwrap_or("default");
-    let sources = Given::of(&objects, namespace);
+    let sources = GivenSources::of(&objects, namespace);
     let gateway = Gateway::read(&object, namespace, &sources)?.with_context(|| {
         format!(
             "{} holds neither a DataPlane of gateway-operator.konghq.com/v1beta1 nor a Deployment of apps/v1",
@@ -153,8 +153,8 @@ fn of_files(arguments: &PlanArguments, file: &Path) -> anyhow::Result<Plan> {
         true => Inventory::Unseen,
         false => Inventory::of(&objects, namespace),
     };
-    let group = Group::of(&object, &objects, namespace, &sources)?;
-    Ok(Plan::make(&Question {
+    let group = ProducerGroup::of(&object, &objects, namespace, &sources)?;
+    Ok(FlavorPlan::make(&Question {
         subject: &gateway.subject,
         live: &gateway.spec,
         to: arguments.to.into(),
@@ -222,7 +222,7 @@ spec:
         folder
     }
 
-    fn told(folder: &Path, line: &str) -> anyhow::Result<Plan> {
+    fn told(folder: &Path, line: &str) -> anyhow::Result<FlavorPlan> {
         let at = |word: &str| match word.strip_prefix("./") {
             Some(path) => folder.join(path).display().to_string(),
             None => word.to_owned(),

@@ -17,7 +17,7 @@ use crate::cli::target::{TargetFlags, said};
 use crate::cli::watch;
 
 /// The Instance that somebody wants.
-pub(super) struct Wanted<'a> {
+pub(super) struct WantedInstance<'a> {
     pub(super) package: &'a Packaged,
     pub(super) name: &'a str,
     pub(super) parameters: &'a BTreeMap<String, String>,
@@ -62,8 +62,8 @@ impl Target {
         }
     }
 
-    pub(super) async fn install(&self, wanted: Wanted<'_>) -> anyhow::Result<()> {
-        let Wanted { package, name, parameters, limit } = wanted;
+    pub(super) async fn install(&self, wanted: WantedInstance<'_>) -> anyhow::Result<()> {
+        let WantedInstance { package, name, parameters, limit } = wanted;
         if self.instances().get_opt(name).await.map_err(said)?.is_some() {
             bail!(
                 "cannot install instance '{name}' because an instance of that name already exists in namespace {}; \
@@ -77,8 +77,8 @@ impl Target {
         self.wait_for_plan(name, &read(instance)?, limit).await
     }
 
-    pub(super) async fn upgrade(&self, wanted: Wanted<'_>) -> anyhow::Result<()> {
-        let Wanted { package, name, parameters, limit } = wanted;
+    pub(super) async fn upgrade(&self, wanted: WantedInstance<'_>) -> anyhow::Result<()> {
+        let WantedInstance { package, name, parameters, limit } = wanted;
         let Some(instance) = self.instances().get_opt(name).await.map_err(said)? else {
             bail!(
                 "instance {}/{name} does not exist in the cluster; install the package first",

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
 
-use self::cluster::{Target, Wanted};
+use self::cluster::{Target, WantedInstance};
 use super::flags::{Limit, namespaced_name};
 use super::target::{TargetFlags, block_on};
 
@@ -20,7 +20,7 @@ mod versions;
 
 /// Flags of `interlock package`.
 #[derive(Args, Debug)]
-pub struct Arguments {
+pub struct PackageArguments {
     #[command(subcommand)]
     verb: Verb,
     #[command(flatten)]
@@ -114,11 +114,11 @@ struct UninstallFlags {
 }
 
 /// Does what was asked for.
-pub fn main(arguments: Arguments) -> ExitCode {
+pub fn main(arguments: PackageArguments) -> ExitCode {
     block_on(run(arguments))
 }
 
-async fn run(arguments: Arguments) -> anyhow::Result<()> {
+async fn run(arguments: PackageArguments) -> anyhow::Result<()> {
     let flags = arguments.target;
     match arguments.verb {
         Verb::Install(install) => {
@@ -135,7 +135,9 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
                 return target.ensure_version(&package).await;
             }
             let limit = install.wait.limit();
-            target.install(Wanted { package: &package, name: &name, parameters: &parameters, limit }).await
+            target
+                .install(WantedInstance { package: &package, name: &name, parameters: &parameters, limit })
+                .await
         }
         Verb::Upgrade(upgrade) => {
             let package = source::read(&upgrade.dir)?;
@@ -145,7 +147,9 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
             target.warn_of_rights(&upgrade.account.packages_service_account).await;
             let name = upgrade.instance.unwrap_or_else(|| package.default_instance_name());
             let limit = upgrade.wait.limit();
-            target.upgrade(Wanted { package: &package, name: &name, parameters: &parameters, limit }).await
+            target
+                .upgrade(WantedInstance { package: &package, name: &name, parameters: &parameters, limit })
+                .await
         }
         Verb::Uninstall(uninstall) => {
             let target = Target::connect(&flags).await?;

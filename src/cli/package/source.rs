@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-use interlock_core::plan::packaged::{Packaged, Source};
+use interlock_core::plan::packaged::{PackageFiles, Packaged};
 
 /// Reads a package.
 pub(super) fn read(dir: &Path) -> anyhow::Result<Packaged> {
@@ -22,7 +22,7 @@ pub(super) fn read(dir: &Path) -> anyhow::Result<Packaged> {
     Ok(packaged)
 }
 
-fn source(dir: &Path) -> anyhow::Result<Source> {
+fn source(dir: &Path) -> anyhow::Result<PackageFiles> {
     if !dir.is_dir() {
         bail!(
             "{} is not a folder; a package is one with operator.yaml, params.yaml and templates/",
@@ -34,7 +34,7 @@ fn source(dir: &Path) -> anyhow::Result<Source> {
     if base.is_dir() {
         collect(&base, "", &mut templates)?;
     }
-    Ok(Source {
+    Ok(PackageFiles {
         operator: text(&dir.join("operator.yaml"))?,
         params: text(&dir.join("params.yaml"))?,
         templates,

@@ -2,24 +2,24 @@
 
 use anyhow::Context as _;
 use clap::Args;
-use interlock_core::plan::verb::Verb;
+use interlock_core::plan::verb::PlanVerb;
 
 use super::request;
-use super::subject::{Subject, current, entries};
+use super::subject::{InstanceRef, current, entries};
 
 /// Flags of `abort`.
 #[derive(Args, Debug)]
 #[group(skip)]
-pub(super) struct Flags {
+pub(super) struct AbortFlags {
     #[command(flatten)]
-    pub(super) request: request::Flags,
+    pub(super) request: request::RequestFlags,
     /// Then go back to the spec that last was carried out in full.
     #[arg(long)]
     revert: bool,
 }
 
 /// Ends the run that is under way.
-pub(super) async fn run(subject: &Subject, flags: &Flags) -> anyhow::Result<()> {
+pub(super) async fn run(subject: &InstanceRef, flags: &AbortFlags) -> anyhow::Result<()> {
     let instance = subject.get().await?;
     let run = match &flags.request.run {
         Some(run) => run.clone(),
@@ -29,7 +29,7 @@ pub(super) async fn run(subject: &Subject, flags: &Flags) -> anyhow::Result<()> 
             run
         }
     };
-    let verb = Verb::Abort { revert: flags.revert };
+    let verb = PlanVerb::Abort { revert: flags.revert };
     let what = request::run_name(&instance, &run);
     let request = request::send(subject, verb, run, &flags.request.reason).await?;
     let then =

@@ -6,7 +6,7 @@ use crate::cli::flags::Limit;
 
 /// Which Instance, as an argument or as a flag.
 #[derive(Args, Debug)]
-pub(super) struct Name {
+pub(super) struct InstanceName {
     /// Name of the Instance.
     #[arg(value_name = "INSTANCE", required_unless_present = "instance")]
     name: Option<String>,
@@ -15,7 +15,7 @@ pub(super) struct Name {
     instance: Option<String>,
 }
 
-impl Name {
+impl InstanceName {
     /// The name; clap has seen to it that there is one. `instance/NAME` is what kubectl prints.
     pub(super) fn get(&self) -> &str {
         let name = self.name.as_deref().or(self.instance.as_deref()).unwrap_or_default();
@@ -55,7 +55,7 @@ impl Form {
 #[derive(Args, Debug)]
 pub(super) struct Telling {
     #[command(flatten)]
-    pub(super) name: Name,
+    pub(super) name: InstanceName,
     /// Form of what is printed.
     #[arg(long, short, value_enum, default_value_t)]
     pub(super) output: Form,
@@ -63,7 +63,7 @@ pub(super) struct Telling {
 
 /// How long something is waited for.
 #[derive(Args, Debug)]
-pub(super) struct Patience {
+pub(super) struct WaitLimit {
     /// Wait until it is done.
     #[arg(long)]
     pub(super) wait: bool,

@@ -3,19 +3,19 @@
 use std::fmt::Write as _;
 
 use interlock_core::api::meta;
-use interlock_core::plan::history::{self, Run};
+use interlock_core::plan::history::{self, EndedRun};
 
 use super::flags::Telling;
-use super::subject::{Subject, annotation};
+use super::subject::{InstanceRef, annotation};
 
 /// Prints the last runs, newest first.
-pub(super) async fn run(subject: &Subject, flags: &Telling) -> anyhow::Result<()> {
+pub(super) async fn run(subject: &InstanceRef, flags: &Telling) -> anyhow::Result<()> {
     let instance = subject.get().await?;
     let runs = history::read(annotation(&instance, meta::HISTORY));
     flags.output.print(&runs, || text(&runs))
 }
 
-fn text(runs: &[Run]) -> String {
+fn text(runs: &[EndedRun]) -> String {
     if runs.is_empty() {
         return "no run has ended yet\n".to_owned();
     }

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use self::flags::{Name, Telling};
-use self::subject::Subject;
+use self::flags::{InstanceName, Telling};
+use self::subject::InstanceRef;
 use super::exit;
 use super::target::{TargetFlags, finish};
 
@@ -20,7 +20,7 @@ mod wait;
 
 /// Flags of `interlock plan`.
 #[derive(Args, Debug)]
-pub struct Arguments {
+pub struct PlanCommand {
     #[command(subcommand)]
     verb: Verb,
     #[command(flatten)]
@@ -34,15 +34,15 @@ enum Verb {
     /// Tells the last runs of an Instance, with who asked what of them.
     History(Telling),
     /// Waits for the plan that runs: 0 COMPLETE, 1 FATAL_ERROR, 2 no end in time, or an error.
-    Wait(wait::Flags),
+    Wait(wait::PlanWaitFlags),
     /// Ends the plan that is scheduled or runs.
-    Abort(abort::Flags),
+    Abort(abort::AbortFlags),
     /// Runs a plan again that failed, from the failed step on where nothing else has changed.
-    Retry(retry::Flags),
+    Retry(retry::RequestFlags),
 }
 
 /// Does what was asked for. Exit codes: 0 done, 1 failed; those of `wait` are its own.
-pub fn main(arguments: Arguments) -> ExitCode {
+pub fn main(arguments: PlanCommand) -> ExitCode {
     let waits = matches!(arguments.verb, Verb::Wait(_));
     match finish(run(arguments)) {
         Ok(code) => code,
@@ -50,9 +50,9 @@ pub fn main(arguments: Arguments) -> ExitCode {
     }
 }
 
-async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let Arguments { verb, target } = arguments;
-    let subject = |name: &Name| Subject::connect(&target, name.get().to_owned());
+async fn run(arguments: PlanCommand) -> anyhow::Result<ExitCode> {
+    let PlanCommand { verb, target } = arguments;
+    let subject = |name: &InstanceName| InstanceRef::connect(&target, name.get().to_owned());
     match verb {
         Verb::Status(flags) => status::run(&subject(&flags.name).await?, &flags).await?,
         Verb::History(flags) => history::run(&subject(&flags.name).await?, &flags).await?,

@@ -8,20 +8,20 @@ use interlock_core::api::condition;
 use interlock_core::api::kudo::Instance;
 use interlock_core::api::meta;
 use interlock_core::plan::history;
-use interlock_core::plan::verb::{self, Request, Verb};
+use interlock_core::plan::verb::{self, PlanRequest, PlanVerb};
 use serde_json::json;
 
-use super::flags::{Name, Patience};
-use super::subject::{Subject, annotation, entries};
+use super::flags::{InstanceName, WaitLimit};
+use super::subject::{InstanceRef, annotation, entries};
 
 /// What may be wrong where nothing is heard of a request.
 const IS_IT_THERE: &str = "is Interlock running?";
 
 /// Flags of a request.
 #[derive(Args, Debug)]
-pub(super) struct Flags {
+pub(super) struct RequestFlags {
     #[command(flatten)]
-    pub(super) name: Name,
+    pub(super) name: InstanceName,
     /// Why, in one line: it goes into the Event and the history.
     #[arg(long)]
     pub(super) reason: String,
@@ -29,18 +29,18 @@ pub(super) struct Flags {
     #[arg(long, value_name = "UID")]
     pub(super) run: Option<String>,
     #[command(flatten)]
-    pub(super) patience: Patience,
+    pub(super) patience: WaitLimit,
 }
 
 /// Asks something of a run.
 pub(super) async fn send(
-    subject: &Subject,
-    verb: Verb,
+    subject: &InstanceRef,
+    verb: PlanVerb,
     run: String,
     reason: &str,
-) -> anyhow::Result<Request> {
+) -> anyhow::Result<PlanRequest> {
     verb::check_reason(reason).map_err(|error| anyhow!("--reason: {error}"))?;
-    let request = Request { verb, run, nonce: uuid::Uuid::new_v4().simple().to_string() };
+    let request = PlanRequest { verb, run, nonce: uuid::Uuid::new_v4().simple().to_string() };
     let annotations = json!({ meta::REQUEST: request.to_string(), meta::REASON: reason });
     subject.patch(json!({ "metadata": { "annotations": annotations } })).await?;
     Ok(request)
@@ -48,8 +48,8 @@ pub(super) async fn send(
 
 /// Waits until a request was carried out: the Instance as it then is.
 pub(super) async fn answered(
-    subject: &Subject,
-    request: &Request,
+    subject: &InstanceRef,
+    request: &PlanRequest,
     limit: Duration,
 ) -> anyhow::Result<Instance> {
     let text = request.to_string();

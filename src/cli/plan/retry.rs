@@ -1,15 +1,15 @@
 //! `interlock plan retry`.
 
 use anyhow::Context as _;
-use interlock_core::plan::verb::Verb;
+use interlock_core::plan::verb::PlanVerb;
 
 use super::request;
-use super::subject::{Subject, current, failed};
+use super::subject::{InstanceRef, current, failed};
 
-pub(super) use super::request::Flags;
+pub(super) use super::request::RequestFlags;
 
 /// Runs a plan again that failed.
-pub(super) async fn run(subject: &Subject, flags: &Flags) -> anyhow::Result<()> {
+pub(super) async fn run(subject: &InstanceRef, flags: &RequestFlags) -> anyhow::Result<()> {
     let instance = subject.get().await?;
     let run = match &flags.run {
         Some(run) => run.clone(),
@@ -20,7 +20,7 @@ pub(super) async fn run(subject: &Subject, flags: &Flags) -> anyhow::Result<()> 
         }
     };
     let what = request::run_name(&instance, &run);
-    let request = request::send(subject, Verb::Retry, run, &flags.reason).await?;
+    let request = request::send(subject, PlanVerb::Retry, run, &flags.reason).await?;
     println!("instance {}: {what} is to be retried", subject.key());
     if !flags.patience.wait {
         return Ok(());

@@ -9,7 +9,7 @@ use interlock_core::plan::basis::{Basis, Owed};
 use serde::Serialize;
 
 use super::flags::Telling;
-use super::subject::{self, Subject, annotation, entries};
+use super::subject::{self, InstanceRef, annotation, entries};
 
 /// How the plans of an Instance stand.
 #[derive(Debug, Serialize)]
@@ -50,7 +50,7 @@ struct Said {
 }
 
 /// Prints how the plans stand.
-pub(super) async fn run(subject: &Subject, flags: &Telling) -> anyhow::Result<()> {
+pub(super) async fn run(subject: &InstanceRef, flags: &Telling) -> anyhow::Result<()> {
     let report = Report::of(&subject.get().await?);
     flags.output.print(&report, || report.text())
 }

@@ -12,13 +12,13 @@ use crate::cli::target::{TargetFlags, said};
 use crate::cli::watch;
 
 /// An Instance of a cluster.
-pub(super) struct Subject {
+pub(super) struct InstanceRef {
     instances: Api<Instance>,
     namespace: String,
     name: String,
 }
 
-impl Subject {
+impl InstanceRef {
     pub(super) async fn connect(flags: &TargetFlags, name: String) -> anyhow::Result<Self> {
         let (client, namespace) = flags.connect().await?;
         Ok(Self { instances: Api::namespaced(client, &namespace), namespace, name })

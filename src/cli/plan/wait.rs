@@ -6,23 +6,23 @@ use anyhow::anyhow;
 use clap::Args;
 use interlock_core::api::kudo::{ExecutionStatus, Instance};
 
-use super::flags::Name;
-use super::subject::{self, Subject};
+use super::flags::InstanceName;
+use super::subject::{self, InstanceRef};
 use crate::cli::flags::Limit;
 use crate::cli::follow::{self, Follower, Over};
 
 /// Flags of `wait`.
 #[derive(Args, Debug)]
-pub(super) struct Flags {
+pub(super) struct PlanWaitFlags {
     #[command(flatten)]
-    pub(super) name: Name,
+    pub(super) name: InstanceName,
     #[command(flatten)]
     limit: Limit,
 }
 
 /// Waits for the run that is under way; where none is, tells how the last one ended, and where
 /// there was none, waits for the first.
-pub(super) async fn run(subject: &Subject, flags: &Flags) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(subject: &InstanceRef, flags: &PlanWaitFlags) -> anyhow::Result<ExitCode> {
     let instance = subject.get().await?;
     if subject::current(&instance).is_none()
         && let Some(over) = ended(&instance)
@@ -65,7 +65,7 @@ fn ended(instance: &Instance) -> Option<Over> {
     })
 }
 
-fn tell(subject: &Subject, over: Over) -> anyhow::Result<ExitCode> {
+fn tell(subject: &InstanceRef, over: Over) -> anyhow::Result<ExitCode> {
     match over {
         Over::Complete(plan) => {
             println!("instance {}: plan {plan} is COMPLETE", subject.key());

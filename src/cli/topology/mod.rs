@@ -7,12 +7,12 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use interlock_core::topology::kinds;
-use interlock_core::topology::{GroupKind, Id, table};
+use interlock_core::topology::{GroupKind, NodeId, table};
 use serde_json::json;
 
-use self::sight::Sight;
+use self::sight::Listing;
 use super::exit;
-use super::served::{Named, Served};
+use super::served::{NamedObject, ServedKinds};
 use super::target::{TargetFlags, block_on};
 
 mod sight;
@@ -30,7 +30,7 @@ enum Output {
 /// Flags of `interlock topology`.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
-pub struct Arguments {
+pub struct TopologyArguments {
     #[command(subcommand)]
     other: Option<Other>,
     #[command(flatten)]
@@ -56,7 +56,7 @@ struct PrintFlags {
 }
 
 /// Does what was asked for.
-pub fn main(arguments: Arguments) -> ExitCode {
+pub fn main(arguments: TopologyArguments) -> ExitCode {
     match arguments.other {
         Some(Other::Events) => {
             let all = kinds::DECLARED.iter().copied().chain([&kinds::MADE]);
@@ -71,12 +71,12 @@ fn print(text: &str) -> anyhow::Result<()> {
 }
 
 async fn run(flags: PrintFlags) -> anyhow::Result<()> {
-    let root = flags.root.as_deref().map(|root| Named::parse(&[root])).transpose();
+    let root = flags.root.as_deref().map(|root| NamedObject::parse(&[root])).transpose();
     let root = root.map_err(|why| anyhow::anyhow!("--root {why}"))?;
     let (client, home) = flags.target.connect().await?;
-    let served = Served::ask(&client).await?;
+    let served = ServedKinds::ask(&client).await?;
     let root = root.map(|root| id_of(&root, &served, &home)).transpose()?;
-    let sight = Sight::look(&client, &served, flags.target.namespace.as_deref(), &home).await;
+    let sight = Listing::look(&client, &served, flags.target.namespace.as_deref(), &home).await;
     for line in sight.unseen() {
         eprintln!("{line}");
     }
@@ -102,7 +102,7 @@ async fn run(flags: PrintFlags) -> anyhow::Result<()> {
 }
 
 /// The node that is meant; a declared kind has one also while it is not served.
-fn id_of(named: &Named, served: &Served, home: &str) -> anyhow::Result<Id> {
+fn id_of(named: &NamedObject, served: &ServedKinds, home: &str) -> anyhow::Result<NodeId> {
     let (name, section) = named.name.split_once('#').unwrap_or((&named.name, ""));
     let given = named.namespace.as_deref();
     let (kind, namespace) = match served.find(&named.kind) {
@@ -117,5 +117,5 @@ fn id_of(named: &Named, served: &Served, home: &str) -> anyhow::Result<Id> {
             (found.ok_or(error)?.into(), given.unwrap_or_default())
         }
     };
-    Ok(Id::new(kind, namespace, name).section(section))
+    Ok(NodeId::new(kind, namespace, name).section(section))
 }

@@ -5,12 +5,12 @@ use interlock_core::api::meta;
 use interlock_core::api::watched::LABELLED;
 use interlock_core::topology::KindName;
 use interlock_core::topology::kinds;
-use interlock_core::topology::{Change, Epoch, Graph};
+use interlock_core::topology::{Epoch, Graph, GraphChange};
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::cli::reader::{self, Found, Selection};
-use crate::cli::served::{Resource, Served};
+use crate::cli::reader::{self, ReadOutcome, Selection};
+use crate::cli::served::{Resource, ServedKinds};
 
 /// Lists under way at the same time.
 const CONCURRENCY: usize = 8;
@@ -28,7 +28,7 @@ const ECHOES: [(&str, &str); 5] = [
 const METADATA_ONLY: [(&str, &str); 2] = [("", "ConfigMap"), ("", "Secret")];
 
 /// What was seen and what was not.
-pub(super) struct Sight {
+pub(super) struct Listing {
     pub(super) graph: Graph,
     /// Kinds of which nothing or only a part was seen, in order.
     blind: Vec<Blind>,
@@ -83,9 +83,9 @@ struct Horizon<'a> {
     home: &'a str,
 }
 
-impl Sight {
+impl Listing {
     /// Lists all declared kinds, and of every other kind what packages made.
-    pub(super) async fn look(client: &Client, served: &Served, asked: Option<&str>, home: &str) -> Self {
+    pub(super) async fn look(client: &Client, served: &ServedKinds, asked: Option<&str>, home: &str) -> Self {
         let horizon = Horizon { asked, home };
         let mut sight = Self { graph: kinds::graph(), blind: Vec::new() };
         let declared = kinds::DECLARED.iter().map(|kind| kind.name);
@@ -132,13 +132,13 @@ impl Sight {
         let epoch = Epoch::default();
         self.graph.kind_available(kind, epoch);
         if let Some(namespace) = namespace {
-            self.graph.apply(kind, epoch, Change::Listing(namespace));
+            self.graph.apply(kind, epoch, GraphChange::Listing(namespace));
         }
         for object in objects {
-            self.graph.apply(kind, epoch, Change::Listed(object));
+            self.graph.apply(kind, epoch, GraphChange::Listed(object));
         }
         if let Some(namespace) = namespace {
-            self.graph.apply(kind, epoch, Change::Synced(namespace));
+            self.graph.apply(kind, epoch, GraphChange::Synced(namespace));
         }
     }
 
@@ -183,8 +183,8 @@ async fn list(
         reader::list(client, resource, &selection).await
     };
     let one_namespace = async |name: &str| match reader::get(client, resource, "", name).await {
-        Found::There(namespace) => Listed::Single(vec![(*namespace).clone()]),
-        Found::Missing | Found::Unknown(_) => Listed::Nothing,
+        ReadOutcome::There(namespace) => Listed::Single(vec![(*namespace).clone()]),
+        ReadOutcome::Missing | ReadOutcome::Unknown(_) => Listed::Nothing,
     };
     if let (true, Some(asked)) = (is_namespace, horizon.asked) {
         return (one_namespace(asked).await, None);

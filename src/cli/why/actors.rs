@@ -9,13 +9,13 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::answer::{Actor, named, one_line};
-use super::facts::{self, Facts};
-use crate::cli::reader::Found;
+use super::facts::{self, ClusterFacts};
+use crate::cli::reader::ReadOutcome;
 use crate::cluster::supervisor::Capability;
 use crate::controllers::capabilities::{CAPABILITIES, INSTANCES, SETTINGS};
 
 /// Packages, then Interlock, then whoever the API server names.
-pub(super) fn all(facts: &Facts) -> Vec<Actor> {
+pub(super) fn all(facts: &ClusterFacts) -> Vec<Actor> {
     let mut actors = Vec::new();
     if let Some(instance) = facts.instance()
         && let Some([plan, phase, step]) = facts::written_by(&facts.object)
@@ -34,7 +34,7 @@ pub(super) fn all(facts: &Facts) -> Vec<Actor> {
 }
 
 /// The parts of Interlock that act on the object or read it.
-pub(super) fn capabilities(facts: &Facts) -> impl Iterator<Item = &'static Capability> {
+pub(super) fn capabilities(facts: &ClusterFacts) -> impl Iterator<Item = &'static Capability> {
     let kind = Gvk::of(&facts.object);
     let made = facts.instance().is_some();
     CAPABILITIES.iter().filter(move |capability| {
@@ -47,11 +47,13 @@ pub(super) fn capabilities(facts: &Facts) -> impl Iterator<Item = &'static Capab
     })
 }
 
-fn interlock(facts: &Facts, capability: &Capability) -> Actor {
+fn interlock(facts: &ClusterFacts, capability: &Capability) -> Actor {
     let state = match &facts.report {
-        Found::There(report) => reported(report, capability.name).unwrap_or("state not reported".to_owned()),
-        Found::Missing => "state not reported: no Interlock \"default\"".to_owned(),
-        Found::Unknown(_) => "state unknown".to_owned(),
+        ReadOutcome::There(report) => {
+            reported(report, capability.name).unwrap_or("state not reported".to_owned())
+        }
+        ReadOutcome::Missing => "state not reported: no Interlock \"default\"".to_owned(),
+        ReadOutcome::Unknown(_) => "state unknown".to_owned(),
     };
     let made = facts.instance().is_some();
     let user = facts.bookkeeper.as_ref().ok().filter(|_| made);
@@ -83,7 +85,7 @@ fn reported(report: &Value, capability: &str) -> Option<String> {
 }
 
 /// The tasks of a step, as the package of the Instance lists them now.
-fn tasks_of(facts: &Facts, plan: &str, phase: &str, step: &str) -> Option<String> {
+fn tasks_of(facts: &ClusterFacts, plan: &str, phase: &str, step: &str) -> Option<String> {
     let spec = OperatorVersionSpec::deserialize(&facts.package.as_ref()?["spec"]).ok()?;
     let plan = spec.plans?.remove(plan)?;
     let phase = plan.phases?.into_iter().find(|found| found.name.as_deref() == Some(phase))?;

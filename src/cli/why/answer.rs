@@ -12,7 +12,7 @@ use super::facts;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Story {
-    pub(super) object: Named,
+    pub(super) object: AnsweredObject,
     /// What it is and how it stands.
     pub(super) is: Vec<String>,
     pub(super) depends_on: Vec<Dependency>,
@@ -25,7 +25,7 @@ pub(super) struct Story {
 
 /// An object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Named {
+pub(super) struct AnsweredObject {
     /// Kind with its group.
     pub(super) kind: String,
     /// Absent for cluster-scoped objects.
@@ -34,7 +34,7 @@ pub(super) struct Named {
     pub(super) name: String,
 }
 
-impl std::fmt::Display for Named {
+impl std::fmt::Display for AnsweredObject {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} ", self.kind)?;
         if !self.namespace.is_empty() {
@@ -48,7 +48,7 @@ impl std::fmt::Display for Named {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Dependency {
     #[serde(flatten)]
-    pub(super) on: Named,
+    pub(super) on: AnsweredObject,
     /// Name of the link between them.
     pub(super) link: &'static str,
     pub(super) state: Presence,
@@ -92,10 +92,10 @@ pub(super) struct Happening {
 }
 
 /// The name of an object.
-pub(super) fn named(object: &Value) -> Named {
+pub(super) fn named(object: &Value) -> AnsweredObject {
     let of = |field| meta_str(object, field).unwrap_or_default().to_owned();
     let kind = Gvk::of(object).map(|gvk| facts::name_of(&gvk.group, &gvk.kind)).unwrap_or_default();
-    Named { kind, namespace: of("namespace"), name: of("name") }
+    AnsweredObject { kind, namespace: of("namespace"), name: of("name") }
 }
 
 /// An object as an Instance, if it is one.

@@ -6,22 +6,22 @@ use std::sync::Arc;
 use interlock_core::api::interlock;
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, annotation, meta_str};
-use interlock_core::topology::declare::{Family, Holder, Kind, Link, Ref};
+use interlock_core::topology::declare::{DeclaredKind, Family, Holder, Link, Ref};
 use interlock_core::topology::{KindName, kinds};
 use kube::Client;
 use serde_json::Value;
 
-use crate::cli::reader::{self, Found, Selection};
-use crate::cli::served::{Resource, Served};
+use crate::cli::reader::{self, ReadOutcome, Selection};
+use crate::cli::served::{Resource, ServedKinds};
 
 /// Owners of owners that are followed: an Instance, a Deployment, a ReplicaSet, a Pod and spare.
 const GENERATIONS: usize = 8;
 
 /// Everything that was read.
-pub(super) struct Facts {
+pub(super) struct ClusterFacts {
     pub(super) object: Arc<Value>,
     /// What it refers to, in the order of its declaration.
-    pub(super) references: Vec<Reference>,
+    pub(super) references: Vec<FoundReference>,
     /// Who made it, then who made that one, up to the Instance if one did.
     pub(super) makers: Vec<Maker>,
     /// The OperatorVersion that the Instance refers to.
@@ -31,11 +31,11 @@ pub(super) struct Facts {
     /// The user that keeps Interlock's books; the error where that may not be read.
     pub(super) bookkeeper: Result<String, String>,
     /// The object in which Interlock reports its capabilities.
-    pub(super) report: Found,
+    pub(super) report: ReadOutcome,
 }
 
 /// Something that an object refers to.
-pub(super) struct Reference {
+pub(super) struct FoundReference {
     /// Name of the link.
     pub(super) link: &'static str,
     /// Kind with its group.
@@ -43,7 +43,7 @@ pub(super) struct Reference {
     /// Namespace, empty for cluster-scoped objects.
     pub(super) namespace: String,
     pub(super) name: String,
-    pub(super) found: Found,
+    pub(super) found: ReadOutcome,
 }
 
 /// An owner.
@@ -51,17 +51,17 @@ pub(super) struct Maker {
     pub(super) kind: String,
     pub(super) namespace: String,
     pub(super) name: String,
-    pub(super) found: Found,
+    pub(super) found: ReadOutcome,
 }
 
-impl Facts {
+impl ClusterFacts {
     /// The Instance that it is or that made it.
     pub(super) fn instance(&self) -> Option<&Value> {
         if is_instance(&self.object) {
             return Some(&self.object);
         }
         let found = self.makers.iter().find_map(|maker| match &maker.found {
-            Found::There(object) if is_instance(object) => Some(object),
+            ReadOutcome::There(object) if is_instance(object) => Some(object),
             _ => None,
         });
         found.map(|object| &**object)
@@ -74,23 +74,23 @@ pub(super) fn is_instance(object: &Value) -> bool {
 }
 
 /// Who reads.
-pub(super) struct Reading<'a> {
+pub(super) struct FactReader<'a> {
     pub(super) client: &'a Client,
-    pub(super) served: &'a Served,
+    pub(super) served: &'a ServedKinds,
 }
 
-impl Reading<'_> {
+impl FactReader<'_> {
     /// Reads everything about an object that is there.
-    pub(super) async fn gather(&self, object: Arc<Value>) -> Facts {
+    pub(super) async fn gather(&self, object: Arc<Value>) -> ClusterFacts {
         let (references, makers) = tokio::join!(self.references(&object), self.makers(&object));
-        let mut facts = Facts {
+        let mut facts = ClusterFacts {
             object,
             references,
             makers,
             package: None,
             events: Ok(Vec::new()),
             bookkeeper: Err(String::new()),
-            report: Found::Missing,
+            report: ReadOutcome::Missing,
         };
         let (package, events, bookkeeper, report) =
             tokio::join!(self.package(&facts), self.events(&facts), self.bookkeeper(), self.report());
@@ -99,20 +99,26 @@ impl Reading<'_> {
         facts
     }
 
-    async fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Found {
+    async fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> ReadOutcome {
         match self.served.of(group, kind) {
             Some(resource) => reader::get(self.client, resource, namespace, name).await,
-            None => Found::Unknown("the API server does not serve its kind".to_owned()),
+            None => ReadOutcome::Unknown("the API server does not serve its kind".to_owned()),
         }
     }
 
-    async fn references(&self, object: &Value) -> Vec<Reference> {
+    async fn references(&self, object: &Value) -> Vec<FoundReference> {
         let Some(gvk) = Gvk::of(object) else { return Vec::new() };
         let mut found = Vec::new();
         for (link, kind, to) in declared_references(&gvk, object) {
             let Ref::Named { namespace, name, .. } = to else { continue };
             let seen = self.get(kind.group, kind.kind, &namespace, &name).await;
-            found.push(Reference { link: link.name, kind: kind.to_string(), namespace, name, found: seen });
+            found.push(FoundReference {
+                link: link.name,
+                kind: kind.to_string(),
+                namespace,
+                name,
+                found: seen,
+            });
         }
         found
     }
@@ -124,8 +130,8 @@ impl Reading<'_> {
         while makers.len() < GENERATIONS && !is_instance(&below) {
             let Some(maker) = self.maker(&below).await else { break };
             let next = match &maker.found {
-                Found::There(object) => Some(object.clone()),
-                Found::Missing | Found::Unknown(_) => None,
+                ReadOutcome::There(object) => Some(object.clone()),
+                ReadOutcome::Missing | ReadOutcome::Unknown(_) => None,
             };
             makers.push(maker);
             let Some(next) = next else { break };
@@ -142,10 +148,10 @@ impl Reading<'_> {
         let word = |field: &str| owner[field].as_str().unwrap_or_default();
         let gvk = Gvk::new(word("apiVersion"), word("kind"));
         let mut found = self.get(&gvk.group, &gvk.kind, namespace, word("name")).await;
-        if let Found::There(other) = &found
+        if let ReadOutcome::There(other) = &found
             && meta_str(other, "uid") != owner["uid"].as_str()
         {
-            found = Found::Missing;
+            found = ReadOutcome::Missing;
         }
         let namespaced = self.served.of(&gvk.group, &gvk.kind).is_none_or(|resource| resource.namespaced);
         let namespace = if namespaced { namespace } else { "" };
@@ -166,26 +172,29 @@ impl Reading<'_> {
                 let found = all.into_iter().find(|instance| meta_str(instance, "uid") == Some(uid));
                 let namespace = found.as_ref().and_then(|instance| meta_str(instance, "namespace"));
                 let namespace = namespace.unwrap_or_default().to_owned();
-                (namespace, found.map_or(Found::Missing, |instance| Found::There(Arc::new(instance))))
+                (
+                    namespace,
+                    found.map_or(ReadOutcome::Missing, |instance| ReadOutcome::There(Arc::new(instance))),
+                )
             }
-            Err(error) => (String::new(), Found::Unknown(reader::said(&error))),
+            Err(error) => (String::new(), ReadOutcome::Unknown(reader::said(&error))),
         };
         let kind = name_of(meta::KUDO_GROUP, "Instance");
         Some(Maker { kind, namespace, name: name.unwrap_or(uid).to_owned(), found })
     }
 
-    async fn package(&self, facts: &Facts) -> Option<Arc<Value>> {
+    async fn package(&self, facts: &ClusterFacts) -> Option<Arc<Value>> {
         let instance = facts.instance()?;
         let reference = &instance["spec"]["operatorVersion"];
         let namespace = reference["namespace"].as_str().filter(|namespace| !namespace.is_empty());
         let namespace = namespace.or(meta_str(instance, "namespace"))?;
         match self.get(meta::KUDO_GROUP, "OperatorVersion", namespace, reference["name"].as_str()?).await {
-            Found::There(package) => Some(package),
-            Found::Missing | Found::Unknown(_) => None,
+            ReadOutcome::There(package) => Some(package),
+            ReadOutcome::Missing | ReadOutcome::Unknown(_) => None,
         }
     }
 
-    async fn events(&self, facts: &Facts) -> Result<Vec<Value>, String> {
+    async fn events(&self, facts: &ClusterFacts) -> Result<Vec<Value>, String> {
         let Some(resource) = self.served.of("events.k8s.io", "Event") else {
             return Err("the API server does not serve events.k8s.io".to_owned());
         };
@@ -208,7 +217,7 @@ impl Reading<'_> {
         reader::list(self.client, resource, &selection).await.map_err(|error| reader::said(&error))
     }
 
-    async fn report(&self) -> Found {
+    async fn report(&self) -> ReadOutcome {
         self.get("interlock.dev", "Interlock", "", interlock::DEFAULT).await
     }
 
@@ -216,17 +225,17 @@ impl Reading<'_> {
     async fn bookkeeper(&self) -> Result<String, String> {
         let (group, kind) = ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration");
         match self.get(group, kind, "", meta::install::WEBHOOK_CONFIGURATION).await {
-            Found::There(configuration) => crate::install::webhooks::bookkeeper_of(&configuration)
+            ReadOutcome::There(configuration) => crate::install::webhooks::bookkeeper_of(&configuration)
                 .ok_or_else(|| "the installed webhook names no user".to_owned()),
-            Found::Missing => Err("Interlock is not installed in this cluster".to_owned()),
-            Found::Unknown(why) => Err(why),
+            ReadOutcome::Missing => Err("Interlock is not installed in this cluster".to_owned()),
+            ReadOutcome::Unknown(why) => Err(why),
         }
     }
 }
 
 /// What a kind's declaration says that an object needs, or that traffic comes or goes by.
 fn declared_references(gvk: &Gvk, object: &Value) -> Vec<(&'static Link, KindName, Ref)> {
-    let is = |kind: &&&'static Kind| kind.name.group == gvk.group && kind.name.kind == gvk.kind;
+    let is = |kind: &&&'static DeclaredKind| kind.name.group == gvk.group && kind.name.kind == gvk.kind;
     let Some(declared) = kinds::DECLARED.iter().find(is) else { return Vec::new() };
     let namespace = meta_str(object, "namespace").unwrap_or_default();
     let whole = Holder { object, part: object, namespace };

@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::answer::{Happening, one_line, read_instance};
-use super::facts::{self, Facts};
+use super::facts::{self, ClusterFacts};
 
 /// Runs that ended, conditions that changed and Events, in no order.
-pub(super) fn all(facts: &Facts) -> Vec<Happening> {
+pub(super) fn all(facts: &ClusterFacts) -> Vec<Happening> {
     let mut told = Vec::new();
     if let Some(instance) = facts.instance().and_then(read_instance) {
         let whose = if facts::is_instance(&facts.object) {
@@ -34,7 +34,7 @@ pub(super) fn all(facts: &Facts) -> Vec<Happening> {
     told
 }
 
-fn asked(asked: &history::Asked) -> String {
+fn asked(asked: &history::CarriedOutRequest) -> String {
     let who = if asked.who.is_empty() { "somebody" } else { &asked.who };
     format!("; {who} asked for {}: {}", asked.verb, one_line(&asked.reason))
 }

@@ -7,9 +7,9 @@ use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 
 use self::answer::Story;
-use self::facts::Reading;
-use super::reader::{self, Found};
-use super::served::{Named, Served};
+use self::facts::FactReader;
+use super::reader::{self, ReadOutcome};
+use super::served::{NamedObject, ServedKinds};
 use super::target::{TargetFlags, block_on};
 
 mod actors;
@@ -29,7 +29,7 @@ enum Output {
 
 /// Flags of `interlock why`.
 #[derive(Args, Debug)]
-pub struct Arguments {
+pub struct WhyArguments {
     /// The object: KIND/NAMESPACE/NAME, KIND/NAME, or KIND NAME.
     #[arg(value_name = "OBJECT", required = true, num_args = 1..=2)]
     object: Vec<String>,
@@ -41,25 +41,25 @@ pub struct Arguments {
 }
 
 /// Tells it.
-pub fn main(arguments: Arguments) -> ExitCode {
+pub fn main(arguments: WhyArguments) -> ExitCode {
     block_on(run(arguments))
 }
 
-async fn run(arguments: Arguments) -> anyhow::Result<()> {
+async fn run(arguments: WhyArguments) -> anyhow::Result<()> {
     let words: Vec<&str> = arguments.object.iter().map(String::as_str).collect();
-    let named = Named::parse(&words).map_err(anyhow::Error::msg)?;
+    let named = NamedObject::parse(&words).map_err(anyhow::Error::msg)?;
     let (client, home) = arguments.target.connect().await?;
-    let served = Served::ask(&client).await?;
+    let served = ServedKinds::ask(&client).await?;
     let resource = served.find(&named.kind)?;
     let namespace = named.namespace.as_deref().unwrap_or(&home);
     let (at, name) = (if resource.namespaced { namespace } else { "" }, &named.name);
     let place = if at.is_empty() { name.clone() } else { format!("{at}/{name}") };
     let object = match reader::get(&client, resource, at, name).await {
-        Found::There(object) => object,
-        Found::Missing => bail!("{} {place} does not exist", resource.api.kind),
-        Found::Unknown(why) => bail!("{} {place} cannot be read: {why}", resource.api.kind),
+        ReadOutcome::There(object) => object,
+        ReadOutcome::Missing => bail!("{} {place} does not exist", resource.api.kind),
+        ReadOutcome::Unknown(why) => bail!("{} {place} cannot be read: {why}", resource.api.kind),
     };
-    let facts = Reading { client: &client, served: &served }.gather(object).await;
+    let facts = FactReader { client: &client, served: &served }.gather(object).await;
     let story = Story::of(&facts);
     let text = match arguments.output {
         Output::Text => text::text(&story),

@@ -9,10 +9,10 @@ use rcgen::{
     KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, SanType,
 };
 
-/// Common name of every CA of ours; what stands in a caBundle under another name is not ours.
+/// Common name of every CA of ours; a CA in a caBundle under another name belongs to another.
 pub const COMMON_NAME: &str = "interlock-ca";
 
-/// A replica or an API server whose clock is behind must not see a certificate of the future.
+/// How far `notBefore` is backdated, for a replica or an API server whose clock is behind.
 pub const BACKDATED: Duration = Duration::from_secs(3600);
 
 /// A certificate and its key, as PEM.
@@ -69,7 +69,7 @@ pub fn leaf(
     let bad = |error: rcgen::Error| not_made(subject, error);
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(bad)?;
     let signer = KeyPair::from_pem(&authority.key).map_err(bad)?;
-    // A signature needs of its CA only the name, which is always the same, and the key.
+    // A signature needs only the CA's name, which never changes, and its key.
     let issuer = Issuer::new(authority_parameters(now, lifetime), signer);
     let mut parameters = parameters("interlock", now, lifetime);
     parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];

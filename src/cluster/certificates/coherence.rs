@@ -1,5 +1,5 @@
-//! Whether the certificates and keys of the Secret belong together. What does not is told
-//! when it is read, and not when the next leaf is due.
+//! Whether the certificates and keys of the Secret belong together. Mismatches are reported on read, not at
+//! the next renewal.
 
 use rcgen::KeyPair;
 use rustls::RootCertStore;
@@ -23,7 +23,7 @@ pub fn chain(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     Ok(chain)
 }
 
-/// Whether TLS can show this certificate with this key.
+/// Whether TLS can serve this certificate with this key.
 pub fn shows(leaf: &KeyPem) -> Result<(), String> {
     let key = PrivateKeyDer::from_pem_slice(leaf.key.as_bytes()).map_err(text)?;
     CertifiedKey::from_der(chain(&leaf.certificate)?, key, &default_provider()).map(drop).map_err(text)
@@ -38,7 +38,7 @@ pub fn signs(authority: &KeyPem) -> Result<(), String> {
     same.then_some(()).ok_or_else(|| "it is the key of another".to_owned())
 }
 
-/// Whether the CA has signed the leaf. Dates are not asked: what has ended is renewed.
+/// Whether the CA has signed the leaf. Dates do not matter here: an expired leaf is renewed.
 pub fn signed(authority: &KeyPem, leaf: &KeyPem) -> Result<(), String> {
     let chain = chain(&leaf.certificate)?;
     let (leaf, intermediates) = chain.split_first().ok_or("there is none")?;

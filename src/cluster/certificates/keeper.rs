@@ -1,10 +1,10 @@
-//! Keeps the Secret and the caBundles, and says what to serve.
+//! The certificate controller: maintains the Secret and the caBundles, and selects the served leaf.
 //!
-//! Any replica makes the Secret where there is none (of two POSTs one wins, and both read what
-//! won); everything else is written by the leader. A leaf of another CA is served only once
-//! every caBundle has held that CA for [`Settings::settle`]: the API server learns of a new
-//! bundle by a watch of its own. And a CA that leaves the Secret stays in the caBundles for
-//! [`Settings::stay`]: until then somebody may serve a leaf of it.
+//! Any replica creates a missing Secret (of two POSTs one wins, and both read the winner's); the leader
+//! makes all other writes. A leaf of another CA is served only once every caBundle has held that CA for
+//! [`KeeperSettings::settle`]: the API server learns of a new bundle by a watch of its own. And a CA that
+//! leaves the Secret stays in the caBundles for [`KeeperSettings::stay`]: until then a replica may serve a
+//! leaf of it.
 
 use std::time::Duration;
 
@@ -24,25 +24,25 @@ use tokio::time::Instant;
 
 use super::authority::{KeyPem, NotMade, authority, leaf};
 use super::leaving::Leaving;
-use super::need::{Holdings, Need, need};
-use super::stored::{Facts, Stored, Unusable, ours_in};
-use super::trust::{Configuration, Kind, Sight, Trust};
+use super::need::{Holdings, NextWrite, need};
+use super::stored::{CertificateFacts, Stored, Unusable, ours_in};
+use super::trust::{ConfigurationKind, ConfigurationObject, ConfigurationState, Trust};
 use crate::cluster::lease::Leadership;
 
-/// Field manager of what is written to the configurations.
+/// Field manager of writes to the webhook configurations.
 const FIELD_MANAGER: &str = "interlock-certs";
-/// Longest time between two looks at the dates. By the wall clock, not by one long sleep, which
-/// a suspended machine would oversleep.
+/// Longest time between two checks of the dates. By the wall clock, not by one long sleep, which a
+/// suspended machine would oversleep.
 const LONGEST_TICK: Duration = Duration::from_secs(30);
-/// How long to wait for a first sight of the configurations before making a CA, so that CAs
-/// which replicas may still serve stay in the bundle.
+/// How long to wait for a first read of the configurations before making a CA, so that CAs that replicas
+/// may still serve stay in the bundle.
 const FIRST_SIGHT: Duration = Duration::from_secs(3);
 /// Pause after a write that failed.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
-/// What is kept.
+/// What the controller maintains.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct KeeperSettings {
     /// Namespace of the Secret.
     pub namespace: String,
     /// Name of the Secret.
@@ -61,29 +61,29 @@ pub struct Settings {
     pub stay: Duration,
 }
 
-/// What is known of the Secret.
+/// The Secret, as far as it is known.
 enum SecretSight {
     Unknown,
     Absent,
     Present { version: String, stored: Result<Stored, Unusable> },
 }
 
-/// The keeper of one process.
+/// The certificate controller of one process.
 pub struct Keeper {
-    settings: Settings,
+    settings: KeeperSettings,
     client: Client,
     secrets: Api<Secret>,
     trust: watch::Receiver<Trust>,
     leadership: watch::Receiver<Leadership>,
     serve: watch::Sender<Option<KeyPem>>,
     secret: SecretSight,
-    /// The last usable content of the Secret.
+    /// The last valid content of the Secret.
     known: Option<Stored>,
-    /// The CA of what is served.
+    /// The CA of the served leaf.
     serving: Option<String>,
-    /// What every caBundle holds, and since when.
+    /// The bundle that every caBundle holds, and since when.
     held: Option<(String, Instant)>,
-    /// What has left the Secret and may still be served.
+    /// CAs that have left the Secret and may still be served.
     leaving: Leaving,
     start: Instant,
 }
@@ -102,10 +102,10 @@ fn pause_after(failure: Failure) -> Duration {
 }
 
 impl Keeper {
-    /// A keeper that has seen nothing.
+    /// A controller that has read nothing yet.
     pub fn new(
         client: Client,
-        settings: Settings,
+        settings: KeeperSettings,
         trust: watch::Receiver<Trust>,
         leadership: watch::Receiver<Leadership>,
     ) -> Self {
@@ -125,12 +125,12 @@ impl Keeper {
         }
     }
 
-    /// What to serve.
+    /// The served certificate.
     pub fn serve(&self) -> watch::Receiver<Option<KeyPem>> {
         self.serve.subscribe()
     }
 
-    /// Keeps, for ever.
+    /// Runs for ever.
     pub async fn run(mut self) {
         let stream = watch_object(self.secrets.clone(), &self.settings.secret).default_backoff();
         let mut stream = std::pin::pin!(stream);
@@ -178,7 +178,7 @@ impl Keeper {
         self.secret = SecretSight::Present { version, stored };
     }
 
-    /// Looks at everything once; at most one write of the Secret.
+    /// Checks everything once; writes the Secret at most once.
     async fn pass(&mut self) -> Result<(), Failure> {
         let now = Timestamp::now();
         self.note_what_is_held();
@@ -217,7 +217,8 @@ impl Keeper {
             return;
         }
         let same_authority = self.serving.as_ref() == Some(&known.authority.certificate);
-        let ended = |pem: &KeyPem| Facts::of(&pem.certificate).is_ok_and(|facts| facts.ends <= now);
+        let ended =
+            |pem: &KeyPem| CertificateFacts::of(&pem.certificate).is_ok_and(|facts| facts.ends <= now);
         if same_authority || self.settled() || served.as_ref().is_none_or(ended) {
             self.serving = Some(known.authority.certificate.clone());
             self.serve.send_replace(Some(known.leaf.clone()));
@@ -250,10 +251,12 @@ impl Keeper {
         self.write(&stored, version).await
     }
 
-    /// A Secret that was deleted under us: its CA goes on until a new one is trusted.
+    /// For a Secret that was deleted at runtime: keeps its CA until a new one is trusted.
     fn instead_of_none(&self, now: Timestamp) -> Result<Stored, NotMade> {
         match &self.known {
-            Some(known) if Facts::of(&known.authority.certificate).is_ok_and(|facts| facts.ends > now) => {
+            Some(known)
+                if CertificateFacts::of(&known.authority.certificate).is_ok_and(|facts| facts.ends > now) =>
+            {
                 let next = authority(now, self.settings.authority_lifetime)?;
                 Ok(Stored { next: Some(next), ..known.clone() })
             }
@@ -273,7 +276,7 @@ impl Keeper {
     }
 
     fn renewed(&self, stored: &Stored, now: Timestamp) -> Result<Option<Stored>, NotMade> {
-        let facts = |pem: &KeyPem| Facts::of(&pem.certificate).ok();
+        let facts = |pem: &KeyPem| CertificateFacts::of(&pem.certificate).ok();
         let (Some(authority_facts), Some(leaf_facts)) = (facts(&stored.authority), facts(&stored.leaf))
         else {
             return self.everything(now).map(Some);
@@ -281,22 +284,22 @@ impl Keeper {
         let next = stored.next.as_ref().and_then(facts);
         let holdings = Holdings { authority: authority_facts, leaf: leaf_facts, next };
         let need = need(now, &holdings, &self.settings.names, self.settled());
-        if need != Need::Nothing {
+        if need != NextWrite::Nothing {
             tracing::info!(?need, "certificates are due");
         }
         Ok(match (need, &stored.next) {
-            (Need::Nothing, _) => None,
-            (Need::Everything, _) | (Need::Promotion, None) => Some(self.everything(now)?),
-            // By now everybody serves a leaf of this CA: older ones go.
-            (Need::Leaf, _) => {
+            (NextWrite::Nothing, _) => None,
+            (NextWrite::Everything, _) | (NextWrite::Promotion, None) => Some(self.everything(now)?),
+            // By now every replica serves a leaf of this CA: drop older ones.
+            (NextWrite::Leaf, _) => {
                 let leaf = self.leaf(&stored.authority, now)?;
                 Some(Stored { leaf, previous: String::new(), ..stored.clone() })
             }
-            (Need::NextAuthority, _) => {
+            (NextWrite::NextAuthority, _) => {
                 let next = Some(authority(now, self.settings.authority_lifetime)?);
                 Some(Stored { next, ..stored.clone() })
             }
-            (Need::Promotion, Some(next)) => {
+            (NextWrite::Promotion, Some(next)) => {
                 let leaf = self.leaf(next, now)?;
                 let previous = stored.authority.certificate.clone();
                 Some(Stored { authority: next.clone(), leaf, next: None, previous })
@@ -304,7 +307,7 @@ impl Keeper {
         })
     }
 
-    /// Creates the Secret, or replaces this version of it. What others did first is read.
+    /// Creates the Secret, or replaces this version of it; on a conflict, reads the winner's.
     async fn write(&mut self, stored: &Stored, version: Option<String>) -> Result<(), Failure> {
         let metadata = ObjectMeta {
             name: Some(self.settings.secret.clone()),
@@ -333,8 +336,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Every caBundle holds what the Secret says, and what has left it a while ago; written by
-    /// the leader.
+    /// As the leader, writes the Secret's CAs, and those that left it recently, into every caBundle.
     async fn keep_bundles(&self) -> Result<(), Failure> {
         let SecretSight::Present { stored: Ok(stored), .. } = &self.secret else { return Ok(()) };
         if !self.leadership.borrow().holds() {
@@ -343,7 +345,7 @@ impl Keeper {
         let bundle = stored.bundle() + &self.leaving.staying(Instant::now());
         let trust = self.trust.borrow().clone();
         for (kind, sight) in trust.sights() {
-            let Sight::Present(configuration) = sight else { continue };
+            let ConfigurationState::Present(configuration) = sight else { continue };
             if configuration.webhooks.iter().any(|webhook| webhook.ca_bundle != bundle.as_bytes()) {
                 self.patch(kind, configuration, &bundle).await?;
             }
@@ -351,7 +353,12 @@ impl Keeper {
         Ok(())
     }
 
-    async fn patch(&self, kind: Kind, seen: &Configuration, bundle: &str) -> Result<(), Failure> {
+    async fn patch(
+        &self,
+        kind: ConfigurationKind,
+        seen: &ConfigurationObject,
+        bundle: &str,
+    ) -> Result<(), Failure> {
         use base64::Engine as _;
         let bundle = base64::engine::general_purpose::STANDARD.encode(bundle);
         let webhooks: Vec<_> = seen
@@ -365,18 +372,18 @@ impl Keeper {
             PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let (name, patch) = (&self.settings.configuration, Patch::Strategic(patch));
         let patched = match kind {
-            Kind::Mutating => {
+            ConfigurationKind::Mutating => {
                 let api: Api<MutatingWebhookConfiguration> = Api::all(self.client.clone());
                 api.patch(name, &parameters, &patch).await.map(drop)
             }
-            Kind::Validating => {
+            ConfigurationKind::Validating => {
                 let api: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
                 api.patch(name, &parameters, &patch).await.map(drop)
             }
         };
         match patched {
             Ok(()) => tracing::info!(?kind, name, "caBundle written"),
-            // Somebody else has written to it: the watch brings what it is now.
+            // Another client has written to it: the watch brings the new version.
             Err(Error::Api(status)) if matches!(status.code, 404 | 409) => {}
             Err(error) => return Err(error.into()),
         }

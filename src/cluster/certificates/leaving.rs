@@ -1,5 +1,5 @@
-//! CAs that are in use and no longer in the Secret: it was restored from a backup, or somebody
-//! applied another one. The API server trusts them until every replica has moved away.
+//! CAs in use that are no longer in the Secret, because it was restored from a backup or replaced. The API
+//! server trusts them until every replica serves a leaf of the new CA.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use super::stored::{certificates, is_alive, living, pem};
 
 /// Each CA of ours that is in use beyond the Secret, and since when.
 ///
-/// Every replica notes the same from the same caBundles, so that a new leader goes on with what
-/// the old one wrote.
+/// Every replica notes the same CAs from the same caBundles, so that a new leader continues where the old
+/// one stopped.
 #[derive(Debug)]
 pub struct Leaving {
     stay: Duration,
@@ -25,8 +25,8 @@ impl Leaving {
         Self { stay, noted: Vec::new() }
     }
 
-    /// Notes what is in use beside what is `stored`: `bundles` are the caBundles as they are,
-    /// `serving` is the CA of what this process serves.
+    /// Notes CAs in use that are not `stored`: `bundles` are the current caBundles, `serving` is the CA of
+    /// the leaf that this process serves.
     pub fn note(
         &mut self,
         stored: &str,
@@ -38,8 +38,8 @@ impl Leaving {
         let trusted = living(bundles, stored, now);
         let stored_ones = certificates(stored.as_bytes());
         let stay = self.stay;
-        // One whose time is over is remembered until the caBundles are without it: it would be
-        // noted anew in between.
+        // An expired entry stays until the caBundles no longer hold its CA: else the next look would note
+        // it anew.
         self.noted.retain(|(certificate, since)| {
             let here = at.duration_since(*since) < stay || trusted.contains(certificate);
             here && is_alive(certificate, now) && !stored_ones.contains(certificate)
@@ -62,7 +62,7 @@ impl Leaving {
         &mut self.noted[place].1
     }
 
-    /// What is still to be trusted, as PEM.
+    /// The CAs that must stay trusted, as PEM.
     pub fn staying(&self, at: Instant) -> String {
         let staying = self.noted.iter().filter(|(_, since)| at.duration_since(*since) < self.stay);
         staying.map(|(certificate, _)| pem(certificate)).collect()
@@ -95,7 +95,7 @@ mod tests {
             Self { leaving: Leaving::new(STAY), start: Instant::now() }
         }
 
-        /// What stays at this second.
+        /// The CAs that stay at this second.
         fn at(&mut self, second: u64, stored: &str, bundle: &str, serving: Option<&str>) -> String {
             let after = Duration::from_secs(second);
             let bundles = [bundle.as_bytes().to_vec(), bundle.as_bytes().to_vec()];
@@ -118,11 +118,11 @@ mod tests {
         same(&bench.at(0, &old, &old, Some(&old)), &[]);
         same(&bench.at(1, &new, &old, Some(&old)), &[&old]);
         same(&bench.at(9, &new, &both, Some(&old)), &[&old]);
-        // From here this process has moved.
+        // From here on this process serves the new CA.
         same(&bench.at(10, &new, &both, Some(&new)), &[&old]);
         same(&bench.at(50, &new, "", Some(&new)), &[&old]);
         same(&bench.at(108, &new, &both, Some(&new)), &[&old]);
-        // Written without it; the caBundles are seen without it only later.
+        // The leader wrote the bundles without it; this process reads them later.
         same(&bench.at(109, &new, &both, Some(&new)), &[]);
         same(&bench.at(110, &new, &both, Some(&new)), &[]);
         same(&bench.at(111, &new, &new, Some(&new)), &[]);

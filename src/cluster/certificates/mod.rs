@@ -1,9 +1,9 @@
 //! The built-in certificates: a CA and a leaf in a Secret that the replicas share, and the
 //! caBundle of our webhook configurations.
 //!
-//! `need` decides from dates, `authority` makes, `stored` is the Secret as a value, `coherence`
-//! tells whether its parts belong together, `trust` is what the API server accepts, `leaving` is
-//! what it accepts a while longer, `keeper` brings them together.
+//! `need` decides on rotation from dates, `authority` makes CAs and leaves, `stored` is the Secret as a
+//! value, `coherence` validates that its parts belong together, `trust` reads the caBundles, `leaving`
+//! holds retiring CAs, `keeper` is the controller.
 
 pub mod authority;
 pub mod coherence;
@@ -14,5 +14,5 @@ pub mod stored;
 pub mod trust;
 
 pub use authority::KeyPem;
-pub use keeper::{Keeper, Settings};
+pub use keeper::{Keeper, KeeperSettings};
 pub use trust::Trust;

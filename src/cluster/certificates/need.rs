@@ -1,56 +1,55 @@
-//! What has to be made next, as a pure function of dates.
+//! Which write of the Secret is due, as a pure function of dates.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::stored::Facts;
+use super::stored::CertificateFacts;
 
 /// The next write of the Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
+pub enum NextWrite {
     /// None.
     Nothing,
-    /// A CA and a leaf: there is nothing usable.
+    /// A CA and a leaf: the Secret holds no valid pair.
     Everything,
     /// A leaf of the same CA.
     Leaf,
-    /// A CA to come, for the caBundles.
+    /// The next CA, for the caBundles.
     NextAuthority,
-    /// The CA to come is trusted everywhere: a leaf of it.
+    /// A leaf of the next CA, which is now trusted everywhere.
     Promotion,
 }
 
-/// What the Secret holds.
+/// The certificates in the Secret.
 #[derive(Clone, Debug)]
 pub struct Holdings {
     /// The CA.
-    pub authority: Facts,
+    pub authority: CertificateFacts,
     /// The leaf.
-    pub leaf: Facts,
-    /// The CA to come.
-    pub next: Option<Facts>,
+    pub leaf: CertificateFacts,
+    /// The next CA.
+    pub next: Option<CertificateFacts>,
 }
 
-/// What is needed at `now`; `next_trusted`: every caBundle has held the CA to come for long
-/// enough.
-pub fn need(now: Timestamp, holdings: &Holdings, names: &[String], next_trusted: bool) -> Need {
+/// The write that is due at `now`; `next_trusted`: every caBundle has held the next CA for long enough.
+pub fn need(now: Timestamp, holdings: &Holdings, names: &[String], next_trusted: bool) -> NextWrite {
     let Holdings { authority, leaf, next } = holdings;
     if now >= authority.ends {
-        return Need::Everything;
+        return NextWrite::Everything;
     }
     match next {
-        Some(next) if now >= next.ends => return Need::NextAuthority,
-        Some(_) if next_trusted => return Need::Promotion,
-        None if due(authority, now) => return Need::NextAuthority,
+        Some(next) if now >= next.ends => return NextWrite::NextAuthority,
+        Some(_) if next_trusted => return NextWrite::Promotion,
+        None if due(authority, now) => return NextWrite::NextAuthority,
         _ => {}
     }
     let named = names.iter().all(|name| leaf.names.contains(name));
-    if named && !due(leaf, now) { Need::Nothing } else { Need::Leaf }
+    if named && !due(leaf, now) { NextWrite::Nothing } else { NextWrite::Leaf }
 }
 
 /// Renewed at two thirds of its life.
-fn due(facts: &Facts, now: Timestamp) -> bool {
+fn due(facts: &CertificateFacts, now: Timestamp) -> bool {
     let life = Duration::try_from(facts.ends.duration_since(facts.made)).unwrap_or_default();
     now >= facts.made + life * 2 / 3
 }
@@ -64,24 +63,24 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn facts(made: i64, ends: i64) -> Facts {
-        Facts { made: at(made), ends: at(ends), names: vec!["a".into(), "b".into()], ours: true }
+    fn facts(made: i64, ends: i64) -> CertificateFacts {
+        CertificateFacts { made: at(made), ends: at(ends), names: vec!["a".into(), "b".into()], ours: true }
     }
 
     #[rstest]
-    #[case::young(59, None, false, Need::Nothing)]
-    #[case::leaf_at_two_thirds(60, None, false, Need::Leaf)]
-    #[case::authority_at_two_thirds(600, None, false, Need::NextAuthority)]
-    #[case::leaf_while_the_next_is_not_trusted(610, Some((600, 1500)), false, Need::Leaf)]
-    #[case::trusted(610, Some((600, 1500)), true, Need::Promotion)]
-    #[case::forced(30, Some((29, 900)), false, Need::Nothing)]
-    #[case::next_ended_unused(700, Some((600, 700)), false, Need::NextAuthority)]
-    #[case::all_ended(900, Some((600, 1500)), true, Need::Everything)]
+    #[case::young(59, None, false, NextWrite::Nothing)]
+    #[case::leaf_at_two_thirds(60, None, false, NextWrite::Leaf)]
+    #[case::authority_at_two_thirds(600, None, false, NextWrite::NextAuthority)]
+    #[case::leaf_while_the_next_is_not_trusted(610, Some((600, 1500)), false, NextWrite::Leaf)]
+    #[case::trusted(610, Some((600, 1500)), true, NextWrite::Promotion)]
+    #[case::forced(30, Some((29, 900)), false, NextWrite::Nothing)]
+    #[case::next_ended_unused(700, Some((600, 700)), false, NextWrite::NextAuthority)]
+    #[case::all_ended(900, Some((600, 1500)), true, NextWrite::Everything)]
     fn needs(
         #[case] now: i64,
         #[case] next: Option<(i64, i64)>,
         #[case] trusted: bool,
-        #[case] expected: Need,
+        #[case] expected: NextWrite,
     ) {
         let next = next.map(|(made, ends)| facts(made, ends));
         let holdings = Holdings { authority: facts(0, 900), leaf: facts(0, 90), next };
@@ -91,6 +90,6 @@ mod tests {
     #[test]
     fn a_name_that_the_leaf_lacks_needs_a_leaf() {
         let holdings = Holdings { authority: facts(0, 900), leaf: facts(0, 90), next: None };
-        assert_eq!(need(at(1), &holdings, &["c".into()], false), Need::Leaf);
+        assert_eq!(need(at(1), &holdings, &["c".into()], false), NextWrite::Leaf);
     }
 }

@@ -1,4 +1,4 @@
-//! The Secret of the certificates, as a value: what it holds and what its dates are.
+//! The Secret of the certificates, as a value.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -30,20 +30,20 @@ mod key {
 /// Parsing PEM costs; a CA bundle of ours has at most a few certificates.
 const MOST_PEM_BYTES: usize = 64 * 1024;
 
-/// Everything in the Secret.
+/// The content of the Secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     /// The CA that signed the leaf.
     pub authority: KeyPem,
-    /// What is served.
+    /// The served certificate.
     pub leaf: KeyPem,
     /// The CA that will sign the next leaf, once every caBundle holds it.
     pub next: Option<KeyPem>,
-    /// CAs, as PEM, whose leaves may still be served by somebody.
+    /// CAs, as PEM, whose leaves a replica may still serve.
     pub previous: String,
 }
 
-/// The Secret does not hold what it should.
+/// The Secret is invalid.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Unusable {
     /// A key of the Secret is absent or empty.
@@ -52,16 +52,16 @@ pub enum Unusable {
     /// A key holds no UTF-8, or more than any certificate needs.
     #[error("{0} is not text")]
     NotText(&'static str),
-    /// A key holds text that is no certificate; why.
+    /// A key holds text that is no certificate; the reason.
     #[error("{0} is not a certificate: {1}")]
     NotCertificate(&'static str, String),
-    /// A certificate was made by somebody else.
+    /// A certificate that Interlock did not make.
     #[error("{0} is not a CA of Interlock")]
     NotOurs(&'static str),
-    /// A key is none, or that of another certificate; which, whose it should be, and why.
+    /// A key is invalid or of another certificate; its name, the certificate's, and the reason.
     #[error("{0} is not the key of {1}: {2}")]
     NotItsKey(&'static str, &'static str, String),
-    /// The leaf is of another CA; why.
+    /// Another CA signed the leaf; the reason.
     #[error("{leaf} is not signed by {authority}: {0}", leaf = key::LEAF, authority = key::AUTHORITY)]
     OtherIssuer(String),
 }
@@ -91,7 +91,7 @@ impl Stored {
         Ok(stored)
     }
 
-    /// Whether the parts are what they should be, and belong together.
+    /// Validates the parts, and that they belong together.
     fn check(&self) -> Result<(), Unusable> {
         check_authority(&self.authority, key::AUTHORITY, key::AUTHORITY_KEY)?;
         if let Some(next) = &self.next {
@@ -125,7 +125,7 @@ impl Stored {
         data
     }
 
-    /// What every caBundle of ours is to hold: whatever may be served now or soon.
+    /// The bundle for every caBundle of ours: the CA of each leaf that is or may soon be served.
     pub fn bundle(&self) -> String {
         let next = self.next.as_ref().map_or("", |next| next.certificate.as_str());
         let mut bundle = String::new();
@@ -145,18 +145,18 @@ fn check_authority(pem: &KeyPem, certificate: &'static str, key: &'static str) -
     coherence::signs(pem).map_err(|problem| Unusable::NotItsKey(key, certificate, problem))
 }
 
-fn facts(pem: &str, key: &'static str) -> Result<Facts, Unusable> {
-    Facts::of(pem).map_err(|problem| Unusable::NotCertificate(key, problem))
+fn facts(pem: &str, key: &'static str) -> Result<CertificateFacts, Unusable> {
+    CertificateFacts::of(pem).map_err(|problem| Unusable::NotCertificate(key, problem))
 }
 
-/// As a whole: the API server takes no caBundle with half a certificate.
+/// All of it: the API server rejects a caBundle with half a certificate.
 fn check_readable(pem: &str, key: &'static str) -> Result<(), Unusable> {
     coherence::chain(pem).map(drop).map_err(|problem| Unusable::NotCertificate(key, problem))
 }
 
-/// What decisions ask about a certificate.
+/// The facts about a certificate that decisions need.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct CertificateFacts {
     /// When it was made; its validity begins earlier.
     pub made: Timestamp,
     /// When it ends.
@@ -167,7 +167,7 @@ pub struct Facts {
     pub ours: bool,
 }
 
-impl Facts {
+impl CertificateFacts {
     /// Of the first certificate in a PEM.
     pub fn of(pem: &str) -> Result<Self, String> {
         let der = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|error| error.to_string())?;
@@ -189,7 +189,7 @@ impl Facts {
     }
 }
 
-/// Byte by byte the name that our leaves give as their issuer: a CA of another cannot vouch for them.
+/// Compares bytes with the issuer of our leaves: a CA of another name cannot sign for them.
 fn is_our_name(subject: &X509Name<'_>) -> bool {
     let mut attributes = subject.iter_attributes();
     let (Some(only), None) = (attributes.next(), attributes.next()) else { return false };
@@ -211,7 +211,7 @@ fn name(name: &GeneralName<'_>) -> Option<String> {
     }
 }
 
-/// The certificates in a bundle that can be read at all.
+/// The parsable certificates of a bundle.
 pub fn certificates(bundle: &[u8]) -> Vec<CertificateDer<'static>> {
     if bundle.len() > MOST_PEM_BYTES {
         return Vec::new();
@@ -219,12 +219,12 @@ pub fn certificates(bundle: &[u8]) -> Vec<CertificateDer<'static>> {
     CertificateDer::pem_slice_iter(bundle).filter_map(Result::ok).collect()
 }
 
-/// The CAs of ours in a bundle that have not ended, as PEM, each once, without `known`.
+/// The unexpired CAs of ours in a bundle, as PEM, each once, without `known`.
 pub fn ours_in(bundles: &[Vec<u8>], known: &str, now: Timestamp) -> String {
     living(bundles, known, now).iter().map(pem).collect()
 }
 
-/// The CAs of ours in bundles that have not ended, each once, without `known`.
+/// The unexpired CAs of ours in bundles, each once, without `known`.
 pub fn living(bundles: &[Vec<u8>], known: &str, now: Timestamp) -> Vec<CertificateDer<'static>> {
     let known = certificates(known.as_bytes());
     let mut found: Vec<CertificateDer<'static>> = Vec::new();
@@ -236,9 +236,9 @@ pub fn living(bundles: &[Vec<u8>], known: &str, now: Timestamp) -> Vec<Certifica
     found
 }
 
-/// Whether it is a CA of ours that has not ended.
+/// Whether it is an unexpired CA of ours.
 pub fn is_alive(certificate: &CertificateDer<'_>, now: Timestamp) -> bool {
-    Facts::of_der(certificate).is_ok_and(|facts| facts.ours && facts.ends > now)
+    CertificateFacts::of_der(certificate).is_ok_and(|facts| facts.ours && facts.ends > now)
 }
 
 /// As PEM.
@@ -281,10 +281,10 @@ mod tests {
         stored.next = Some(authority(now, Duration::from_secs(9)).unwrap());
         assert_eq!(Stored::read(&stored.write()), Ok(stored.clone()));
         assert_eq!(certificates(stored.bundle().as_bytes()).len(), 3);
-        let facts = Facts::of(&stored.leaf.certificate).unwrap();
+        let facts = CertificateFacts::of(&stored.leaf.certificate).unwrap();
         assert_eq!(facts.names, ["a.b.svc", "127.0.0.1", "::1"]);
         assert_eq!((facts.made, facts.ends), (now, now + Duration::from_secs(100)));
-        assert!(!facts.ours && Facts::of(&stored.authority.certificate).unwrap().ours);
+        assert!(!facts.ours && CertificateFacts::of(&stored.authority.certificate).unwrap().ours);
     }
 
     const NOW: i64 = 1_800_000_000;
@@ -293,7 +293,7 @@ mod tests {
         Timestamp::from_second(NOW).unwrap()
     }
 
-    /// A Secret with a CA to come, some keys of which are replaced.
+    /// A Secret with a next CA, some keys of which are replaced.
     fn spoiled(by: &[(&str, &str)]) -> Result<Stored, Unusable> {
         let next = Some(authority(moment(), Duration::from_secs(1000)).unwrap());
         let mut data = Stored { next, ..stored(moment()) }.write();
@@ -368,7 +368,7 @@ mod tests {
             parameters.distinguished_name.push(kind.clone(), *text);
         }
         let pem = parameters.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap().pem();
-        assert_eq!(Facts::of(&pem).unwrap().ours, ours);
+        assert_eq!(CertificateFacts::of(&pem).unwrap().ours, ours);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What the API server trusts: the caBundles of our webhook configurations, watched by name. Those
-//! who compare them with what was installed hear of them here.
+//! The CAs that the API server trusts: the caBundles of our webhook configurations, watched by name. The
+//! comparison with the installed objects gets its events from here.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -23,46 +23,46 @@ use serde::Serialize;
 use tokio::sync::{mpsc, watch};
 
 use super::stored::certificates;
-use crate::cluster::guard::{self, Seen};
+use crate::cluster::guard::{self, Observation};
 
 /// The two kinds of configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ConfigurationKind {
     /// MutatingWebhookConfiguration
     Mutating,
     /// ValidatingWebhookConfiguration
     Validating,
 }
 
-/// What is known of one configuration.
+/// One configuration, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Sight {
+pub enum ConfigurationState {
     /// Not read yet, or not allowed to be read.
     #[default]
     Unknown,
-    /// There is none: nobody calls.
+    /// There is none: the API server does not call the webhook.
     Absent,
     /// It is there.
-    Present(Configuration),
+    Present(ConfigurationObject),
 }
 
 /// One configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Configuration {
+pub struct ConfigurationObject {
     /// Its version, for a conditional write.
     pub resource_version: String,
     /// Its webhooks, in order.
-    pub webhooks: Vec<Webhook>,
+    pub webhooks: Vec<WebhookEntry>,
 }
 
 /// One webhook of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Webhook {
+pub struct WebhookEntry {
     /// Its name.
     pub name: String,
-    /// Whom the API server expects: a Service's DNS name, or a URL's host.
+    /// The name that the API server expects: a Service's DNS name, or a URL's host.
     pub host: String,
-    /// Who may vouch for that; empty means the system's CAs.
+    /// The CAs that may sign for it; empty means the system's CAs.
     pub ca_bundle: Vec<u8>,
 }
 
@@ -70,30 +70,30 @@ pub struct Webhook {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trust {
     /// The mutating one.
-    pub mutating: Sight,
+    pub mutating: ConfigurationState,
     /// The validating one.
-    pub validating: Sight,
+    pub validating: ConfigurationState,
 }
 
 impl Trust {
     /// Both, with their kind.
-    pub fn sights(&self) -> [(Kind, &Sight); 2] {
-        [(Kind::Mutating, &self.mutating), (Kind::Validating, &self.validating)]
+    pub fn sights(&self) -> [(ConfigurationKind, &ConfigurationState); 2] {
+        [(ConfigurationKind::Mutating, &self.mutating), (ConfigurationKind::Validating, &self.validating)]
     }
 
-    fn webhooks(&self) -> impl Iterator<Item = &Webhook> {
+    fn webhooks(&self) -> impl Iterator<Item = &WebhookEntry> {
         self.sights().into_iter().flat_map(|(_, sight)| match sight {
-            Sight::Present(configuration) => configuration.webhooks.as_slice(),
-            Sight::Unknown | Sight::Absent => &[],
+            ConfigurationState::Present(configuration) => configuration.webhooks.as_slice(),
+            ConfigurationState::Unknown | ConfigurationState::Absent => &[],
         })
     }
 
-    /// Whether neither is still to be read.
+    /// Whether both have been read.
     pub fn is_known(&self) -> bool {
-        self.sights().iter().all(|(_, sight)| **sight != Sight::Unknown)
+        self.sights().iter().all(|(_, sight)| **sight != ConfigurationState::Unknown)
     }
 
-    /// Every caBundle there is.
+    /// All caBundles.
     pub fn bundles(&self) -> Vec<Vec<u8>> {
         self.webhooks().map(|webhook| webhook.ca_bundle.clone()).collect()
     }
@@ -107,15 +107,15 @@ impl Trust {
         })
     }
 
-    /// Why the API server would not accept this chain, when it would not. An empty caBundle
-    /// means the CAs of the API server's system, which cannot be seen from here.
+    /// Why the API server would reject this chain; `None` where it accepts it. An empty caBundle means the
+    /// CAs of the API server's system, which this process cannot read.
     pub fn refusal(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Option<String> {
         let webhooks = self.webhooks().filter(|webhook| !webhook.ca_bundle.is_empty());
         webhooks.map(|webhook| webhook.accepts(chain, now)).find_map(Result::err)
     }
 }
 
-impl Webhook {
+impl WebhookEntry {
     fn of(name: String, config: &WebhookClientConfig) -> Self {
         let host = match (&config.service, &config.url) {
             (Some(service), _) => format!("{}.{}.svc", service.name, service.namespace),
@@ -151,21 +151,21 @@ impl Webhook {
     }
 }
 
-/// Watches both configurations of one name, for ever; `watched` hears of each change of them.
+/// Watches both configurations of one name, for ever; sends each change to `watched`.
 pub async fn follow(
     client: Client,
     name: String,
     trust: watch::Sender<Trust>,
-    watched: mpsc::UnboundedSender<Seen>,
+    watched: mpsc::UnboundedSender<Observation>,
 ) {
     let mutating = follow_one(client.clone(), &name, |seen: Option<MutatingWebhookConfiguration>| {
-        tell(&watched, guard::Kind::Mutating, &name, seen.as_ref());
+        tell(&watched, guard::GuardKind::Mutating, &name, seen.as_ref());
         let sight =
             sight(seen, |c| (c.metadata, c.webhooks), |webhook| (webhook.name, webhook.client_config));
         trust.send_if_modified(|trust| replace(&mut trust.mutating, sight));
     });
     let validating = follow_one(client, &name, |seen: Option<ValidatingWebhookConfiguration>| {
-        tell(&watched, guard::Kind::Validating, &name, seen.as_ref());
+        tell(&watched, guard::GuardKind::Validating, &name, seen.as_ref());
         let sight =
             sight(seen, |c| (c.metadata, c.webhooks), |webhook| (webhook.name, webhook.client_config));
         trust.send_if_modified(|trust| replace(&mut trust.validating, sight));
@@ -174,18 +174,18 @@ pub async fn follow(
 }
 
 fn tell(
-    watched: &mpsc::UnboundedSender<Seen>,
-    kind: guard::Kind,
+    watched: &mpsc::UnboundedSender<Observation>,
+    kind: guard::GuardKind,
     name: &str,
     configuration: Option<&impl Serialize>,
 ) {
-    let id = guard::Id { kind, name: name.to_owned() };
-    // What was read from JSON can be written as JSON. Nobody listens where nothing is compared.
+    let id = guard::GuardId { kind, name: name.to_owned() };
+    // A value decoded from JSON encodes as JSON. The receiver is closed where nothing is compared.
     let object = configuration.map(|object| serde_json::to_value(object).unwrap_or_default());
-    let _ = watched.send(Seen { id, object });
+    let _ = watched.send(Observation { id, object });
 }
 
-fn replace(old: &mut Sight, new: Sight) -> bool {
+fn replace(old: &mut ConfigurationState, new: ConfigurationState) -> bool {
     let changed = *old != new;
     *old = new;
     changed
@@ -195,13 +195,13 @@ fn sight<C, W>(
     seen: Option<C>,
     parts: impl Fn(C) -> (ObjectMeta, Option<Vec<W>>),
     client_config: impl Fn(W) -> (String, WebhookClientConfig),
-) -> Sight {
-    let Some(configuration) = seen else { return Sight::Absent };
+) -> ConfigurationState {
+    let Some(configuration) = seen else { return ConfigurationState::Absent };
     let (metadata, webhooks) = parts(configuration);
     let webhooks = webhooks.unwrap_or_default().into_iter();
-    Sight::Present(Configuration {
+    ConfigurationState::Present(ConfigurationObject {
         resource_version: metadata.resource_version.unwrap_or_default(),
-        webhooks: webhooks.map(client_config).map(|(name, config)| Webhook::of(name, &config)).collect(),
+        webhooks: webhooks.map(client_config).map(|(name, config)| WebhookEntry::of(name, &config)).collect(),
     })
 }
 
@@ -226,7 +226,7 @@ where
 
 fn report(kind: &str, error: &watcher::Error) {
     match error {
-        // A webhook that runs apart has no right to look.
+        // A webhook that runs separately has no right to read them.
         watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 403 => {
             tracing::debug!(kind, %error, "the webhook configuration cannot be seen");
         }
@@ -240,13 +240,13 @@ mod tests {
     use super::*;
 
     fn trusting(host: &str, bundle: &str) -> Trust {
-        let webhooks = vec![Webhook {
+        let webhooks = vec![WebhookEntry {
             name: "w".to_owned(),
             host: host.to_owned(),
             ca_bundle: bundle.as_bytes().to_vec(),
         }];
-        let configuration = Configuration { resource_version: "1".to_owned(), webhooks };
-        Trust { mutating: Sight::Present(configuration), validating: Sight::Absent }
+        let configuration = ConfigurationObject { resource_version: "1".to_owned(), webhooks };
+        Trust { mutating: ConfigurationState::Present(configuration), validating: ConfigurationState::Absent }
     }
 
     #[test]

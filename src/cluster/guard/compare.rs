@@ -1,23 +1,22 @@
-//! What makes an object guard less than what was installed. Pure.
+//! Finds changes that make an object guard less than the installed one. Pure.
 //!
-//! What the API server fills in does not count, nor do texts, further webhooks, validations and
-//! actions, nor what is kept up while the process runs: the caBundle, and the namespaces that the
-//! binding of the freeze leaves out.
+//! Ignores defaults of the API server, texts, additional webhooks, validations and actions, and fields that
+//! the running process maintains: the caBundle, and the namespaces that the binding of the freeze excludes.
 
 use std::collections::BTreeSet;
 
 use interlock_core::api::meta::install::FREEZE_BINDING;
 use serde_json::{Map, Value};
 
-use super::object::Kind;
+use super::object::GuardKind;
 use crate::cluster::binding;
 
-/// The first field in which what is there guards less than what was installed.
-pub(super) fn difference(kind: Kind, installed: &Value, found: &Value) -> Option<String> {
+/// The first field in which the found object guards less than the installed one.
+pub(super) fn difference(kind: GuardKind, installed: &Value, found: &Value) -> Option<String> {
     match kind {
-        Kind::Mutating | Kind::Validating => webhooks(installed, found),
-        Kind::Policy => policy(&installed["spec"], &found["spec"]),
-        Kind::Binding => bound(installed, found),
+        GuardKind::Mutating | GuardKind::Validating => webhooks(installed, found),
+        GuardKind::Policy => policy(&installed["spec"], &found["spec"]),
+        GuardKind::Binding => bound(installed, found),
     }
 }
 
@@ -35,7 +34,7 @@ fn webhooks(installed: &Value, found: &Value) -> Option<String> {
     })
 }
 
-/// Whether the same is called. A process that was not told its URL judges only the path.
+/// Whether both call the same webhook. A process without a configured URL compares only the path.
 fn calls_the_same(wanted: &Value, there: &Value) -> bool {
     match (wanted["url"].as_str(), there["url"].as_str()) {
         (Some(wanted), Some(there)) => wanted == there,
@@ -67,7 +66,7 @@ fn bound(installed: &Value, found: &Value) -> Option<String> {
     other_field(wanted, there, &["validationActions"])
 }
 
-/// Takes out the namespaces that the process itself leaves out.
+/// Removes the namespaces that the process itself excludes.
 fn forget_left_out(binding: &mut Value) {
     let selector = binding.pointer_mut("/spec/matchResources/namespaceSelector/matchExpressions");
     if let Some(expressions) = selector.and_then(Value::as_array_mut) {
@@ -82,7 +81,7 @@ fn items<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> 
     object[field].as_array().into_iter().flatten()
 }
 
-/// The first field, but these, that means something else.
+/// The first field, except `but`, that differs in meaning.
 fn other_field(wanted: &Value, there: &Value, but: &[&str]) -> Option<String> {
     let (wanted, there) = (fields(wanted), fields(there));
     let mut names: Vec<&String> = wanted.keys().chain(there.keys()).collect();
@@ -98,7 +97,7 @@ fn fields(object: &Value) -> Map<String, Value> {
     }
 }
 
-/// The same without what says nothing, and without an order where none matters.
+/// The value without empty fields and defaults, and sorted where order does not matter.
 fn plain(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -171,7 +170,7 @@ mod tests {
     #[case::variables_in_another_order(json!({"variables": [{"name": "w", "expression": "2"}, {"name": "v", "expression": "1"}]}), Some("variables"))]
     fn of_a_policy(#[case] change: Value, #[case] field: Option<&str>) {
         let found = changed(policy(), &json!({"spec": change}));
-        assert_eq!(difference(Kind::Policy, &policy(), &found).as_deref(), field);
+        assert_eq!(difference(GuardKind::Policy, &policy(), &found).as_deref(), field);
     }
 
     fn binding(name: &str) -> Value {
@@ -201,7 +200,7 @@ mod tests {
     #[case::the_freeze_warns(FREEZE_BINDING, json!({"validationActions": ["Warn"]}), Some("validationActions"))]
     fn of_a_binding(#[case] name: &str, #[case] change: Value, #[case] field: Option<&str>) {
         let found = changed(binding(name), &json!({"spec": change}));
-        assert_eq!(difference(Kind::Binding, &binding(name), &found).as_deref(), field);
+        assert_eq!(difference(GuardKind::Binding, &binding(name), &found).as_deref(), field);
     }
 
     fn webhook(name: &str) -> Value {
@@ -254,18 +253,18 @@ mod tests {
         let installed = configuration(&[webhook("a"), webhook("b")]);
         let found = configuration(&[webhook("c"), changed(webhook("b"), &change), webhook("a")]);
         let field = field.map(|field| format!("{field} of webhook b"));
-        assert_eq!(difference(Kind::Validating, &installed, &found), field);
+        assert_eq!(difference(GuardKind::Validating, &installed, &found), field);
     }
 
     #[test]
     fn a_webhook_that_is_missing_is_named() {
         let installed = configuration(&[webhook("a"), webhook("b")]);
-        let lacks = |found: &Value| difference(Kind::Mutating, &installed, found);
+        let lacks = |found: &Value| difference(GuardKind::Mutating, &installed, found);
         assert_eq!(lacks(&configuration(&[webhook("a")])).as_deref(), Some("webhooks, which lacks b"));
         assert_eq!(lacks(&json!({})).as_deref(), Some("webhooks, which lacks a"));
     }
 
-    /// A process outside the cluster knows how it is called.
+    /// A process outside the cluster knows its own URL.
     #[rstest]
     #[case::same("https://h:1/validate", None)]
     #[case::elsewhere("https://h:2/validate", Some("clientConfig of webhook a"))]
@@ -274,9 +273,9 @@ mod tests {
             configuration(&[changed(webhook("a"), &json!({"clientConfig": {"service": null, "url": url}}))])
         };
         let found = by(url);
-        assert_eq!(difference(Kind::Mutating, &by("https://h:1/validate"), &found).as_deref(), field);
+        assert_eq!(difference(GuardKind::Mutating, &by("https://h:1/validate"), &found).as_deref(), field);
         let service = configuration(&[webhook("a")]);
-        let told = difference(Kind::Mutating, &by("https://h:1/validate"), &service);
+        let told = difference(GuardKind::Mutating, &by("https://h:1/validate"), &service);
         assert_eq!(told.as_deref(), Some("clientConfig of webhook a"));
     }
 }

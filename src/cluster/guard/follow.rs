@@ -9,15 +9,19 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
 
-use super::object::{Id, Kind, Seen, resource};
+use super::object::{GuardId, GuardKind, Observation, resource};
 
-/// What a watch told of the objects that it is about.
-pub(super) type Told = Result<Vec<Seen>, watcher::Error>;
+/// The result of a watch, for the objects it is about.
+pub(super) type WatchResult = Result<Vec<Observation>, watcher::Error>;
 
-/// Follows those of a kind, for ever. One alone is watched by its name, which is all the right
-/// that a webhook has that runs apart; more are watched with all others of their kind, which
-/// takes one connection in place of many.
-pub(super) fn follow(client: &Client, kind: Kind, names: BTreeSet<String>) -> BoxStream<'static, Told> {
+/// Follows the named objects of a kind, for ever. A single object is watched by name, as a webhook that
+/// runs separately has no other right; several share one watch of their whole kind, which saves
+/// connections.
+pub(super) fn follow(
+    client: &Client,
+    kind: GuardKind,
+    names: BTreeSet<String>,
+) -> BoxStream<'static, WatchResult> {
     let (Some(resource), Some(name)) = (resource(kind), names.first()) else {
         return stream::pending().boxed();
     };
@@ -31,16 +35,16 @@ pub(super) fn follow(client: &Client, kind: Kind, names: BTreeSet<String>) -> Bo
     told.map(move |event| event.map(|event| sorter.sort(event))).boxed()
 }
 
-/// Tells what an event means for those that are looked for.
+/// Sorts events by the named objects.
 struct Sorter {
-    kind: Kind,
+    kind: GuardKind,
     names: BTreeSet<String>,
-    /// Those that a list that is being read has not named yet.
+    /// Named objects not yet seen in the current list.
     unseen: BTreeSet<String>,
 }
 
 impl Sorter {
-    fn sort(&mut self, event: Event<DynamicObject>) -> Vec<Seen> {
+    fn sort(&mut self, event: Event<DynamicObject>) -> Vec<Observation> {
         match event {
             Event::Init => {
                 self.unseen = self.names.clone();
@@ -48,21 +52,23 @@ impl Sorter {
             }
             Event::InitDone => {
                 let absent = std::mem::take(&mut self.unseen).into_iter();
-                absent.map(|name| Seen { id: Id { kind: self.kind, name }, object: None }).collect()
+                absent
+                    .map(|name| Observation { id: GuardId { kind: self.kind, name }, object: None })
+                    .collect()
             }
             Event::Apply(object) | Event::InitApply(object) => self.seen(&object, true),
             Event::Delete(object) => self.seen(&object, false),
         }
     }
 
-    fn seen(&mut self, object: &DynamicObject, there: bool) -> Vec<Seen> {
+    fn seen(&mut self, object: &DynamicObject, there: bool) -> Vec<Observation> {
         let Some(name) = object.metadata.name.clone().filter(|name| self.names.contains(name)) else {
             return Vec::new();
         };
         self.unseen.remove(&name);
-        // What was read from JSON can be written as JSON.
+        // A value decoded from JSON encodes as JSON.
         let object = there.then(|| serde_json::to_value(object).unwrap_or_default());
-        vec![Seen { id: Id { kind: self.kind, name }, object }]
+        vec![Observation { id: GuardId { kind: self.kind, name }, object }]
     }
 }
 
@@ -79,7 +85,7 @@ mod tests {
     #[test]
     fn what_a_list_leaves_out_is_not_there() {
         let names = ["a", "b"].map(str::to_owned).into();
-        let mut sorter = Sorter { kind: Kind::Policy, names, unseen: BTreeSet::new() };
+        let mut sorter = Sorter { kind: GuardKind::Policy, names, unseen: BTreeSet::new() };
         let mut told = |event| -> Vec<(String, Option<Value>)> {
             let seen = sorter.sort(event).into_iter();
             seen.map(|seen| (seen.id.name, seen.object.map(|object| object["spec"]["a"].clone()))).collect()

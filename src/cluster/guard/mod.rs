@@ -1,8 +1,8 @@
-//! Whether what guards is as it was installed: our webhook configurations, policies and bindings.
-//! Edits of these are not admitted by anybody, so they can only be seen afterwards.
+//! Tamper detection: whether our webhook configurations, policies and bindings are as installed. Edits of
+//! these bypass admission, so they are only visible afterwards.
 //!
-//! `follow` watches, `compare` tells what differs, `standing` keeps it for those who act only
-//! while a guard holds, `alarm` decides when people are told, `warden` brings them together.
+//! `follow` watches, `compare` finds differences, `standing` keeps the state for code that acts only while
+//! a guard is intact, `alarm` decides when to notify people, `warden` is the monitor.
 
 mod alarm;
 mod compare;
@@ -11,6 +11,6 @@ mod object;
 mod standing;
 mod warden;
 
-pub use object::{Id, Kind, Seen};
-pub use standing::{Guard, PolicyState, Standing};
+pub use object::{GuardId, GuardKind, Observation};
+pub use standing::{GuardState, GuardStates, PolicyState};
 pub use warden::{Teller, Warden};

@@ -1,4 +1,4 @@
-//! The objects that guard.
+//! The guard objects: webhook configurations, policies and bindings.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use k8s_openapi::api::admissionregistration::v1::{
 use kube::core::ApiResource;
 use serde_json::Value;
 
-/// What objects guard by.
+/// The kinds of guard objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum GuardKind {
     /// MutatingWebhookConfiguration
     Mutating,
     /// ValidatingWebhookConfiguration
@@ -21,7 +21,7 @@ pub enum Kind {
     Binding,
 }
 
-impl Kind {
+impl GuardKind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Mutating, Self::Validating, Self::Policy, Self::Binding];
 
@@ -35,7 +35,7 @@ impl Kind {
         }
     }
 
-    /// What `interlock render` prints it with.
+    /// The part of `interlock render` that prints it.
     pub(super) fn part(self) -> &'static str {
         match self {
             Self::Mutating | Self::Validating => "webhooks",
@@ -44,43 +44,43 @@ impl Kind {
     }
 }
 
-/// One of the two kinds of the policy layer, as it is watched here.
-pub(super) fn resource(kind: Kind) -> Option<ApiResource> {
+/// The watched resource of one of the two policy kinds.
+pub(super) fn resource(kind: GuardKind) -> Option<ApiResource> {
     match kind {
-        Kind::Mutating | Kind::Validating => None,
-        Kind::Policy => Some(ApiResource::erase::<ValidatingAdmissionPolicy>(&())),
-        Kind::Binding => Some(ApiResource::erase::<ValidatingAdmissionPolicyBinding>(&())),
+        GuardKind::Mutating | GuardKind::Validating => None,
+        GuardKind::Policy => Some(ApiResource::erase::<ValidatingAdmissionPolicy>(&())),
+        GuardKind::Binding => Some(ApiResource::erase::<ValidatingAdmissionPolicyBinding>(&())),
     }
 }
 
-/// Which object; all are cluster-wide.
+/// Identifies an object; all are cluster-scoped.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Id {
+pub struct GuardId {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: GuardKind,
     /// Its name.
     pub name: String,
 }
 
-impl Id {
-    /// Of an object as it is written in a manifest.
+impl GuardId {
+    /// Of an object in a manifest.
     pub(super) fn of(object: &Value) -> Option<Self> {
-        let kind = Kind::ALL.into_iter().find(|kind| object["kind"] == kind.as_str())?;
+        let kind = GuardKind::ALL.into_iter().find(|kind| object["kind"] == kind.as_str())?;
         Some(Self { kind, name: object["metadata"]["name"].as_str()?.to_owned() })
     }
 }
 
-impl fmt::Display for Id {
+impl fmt::Display for GuardId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.kind.as_str(), self.name)
     }
 }
 
-/// What a watch saw.
+/// An observation of a watch.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct Observation {
     /// Of which object.
-    pub id: Id,
+    pub id: GuardId,
     /// The object; `None` where there is none.
     pub object: Option<Value>,
 }

@@ -1,26 +1,26 @@
-//! How each object that guards stands.
+//! The state of each guard object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::compare::difference;
-use super::object::{Id, Kind, Seen};
+use super::object::{GuardId, GuardKind, Observation};
 
-/// How something that guards stands.
+/// The state of a guard object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Guard {
+pub enum GuardState {
     /// Not looked at yet.
     #[default]
     Unknown,
-    /// As it was installed.
+    /// As installed.
     Intact,
-    /// Not; why and what to do, for people.
+    /// Changed or absent; reason and remedy, for people.
     Broken(String),
 }
 
-impl Guard {
-    /// Whether it guards.
+impl GuardState {
+    /// Whether it is intact.
     pub fn holds(&self) -> bool {
         *self == Self::Intact
     }
@@ -29,57 +29,56 @@ impl Guard {
 /// A policy with its binding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyState {
-    /// How both stand.
-    pub guard: Guard,
-    /// Uids and generations of both, where they are there: the same as long as neither was deleted
-    /// nor edited.
+    /// The state of both.
+    pub guard: GuardState,
+    /// Uids and generations of both, where they exist: constant until one is deleted or edited.
     pub revision: String,
 }
 
 struct Look {
     installed: Value,
-    /// The outer `None` where nobody has looked.
+    /// The outer `None` before the first read.
     found: Option<Option<Value>>,
-    guard: Guard,
+    guard: GuardState,
 }
 
-/// All that guard.
-pub struct Standing(BTreeMap<Id, Look>);
+/// All guard objects and their states.
+pub struct GuardStates(BTreeMap<GuardId, Look>);
 
-impl Standing {
-    /// Nothing has been looked at yet of what was installed so.
+impl GuardStates {
+    /// Nothing read yet; `installed` holds the expected objects.
     pub fn of(installed: Vec<Value>) -> Self {
         let looks = installed.into_iter().filter_map(|installed| {
-            Some((Id::of(&installed)?, Look { installed, found: None, guard: Guard::Unknown }))
+            Some((GuardId::of(&installed)?, Look { installed, found: None, guard: GuardState::Unknown }))
         });
         Self(looks.collect())
     }
 
-    /// Something was seen; whether it is one of ours.
-    pub(super) fn see(&mut self, seen: Seen) -> bool {
+    /// Takes in an observation; returns whether it is of one of ours.
+    pub(super) fn see(&mut self, seen: Observation) -> bool {
         let Some(look) = self.0.get_mut(&seen.id) else { return false };
         look.guard = judge(&seen.id, &look.installed, seen.object.as_ref());
         look.found = Some(seen.object);
         true
     }
 
-    pub(super) fn names(&self, kind: Kind) -> BTreeSet<String> {
+    pub(super) fn names(&self, kind: GuardKind) -> BTreeSet<String> {
         self.0.keys().filter(|id| id.kind == kind).map(|id| id.name.clone()).collect()
     }
 
-    pub(super) fn each(&self) -> impl Iterator<Item = (&Id, &Guard)> {
+    pub(super) fn each(&self) -> impl Iterator<Item = (&GuardId, &GuardState)> {
         self.0.iter().map(|(id, look)| (id, &look.guard))
     }
 
-    /// What is there; the outer `None` where nobody has looked.
-    pub fn found(&self, id: &Id) -> Option<Option<&Value>> {
+    /// The object as last read; the outer `None` before the first read.
+    pub fn found(&self, id: &GuardId) -> Option<Option<&Value>> {
         self.0.get(id)?.found.as_ref().map(Option::as_ref)
     }
 
-    /// A policy and its binding, which have one name, and what tells them from what was there before.
+    /// The state of a policy and its binding, which share a name, with their revision.
     pub fn policy_state(&self, name: &str) -> PolicyState {
-        let revisions = [Kind::Policy, Kind::Binding].map(|kind| {
-            let found = self.found(&Id { kind, name: name.to_owned() }).flatten();
+        let revisions = [GuardKind::Policy, GuardKind::Binding].map(|kind| {
+            let found = self.found(&GuardId { kind, name: name.to_owned() }).flatten();
             let metadata = found.map(|object| &object["metadata"]);
             let uid = metadata.and_then(|metadata| metadata["uid"].as_str()).unwrap_or_default();
             let generation =
@@ -89,30 +88,30 @@ impl Standing {
         PolicyState { guard: self.policy(name), revision: revisions.join("/") }
     }
 
-    /// A policy and its binding, which have one name.
-    pub fn policy(&self, name: &str) -> Guard {
+    /// The state of a policy and its binding, which share a name.
+    pub fn policy(&self, name: &str) -> GuardState {
         let guard = |kind| {
-            let look = self.0.get(&Id { kind, name: name.to_owned() });
+            let look = self.0.get(&GuardId { kind, name: name.to_owned() });
             look.map(|look| look.guard.clone()).unwrap_or_default()
         };
-        match (guard(Kind::Policy), guard(Kind::Binding)) {
-            (Guard::Unknown, _) | (_, Guard::Unknown) => Guard::Unknown,
-            (Guard::Intact, binding) => binding,
+        match (guard(GuardKind::Policy), guard(GuardKind::Binding)) {
+            (GuardState::Unknown, _) | (_, GuardState::Unknown) => GuardState::Unknown,
+            (GuardState::Intact, binding) => binding,
             (broken, _) => broken,
         }
     }
 }
 
-fn judge(id: &Id, installed: &Value, found: Option<&Value>) -> Guard {
+fn judge(id: &GuardId, installed: &Value, found: Option<&Value>) -> GuardState {
     let problem = match found {
         None => format!("{id} is not there"),
         Some(found) => match difference(id.kind, installed, found) {
-            None => return Guard::Intact,
+            None => return GuardState::Intact,
             Some(field) => format!("{id} differs from what was installed in {field}"),
         },
     };
     let part = id.kind.part();
-    Guard::Broken(format!(
+    GuardState::Broken(format!(
         "{problem}; apply what `interlock render {part}` prints with the flags of this installation: \
          interlock render {part} ... | kubectl apply -f -"
     ))
@@ -132,16 +131,16 @@ mod tests {
         json!({"kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "p"}, "spec": {"policyName": "p"}})
     }
 
-    fn seen(kind: Kind, object: Option<Value>) -> Seen {
-        Seen { id: Id { kind, name: "p".to_owned() }, object }
+    fn seen(kind: GuardKind, object: Option<Value>) -> Observation {
+        Observation { id: GuardId { kind, name: "p".to_owned() }, object }
     }
 
-    /// An absence that no watch told of is seen too.
+    /// A deletion that the watch missed shows in the new uid.
     #[test]
     fn what_was_deleted_or_edited_has_another_revision() {
-        let mut standing = Standing::of(vec![policy(), binding()]);
+        let mut standing = GuardStates::of(vec![policy(), binding()]);
         let mut look = |uid: &str, generation: i64, label: &str| {
-            for (kind, mut object) in [(Kind::Policy, policy()), (Kind::Binding, binding())] {
+            for (kind, mut object) in [(GuardKind::Policy, policy()), (GuardKind::Binding, binding())] {
                 object["metadata"]["uid"] = json!(uid);
                 object["metadata"]["generation"] = json!(generation);
                 object["metadata"]["labels"] = json!({"a": label});
@@ -150,7 +149,7 @@ mod tests {
             standing.policy_state("p")
         };
         let first = look("u1", 1, "x");
-        assert_eq!(first, PolicyState { guard: Guard::Intact, revision: "u1.1/u1.1".to_owned() });
+        assert_eq!(first, PolicyState { guard: GuardState::Intact, revision: "u1.1/u1.1".to_owned() });
         assert_eq!(look("u1", 1, "y"), first, "a label is no change");
         assert_ne!(look("u1", 2, "y"), first, "edited");
         assert_ne!(look("u2", 1, "y"), first, "deleted and made again");
@@ -158,25 +157,28 @@ mod tests {
 
     #[test]
     fn a_policy_guards_with_its_binding_only() {
-        let mut standing = Standing::of(vec![policy(), binding()]);
-        assert_eq!(standing.policy("p"), Guard::Unknown);
-        assert!(standing.see(seen(Kind::Policy, Some(policy()))));
-        assert_eq!(standing.policy("p"), Guard::Unknown, "nobody has looked at the binding");
-        standing.see(seen(Kind::Binding, Some(binding())));
-        assert_eq!(standing.policy("p"), Guard::Intact);
-        standing.see(seen(Kind::Binding, None));
-        let Guard::Broken(why) = standing.policy("p") else { panic!("it guards") };
+        let mut standing = GuardStates::of(vec![policy(), binding()]);
+        assert_eq!(standing.policy("p"), GuardState::Unknown);
+        assert!(standing.see(seen(GuardKind::Policy, Some(policy()))));
+        assert_eq!(standing.policy("p"), GuardState::Unknown, "nobody has looked at the binding");
+        standing.see(seen(GuardKind::Binding, Some(binding())));
+        assert_eq!(standing.policy("p"), GuardState::Intact);
+        standing.see(seen(GuardKind::Binding, None));
+        let GuardState::Broken(why) = standing.policy("p") else { panic!("it guards") };
         assert!(why.starts_with("ValidatingAdmissionPolicyBinding p is not there; apply what"), "{why}");
-        standing.see(seen(Kind::Binding, Some(binding())));
+        standing.see(seen(GuardKind::Binding, Some(binding())));
         let mut open = policy();
         open["spec"]["failurePolicy"] = json!("Ignore");
-        standing.see(seen(Kind::Policy, Some(open)));
-        let Guard::Broken(why) = standing.policy("p") else { panic!("it guards") };
+        standing.see(seen(GuardKind::Policy, Some(open)));
+        let GuardState::Broken(why) = standing.policy("p") else { panic!("it guards") };
         let text = "ValidatingAdmissionPolicy p differs from what was installed in failurePolicy";
         assert!(
             why.starts_with(text) && why.contains("interlock render policies ... | kubectl apply"),
             "{why}"
         );
-        assert!(!standing.see(Seen { id: Id { kind: Kind::Mutating, name: "p".to_owned() }, object: None }));
+        assert!(!standing.see(Observation {
+            id: GuardId { kind: GuardKind::Mutating, name: "p".to_owned() },
+            object: None
+        }));
     }
 }

@@ -1,5 +1,5 @@
-//! Watches what guards, and tells people when it does not: a gauge and the log in every process,
-//! an Event by the one that leads.
+//! Monitors the guard objects and reports when one is not intact: by a gauge and the log in every process,
+//! by an Event of the leader.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,39 +13,39 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::alarm::{Alarm, Look};
-use super::follow::{Told, follow};
-use super::object::{Id, Kind, Seen};
-use super::standing::{Guard, Standing};
-use crate::cluster::events::Events;
+use super::alarm::{Alarm, GuardLook};
+use super::follow::{WatchResult, follow};
+use super::object::{GuardId, GuardKind, Observation};
+use super::standing::{GuardState, GuardStates};
+use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
 use crate::telemetry::metrics::Metrics;
 
-/// Watches.
+/// The monitor.
 pub struct Warden {
-    /// Who may read what guards.
+    /// A client that may read the guard objects.
     pub client: Client,
-    /// What the watch of the webhook configurations sees.
-    pub webhooks: mpsc::UnboundedReceiver<Seen>,
-    /// Who tells.
+    /// Observations of the watch of the webhook configurations.
+    pub webhooks: mpsc::UnboundedReceiver<Observation>,
+    /// The notifier.
     pub teller: Teller,
 }
 
 impl Warden {
-    /// Watches what was installed so, for ever; `heard` is called with each change.
-    pub async fn run(self, installed: Vec<Value>, mut heard: impl FnMut(&Standing)) {
+    /// Watches the installed objects, for ever; calls `heard` with each change.
+    pub async fn run(self, installed: Vec<Value>, mut heard: impl FnMut(&GuardStates)) {
         let Self { client, mut webhooks, mut teller } = self;
         let mut leadership = teller.leadership.clone();
-        let mut standing = Standing::of(installed);
-        let mut policies = follow(&client, Kind::Policy, standing.names(Kind::Policy));
-        let mut bindings = follow(&client, Kind::Binding, standing.names(Kind::Binding));
+        let mut standing = GuardStates::of(installed);
+        let mut policies = follow(&client, GuardKind::Policy, standing.names(GuardKind::Policy));
+        let mut bindings = follow(&client, GuardKind::Binding, standing.names(GuardKind::Binding));
         let mut troubles = Troubles::default();
         loop {
             let again = teller.tell(&standing).await;
             let timer = tokio::time::sleep(again.unwrap_or(Duration::MAX));
             let seen = tokio::select! {
-                Some(told) = policies.next() => troubles.take(Kind::Policy, told),
-                Some(told) = bindings.next() => troubles.take(Kind::Binding, told),
+                Some(told) = policies.next() => troubles.take(GuardKind::Policy, told),
+                Some(told) = bindings.next() => troubles.take(GuardKind::Binding, told),
                 Some(seen) = webhooks.recv() => vec![seen],
                 Ok(()) = leadership.changed() => Vec::new(),
                 () = timer => Vec::new(),
@@ -59,15 +59,15 @@ impl Warden {
     }
 }
 
-/// Kinds that cannot be watched now; each is told once, until it can be.
+/// Kinds whose watch fails; each is logged once, until it recovers.
 #[derive(Default)]
-struct Troubles(Vec<Kind>);
+struct Troubles(Vec<GuardKind>);
 
 impl Troubles {
-    fn take(&mut self, kind: Kind, told: Told) -> Vec<Seen> {
+    fn take(&mut self, kind: GuardKind, told: WatchResult) -> Vec<Observation> {
         match told {
             Ok(seen) => {
-                // The beginning of a list names nothing, and is no sign that it can be read.
+                // A list that begins has no objects yet, and does not prove that the kind can be read.
                 if !seen.is_empty() {
                     self.0.retain(|other| *other != kind);
                 }
@@ -87,30 +87,34 @@ impl Troubles {
     }
 }
 
-/// Tells people.
+/// The notifier: gauge, log and Events.
 pub struct Teller {
     metrics: Arc<Metrics>,
-    events: Events,
+    events: EventPublisher,
     leadership: watch::Receiver<Leadership>,
     began: Instant,
-    told: BTreeMap<Id, One>,
+    told: BTreeMap<GuardId, One>,
 }
 
 #[derive(Default)]
 struct One {
     alarm: Alarm,
-    /// Whether an Event of this process says that it is broken.
+    /// Whether an Event of this process reported it as broken.
     published: bool,
 }
 
 impl Teller {
-    /// Nothing is told yet.
-    pub fn new(metrics: Arc<Metrics>, events: Events, leadership: watch::Receiver<Leadership>) -> Self {
+    /// A notifier that has reported nothing.
+    pub fn new(
+        metrics: Arc<Metrics>,
+        events: EventPublisher,
+        leadership: watch::Receiver<Leadership>,
+    ) -> Self {
         Self { metrics, events, leadership, began: Instant::now(), told: BTreeMap::new() }
     }
 
-    /// Tells what is new; answers when to look again, if nothing happens before.
-    async fn tell(&mut self, standing: &Standing) -> Option<Duration> {
+    /// Reports changes; returns when to check again, if nothing happens before.
+    async fn tell(&mut self, standing: &GuardStates) -> Option<Duration> {
         let now = self.began.elapsed();
         let leads = self.leadership.borrow().holds();
         let mut again: Option<Duration> = None;
@@ -118,9 +122,9 @@ impl Teller {
             let one = self.told.entry(id.clone()).or_default();
             let was_broken = one.is_broken();
             match one.alarm.look(guard, now) {
-                Look::Still => {}
-                Look::Wait(due) => again = Some(again.map_or(due, |again| again.min(due))),
-                Look::Tell(guard) => {
+                GuardLook::Still => {}
+                GuardLook::Wait(due) => again = Some(again.map_or(due, |again| again.min(due))),
+                GuardLook::Tell(guard) => {
                     self.metrics.guard(id.kind.as_str(), &id.name, guard.holds());
                     log(id, guard, was_broken);
                 }
@@ -136,16 +140,16 @@ impl Teller {
 
 impl One {
     fn is_broken(&self) -> bool {
-        matches!(self.alarm.told(), Some(Guard::Broken(_)))
+        matches!(self.alarm.told(), Some(GuardState::Broken(_)))
     }
 
-    /// The Event that is due, once; only a leader has one.
-    fn note(&mut self, id: &Id, leads: bool) -> Option<Note> {
+    /// The Event that is due, once; only a leader publishes one.
+    fn note(&mut self, id: &GuardId, leads: bool) -> Option<Note> {
         let (severity, reason, message) = match (self.alarm.told()?, leads) {
-            (Guard::Broken(why), true) if !self.published => {
+            (GuardState::Broken(why), true) if !self.published => {
                 (Severity::Warning, event::GUARD_NOT_INTACT, why.clone())
             }
-            (Guard::Intact, true) if self.published => {
+            (GuardState::Intact, true) if self.published => {
                 (Severity::Normal, event::GUARD_INTACT, format!("{id} is as it was installed again"))
             }
             _ => return None,
@@ -155,14 +159,16 @@ impl One {
     }
 }
 
-fn log(id: &Id, guard: &Guard, was_broken: bool) {
+fn log(id: &GuardId, guard: &GuardState, was_broken: bool) {
     match guard {
-        Guard::Broken(why) => tracing::warn!(object = %id, why, "what guards is not as it was installed"),
-        Guard::Intact if was_broken => log_mended(id),
-        Guard::Intact | Guard::Unknown => {}
+        GuardState::Broken(why) => {
+            tracing::warn!(object = %id, why, "what guards is not as it was installed")
+        }
+        GuardState::Intact if was_broken => log_mended(id),
+        GuardState::Intact | GuardState::Unknown => {}
     }
 }
 
-fn log_mended(id: &Id) {
+fn log_mended(id: &GuardId) {
     tracing::info!(object = %id, "what guards is as it was installed again");
 }

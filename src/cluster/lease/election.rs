@@ -1,4 +1,4 @@
-//! The calls around [`step`](super::step): look, write, tell, and give back at the end.
+//! The API calls around [`step`](super::step): read, write, publish, and release at the end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::step::{Decision, Peer, Record, Timing, step};
+use super::step::{LeaseDecision, LeaseRecord, Peer, Timing, step};
 use super::{Heartbeat, Leadership};
 use crate::telemetry::metrics::Metrics;
 
@@ -31,30 +31,30 @@ pub struct Election {
     name: String,
     peer: Peer,
     start: Instant,
-    current: Option<Record>,
+    current: Option<LeaseRecord>,
     version: Option<String>,
     claim: watch::Sender<Leadership>,
     reigns: Reigns,
-    /// Of what works under the lease.
+    /// The heartbeat of the workers under the lease.
     heartbeat: Heartbeat,
-    /// Whether it had none at the last look.
+    /// Whether it had none at the last check.
     stuck: bool,
     metrics: Arc<Metrics>,
 }
 
-/// Counts the stretches in which this process leads without a break.
+/// Counts the leader epochs of this process: stretches of leading without a break.
 #[derive(Debug, Default)]
 struct Reigns {
     count: u64,
-    /// Number of the change of leader that began the last one.
+    /// `leaseTransitions` at the start of the last epoch.
     term: i32,
 }
 
 impl Reigns {
-    /// What is told after `told`, where this process leads until then by its lease's `term`.
+    /// The leadership that follows `told`, where this process leads until then by its lease's `term`.
     fn claim(&mut self, told: Leadership, term: i32, until: Option<Instant>) -> Leadership {
         let Some(until) = until else { return Leadership::Standby };
-        // What has run out was a break, though nobody was told.
+        // An expired claim was a break, even if it was never published.
         if told.reign().is_none() || term != self.term {
             (self.count, self.term) = (self.count + 1, term);
         }
@@ -63,7 +63,7 @@ impl Reigns {
 }
 
 impl Election {
-    /// A candidate; `id` is unique among all processes that ever ran, `heartbeat` that of what works
+    /// A candidate; `id` is unique among all processes that ever ran, `heartbeat` is that of the workers
     /// under the lease.
     pub fn new(
         client: Client,
@@ -89,13 +89,12 @@ impl Election {
         }
     }
 
-    /// Where leadership is told; a change of it and a new reign notify, a renewal only moves its end.
+    /// Leadership; a change and a new leader epoch notify, a renewal only moves the end.
     pub fn leadership(&self) -> watch::Receiver<Leadership> {
         self.claim.subscribe()
     }
 
-    /// Takes part until `stop`, then gives the lease back. Losing it is no end: the process goes
-    /// on as a standby.
+    /// Takes part until `stop`, then releases the lease. After a loss the process continues as a standby.
     pub async fn run(mut self, stop: CancellationToken) {
         let mut pause = Duration::ZERO;
         loop {
@@ -103,7 +102,7 @@ impl Election {
                 () = stop.cancelled() => break,
                 () = tokio::time::sleep(pause) => {}
             }
-            // A process that was suspended finds that it does not lead before it leads again.
+            // A process that was suspended publishes that it lost the lease before it leads again.
             self.publish();
             let limit = self.call_limit();
             if let Err(problem) = in_time(limit, self.pass()).await {
@@ -120,7 +119,7 @@ impl Election {
         self.start.elapsed()
     }
 
-    /// A leader must know of its end when it comes; others can wait.
+    /// A leader must learn of its end in time; a standby can wait.
     fn call_limit(&self) -> Duration {
         let timing = self.peer.timing;
         match self.peer.leads_until(self.now()) {
@@ -129,8 +128,8 @@ impl Election {
         }
     }
 
-    /// To the next look, or to the end of leadership where that comes first. Candidates spread
-    /// out a little, so that they do not all find the lease free at the same moment.
+    /// Time to the next attempt, or to the end of leadership if that is earlier. Jitter keeps candidates
+    /// from finding the lease free at the same moment.
     fn pause(&self) -> Duration {
         let retry = self.peer.timing.retry_period;
         match self.peer.leads_until(self.now()) {
@@ -144,13 +143,13 @@ impl Election {
         }
     }
 
-    /// What was read may be old: read again.
+    /// The cached Lease may be stale: read it again.
     fn forget(&mut self) {
         self.current = None;
         self.version = None;
     }
 
-    /// Whether what works under the lease has a heartbeat; logs when that changes.
+    /// Whether the workers under the lease have a heartbeat; logs when that changes.
     fn feel(&mut self) -> bool {
         let age = self.heartbeat.age();
         let alive = age < self.heartbeat.limit();
@@ -173,23 +172,23 @@ impl Election {
 
     async fn pass(&mut self) -> Result<(), Error> {
         let alive = self.feel();
-        // A leader writes over what it wrote last; only a conflict makes it read.
+        // A leader updates its own last write; only a conflict makes it read.
         if self.peer.leads_until(self.now()).is_none() || self.current.is_none() {
             self.read().await?;
         }
         let observed = self.current.as_ref().zip(self.version.as_deref());
         let sent = self.now();
         let written = match step(sent, Timestamp::now(), observed, alive, &mut self.peer) {
-            Decision::Wait => return Ok(()),
-            Decision::Create(record) => {
+            LeaseDecision::Wait => return Ok(()),
+            LeaseDecision::Create(record) => {
                 let lease = self.lease(&record, None);
                 self.leases.create(&PostParams::default(), &lease).await?
             }
-            Decision::Update(record, version) => {
+            LeaseDecision::Update(record, version) => {
                 let lease = self.lease(&record, Some(version));
                 self.leases.replace(&self.name, &PostParams::default(), &lease).await?
             }
-            Decision::GiveUp(record, version) => {
+            LeaseDecision::GiveUp(record, version) => {
                 self.publish();
                 let lease = self.lease(&record, Some(version));
                 let written = self.leases.replace(&self.name, &PostParams::default(), &lease).await?;
@@ -218,7 +217,7 @@ impl Election {
         let seconds = u64::try_from(spec.lease_duration_seconds.unwrap_or(0)).unwrap_or(0);
         let never = Timestamp::UNIX_EPOCH;
         self.version = lease.metadata.resource_version.clone();
-        self.current = Some(Record {
+        self.current = Some(LeaseRecord {
             holder: spec.holder_identity.unwrap_or_default(),
             duration: Duration::from_secs(seconds),
             transitions: spec.lease_transitions.unwrap_or(0),
@@ -227,7 +226,7 @@ impl Election {
         });
     }
 
-    fn lease(&self, record: &Record, version: Option<String>) -> Lease {
+    fn lease(&self, record: &LeaseRecord, version: Option<String>) -> Lease {
         let seconds = record.duration.as_secs() + u64::from(record.duration.subsec_nanos() > 0);
         Lease {
             metadata: ObjectMeta {
@@ -268,7 +267,7 @@ impl Election {
         }
     }
 
-    /// Others need not wait for the lease to run out.
+    /// Releases the lease, so that others need not wait for its expiry.
     async fn release(mut self) {
         let (now, wall) = (self.now(), Timestamp::now());
         let given_back = self.current.clone().and_then(|current| self.peer.release(now, wall, &current));
@@ -286,7 +285,7 @@ impl Election {
     }
 }
 
-/// A call that is not waited for longer than it matters.
+/// A call with a time limit.
 async fn in_time<T>(limit: Duration, call: impl Future<Output = Result<T, Error>>) -> Result<T, String> {
     match tokio::time::timeout(limit, call).await {
         Ok(answer) => answer.map_err(|error| error.to_string()),
@@ -302,7 +301,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(3600);
 
-    /// Told once: a reign that goes on, and each that begins anew, has its number.
+    /// A continued epoch keeps its number, and each new epoch gets the next.
     #[rstest]
     #[case::renewed(true, 7, Some(1))]
     #[case::taken_by_another_between(true, 8, Some(2))]

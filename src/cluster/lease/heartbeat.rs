@@ -1,5 +1,5 @@
-//! The heartbeat of what works under a lease: it is beaten where the work is done, and looked at
-//! where the lease is renewed.
+//! The heartbeat of the workers under a lease: the runtime of the workers beats, the renewal of the lease
+//! checks it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,27 +7,27 @@ use std::time::{Duration, Instant};
 
 use super::Timing;
 
-/// Beats within the longest time that one may be old.
+/// Beats within the longest allowed age.
 const BEATS: u32 = 10;
 
-/// Longest time between two beats of what still works.
+/// Longest time between two beats of a live runtime.
 const MOST: Duration = Duration::from_secs(10);
-/// Tests have leases of a few seconds; a busy machine leaves a thread that works without a core
-/// for longer than those would allow.
+/// Tests have leases of a few seconds; on a busy machine a live thread may wait for a core longer than
+/// those would allow.
 const LEAST: Duration = Duration::from_secs(5);
 
-/// Shared between who beats and who looks.
+/// Shared between the beating task and the checking one.
 #[derive(Clone, Debug)]
 pub struct Heartbeat {
     start: Instant,
     /// Milliseconds from the start to the last beat.
     last: Arc<AtomicU64>,
-    /// A beat that is older tells that nothing works any more.
+    /// An older beat means that the workers are stuck.
     limit: Duration,
 }
 
 impl Heartbeat {
-    /// One that has just beaten, with the limit that goes with a lease.
+    /// A heartbeat that has just beaten, with the limit for this lease timing.
     pub fn new(timing: Timing) -> Self {
         Self {
             start: Instant::now(),
@@ -55,7 +55,7 @@ impl Heartbeat {
         self.start.elapsed().saturating_sub(Duration::from_millis(self.last.load(Ordering::Relaxed)))
     }
 
-    /// How old it may be.
+    /// The longest allowed age.
     pub fn limit(&self) -> Duration {
         self.limit
     }

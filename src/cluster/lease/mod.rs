@@ -1,9 +1,9 @@
-//! Who leads: client-go's leader election on a Lease, with the decision apart from the calls.
+//! Leader election: client-go's algorithm on a Lease, with the decision apart from the calls.
 //!
-//! No clock of another machine is trusted: a peer leaves a holder alone for the lease's duration
-//! counted from the moment at which *it* saw the record change. A leader stops believing in
-//! itself earlier than that, at [`Timing::renew_deadline`] after it sent its last renewal. It renews
-//! only while what works under the lease has a [`Heartbeat`]: one that is stuck makes place for another.
+//! No clock of another machine is trusted: a peer leaves a holder alone for the lease's duration counted
+//! from the moment at which *it* saw the record change. A leader stops earlier than that,
+//! [`Timing::renew_deadline`] after it sent its last renewal. It renews only while the workers under the
+//! lease have a [`Heartbeat`]: a stuck process releases the lease.
 
 mod election;
 mod heartbeat;
@@ -15,20 +15,20 @@ use tokio::time::Instant;
 
 pub use election::{Election, LeaseName};
 pub use heartbeat::Heartbeat;
-pub use step::{Decision, Peer, Record, Timing, step};
+pub use step::{LeaseDecision, LeaseRecord, Peer, Timing, step};
 
-/// What the controllers ask before each write. Nothing rests on it (writes are conditional):
-/// it keeps two processes from doing the same work.
+/// The controllers check this before each write. Correctness does not depend on it (writes are
+/// conditional): it keeps two processes from doing the same work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leadership {
     /// Another process leads, or none.
     Standby,
     /// This process leads.
     Leader {
-        /// Number of the stretch in which this process leads without a break, among its own: in a
-        /// break another process may have led.
+        /// Number of the leader epoch, counted by this process; between two epochs another process may have
+        /// led.
         reign: u64,
-        /// Unless renewed before, it ends then, also for a process that was suspended.
+        /// End of leadership unless renewed before, also for a process that was suspended.
         until: Instant,
     },
 }
@@ -39,7 +39,7 @@ impl Leadership {
         self.reign().is_some()
     }
 
-    /// The stretch of leading in which this process is now.
+    /// The current leader epoch.
     pub fn reign(&self) -> Option<u64> {
         match self {
             Self::Leader { reign, until } => (Instant::now() < *until).then_some(*reign),

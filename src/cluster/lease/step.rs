@@ -1,4 +1,4 @@
-//! One look at the lease, as a pure function: what was seen and when -> what to write.
+//! One election step, as a pure function: the observed record and the time -> the write.
 //!
 //! Semantics of client-go v0.36 (`tools/leaderelection/leaderelection.go`).
 
@@ -13,16 +13,16 @@ pub struct Timing {
     pub duration: Duration,
     /// How long a leader goes on without renewing.
     pub renew_deadline: Duration,
-    /// Pause between two looks.
+    /// Pause between two attempts.
     pub retry_period: Duration,
 }
 
-/// What stands in the Lease. The times in it are for people.
+/// The content of the Lease. Its times are for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct LeaseRecord {
     /// Who holds it; empty after a release.
     pub holder: String,
-    /// How long its holder asks to be left alone.
+    /// How long its holder asks peers to wait.
     pub duration: Duration,
     /// Number of changes of holder.
     pub transitions: i32,
@@ -32,7 +32,7 @@ pub struct Record {
     pub renewed: Timestamp,
 }
 
-/// One candidate and what it remembers; times count from its own start.
+/// One candidate and its memory; times count from its own start.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// Unique among all processes that ever ran.
@@ -40,7 +40,7 @@ pub struct Peer {
     /// The durations.
     pub timing: Timing,
     seen: Option<Seen>,
-    /// End of the belief in leading.
+    /// Until when this peer leads.
     leads_until: Option<Duration>,
 }
 
@@ -50,28 +50,28 @@ struct Seen {
     at: Duration,
 }
 
-/// What to do about the lease.
+/// What to write to the lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Decision {
+pub enum LeaseDecision {
     /// There is none: POST this one.
-    Create(Record),
+    Create(LeaseRecord),
     /// PUT this record over this resource version.
-    Update(Record, String),
-    /// Somebody else holds it, or this peer is not to.
+    Update(LeaseRecord, String),
+    /// Another peer holds it, or this peer must not take it.
     Wait,
-    /// PUT this record over this resource version: this peer holds the lease, and what works under
-    /// it has no heartbeat. Others may take it at once.
-    GiveUp(Record, String),
+    /// PUT this record over this resource version: this peer holds the lease, and its workers have no
+    /// heartbeat. Others may take it at once.
+    GiveUp(LeaseRecord, String),
 }
 
 impl Peer {
-    /// A candidate that has seen nothing.
+    /// A candidate that has read nothing.
     pub fn new(id: impl Into<String>, timing: Timing) -> Self {
         Self { id: id.into(), timing, seen: None, leads_until: None }
     }
 
-    /// The write that a [`Decision`] asked for, sent at `sent`, succeeded.
+    /// The write that a [`LeaseDecision`] asked for, sent at `sent`, succeeded.
     pub fn written(&mut self, sent: Duration, now: Duration, version: String) {
         self.seen = Some(Seen { version, at: now });
         self.leads_until = Some(sent + self.timing.renew_deadline);
@@ -82,19 +82,19 @@ impl Peer {
         self.leads_until.filter(|until| now < *until)
     }
 
-    /// The lease was given back, or taken by somebody else.
+    /// The lease was released, or another peer took it.
     pub fn step_down(&mut self) {
         self.leads_until = None;
     }
 
-    /// The record that gives the lease back, if this peer holds it: others may take it at once.
-    pub fn release(&mut self, now: Duration, wall: Timestamp, current: &Record) -> Option<Record> {
+    /// The record that releases the lease, if this peer holds it: others may take it at once.
+    pub fn release(&mut self, now: Duration, wall: Timestamp, current: &LeaseRecord) -> Option<LeaseRecord> {
         self.leads_until(now)?;
         self.step_down();
         (current.holder == self.id).then(|| released(current, wall))
     }
 
-    /// The lease was given up, as this peer has no heartbeat: what it wrote it has seen.
+    /// The lease was released for lack of a heartbeat: the peer has observed its own write.
     pub fn gave_up(&mut self, now: Duration, version: String) {
         self.seen = Some(Seen { version, at: now });
         self.step_down();
@@ -102,21 +102,21 @@ impl Peer {
 }
 
 /// A record that others may take at once.
-fn released(current: &Record, wall: Timestamp) -> Record {
-    Record { holder: String::new(), duration: Duration::from_secs(1), renewed: wall, ..current.clone() }
+fn released(current: &LeaseRecord, wall: Timestamp) -> LeaseRecord {
+    LeaseRecord { holder: String::new(), duration: Duration::from_secs(1), renewed: wall, ..current.clone() }
 }
 
-/// Looks at the lease (`observed` with its resource version) at `now`. `wall` is only written
-/// down; `alive` says whether what works under the lease has a heartbeat: without one it is neither
-/// taken nor kept.
+/// Decides on the lease (`observed` with its resource version) at `now`. `wall` is only recorded; `alive`
+/// says whether the workers under the lease have a heartbeat: without one the peer neither takes nor keeps
+/// it.
 pub fn step(
     now: Duration,
     wall: Timestamp,
-    observed: Option<(&Record, &str)>,
+    observed: Option<(&LeaseRecord, &str)>,
     alive: bool,
     peer: &mut Peer,
-) -> Decision {
-    let fresh = |transitions, acquired| Record {
+) -> LeaseDecision {
+    let fresh = |transitions, acquired| LeaseRecord {
         holder: peer.id.clone(),
         duration: peer.timing.duration,
         transitions,
@@ -126,12 +126,12 @@ pub fn step(
     let Some((record, version)) = observed else {
         if !alive {
             peer.leads_until = None;
-            return Decision::Wait;
+            return LeaseDecision::Wait;
         }
-        return Decision::Create(fresh(0, wall));
+        return LeaseDecision::Create(fresh(0, wall));
     };
     let mine = record.holder == peer.id;
-    let decision = Decision::Update(
+    let decision = LeaseDecision::Update(
         if mine { fresh(record.transitions, record.acquired) } else { fresh(record.transitions + 1, wall) },
         version.to_owned(),
     );
@@ -147,13 +147,13 @@ pub fn step(
     }
     peer.leads_until = None;
     if mine {
-        return Decision::GiveUp(released(record, wall), version.to_owned());
+        return LeaseDecision::GiveUp(released(record, wall), version.to_owned());
     }
     if !alive {
-        return Decision::Wait;
+        return LeaseDecision::Wait;
     }
     let left_alone = !record.holder.is_empty() && now < seen_at + record.duration;
-    if left_alone { Decision::Wait } else { decision }
+    if left_alone { LeaseDecision::Wait } else { decision }
 }
 
 #[cfg(test)]
@@ -172,10 +172,10 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn record(holder: &str) -> Record {
+    fn record(holder: &str) -> LeaseRecord {
         let duration = TIMING.duration;
         let (acquired, renewed) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
-        Record { holder: holder.into(), duration, transitions: 4, acquired, renewed }
+        LeaseRecord { holder: holder.into(), duration, transitions: 4, acquired, renewed }
     }
 
     #[test]
@@ -185,11 +185,11 @@ mod tests {
         let look = |peer: &mut Peer, at, version: &str| {
             step(seconds(at), Timestamp::UNIX_EPOCH, Some((&held, version)), true, peer)
         };
-        assert_eq!(look(&mut peer, 100, "1"), Decision::Wait);
-        assert_eq!(look(&mut peer, 114, "1"), Decision::Wait);
-        assert_eq!(look(&mut peer, 114, "2"), Decision::Wait, "it was renewed");
-        assert_eq!(look(&mut peer, 128, "2"), Decision::Wait);
-        let Decision::Update(taken, version) = look(&mut peer, 129, "2") else { panic!("taken over") };
+        assert_eq!(look(&mut peer, 100, "1"), LeaseDecision::Wait);
+        assert_eq!(look(&mut peer, 114, "1"), LeaseDecision::Wait);
+        assert_eq!(look(&mut peer, 114, "2"), LeaseDecision::Wait, "it was renewed");
+        assert_eq!(look(&mut peer, 128, "2"), LeaseDecision::Wait);
+        let LeaseDecision::Update(taken, version) = look(&mut peer, 129, "2") else { panic!("taken over") };
         assert_eq!((taken.holder.as_str(), taken.transitions, version.as_str()), ("b", 5, "2"));
     }
 
@@ -197,18 +197,18 @@ mod tests {
     fn a_released_lease_is_taken_at_once_and_a_renewal_keeps_its_term() {
         let mut peer = Peer::new("b", TIMING);
         let decision = step(seconds(1), Timestamp::UNIX_EPOCH, Some((&record(""), "7")), true, &mut peer);
-        assert!(matches!(&decision, Decision::Update(r, _) if r.transitions == 5));
+        assert!(matches!(&decision, LeaseDecision::Update(r, _) if r.transitions == 5));
         peer.written(seconds(1), seconds(2), "8".into());
         assert_eq!(peer.leads_until(seconds(10)), Some(seconds(11)));
         assert_eq!(peer.leads_until(seconds(11)), None, "from sending, not from the answer");
         let renewal = step(seconds(3), Timestamp::UNIX_EPOCH, Some((&record("b"), "8")), true, &mut peer);
-        assert!(matches!(&renewal, Decision::Update(r, _) if r.transitions == 4));
+        assert!(matches!(&renewal, LeaseDecision::Update(r, _) if r.transitions == 4));
         let released = peer.release(seconds(4), Timestamp::UNIX_EPOCH, &record("b")).expect("held");
         assert!(released.holder.is_empty());
         assert_eq!(peer.leads_until(seconds(4)), None);
     }
 
-    /// Who holds the lease, how it looks to `b`, and whether `b` works: what it does about it.
+    /// Who holds the lease, its state as `b` sees it, and whether `b` works: the decision of `b`.
     #[rstest]
     #[case::there_is_none(None, true, "create")]
     #[case::there_is_none_and_nothing_works(None, false, "wait")]
@@ -231,11 +231,11 @@ mod tests {
         let observed = held.as_ref().map(|record| (record, "7"));
         let decision = step(seconds(10), Timestamp::UNIX_EPOCH, observed, alive, &mut peer);
         let did = match &decision {
-            Decision::Create(_) => "create",
-            Decision::Wait => "wait",
-            Decision::Update(record, _) if record.transitions == 4 => "renew",
-            Decision::Update(..) => "take",
-            Decision::GiveUp(record, version) => {
+            LeaseDecision::Create(_) => "create",
+            LeaseDecision::Wait => "wait",
+            LeaseDecision::Update(record, _) if record.transitions == 4 => "renew",
+            LeaseDecision::Update(..) => "take",
+            LeaseDecision::GiveUp(record, version) => {
                 assert_eq!((record.holder.as_str(), version.as_str()), ("", "7"));
                 "give up"
             }
@@ -247,15 +247,15 @@ mod tests {
     /// The API server: one record, compare and swap.
     #[derive(Default)]
     struct Server {
-        lease: Option<(Record, u64)>,
+        lease: Option<(LeaseRecord, u64)>,
     }
 
     impl Server {
-        fn write(&mut self, decision: &Decision) -> Option<String> {
+        fn write(&mut self, decision: &LeaseDecision) -> Option<String> {
             let (record, next) = match (decision, &self.lease) {
-                (Decision::Create(record), None) => (record, 1),
+                (LeaseDecision::Create(record), None) => (record, 1),
                 (
-                    Decision::Update(record, version) | Decision::GiveUp(record, version),
+                    LeaseDecision::Update(record, version) | LeaseDecision::GiveUp(record, version),
                     Some((_, current)),
                 ) if *version == current.to_string() => (record, current + 1),
                 _ => return None,
@@ -265,8 +265,7 @@ mod tests {
         }
     }
 
-    /// A peer's clock starts anywhere, its wall clock tells anything, and it runs a little fast
-    /// or slow.
+    /// A peer's clock starts at any value, its wall clock is arbitrary, and it runs a little fast or slow.
     #[derive(Clone, Debug)]
     struct Skew {
         offset: u64,
@@ -285,8 +284,8 @@ mod tests {
             .prop_map(|(offset, wall, rate_per_mille)| Skew { offset, wall, rate_per_mille })
     }
 
-    /// What happens to a peer in one second: a look, with the answer to its write late by some
-    /// milliseconds or lost, or nothing at all (suspended, cut off).
+    /// What happens to a peer in one second: a step, with the answer to its write late by some milliseconds
+    /// or lost, or nothing at all (suspended, cut off).
     #[derive(Clone, Debug)]
     enum Turn {
         Look { answer_after: u64, lost: bool },
@@ -352,7 +351,7 @@ mod tests {
                 peers[i].leads_until(now).is_some()
             };
             prop_assert!(look(0, 0, &mut peers));
-            // Peer 0 dies; the others go on looking every two seconds.
+            // Peer 0 dies; the others continue to step every two seconds.
             let led = (1..12u64).any(|turn| (1..skews.len()).any(|i| look(i, turn * 2000, &mut peers)));
             prop_assert!(led, "nobody took over within 22 s");
         }

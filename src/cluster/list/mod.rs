@@ -1,12 +1,11 @@
-//! One list, read object by object while it arrives: what is held of it is one object.
+//! Reads one list object by object as it arrives: only one object is in memory.
 //!
-//! All of it is asked for at once. The API server answers that from its watch cache, while each
-//! page is read from etcd: for 10,000 Instances of 4 kB, pages cost it seven times the processor
-//! time. A whole list that breaks off (an API server gives up after a minute) is asked for by
-//! pages the next time.
+//! The first request asks for the whole list. The API server answers that from its watch cache, while it
+//! reads each page from etcd: for 10,000 Instances of 4 kB, pages cost it seven times the processor time.
+//! After a whole list that breaks off (an API server gives up after a minute), the next request uses pages.
 //!
-//! It comes gzipped, as the client accepts that: as it is, the API server writes 4 KiB of it at a
-//! time, which costs both sides more than to compress and to unpack it.
+//! The client accepts gzip: uncompressed, the API server writes 4 KiB at a time, which costs both sides
+//! more than compression.
 
 mod pieces;
 
@@ -17,20 +16,20 @@ use kube::core::Request;
 use kube::{Client, Error};
 use serde::de::DeserializeOwned;
 
-use pieces::{Piece, Pieces};
+use pieces::{ListPiece, Pieces};
 
-/// What is listed and watched.
+/// The resource of a list and its watch.
 #[derive(Clone, Debug)]
-pub struct Subject {
+pub struct ListedResource {
     /// Path of the list.
     pub path: String,
-    /// Label selector where not all objects are wanted.
+    /// Label selector; `None` for all objects.
     pub labels: Option<String>,
-    /// Whether only their metadata is asked for.
+    /// Whether to ask for metadata only.
     pub metadata_only: bool,
 }
 
-impl Subject {
+impl ListedResource {
     fn list(&self, params: &ListParams) -> Result<http::Request<Vec<u8>>, Error> {
         let request = Request::new(&self.path);
         let built = if self.metadata_only { request.list_metadata(params) } else { request.list(params) };
@@ -48,7 +47,7 @@ impl Subject {
     }
 }
 
-/// How much of a list is asked for at once.
+/// How much of a list one request asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Portion {
     /// All of it.
@@ -62,22 +61,22 @@ pub enum Portion {
 const FIRST_PAGE: u32 = 20;
 /// Objects of the largest page.
 const LARGEST_PAGE: u32 = 500;
-/// What a page is to weigh.
+/// Target size of a page.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// How many objects to ask for after a page that weighed so much.
+/// How many objects to ask for after a page of this size.
 fn next_page(objects: u32, bytes: usize) -> u32 {
     let fitting = u64::from(objects) * PAGE_BYTES as u64 / bytes.max(1) as u64;
     let fitting = u32::try_from(fitting).unwrap_or(LARGEST_PAGE);
-    // What follows may be larger than what was seen: the pages grow by and by.
+    // Later objects may be larger: the pages grow gradually.
     fitting.clamp(FIRST_PAGE / 4, objects.saturating_mul(4)).min(LARGEST_PAGE)
 }
 
-/// Reads a list to its end; gives the version to watch from. Where it fails, `portion` becomes
-/// what to ask for the next time.
+/// Reads a list to its end; returns the version to watch from. On failure, sets `portion` for the next
+/// attempt.
 pub async fn read<K: DeserializeOwned>(
     client: &Client,
-    subject: &Subject,
+    subject: &ListedResource,
     portion: &mut Portion,
     mut emit: impl FnMut(K) + Send,
 ) -> Result<String, Error> {
@@ -100,8 +99,8 @@ pub async fn read<K: DeserializeOwned>(
 }
 
 impl Portion {
-    /// A list that broke off may have been too much, and so may one that the API server answered
-    /// with an error of its own; of one that nobody answered nothing is learnt.
+    /// A list that broke off, or that the API server answered with a 5xx, may have been too large; a list
+    /// without an answer proves nothing.
     fn after(self, error: &Error) -> Self {
         let too_much = match error {
             Error::ReadEvents(_) => true,
@@ -112,7 +111,7 @@ impl Portion {
     }
 }
 
-/// Reads one answer; gives its metadata and its length.
+/// Reads one answer; returns its metadata and its length.
 async fn page<K: DeserializeOwned>(
     client: &Client,
     request: http::Request<Vec<u8>>,
@@ -143,8 +142,8 @@ async fn take_apart<K: DeserializeOwned>(
         bytes += length;
         while let Some((piece, text)) = pieces.next() {
             match piece {
-                Piece::Object => emit(serde_json::from_slice(text).map_err(Error::SerdeError)?),
-                Piece::Metadata => metadata = serde_json::from_slice(text).map_err(Error::SerdeError)?,
+                ListPiece::Object => emit(serde_json::from_slice(text).map_err(Error::SerdeError)?),
+                ListPiece::Metadata => metadata = serde_json::from_slice(text).map_err(Error::SerdeError)?,
             }
         }
     }
@@ -158,7 +157,7 @@ mod tests {
 
     use super::*;
 
-    /// As it arrives in portions of so many bytes.
+    /// The text arrives in portions of so many bytes.
     async fn read_in(bytes: usize, text: &str) -> Result<(ListMeta, Vec<Value>), Error> {
         let mut found = Vec::new();
         let mut stream = BufReader::with_capacity(bytes, text.as_bytes());

@@ -1,27 +1,27 @@
-//! The text of a list, taken apart while it arrives: where its objects and its metadata begin
-//! and end. What they say is for others to read.
+//! Splits the text of a list while it arrives: finds where its objects and its metadata begin and end.
+//! Their content is decoded elsewhere.
 
 use std::ops::Range;
 
 /// Part of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum ListPiece {
     /// One of `items`.
     Object,
     /// `metadata` of the list itself.
     Metadata,
 }
 
-/// A list that arrives.
+/// A list that is arriving.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
-    /// What has arrived and is still needed.
+    /// Text that has arrived and is still needed.
     text: Vec<u8>,
-    /// How much of it was looked at.
+    /// How much of it was scanned.
     seen: usize,
-    /// Where the piece, or the key of a member, that is open began.
+    /// Start of the open piece, or of the open key of a member.
     start: Option<usize>,
-    /// Objects and arrays that are open.
+    /// Number of open objects and arrays.
     depth: usize,
     quoted: bool,
     escaped: bool,
@@ -30,7 +30,7 @@ pub(super) struct Pieces {
     complete: bool,
 }
 
-/// A member of the list: what a piece is when it ends.
+/// A member of the list, which decides what its pieces are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Member {
     Items,
@@ -48,18 +48,18 @@ impl Member {
         }
     }
 
-    /// Its pieces, and how many objects and arrays are open around one.
-    fn pieces(self) -> Option<(Piece, usize)> {
+    /// Its pieces, and the nesting depth around one.
+    fn pieces(self) -> Option<(ListPiece, usize)> {
         match self {
-            Self::Items => Some((Piece::Object, 2)),
-            Self::Metadata => Some((Piece::Metadata, 1)),
+            Self::Items => Some((ListPiece::Object, 2)),
+            Self::Metadata => Some((ListPiece::Metadata, 1)),
             Self::Other => None,
         }
     }
 }
 
 impl Pieces {
-    /// More of the text.
+    /// Appends text.
     pub(super) fn add(&mut self, more: &[u8]) {
         let over = self.start.unwrap_or(self.seen);
         self.text.drain(..over);
@@ -73,8 +73,8 @@ impl Pieces {
         self.complete
     }
 
-    /// The next piece that has arrived whole.
-    pub(super) fn next(&mut self) -> Option<(Piece, &[u8])> {
+    /// The next complete piece.
+    pub(super) fn next(&mut self) -> Option<(ListPiece, &[u8])> {
         while self.seen < self.text.len() {
             if self.quoted {
                 self.pass_text();
@@ -85,7 +85,7 @@ impl Pieces {
         None
     }
 
-    /// Goes on to the end of a string, as far as it has arrived.
+    /// Skips to the end of a string, as far as it has arrived.
     fn pass_text(&mut self) {
         for &byte in &self.text[self.seen..] {
             self.seen += 1;
@@ -94,7 +94,7 @@ impl Pieces {
                 b'\\' => self.escaped = true,
                 b'"' => {
                     self.quoted = false;
-                    // The name of a member, or a value, which no piece follows.
+                    // The name of a member, or a string value, which no piece follows.
                     if self.depth == 1
                         && let Some(start) = self.start.take()
                     {
@@ -107,8 +107,8 @@ impl Pieces {
         }
     }
 
-    /// Takes in one byte outside of strings.
-    fn pass_mark(&mut self) -> Option<(Piece, Range<usize>)> {
+    /// Consumes one byte outside of strings.
+    fn pass_mark(&mut self) -> Option<(ListPiece, Range<usize>)> {
         let (at, byte) = (self.seen, self.text[self.seen]);
         self.seen += 1;
         let piece = self.member.pieces();

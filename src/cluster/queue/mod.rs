@@ -1,6 +1,6 @@
-//! A keyed work queue: each key at most once in it and at most once in work, with delays and an
-//! exponential back-off per key, and lanes: keys that may be slow together have a share of the
-//! workers, so that the rest of them are left to others. A key may be in several lanes.
+//! A keyed work queue: each key is at most once queued and at most once in work, with delays, an
+//! exponential back-off per key, and fairness groups: keys that may be slow together share a part of the
+//! workers, so that the others stay free. A key may be in several groups.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
@@ -15,19 +15,19 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(250);
 /// Longest delay after failures.
 const BACKOFF_MOST: Duration = Duration::from_secs(60);
 
-/// Keys that share some of the workers.
+/// A fairness group: keys that share some of the workers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lane {
-    /// What they have in common.
+    /// The common property of its keys.
     pub name: String,
     /// How many of them may be in work at once.
     pub share: usize,
 }
 
-/// What goes on in a lane.
+/// The state of a fairness group.
 #[derive(Debug)]
 struct Traffic<K> {
-    /// Of keys in work, and of keys that have been handed one.
+    /// Slots of keys in work, and of keys that hold one while queued.
     places: usize,
     parked: VecDeque<K>,
 }
@@ -49,18 +49,18 @@ pub struct Queue<K> {
 struct State<K> {
     due: BTreeMap<(Instant, u64), K>,
     index: HashMap<K, (Instant, u64)>,
-    /// In work, and in which lanes.
+    /// Keys in work, and their groups.
     working: HashMap<K, Vec<Lane>>,
     lanes: HashMap<Lane, Traffic<K>>,
-    /// Due, and waiting for a place in their lanes.
+    /// Due, and waiting for a slot in their groups.
     parked: HashSet<K>,
-    /// Due, with a place in a lane.
+    /// Due, with a slot in a group.
     held: HashMap<K, Lane>,
     /// Added while in work: due again when done, at this time.
     again: HashMap<K, Instant>,
     failures: HashMap<K, u32>,
     sequence: u64,
-    /// Nobody works: nothing is kept for later.
+    /// Nothing is queued while no worker runs.
     closed: bool,
 }
 
@@ -88,12 +88,12 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets every key that waits, and takes none until [`Self::open`].
+    /// Drops all queued keys, and ignores new ones until [`Self::open`].
     pub fn close(&self) {
         self.state().close();
     }
 
-    /// Takes keys again; whoever opens it adds what became due meanwhile.
+    /// Accepts keys again; the caller adds those that became due meanwhile.
     pub fn open(&self) {
         self.state().closed = false;
     }
@@ -144,14 +144,14 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.next_in(|_| None::<Lane>).await
     }
 
-    /// The next key that is due and whose lanes all have room; it is in work until [`Self::done`].
+    /// The next due key whose groups all have a free slot; it is in work until [`Self::done`].
     pub async fn next_in<L: IntoIterator<Item = Lane>>(&self, lanes: impl Fn(&K) -> L) -> K {
         loop {
             let notified = self.changed.notified();
             let next = self.state().take(Instant::now());
             match next {
                 Ok(key) => {
-                    // Who tells the lanes may hold a lock under which others add keys.
+                    // `lanes` may take a lock under which other threads add keys.
                     let lanes = lanes(&key).into_iter().collect();
                     let mut state = self.state();
                     let has_room = state.enter(&key, lanes);
@@ -185,7 +185,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.changed.notify_one();
     }
 
-    /// The work on a key goes on without a place in its lanes.
+    /// Releases the slots of a key that stays in work.
     pub fn give_place(&self, key: &K) {
         let mut state = self.state();
         let lanes = state.working.get_mut(key).map(std::mem::take).unwrap_or_default();
@@ -196,7 +196,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Number of keys that wait, due or not.
+    /// Number of queued keys, due or not.
     pub fn depth(&self) -> usize {
         let state = self.state();
         state.due.len() + state.parked.len()
@@ -206,7 +206,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 impl<K: Clone + Eq + Hash> State<K> {
     fn schedule(&mut self, key: K, at: Instant) {
         if self.parked.contains(&key) {
-            // It is due already.
+            // The key is already due.
             return;
         }
         if let Some(old) = self.index.get(&key).copied() {
@@ -244,8 +244,8 @@ impl<K: Clone + Eq + Hash> State<K> {
         Ok(key)
     }
 
-    /// Whether there is room for a key that was taken; where a lane has none, it is parked there, and
-    /// keeps no place in another.
+    /// Takes the slots for a key; where a group is full, parks the key there, which then holds no slot in
+    /// another group.
     fn enter(&mut self, key: &K, lanes: Vec<Lane>) -> bool {
         let held = self.held.remove(key);
         let is_full = |lane: &&Lane| {
@@ -259,7 +259,7 @@ impl<K: Clone + Eq + Hash> State<K> {
             self.lanes.entry(full).or_default().parked.push_back(key.clone());
             self.parked.insert(key.clone());
             self.working.remove(key);
-            // It is due already.
+            // The key is already due.
             self.again.remove(key);
             return false;
         }
@@ -270,7 +270,7 @@ impl<K: Clone + Eq + Hash> State<K> {
         true
     }
 
-    /// Hands a place of a lane to the key that has waited longest for one, or gives it up.
+    /// Hands a slot of a group to the key that has waited longest, or frees it.
     fn leave(&mut self, lane: &Lane) {
         let Some(traffic) = self.lanes.get_mut(lane) else { return };
         let Some(key) = traffic.parked.pop_front() else {

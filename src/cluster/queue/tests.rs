@@ -44,7 +44,7 @@ async fn failures_wait_longer_each_time_until_forgotten() {
     assert!(start.elapsed() <= waits[0] + Duration::from_millis(2));
 }
 
-/// A key that is in work, however often it failed, comes back when something is due.
+/// A key in work, however often it failed, comes back at its deadline.
 #[tokio::test(start_paused = true)]
 async fn a_deadline_comes_before_a_long_back_off() {
     let queue = Queue::default();
@@ -83,7 +83,7 @@ async fn two_workers_get_two_keys() {
     assert_eq!(got, [1, 2]);
 }
 
-/// Keys with a letter share a lane of two places.
+/// Keys with a letter share a fairness group of two slots.
 fn lettered(key: &(&'static str, u32)) -> Option<Lane> {
     (!key.0.is_empty()).then(|| Lane { name: key.0.to_owned(), share: 2 })
 }
@@ -102,7 +102,7 @@ async fn keys_of_a_full_lane_let_others_pass_and_follow_in_order() {
         assert_eq!(took(&queue).await, Some(key));
     }
     assert_eq!((took(&queue).await, queue.depth()), (None, 2));
-    // Known to wait: nothing new.
+    // Already parked: no change.
     queue.add(("a", 4));
     queue.done(&("b", 1));
     assert_eq!((took(&queue).await, queue.depth()), (None, 2));
@@ -158,8 +158,8 @@ async fn a_key_that_is_handed_a_place_and_has_left_the_lane_hands_it_on() {
 }
 
 proptest::proptest! {
-    /// Whatever is added and ends in whatever order: no lane is over its share, and all that
-    /// was added is worked on.
+    /// For every order of additions and completions: no group exceeds its share, and every added key gets
+    /// worked on.
     #[test]
     fn no_lane_is_over_its_share_and_no_key_is_lost(
         adds in proptest::collection::vec((0..3u32, 0..20u32), 1..60),
@@ -225,7 +225,7 @@ async fn a_closed_queue_keeps_nothing() {
     assert_eq!(queue.next_in(|_| lane()).await, "told");
 }
 
-/// A place that was handed to a key which is forgotten is free again.
+/// A slot that was handed to a dropped key is free again.
 #[tokio::test(start_paused = true)]
 async fn a_closed_queue_leaves_no_place_taken() {
     let queue = Queue::default();
@@ -241,7 +241,7 @@ async fn a_closed_queue_leaves_no_place_taken() {
     assert_eq!(queue.next_in(|_| lane()).await, "third");
 }
 
-/// A key in two lanes is begun when both have room, and while one has none it holds no place of the
+/// A key in two groups starts when both have a free slot, and while one is full it holds no slot of the
 /// other.
 #[tokio::test(start_paused = true)]
 async fn a_key_in_two_lanes_waits_for_both() {

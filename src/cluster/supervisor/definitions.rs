@@ -1,4 +1,4 @@
-//! The one watch of CustomResourceDefinitions, and whether its table can be relied on.
+//! The one watch of CustomResourceDefinitions, and whether its table is current.
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
@@ -9,21 +9,21 @@ use tokio::time::Instant;
 
 use super::kind::HICCUP;
 use crate::cluster::crds::{Crds, Definition};
-use crate::cluster::list::Subject;
-use crate::cluster::watch::{self, End, Event, LONGEST_PAUSE};
+use crate::cluster::list::ListedResource;
+use crate::cluster::watch::{self, KindEvent, LONGEST_PAUSE, WatchEnd};
 use crate::telemetry::panics::{Panicked, caught};
 
 /// First pause after the watch ended; doubled up to 30 s.
 const AFTER_END: Duration = Duration::from_secs(1);
 
-/// The table, shared with those who ask how a kind is served.
+/// The table, shared with the code that looks kinds up.
 #[derive(Clone, Debug, Default)]
 pub struct Definitions {
     table: Arc<RwLock<Option<Crds>>>,
 }
 
 impl Definitions {
-    /// What the table says; `None` before the definitions were listed.
+    /// Reads the table; `None` before the definitions were listed.
     pub fn read<T>(&self, ask: impl FnOnce(&Crds) -> T) -> Option<T> {
         self.guard().as_ref().map(ask)
     }
@@ -39,22 +39,22 @@ impl Definitions {
     }
 }
 
-/// What the watch tells the supervisor.
+/// What the watch reports to the supervisor.
 #[derive(Debug)]
-pub enum Said {
-    /// Something happened.
-    Event(Box<Event<Definition>>),
-    /// It was refused, or found nothing.
-    Ended(End),
-    /// It ended by itself.
+pub enum DefinitionsReport {
+    /// An event of the watch.
+    Event(Box<KindEvent<Definition>>),
+    /// The API server refused the watch, or answered 404.
+    Ended(WatchEnd),
+    /// It panicked.
     Broken(Panicked),
 }
 
 /// The watch and its health.
 #[derive(Debug)]
-pub struct Health {
+pub struct DefinitionsWatch {
     definitions: Definitions,
-    /// Those of a list that is not complete yet.
+    /// The definitions of an incomplete list.
     listing: Vec<Definition>,
     listed: bool,
     trouble: Option<Instant>,
@@ -63,25 +63,25 @@ pub struct Health {
     again: Option<Instant>,
 }
 
-impl Health {
-    /// Nothing is known.
+impl DefinitionsWatch {
+    /// Nothing is known yet.
     pub fn new(definitions: Definitions) -> Self {
         let (listed, refused) = (false, false);
         Self { definitions, listing: Vec::new(), listed, trouble: None, refused, ends: 0, again: None }
     }
 
-    /// Whether the table can be relied on.
+    /// Whether the table is current.
     pub fn is_known(&self, now: Instant) -> bool {
         self.listed && !self.refused && self.trouble.is_none_or(|since| now < since + HICCUP)
     }
 
-    /// When it is to be looked at again.
+    /// When to check again.
     pub fn due(&self, now: Instant) -> Option<Instant> {
         let late = self.trouble.map(|since| since + HICCUP).filter(|at| *at > now);
         [self.again, late].into_iter().flatten().min()
     }
 
-    /// Whether the watch is to be started, again.
+    /// Whether to start or restart the watch.
     pub fn start(&mut self, now: Instant) -> bool {
         let start = self.again.is_some_and(|again| now >= again);
         if start {
@@ -90,11 +90,11 @@ impl Health {
         start
     }
 
-    /// Takes in what the watch says.
-    pub fn take(&mut self, said: Said, now: Instant) {
+    /// Takes in a report of the watch.
+    pub fn take(&mut self, said: DefinitionsReport, now: Instant) {
         match said {
-            Said::Event(event) => self.event(*event, now),
-            Said::Ended(end) => {
+            DefinitionsReport::Event(event) => self.event(*event, now),
+            DefinitionsReport::Ended(end) => {
                 tracing::warn!(
                     ?end,
                     "CustomResourceDefinitions cannot be watched: this process needs the verbs list and watch on them"
@@ -102,7 +102,7 @@ impl Health {
                 self.refused = true;
                 self.open_again(now);
             }
-            Said::Broken(panicked) => {
+            DefinitionsReport::Broken(panicked) => {
                 tracing::error!(%panicked, "the watch of CustomResourceDefinitions has ended; it is opened anew");
                 self.trouble.get_or_insert(now);
                 self.open_again(now);
@@ -116,26 +116,26 @@ impl Health {
         self.again = Some(now + pause.min(LONGEST_PAUSE));
     }
 
-    fn event(&mut self, event: Event<Definition>, now: Instant) {
+    fn event(&mut self, event: KindEvent<Definition>, now: Instant) {
         match event {
-            Event::Listing => self.listing.clear(),
-            Event::Listed(one) => self.listing.push(one),
-            Event::Synced => {
+            KindEvent::Listing => self.listing.clear(),
+            KindEvent::Listed(one) => self.listing.push(one),
+            KindEvent::Synced => {
                 let all = std::mem::take(&mut self.listing);
                 self.definitions.change(|crds| crds.replace(all));
                 self.listed = true;
             }
-            Event::Applied(one) => self.definitions.change(|crds| drop(crds.apply(one))),
-            Event::Deleted(one) => {
+            KindEvent::Applied(one) => self.definitions.change(|crds| drop(crds.apply(one))),
+            KindEvent::Deleted(one) => {
                 let name = one.metadata.name.unwrap_or_default();
                 self.definitions.change(|crds| drop(crds.remove(&name)));
             }
-            Event::Flowing => {
+            KindEvent::Flowing => {
                 self.trouble = None;
                 self.refused = false;
                 self.ends = 0;
             }
-            Event::Trouble(why) => {
+            KindEvent::Trouble(why) => {
                 tracing::warn!(why, "CustomResourceDefinitions cannot be watched; trying again");
                 self.trouble.get_or_insert(now);
             }
@@ -144,12 +144,13 @@ impl Health {
 }
 
 /// Starts the watch.
-pub fn open(client: Client, tell: impl Fn(Said) + Send + Sync + 'static) -> AbortHandle {
+pub fn open(client: Client, tell: impl Fn(DefinitionsReport) + Send + Sync + 'static) -> AbortHandle {
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned();
-    let subject = Subject { path, labels: None, metadata_only: false };
+    let subject = ListedResource { path, labels: None, metadata_only: false };
     let task = async move {
-        let followed = watch::follow(client, subject, |event| tell(Said::Event(Box::new(event))));
-        tell(caught(followed).await.map_or_else(Said::Broken, Said::Ended));
+        let followed =
+            watch::follow(client, subject, |event| tell(DefinitionsReport::Event(Box::new(event))));
+        tell(caught(followed).await.map_or_else(DefinitionsReport::Broken, DefinitionsReport::Ended));
     };
     tokio::spawn(task).abort_handle()
 }
@@ -160,17 +161,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_watch_that_panicked_is_opened_anew_after_a_pause() {
-        let said = Said::Broken(caught(async { panic!("half taken in") }).await.unwrap_err());
-        let (mut health, now) = (Health::new(Definitions::default()), Instant::now());
-        health.take(Said::Event(Box::new(Event::Synced)), now);
-        health.take(Said::Event(Box::new(Event::Flowing)), now);
+        let said = DefinitionsReport::Broken(caught(async { panic!("half taken in") }).await.unwrap_err());
+        let (mut health, now) = (DefinitionsWatch::new(Definitions::default()), Instant::now());
+        health.take(DefinitionsReport::Event(Box::new(KindEvent::Synced)), now);
+        health.take(DefinitionsReport::Event(Box::new(KindEvent::Flowing)), now);
         health.take(said, now);
         assert!(health.is_known(now), "for a moment that is no news");
         assert!(!health.start(now), "not at once");
         let due = health.due(now).expect("it is opened anew");
         assert!(health.start(due));
         assert!(!health.is_known(now + HICCUP));
-        health.take(Said::Event(Box::new(Event::Flowing)), now + HICCUP);
+        health.take(DefinitionsReport::Event(Box::new(KindEvent::Flowing)), now + HICCUP);
         assert!(health.is_known(now + HICCUP));
     }
 }

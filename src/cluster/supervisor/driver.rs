@@ -1,5 +1,5 @@
-//! The task around the pure machines: it takes in what happened, asks them, does what they say,
-//! and publishes where everything stands.
+//! The task around the pure machines: it takes in events, steps the machines, executes their actions, and
+//! publishes their states.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,76 +11,77 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::capability::{Capability, Mode, Modes};
-use super::definitions::{self, Definitions, Health, Said};
+use super::definitions::{self, Definitions, DefinitionsReport, DefinitionsWatch};
 use super::feed::Sink;
 use super::handle::{Handle, Order, Watches, Watching};
 use super::kind::{Act, Watched};
-use super::need::{Need, Needer, Reach, Want};
+use super::need::{Needer, Want, WatchRequest, WatchScope};
 use super::optional::{self, Optional};
-use super::state::{Answer, Epoch, KindStatus, Sight, Snapshot, State, Status};
-use super::step::{Facts, Seen, Turn};
-use super::tended::{Ground, Tended, gvk};
+use super::state::{
+    CapabilityPhase, CapabilitySnapshot, CapabilityStatus, Epoch, KindStatus, UnavailableAnswer, WatchState,
+};
+use super::step::{CapabilityFacts, RequiredKind, Turn};
+use super::tended::{Tended, WatchContext, gvk};
 use super::tracked::{self, Tracked, Turned};
 use crate::cluster::crds::{Absence, Identity, Usable};
 use crate::telemetry::metrics::Metrics;
 
-/// What a supervisor is made with.
+/// The configuration of a supervisor.
 pub struct Setup {
-    /// Whose rights decide what can be watched.
+    /// The client whose rights decide which kinds can be watched.
     pub client: Client,
-    /// The only namespaces that are looked at; empty means all.
+    /// The only watched namespaces; empty means all.
     pub namespaces: Vec<String>,
-    /// What can run.
+    /// The declared capabilities.
     pub capabilities: Vec<&'static Capability>,
-    /// Capabilities whose controllers run in this process; they tell what they do.
+    /// Capabilities whose controllers run in this process; they report their work.
     pub controlled: Vec<&'static str>,
     /// Built-in kinds that can be watched on demand.
     pub built_in: &'static [BuiltIn],
-    /// Label selector of what packages make.
+    /// Label selector of objects that packages make.
     pub labels: String,
-    /// What users want.
+    /// Modes from the settings.
     pub modes: watch::Receiver<Modes>,
-    /// The capability whose objects say what users want: it always runs, and the others wait for
-    /// what it says.
+    /// The capability whose objects hold the settings: it always runs, and the others wait for it.
     pub settings: &'static str,
-    /// Who keeps what is seen.
+    /// Receives watched objects.
     pub sink: Arc<dyn Sink>,
-    /// Who is told of turns and of kinds that came or went.
+    /// Hears of capability events and of optional kinds that came or went.
     pub listener: Arc<dyn Listener>,
     /// Counts.
     pub metrics: Arc<Metrics>,
 }
 
-/// Who is told what people or waiting work should hear of.
+/// Hears of changes that matter to people or to waiting work.
 pub trait Listener: Send + Sync + 'static {
-    /// A capability's controller starts or stops. `kind` is the definition that it is about.
+    /// A capability's controller starts or stops. `kind` is the definition that caused it.
     fn turned(&self, capability: &'static str, turn: Turn, kind: &str, why: &str);
 
-    /// A kind that a capability can do without came or went.
-    fn came_or_went(&self, capability: &'static str, kind: &str, sight: &Sight);
+    /// An optional kind of a capability came or went.
+    fn came_or_went(&self, capability: &'static str, kind: &str, sight: &WatchState);
 
-    /// A kind is seen otherwise than before; those who need it may go on.
+    /// The watch state of a kind has changed; its requesters may proceed.
     fn changed(&self, kind: &Gvk, needers: Vec<Needer>);
 }
 
 /// The supervisor; [`Supervisor::run`] is its task.
 pub struct Supervisor {
     setup: Setup,
-    ground: Ground,
+    ground: WatchContext,
     inbox: mpsc::UnboundedReceiver<Order>,
     orders: mpsc::UnboundedSender<Order>,
     definitions: Definitions,
-    health: Health,
+    health: DefinitionsWatch,
     kinds: BTreeMap<Want, Tended>,
     capabilities: Vec<Tracked>,
     optional: Optional,
     epochs: u64,
-    snapshot: watch::Sender<Arc<Snapshot>>,
+    snapshot: watch::Sender<Arc<CapabilitySnapshot>>,
     watches: watch::Sender<Arc<Watches>>,
 }
 
 impl Supervisor {
-    /// A supervisor that has looked at nothing.
+    /// A supervisor that has observed nothing.
     pub fn new(setup: Setup) -> (Self, Handle) {
         let (orders, inbox) = mpsc::unbounded_channel();
         let definitions = Definitions::default();
@@ -95,8 +96,8 @@ impl Supervisor {
             works: Arc::new(works),
             definitions: definitions.clone(),
         };
-        let health = Health::new(definitions.clone());
-        let ground = Ground {
+        let health = DefinitionsWatch::new(definitions.clone());
+        let ground = WatchContext {
             client: setup.client.clone(),
             namespaces: setup.namespaces.clone(),
             labels: setup.labels.clone(),
@@ -146,11 +147,11 @@ impl Supervisor {
 
     fn watch_definitions(&self) -> tokio::task::AbortHandle {
         let orders = self.orders.clone();
-        let tell = move |said: Said| drop(orders.send(Order::Definitions(said)));
+        let tell = move |said: DefinitionsReport| drop(orders.send(Order::Definitions(said)));
         definitions::open(self.setup.client.clone(), tell)
     }
 
-    /// Takes in an order and all that wait behind it: a burst is settled once.
+    /// Takes in an order and all queued ones: a burst is settled once.
     fn take_all(&mut self, first: Order) {
         self.take(first);
         while let Ok(order) = self.inbox.try_recv() {
@@ -170,7 +171,7 @@ impl Supervisor {
             }
             Order::AtWork(name, told, does) => {
                 let mut all = self.capabilities.iter_mut();
-                // An answer to something that was told before does not count any more.
+                // An answer to an earlier assignment no longer counts.
                 if let Some(tracked) = all.find(|c| c.declared.name == name && c.told == told) {
                     tracked.at_work = does;
                 }
@@ -178,7 +179,7 @@ impl Supervisor {
         }
     }
 
-    /// Kinds that somebody needs anew, and no others on demand any more.
+    /// Registers the kinds that a requester needs, and releases its others.
     fn need(&mut self, needer: &Needer, kinds: &BTreeSet<Gvk>, now: Instant) {
         let mut wants: BTreeMap<Want, Vec<String>> = BTreeMap::new();
         for Gvk { group, version, kind } in kinds.iter().cloned() {
@@ -191,7 +192,7 @@ impl Supervisor {
         }
         for (want, versions) in wants {
             let whole = self.built_in(&want, &versions).is_some();
-            let need = Need { versions, shape: None, reach: Reach { all: false, whole } };
+            let need = WatchRequest { versions, shape: None, reach: WatchScope { all: false, whole } };
             self.tend(want, now).need(needer.clone(), need);
         }
     }
@@ -201,7 +202,7 @@ impl Supervisor {
         &mut kind.watched
     }
 
-    /// Asks every machine until none has anything more to do, and publishes.
+    /// Steps every machine until none changes, and publishes.
     fn settle(&mut self, now: Instant) {
         let modes = self.setup.modes.borrow().clone();
         self.demand(&modes, now);
@@ -210,9 +211,9 @@ impl Supervisor {
         self.publish(now);
     }
 
-    /// Capabilities that are switched on need their kinds, whether these are there or not; those of
-    /// which that is not known yet list nothing. One that is switched off needs what it requires
-    /// once a definition waits for objects that carry our finalizer.
+    /// Enabled capabilities request their kinds, whether these exist or not; capabilities whose mode is
+    /// unknown list nothing. A disabled one requests its required kinds once a definition waits for objects
+    /// that carry our finalizer.
     fn demand(&mut self, modes: &Modes, now: Instant) {
         let mut needs = Vec::new();
         let settings = self.setup.settings;
@@ -267,7 +268,7 @@ impl Supervisor {
         })
     }
 
-    /// How a kind is served at the first of these versions that is; `None` while nobody can tell.
+    /// How a kind is served, at the first served version of these; `None` while that is unknown.
     fn find(&self, want: &Want, versions: &[String], now: Instant) -> Option<Result<Usable, Absence>> {
         if let Some(usable) = self.built_in(want, versions) {
             return Some(Ok(usable));
@@ -283,7 +284,7 @@ impl Supervisor {
             let found = self.find(&want, &versions, now);
             let next = Epoch(self.epochs + 1);
             let Some(kind) = self.kinds.get_mut(&want) else { continue };
-            // What cannot be told is as it was.
+            // While that is unknown, the last result stays.
             let found = found.unwrap_or_else(|| kind.watched.found());
             let Some(act) = kind.watched.look(found, now, next) else { continue };
             self.epochs += 1;
@@ -300,9 +301,9 @@ impl Supervisor {
         let mut capabilities = std::mem::take(&mut self.capabilities);
         for tracked in &mut capabilities {
             let controlled = self.setup.controlled.contains(&tracked.declared.name);
-            // Each look goes one step; the longest way is a drain, a rest, a start and a run.
+            // Each step makes one transition; the longest chain is drain, idle, start, run.
             for _ in 0..8 {
-                let facts = Facts {
+                let facts = CapabilityFacts {
                     mode: mode(self.setup.settings, modes, tracked.declared),
                     definitions_known: known,
                     required: self.seen(tracked, now),
@@ -323,16 +324,16 @@ impl Supervisor {
         self.capabilities = capabilities;
     }
 
-    fn seen(&self, tracked: &Tracked, now: Instant) -> Vec<Seen> {
+    fn seen(&self, tracked: &Tracked, now: Instant) -> Vec<RequiredKind> {
         let needer = Needer::Capability(tracked.declared.name);
         let required = tracked.wants.iter().filter(|(.., required)| *required);
         required
             .map(|(want, kind, _)| {
                 let watched = self.kinds.get(want).map(|kind| &kind.watched);
-                Seen {
+                RequiredKind {
                     name: kind.name(),
                     finalized: tracked.declared.finalizes == Some(kind.kind),
-                    sight: watched.map_or(Sight::Listing, |w| w.sight_of(&needer, now)),
+                    sight: watched.map_or(WatchState::Listing, |w| w.sight_of(&needer, now)),
                     leaving: watched.is_some_and(Watched::is_leaving),
                     world: watched.map(Watched::world).unwrap_or_default(),
                 }
@@ -340,7 +341,7 @@ impl Supervisor {
             .collect()
     }
 
-    /// When something is to be looked at that no order tells.
+    /// When to check again without an order.
     fn due(&self, now: Instant) -> Option<Instant> {
         let kinds = self.kinds.values().filter_map(|kind| kind.watched.due(now));
         let capabilities = self.capabilities.iter().flat_map(|c| c.due(now));
@@ -355,10 +356,15 @@ impl Supervisor {
             told.map(|(watched, version, gvk)| (gvk, watched.needers(&version).cloned().collect())).collect();
         self.watches.send_if_modified(|old| replace(old, Arc::new(seen)));
         let snapshot = Arc::new(self.snapshot_now(now));
-        for Status { name, state, .. } in &snapshot.capabilities {
-            self.setup.metrics.capability(name, &State::NAMES, state.name(), state.epoch().map(|e| e.0));
+        for CapabilityStatus { name, state, .. } in &snapshot.capabilities {
+            self.setup.metrics.capability(
+                name,
+                &CapabilityPhase::NAMES,
+                state.name(),
+                state.epoch().map(|e| e.0),
+            );
         }
-        for optional::Seen { capability, kind, sight } in self.optional.look(&snapshot) {
+        for optional::OptionalKind { capability, kind, sight } in self.optional.look(&snapshot) {
             self.setup.listener.came_or_went(capability, &kind, &sight);
         }
         self.snapshot.send_if_modified(|old| replace(old, snapshot));
@@ -373,9 +379,9 @@ impl Supervisor {
         }
     }
 
-    /// Kinds that somebody may ask about, each at every version at which that may be.
+    /// Watched kinds that lookups may name, each at every such version.
     fn spoken_of(&self) -> impl Iterator<Item = (&Watched, String, Gvk)> {
-        // Who needs a kind asks for all of it, or for what packages made.
+        // Requesters on demand need all objects of a kind, or those that packages made.
         self.kinds.iter().filter(|(want, _)| want.labelled.is_none()).flat_map(|(want, kind)| {
             let versions = kind.watched.spoken_of().into_iter();
             versions.map(move |version| {
@@ -397,7 +403,7 @@ impl Supervisor {
         self.spoken_of().map(each).collect()
     }
 
-    fn snapshot_now(&self, now: Instant) -> Snapshot {
+    fn snapshot_now(&self, now: Instant) -> CapabilitySnapshot {
         let status = |tracked: &Tracked| {
             let state = tracked.machine.state().clone();
             let needer = Needer::Capability(tracked.declared.name);
@@ -407,23 +413,23 @@ impl Supervisor {
                     name: kind.name(),
                     required: *required,
                     leaving: watched.is_some_and(Watched::is_leaving),
-                    sight: watched.map_or(Sight::Listing, |w| w.sight_of(&needer, now)),
+                    sight: watched.map_or(WatchState::Listing, |w| w.sight_of(&needer, now)),
                 }
             });
-            Status {
+            CapabilityStatus {
                 name: tracked.declared.name,
-                answer: Answer::of(tracked.declared.name, &state, now - tracked.since),
+                answer: UnavailableAnswer::of(tracked.declared.name, &state, now - tracked.since),
                 state,
                 mode: tracked.mode,
                 since: tracked.since_wall,
                 kinds: kinds.collect(),
             }
         };
-        Snapshot { capabilities: self.capabilities.iter().map(status).collect() }
+        CapabilitySnapshot { capabilities: self.capabilities.iter().map(status).collect() }
     }
 }
 
-/// What users want of a capability, once that is known.
+/// The mode of a capability, once it is known.
 fn mode(settings: &str, modes: &Modes, declared: &Capability) -> Option<Mode> {
     if declared.name == settings { Some(Mode::Auto) } else { modes.of(declared.name) }
 }

@@ -1,4 +1,4 @@
-//! From a watch to those who keep what is seen, under one epoch. Nothing is kept here.
+//! Delivers events of a watch to the sink, under one epoch. Stores nothing.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,32 +9,31 @@ use serde_json::Value;
 use tokio::task::AbortHandle;
 use tracing::{error, warn};
 
-use super::kind::Report;
-use super::need::Reach;
-use super::state::{Epoch, Verb};
+use super::kind::KindReport;
+use super::need::WatchScope;
+use super::state::{ApiVerb, Epoch};
 use crate::cluster::bare::Bare;
-use crate::cluster::list::Subject;
-use crate::cluster::watch::{self, Change, End, Event};
+use crate::cluster::list::ListedResource;
+use crate::cluster::watch::{self, KindEvent, WatchChange, WatchEnd};
 use crate::telemetry::panics::caught;
 
-/// Who keeps what is seen.
+/// Receives watched objects.
 pub trait Sink: Send + Sync + 'static {
-    /// Something happened to an object of a kind, or the kind was listed. Called in order for
-    /// each kind, and never for an epoch that is over.
-    fn observe(&self, kind: &Gvk, epoch: Epoch, change: Change);
+    /// An object of a kind has changed, or the kind was listed. Called in order for each kind, and never
+    /// for an ended epoch.
+    fn observe(&self, kind: &Gvk, epoch: Epoch, change: WatchChange);
 
     /// A kind is gone, and with it every object of it.
     fn gone(&self, kind: &Gvk);
 
-    /// Nobody needs a kind any more: its objects are not followed, which says nothing of them.
+    /// No requester needs a kind any more: its objects are not followed, but may still exist.
     fn forget(&self, kind: &Gvk);
 
-    /// A kind is not watched now: what is known of it is out of date, and nothing follows from
-    /// what is not known.
+    /// The watch of a kind is closed: its cached objects are stale, and a missing object proves nothing.
     fn end(&self, kind: &Gvk);
 }
 
-/// What one stream of a kind tells: one watch after another.
+/// The events of one stream of a kind: one watch after another.
 #[derive(Debug, Default)]
 pub struct Feed {
     inner: Mutex<Inner>,
@@ -46,43 +45,43 @@ struct Inner {
     kind: Option<Gvk>,
 }
 
-/// What is watched, and where.
+/// The source of a watch.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct WatchSource {
     /// The kind.
     pub resource: ApiResource,
     /// One namespace; `None` for all.
     pub namespace: Option<String>,
-    /// How much of it.
-    pub reach: Reach,
-    /// Label selector where not all objects are wanted.
+    /// All objects or those of packages, whole or metadata only.
+    pub reach: WatchScope,
+    /// Label selector; `None` for all objects.
     pub labels: Option<String>,
 }
 
 impl Feed {
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        // A sink that panicked has ended its watch; what is told here is still true.
+        // A sink that panicked has ended its watch; this state is still valid.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins an epoch: nothing of an earlier one is delivered any more.
+    /// Begins an epoch: events of earlier ones are dropped.
     pub fn begin(&self, epoch: Epoch, kind: Gvk) {
         let mut inner = self.inner();
         inner.epoch = epoch;
         inner.kind = Some(kind);
     }
 
-    /// Ends the epoch; what is known stays.
+    /// Ends the epoch; cached objects stay.
     pub fn end(&self, sink: &dyn Sink) {
         self.over(|kind| sink.end(kind));
     }
 
-    /// Ends the epoch: the kind is gone, and so is every object that was known.
+    /// Ends the epoch: the kind is gone, with every cached object.
     pub fn gone(&self, sink: &dyn Sink) {
         self.over(|kind| sink.gone(kind));
     }
 
-    /// Ends the epoch and forgets.
+    /// Ends the epoch and drops the cached objects.
     pub fn forget(&self, sink: &dyn Sink) {
         self.over(|kind| sink.forget(kind));
     }
@@ -93,9 +92,9 @@ impl Feed {
         inner.kind.iter().for_each(tell);
     }
 
-    /// Hands on an event under an epoch; drops it where that is over. The lock is held while it
-    /// is delivered, so that nothing of an epoch comes after its end.
-    fn take(&self, epoch: Epoch, event: Event<Bare>, source: &Source, sink: &dyn Sink) {
+    /// Delivers an event of the current epoch; drops others. Holds the lock during delivery, so that no
+    /// event of an epoch follows its end.
+    fn take(&self, epoch: Epoch, event: KindEvent<Bare>, source: &WatchSource, sink: &dyn Sink) {
         let inner = self.inner();
         let Inner { epoch: current, kind: Some(kind) } = &*inner else { return };
         if *current != epoch {
@@ -103,28 +102,28 @@ impl Feed {
         }
         let namespace = || source.namespace.as_deref().unwrap_or_default().into();
         let change = match event {
-            Event::Listing => Change::Listing(namespace()),
-            Event::Listed(object) => Change::Listed(source.told(object)),
-            Event::Synced => Change::Synced(namespace()),
-            Event::Applied(object) => Change::Applied(source.told(object)),
-            Event::Deleted(object) => Change::Deleted(source.told(object)),
-            Event::Flowing | Event::Trouble(_) => return,
+            KindEvent::Listing => WatchChange::Listing(namespace()),
+            KindEvent::Listed(object) => WatchChange::Listed(source.told(object)),
+            KindEvent::Synced => WatchChange::Synced(namespace()),
+            KindEvent::Applied(object) => WatchChange::Applied(source.told(object)),
+            KindEvent::Deleted(object) => WatchChange::Deleted(source.told(object)),
+            KindEvent::Flowing | KindEvent::Trouble(_) => return,
         };
         sink.observe(kind, epoch, change);
     }
 }
 
-impl Source {
-    fn subject(&self) -> Subject {
-        Subject {
+impl WatchSource {
+    fn subject(&self) -> ListedResource {
+        ListedResource {
             path: DynamicObject::url_path(&self.resource, self.namespace.as_deref()),
             labels: self.labels.clone(),
             metadata_only: !self.reach.whole,
         }
     }
 
-    /// The object with its kind, which the items of a list of a built-in kind and mere metadata do
-    /// not tell.
+    /// The object with its apiVersion and kind, which list items of built-in kinds and
+    /// PartialObjectMetadata lack.
     fn told(&self, Bare(mut object): Bare) -> Arc<Value> {
         if let Some(object) = object.as_object_mut() {
             object.insert("apiVersion".to_owned(), self.resource.api_version.clone().into());
@@ -137,28 +136,28 @@ impl Source {
 /// Opens a watch into a feed; it runs until it ends or the handle is dropped.
 pub fn open(
     client: Client,
-    source: Source,
+    source: WatchSource,
     feed: Arc<Feed>,
     epoch: Epoch,
     sink: Arc<dyn Sink>,
-    report: impl Fn(Report) + Send + Sync + 'static,
+    report: impl Fn(KindReport) + Send + Sync + 'static,
 ) -> Running {
     let task = async move {
-        let followed = watch::follow(client, source.subject(), |event: Event<Bare>| match event {
-            Event::Flowing => report(Report::Flowing),
-            Event::Trouble(why) => {
+        let followed = watch::follow(client, source.subject(), |event: KindEvent<Bare>| match event {
+            KindEvent::Flowing => report(KindReport::Flowing),
+            KindEvent::Trouble(why) => {
                 warn!(kind = %source.resource.kind, why, "a kind cannot be watched; trying again");
-                report(Report::Trouble(why));
+                report(KindReport::Trouble(why));
             }
             told => feed.take(epoch, told, &source, sink.as_ref()),
         });
         report(match caught(followed).await {
-            Ok(End::ListRefused) => Report::Refused(Verb::List),
-            Ok(End::WatchRefused) => Report::Refused(Verb::Watch),
-            Ok(End::NotFound) => Report::NotFound,
+            Ok(WatchEnd::ListRefused) => KindReport::Refused(ApiVerb::List),
+            Ok(WatchEnd::WatchRefused) => KindReport::Refused(ApiVerb::Watch),
+            Ok(WatchEnd::NotFound) => KindReport::NotFound,
             Err(panicked) => {
                 error!(kind = %source.resource.kind, %panicked, "a watch has ended; it is opened anew");
-                Report::Broken(panicked.to_string())
+                KindReport::Broken(panicked.to_string())
             }
         });
     };

@@ -1,10 +1,10 @@
-//! Controllers come and go with their CustomResourceDefinitions.
+//! Starts and stops controllers with their CustomResourceDefinitions.
 //!
 //! One watch of the definitions, one state machine for each declared [`Capability`]. Nothing is
 //! polled, nothing needs a restart, and nothing ends the process because a kind goes away.
 //!
-//! *Unavailable is not empty*: while a capability does not run nothing is decided, so nothing is
-//! written or deleted because of what cannot be seen.
+//! *Unavailable is not empty*: while a capability does not run, its controller decides nothing, so missing
+//! data never causes a write or a deletion.
 
 mod capability;
 mod definitions;
@@ -19,7 +19,7 @@ mod step;
 mod tended;
 mod tracked;
 
-pub use capability::{Capability, Kind, Mode, Modes};
+pub use capability::{Capability, CapabilityKind, Mode, Modes};
 pub use definitions::Definitions;
 pub use driver::{Listener, Setup, Supervisor};
 pub use feed::Sink;
@@ -27,6 +27,7 @@ pub use handle::{Assignment, Handle, Watches, Watching};
 pub use kind::GRACE;
 pub use need::Needer;
 pub use state::{
-    ANSWER_DEADLINE, Answer, Epoch, KindStatus, Lack, Missing, Refused, Sight, Snapshot, State, Status, Verb,
+    ANSWER_DEADLINE, ApiVerb, CapabilityPhase, CapabilitySnapshot, CapabilityStatus, Epoch, KindStatus, Lack,
+    Missing, RefusedKind, UnavailableAnswer, WatchState,
 };
-pub use step::{Facts, Machine, START_DEADLINE, Seen, Step, Turn, Work};
+pub use step::{CapabilityFacts, CapabilityStep, Machine, RequiredKind, START_DEADLINE, Turn, Work};

@@ -1,45 +1,45 @@
-//! Who needs a kind, at which versions, and how much of it.
+//! Requests for watches: requesters, versions, and scope.
 
 use interlock_core::api::object::NamespacedName;
 use interlock_core::api::watched::Labelled;
 
 use crate::cluster::crds::{Absence, Usable};
 
-/// A kind that something needs. There is one watch of it, whoever needs it and at whichever
-/// versions: the API server gives the same objects at each, and what is known is of the kind.
+/// A requested kind. All requesters and versions share one watch: the API server serves the same objects at
+/// each version, and the cache is by kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Want {
     /// API group, empty for core.
     pub group: String,
     /// Kind.
     pub kind: String,
-    /// The labelled objects that alone are needed; `None` for all, or for what packages made.
+    /// Only these labelled objects; `None` for all, or for those that packages made.
     pub labelled: Option<&'static Labelled>,
 }
 
-/// Who needs a kind. Capabilities come first: they read what they need.
+/// A requester of a kind. Capabilities sort first: they read the kinds they need.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Needer {
     /// A capability, by name.
     Capability(&'static str),
-    /// What a package makes: its OperatorVersion, while Instances refer to it.
+    /// The objects of a package: its OperatorVersion, while Instances refer to it.
     Package(NamespacedName),
-    /// What one Instance was seen to make beyond that.
+    /// Further objects that one Instance was seen to make.
     Instance(NamespacedName),
 }
 
-/// What somebody needs of a kind.
+/// What a requester needs of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Need {
-    /// Versions that will do, best first.
+pub struct WatchRequest {
+    /// Acceptable versions, best first.
     pub versions: Vec<String>,
-    /// Plural and scope that it must have, where that is known beforehand.
+    /// Required plural and scope, where they are known beforehand.
     pub shape: Option<Shape>,
-    /// How much of it.
-    pub reach: Reach,
+    /// Which objects, and how much of them.
+    pub reach: WatchScope,
 }
 
-/// What else a definition says of a kind.
+/// Plural and scope of a kind, from its definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Plural, as in the path.
@@ -48,16 +48,16 @@ pub struct Shape {
     pub namespaced: bool,
 }
 
-/// How much of a kind is needed.
+/// Which objects of a kind, and how much of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reach {
+pub struct WatchScope {
     /// All objects, not only those that packages made.
     pub all: bool,
     /// Whole objects, not only their metadata.
     pub whole: bool,
 }
 
-impl Reach {
+impl WatchScope {
     pub(super) fn and(self, other: Self) -> Self {
         Self { all: self.all || other.all, whole: self.whole || other.whole }
     }
@@ -67,9 +67,9 @@ impl Reach {
     }
 }
 
-impl Need {
-    /// Why a kind as it is served does not do; `None` where it does. Who reads whole objects can
-    /// read them at its versions; the metadata are the same at each.
+impl WatchRequest {
+    /// Why the served kind does not satisfy the request; `None` where it does. A request for whole objects
+    /// needs one of its versions; metadata is the same at each.
     pub(super) fn lack(&self, usable: &Usable) -> Option<Absence> {
         let does = |version: &String| match self.reach.whole {
             true => *version == usable.identity.version,
@@ -83,7 +83,7 @@ impl Need {
     }
 }
 
-/// These versions are not among those that are served.
+/// None of these versions is served.
 pub(super) fn not_served(wanted: &[String], served: &[String]) -> Absence {
     Absence::NotServed { wanted: wanted.to_vec(), served: served.to_vec() }
 }

@@ -11,14 +11,14 @@ pub use interlock_core::topology::Epoch;
 
 /// A verb that the API server refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
+pub enum ApiVerb {
     /// `list`
     List,
     /// `watch`
     Watch,
 }
 
-impl Verb {
+impl ApiVerb {
     /// The word of the API.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -37,14 +37,14 @@ pub struct Missing {
     pub why: Lack,
 }
 
-/// Why a capability cannot use a kind.
+/// Why a capability is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lack {
     /// It is not served.
     Absent(Absence),
     /// Its definition is being deleted.
     Leaving,
-    /// It is there; the capability is switched to [`Mode::Manual`] and was not running.
+    /// The kind exists; the capability is switched to [`Mode::Manual`] and was not running.
     Manual,
 }
 
@@ -59,38 +59,38 @@ impl fmt::Display for Missing {
     }
 }
 
-/// A kind that may not be read.
+/// A kind that the process may not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedKind {
     /// Name of its definition, such as `instances.kudo.dev`.
     pub name: String,
     /// What was refused.
-    pub verb: Verb,
+    pub verb: ApiVerb,
 }
 
-/// Where a capability stands.
+/// The state of a capability.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum CapabilityPhase {
     /// Switched off.
     Disabled,
     /// Kinds are missing; never empty.
     Waiting(Vec<Missing>),
-    /// A kind may not be read. Seen when a list or a watch is started: an open watch is not
-    /// authorised again.
-    Forbidden(Refused),
+    /// A kind may not be read. Detected when a list or a watch starts: an open watch is not authorised
+    /// again.
+    Forbidden(RefusedKind),
     /// Its kinds are being listed.
     Starting(Epoch),
-    /// All that it decides with is known.
+    /// All its kinds are synced.
     Running(Epoch),
-    /// What it decides with may be out of date, and why.
+    /// Its cache may be stale; the reason.
     Degraded(Epoch, String),
-    /// It takes no new work, and what it began is ended.
+    /// It accepts no new work, and finishes the work in progress.
     Draining(Epoch),
-    /// The definitions cannot be watched; what ran goes on.
+    /// The definitions cannot be watched; running work continues.
     Unknown(Option<Epoch>),
 }
 
-impl State {
+impl CapabilityPhase {
     /// The epoch, while there is one.
     pub fn epoch(&self) -> Option<Epoch> {
         match self {
@@ -103,7 +103,7 @@ impl State {
         }
     }
 
-    /// Value of the label in metrics; one of [`State::NAMES`].
+    /// Value of the label in metrics; one of [`CapabilityPhase::NAMES`].
     pub fn name(&self) -> &'static str {
         match self {
             Self::Disabled => "Disabled",
@@ -121,7 +121,7 @@ impl State {
     pub const NAMES: [&'static str; 8] =
         ["Disabled", "Waiting", "Forbidden", "Starting", "Running", "Degraded", "Draining", "Unknown"];
 
-    /// Reason of a condition that says this.
+    /// Reason of its condition.
     pub fn reason(&self) -> &'static str {
         let first = |missing: &[Missing]| missing.first().map(|m| m.why.clone());
         match self {
@@ -142,12 +142,12 @@ impl State {
         }
     }
 
-    /// What a condition says to people: exact names and verbs, and what to do.
+    /// Message of its condition: exact names and verbs, and the remedy.
     pub fn message(&self) -> String {
         match self {
             Self::Disabled => "switched off".to_owned(),
             Self::Waiting(missing) => missing.iter().map(Missing::to_string).collect::<Vec<_>>().join("; "),
-            Self::Forbidden(Refused { name, verb }) => format!(
+            Self::Forbidden(RefusedKind { name, verb }) => format!(
                 "this process may not {} {name}; grant it the verbs get, list and watch",
                 verb.as_str()
             ),
@@ -164,59 +164,63 @@ impl State {
     }
 }
 
-/// One capability, as others see it.
+/// The published state of one capability.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
+pub struct CapabilityStatus {
     /// Its name.
     pub name: &'static str,
-    /// Where it stands.
-    pub state: State,
-    /// What its users want.
+    /// Its state.
+    pub state: CapabilityPhase,
+    /// Its mode.
     pub mode: Mode,
-    /// Since when it has stood there.
+    /// Since when it has been in this state.
     pub since: Timestamp,
-    /// What admission answers meanwhile about the kinds of the capability.
-    pub answer: Answer,
+    /// How admission answers for the kinds of the capability meanwhile.
+    pub answer: UnavailableAnswer,
     /// Every kind it reads, required ones first.
     pub kinds: Vec<KindStatus>,
 }
 
-/// What admission does about the kinds of a capability.
+/// How admission answers for the kinds of a capability.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// All rules decide.
+pub enum UnavailableAnswer {
+    /// All rules apply.
     Judge,
-    /// Rules decide that look at the object alone; those that look at others only warn, with
-    /// this among the warnings.
+    /// Rules on the object alone apply; rules that need other objects only warn, and add this warning.
     InObjectOnly(String),
     /// 503: the API server tries again inside its own timeout, perhaps at another replica.
     NotYet,
-    /// Everything is allowed, with this warning.
+    /// Allow all, with this warning.
     Allow(String),
 }
 
-impl Answer {
-    /// The answer of a state in which a capability has stood for `waited`.
-    pub fn of(name: &str, state: &State, waited: Duration) -> Self {
+impl UnavailableAnswer {
+    /// The answer for a capability that has been in a state for `waited`.
+    pub fn of(name: &str, state: &CapabilityPhase, waited: Duration) -> Self {
         let unchecked = || format!("Interlock does not check this now: {name}: {}", state.message());
         match state {
-            State::Running(_) | State::Draining(_) | State::Unknown(Some(_)) => Self::Judge,
-            State::Disabled | State::Waiting(_) => Self::Allow(unchecked()),
-            State::Starting(_) | State::Unknown(None) if waited < ANSWER_DEADLINE => Self::NotYet,
-            State::Starting(_) | State::Unknown(None) | State::Forbidden(_) | State::Degraded(..) => {
-                Self::InObjectOnly(format!(
-                    "Interlock checks this without other objects: {name}: {}",
-                    state.message()
-                ))
+            CapabilityPhase::Running(_)
+            | CapabilityPhase::Draining(_)
+            | CapabilityPhase::Unknown(Some(_)) => Self::Judge,
+            CapabilityPhase::Disabled | CapabilityPhase::Waiting(_) => Self::Allow(unchecked()),
+            CapabilityPhase::Starting(_) | CapabilityPhase::Unknown(None) if waited < ANSWER_DEADLINE => {
+                Self::NotYet
             }
+            CapabilityPhase::Starting(_)
+            | CapabilityPhase::Unknown(None)
+            | CapabilityPhase::Forbidden(_)
+            | CapabilityPhase::Degraded(..) => Self::InObjectOnly(format!(
+                "Interlock checks this without other objects: {name}: {}",
+                state.message()
+            )),
         }
     }
 }
 
-/// How long admission answers "not yet" while a capability starts.
+/// How long admission answers 503 while a capability starts.
 pub const ANSWER_DEADLINE: Duration = Duration::from_secs(8);
 
-/// One kind of a capability, as others see it.
+/// The published state of one kind of a capability.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindStatus {
     /// Name of its definition, such as `instances.kudo.dev`.
@@ -225,26 +229,26 @@ pub struct KindStatus {
     pub required: bool,
     /// Whether its definition is being deleted.
     pub leaving: bool,
-    /// How it is seen.
-    pub sight: Sight,
+    /// Its watch state.
+    pub sight: WatchState,
 }
 
-/// How a kind is seen now.
+/// The watch state of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sight {
+pub enum WatchState {
     /// It cannot be used.
     Absent(Absence),
     /// It is being listed for the first time.
     Listing,
-    /// Every object of it is known.
+    /// Every object of it is cached.
     Synced,
-    /// It may not be read.
-    Forbidden(Verb),
-    /// It cannot be read for another reason, for longer than a hiccup.
+    /// The process may not read it.
+    Forbidden(ApiVerb),
+    /// It has failed for another reason, for longer than a hiccup.
     Broken(String),
 }
 
-impl Sight {
+impl WatchState {
     /// In one word.
     pub fn name(&self) -> &'static str {
         match self {
@@ -257,7 +261,7 @@ impl Sight {
     }
 }
 
-impl fmt::Display for Sight {
+impl fmt::Display for WatchState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Absent(absence) => absence.fmt(f),
@@ -271,14 +275,14 @@ impl fmt::Display for Sight {
 
 /// All capabilities, in the order of their declaration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct CapabilitySnapshot {
     /// One entry each.
-    pub capabilities: Vec<Status>,
+    pub capabilities: Vec<CapabilityStatus>,
 }
 
-impl Snapshot {
+impl CapabilitySnapshot {
     /// One of them.
-    pub fn get(&self, name: &str) -> Option<&Status> {
+    pub fn get(&self, name: &str) -> Option<&CapabilityStatus> {
         self.capabilities.iter().find(|status| status.name == name)
     }
 }

@@ -8,21 +8,21 @@ use kube::api::ApiResource;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::feed::{self, Feed, Running, Sink, Source};
+use super::feed::{self, Feed, Running, Sink, WatchSource};
 use super::handle::Order;
 use super::kind::{Act, Watched};
-use super::need::{Reach, Want};
+use super::need::{Want, WatchScope};
 use crate::cluster::crds::Usable;
 
-/// What watches are opened with.
-pub(super) struct Ground {
+/// The configuration of watches.
+pub(super) struct WatchContext {
     pub client: Client,
-    /// The only namespaces that are looked at; empty means all.
+    /// The only watched namespaces; empty means all.
     pub namespaces: Vec<String>,
-    /// Label selector of what packages make.
+    /// Label selector of objects that packages make.
     pub labels: String,
     pub sink: Arc<dyn Sink>,
-    /// Where the watches report.
+    /// The channel for reports of the watches.
     pub orders: mpsc::UnboundedSender<Order>,
 }
 
@@ -34,15 +34,15 @@ pub(super) struct Tended {
 }
 
 impl Tended {
-    /// A kind that nobody has looked for yet.
-    pub(super) fn new(ground: &Ground, now: Instant) -> Self {
+    /// A kind without a look-up yet.
+    pub(super) fn new(ground: &WatchContext, now: Instant) -> Self {
         let streams = ground.namespaces.len().max(1);
         let feeds = (0..streams).map(|_| Arc::default()).collect();
         Self { watched: Watched::new(streams, now), feeds, running: Vec::new() }
     }
 
-    /// Does what the machine says.
-    pub(super) fn act(&mut self, want: &Want, act: Act, ground: &Ground) {
+    /// Executes an action of the machine.
+    pub(super) fn act(&mut self, want: &Want, act: Act, ground: &WatchContext) {
         self.running.clear();
         let sink = ground.sink.as_ref();
         match act {
@@ -68,8 +68,8 @@ impl Tended {
     }
 }
 
-/// How a kind is watched, stream by stream.
-fn sources(want: &Want, usable: &Usable, reach: Reach, ground: &Ground) -> Vec<Source> {
+/// The watches of a kind, one for each stream.
+fn sources(want: &Want, usable: &Usable, reach: WatchScope, ground: &WatchContext) -> Vec<WatchSource> {
     let gvk = gvk(want, &usable.identity.version);
     let resource = ApiResource {
         api_version: gvk.api_version(),
@@ -82,14 +82,15 @@ fn sources(want: &Want, usable: &Usable, reach: Reach, ground: &Ground) -> Vec<S
         Some(labelled) => Some(labelled.selector()),
         None => (!reach.all).then(|| ground.labels.clone()),
     };
-    let one = |namespace| Source { resource: resource.clone(), namespace, reach, labels: labels.clone() };
+    let one =
+        |namespace| WatchSource { resource: resource.clone(), namespace, reach, labels: labels.clone() };
     match ground.namespaces.as_slice() {
         some @ [_, ..] if usable.namespaced => some.iter().cloned().map(Some).map(one).collect(),
         _ => vec![one(None)],
     }
 }
 
-/// What those are told who keep what is seen.
+/// The kind under which the sink knows the objects.
 fn known_as(want: &Want, usable: &Usable) -> Gvk {
     let gvk = gvk(want, &usable.identity.version);
     match want.labelled {
@@ -98,7 +99,7 @@ fn known_as(want: &Want, usable: &Usable) -> Gvk {
     }
 }
 
-/// A wanted kind at a version.
+/// A requested kind at a version.
 pub(super) fn gvk(want: &Want, version: &str) -> Gvk {
     Gvk { group: want.group.clone(), version: version.to_owned(), kind: want.kind.clone() }
 }

@@ -4,40 +4,40 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::capability::{Capability, Kind, Mode};
+use super::capability::{Capability, CapabilityKind, Mode};
 use super::handle::Assignment;
-use super::need::{Need, Reach, Shape, Want};
-use super::state::{ANSWER_DEADLINE, Sight, State};
-use super::step::{Facts, Machine, START_DEADLINE, Seen, Turn, Work};
+use super::need::{Shape, Want, WatchRequest, WatchScope};
+use super::state::{ANSWER_DEADLINE, CapabilityPhase, WatchState};
+use super::step::{CapabilityFacts, Machine, RequiredKind, START_DEADLINE, Turn, Work};
 
 /// A capability and its machine.
 pub(super) struct Tracked {
     pub declared: &'static Capability,
-    /// Its kinds, and whether it cannot do without them.
-    pub wants: Vec<(Want, &'static Kind, bool)>,
+    /// Its kinds, and whether each is required.
+    pub wants: Vec<(Want, &'static CapabilityKind, bool)>,
     pub machine: Machine,
     pub mode: Mode,
-    /// What its controller does, as far as is known.
+    /// The last reported work of its controller.
     pub at_work: Work,
-    /// What its controller is told to do.
+    /// The assigned work of its controller.
     pub told: Assignment,
     pub work: watch::Sender<Assignment>,
     pub since: Instant,
     pub since_wall: Timestamp,
 }
 
-/// Its controller starts or stops.
+/// A transition of its controller.
 pub(super) struct Turned {
     pub turn: Turn,
-    /// The definition that it is about.
+    /// The definition that caused it.
     pub kind: String,
-    /// What is with that.
+    /// The state of that definition.
     pub why: String,
 }
 
 impl Tracked {
     pub(super) fn new(declared: &'static Capability) -> Self {
-        let want = |kind: &'static Kind, required| {
+        let want = |kind: &'static CapabilityKind, required| {
             let (group, name) = (kind.group.to_owned(), kind.kind.to_owned());
             (Want { group, kind: name, labelled: kind.labelled }, kind, required)
         };
@@ -56,8 +56,13 @@ impl Tracked {
         }
     }
 
-    /// One look; whether anything changed, and whether its controller is to hear of it.
-    pub(super) fn look(&mut self, facts: &Facts, controlled: bool, now: Instant) -> (bool, Option<Turned>) {
+    /// One step; returns whether anything changed, and the transition to report.
+    pub(super) fn look(
+        &mut self,
+        facts: &CapabilityFacts,
+        controlled: bool,
+        now: Instant,
+    ) -> (bool, Option<Turned>) {
         let before = self.machine.state().clone();
         let step = self.machine.step(facts);
         let changed = *self.machine.state() != before;
@@ -75,7 +80,7 @@ impl Tracked {
         let told = step.work != self.told.work;
         if told {
             self.told = Assignment { work: step.work, epoch: facts.next_epoch };
-            // Until the controller says otherwise it does what it did, or what it is told.
+            // Until the controller reports, its last work counts, or its assignment.
             if step.work == Work::Full || !controlled {
                 self.at_work = step.work;
             }
@@ -87,30 +92,31 @@ impl Tracked {
         (changed || told, turned)
     }
 
-    /// When the time alone changes something.
+    /// When a deadline alone changes the state.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
-        let timed = matches!(self.machine.state(), State::Starting(_) | State::Unknown(None));
+        let timed =
+            matches!(self.machine.state(), CapabilityPhase::Starting(_) | CapabilityPhase::Unknown(None));
         let moments = [self.since + ANSWER_DEADLINE, self.since + START_DEADLINE];
         moments.into_iter().find(|at| timed && *at > now)
     }
 }
 
-/// What a capability needs of a kind.
-pub(super) fn need(kind: &Kind) -> Need {
-    Need {
+/// The watch request of a capability for a kind.
+pub(super) fn need(kind: &CapabilityKind) -> WatchRequest {
+    WatchRequest {
         versions: kind.versions.iter().map(|version| (*version).to_owned()).collect(),
         shape: Some(Shape { plural: kind.plural, namespaced: kind.namespaced }),
-        reach: Reach { all: true, whole: true },
+        reach: WatchScope { all: true, whole: true },
     }
 }
 
-/// The definition that a turn is about, and what is with it.
-fn culprit(facts: &Facts) -> (String, String) {
-    let bad = facts.required.iter().find(|kind| kind.leaving || kind.sight != Sight::Synced);
-    let name = |kind: &Seen| kind.name.clone();
-    let why = |kind: &Seen| match &kind.sight {
-        Sight::Listing => "was made anew".to_owned(),
-        Sight::Synced => "is being deleted".to_owned(),
+/// The definition that caused a transition, and its state.
+fn culprit(facts: &CapabilityFacts) -> (String, String) {
+    let bad = facts.required.iter().find(|kind| kind.leaving || kind.sight != WatchState::Synced);
+    let name = |kind: &RequiredKind| kind.name.clone();
+    let why = |kind: &RequiredKind| match &kind.sight {
+        WatchState::Listing => "was made anew".to_owned(),
+        WatchState::Synced => "is being deleted".to_owned(),
         sight => sight.to_string(),
     };
     match bad.or(facts.required.first()) {

@@ -9,8 +9,8 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use interlock_core::rollout::flavor::running::pod::Endpoint;
-use interlock_core::rollout::flavor::running::report::Report;
+use interlock_core::rollout::flavor::running::pod::AdminEndpoint;
+use interlock_core::rollout::flavor::running::report::StatusReport;
 
 /// From the first packet to the last byte.
 const DEADLINE: Duration = Duration::from_secs(2);
@@ -18,8 +18,8 @@ const DEADLINE: Duration = Duration::from_secs(2);
 const LARGEST: usize = 1 << 20;
 
 /// What the Admin API of a pod reports; else why it does not.
-pub async fn report(endpoint: &Endpoint) -> Result<Report, String> {
-    let Endpoint { address, port } = endpoint;
+pub async fn report(endpoint: &AdminEndpoint) -> Result<StatusReport, String> {
+    let AdminEndpoint { address, port } = endpoint;
     let asked = tokio::time::timeout(DEADLINE, get(address, *port)).await;
     let body = match asked {
         Ok(answer) => answer.map_err(|why| format!("its Admin API (port {port}) {why}"))?,
@@ -30,7 +30,7 @@ pub async fn report(endpoint: &Endpoint) -> Result<Report, String> {
             ));
         }
     };
-    Report::read(&body)
+    StatusReport::read(&body)
 }
 
 async fn get(address: &str, port: u16) -> Result<Bytes, String> {

@@ -10,9 +10,9 @@ use interlock_core::rollout::flavor::Flavor;
 use interlock_core::rollout::flavor::environment::Unknown;
 use interlock_core::rollout::flavor::gateway::Gateway;
 use interlock_core::rollout::flavor::reading::Effective;
-use interlock_core::rollout::flavor::running::{Pod, Selector, Told, pod};
+use interlock_core::rollout::flavor::running::{Pod, RouterState, Selector, pod};
 use interlock_core::rollout::flavor::sources::Nothing;
-use interlock_core::rollout::flavor::subject::{Subject, SubjectKind};
+use interlock_core::rollout::flavor::subject::{GatewayKind, GatewayRef};
 use kube::Client;
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ use crate::cluster::read::{get, list};
 const CONCURRENT: usize = 8;
 
 /// What was seen of a gateway.
-pub struct Seen {
+pub struct GatewayPods {
     /// The gateway.
     pub object: Value,
     /// Its pods.
@@ -36,7 +36,7 @@ pub struct Seen {
 }
 
 /// Looks at a gateway; `None` where it is gone, or is none.
-pub async fn at(client: &Client, subject: &Subject) -> Result<Option<Seen>, ApiFailure> {
+pub async fn at(client: &Client, subject: &GatewayRef) -> Result<Option<GatewayPods>, ApiFailure> {
     let namespace = &subject.name.namespace;
     let Some(object) = get(client, &path_of(subject)?).await? else { return Ok(None) };
     let gateway = Gateway::read(&object, namespace, &Nothing).ok().flatten();
@@ -46,8 +46,8 @@ pub async fn at(client: &Client, subject: &Subject) -> Result<Option<Seen>, ApiF
     });
     let Some(gateway) = gateway else { return Ok(None) };
     let deployments = match subject.kind {
-        SubjectKind::Deployment => vec![object.clone()],
-        SubjectKind::DataPlane => {
+        GatewayKind::Deployment => vec![object.clone()],
+        GatewayKind::DataPlane => {
             let all = list(client, &collection("apps/v1", namespace, "deployments")?, "").await?;
             let owner = BTreeSet::from([uid(&object)]);
             all.into_iter().filter(|deployment| pod::is_of(deployment, &owner)).collect()
@@ -65,7 +65,7 @@ pub async fn at(client: &Client, subject: &Subject) -> Result<Option<Seen>, ApiF
         let told = tell(&pod).await;
         Pod { name: meta_str(&pod, "name").unwrap_or_default().to_owned(), labels: pod::labels(&pod), told }
     });
-    Ok(Some(Seen {
+    Ok(Some(GatewayPods {
         pods: told.buffered(CONCURRENT).collect().await,
         services: services.iter().map(Selector::of).collect(),
         wanted: gateway.spec.reading.effective.known().filter(|_| !gateway.spec.staged),
@@ -87,17 +87,17 @@ async fn pods_of(client: &Client, namespace: &str, deployment: &Value) -> Result
 }
 
 /// By its Admin API where that can be asked, else by its environment.
-async fn tell(pod: &Value) -> Told {
+async fn tell(pod: &Value) -> RouterState {
     let why = match pod::endpoint(pod) {
         Ok(endpoint) => match ask::report(&endpoint).await {
-            Ok(report) => return Told::Reports(report.flavor),
+            Ok(report) => return RouterState::Reports(report.flavor),
             Err(why) => why,
         },
         Err(why) => why,
     };
     match pod::declared(pod, &Nothing) {
-        Ok(flavor) => Told::Declares(flavor, why),
-        Err(unknown) => Told::Nothing(format!("{why}, and {unknown}")),
+        Ok(flavor) => RouterState::Declares(flavor, why),
+        Err(unknown) => RouterState::Nothing(format!("{why}, and {unknown}")),
     }
 }
 
@@ -109,10 +109,10 @@ fn collection(api_version: &str, namespace: &str, plural: &str) -> Result<String
     path::of(api_version, Some(namespace), plural, &[])
 }
 
-fn path_of(subject: &Subject) -> Result<String, ApiFailure> {
+fn path_of(subject: &GatewayRef) -> Result<String, ApiFailure> {
     let (api, plural) = match subject.kind {
-        SubjectKind::DataPlane => (kong::API_VERSION, "dataplanes"),
-        SubjectKind::Deployment => ("apps/v1", "deployments"),
+        GatewayKind::DataPlane => (kong::API_VERSION, "dataplanes"),
+        GatewayKind::Deployment => ("apps/v1", "deployments"),
     };
     path::of(api, Some(&subject.name.namespace), plural, &[&subject.name.name])
 }

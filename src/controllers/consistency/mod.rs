@@ -24,7 +24,7 @@ use interlock_core::api::meta;
 use interlock_core::api::object::meta_str;
 use interlock_core::effect::{ApiFailure, Note, Severity};
 use interlock_core::rollout::flavor::running::{self, Consistency};
-use interlock_core::rollout::flavor::subject::{Subject, SubjectKind};
+use interlock_core::rollout::flavor::subject::{GatewayKind, GatewayRef};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::cluster::apply::Bookkeeping;
-use crate::cluster::events::Events;
+use crate::cluster::events::EventPublisher;
 use crate::cluster::queue::Queue;
 use crate::controllers::observe::Store;
 use crate::telemetry::metrics::Metrics;
@@ -57,34 +57,34 @@ struct Unsettled {
 }
 
 /// What the controller works with.
-pub struct Context {
+pub struct ConsistencyContext {
     client: Client,
     bookkeeping: Bookkeeping,
-    events: Events,
+    events: EventPublisher,
     /// Gateways that something happened to; the watches fill it, while they may be looked at.
-    queue: Arc<Queue<Subject>>,
+    queue: Arc<Queue<GatewayRef>>,
     store: Arc<Store>,
     permit: Permit,
     metrics: Arc<Metrics>,
-    unsettled: Mutex<HashMap<Subject, Unsettled>>,
+    unsettled: Mutex<HashMap<GatewayRef, Unsettled>>,
 }
 
-impl Context {
+impl ConsistencyContext {
     /// Has looked at nothing yet.
     pub fn new(
         client: Client,
         store: Arc<Store>,
-        queue: Arc<Queue<Subject>>,
+        queue: Arc<Queue<GatewayRef>>,
         permit: Permit,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let (bookkeeping, events) = (Bookkeeping::new(client.clone()), Events::new(client.clone()));
+        let (bookkeeping, events) = (Bookkeeping::new(client.clone()), EventPublisher::new(client.clone()));
         Self { client, bookkeeping, events, queue, store, permit, metrics, unsettled: Mutex::default() }
     }
 }
 
 /// Looks at gateways until it is told to stop.
-pub async fn run(context: Arc<Context>, stop: CancellationToken) {
+pub async fn run(context: Arc<ConsistencyContext>, stop: CancellationToken) {
     let mut workers = JoinSet::new();
     for _ in 0..WORKERS {
         let (context, stop) = (context.clone(), stop.clone());
@@ -108,14 +108,14 @@ pub async fn run(context: Arc<Context>, stop: CancellationToken) {
     while workers.join_next().await.is_some() {}
 }
 
-impl Context {
-    async fn look(&self, subject: &Subject) -> Result<(), ApiFailure> {
+impl ConsistencyContext {
+    async fn look(&self, subject: &GatewayRef) -> Result<(), ApiFailure> {
         let Some(seen) = look::at(&self.client, subject).await? else {
             self.unsettled().remove(subject);
             return Ok(());
         };
         let found = running::consistency(&seen.pods, &seen.services, seen.wanted);
-        if subject.kind == SubjectKind::DataPlane {
+        if subject.kind == GatewayKind::DataPlane {
             self.write(subject, &seen.object, &found).await?;
         }
         self.warn(subject, &seen.object, &found).await;
@@ -123,12 +123,12 @@ impl Context {
         Ok(())
     }
 
-    fn unsettled(&self) -> MutexGuard<'_, HashMap<Subject, Unsettled>> {
+    fn unsettled(&self) -> MutexGuard<'_, HashMap<GatewayRef, Unsettled>> {
         // Changes of the map do not panic half-way.
         self.unsettled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn look_again(&self, subject: &Subject, found: &Consistency) {
+    fn look_again(&self, subject: &GatewayRef, found: &Consistency) {
         let mut unsettled = self.unsettled();
         if found.is_settled() {
             unsettled.remove(subject);
@@ -143,7 +143,7 @@ impl Context {
 
     /// One Event each time that flavors begin to be mixed, also over a change of leader where the
     /// condition remembers.
-    async fn warn(&self, subject: &Subject, object: &Value, found: &Consistency) {
+    async fn warn(&self, subject: &GatewayRef, object: &Value, found: &Consistency) {
         let Some(message) = found.warning() else { return };
         let known = conditions(object).iter().any(|condition| {
             condition.type_ == meta::condition::ROUTER_FLAVOR_CONSISTENT && condition.reason == "Mixed"
@@ -159,7 +159,12 @@ impl Context {
     }
 
     /// Writes the condition where it differs, on exactly the version that was read.
-    async fn write(&self, subject: &Subject, object: &Value, found: &Consistency) -> Result<(), ApiFailure> {
+    async fn write(
+        &self,
+        subject: &GatewayRef,
+        object: &Value,
+        found: &Consistency,
+    ) -> Result<(), ApiFailure> {
         let before = conditions(object);
         let mut after = before.clone();
         let generation = object["metadata"]["generation"].as_i64();

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use tokio::sync::watch::error::RecvError;
 
 use crate::cluster::lease::Leadership;
-use crate::cluster::supervisor::{Snapshot, State};
+use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot};
 use crate::controllers::capabilities::FLAVORS;
 
 /// What has to be so.
@@ -15,7 +15,7 @@ pub struct Permit {
     /// Whether this process may write.
     pub leadership: watch::Receiver<Leadership>,
     /// Where every capability stands.
-    pub snapshot: watch::Receiver<Arc<Snapshot>>,
+    pub snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
 }
 
 impl Permit {
@@ -42,7 +42,9 @@ impl Permit {
 }
 
 /// Definitions that cannot be watched end nothing that ran.
-fn runs(snapshot: &Snapshot) -> bool {
+fn runs(snapshot: &CapabilitySnapshot) -> bool {
     let flavors = snapshot.get(FLAVORS);
-    flavors.is_some_and(|flavors| matches!(flavors.state, State::Running(_) | State::Unknown(Some(_))))
+    flavors.is_some_and(|flavors| {
+        matches!(flavors.state, CapabilityPhase::Running(_) | CapabilityPhase::Unknown(Some(_)))
+    })
 }

@@ -12,28 +12,29 @@ use super::*;
 use crate::cluster::crds::Absence;
 use crate::cluster::lease::Leadership;
 use crate::cluster::supervisor::{
-    Answer, Epoch, Lack, Missing, Refused, Snapshot, State, Status as Standing, Verb,
+    ApiVerb, CapabilityPhase, CapabilitySnapshot, CapabilityStatus as Standing, Epoch, Lack, Missing,
+    RefusedKind, UnavailableAnswer,
 };
 use crate::controllers::capabilities::FLAVORS;
 
 /// Longer than any pause between two looks.
 const LONG: Duration = Duration::from_secs(600);
 
-fn snapshot(state: State) -> Arc<Snapshot> {
-    Arc::new(Snapshot {
+fn snapshot(state: CapabilityPhase) -> Arc<CapabilitySnapshot> {
+    Arc::new(CapabilitySnapshot {
         capabilities: vec![Standing {
             name: FLAVORS,
             state,
             mode: Mode::Auto,
             since: Instant::UNIX_EPOCH,
-            answer: Answer::Judge,
+            answer: UnavailableAnswer::Judge,
             kinds: Vec::new(),
         }],
     })
 }
 
-fn gateway() -> Subject {
-    Subject { kind: SubjectKind::DataPlane, name: NamespacedName::new("kong", "edge") }
+fn gateway() -> GatewayRef {
+    GatewayRef { kind: GatewayKind::DataPlane, name: NamespacedName::new("kong", "edge") }
 }
 
 fn leads() -> Leadership {
@@ -51,8 +52,8 @@ enum End {
 
 /// A leader with one worker, whose looks can be held up before they write.
 struct World {
-    queue: Arc<Queue<Subject>>,
-    snapshot: watch::Sender<Arc<Snapshot>>,
+    queue: Arc<Queue<GatewayRef>>,
+    snapshot: watch::Sender<Arc<CapabilitySnapshot>>,
     leadership: watch::Sender<Leadership>,
     reads: Arc<AtomicUsize>,
     writes: Arc<AtomicUsize>,
@@ -61,7 +62,7 @@ struct World {
 
 impl World {
     /// Looks that end in this way.
-    fn new(state: State, end: End) -> Self {
+    fn new(state: CapabilityPhase, end: End) -> Self {
         let (queue, goes_on) = (Arc::new(Queue::default()), Arc::new(Notify::new()));
         let snapshot = watch::Sender::new(snapshot(state));
         let leadership = watch::Sender::new(leads());
@@ -71,7 +72,7 @@ impl World {
         let (queue, goes_on) = (world.queue.clone(), world.goes_on.clone());
         let (reads, writes) = (world.reads.clone(), world.writes.clone());
         tokio::spawn(async move {
-            let look = |_: Subject| async {
+            let look = |_: GatewayRef| async {
                 reads.fetch_add(1, Ordering::SeqCst);
                 match end {
                     End::Writes => {}
@@ -90,7 +91,7 @@ impl World {
         world
     }
 
-    fn stand(&self, state: State) {
+    fn stand(&self, state: CapabilityPhase) {
         self.snapshot.send_replace(snapshot(state));
     }
 
@@ -101,35 +102,38 @@ impl World {
     }
 }
 
-fn waiting() -> State {
+fn waiting() -> CapabilityPhase {
     let why = Lack::Absent(Absence::Missing);
-    State::Waiting(vec![Missing { name: "dataplanes.gateway-operator.konghq.com".to_owned(), why }])
+    CapabilityPhase::Waiting(vec![Missing { name: "dataplanes.gateway-operator.konghq.com".to_owned(), why }])
 }
 
-fn forbidden() -> State {
-    State::Forbidden(Refused { name: "dataplanes.gateway-operator.konghq.com".to_owned(), verb: Verb::List })
+fn forbidden() -> CapabilityPhase {
+    CapabilityPhase::Forbidden(RefusedKind {
+        name: "dataplanes.gateway-operator.konghq.com".to_owned(),
+        verb: ApiVerb::List,
+    })
 }
 
 #[rstest]
-#[case::off(State::Disabled)]
+#[case::off(CapabilityPhase::Disabled)]
 #[case::waiting(waiting())]
 #[case::forbidden(forbidden())]
-#[case::starting(State::Starting(Epoch(1)))]
-#[case::draining(State::Draining(Epoch(1)))]
-#[case::unknown(State::Unknown(None))]
+#[case::starting(CapabilityPhase::Starting(Epoch(1)))]
+#[case::draining(CapabilityPhase::Draining(Epoch(1)))]
+#[case::unknown(CapabilityPhase::Unknown(None))]
 #[tokio::test(start_paused = true)]
-async fn what_is_due_waits_until_the_capability_runs(#[case] state: State) {
+async fn what_is_due_waits_until_the_capability_runs(#[case] state: CapabilityPhase) {
     let world = World::new(state.clone(), End::Writes);
     world.queue.add(gateway());
     assert_eq!(world.done().await, (0, 0));
-    world.stand(State::Running(Epoch(2)));
+    world.stand(CapabilityPhase::Running(Epoch(2)));
     assert_eq!(world.done().await, (1, 0));
     // A look is under way.
     world.stand(state);
     assert_eq!(world.done().await, (1, 0));
     world.goes_on.notify_waiters();
     assert_eq!(world.done().await, (1, 0), "it has written nothing");
-    world.stand(State::Running(Epoch(3)));
+    world.stand(CapabilityPhase::Running(Epoch(3)));
     assert_eq!(world.done().await, (2, 0), "it is looked at again");
     world.goes_on.notify_waiters();
     assert_eq!(world.done().await, (2, 1));
@@ -138,7 +142,7 @@ async fn what_is_due_waits_until_the_capability_runs(#[case] state: State) {
 
 #[tokio::test(start_paused = true)]
 async fn what_ran_goes_on_while_nobody_can_tell() {
-    let world = World::new(State::Unknown(Some(Epoch(1))), End::Writes);
+    let world = World::new(CapabilityPhase::Unknown(Some(Epoch(1))), End::Writes);
     world.queue.add(gateway());
     assert_eq!(world.done().await, (1, 0));
     world.goes_on.notify_waiters();
@@ -147,7 +151,7 @@ async fn what_ran_goes_on_while_nobody_can_tell() {
 
 #[tokio::test(start_paused = true)]
 async fn who_does_not_lead_any_more_gives_a_look_up() {
-    let world = World::new(State::Running(Epoch(1)), End::Writes);
+    let world = World::new(CapabilityPhase::Running(Epoch(1)), End::Writes);
     world.queue.add(gateway());
     assert_eq!(world.done().await, (1, 0));
     world.leadership.send_replace(Leadership::Standby);
@@ -163,21 +167,21 @@ async fn who_does_not_lead_any_more_gives_a_look_up() {
 #[case::panics(End::Panics)]
 #[tokio::test(start_paused = true)]
 async fn what_failed_is_not_tried_again_while_the_capability_is_off(#[case] end: End) {
-    let world = World::new(State::Running(Epoch(1)), end);
+    let world = World::new(CapabilityPhase::Running(Epoch(1)), end);
     world.queue.add(gateway());
     let (tries, _) = world.done().await;
     assert!(tries > 1, "it is tried again");
-    world.stand(State::Disabled);
+    world.stand(CapabilityPhase::Disabled);
     let (tries, _) = world.done().await;
     assert_eq!(world.done().await, (tries, 0));
-    world.stand(State::Running(Epoch(2)));
+    world.stand(CapabilityPhase::Running(Epoch(2)));
     assert!(world.done().await.0 > tries);
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_gateway_is_looked_at_again_when_the_capability_comes_back() {
     let queue = Arc::new(Queue::default());
-    let snapshots = watch::Sender::new(snapshot(State::Starting(Epoch(1))));
+    let snapshots = watch::Sender::new(snapshot(CapabilityPhase::Starting(Epoch(1))));
     let leadership = watch::Sender::new(leads());
     let permit = Permit { leadership: leadership.subscribe(), snapshot: snapshots.subscribe() };
     let forgotten = Arc::new(AtomicUsize::new(0));
@@ -189,11 +193,11 @@ async fn every_gateway_is_looked_at_again_when_the_capability_comes_back() {
         let _ = work::resume(&again, permit, forget, || vec![gateway()]).await;
     });
     for (state, queued, forgets) in [
-        (State::Starting(Epoch(1)), 0, 1),
-        (State::Running(Epoch(1)), 1, 1),
-        (State::Disabled, 0, 2),
-        (State::Starting(Epoch(2)), 0, 2),
-        (State::Running(Epoch(2)), 1, 2),
+        (CapabilityPhase::Starting(Epoch(1)), 0, 1),
+        (CapabilityPhase::Running(Epoch(1)), 1, 1),
+        (CapabilityPhase::Disabled, 0, 2),
+        (CapabilityPhase::Starting(Epoch(2)), 0, 2),
+        (CapabilityPhase::Running(Epoch(2)), 1, 2),
     ] {
         snapshots.send_replace(snapshot(state));
         tokio::time::sleep(LONG).await;

@@ -1,7 +1,7 @@
 //! Hands gateways to those who look at them, while that may be.
 
 use interlock_core::effect::ApiFailure;
-use interlock_core::rollout::flavor::subject::Subject;
+use interlock_core::rollout::flavor::subject::GatewayRef;
 use tokio::sync::watch::error::RecvError;
 use tokio::time::Instant;
 use tracing::{debug, error};
@@ -15,10 +15,10 @@ use crate::telemetry::panics::{Panicked, caught};
 /// Has one gateway after the other looked at, until the process ends. None is looked at while that
 /// may not be; a look that is under way then is given up where it stands.
 pub async fn work<L: Future<Output = Result<(), ApiFailure>>>(
-    queue: &Queue<Subject>,
+    queue: &Queue<GatewayRef>,
     metrics: &Metrics,
     mut permit: Permit,
-    look: impl Fn(Subject) -> L,
+    look: impl Fn(GatewayRef) -> L,
 ) {
     while permit.given().await.is_ok() {
         let subject = queue.next().await;
@@ -38,8 +38,8 @@ pub async fn work<L: Future<Output = Result<(), ApiFailure>>>(
 /// What comes after a look, and how it is counted. A panic is that of one gateway, and its worker
 /// goes on.
 fn settle(
-    queue: &Queue<Subject>,
-    subject: &Subject,
+    queue: &Queue<GatewayRef>,
+    subject: &GatewayRef,
     looked: Result<Result<(), ApiFailure>, Panicked>,
 ) -> &'static str {
     match looked {
@@ -63,10 +63,10 @@ fn settle(
 /// While gateways may not be looked at, nothing is queued or remembered of them; each time that
 /// they may be again, has every one looked at.
 pub async fn resume(
-    queue: &Queue<Subject>,
+    queue: &Queue<GatewayRef>,
     mut permit: Permit,
     forget: impl Fn(),
-    gateways: impl Fn() -> Vec<Subject>,
+    gateways: impl Fn() -> Vec<GatewayRef>,
 ) -> Result<(), RecvError> {
     loop {
         queue.close();

@@ -3,27 +3,27 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use interlock_core::admission::view::View as _;
-use interlock_core::api::condition::{Status, Wanted};
+use interlock_core::admission::view::Lister as _;
+use interlock_core::api::condition::{ConditionStatus, WantedCondition};
 use interlock_core::api::kudo::ExecutionStatus;
 use interlock_core::api::meta::{self, condition as types, event};
 use interlock_core::api::object::NamespacedName;
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Severity};
 use interlock_core::plan::basis::Basis;
-use interlock_core::plan::next::{Next, Refusal, Source};
+use interlock_core::plan::next::{DriftRefusal, Next, SpecSource};
 use interlock_core::plan::observe::PlanState;
 use jiff::Timestamp;
 use tracing::info;
 
-use super::context::Context;
-use super::flow::{Flow, Outcome};
+use super::context::InstanceContext;
+use super::flow::{Flow, ReconcileOutcome};
 use super::pass::{Begin, Ended, Pass};
 use super::send::{clear, fresh_uid, note, patch, patch_status, schedule_as, wanted};
-use super::subject::Subject;
+use super::subject::InstanceView;
 use super::writes::{self, InstanceChange, StatusChange};
 use super::{ready, spec_archive, spec_migration, verbs};
-use crate::cluster::watch::Change;
+use crate::cluster::watch::WatchChange;
 
 /// First delay of a repeated cleanup; doubled with each failure.
 const CLEANUP_BACKOFF: Duration = Duration::from_secs(2);
@@ -36,8 +36,8 @@ const ROOM: Duration = Duration::from_secs(30);
 
 /// Carries out what is next.
 pub(super) async fn act(
-    ctx: &Context,
-    subject: Subject,
+    ctx: &InstanceContext,
+    subject: InstanceView,
     stamped: Option<Applied<'static>>,
     next: Next,
 ) -> Result<Flow, ApiFailure> {
@@ -64,41 +64,46 @@ pub(super) async fn act(
     }
 }
 
-async fn put_back(ctx: &Context, subject: &Subject, plan: &str, uid: &str) -> Result<Flow, ApiFailure> {
+async fn put_back(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    plan: &str,
+    uid: &str,
+) -> Result<Flow, ApiFailure> {
     patch(ctx, subject, InstanceChange { put_back: Some((plan, uid)), ..InstanceChange::default() }).await
 }
 
-async fn drop_trigger(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
+async fn drop_trigger(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
     info!(instance = %subject.key, plan = subject.plan(), "a trigger on a spec that nobody accepted is dropped");
     let patch = writes::clear(subject, None, None);
     let object = ctx.bookkeeping.json_patch_instance(&subject.key, &patch).await?;
-    ctx.saw(&subject.key, &Change::Applied(object));
+    ctx.saw(&subject.key, &WatchChange::Applied(object));
     Ok(Flow::Again)
 }
 
-async fn restamp(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
+async fn restamp(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
     let Some(stamp) = writes::stamp(subject, &subject.spec) else { return idle(ctx, subject).await };
     patch(ctx, subject, InstanceChange { stamp: Some(stamp), ..InstanceChange::default() }).await
 }
 
 async fn schedule(
-    ctx: &Context,
-    subject: &Subject,
+    ctx: &InstanceContext,
+    subject: &InstanceView,
     stamped: Option<Applied<'static>>,
     plan: &str,
-    source: Source,
+    source: SpecSource,
 ) -> Result<Flow, ApiFailure> {
     let uid = fresh_uid(
         subject,
         plan,
-        stamped.as_ref().filter(|_| source == Source::Stamp).unwrap_or(&subject.spec),
+        stamped.as_ref().filter(|_| source == SpecSource::Stamp).unwrap_or(&subject.spec),
     );
-    schedule_as(ctx, subject, stamped.is_some() && source == Source::Stamp, plan, &uid).await
+    schedule_as(ctx, subject, stamped.is_some() && source == SpecSource::Stamp, plan, &uid).await
 }
 
-async fn create(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
+async fn create(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
     let Some(package) = ctx.package(&subject.spec.operator_version) else {
-        return Ok(Flow::End(Outcome::Retry));
+        return Ok(Flow::End(ReconcileOutcome::Retry));
     };
     let mut spec = subject.spec.clone();
     let defaults = super::subject::missing_defaults(&package, &subject.spec);
@@ -116,7 +121,11 @@ async fn create(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
 }
 
 /// Entries that end without a step of the engine.
-async fn end(ctx: &Context, subject: &Subject, ended: BTreeMap<String, String>) -> Result<Flow, ApiFailure> {
+async fn end(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    ended: BTreeMap<String, String>,
+) -> Result<Flow, ApiFailure> {
     let found = subject.entries();
     let mut change = StatusChange::default();
     let mut owed = subject.basis.as_ref().map(|b| b.owed.clone()).unwrap_or_default();
@@ -124,17 +133,25 @@ async fn end(ctx: &Context, subject: &Subject, ended: BTreeMap<String, String>) 
         let Some(entry) = found.get(plan) else { continue };
         let state = PlanState { status: entry.clone(), ..PlanState::default() }.end(message);
         change.entries.insert(plan.clone(), state.status);
-        owed =
-            interlock_core::plan::drift::owed_at_end(&owed, plan, interlock_core::plan::drift::End::Failed);
+        owed = interlock_core::plan::drift::owed_at_end(
+            &owed,
+            plan,
+            interlock_core::plan::drift::RunEnd::Failed,
+        );
         ctx.metrics.plan_ended(ExecutionStatus::FatalError.as_str());
     }
     if let Some(basis) = &subject.basis {
         let basis = basis.owing(owed);
-        change.conditions.push(wanted(types::SPEC_STAMPED, Status::True, "Stamped", basis.message()));
+        change.conditions.push(wanted(
+            types::SPEC_STAMPED,
+            ConditionStatus::True,
+            "Stamped",
+            basis.message(),
+        ));
     }
     let names: Vec<_> = ended.keys().cloned().collect();
     let message = format!("plan {} ended by Interlock", names.join(", "));
-    change.conditions.push(wanted(types::PLAN_RUNNING, Status::False, "PlanFinished", message));
+    change.conditions.push(wanted(types::PLAN_RUNNING, ConditionStatus::False, "PlanFinished", message));
     patch_status(ctx, subject, change).await?;
     for (plan, message) in ended {
         let text = format!("Execution of plan {plan} finished with status FATAL_ERROR: {message}");
@@ -144,14 +161,14 @@ async fn end(ctx: &Context, subject: &Subject, ended: BTreeMap<String, String>) 
 }
 
 async fn run(
-    ctx: &Context,
-    subject: Subject,
+    ctx: &InstanceContext,
+    subject: InstanceView,
     stamped: Option<Applied<'static>>,
-    source: Source,
+    source: SpecSource,
     begin: Begin,
 ) -> Result<Flow, ApiFailure> {
     let spec = match (source, stamped) {
-        (Source::Stamp, Some(spec)) => spec,
+        (SpecSource::Stamp, Some(spec)) => spec,
         _ => subject.spec.clone(),
     };
     let Some(package) = ctx.package(&spec.operator_version) else {
@@ -167,21 +184,21 @@ async fn run(
         Ok(account) => ctx.objects.under(account),
         Err(why) => {
             stall(ctx, &subject, "NoServiceAccount", why).await?;
-            return Ok(Flow::End(Outcome::Retry));
+            return Ok(Flow::End(ReconcileOutcome::Retry));
         }
     };
     // Nothing is done with settings that are only guessed.
     let Some(adoption) = ctx.store.adoption(&subject.key.namespace) else {
-        return Ok(Flow::End(Outcome::Retry));
+        return Ok(Flow::End(ReconcileOutcome::Retry));
     };
     if let Err(failure) = keep_spec(ctx, &subject, &spec, progress.is_none()).await {
         return spec_migration::not_kept(ctx, &subject, failure).await;
     }
     Ok(match Pass::new(ctx, (objects, adoption), subject, &spec, &package, begin).run().await {
         Ended::Finished | Ended::Superseded => Flow::Again,
-        Ended::Waiting | Ended::Gone => Flow::End(Outcome::Settled),
-        Ended::Retry => Flow::End(Outcome::Retry),
-        Ended::Busy => Flow::End(Outcome::After(BUSY)),
+        Ended::Waiting | Ended::Gone => Flow::End(ReconcileOutcome::Settled),
+        Ended::Retry => Flow::End(ReconcileOutcome::Retry),
+        Ended::Busy => Flow::End(ReconcileOutcome::After(BUSY)),
         Ended::Failed(failure) => return Err(failure),
     })
 }
@@ -190,8 +207,8 @@ async fn run(
 /// else of the run, and as long as the object itself is the only source, which may change under the
 /// run.
 async fn keep_spec(
-    ctx: &Context,
-    subject: &Subject,
+    ctx: &InstanceContext,
+    subject: &InstanceView,
     spec: &Applied<'static>,
     first: bool,
 ) -> Result<(), ApiFailure> {
@@ -206,31 +223,41 @@ async fn keep_spec(
 }
 
 /// Basis and stamp are set to the spec that is there, without a rollout.
-async fn adopt(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
+async fn adopt(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
     let owed = subject.basis.as_ref().map(|b| b.owed.clone()).unwrap_or_default();
     let previous = subject.basis.as_ref().and_then(|basis| basis.previous.clone());
     let basis = Basis { previous, ..Basis::new(&subject.spec, owed) };
-    let mut conditions = vec![wanted(types::SPEC_STAMPED, Status::True, "Stamped", basis.message())];
+    let mut conditions = vec![wanted(types::SPEC_STAMPED, ConditionStatus::True, "Stamped", basis.message())];
     if interlock_core::api::condition::is_true(&subject.conditions(), types::SPEC_DRIFT) {
-        conditions.push(wanted(types::SPEC_DRIFT, Status::False, "CarriedOut", String::new()));
+        conditions.push(wanted(types::SPEC_DRIFT, ConditionStatus::False, "CarriedOut", String::new()));
     }
     patch_status(ctx, subject, StatusChange { conditions, ..StatusChange::default() }).await?;
     Ok(Flow::Again)
 }
 
 /// Asks whether packages may use an OperatorVersion of another namespace.
-async fn ask(ctx: &Context, subject: &Subject, version: &NamespacedName) -> Result<Flow, ApiFailure> {
+async fn ask(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    version: &NamespacedName,
+) -> Result<Flow, ApiFailure> {
     // Without an account there is nobody to ask about, and that is known.
-    let Ok(account) = ctx.account(&subject.key.namespace) else { return Ok(Flow::End(Outcome::Retry)) };
+    let Ok(account) = ctx.account(&subject.key.namespace) else {
+        return Ok(Flow::End(ReconcileOutcome::Retry));
+    };
     match ctx.references.ask(&account, version).await? {
         true => Ok(Flow::Again),
-        false => Ok(Flow::End(Outcome::Retry)),
+        false => Ok(Flow::End(ReconcileOutcome::Retry)),
     }
 }
 
-async fn report(ctx: &Context, subject: &Subject, refusal: Refusal) -> Result<Flow, ApiFailure> {
+async fn report(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    refusal: DriftRefusal,
+) -> Result<Flow, ApiFailure> {
     let reason = reason_of(&refusal.rule);
-    let Refusal { rule, message, passes } = refusal;
+    let DriftRefusal { rule, message, passes } = refusal;
     let message = match (passes, subject.plan()) {
         (true, _) => format!("{message} (rule {rule})"),
         (false, "") => {
@@ -242,13 +269,13 @@ async fn report(ctx: &Context, subject: &Subject, refusal: Refusal) -> Result<Fl
         ),
     };
     let change = StatusChange {
-        conditions: vec![wanted(types::SPEC_DRIFT, Status::True, &reason, message.clone())],
+        conditions: vec![wanted(types::SPEC_DRIFT, ConditionStatus::True, &reason, message.clone())],
         ..StatusChange::default()
     };
     if patch_status(ctx, subject, change).await? {
         note(ctx, subject, Severity::Warning, &reason, message).await;
     }
-    Ok(Flow::End(if passes { Outcome::Retry } else { Outcome::Settled }))
+    Ok(Flow::End(if passes { ReconcileOutcome::Retry } else { ReconcileOutcome::Settled }))
 }
 
 /// A rule id as the reason of a condition: CamelCase.
@@ -267,7 +294,7 @@ fn reason_of(rule: &str) -> String {
     if camel.starts_with(|c: char| c.is_ascii_alphabetic()) { camel } else { "Refused".to_owned() }
 }
 
-async fn missing(ctx: &Context, subject: &Subject, version: &str) -> Result<Flow, ApiFailure> {
+async fn missing(ctx: &InstanceContext, subject: &InstanceView, version: &str) -> Result<Flow, ApiFailure> {
     let reference = &subject.spec.operator_version;
     let left_out =
         ctx.store.left_out(&NamespacedName::new(reference.namespace.as_ref(), reference.name.as_ref()));
@@ -278,12 +305,17 @@ async fn missing(ctx: &Context, subject: &Subject, version: &str) -> Result<Flow
         ),
     };
     stall(ctx, subject, event::INVALID_OPERATOR_VERSION, message).await?;
-    Ok(Flow::End(left_out.map_or(Outcome::Settled, |_| Outcome::After(ROOM))))
+    Ok(Flow::End(left_out.map_or(ReconcileOutcome::Settled, |_| ReconcileOutcome::After(ROOM))))
 }
 
 /// Says what keeps a plan from going on, in `Stalled` and in an Event.
-async fn stall(ctx: &Context, subject: &Subject, reason: &str, message: String) -> Result<(), ApiFailure> {
-    let stalled = wanted(types::STALLED, Status::True, reason, message.clone());
+async fn stall(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    reason: &str,
+    message: String,
+) -> Result<(), ApiFailure> {
+    let stalled = wanted(types::STALLED, ConditionStatus::True, reason, message.clone());
     let change = StatusChange { conditions: vec![stalled], ..StatusChange::default() };
     if patch_status(ctx, subject, change).await? {
         note(ctx, subject, Severity::Warning, reason, message).await;
@@ -291,19 +323,23 @@ async fn stall(ctx: &Context, subject: &Subject, reason: &str, message: String) 
     Ok(())
 }
 
-async fn release(ctx: &Context, subject: &Subject, warning: Option<String>) -> Result<Flow, ApiFailure> {
+async fn release(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    warning: Option<String>,
+) -> Result<Flow, ApiFailure> {
     if let Some(warning) = warning {
         note(ctx, subject, Severity::Warning, "CleanupSkipped", warning).await;
     }
     let body = writes::instance(subject, InstanceChange { release: true, ..InstanceChange::default() });
     // The answer is not put into the store: the object may be gone with it.
     ctx.bookkeeping.patch_instance(&subject.key, subject.resource_version(), body).await?;
-    Ok(Flow::End(Outcome::Settled))
+    Ok(Flow::End(ReconcileOutcome::Settled))
 }
 
 async fn retry_cleanup(
-    ctx: &Context,
-    subject: &Subject,
+    ctx: &InstanceContext,
+    subject: &InstanceView,
     stamped: Option<Applied<'static>>,
     failures: usize,
 ) -> Result<Flow, ApiFailure> {
@@ -313,25 +349,25 @@ async fn retry_cleanup(
     let ended = entries.get(meta::plan::CLEANUP).and_then(|e| e.last_updated_timestamp.as_ref()).map(|t| t.0);
     let since = ended.map(|at| Timestamp::now().duration_since(at).unsigned_abs()).unwrap_or(wait);
     if since < wait {
-        return Ok(Flow::End(Outcome::After(wait - since)));
+        return Ok(Flow::End(ReconcileOutcome::After(wait - since)));
     }
-    let source = if stamped.is_some() { Source::Stamp } else { Source::Spec };
+    let source = if stamped.is_some() { SpecSource::Stamp } else { SpecSource::Spec };
     schedule(ctx, subject, stamped, meta::plan::CLEANUP, source).await
 }
 
 /// Nothing is to be done but to say how the Instance is.
-async fn idle(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
+async fn idle(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
     ctx.store.trust(&subject.key);
-    let mut conditions: Vec<Wanted> = ready::condition(ctx, subject).await.into_iter().collect();
+    let mut conditions: Vec<WantedCondition> = ready::condition(ctx, subject).await.into_iter().collect();
     let found = subject.conditions();
     let stalled = interlock_core::api::condition::find(&found, types::STALLED);
     if stalled.is_some_and(|c| c.status == "True") {
-        conditions.push(wanted(types::STALLED, Status::False, "GoingOn", String::new()));
+        conditions.push(wanted(types::STALLED, ConditionStatus::False, "GoingOn", String::new()));
     }
     let drift = interlock_core::api::condition::find(&found, types::SPEC_DRIFT);
     if drift.is_some_and(|c| c.status == "True" && c.reason != "PlanOwed") {
-        conditions.push(wanted(types::SPEC_DRIFT, Status::False, "CarriedOut", String::new()));
+        conditions.push(wanted(types::SPEC_DRIFT, ConditionStatus::False, "CarriedOut", String::new()));
     }
     patch_status(ctx, subject, StatusChange { conditions, ..StatusChange::default() }).await?;
-    Ok(Flow::End(Outcome::Settled))
+    Ok(Flow::End(ReconcileOutcome::Settled))
 }

@@ -4,14 +4,14 @@ use interlock_core::api::kudo::PlanStatus;
 use interlock_core::api::meta;
 use interlock_core::api::object::annotation;
 use interlock_core::plan::history;
-use interlock_core::plan::lock::Entry;
-use interlock_core::plan::verb::{self, Asked, Course, Runs, Verb};
+use interlock_core::plan::lock::LockEntry;
+use interlock_core::plan::verb::{self, Course, PendingRequest, PlanVerb, Runs};
 
-use super::context::Context;
-use super::subject::Subject;
+use super::context::InstanceContext;
+use super::subject::InstanceView;
 
 /// The request, where it can be read and was written under the policy that guards it.
-pub(super) fn asked(ctx: &Context, subject: &Subject) -> Option<Asked> {
+pub(super) fn asked(ctx: &InstanceContext, subject: &InstanceView) -> Option<PendingRequest> {
     if !ctx.requests.guarded(subject) {
         return None;
     }
@@ -19,13 +19,13 @@ pub(super) fn asked(ctx: &Context, subject: &Subject) -> Option<Asked> {
 }
 
 /// Whether a run is to be aborted.
-pub(super) fn aborts(ctx: &Context, subject: &Subject, run: &str) -> bool {
+pub(super) fn aborts(ctx: &InstanceContext, subject: &InstanceView, run: &str) -> bool {
     asked(ctx, subject)
-        .is_some_and(|asked| matches!(asked.request.verb, Verb::Abort { .. }) && asked.request.run == run)
+        .is_some_and(|asked| matches!(asked.request.verb, PlanVerb::Abort { .. }) && asked.request.run == run)
 }
 
 /// The request that the clear of `planExecution` takes along.
-pub(super) fn answered<'s>(ctx: &Context, subject: &'s Subject) -> Option<&'s str> {
+pub(super) fn answered<'s>(ctx: &InstanceContext, subject: &'s InstanceView) -> Option<&'s str> {
     let asked = asked(ctx, subject)?;
     let over = matches!(course(subject, &asked), Settled::Clear | Settled::Done);
     annotation(&subject.object, meta::REQUEST).filter(|_| over)
@@ -38,10 +38,10 @@ enum Settled {
     Open,
 }
 
-fn course(subject: &Subject, asked: &Asked) -> Settled {
+fn course(subject: &InstanceView, asked: &PendingRequest) -> Settled {
     let entries = subject.entries();
-    let entries: Vec<Entry<'_>> =
-        entries.iter().map(|(plan, e)| Entry { plan, uid: &e.uid, status: &e.status }).collect();
+    let entries: Vec<LockEntry<'_>> =
+        entries.iter().map(|(plan, e)| LockEntry { plan, uid: &e.uid, status: &e.status }).collect();
     match verb::course(asked, Runs { plan: subject.plan(), uid: subject.plan_uid(), entries: &entries }) {
         Course::Clear => Settled::Clear,
         Course::Done => Settled::Done,
@@ -50,25 +50,30 @@ fn course(subject: &Subject, asked: &Asked) -> Settled {
 }
 
 /// A run as the history has it.
-pub(super) fn run_of(ctx: &Context, subject: &Subject, plan: &str, entry: &PlanStatus) -> history::Run {
+pub(super) fn run_of(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    plan: &str,
+    entry: &PlanStatus,
+) -> history::EndedRun {
     let ran = subject.basis.as_ref().and_then(|basis| basis.run.as_ref()).filter(|ran| ran.uid == entry.uid);
     let asked = asked(ctx, subject).filter(|asked| match asked.request.verb {
-        Verb::Abort { .. } => asked.request.run == entry.uid,
-        Verb::Retry => asked.retry == entry.uid,
+        PlanVerb::Abort { .. } => asked.request.run == entry.uid,
+        PlanVerb::Retry => asked.retry == entry.uid,
     });
-    history::Run {
+    history::EndedRun {
         plan: plan.to_owned(),
         uid: entry.uid.clone(),
         hash: subject.basis.as_ref().map(|basis| basis.hash.clone()),
         result: entry.status.clone(),
         start: ran.map(|ran| ran.started),
         end: entry.last_updated_timestamp.as_ref().map(|time| time.0).filter(|_| entry.status.is_terminal()),
-        asked: asked.iter().map(history::Asked::from).collect(),
+        asked: asked.iter().map(history::CarriedOutRequest::from).collect(),
     }
 }
 
 /// The finished execution that `planExecution` names, for the history.
-pub(super) fn finished_run(ctx: &Context, subject: &Subject) -> Option<history::Run> {
+pub(super) fn finished_run(ctx: &InstanceContext, subject: &InstanceView) -> Option<history::EndedRun> {
     let entries = subject.entries();
     let entry =
         entries.get(subject.plan()).filter(|e| e.uid == subject.plan_uid() && e.status.is_terminal())?;

@@ -4,20 +4,22 @@
 
 use std::time::Duration;
 
-use interlock_core::api::condition::{self, Status};
+use interlock_core::api::condition::{self, ConditionStatus};
 use interlock_core::api::interlock::DEFAULT;
 use interlock_core::api::meta::condition as types;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::plan::lock;
 use jiff::Timestamp;
 
-use super::context::Context;
-use super::flow::Outcome;
+use super::context::InstanceContext;
+use super::flow::ReconcileOutcome;
 use super::missing::MISSING_DEPENDENCY;
 use super::reconcile;
 use super::send::{patch_status, wanted};
 use super::writes::StatusChange;
-use crate::cluster::supervisor::{KindStatus, Lack, Missing, Sight, State, Status as Standing, Work};
+use crate::cluster::supervisor::{
+    CapabilityPhase, CapabilityStatus as Standing, KindStatus, Lack, Missing, WatchState, Work,
+};
 use crate::controllers::capabilities::{CAPABILITIES, INSTANCES};
 
 /// How long a definition that is being deleted may take to go before that is said: most are gone in
@@ -29,25 +31,27 @@ const GOING: Duration = Duration::from_secs(10);
 fn lack(status: &Standing, waited: Duration) -> Option<String> {
     let stays = || held_up(&status.kinds).filter(|_| waited >= GOING);
     let why = match &status.state {
-        State::Waiting(missing) => waits_for(missing).or_else(stays)?,
-        State::Draining(_) => stays()?,
-        State::Forbidden(_) => status.state.message(),
-        State::Disabled => format!(
+        CapabilityPhase::Waiting(missing) => waits_for(missing).or_else(stays)?,
+        CapabilityPhase::Draining(_) => stays()?,
+        CapabilityPhase::Forbidden(_) => status.state.message(),
+        CapabilityPhase::Disabled => format!(
             "{INSTANCES} is switched off: set spec.capabilities.{INSTANCES}.mode of Interlock {DEFAULT} to auto"
         ),
         // Errors differ from one try to the next, so that only the condition tells them.
-        State::Degraded(..) => format!(
+        CapabilityPhase::Degraded(..) => format!(
             "{} cannot be listed: condition InstancesReady of Interlock {DEFAULT} says why",
             unlisted(&status.kinds)?
         ),
-        State::Starting(_) | State::Running(_) | State::Unknown(_) => return None,
+        CapabilityPhase::Starting(_) | CapabilityPhase::Running(_) | CapabilityPhase::Unknown(_) => {
+            return None;
+        }
     };
     Some(format!("{why}; until then no plan is carried out"))
 }
 
 /// Where a capability never ran although nothing is missing, this keeps it from it.
 fn unlisted(kinds: &[KindStatus]) -> Option<String> {
-    let bad = kinds.iter().filter(|kind| kind.required && kind.sight != Sight::Synced);
+    let bad = kinds.iter().filter(|kind| kind.required && kind.sight != WatchState::Synced);
     let names: Vec<&str> = bad.map(|kind| kind.name.as_str()).collect();
     (!names.is_empty()).then(|| names.join(", "))
 }
@@ -83,7 +87,7 @@ fn carries_our_finalizer(definition: &str) -> bool {
 }
 
 /// What there is to say now, and when to look again whether anything is.
-fn lack_now(ctx: &Context) -> (Option<String>, Duration) {
+fn lack_now(ctx: &InstanceContext) -> (Option<String>, Duration) {
     let snapshot = ctx.supervisor.snapshot();
     let snapshot = snapshot.borrow();
     let Some(status) = snapshot.get(INSTANCES) else { return (None, Duration::ZERO) };
@@ -92,7 +96,7 @@ fn lack_now(ctx: &Context) -> (Option<String>, Duration) {
 }
 
 /// Lets every Instance be looked at whenever what there is to say has changed.
-pub async fn follow(ctx: &Context) {
+pub async fn follow(ctx: &InstanceContext) {
     let mut snapshot = ctx.supervisor.snapshot();
     let mut known = None;
     loop {
@@ -111,8 +115,8 @@ pub async fn follow(ctx: &Context) {
 }
 
 /// Says of an Instance why nothing is carried out, unless it says so.
-pub async fn say(ctx: &Context, key: &NamespacedName) -> Outcome {
-    let (Some(message), _) = lack_now(ctx) else { return Outcome::Settled };
+pub async fn say(ctx: &InstanceContext, key: &NamespacedName) -> ReconcileOutcome {
+    let (Some(message), _) = lack_now(ctx) else { return ReconcileOutcome::Settled };
     let subject = match reconcile::whole(ctx, key).await {
         Ok(subject) => subject,
         Err(outcome) => return outcome,
@@ -120,18 +124,18 @@ pub async fn say(ctx: &Context, key: &NamespacedName) -> Outcome {
     let found = subject.conditions();
     let mut conditions = Vec::new();
     if lock::of(&subject.instance).is_some() {
-        conditions.push(wanted(types::STALLED, Status::True, MISSING_DEPENDENCY, message.clone()));
+        conditions.push(wanted(types::STALLED, ConditionStatus::True, MISSING_DEPENDENCY, message.clone()));
     }
     // A failed plan is said until one completes.
     if condition::find(&found, types::READY).is_none_or(|ready| ready.reason != "PlanInFatalError") {
-        conditions.push(wanted(types::READY, Status::Unknown, MISSING_DEPENDENCY, message));
+        conditions.push(wanted(types::READY, ConditionStatus::Unknown, MISSING_DEPENDENCY, message));
     }
     let change = StatusChange { conditions, ..StatusChange::default() };
     match patch_status(ctx, &subject, change).await {
-        Ok(_) => Outcome::Settled,
+        Ok(_) => ReconcileOutcome::Settled,
         Err(failure) => {
             tracing::debug!(instance = %key, message = %failure.message, "a status was not written");
-            Outcome::Retry
+            ReconcileOutcome::Retry
         }
     }
 }
@@ -142,32 +146,32 @@ mod tests {
 
     use super::*;
     use crate::cluster::crds::Absence;
-    use crate::cluster::supervisor::{Answer, Epoch, Mode, Refused, Verb};
+    use crate::cluster::supervisor::{ApiVerb, Epoch, Mode, RefusedKind, UnavailableAnswer};
 
     const OWN: &str = "instances.kudo.dev";
     const PACKAGES: &str = "operatorversions.kudo.dev";
 
-    fn waiting(whys: &[Lack]) -> State {
+    fn waiting(whys: &[Lack]) -> CapabilityPhase {
         let missing = [OWN, PACKAGES].into_iter().zip(whys);
-        State::Waiting(
+        CapabilityPhase::Waiting(
             missing.map(|(name, why)| Missing { name: name.to_owned(), why: why.clone() }).collect(),
         )
     }
 
     /// So it stands, with these definitions being deleted.
-    fn standing(state: State, leaving: &[&str]) -> Standing {
+    fn standing(state: CapabilityPhase, leaving: &[&str]) -> Standing {
         let kind = |name: &str| KindStatus {
             name: name.to_owned(),
             required: true,
             leaving: leaving.contains(&name),
-            sight: Sight::Synced,
+            sight: WatchState::Synced,
         };
         Standing {
             name: INSTANCES,
             state,
             mode: Mode::Auto,
             since: Timestamp::UNIX_EPOCH,
-            answer: Answer::Judge,
+            answer: UnavailableAnswer::Judge,
             kinds: [OWN, PACKAGES].map(kind).into(),
         }
     }
@@ -183,20 +187,20 @@ mod tests {
         Some("instances.kudo.dev is there, but the mode is manual: set it to auto to start")
     )]
     #[case::forbidden(
-        State::Forbidden(Refused { name: "operatorversions.kudo.dev".to_owned(), verb: Verb::List }),
+        CapabilityPhase::Forbidden(RefusedKind { name: "operatorversions.kudo.dev".to_owned(), verb: ApiVerb::List }),
         Some(
             "this process may not list operatorversions.kudo.dev; grant it the verbs get, list and watch"
         )
     )]
     #[case::off(
-        State::Disabled,
+        CapabilityPhase::Disabled,
         Some("instances is switched off: set spec.capabilities.instances.mode of Interlock default to auto")
     )]
-    #[case::starting(State::Starting(Epoch(1)), None)]
-    #[case::running(State::Running(Epoch(1)), None)]
-    #[case::draining(State::Draining(Epoch(1)), None)]
-    #[case::unknown(State::Unknown(None), None)]
-    fn what_an_instance_says(#[case] state: State, #[case] said: Option<&str>) {
+    #[case::starting(CapabilityPhase::Starting(Epoch(1)), None)]
+    #[case::running(CapabilityPhase::Running(Epoch(1)), None)]
+    #[case::draining(CapabilityPhase::Draining(Epoch(1)), None)]
+    #[case::unknown(CapabilityPhase::Unknown(None), None)]
+    fn what_an_instance_says(#[case] state: CapabilityPhase, #[case] said: Option<&str>) {
         let said = said.map(|said| format!("{said}; until then no plan is carried out"));
         for waited in [Duration::ZERO, GOING] {
             assert_eq!(lack(&standing(state.clone(), &[]), waited), said);
@@ -211,7 +215,7 @@ mod tests {
     #[case::all_of_them(&[OWN, PACKAGES], GOING, false)]
     #[case::none(&[], GOING, false)]
     fn what_an_instance_says_of_a_definition_that_goes(
-        #[values(State::Draining(Epoch(1)), waiting(&[Lack::Leaving]))] state: State,
+        #[values(CapabilityPhase::Draining(Epoch(1)), waiting(&[Lack::Leaving]))] state: CapabilityPhase,
         #[case] leaving: &[&str],
         #[case] waited: Duration,
         #[case] said: bool,
@@ -223,10 +227,11 @@ mod tests {
 
     /// Its text does not change with what each try says.
     #[rstest]
-    #[case::broken(Sight::Broken("connection refused".to_owned()))]
-    #[case::again(Sight::Listing)]
-    fn what_an_instance_says_of_a_kind_that_cannot_be_listed(#[case] sight: Sight) {
-        let mut standing = standing(State::Degraded(Epoch(1), "connection refused".to_owned()), &[]);
+    #[case::broken(WatchState::Broken("connection refused".to_owned()))]
+    #[case::again(WatchState::Listing)]
+    fn what_an_instance_says_of_a_kind_that_cannot_be_listed(#[case] sight: WatchState) {
+        let mut standing =
+            standing(CapabilityPhase::Degraded(Epoch(1), "connection refused".to_owned()), &[]);
         assert_eq!(lack(&standing, GOING), None, "nothing keeps it from running");
         standing
             .kinds

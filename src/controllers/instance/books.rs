@@ -21,7 +21,7 @@ use interlock_core::api::stamp::SpecHash;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::subject::Subject;
+use super::subject::InstanceView;
 
 /// Conditions that decisions are made from.
 const DECISIVE: [&str; 2] = [PLAN_RUNNING, SPEC_STAMPED];
@@ -92,7 +92,7 @@ struct Said {
 }
 
 impl Said {
-    fn of(subject: &Subject) -> Self {
+    fn of(subject: &InstanceView) -> Self {
         let decisive =
             subject.conditions().into_iter().filter(|c| DECISIVE.contains(&c.type_.as_str())).collect();
         Self { entries: subject.entries().into_owned(), decisive }
@@ -111,7 +111,7 @@ impl Said {
 }
 
 impl Ledger {
-    fn note(&mut self, subject: &Subject, source: Source) {
+    fn note(&mut self, subject: &InstanceView, source: Source) {
         let text = Said::of(subject).text();
         let known = Known {
             uid: subject.uid().to_owned(),
@@ -129,7 +129,7 @@ impl Books {
     }
 
     /// Takes down what status says, after a write of our own.
-    pub fn note(&self, subject: &Subject) {
+    pub fn note(&self, subject: &InstanceView) {
         self.ledger().note(subject, Source::Written);
     }
 
@@ -142,7 +142,7 @@ impl Books {
 
     /// Whether this process has put the spec of that hash into ControllerRevisions, as the last of an
     /// Instance.
-    pub fn keeps(&self, subject: &Subject, hash: &SpecHash) -> bool {
+    pub fn keeps(&self, subject: &InstanceView, hash: &SpecHash) -> bool {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get(&subject.key).is_some_and(|(uid, known)| uid == subject.uid() && known == hash)
     }
@@ -153,7 +153,7 @@ impl Books {
     }
 
     /// Takes down that the spec of that hash is in ControllerRevisions.
-    pub fn note_kept(&self, subject: &Subject, hash: SpecHash) {
+    pub fn note_kept(&self, subject: &InstanceView, hash: SpecHash) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.insert(subject.key.clone(), (subject.uid().to_owned(), hash));
     }
@@ -171,7 +171,7 @@ impl Books {
     }
 
     /// The merge patch of the status that undoes what others wrote; `None` where nothing was.
-    pub fn restoration(&self, subject: &Subject) -> Option<Value> {
+    pub fn restoration(&self, subject: &InstanceView) -> Option<Value> {
         let found = Said::of(subject);
         let mut ledger = self.ledger();
         let hash = ledger.hasher.hash_one(found.text());
@@ -215,13 +215,13 @@ mod tests {
     use super::*;
 
     /// An Instance whose plan stands so.
-    fn at(status: &str) -> Subject {
+    fn at(status: &str) -> InstanceView {
         let object = json!({
             "apiVersion": "kudo.dev/v1beta1", "kind": "Instance",
             "metadata": { "name": "demo", "namespace": "team", "uid": "u1" },
             "spec": {}, "status": { "planStatus": { "deploy": { "name": "deploy", "status": status, "uid": "r1" } } },
         });
-        Subject::read(&NamespacedName::new("team", "demo"), Arc::new(object)).unwrap()
+        InstanceView::read(&NamespacedName::new("team", "demo"), Arc::new(object)).unwrap()
     }
 
     fn undoes(books: &Books, found: &str) -> Option<String> {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use interlock_core::admission::view::View;
+use interlock_core::admission::view::Lister;
 use interlock_core::api::interlock::Account;
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName};
 use interlock_core::api::stamp::VersionRef;
-use interlock_core::plan::next::Reference;
+use interlock_core::plan::next::ReferenceAccess;
 use interlock_core::plan::package::Package;
 use kube::Client;
 use tokio::sync::watch;
@@ -16,14 +16,14 @@ use tokio::sync::watch;
 use super::books::Books;
 use super::references::References;
 use super::requests::Requests;
-use super::subject::Subject;
+use super::subject::InstanceView;
 use crate::cluster::apply::{Bookkeeping, Objects};
-use crate::cluster::events::Events;
+use crate::cluster::events::EventPublisher;
 use crate::cluster::kinds::Kinds;
 use crate::cluster::lease::Leadership;
 use crate::cluster::queue::Queue;
-use crate::cluster::supervisor::{Assignment, Handle, Sight, Watching};
-use crate::cluster::watch::Change;
+use crate::cluster::supervisor::{Assignment, Handle, WatchState, Watching};
+use crate::cluster::watch::WatchChange;
 use crate::controllers::observe::{Observer, Store};
 use crate::controllers::pool::Pool;
 use crate::telemetry::metrics::Metrics;
@@ -32,7 +32,7 @@ use crate::telemetry::metrics::Metrics;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Collaborators of the controller, shared by its workers.
-pub struct Context {
+pub struct InstanceContext {
     /// What is watched.
     pub store: Arc<Store>,
     /// Which kinds are watched for whom.
@@ -52,7 +52,7 @@ pub struct Context {
     /// For look-ups of kinds.
     pub client: Client,
     /// Events on Instances.
-    pub events: Events,
+    pub events: EventPublisher,
     /// Whether this process leads.
     pub leadership: watch::Receiver<Leadership>,
     /// What status was last known to say.
@@ -69,14 +69,14 @@ pub struct Context {
     pub metrics: Arc<Metrics>,
 }
 
-impl Context {
+impl InstanceContext {
     /// A package, as last seen.
     pub fn package(&self, version: &VersionRef<'_>) -> Option<Arc<Package>> {
         self.store.operator_version(&NamespacedName::new(version.namespace.as_ref(), version.name.as_ref()))
     }
 
     /// The package of what was carried out of an Instance, as last seen.
-    pub fn package_of_basis(&self, subject: &Subject) -> Option<Arc<Package>> {
+    pub fn package_of_basis(&self, subject: &InstanceView) -> Option<Arc<Package>> {
         let (basis, version) = (subject.basis.as_ref()?, &subject.spec.operator_version);
         if basis.is_of_version(version) {
             return self.package(version);
@@ -97,7 +97,7 @@ impl Context {
     }
 
     /// Whether packages of a namespace may use an OperatorVersion, as last known.
-    pub fn reference(&self, namespace: &str, version: &VersionRef<'_>) -> Reference {
+    pub fn reference(&self, namespace: &str, version: &VersionRef<'_>) -> ReferenceAccess {
         let version = NamespacedName::new(version.namespace.as_ref(), version.name.as_ref());
         self.references.known(namespace, self.account(namespace).as_ref(), &version)
     }
@@ -109,11 +109,11 @@ impl Context {
 
     /// Whether objects of a kind are in the store, so that an absent one is known to be absent.
     pub fn is_watched(&self, kind: &Gvk) -> bool {
-        self.supervisor.watching(kind).is_some_and(|watching| watching.sight == Sight::Synced)
+        self.supervisor.watching(kind).is_some_and(|watching| watching.sight == WatchState::Synced)
     }
 
     /// Whether the kinds that an Instance may have made are in the store, as far as they matter.
-    pub fn sees(&self, subject: &Subject, matters: impl Fn(&Gvk) -> bool) -> bool {
+    pub fn sees(&self, subject: &InstanceView, matters: impl Fn(&Gvk) -> bool) -> bool {
         let version = &subject.spec.operator_version;
         let package = NamespacedName::new(version.namespace.as_ref(), version.name.as_ref());
         let kinds = self.watches.kinds_of(&subject.key, &package);
@@ -123,7 +123,10 @@ impl Context {
     /// The watch of a kind, if its objects are in the store or about to be; where the kind may not
     /// be watched, a plan reads what it needs.
     pub async fn watched_soon(&self, kind: &Gvk) -> Option<Watching> {
-        self.supervisor.watching_soon(kind, PATIENCE).await.filter(|watching| watching.sight == Sight::Synced)
+        self.supervisor
+            .watching_soon(kind, PATIENCE)
+            .await
+            .filter(|watching| watching.sight == WatchState::Synced)
     }
 
     /// Whether the definition of Instances is being deleted: it waits for our finalizers.
@@ -139,7 +142,7 @@ impl Context {
 
     /// Takes in an object as it was answered in work on an Instance; whether that is news. Others
     /// that it concerns are looked at; the watch's echo of it will concern nobody.
-    pub fn saw(&self, instance: &NamespacedName, change: &Change) -> bool {
+    pub fn saw(&self, instance: &NamespacedName, change: &WatchChange) -> bool {
         let Some(mut told) = self.store.answered(change) else { return false };
         told.concerned.retain(|concerned| concerned.instance != *instance);
         self.watches.took(told);

@@ -7,10 +7,10 @@ use std::time::Duration;
 use interlock_core::effect::ApiFailure;
 use tracing::{info, warn};
 
-use super::context::Context;
-use super::requests::{Phase, Request, State, request};
+use super::context::InstanceContext;
+use super::requests::{EnforcementPhase, RequestKey, RevisionState, request};
 use crate::cluster::supervisor::Work;
-use crate::controllers::observe::Kept;
+use crate::controllers::observe::KeptInstance;
 
 /// How long a policy may be there before every API server enforces it: measured, about a second.
 const MARGIN: Duration = Duration::from_secs(3);
@@ -18,7 +18,7 @@ const MARGIN: Duration = Duration::from_secs(3);
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 /// Follows the policy, for ever; what it does needs the work that this process is given now.
-pub(super) async fn follow(ctx: &Context, work: Work) {
+pub(super) async fn follow(ctx: &InstanceContext, work: Work) {
     let mut policy = ctx.requests.policy.clone();
     loop {
         let now = policy.borrow_and_update().clone();
@@ -40,21 +40,26 @@ pub(super) async fn follow(ctx: &Context, work: Work) {
 }
 
 /// Learns whether a revision has been in force, or sees to it that nothing is left from before.
-async fn settle(ctx: &Context, revision: &str, work: Work) {
-    if ctx.requests.state().phase == Phase::Unread && recorded(ctx).await.as_deref() == Some(revision) {
-        *ctx.requests.state() =
-            State { revision: revision.to_owned(), phase: Phase::Enforced(BTreeSet::new()), recorded: true };
+async fn settle(ctx: &InstanceContext, revision: &str, work: Work) {
+    if ctx.requests.state().phase == EnforcementPhase::Unread
+        && recorded(ctx).await.as_deref() == Some(revision)
+    {
+        *ctx.requests.state() = RevisionState {
+            revision: revision.to_owned(),
+            phase: EnforcementPhase::Enforced(BTreeSet::new()),
+            recorded: true,
+        };
         wake(ctx);
     }
     // Without the whole cache nobody can tell which requests there are.
     if work != Work::Full {
         return;
     }
-    if !matches!(ctx.requests.state().phase, Phase::Enforced(_)) {
-        ctx.requests.state().phase = Phase::Settling;
+    if !matches!(ctx.requests.state().phase, EnforcementPhase::Enforced(_)) {
+        ctx.requests.state().phase = EnforcementPhase::Settling;
         wake(ctx);
         tokio::time::sleep(MARGIN).await;
-        ctx.requests.state().phase = Phase::Enforced(all(ctx).collect());
+        ctx.requests.state().phase = EnforcementPhase::Enforced(all(ctx).collect());
         info!(revision, "requests count from now on: the policy interlock-verbs is in force");
         wake(ctx);
     }
@@ -70,29 +75,29 @@ async fn settle(ctx: &Context, revision: &str, work: Work) {
 }
 
 /// Whether nothing is left of the requests that were there before.
-fn all_dropped(ctx: &Context) -> bool {
-    let still: BTreeSet<Request> = all(ctx).collect();
+fn all_dropped(ctx: &InstanceContext) -> bool {
+    let still: BTreeSet<RequestKey> = all(ctx).collect();
     let mut state = ctx.requests.state();
-    let Phase::Enforced(before) = &mut state.phase else { return false };
+    let EnforcementPhase::Enforced(before) = &mut state.phase else { return false };
     before.retain(|request| still.contains(request));
     before.is_empty()
 }
 
 /// Every request that is there.
-fn all(ctx: &Context) -> impl Iterator<Item = Request> {
+fn all(ctx: &InstanceContext) -> impl Iterator<Item = RequestKey> {
     ctx.store.restless().into_iter().filter_map(|key| match ctx.store.instance(&key) {
-        Kept::Whole(object) => request(&key, &object),
-        Kept::AtRest { .. } | Kept::Nothing => None,
+        KeptInstance::Whole(object) => request(&key, &object),
+        KeptInstance::AtRest { .. } | KeptInstance::Nothing => None,
     })
 }
 
 /// Has requests looked at again.
-fn wake(ctx: &Context) {
+fn wake(ctx: &InstanceContext) {
     all(ctx).for_each(|(key, ..)| ctx.queue.add(key));
 }
 
 /// The revision that was recorded last; `None` also where this process may not read it.
-async fn recorded(ctx: &Context) -> Option<String> {
+async fn recorded(ctx: &InstanceContext) -> Option<String> {
     loop {
         match ctx.bookkeeping.enforced_revision(&ctx.own_namespace).await {
             Ok(revision) => return revision,
@@ -111,7 +116,7 @@ async fn recorded(ctx: &Context) -> Option<String> {
     }
 }
 
-async fn record(ctx: &Context, revision: &str) {
+async fn record(ctx: &InstanceContext, revision: &str) {
     while let Err(failure) = ctx.bookkeeping.record_enforced(&ctx.own_namespace, revision).await {
         warn!(message = failure.message, "that requests are guarded could not be recorded; trying again");
         tokio::time::sleep(AFTER_FAILURE).await;

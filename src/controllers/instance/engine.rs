@@ -7,7 +7,7 @@ use interlock_core::plan::package::Package;
 use interlock_core::plan::rendered::Rendered;
 use interlock_core::plan::run::{InstanceId, Run};
 
-use super::subject::Subject;
+use super::subject::InstanceView;
 use crate::controllers::pool::Deadline;
 
 /// One run.
@@ -22,13 +22,13 @@ pub struct Engine {
 
 impl Engine {
     /// The execution that `planExecution` names, on this spec and package.
-    pub fn new(subject: &Subject, spec: &Applied<'static>, package: &Arc<Package>) -> Self {
+    pub fn new(subject: &InstanceView, spec: &Applied<'static>, package: &Arc<Package>) -> Self {
         Self::of(subject, spec, package, subject.plan(), subject.plan_uid())
     }
 
     /// An execution of a plan, on this spec and package.
     pub fn of(
-        subject: &Subject,
+        subject: &InstanceView,
         spec: &Applied<'static>,
         package: &Arc<Package>,
         plan: &str,

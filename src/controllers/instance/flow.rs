@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// How a reconcile ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ReconcileOutcome {
     /// Nothing is left to do until something changes.
     Settled,
     /// To be asked again after the back-off.
@@ -17,5 +17,5 @@ pub enum Outcome {
 pub(super) enum Flow {
     /// Ask again, on what is now known.
     Again,
-    End(Outcome),
+    End(ReconcileOutcome),
 }

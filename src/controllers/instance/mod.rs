@@ -34,9 +34,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster::supervisor::Work;
 use crate::controllers::capabilities::INSTANCES;
-pub use context::Context;
-use workers::Term;
+pub use context::InstanceContext;
 pub use workers::WORKERS;
+use workers::WorkerPool;
 
 /// Works on the queue until it is told to stop; only while this process leads, and only what the
 /// supervisor assigns.
@@ -44,7 +44,7 @@ pub use workers::WORKERS;
 /// At each new assignment, and when leadership comes, every Instance that is not at rest is
 /// looked at. What was begun before is finished, as every write is conditional; where that takes too long it is cut,
 /// and found as it is by whoever looks next.
-pub async fn run(ctx: Arc<Context>, stop: CancellationToken) {
+pub async fn run(ctx: Arc<InstanceContext>, stop: CancellationToken) {
     let (mut leadership, mut work) = (ctx.leadership.clone(), ctx.work.clone());
     ctx.queue.close();
     loop {
@@ -53,7 +53,7 @@ pub async fn run(ctx: Arc<Context>, stop: CancellationToken) {
         // Nothing is done now, or this much is about to be.
         let work_now = if reign.is_some() { assignment.work } else { Work::None };
         ctx.supervisor.at_work(INSTANCES, assignment, work_now);
-        let term = Term::new(&stop);
+        let term = WorkerPool::new(&stop);
         match work_now {
             Work::None => {}
             Work::Say | Work::Deletions | Work::Full => begin(&ctx, &term),
@@ -77,7 +77,7 @@ pub async fn run(ctx: Arc<Context>, stop: CancellationToken) {
     }
 }
 
-fn begin(ctx: &Arc<Context>, term: &Term) {
+fn begin(ctx: &Arc<InstanceContext>, term: &WorkerPool) {
     ctx.books.clear();
     ctx.store.looked_at(true);
     // Before the look at what is there: what happens after that is queued.
@@ -88,7 +88,7 @@ fn begin(ctx: &Arc<Context>, term: &Term) {
 
 /// Looks again at what has something to do whenever the policy has changed that guards references into
 /// other namespaces.
-async fn references_wait(ctx: &Context) {
+async fn references_wait(ctx: &InstanceContext) {
     let mut policy = ctx.references.policy();
     while policy.changed().await.is_ok() {
         ctx.store.restless().into_iter().for_each(|key| ctx.queue.add(key));

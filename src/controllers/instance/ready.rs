@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use interlock_core::api::condition::{self, Status, Wanted};
+use interlock_core::api::condition::{self, ConditionStatus, WantedCondition};
 use interlock_core::api::kudo::ExecutionStatus;
 use interlock_core::api::meta::{condition as types, plan};
 use interlock_core::api::object::{Gvk, NamespacedName};
@@ -13,11 +13,11 @@ use interlock_core::plan::errors::TaskError;
 use interlock_core::plan::health::{self, Health};
 use interlock_core::plan::kinds;
 
-use super::context::Context;
+use super::context::InstanceContext;
 use super::engine::Engine;
 use super::missing::MISSING_DEPENDENCY;
-use super::subject::Subject;
-use crate::cluster::kinds::Known;
+use super::subject::InstanceView;
+use crate::cluster::kinds::KindLookup;
 use crate::controllers::observe::{SPEAKING, Store};
 use crate::controllers::pool::{Deadline, NotDone};
 
@@ -29,7 +29,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 
 /// The condition as it should be; `None` where it stays: a failed plan is said until one
 /// completes, and an Instance that never ran says nothing.
-pub async fn condition(ctx: &Context, subject: &Subject) -> Option<Wanted> {
+pub async fn condition(ctx: &InstanceContext, subject: &InstanceView) -> Option<WantedCondition> {
     let conditions = subject.conditions();
     let found = condition::find(&conditions, types::READY);
     if found.is_some_and(|c| c.reason == "PlanInFatalError") {
@@ -37,11 +37,15 @@ pub async fn condition(ctx: &Context, subject: &Subject) -> Option<Wanted> {
     }
     let basis = subject.basis.as_ref()?;
     let wanted = |status, reason: &str, message: String| {
-        Some(Wanted { type_: types::READY, status, reason: reason.to_owned(), message })
+        Some(WantedCondition { type_: types::READY, status, reason: reason.to_owned(), message })
     };
     let failed = drift::failed(basis);
     if !failed.is_empty() {
-        return wanted(Status::False, "PlanOwed", format!("these plans failed: {}", failed.join(", ")));
+        return wanted(
+            ConditionStatus::False,
+            "PlanOwed",
+            format!("these plans failed: {}", failed.join(", ")),
+        );
     }
     // What cannot be seen now is not healthy and not unhealthy; whoever sees it again wakes us.
     if !ctx.sees(subject, |kind| kind.group == "apps" && SPEAKING.contains(&kind.kind.as_str())) {
@@ -55,9 +59,9 @@ pub async fn condition(ctx: &Context, subject: &Subject) -> Option<Wanted> {
         return None;
     };
     match (unhealthy.as_slice(), missing.as_slice()) {
-        ([], []) => wanted(Status::True, "ResourcesReady", String::new()),
-        ([], missing) => wanted(Status::Unknown, MISSING_DEPENDENCY, missing.join("; ")),
-        (why, _) => wanted(Status::False, "ResourceNotReady", why.join(", ")),
+        ([], []) => wanted(ConditionStatus::True, "ResourcesReady", String::new()),
+        ([], missing) => wanted(ConditionStatus::Unknown, MISSING_DEPENDENCY, missing.join("; ")),
+        (why, _) => wanted(ConditionStatus::False, "ResourceNotReady", why.join(", ")),
     }
 }
 
@@ -72,7 +76,7 @@ fn unhealthy(store: &Store, instance: &NamespacedName) -> Vec<String> {
 }
 
 /// The kinds that this Instance made objects of and that are not served, for people.
-async fn missing(ctx: &Context, subject: &Subject) -> Result<Vec<String>, NotDone> {
+async fn missing(ctx: &InstanceContext, subject: &InstanceView) -> Result<Vec<String>, NotDone> {
     let version = &subject.spec.operator_version;
     let Some(package) = ctx.package(version) else { return Ok(Vec::new()) };
     let made = ctx.watches.kinds_of(&subject.key, &package.key);
@@ -80,7 +84,7 @@ async fn missing(ctx: &Context, subject: &Subject) -> Result<Vec<String>, NotDon
     for kind in made {
         let Some(why) = ctx.watches.absence(&kind) else { continue };
         // Without a definition an aggregated API server may have it.
-        if !matches!(ctx.kinds.get(&ctx.client, &kind).await, Ok(Known::Served(_))) {
+        if !matches!(ctx.kinds.get(&ctx.client, &kind).await, Ok(KindLookup::Served(_))) {
             absent.insert(kind, why);
         }
     }

@@ -3,42 +3,42 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use interlock_core::admission::view::View;
+use interlock_core::admission::view::Lister;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::ApiFailure;
-use interlock_core::plan::limits::{Cleanup, Limits, Words};
-use interlock_core::plan::next::{self, Deletion, Facts, Next, Source, Stamp};
+use interlock_core::plan::limits::{Cleanup, RunLimits, Words};
+use interlock_core::plan::next::{self, Deletion, FoundStamp, InstanceFacts, Next, SpecSource};
 use interlock_core::plan::package::Package;
 use jiff::Timestamp;
 use serde_json::Value;
 use tracing::{debug, warn};
 
-use super::context::Context;
-use super::flow::{Flow, Outcome};
-use super::subject::Subject;
+use super::context::InstanceContext;
+use super::flow::{Flow, ReconcileOutcome};
+use super::subject::InstanceView;
 use super::{act, asked, record, refusal, send, spec_archive, spec_migration, verbs, writes};
-use crate::cluster::watch::Change;
-use crate::controllers::observe::Kept;
+use crate::cluster::watch::WatchChange;
+use crate::controllers::observe::KeptInstance;
 
 /// Steps of one reconcile; each ends in a write or in the end.
 const STEPS: usize = 64;
 
 /// Reconciles one Instance, while the reign lasts.
-pub async fn reconcile(ctx: &Context, key: &NamespacedName, reign: u64) -> Outcome {
+pub async fn reconcile(ctx: &InstanceContext, key: &NamespacedName, reign: u64) -> ReconcileOutcome {
     let outcome = steps(ctx, key, reign).await;
     in_time(ctx, key);
-    if outcome == Outcome::Settled {
+    if outcome == ReconcileOutcome::Settled {
         ctx.store.let_go(key);
     }
     outcome
 }
 
-async fn steps(ctx: &Context, key: &NamespacedName, reign: u64) -> Outcome {
+async fn steps(ctx: &InstanceContext, key: &NamespacedName, reign: u64) -> ReconcileOutcome {
     for _ in 0..STEPS {
         if ctx.reign() != Some(reign) {
             // Somebody else may have led since, and gone on from what is known here.
-            return Outcome::Settled;
+            return ReconcileOutcome::Settled;
         }
         let subject = match subject(ctx, key).await {
             Ok(subject) => subject,
@@ -55,36 +55,39 @@ async fn steps(ctx: &Context, key: &NamespacedName, reign: u64) -> Outcome {
         }
     }
     warn!(instance = %key, "a reconcile took too many steps and gives way");
-    Outcome::Retry
+    ReconcileOutcome::Retry
 }
 
 /// The Instance as last known, or how the reconcile ends without it.
-async fn subject(ctx: &Context, key: &NamespacedName) -> Result<Subject, Outcome> {
+async fn subject(ctx: &InstanceContext, key: &NamespacedName) -> Result<InstanceView, ReconcileOutcome> {
     match ctx.store.instance(key) {
         // Nothing is to be done, and `Ready` says how it is: no request.
-        Kept::AtRest { well: true } => Err(Outcome::Settled),
+        KeptInstance::AtRest { well: true } => Err(ReconcileOutcome::Settled),
         _ => whole(ctx, key).await,
     }
 }
 
 /// The Instance as last known, read where only its row is kept.
-pub(super) async fn whole(ctx: &Context, key: &NamespacedName) -> Result<Subject, Outcome> {
+pub(super) async fn whole(
+    ctx: &InstanceContext,
+    key: &NamespacedName,
+) -> Result<InstanceView, ReconcileOutcome> {
     let object = match ctx.store.instance(key) {
-        Kept::Whole(object) => object,
-        Kept::AtRest { .. } => look(ctx, key).await?,
-        Kept::Nothing => {
+        KeptInstance::Whole(object) => object,
+        KeptInstance::AtRest { .. } => look(ctx, key).await?,
+        KeptInstance::Nothing => {
             ctx.books.forget(key);
-            return Err(Outcome::Settled);
+            return Err(ReconcileOutcome::Settled);
         }
     };
-    Subject::read(key, object).map_err(|error| {
+    InstanceView::read(key, object).map_err(|error| {
         warn!(%error, "an Instance is left alone");
-        Outcome::Settled
+        ReconcileOutcome::Settled
     })
 }
 
 /// Reads an Instance of which only the row is kept.
-async fn look(ctx: &Context, key: &NamespacedName) -> Result<Arc<Value>, Outcome> {
+async fn look(ctx: &InstanceContext, key: &NamespacedName) -> Result<Arc<Value>, ReconcileOutcome> {
     // Another of that name may come while it is read.
     let known = ctx.store.uid_of(key);
     match ctx.bookkeeping.instance(key).await {
@@ -94,36 +97,36 @@ async fn look(ctx: &Context, key: &NamespacedName) -> Result<Arc<Value>, Outcome
         }
         Ok(None) => {
             ctx.watches.missed(key, known.as_deref());
-            Err(Outcome::Settled)
+            Err(ReconcileOutcome::Settled)
         }
         Err(error) => {
             warn!(instance = %key, message = %error.message, "an Instance could not be read");
-            Err(Outcome::Retry)
+            Err(ReconcileOutcome::Retry)
         }
     }
 }
 
 /// After a write that failed: a conflict is looked at again, anything else waits.
-async fn recover(ctx: &Context, key: &NamespacedName, uid: &str, failure: &ApiFailure) -> Flow {
+async fn recover(ctx: &InstanceContext, key: &NamespacedName, uid: &str, failure: &ApiFailure) -> Flow {
     // A JSON patch whose test does not hold is answered 422.
     if matches!(failure.code, 404 | 409 | 422) {
         match ctx.bookkeeping.instance(key).await {
             Ok(Some(object)) => {
-                let news = ctx.saw(key, &Change::Applied(object));
-                return if news { Flow::Again } else { Flow::End(Outcome::Retry) };
+                let news = ctx.saw(key, &WatchChange::Applied(object));
+                return if news { Flow::Again } else { Flow::End(ReconcileOutcome::Retry) };
             }
             Ok(None) => {
                 ctx.watches.missed(key, Some(uid));
-                return Flow::End(Outcome::Settled);
+                return Flow::End(ReconcileOutcome::Settled);
             }
             Err(error) => warn!(instance = %key, message = %error.message, "an Instance could not be read"),
         }
     }
     warn!(instance = %key, code = failure.code, message = %failure.message, "a write failed; trying again");
-    Flow::End(Outcome::Retry)
+    Flow::End(ReconcileOutcome::Retry)
 }
 
-async fn step(ctx: &Context, subject: Subject) -> Result<Flow, ApiFailure> {
+async fn step(ctx: &InstanceContext, subject: InstanceView) -> Result<Flow, ApiFailure> {
     if let Some(status) = ctx.books.restoration(&subject) {
         warn!(instance = %subject.key, "status was written by somebody else and is restored");
         send::write_status(ctx, &subject, status).await?;
@@ -142,14 +145,17 @@ async fn step(ctx: &Context, subject: Subject) -> Result<Flow, ApiFailure> {
 }
 
 /// The stamp's spec, wherever it is kept.
-async fn stamped_spec(ctx: &Context, subject: &Subject) -> Result<Option<Applied<'static>>, ApiFailure> {
+async fn stamped_spec(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+) -> Result<Option<Applied<'static>>, ApiFailure> {
     match (subject.stamped_spec(), &subject.stamp) {
         (None, Some(stamp)) => spec_archive::read(ctx, subject, &stamp.hash, &stamp.kept).await,
         (found, _) => Ok(found),
     }
 }
 
-fn decide(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'static>>) -> Next {
+fn decide(ctx: &InstanceContext, subject: &InstanceView, stamped: Option<&Applied<'static>>) -> Next {
     let entries = subject.entries();
     let package = ctx.package(&subject.spec.operator_version);
     let deletion = subject.deleted_at().map(|since| Deletion {
@@ -159,14 +165,14 @@ fn decide(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'static>>) 
         patient: Timestamp::now() < patient_until(subject, package.as_deref(), since),
     });
     let asked = asked::asked(ctx, subject);
-    next::next(&Facts {
+    next::next(&InstanceFacts {
         asked: asked.as_ref(),
         spec: &subject.spec,
         plan: subject.plan(),
         uid: subject.plan_uid(),
         entries: &entries,
         basis: subject.basis.as_ref(),
-        stamp: subject.stamp.as_ref().map(|stamp| Stamp { hash: &stamp.hash, spec: stamped }),
+        stamp: subject.stamp.as_ref().map(|stamp| FoundStamp { hash: &stamp.hash, spec: stamped }),
         stampable: subject.stamp.is_some() || writes::stamp(subject, &subject.spec).is_some(),
         finalizer: subject.has_finalizer(),
         created_whole: package.as_ref().is_some_and(|p| subject.created_whole(p)),
@@ -174,7 +180,7 @@ fn decide(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'static>>) 
         package: &|version| ctx.package(version),
         package_of_basis: &|| ctx.package_of_basis(subject),
         refusal: &|source| {
-            let spec = stamped.filter(|_| source == Source::Stamp).unwrap_or(&subject.spec);
+            let spec = stamped.filter(|_| source == SpecSource::Stamp).unwrap_or(&subject.spec);
             refusal::refusal(ctx, subject, stamped, spec)
         },
         reference: &|version| ctx.reference(&subject.key.namespace, version),
@@ -182,11 +188,11 @@ fn decide(ctx: &Context, subject: &Subject, stamped: Option<&Applied<'static>>) 
 }
 
 /// Until when a deletion waits for a right of its cleanup.
-fn patient_until(subject: &Subject, package: Option<&Package>, since: Timestamp) -> Timestamp {
+fn patient_until(subject: &InstanceView, package: Option<&Package>, since: Timestamp) -> Timestamp {
     let nothing = Words::default();
     let cleanup = Some(Cleanup { since, failing: true });
     let said = package.map_or(&nothing, |package| &package.limits);
-    let limits = Limits::new(&Words::of(&subject.object), said, cleanup, since);
+    let limits = RunLimits::new(&Words::of(&subject.object), said, cleanup, since);
     limits.patience.map_or(since, |patience| patience.until)
 }
 
@@ -203,10 +209,10 @@ fn overdue_in(deleted_at: Timestamp, now: Timestamp) -> Duration {
 
 /// While the definition of Instances waits for one that is deleted, that one is looked at again
 /// when its time is over, however long it backs off.
-fn in_time(ctx: &Context, key: &NamespacedName) {
+fn in_time(ctx: &InstanceContext, key: &NamespacedName) {
     if ctx.instances_leave()
-        && let Kept::Whole(object) = ctx.store.instance(key)
-        && let Ok(subject) = Subject::read(key, object)
+        && let KeptInstance::Whole(object) = ctx.store.instance(key)
+        && let Ok(subject) = InstanceView::read(key, object)
         && let Some(deleted_at) = subject.deleted_at().filter(|_| subject.has_finalizer())
     {
         ctx.queue.add_after(key.clone(), looked_at_in(deleted_at, Timestamp::now()));

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use interlock_core::api::condition::{Status, Wanted};
+use interlock_core::api::condition::{ConditionStatus, WantedCondition};
 use interlock_core::api::kudo::{ExecutionStatus, PlanStatus};
 use interlock_core::api::meta::{condition as types, event, plan as plans};
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{Note, Severity};
 use interlock_core::plan::basis::{Basis, Ran};
-use interlock_core::plan::drift::End;
-use interlock_core::plan::judge::Packages;
+use interlock_core::plan::drift::RunEnd;
+use interlock_core::plan::judge::ChangedPackages;
 use interlock_core::plan::observe::{Fatal, PlanState};
 use interlock_core::plan::package::Package;
 use interlock_core::plan::progress::Progress;
@@ -18,12 +18,12 @@ use interlock_core::plan::{drift, state};
 use jiff::Timestamp;
 
 use super::missing;
-use super::subject::Subject;
+use super::subject::InstanceView;
 use super::writes::StatusChange;
 
 /// Where a run stands when it is recorded.
 #[derive(Clone, Debug)]
-pub enum Phase {
+pub enum RecordPhase {
     /// It is about to write.
     Running,
     /// It waits, and perhaps for a retry after this error.
@@ -45,9 +45,9 @@ pub enum Phase {
 }
 
 /// What a record is made from.
-pub struct View<'a> {
+pub struct RecordInput<'a> {
     /// The Instance as last read.
-    pub subject: &'a Subject,
+    pub subject: &'a InstanceView,
     /// The package of the run.
     pub package: &'a Package,
     /// The package of what was carried out before it started.
@@ -63,7 +63,7 @@ pub struct View<'a> {
 }
 
 /// The status of a run.
-pub fn change(view: &View<'_>, phase: &Phase, now: Timestamp) -> StatusChange {
+pub fn change(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> StatusChange {
     let plan = &view.state.status.name;
     let mut entries = BTreeMap::new();
     if !view.started {
@@ -73,33 +73,35 @@ pub fn change(view: &View<'_>, phase: &Phase, now: Timestamp) -> StatusChange {
     let mut conditions = vec![running(view, phase, now)];
     conditions.extend(stalled(view, phase));
     if let Some(basis) = basis(view, phase, now) {
-        if let Phase::Over { fatal, .. } = phase {
+        if let RecordPhase::Over { fatal, .. } = phase {
             conditions.push(ready_at_end(view, &basis, fatal.is_none()));
             conditions.extend(owed(view, &basis));
         } else if !view.started && [plans::DEPLOY, plans::UPDATE, plans::UPGRADE].contains(&plan.as_str()) {
             conditions.push(in_progress(plan));
         }
-        conditions.push(wanted(types::SPEC_STAMPED, Status::True, "Stamped", basis.message()));
+        conditions.push(wanted(types::SPEC_STAMPED, ConditionStatus::True, "Stamped", basis.message()));
     }
-    if !matches!(phase, Phase::Over { .. }) && missing::says(&view.subject.conditions()) {
+    if !matches!(phase, RecordPhase::Over { .. }) && missing::says(&view.subject.conditions()) {
         conditions.push(in_progress(plan));
     }
     StatusChange { entries, conditions }
 }
 
-fn in_progress(plan: &str) -> Wanted {
-    wanted(types::READY, Status::Unknown, "PlanInProgress", format!("plan {plan} runs"))
+fn in_progress(plan: &str) -> WantedCondition {
+    wanted(types::READY, ConditionStatus::Unknown, "PlanInProgress", format!("plan {plan} runs"))
 }
 
 /// The basis as it shall be; `None` while the run only goes on.
-fn basis(view: &View<'_>, phase: &Phase, now: Timestamp) -> Option<Basis> {
+fn basis(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> Option<Basis> {
     let plan = &view.state.status.name;
     let found = view.subject.basis.as_ref();
     let end = match phase {
-        Phase::Over { .. } if view.state.status.status == ExecutionStatus::Complete => Some(End::Complete),
-        Phase::Over { aborted: true, .. } => Some(End::Aborted),
-        Phase::Over { .. } => Some(End::Failed),
-        Phase::Running | Phase::Waiting { .. } => None,
+        RecordPhase::Over { .. } if view.state.status.status == ExecutionStatus::Complete => {
+            Some(RunEnd::Complete)
+        }
+        RecordPhase::Over { aborted: true, .. } => Some(RunEnd::Aborted),
+        RecordPhase::Over { .. } => Some(RunEnd::Failed),
+        RecordPhase::Running | RecordPhase::Waiting { .. } => None,
     };
     if view.started {
         let found = found?;
@@ -108,7 +110,7 @@ fn basis(view: &View<'_>, phase: &Phase, now: Timestamp) -> Option<Basis> {
     if !view.vouches {
         return found.cloned();
     }
-    let packages = Packages { new: view.package, old: view.old };
+    let packages = ChangedPackages { new: view.package, old: view.old };
     let owed = drift::owed_at_start(found, view.spec, packages, plan);
     let owed = end.map_or_else(|| owed.clone(), |end| drift::owed_at_end(&owed, plan, end));
     let ran = Ran {
@@ -122,7 +124,7 @@ fn basis(view: &View<'_>, phase: &Phase, now: Timestamp) -> Option<Basis> {
 
 /// How often cleanup has failed in a row, by the status, which only Interlock writes: the history of
 /// runs is an annotation.
-pub fn cleanup_failures(subject: &Subject) -> usize {
+pub fn cleanup_failures(subject: &InstanceView) -> usize {
     let entries = subject.entries();
     let failed = |entry: &&PlanStatus| entry.status == ExecutionStatus::FatalError;
     let Some(entry) = entries.get(plans::CLEANUP).filter(failed) else { return 0 };
@@ -131,15 +133,15 @@ pub fn cleanup_failures(subject: &Subject) -> usize {
     run.filter(|run| run.uid == entry.uid).map_or(1, |run| run.attempt.max(1))
 }
 
-fn wanted(type_: &'static str, status: Status, reason: &str, message: String) -> Wanted {
-    Wanted { type_, status, reason: reason.to_owned(), message }
+fn wanted(type_: &'static str, status: ConditionStatus, reason: &str, message: String) -> WantedCondition {
+    WantedCondition { type_, status, reason: reason.to_owned(), message }
 }
 
-fn running(view: &View<'_>, phase: &Phase, now: Timestamp) -> Wanted {
+fn running(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> WantedCondition {
     let PlanState { status, done, begun, unsaved: _ } = view.state;
-    if let Phase::Over { .. } = phase {
+    if let RecordPhase::Over { .. } = phase {
         let message = format!("plan {} finished with status {}", status.name, status.status);
-        return wanted(types::PLAN_RUNNING, Status::False, "PlanFinished", message);
+        return wanted(types::PLAN_RUNNING, ConditionStatus::False, "PlanFinished", message);
     }
     let recorded = view.subject.progress.as_ref().filter(|p| p.uid == status.uid);
     let progress = Progress {
@@ -150,23 +152,27 @@ fn running(view: &View<'_>, phase: &Phase, now: Timestamp) -> Wanted {
         done: done.clone(),
         begun: begun.clone(),
     };
-    wanted(types::PLAN_RUNNING, Status::True, "PlanStarted", progress.message())
+    wanted(types::PLAN_RUNNING, ConditionStatus::True, "PlanStarted", progress.message())
 }
 
 /// `Stalled` names what a run waits for: it is True with an error that is tried again and with
 /// what passes only when somebody does something, else False with the objects that are not
 /// healthy yet. It goes when the run goes on.
-fn stalled(view: &View<'_>, phase: &Phase) -> Option<Wanted> {
+fn stalled(view: &RecordInput<'_>, phase: &RecordPhase) -> Option<WantedCondition> {
     let conditions = view.subject.conditions();
     let found = interlock_core::api::condition::find(&conditions, types::STALLED);
     let (status, reason, text) = match phase {
-        Phase::Waiting { stalled: Some(error), .. } => (Status::True, "TransientError", error.clone()),
-        Phase::Waiting { held: Some(held), .. } => (Status::True, "NeverDone", held.clone()),
-        Phase::Waiting { waits, .. } if !waits.is_empty() => (Status::False, "Waiting", waits.join("; ")),
-        Phase::Running if found.is_some_and(|c| c.status != "True") => return None,
+        RecordPhase::Waiting { stalled: Some(error), .. } => {
+            (ConditionStatus::True, "TransientError", error.clone())
+        }
+        RecordPhase::Waiting { held: Some(held), .. } => (ConditionStatus::True, "NeverDone", held.clone()),
+        RecordPhase::Waiting { waits, .. } if !waits.is_empty() => {
+            (ConditionStatus::False, "Waiting", waits.join("; "))
+        }
+        RecordPhase::Running if found.is_some_and(|c| c.status != "True") => return None,
         _ => {
             let says = found.is_some_and(|c| c.status == "True" || !c.message.is_empty());
-            return says.then(|| wanted(types::STALLED, Status::False, "GoingOn", String::new()));
+            return says.then(|| wanted(types::STALLED, ConditionStatus::False, "GoingOn", String::new()));
         }
     };
     Some(wanted(types::STALLED, status, reason, shortened(text)))
@@ -178,31 +184,31 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-fn ready_at_end(view: &View<'_>, basis: &Basis, complete: bool) -> Wanted {
+fn ready_at_end(view: &RecordInput<'_>, basis: &Basis, complete: bool) -> WantedCondition {
     let plan = &view.state.status.name;
     let failed = drift::failed(basis);
     match (complete, failed.as_slice()) {
         (false, _) => wanted(
             types::READY,
-            Status::Unknown,
+            ConditionStatus::Unknown,
             "PlanInFatalError",
             format!("plan {plan} ended in FATAL_ERROR"),
         ),
-        (true, []) => wanted(types::READY, Status::True, "ResourcesReady", String::new()),
-        (true, owed) => wanted(types::READY, Status::False, "PlanOwed", owed_text(owed)),
+        (true, []) => wanted(types::READY, ConditionStatus::True, "ResourcesReady", String::new()),
+        (true, owed) => wanted(types::READY, ConditionStatus::False, "PlanOwed", owed_text(owed)),
     }
 }
 
 /// `SpecDrift` names failed plans that are owed; it is cleared where nothing is.
-fn owed(view: &View<'_>, basis: &Basis) -> Option<Wanted> {
+fn owed(view: &RecordInput<'_>, basis: &Basis) -> Option<WantedCondition> {
     let failed = drift::failed(basis);
     if !failed.is_empty() {
-        return Some(wanted(types::SPEC_DRIFT, Status::True, "PlanOwed", owed_text(&failed)));
+        return Some(wanted(types::SPEC_DRIFT, ConditionStatus::True, "PlanOwed", owed_text(&failed)));
     }
     let conditions = view.subject.conditions();
     let was = interlock_core::api::condition::is_true(&conditions, types::SPEC_DRIFT);
     (was && view.subject.hash == basis.hash)
-        .then(|| wanted(types::SPEC_DRIFT, Status::False, "CarriedOut", String::new()))
+        .then(|| wanted(types::SPEC_DRIFT, ConditionStatus::False, "CarriedOut", String::new()))
 }
 
 fn owed_text(plans: &[String]) -> String {
@@ -219,8 +225,8 @@ pub fn started(state: &PlanState) -> Note {
 }
 
 /// The Events that go with a record.
-pub fn notes(state: &PlanState, phase: &Phase) -> Vec<Note> {
-    let Phase::Over { fatal, .. } = phase else { return Vec::new() };
+pub fn notes(state: &PlanState, phase: &RecordPhase) -> Vec<Note> {
+    let RecordPhase::Over { fatal, .. } = phase else { return Vec::new() };
     let warning = |Fatal { reason, message }: &Fatal| Note {
         severity: Severity::Warning,
         reason: reason.clone(),
@@ -281,7 +287,7 @@ mod tests {
         let mut object = failed(run);
         object["metadata"]["annotations"] =
             json!({meta::HISTORY: json!([ended("a"), ended("b")]).to_string()});
-        let subject = Subject::read(&NamespacedName::new("ns", "i"), Arc::new(object)).unwrap();
+        let subject = InstanceView::read(&NamespacedName::new("ns", "i"), Arc::new(object)).unwrap();
         assert_eq!(cleanup_failures(&subject), failures);
     }
 }

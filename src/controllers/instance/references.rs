@@ -13,14 +13,14 @@ use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::api::rule::Rule;
 use interlock_core::effect::ApiFailure;
-use interlock_core::plan::next::{Reference, Refusal};
+use interlock_core::plan::next::{DriftRefusal, ReferenceAccess};
 use kube::Client;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::cluster::apply::failure;
 use crate::cluster::authorize::Authorizer;
-use crate::cluster::guard::Guard;
+use crate::cluster::guard::GuardState;
 
 /// How long an answer holds: rights are not watched.
 const ALLOWED: Duration = Duration::from_secs(60);
@@ -32,7 +32,7 @@ const LIMIT: usize = 4_096;
 /// What the API server answered, by service account and OperatorVersion.
 pub struct References {
     authorizer: Authorizer,
-    policy: watch::Receiver<Guard>,
+    policy: watch::Receiver<GuardState>,
     answers: Mutex<HashMap<(NamespacedName, NamespacedName), Answer>>,
 }
 
@@ -45,12 +45,12 @@ struct Answer {
 impl References {
     /// Asks as the user of `client`, who must have the right to create SubjectAccessReviews; `policy`
     /// tells how `interlock-versions` and its binding stand.
-    pub fn new(client: &Client, policy: watch::Receiver<Guard>) -> Self {
+    pub fn new(client: &Client, policy: watch::Receiver<GuardState>) -> Self {
         Self { authorizer: Authorizer::new(client), policy, answers: Mutex::default() }
     }
 
     /// How the policy stands.
-    pub fn policy(&self) -> watch::Receiver<Guard> {
+    pub fn policy(&self) -> watch::Receiver<GuardState> {
         self.policy.clone()
     }
 
@@ -60,14 +60,14 @@ impl References {
         namespace: &str,
         account: Result<&NamespacedName, &String>,
         version: &NamespacedName,
-    ) -> Reference {
+    ) -> ReferenceAccess {
         if version.namespace == namespace {
-            return Reference::Allowed;
+            return ReferenceAccess::Allowed;
         }
         match &*self.policy.borrow() {
-            Guard::Unknown => return Reference::Unknown,
-            Guard::Broken(why) => return refused(format!("{}: {why}", unguarded(version))),
-            Guard::Intact => {}
+            GuardState::Unknown => return ReferenceAccess::Unknown,
+            GuardState::Broken(why) => return refused(format!("{}: {why}", unguarded(version))),
+            GuardState::Intact => {}
         }
         let account = match account {
             Ok(account) => account,
@@ -75,15 +75,15 @@ impl References {
         };
         let key = (account.clone(), version.clone());
         match self.answers().get(&key).filter(|answer| Instant::now() < answer.until) {
-            None => Reference::Unknown,
-            Some(Answer { allowed: true, .. }) => Reference::Allowed,
+            None => ReferenceAccess::Unknown,
+            Some(Answer { allowed: true, .. }) => ReferenceAccess::Allowed,
             Some(_) => refused(may_not(namespace, account, version)),
         }
     }
 
     /// Asks the API server; whether there is an answer now.
     pub async fn ask(&self, account: &NamespacedName, version: &NamespacedName) -> Result<bool, ApiFailure> {
-        if *self.policy.borrow() == Guard::Unknown {
+        if *self.policy.borrow() == GuardState::Unknown {
             return Ok(false);
         }
         let allowed =
@@ -106,8 +106,12 @@ impl References {
     }
 }
 
-fn refused(message: String) -> Reference {
-    Reference::Refused(Refusal { rule: Rule::VersionNamespace.id().to_owned(), message, passes: true })
+fn refused(message: String) -> ReferenceAccess {
+    ReferenceAccess::Refused(DriftRefusal {
+        rule: Rule::VersionNamespace.id().to_owned(),
+        message,
+        passes: true,
+    })
 }
 
 fn unguarded(version: &NamespacedName) -> String {
@@ -134,7 +138,7 @@ fn may_not(namespace: &str, account: &NamespacedName, version: &NamespacedName) 
 mod tests {
     use super::*;
 
-    fn references(policy: Guard) -> References {
+    fn references(policy: GuardState) -> References {
         let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
         let client = Client::try_from(config).unwrap();
         References::new(&client, watch::Sender::new(policy).subscribe())
@@ -150,8 +154,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn refusal(reference: Reference) -> String {
-        let Reference::Refused(refusal) = reference else { panic!("{reference:?}") };
+    fn refusal(reference: ReferenceAccess) -> String {
+        let ReferenceAccess::Refused(refusal) = reference else { panic!("{reference:?}") };
         assert!(refusal.passes && refusal.rule == "version-namespace", "{refusal:?}");
         refusal.message
     }
@@ -160,23 +164,23 @@ mod tests {
     async fn a_reference_counts_while_its_policy_is_intact_and_the_account_may_get_it() {
         let version = NamespacedName::new("platform", "kafka");
         let known = |references: &References| references.known("shop", Ok(&account()), &version);
-        let broken = references(Guard::Broken("the binding is not there".to_owned()));
+        let broken = references(GuardState::Broken("the binding is not there".to_owned()));
         answered(&broken, true, Instant::now() + ALLOWED);
         assert!(refusal(known(&broken)).ends_with("interlock-versions guards it: the binding is not there"));
-        let unknown = references(Guard::Unknown);
+        let unknown = references(GuardState::Unknown);
         answered(&unknown, true, Instant::now() + ALLOWED);
-        assert_eq!(known(&unknown), Reference::Unknown);
+        assert_eq!(known(&unknown), ReferenceAccess::Unknown);
         assert!(!unknown.ask(&account(), &version).await.unwrap(), "nobody is asked yet");
 
-        let intact = references(Guard::Intact);
-        assert_eq!(known(&intact), Reference::Unknown);
-        assert_eq!(intact.known("platform", Ok(&account()), &version), Reference::Allowed, "its own");
+        let intact = references(GuardState::Intact);
+        assert_eq!(known(&intact), ReferenceAccess::Unknown);
+        assert_eq!(intact.known("platform", Ok(&account()), &version), ReferenceAccess::Allowed, "its own");
         answered(&intact, true, Instant::now() + ALLOWED);
-        assert_eq!(known(&intact), Reference::Allowed);
+        assert_eq!(known(&intact), ReferenceAccess::Allowed);
         let other = NamespacedName::new("shop", "deployer");
-        assert_eq!(intact.known("shop", Ok(&other), &version), Reference::Unknown, "another account");
+        assert_eq!(intact.known("shop", Ok(&other), &version), ReferenceAccess::Unknown, "another account");
         tokio::time::advance(ALLOWED).await;
-        assert_eq!(known(&intact), Reference::Unknown, "rights are not watched");
+        assert_eq!(known(&intact), ReferenceAccess::Unknown, "rights are not watched");
         answered(&intact, false, Instant::now() + REFUSED);
         let why = refusal(known(&intact));
         assert!(why.contains("--serviceaccount=interlock-system:interlock-packages"), "{why}");

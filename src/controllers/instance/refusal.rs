@@ -1,27 +1,27 @@
 //! What admission would have said to a spec that it never saw: the same pure rules.
 
-use interlock_core::admission::view::View;
+use interlock_core::admission::view::Lister;
 use interlock_core::api::interlock::Action;
 use interlock_core::api::meta::plan::DEPLOY;
 use interlock_core::api::rule::Rule;
 use interlock_core::api::stamp::{Applied, VersionRef};
 use interlock_core::plan::basis::Basis;
-use interlock_core::plan::judge::{self, Before, Packages};
-use interlock_core::plan::next::Refusal;
+use interlock_core::plan::judge::{self, Before, ChangedPackages};
+use interlock_core::plan::next::DriftRefusal;
 use interlock_core::plan::objection::Objection;
 use interlock_core::plan::package::Package;
 
-use super::context::Context;
-use super::subject::{Subject, missing_defaults};
+use super::context::InstanceContext;
+use super::subject::{InstanceView, missing_defaults};
 
 /// The refusal of a spec that status does not vouch for, by the first violation that the settings enforce; `None` where it would have been accepted,
 /// and where its OperatorVersion is not there to judge it. `stamped` is the spec of the stamp.
 pub fn refusal(
-    ctx: &Context,
-    subject: &Subject,
+    ctx: &InstanceContext,
+    subject: &InstanceView,
     stamped: Option<&Applied<'static>>,
     spec: &Applied<'static>,
-) -> Option<Refusal> {
+) -> Option<DriftRefusal> {
     let version = &spec.operator_version;
     if let Some(refusal) = unadmitted(subject, stamped, version) {
         return Some(refusal);
@@ -35,16 +35,16 @@ pub fn refusal(
         None => creation(&new, spec),
     };
     let enforced = violations.into_iter().find(|violation| actions.of(violation.rule) == Action::Deny)?;
-    Some(Refusal { rule: enforced.rule.id().to_owned(), message: enforced.sentence, passes: false })
+    Some(DriftRefusal { rule: enforced.rule.id().to_owned(), message: enforced.sentence, passes: false })
 }
 
 /// Only admission compares a reference with the rights of who wrote it. That it did shows in a stamp
 /// that says the same as the spec; either alone may have been written past it.
 fn unadmitted(
-    subject: &Subject,
+    subject: &InstanceView,
     stamped: Option<&Applied<'static>>,
     version: &VersionRef<'_>,
-) -> Option<Refusal> {
+) -> Option<DriftRefusal> {
     let admitted = stamped.is_some_and(|stamped| stamped.operator_version == subject.spec.operator_version);
     if version.namespace == subject.key.namespace || admitted {
         return None;
@@ -53,13 +53,13 @@ fn unadmitted(
         "OperatorVersion {}/{} is in another namespace, and read access of whoever refers to it was never verified",
         version.namespace, version.name
     );
-    Some(Refusal { rule: Rule::VersionNamespace.id().to_owned(), message, passes: false })
+    Some(DriftRefusal { rule: Rule::VersionNamespace.id().to_owned(), message, passes: false })
 }
 
 /// What is said to a spec that comes after what was carried out.
 fn since(
-    ctx: &Context,
-    subject: &Subject,
+    ctx: &InstanceContext,
+    subject: &InstanceView,
     (basis, stamped): (&Basis, Option<&Applied<'static>>),
     spec: &Applied<'static>,
     new: &Package,
@@ -74,7 +74,7 @@ fn since(
         name: old.key.name.as_str().into(),
         namespace: old.key.namespace.as_str().into(),
     });
-    let packages = Packages { new, old: old.as_deref() };
+    let packages = ChangedPackages { new, old: old.as_deref() };
     let goes_back = basis.goes_back_to(spec);
     judge::unseen(Before { basis, stamp: before, version: version.as_ref(), goes_back }, spec, packages)
 }

@@ -14,8 +14,8 @@ use interlock_core::api::meta;
 use interlock_core::api::object::{NamespacedName, annotation, meta_str};
 use tokio::sync::watch;
 
-use super::subject::Subject;
-use crate::cluster::guard::{Guard, PolicyState};
+use super::subject::InstanceView;
+use crate::cluster::guard::{GuardState, PolicyState};
 
 /// Why a request is dropped.
 pub(super) const UNGUARDED: &str = "it was written while the policy interlock-verbs was absent, edited or not yet in force, \
@@ -23,7 +23,7 @@ pub(super) const UNGUARDED: &str = "it was written while the policy interlock-ve
 
 /// What is known of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum RequestState {
     /// Nothing yet: it waits.
     Unknown,
     /// Its policy does not guard now, and why: it waits, to be dropped.
@@ -35,39 +35,41 @@ pub(super) enum Standing {
 }
 
 /// One request: namespace and name of the Instance, its uid, and the annotation.
-pub(super) type Request = (NamespacedName, String, String);
+pub(super) type RequestKey = (NamespacedName, String, String);
 
 /// How far a revision is known to be enforced.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum EnforcementPhase {
     /// The record was not read yet.
     #[default]
     Unread,
     /// The API servers may not enforce it yet.
     Settling,
     /// It is enforced; these were there before.
-    Enforced(BTreeSet<Request>),
+    Enforced(BTreeSet<RequestKey>),
 }
 
 /// What is known of the policy's present revision.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct RevisionState {
     pub(super) revision: String,
-    pub(super) phase: Phase,
+    pub(super) phase: EnforcementPhase,
     pub(super) recorded: bool,
 }
 
-impl State {
+impl RevisionState {
     /// What is known of a request while the policy stands so.
-    fn standing(&self, policy: &PolicyState, request: &Request) -> Standing {
+    fn standing(&self, policy: &PolicyState, request: &RequestKey) -> RequestState {
         match (&policy.guard, &self.phase) {
-            (Guard::Broken(why), _) => Standing::Unavailable(why.clone()),
-            (Guard::Unknown, _) => Standing::Unknown,
-            (Guard::Intact, _) if policy.revision != self.revision => Standing::Unknown,
-            (Guard::Intact, Phase::Unread) => Standing::Unknown,
-            (Guard::Intact, Phase::Settling) => Standing::Unguarded,
-            (Guard::Intact, Phase::Enforced(before)) if before.contains(request) => Standing::Unguarded,
-            (Guard::Intact, Phase::Enforced(_)) => Standing::Guarded,
+            (GuardState::Broken(why), _) => RequestState::Unavailable(why.clone()),
+            (GuardState::Unknown, _) => RequestState::Unknown,
+            (GuardState::Intact, _) if policy.revision != self.revision => RequestState::Unknown,
+            (GuardState::Intact, EnforcementPhase::Unread) => RequestState::Unknown,
+            (GuardState::Intact, EnforcementPhase::Settling) => RequestState::Unguarded,
+            (GuardState::Intact, EnforcementPhase::Enforced(before)) if before.contains(request) => {
+                RequestState::Unguarded
+            }
+            (GuardState::Intact, EnforcementPhase::Enforced(_)) => RequestState::Guarded,
         }
     }
 
@@ -82,7 +84,7 @@ impl State {
 /// The requests of all Instances.
 pub struct Requests {
     pub(super) policy: watch::Receiver<PolicyState>,
-    state: Mutex<State>,
+    state: Mutex<RevisionState>,
 }
 
 impl Requests {
@@ -92,23 +94,23 @@ impl Requests {
     }
 
     /// What is known of the request of an Instance; `None` without one.
-    pub(super) fn standing(&self, subject: &Subject) -> Option<Standing> {
+    pub(super) fn standing(&self, subject: &InstanceView) -> Option<RequestState> {
         let request = request(&subject.key, &subject.object)?;
         Some(self.state().standing(&self.policy.borrow(), &request))
     }
 
     /// Whether the request of an Instance may be carried out.
-    pub(super) fn guarded(&self, subject: &Subject) -> bool {
-        self.standing(subject) == Some(Standing::Guarded)
+    pub(super) fn guarded(&self, subject: &InstanceView) -> bool {
+        self.standing(subject) == Some(RequestState::Guarded)
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, RevisionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The request on an Instance; `None` without one.
-pub(super) fn request(key: &NamespacedName, object: &serde_json::Value) -> Option<Request> {
+pub(super) fn request(key: &NamespacedName, object: &serde_json::Value) -> Option<RequestKey> {
     let text = annotation(object, meta::REQUEST).filter(|text| !text.is_empty())?;
     Some((key.clone(), meta_str(object, "uid").unwrap_or_default().to_owned(), text.to_owned()))
 }
@@ -119,37 +121,45 @@ mod tests {
 
     use super::*;
 
-    fn of(text: &str) -> Request {
+    fn of(text: &str) -> RequestKey {
         (NamespacedName::new("ns", "demo"), "u".to_owned(), text.to_owned())
     }
 
-    fn enforced(before: &[&str]) -> Phase {
-        Phase::Enforced(before.iter().map(|text| of(text)).collect())
+    fn enforced(before: &[&str]) -> EnforcementPhase {
+        EnforcementPhase::Enforced(before.iter().map(|text| of(text)).collect())
     }
 
-    fn policy(guard: Guard, revision: &str) -> PolicyState {
+    fn policy(guard: GuardState, revision: &str) -> PolicyState {
         PolicyState { guard, revision: revision.to_owned() }
     }
 
     #[rstest]
-    #[case::nobody_has_looked(policy(Guard::Unknown, ""), enforced(&[]), Standing::Unknown)]
-    #[case::absent(policy(Guard::Broken("gone".to_owned()), ""), enforced(&[]), Standing::Unavailable("gone".to_owned()))]
-    #[case::not_known_whether_it_was_there(policy(Guard::Intact, "r1"), Phase::Unread, Standing::Unknown)]
-    #[case::perhaps_not_in_force(policy(Guard::Intact, "r1"), Phase::Settling, Standing::Unguarded)]
-    #[case::was_there_before(policy(Guard::Intact, "r1"), enforced(&["abort/r/nonce-01"]), Standing::Unguarded)]
-    #[case::came_after(policy(Guard::Intact, "r1"), enforced(&["abort/r/nonce-02"]), Standing::Guarded)]
-    #[case::replaced(policy(Guard::Intact, "r2"), enforced(&[]), Standing::Unknown)]
-    fn table(#[case] policy: PolicyState, #[case] phase: Phase, #[case] expected: Standing) {
-        let state = State { revision: "r1".to_owned(), phase, recorded: false };
+    #[case::nobody_has_looked(policy(GuardState::Unknown, ""), enforced(&[]), RequestState::Unknown)]
+    #[case::absent(policy(GuardState::Broken("gone".to_owned()), ""), enforced(&[]), RequestState::Unavailable("gone".to_owned()))]
+    #[case::not_known_whether_it_was_there(
+        policy(GuardState::Intact, "r1"),
+        EnforcementPhase::Unread,
+        RequestState::Unknown
+    )]
+    #[case::perhaps_not_in_force(
+        policy(GuardState::Intact, "r1"),
+        EnforcementPhase::Settling,
+        RequestState::Unguarded
+    )]
+    #[case::was_there_before(policy(GuardState::Intact, "r1"), enforced(&["abort/r/nonce-01"]), RequestState::Unguarded)]
+    #[case::came_after(policy(GuardState::Intact, "r1"), enforced(&["abort/r/nonce-02"]), RequestState::Guarded)]
+    #[case::replaced(policy(GuardState::Intact, "r2"), enforced(&[]), RequestState::Unknown)]
+    fn table(#[case] policy: PolicyState, #[case] phase: EnforcementPhase, #[case] expected: RequestState) {
+        let state = RevisionState { revision: "r1".to_owned(), phase, recorded: false };
         assert_eq!(state.standing(&policy, &of("abort/r/nonce-01")), expected);
     }
 
     #[test]
     fn what_is_known_of_one_revision_says_nothing_of_another() {
-        let mut state = State { revision: "r1".to_owned(), phase: enforced(&[]), recorded: true };
+        let mut state = RevisionState { revision: "r1".to_owned(), phase: enforced(&[]), recorded: true };
         state.enter("r1");
         assert_eq!(state.phase, enforced(&[]));
         state.enter("r2");
-        assert_eq!((state.phase, state.recorded), (Phase::Unread, false));
+        assert_eq!((state.phase, state.recorded), (EnforcementPhase::Unread, false));
     }
 }

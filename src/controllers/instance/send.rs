@@ -2,36 +2,36 @@
 
 use std::sync::Arc;
 
-use interlock_core::api::condition::{Status, Wanted};
+use interlock_core::api::condition::{ConditionStatus, WantedCondition};
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Note, Severity};
-use interlock_core::plan::uid::{self, Subject as UidSubject};
+use interlock_core::plan::uid::{self, ScheduledOn as UidSubject};
 use jiff::Timestamp;
 use tracing::info;
 
-use super::context::Context;
+use super::context::InstanceContext;
 use super::flow::Flow;
-use super::subject::Subject;
+use super::subject::InstanceView;
 use super::writes::{self, InstanceChange, StatusChange};
 use super::{asked, spec_archive};
-use crate::cluster::watch::Change;
+use crate::cluster::watch::WatchChange;
 
 /// Writes the Instance on the version that was read.
 pub(super) async fn patch(
-    ctx: &Context,
-    subject: &Subject,
+    ctx: &InstanceContext,
+    subject: &InstanceView,
     change: InstanceChange<'_>,
 ) -> Result<Flow, ApiFailure> {
     let body = writes::instance(subject, change);
     let object = ctx.bookkeeping.patch_instance(&subject.key, subject.resource_version(), body).await?;
-    ctx.saw(&subject.key, &Change::Applied(object));
+    ctx.saw(&subject.key, &WatchChange::Applied(object));
     Ok(Flow::Again)
 }
 
 /// Writes the status; `true` when there was something to write.
 pub(super) async fn patch_status(
-    ctx: &Context,
-    subject: &Subject,
+    ctx: &InstanceContext,
+    subject: &InstanceView,
     change: StatusChange,
 ) -> Result<bool, ApiFailure> {
     let Some(status) = writes::status(subject, change, Timestamp::now()) else { return Ok(false) };
@@ -41,13 +41,13 @@ pub(super) async fn patch_status(
 
 /// Writes the status and takes down what it now says.
 pub(super) async fn write_status(
-    ctx: &Context,
-    subject: &Subject,
+    ctx: &InstanceContext,
+    subject: &InstanceView,
     status: serde_json::Value,
 ) -> Result<(), ApiFailure> {
     let object = send_status(ctx, subject, status).await?;
-    ctx.saw(&subject.key, &Change::Applied(object.clone()));
-    if let Ok(written) = Subject::read(&subject.key, object) {
+    ctx.saw(&subject.key, &WatchChange::Applied(object.clone()));
+    if let Ok(written) = InstanceView::read(&subject.key, object) {
         ctx.books.note(&written);
     }
     Ok(())
@@ -55,8 +55,8 @@ pub(super) async fn write_status(
 
 /// Sends a change of the status, on the version that was read; the Instance as it then is.
 pub(super) async fn send_status(
-    ctx: &Context,
-    subject: &Subject,
+    ctx: &InstanceContext,
+    subject: &InstanceView,
     status: serde_json::Value,
 ) -> Result<Arc<serde_json::Value>, ApiFailure> {
     let object = writes::with_status(&subject.object, &status);
@@ -70,7 +70,7 @@ pub(super) async fn send_status(
 
 /// The uid of a run that the reconciler schedules: the same when it is decided again on the
 /// same version.
-pub(super) fn fresh_uid(subject: &Subject, plan: &str, spec: &Applied<'_>) -> String {
+pub(super) fn fresh_uid(subject: &InstanceView, plan: &str, spec: &Applied<'_>) -> String {
     let of = UidSubject {
         namespace: &subject.key.namespace,
         name: &subject.key.name,
@@ -81,8 +81,8 @@ pub(super) fn fresh_uid(subject: &Subject, plan: &str, spec: &Applied<'_>) -> St
 
 /// Schedules a plan under a uid, on the stamp or on the spec that is there.
 pub(super) async fn schedule_as(
-    ctx: &Context,
-    subject: &Subject,
+    ctx: &InstanceContext,
+    subject: &InstanceView,
     on_stamp: bool,
     plan: &str,
     uid: &str,
@@ -99,11 +99,11 @@ pub(super) async fn schedule_as(
     .await
 }
 
-pub(super) async fn clear(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
+pub(super) async fn clear(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
     let patch = writes::clear(subject, asked::finished_run(ctx, subject), asked::answered(ctx, subject));
     let object = ctx.bookkeeping.json_patch_instance(&subject.key, &patch).await?;
-    ctx.saw(&subject.key, &Change::Applied(object.clone()));
-    if let Ok(now) = Subject::read(&subject.key, object) {
+    ctx.saw(&subject.key, &WatchChange::Applied(object.clone()));
+    if let Ok(now) = InstanceView::read(&subject.key, object) {
         let kept = writes::referenced(now.stamp.as_ref());
         let before = writes::referenced(subject.stamp.as_ref());
         if before.iter().any(|hash| !kept.contains(hash)) {
@@ -113,13 +113,18 @@ pub(super) async fn clear(ctx: &Context, subject: &Subject) -> Result<Flow, ApiF
     Ok(Flow::Again)
 }
 
-pub(super) fn wanted(type_: &'static str, status: Status, reason: &str, message: String) -> Wanted {
-    Wanted { type_, status, reason: reason.to_owned(), message }
+pub(super) fn wanted(
+    type_: &'static str,
+    status: ConditionStatus,
+    reason: &str,
+    message: String,
+) -> WantedCondition {
+    WantedCondition { type_, status, reason: reason.to_owned(), message }
 }
 
 pub(super) async fn note(
-    ctx: &Context,
-    subject: &Subject,
+    ctx: &InstanceContext,
+    subject: &InstanceView,
     severity: Severity,
     reason: &str,
     message: String,

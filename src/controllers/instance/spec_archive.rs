@@ -2,35 +2,39 @@
 //! moved, in the Secrets that Interlock 0.1 kept them in.
 
 use interlock_core::api::meta;
-use interlock_core::api::revision::Owner;
-use interlock_core::api::stamp::{Applied, Kept, Reference, SpecHash};
+use interlock_core::api::revision::RevisionOwner;
+use interlock_core::api::stamp::{Applied, KeptSpec, SpecHash, SpecReference};
 use interlock_core::effect::ApiFailure;
 
-use super::context::Context;
+use super::context::InstanceContext;
 use super::spec_secrets;
-use super::subject::Subject;
+use super::subject::InstanceView;
 use super::writes;
 use crate::controllers::revisions;
 
 /// Writes a spec, before any other effect of the run.
-pub async fn write(ctx: &Context, subject: &Subject, spec: &Applied<'_>) -> Result<(), ApiFailure> {
+pub async fn write(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    spec: &Applied<'_>,
+) -> Result<(), ApiFailure> {
     let text = spec.canonical();
     revisions::write(&ctx.bookkeeping, &owner(subject), &SpecHash::of(&text), &text).await
 }
 
 /// Reads a spec of a stamp back; `None` where it is not there whole, or is another one.
 pub async fn read(
-    ctx: &Context,
-    subject: &Subject,
+    ctx: &InstanceContext,
+    subject: &InstanceView,
     hash: &SpecHash,
-    kept: &Kept<'_>,
+    kept: &KeptSpec<'_>,
 ) -> Result<Option<Applied<'static>>, ApiFailure> {
     if let Some(text) = revisions::read(&ctx.bookkeeping, &owner(subject), hash).await?
         && let Some(spec) = parse(&text, hash)
     {
         return Ok(Some(spec));
     }
-    if kept.reference() != Some(Reference::Secret) {
+    if kept.reference() != Some(SpecReference::Secret) {
         return Ok(None);
     }
     match read_secrets(ctx, subject, hash).await {
@@ -41,15 +45,15 @@ pub async fn read(
 }
 
 /// Deletes what a stamp does not refer to any more.
-pub async fn prune(ctx: &Context, subject: &Subject) -> Result<(), ApiFailure> {
+pub async fn prune(ctx: &InstanceContext, subject: &InstanceView) -> Result<(), ApiFailure> {
     let kept = writes::referenced(subject.stamp.as_ref());
     ctx.books.forget_kept(&subject.key);
     let keep = |short: &str| kept.iter().any(|hash| hash.short() == short);
     revisions::prune(&ctx.bookkeeping, &owner(subject), keep, 0).await
 }
 
-fn owner(subject: &Subject) -> Owner<'_> {
-    Owner {
+fn owner(subject: &InstanceView) -> RevisionOwner<'_> {
+    RevisionOwner {
         api_version: meta::KUDO_API_VERSION,
         kind: "Instance",
         key: &subject.key,
@@ -59,15 +63,19 @@ fn owner(subject: &Subject) -> Owner<'_> {
 }
 
 /// Whether ControllerRevisions keep a spec.
-pub async fn holds(ctx: &Context, subject: &Subject, hash: &SpecHash) -> Result<bool, ApiFailure> {
+pub async fn holds(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    hash: &SpecHash,
+) -> Result<bool, ApiFailure> {
     let found = revisions::read(&ctx.bookkeeping, &owner(subject), hash).await?;
     Ok(found.is_some_and(|text| parse(&text, hash).is_some()))
 }
 
 /// Reads a spec out of the Secrets that Interlock 0.1 kept it in.
 pub async fn read_secrets(
-    ctx: &Context,
-    subject: &Subject,
+    ctx: &InstanceContext,
+    subject: &InstanceView,
     hash: &SpecHash,
 ) -> Result<Option<Applied<'static>>, ApiFailure> {
     Ok(spec_secrets::read(ctx, subject, hash).await?.and_then(|text| parse(&text, hash)))

@@ -1,21 +1,21 @@
 //! What becomes of specs that cannot be kept, or are kept where an older version put them.
 
-use interlock_core::api::condition::Status;
+use interlock_core::api::condition::ConditionStatus;
 use interlock_core::api::meta::{self, condition as types};
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::effect::{ApiFailure, Severity};
 
-use super::context::Context;
-use super::flow::{Flow, Outcome};
+use super::context::InstanceContext;
+use super::flow::{Flow, ReconcileOutcome};
 use super::send::{note, patch, patch_status, wanted};
-use super::subject::Subject;
+use super::subject::InstanceView;
 use super::writes::{self, InstanceChange, StatusChange};
 use super::{spec_archive, spec_secrets};
 
 /// Says why a spec could not be kept, where a person has to do something; its plan does not begin.
 pub(super) async fn not_kept(
-    ctx: &Context,
-    subject: &Subject,
+    ctx: &InstanceContext,
+    subject: &InstanceView,
     failure: ApiFailure,
 ) -> Result<Flow, ApiFailure> {
     let reason = match failure.code {
@@ -35,7 +35,10 @@ pub(super) async fn not_kept(
 /// Moves the specs of a stamp out of Secrets; `None` where it refers to none.
 ///
 /// The Secrets go before the stamp says so: what is in ControllerRevisions is found there first.
-pub(super) async fn migrate(ctx: &Context, subject: &Subject) -> Result<Option<Flow>, ApiFailure> {
+pub(super) async fn migrate(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+) -> Result<Option<Flow>, ApiFailure> {
     for hash in writes::in_secrets(subject) {
         match move_spec(ctx, subject, &hash).await {
             Ok(()) => {}
@@ -63,7 +66,7 @@ struct Failed {
     of_secrets: bool,
 }
 
-async fn move_spec(ctx: &Context, subject: &Subject, hash: &SpecHash) -> Result<(), Failed> {
+async fn move_spec(ctx: &InstanceContext, subject: &InstanceView, hash: &SpecHash) -> Result<(), Failed> {
     let archive = |failure| Failed { failure, of_secrets: false };
     let secrets = |failure| Failed { failure, of_secrets: true };
     if !spec_archive::holds(ctx, subject, hash).await.map_err(archive)? {
@@ -77,7 +80,11 @@ async fn move_spec(ctx: &Context, subject: &Subject, hash: &SpecHash) -> Result<
     spec_secrets::delete(ctx, subject, hash).await.map_err(secrets)
 }
 
-async fn missing_right(ctx: &Context, subject: &Subject, refused: &ApiFailure) -> Result<Flow, ApiFailure> {
+async fn missing_right(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    refused: &ApiFailure,
+) -> Result<Flow, ApiFailure> {
     let message = format!(
         "an older Interlock kept the spec of this Instance in Secrets, which this one may not read and delete: {}; \
          nothing is run until it is moved: `kubectl apply -k manifests/overlays/{}` (see docs/upgrade.md)",
@@ -87,10 +94,15 @@ async fn missing_right(ctx: &Context, subject: &Subject, refused: &ApiFailure) -
     stall(ctx, subject, types::MISSING_RIGHT, message).await
 }
 
-async fn stall(ctx: &Context, subject: &Subject, reason: &str, message: String) -> Result<Flow, ApiFailure> {
-    let conditions = vec![wanted(types::STALLED, Status::True, reason, message.clone())];
+async fn stall(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    reason: &str,
+    message: String,
+) -> Result<Flow, ApiFailure> {
+    let conditions = vec![wanted(types::STALLED, ConditionStatus::True, reason, message.clone())];
     if patch_status(ctx, subject, StatusChange { conditions, ..StatusChange::default() }).await? {
         note(ctx, subject, Severity::Warning, reason, message).await;
     }
-    Ok(Flow::End(Outcome::Retry))
+    Ok(Flow::End(ReconcileOutcome::Retry))
 }

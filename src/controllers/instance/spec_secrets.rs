@@ -10,14 +10,18 @@ use interlock_core::api::stamp::SpecHash;
 use interlock_core::effect::ApiFailure;
 use serde_json::Value;
 
-use super::context::Context;
-use super::subject::Subject;
+use super::context::InstanceContext;
+use super::subject::InstanceView;
 
 /// Key of the data.
 const DATA: &str = "spec.json.gz";
 
 /// Reads a spec as JSON; `None` where it is not there whole.
-pub async fn read(ctx: &Context, subject: &Subject, hash: &SpecHash) -> Result<Option<String>, ApiFailure> {
+pub async fn read(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    hash: &SpecHash,
+) -> Result<Option<String>, ApiFailure> {
     let secrets = parts(ctx, subject, hash).await?;
     let data: Option<Vec<Vec<u8>>> =
         secrets.iter().map(|s| STANDARD.decode(s.get("data")?.get(DATA)?.as_str()?).ok()).collect();
@@ -25,7 +29,11 @@ pub async fn read(ctx: &Context, subject: &Subject, hash: &SpecHash) -> Result<O
 }
 
 /// Deletes a spec, the first part last: without it the others are not found.
-pub async fn delete(ctx: &Context, subject: &Subject, hash: &SpecHash) -> Result<(), ApiFailure> {
+pub async fn delete(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    hash: &SpecHash,
+) -> Result<(), ApiFailure> {
     for secret in parts(ctx, subject, hash).await?.iter().rev() {
         let (Some(name), Some(uid)) = (meta_str(secret, "name"), meta_str(secret, "uid")) else { continue };
         let key = NamespacedName::new(subject.key.namespace.as_str(), name);
@@ -34,7 +42,11 @@ pub async fn delete(ctx: &Context, subject: &Subject, hash: &SpecHash) -> Result
     Ok(())
 }
 
-async fn parts(ctx: &Context, subject: &Subject, hash: &SpecHash) -> Result<Vec<Value>, ApiFailure> {
+async fn parts(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    hash: &SpecHash,
+) -> Result<Vec<Value>, ApiFailure> {
     let mut found = Vec::new();
     let mut count = 1;
     while found.len() < count {

@@ -13,25 +13,25 @@ use interlock_core::api::condition::Condition;
 use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus};
 use interlock_core::api::meta;
 use interlock_core::api::object::{NamespacedName, annotation};
-use interlock_core::api::stamp::{Applied, Envelope, Kept, SpecHash};
+use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, SpecHash};
 use interlock_core::plan::basis::{Basis, carried_out};
 use interlock_core::plan::history;
 use interlock_core::plan::package::Package;
 use interlock_core::plan::progress::Progress;
 use interlock_core::plan::uid::Retry;
-use interlock_core::plan::verb::{Asked, RequestError};
+use interlock_core::plan::verb::{PendingRequest, RequestError};
 
 /// An Instance that the API server gave us and that cannot be read.
 #[derive(Debug, Error)]
 #[error("Instance {key} cannot be read: {source}; mend the object")]
-pub struct Unreadable {
+pub struct UnreadableInstance {
     key: NamespacedName,
     source: serde_json::Error,
 }
 
 /// One Instance at one version.
 #[derive(Clone, Debug)]
-pub struct Subject {
+pub struct InstanceView {
     /// Namespace and name.
     pub key: NamespacedName,
     /// The object as it came.
@@ -50,11 +50,11 @@ pub struct Subject {
     pub progress: Option<Progress>,
 }
 
-impl Subject {
+impl InstanceView {
     /// Reads an object.
-    pub fn read(key: &NamespacedName, object: Arc<Value>) -> Result<Self, Unreadable> {
+    pub fn read(key: &NamespacedName, object: Arc<Value>) -> Result<Self, UnreadableInstance> {
         let instance = Instance::deserialize(object.as_ref())
-            .map_err(|source| Unreadable { key: key.clone(), source })?;
+            .map_err(|source| UnreadableInstance { key: key.clone(), source })?;
         let spec = carried_out(&instance, &key.namespace);
         let own = instance.metadata.uid.as_deref();
         // The uid of another object: the manifest of that one was copied, its stamp says nothing.
@@ -123,19 +123,19 @@ impl Subject {
     }
 
     /// The last runs.
-    pub fn history(&self) -> Vec<history::Run> {
+    pub fn history(&self) -> Vec<history::EndedRun> {
         history::read(annotation(&self.object, meta::HISTORY))
     }
 
     /// What somebody asks of a run; `None` without a request, an error where it cannot be read.
-    pub fn asked(&self) -> Result<Option<Asked>, RequestError> {
+    pub fn asked(&self) -> Result<Option<PendingRequest>, RequestError> {
         let text = |key| annotation(&self.object, key);
         let Some(request) = text(meta::REQUEST).filter(|request| !request.is_empty()) else {
             return Ok(None);
         };
         let of = Retry { namespace: &self.key.namespace, name: &self.key.name };
         let reason = text(meta::REASON).unwrap_or_default();
-        Asked::read(request, reason, text(meta::REQUESTED_BY).unwrap_or_default(), of).map(Some)
+        PendingRequest::read(request, reason, text(meta::REQUESTED_BY).unwrap_or_default(), of).map(Some)
     }
 
     /// The stamp's spec where the annotation or the object itself holds it, and it is what its
@@ -146,7 +146,7 @@ impl Subject {
             return Some(self.spec.clone());
         }
         match &stamp.kept {
-            Kept::Inline { spec } if spec.hash() == stamp.hash => Some(spec.clone()),
+            KeptSpec::Inline { spec } if spec.hash() == stamp.hash => Some(spec.clone()),
             _ => None,
         }
     }

@@ -4,55 +4,59 @@
 //! the clear of `planExecution`, a retry after the status write that starts it. Until then it is
 //! found again by whoever looks next, so that a process may die between any two writes.
 
-use interlock_core::api::condition::{self, Status};
+use interlock_core::api::condition::{self, ConditionStatus};
 use interlock_core::api::kudo::{OperatorVersionSpec, PlanStatus};
 use interlock_core::api::meta::{self, condition as types, event};
 use interlock_core::api::object::{NamespacedName, annotation};
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Severity};
 use interlock_core::plan::drift;
-use interlock_core::plan::judge::Packages;
-use interlock_core::plan::next::Answer;
+use interlock_core::plan::judge::ChangedPackages;
+use interlock_core::plan::next::RequestAnswer;
 use interlock_core::plan::observe::{Fatal, PlanState};
 use interlock_core::plan::package::Package;
-use interlock_core::plan::verb::Verb;
+use interlock_core::plan::verb::PlanVerb;
 use jiff::Timestamp;
 
 use super::asked::{self, asked, run_of};
-use super::context::Context;
-use super::flow::{Flow, Outcome};
-use super::record::{self, Phase, View as Recorded};
-use super::requests::{self, Standing};
+use super::context::InstanceContext;
+use super::flow::{Flow, ReconcileOutcome};
+use super::record::{self, RecordInput as Recorded, RecordPhase};
+use super::requests::{self, RequestState};
 use super::send::{self, fresh_uid, note, patch, patch_status, wanted};
-use super::subject::Subject;
+use super::subject::InstanceView;
 use super::writes::{self, InstanceChange, StatusChange};
 use super::{refusal, spec_archive};
 
 /// Sets or clears `VerbsUnavailable`; removes what is no request, and what may have been written
 /// without anybody asking who may.
-pub(super) async fn look(ctx: &Context, subject: &Subject) -> Result<Option<Flow>, ApiFailure> {
+pub(super) async fn look(ctx: &InstanceContext, subject: &InstanceView) -> Result<Option<Flow>, ApiFailure> {
     let found = subject.asked();
     if let Err(error) = found {
         return forget(ctx, subject, Some(error.to_string())).await.map(Some);
     }
     let broken = match ctx.requests.standing(subject) {
-        Some(Standing::Unavailable(why)) => Some(why),
-        Some(Standing::Unguarded) => {
+        Some(RequestState::Unavailable(why)) => Some(why),
+        Some(RequestState::Unguarded) => {
             return forget(ctx, subject, Some(requests::UNGUARDED.to_owned())).await.map(Some);
         }
         // Not known yet: the Instance is looked at again when it is.
-        Some(Standing::Unknown) => return Ok(half_done(subject).then_some(Flow::End(Outcome::Settled))),
-        Some(Standing::Guarded) | None => None,
+        Some(RequestState::Unknown) => {
+            return Ok(half_done(subject).then_some(Flow::End(ReconcileOutcome::Settled)));
+        }
+        Some(RequestState::Guarded) | None => None,
     };
     let said = condition::is_true(&subject.conditions(), types::VERBS_UNAVAILABLE);
     let wanted = match &broken {
         Some(why) => wanted(
             types::VERBS_UNAVAILABLE,
-            Status::True,
+            ConditionStatus::True,
             "PolicyNotIntact",
             format!("the request in {} is not carried out: {why}; then ask again", meta::REQUEST),
         ),
-        None if said => wanted(types::VERBS_UNAVAILABLE, Status::False, "PolicyIntact", String::new()),
+        None if said => {
+            wanted(types::VERBS_UNAVAILABLE, ConditionStatus::False, "PolicyIntact", String::new())
+        }
         None => return Ok(None),
     };
     let message = wanted.message.clone();
@@ -68,23 +72,23 @@ pub(super) async fn look(ctx: &Context, subject: &Subject) -> Result<Option<Flow
 
 /// Does what a request leads to.
 pub(super) async fn carry_out(
-    ctx: &Context,
-    subject: &Subject,
+    ctx: &InstanceContext,
+    subject: &InstanceView,
     stamped: Option<Applied<'static>>,
-    answer: Answer,
+    answer: RequestAnswer,
 ) -> Result<Flow, ApiFailure> {
     match answer {
-        Answer::Abort { plan } => abort(ctx, subject, stamped, &plan).await,
-        Answer::Retry { plan } => retry(ctx, subject, stamped, &plan).await,
-        Answer::Revert => revert(ctx, subject).await,
-        Answer::Overtaken => overtaken(ctx, subject).await,
-        Answer::Forget(why) => forget(ctx, subject, why).await,
+        RequestAnswer::Abort { plan } => abort(ctx, subject, stamped, &plan).await,
+        RequestAnswer::Retry { plan } => retry(ctx, subject, stamped, &plan).await,
+        RequestAnswer::Revert => revert(ctx, subject).await,
+        RequestAnswer::Overtaken => overtaken(ctx, subject).await,
+        RequestAnswer::Forget(why) => forget(ctx, subject, why).await,
     }
 }
 
 /// Whether the run that a request names has ended: to go on without the request would lose what it asks
 /// for after the end. A deletion waits for nothing.
-fn half_done(subject: &Subject) -> bool {
+fn half_done(subject: &InstanceView) -> bool {
     let Ok(Some(asked)) = subject.asked() else { return false };
     let ended = |entry: &PlanStatus| entry.uid == asked.request.run && entry.status.is_terminal();
     subject.deleted_at().is_none() && subject.entries().values().any(ended)
@@ -92,8 +96,8 @@ fn half_done(subject: &Subject) -> bool {
 
 /// Ends a run, begun or not: one status write.
 async fn abort(
-    ctx: &Context,
-    subject: &Subject,
+    ctx: &InstanceContext,
+    subject: &InstanceView,
     stamped: Option<Applied<'static>>,
     plan: &str,
 ) -> Result<Flow, ApiFailure> {
@@ -120,7 +124,7 @@ async fn abort(
     let state = state.end(&format!("aborted {}", asked.told()));
     let message = format!("plan {plan} (run {run}) was aborted {}", asked.told());
     let fatal = Fatal { reason: event::PLAN_ABORTED.to_owned(), message };
-    let phase = Phase::Over { fatal: Some(fatal), aborted: true };
+    let phase = RecordPhase::Over { fatal: Some(fatal), aborted: true };
     let old = ctx.package_of_basis(subject);
     let view = Recorded {
         subject,
@@ -142,8 +146,8 @@ async fn abort(
 
 /// Schedules a plan anew, under the uid of this retry; the request stays as its mark.
 async fn retry(
-    ctx: &Context,
-    subject: &Subject,
+    ctx: &InstanceContext,
+    subject: &InstanceView,
     stamped: Option<Applied<'static>>,
     plan: &str,
 ) -> Result<Flow, ApiFailure> {
@@ -156,7 +160,7 @@ async fn retry(
 }
 
 /// Takes a request away of which the second half is not carried out, and says so.
-async fn overtaken(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
+async fn overtaken(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
     let Some(asked) = asked(ctx, subject) else { return Ok(Flow::Again) };
     let why = "the spec was edited before it went back, and the newer edit holds";
     let run = &asked.request.run;
@@ -174,12 +178,16 @@ async fn overtaken(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure>
 }
 
 /// Takes a request away, and says why where it had no effect.
-async fn forget(ctx: &Context, subject: &Subject, why: Option<String>) -> Result<Flow, ApiFailure> {
+async fn forget(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    why: Option<String>,
+) -> Result<Flow, ApiFailure> {
     let request = annotation(&subject.object, meta::REQUEST).unwrap_or_default().to_owned();
     let carried_out = asked(ctx, subject).filter(|_| why.is_none());
     let ended = carried_out.and_then(|asked| {
         let entries = subject.entries();
-        let run = if asked.request.verb == Verb::Retry { &asked.retry } else { &asked.request.run };
+        let run = if asked.request.verb == PlanVerb::Retry { &asked.retry } else { &asked.request.run };
         let (plan, entry) = entries.iter().find(|(_, entry)| entry.uid == *run)?;
         Some(run_of(ctx, subject, plan, entry))
     });
@@ -194,7 +202,7 @@ async fn forget(ctx: &Context, subject: &Subject, why: Option<String>) -> Result
 }
 
 /// Goes back to what last was carried out in full: one write, which schedules as an edit does.
-async fn revert(ctx: &Context, subject: &Subject) -> Result<Flow, ApiFailure> {
+async fn revert(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
     let back = match way_back(ctx, subject).await? {
         Ok(back) => back,
         Err(why) => {
@@ -228,7 +236,10 @@ struct WayBack {
 }
 
 /// The previous spec and the first of the plans that it triggers, or why there is none.
-async fn way_back(ctx: &Context, subject: &Subject) -> Result<Result<WayBack, String>, ApiFailure> {
+async fn way_back(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+) -> Result<Result<WayBack, String>, ApiFailure> {
     let previous = subject.stamp.as_ref().and_then(|stamp| stamp.previous.as_ref());
     let (Some(previous), Some(basis)) = (previous, &subject.basis) else {
         return Ok(Err("no other spec was carried out in full".to_owned()));
@@ -251,7 +262,7 @@ async fn way_back(ctx: &Context, subject: &Subject) -> Result<Result<WayBack, St
         return Ok(Err(format!("OperatorVersion {}/{} is gone", version.namespace, version.name)));
     };
     let old = ctx.package_of_basis(subject);
-    let packages = Packages { new: &package, old: old.as_deref() };
+    let packages = ChangedPackages { new: &package, old: old.as_deref() };
     Ok(drift::triggered(basis, &spec, packages).map_err(|error| error.to_string()).map(|plans| {
         let plan = drift::in_order(plans.into_iter().chain(drift::queue(basis))).into_iter().next();
         WayBack { spec, plan }

@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument, error, info_span, warn};
 
-use super::context::Context;
-use super::flow::Outcome;
+use super::context::InstanceContext;
+use super::flow::ReconcileOutcome;
 use super::{bereft, reconcile};
 use crate::cluster::queue::{Lane, Queue};
 use crate::cluster::supervisor::Work;
@@ -44,7 +44,7 @@ const DRAIN: Duration = Duration::from_secs(10);
 
 /// The time in which one assignment holds, and its workers.
 #[derive(Clone)]
-pub struct Term {
+pub struct WorkerPool {
     /// Nothing new is begun.
     stop: CancellationToken,
     /// What was begun is left as it is.
@@ -94,7 +94,7 @@ impl Drop for Place<'_> {
     }
 }
 
-impl Term {
+impl WorkerPool {
     /// Until it is told to stop; without workers yet.
     pub fn new(stop: &CancellationToken) -> Self {
         let (cut, workers) = (CancellationToken::new(), TaskTracker::new());
@@ -102,11 +102,11 @@ impl Term {
     }
 
     /// Sets all workers to work.
-    pub fn begin(&self, ctx: &Arc<Context>) {
+    pub fn begin(&self, ctx: &Arc<InstanceContext>) {
         (0..WORKERS).for_each(|_| self.employ(ctx));
     }
 
-    fn employ(&self, ctx: &Arc<Context>) {
+    fn employ(&self, ctx: &Arc<InstanceContext>) {
         self.workers.spawn(worker(ctx.clone(), self.clone()));
     }
 
@@ -124,7 +124,7 @@ impl Term {
 
 /// A key in work; given back however the work ends.
 struct InWork<'a> {
-    ctx: &'a Context,
+    ctx: &'a InstanceContext,
     key: NamespacedName,
 }
 
@@ -136,14 +136,14 @@ impl Drop for InWork<'_> {
 
 /// Instances of one OperatorVersion make the same kinds of objects, and wait for the same; those of
 /// one namespace wait for the same rendering threads.
-fn lanes(ctx: &Context, key: &NamespacedName) -> Vec<Lane> {
+fn lanes(ctx: &InstanceContext, key: &NamespacedName) -> Vec<Lane> {
     let namespace = Lane { name: key.namespace.clone(), share: NAMESPACE_SHARE };
     let package = ctx.store.package_of(key).map(|name| Lane { name: name.to_string(), share: SHARE });
     [namespace].into_iter().chain(package).collect()
 }
 
 /// Boxed, as a worker may employ another.
-fn worker(ctx: Arc<Context>, term: Term) -> BoxFuture<'static, ()> {
+fn worker(ctx: Arc<InstanceContext>, term: WorkerPool) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         loop {
             let key = tokio::select! {
@@ -173,7 +173,7 @@ fn worker(ctx: Arc<Context>, term: Term) -> BoxFuture<'static, ()> {
 }
 
 /// Looks at an Instance and sees to it that it is looked at again where there is more to do.
-async fn look_at(ctx: &Context, key: &NamespacedName) {
+async fn look_at(ctx: &InstanceContext, key: &NamespacedName) {
     // Whoever leads next looks at every Instance.
     let Some(reign) = ctx.reign() else { return };
     let span = info_span!("reconcile", controller = "instance", namespace = %key.namespace, name = %key.name);
@@ -184,7 +184,7 @@ async fn look_at(ctx: &Context, key: &NamespacedName) {
     ctx.metrics.queue_depth("instance", ctx.queue.depth());
 }
 
-async fn look(ctx: &Context, key: &NamespacedName, reign: u64) -> Outcome {
+async fn look(ctx: &InstanceContext, key: &NamespacedName, reign: u64) -> ReconcileOutcome {
     let says_only = match ctx.assignment().work {
         Work::None | Work::Full => false,
         Work::Say => true,
@@ -198,18 +198,18 @@ async fn look(ctx: &Context, key: &NamespacedName, reign: u64) -> Outcome {
 fn settle(
     queue: &Queue<NamespacedName>,
     key: &NamespacedName,
-    looked: Result<Outcome, Panicked>,
+    looked: Result<ReconcileOutcome, Panicked>,
 ) -> &'static str {
     match looked {
-        Ok(Outcome::Settled) => {
+        Ok(ReconcileOutcome::Settled) => {
             queue.forget(key);
             "success"
         }
-        Ok(Outcome::Retry) => {
+        Ok(ReconcileOutcome::Retry) => {
             queue.retry(key.clone());
             "error"
         }
-        Ok(Outcome::After(delay)) => {
+        Ok(ReconcileOutcome::After(delay)) => {
             queue.add_after(key.clone(), delay);
             "requeue_after"
         }
@@ -255,6 +255,6 @@ mod tests {
             queue.done(&key);
         }
         assert!(waits.is_sorted_by(|one, next| one < next), "{waits:?}");
-        assert_eq!(settle(&queue, &key, Ok(Outcome::Settled)), "success");
+        assert_eq!(settle(&queue, &key, Ok(ReconcileOutcome::Settled)), "success");
     }
 }

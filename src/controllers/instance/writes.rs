@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use interlock_core::admission::room::{self, Room};
 use interlock_core::admission::stamp::{self, Making};
 use interlock_core::admission::status::Head;
-use interlock_core::api::condition::{self, Time, Wanted};
+use interlock_core::api::condition::{self, Time, WantedCondition};
 use interlock_core::api::kudo::PlanStatus;
 use interlock_core::api::meta;
 use interlock_core::api::object::annotation;
-use interlock_core::api::stamp::{Applied, Envelope, Kept, Reference, SpecHash};
+use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, SpecHash, SpecReference};
 use interlock_core::plan::history;
 use interlock_core::plan::package::Package;
 use jiff::Timestamp;
@@ -17,7 +17,7 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use serde_json::{Map, Value, json};
 
-use super::subject::{Subject, missing_defaults};
+use super::subject::{InstanceView, missing_defaults};
 
 /// Changes of a status.
 #[derive(Clone, Debug, Default)]
@@ -25,11 +25,11 @@ pub struct StatusChange {
     /// Entries of `planStatus` as they shall be.
     pub entries: BTreeMap<String, PlanStatus>,
     /// Conditions as they shall be; others stay.
-    pub conditions: Vec<Wanted>,
+    pub conditions: Vec<WantedCondition>,
 }
 
 /// The merge patch of a status; `None` when it would change nothing.
-pub fn status(subject: &Subject, change: StatusChange, now: Timestamp) -> Option<Value> {
+pub fn status(subject: &InstanceView, change: StatusChange, now: Timestamp) -> Option<Value> {
     let now = Time(now);
     let mut patch = Map::new();
     let before = subject.conditions();
@@ -87,7 +87,7 @@ fn alike(before: &[condition::Condition], after: &[condition::Condition]) -> boo
 
 /// The stamp of a spec that is carried out from now on, as admission would have made it; `None`
 /// where the object has no room for it.
-pub fn stamp(subject: &Subject, spec: &Applied<'static>) -> Option<String> {
+pub fn stamp(subject: &InstanceView, spec: &Applied<'static>) -> Option<String> {
     let hash = spec.hash();
     let basis = subject.basis.as_ref();
     let head = basis.map(|b| Head { hash: b.hash.as_str().into(), owes: !b.owed.is_empty() });
@@ -114,9 +114,9 @@ fn room(object: &Value) -> Room {
 /// Our annotations as a write leaves them, beside those of others: a new stamp that does not fit
 /// is not written, and the history is taken away (`None`) where it would fill the last quarter.
 fn annotations(
-    subject: &Subject,
+    subject: &InstanceView,
     stamp: Option<String>,
-    ended: Option<history::Run>,
+    ended: Option<history::EndedRun>,
 ) -> BTreeMap<&'static str, Option<String>> {
     let others = room(&subject.object).annotations;
     let found = |key| annotation(&subject.object, key);
@@ -137,7 +137,12 @@ fn annotations(
 }
 
 /// The history with one more run, where it leaves the last quarter free.
-fn history_with(subject: &Subject, others: usize, stamp: Option<&str>, run: history::Run) -> Option<String> {
+fn history_with(
+    subject: &InstanceView,
+    others: usize,
+    stamp: Option<&str>,
+    run: history::EndedRun,
+) -> Option<String> {
     let text = history::with(subject.history(), run);
     let size = others + stamp.map_or(0, str::len) + meta::HISTORY.len() + text.len();
     (size <= room::ANNOTATIONS_LIMIT).then_some(text)
@@ -153,7 +158,7 @@ pub struct InstanceChange<'a> {
     /// The stamp.
     pub stamp: Option<String>,
     /// A run for the history.
-    pub ended: Option<history::Run>,
+    pub ended: Option<history::EndedRun>,
     /// Finalizer and defaults of immutable parameters that this package asks for.
     pub create: Option<&'a Package>,
     /// Takes our finalizer off.
@@ -165,7 +170,7 @@ pub struct InstanceChange<'a> {
 }
 
 /// The merge patch of an Instance.
-pub fn instance(subject: &Subject, change: InstanceChange<'_>) -> Value {
+pub fn instance(subject: &InstanceView, change: InstanceChange<'_>) -> Value {
     let mut annotations: Map<String, Value> =
         annotations(subject, change.stamp.clone(), change.ended.clone())
             .into_iter()
@@ -206,13 +211,13 @@ pub fn instance(subject: &Subject, change: InstanceChange<'_>) -> Value {
 }
 
 /// The annotations of a request that are there.
-fn answered(subject: &Subject) -> impl Iterator<Item = &'static str> {
+fn answered(subject: &InstanceView) -> impl Iterator<Item = &'static str> {
     let keys = [meta::REQUEST, meta::REASON, meta::REQUESTED_BY];
     keys.into_iter().filter(|key| annotation(&subject.object, key).is_some())
 }
 
 /// What is carried out, replaced as a whole: a merge patch keeps what it does not name.
-fn whole_spec(subject: &Subject, wanted: &Applied<'static>) -> Map<String, Value> {
+fn whole_spec(subject: &InstanceView, wanted: &Applied<'static>) -> Map<String, Value> {
     let mut spec = Map::new();
     let version = &wanted.operator_version;
     if subject.spec.operator_version != *version {
@@ -230,7 +235,7 @@ fn whole_spec(subject: &Subject, wanted: &Applied<'static>) -> Map<String, Value
 }
 
 /// The whole list, as a merge patch replaces it; `None` when it stays.
-fn finalizers(subject: &Subject, change: &InstanceChange<'_>) -> Option<Vec<String>> {
+fn finalizers(subject: &InstanceView, change: &InstanceChange<'_>) -> Option<Vec<String>> {
     let found = subject.instance.metadata.finalizers.clone().unwrap_or_default();
     let wanted = change.create.is_some_and(|package| package.plan(meta::plan::CLEANUP).is_some());
     if change.release {
@@ -246,7 +251,7 @@ fn finalizers(subject: &Subject, change: &InstanceChange<'_>) -> Option<Vec<Stri
 /// The JSON patch that takes a finished execution, or a dropped trigger, out of
 /// `planExecution`, only while that execution is named; with it goes the request that was carried
 /// out, only while it is that one.
-pub fn clear(subject: &Subject, ended: Option<history::Run>, request: Option<&str>) -> Patch {
+pub fn clear(subject: &InstanceView, ended: Option<history::EndedRun>, request: Option<&str>) -> Patch {
     let (field, value) = match subject.plan_uid() {
         "" => ("planName", subject.plan()),
         uid => ("uid", uid),
@@ -286,7 +291,7 @@ pub fn clear(subject: &Subject, ended: Option<history::Run>, request: Option<&st
 
 /// The stamp with uid and generation added, and without `previous` once nothing is owed; `None`
 /// when it stays as it is.
-fn settled_stamp(subject: &Subject) -> Option<Envelope<'static>> {
+fn settled_stamp(subject: &InstanceView) -> Option<Envelope<'static>> {
     let found = subject.stamp.as_ref()?;
     let mut stamp = found.clone();
     if stamp.uid.is_none() {
@@ -306,16 +311,16 @@ pub fn referenced(stamp: Option<&Envelope<'_>>) -> BTreeSet<SpecHash> {
 
 /// Hashes of the specs that are in Secrets, by a stamp that the status or the spec vouches for: what
 /// else it says anybody may have written.
-pub fn in_secrets(subject: &Subject) -> BTreeSet<SpecHash> {
+pub fn in_secrets(subject: &InstanceView) -> BTreeSet<SpecHash> {
     let vouched = |stamp: &&Envelope<'_>| {
         stamp.hash == subject.hash || subject.basis.as_ref().is_some_and(|basis| basis.hash == stamp.hash)
     };
     let stamp = subject.stamp.as_ref().filter(vouched);
-    let secrets = references(stamp).filter(|(_, reference)| *reference == Reference::Secret);
+    let secrets = references(stamp).filter(|(_, reference)| *reference == SpecReference::Secret);
     secrets.map(|(hash, _)| hash.clone()).collect()
 }
 
-fn references<'s>(stamp: Option<&'s Envelope<'_>>) -> impl Iterator<Item = (&'s SpecHash, Reference)> {
+fn references<'s>(stamp: Option<&'s Envelope<'_>>) -> impl Iterator<Item = (&'s SpecHash, SpecReference)> {
     let previous = stamp.and_then(|stamp| stamp.previous.as_ref());
     let own = stamp.map(|stamp| (&stamp.hash, &stamp.kept));
     let both = own.into_iter().chain(previous.map(|previous| (&previous.hash, &previous.kept)));
@@ -324,12 +329,12 @@ fn references<'s>(stamp: Option<&'s Envelope<'_>>) -> impl Iterator<Item = (&'s 
 
 /// The stamp of which no spec is in Secrets any more; `None` where that is so already, or where it
 /// does not fit.
-pub fn migrated(subject: &Subject) -> Option<String> {
+pub fn migrated(subject: &InstanceView) -> Option<String> {
     let mut stamp = subject.stamp.clone().filter(|_| !in_secrets(subject).is_empty())?;
     let previous = stamp.previous.as_mut().map(|previous| &mut previous.kept);
     for kept in [&mut stamp.kept].into_iter().chain(previous) {
         if kept.reference().is_some() {
-            *kept = Kept::Referenced(Reference::ControllerRevision);
+            *kept = KeptSpec::Referenced(SpecReference::ControllerRevision);
         }
     }
     let text = stamp.to_json();
@@ -378,8 +383,8 @@ mod tests {
             "metadata": {"name": "i", "namespace": "ns", "annotations": {"others.example/x": "x".repeat(others)}},
             "spec": {},
         });
-        let subject = Subject::read(&NamespacedName::new("ns", "i"), object.into()).unwrap();
-        let run = history::Run {
+        let subject = InstanceView::read(&NamespacedName::new("ns", "i"), object.into()).unwrap();
+        let run = history::EndedRun {
             plan: "cleanup".to_owned(),
             uid: "u".to_owned(),
             hash: None,
@@ -393,7 +398,7 @@ mod tests {
     }
 
     /// The status says that the spec of hash A was carried out.
-    fn stamped(stamp: &Value, beside: usize) -> Subject {
+    fn stamped(stamp: &Value, beside: usize) -> InstanceView {
         let object = json!({
             "status": {"conditions": [{
                 "type": "SpecStamped", "status": "True", "reason": "Stamped",
@@ -405,7 +410,7 @@ mod tests {
             }},
             "spec": {"operatorVersion": {"name": "v"}},
         });
-        Subject::read(&NamespacedName::new("ns", "i"), std::sync::Arc::new(object)).unwrap()
+        InstanceView::read(&NamespacedName::new("ns", "i"), std::sync::Arc::new(object)).unwrap()
     }
 
     const A: &str = "sha256:aaaaaaaaaaaaaaaa";

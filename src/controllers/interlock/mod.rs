@@ -11,7 +11,7 @@ pub mod status;
 use std::sync::Arc;
 use std::time::Duration;
 
-use interlock_core::api::interlock::{self, Interlock, InterlockStatus, Problem, Settings};
+use interlock_core::api::interlock::{self, Interlock, InterlockStatus, SettingProblem, Settings};
 use interlock_core::api::meta::event;
 use interlock_core::api::meta::install::FREEZE_BINDING;
 use interlock_core::api::object::NamespacedName;
@@ -23,14 +23,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::apply::Bookkeeping;
-use crate::cluster::binding::{LeftOut, Sight};
-use crate::cluster::events::Events;
+use crate::cluster::binding::{BindingState, LeftOut};
+use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
 use crate::cluster::queue::Queue;
-use crate::cluster::supervisor::{Modes, Snapshot, State};
+use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot, Modes};
 use crate::controllers::capabilities;
 use crate::controllers::observe::Store;
-use crate::controllers::observe::interlocks::{Interlocks, Seen};
+use crate::controllers::observe::interlocks::{Interlocks, KnownInterlock};
 
 /// A burst of changes is told once.
 const BURST: Duration = Duration::from_millis(200);
@@ -40,7 +40,7 @@ const AFTER_FAILURE: Duration = Duration::from_secs(5);
 const UNREAD: Duration = Duration::from_secs(10);
 
 /// What the settings work with.
-pub struct Context {
+pub struct SettingsContext {
     /// The objects; a watch fills it.
     pub objects: Arc<Interlocks>,
     /// Who asks what the rules do.
@@ -50,10 +50,10 @@ pub struct Context {
     /// The modes of the capabilities; nothing is said before the objects are listed.
     pub modes: watch::Sender<Modes>,
     /// Where every capability stands, the settings among them.
-    pub snapshot: watch::Receiver<Arc<Snapshot>>,
+    pub snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
 }
 
-impl Context {
+impl SettingsContext {
     /// Follows the object that is honoured, for ever.
     pub async fn follow(self) {
         let mut snapshot = self.snapshot.clone();
@@ -91,19 +91,21 @@ impl Context {
 
 /// Whether the objects are listed, or cannot be: where the kind is absent or may not be read,
 /// everything has its default.
-fn are_known(snapshot: &Snapshot) -> bool {
+fn are_known(snapshot: &CapabilitySnapshot) -> bool {
     let standing = snapshot.get(capabilities::SETTINGS);
-    standing.is_some_and(|standing| !matches!(standing.state, State::Starting(_) | State::Unknown(None)))
+    standing.is_some_and(|standing| {
+        !matches!(standing.state, CapabilityPhase::Starting(_) | CapabilityPhase::Unknown(None))
+    })
 }
 
 /// The settings of the object that is honoured; the defaults without one, or with one that is being
 /// deleted: whoever deletes it does not wait for somebody else's finalizer.
-fn read(honoured: Option<&Seen>) -> Settings {
+fn read(honoured: Option<&KnownInterlock>) -> Settings {
     match honoured.filter(|seen| !status::is_deleting(seen.object())) {
         None => Settings::default(),
-        Some(Seen::Read(object)) => Settings::read(&object.spec, &capabilities::settable()),
-        Some(Seen::Unreadable { why, .. }) => Settings {
-            problems: vec![Problem {
+        Some(KnownInterlock::Read(object)) => Settings::read(&object.spec, &capabilities::settable()),
+        Some(KnownInterlock::Unreadable { why, .. }) => Settings {
+            problems: vec![SettingProblem {
                 field: "spec".to_owned(),
                 problem: format!("{why}; correct it as `kubectl explain interlock.spec` says"),
             }],
@@ -120,15 +122,15 @@ pub struct Reporter {
     /// Which namespaces there are.
     pub store: Arc<Store>,
     /// Where every capability stands.
-    pub snapshot: watch::Receiver<Arc<Snapshot>>,
+    pub snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
     /// The binding of the freeze.
-    pub binding: watch::Receiver<Sight>,
+    pub binding: watch::Receiver<BindingState>,
     /// Whether this process may write.
     pub leadership: watch::Receiver<Leadership>,
     /// Writes.
     pub bookkeeping: Bookkeeping,
     /// Tells of deletions.
-    pub events: Events,
+    pub events: EventPublisher,
 }
 
 impl Reporter {
@@ -138,7 +140,7 @@ impl Reporter {
         let (mut objects, mut namespaces) = (self.objects.changes(), self.store.namespace_changes());
         let (mut snapshot, mut binding) = (self.snapshot.clone(), self.binding.clone());
         let (mut leadership, mut instances) = (self.leadership.clone(), self.store.changes());
-        let mut known: Option<Seen> = None;
+        let mut known: Option<KnownInterlock> = None;
         loop {
             let leads = self.leadership.borrow().holds();
             let honoured = self.objects.honoured();
@@ -182,7 +184,7 @@ impl Reporter {
                 Some(interlock::DEFAULT) => {
                     let look = status::honoured(
                         object,
-                        &status::Told {
+                        &status::StatusInput {
                             snapshot: &snapshot,
                             essential: capabilities::ESSENTIAL,
                             settable: &settable,
@@ -241,11 +243,11 @@ impl Reporter {
              (`interlock render rbac`); until then the policy refuses frozen edits everywhere"
         );
         let patch = match &*self.binding.borrow() {
-            Sight::Present(found) => found.patch(&left_out),
-            Sight::Unknown if left_out != LeftOut::default() && began.elapsed() > UNREAD => {
+            BindingState::Present(found) => found.patch(&left_out),
+            BindingState::Unknown if left_out != LeftOut::default() && began.elapsed() > UNREAD => {
                 return Err(format!("the binding of the freeze cannot be read: {remedy}"));
             }
-            Sight::Unknown | Sight::Absent => None,
+            BindingState::Unknown | BindingState::Absent => None,
         };
         let Some(patch) = patch else { return Ok(()) };
         match self.bookkeeping.patch_binding(FREEZE_BINDING, &patch).await {

@@ -1,14 +1,16 @@
 //! What the status of an Interlock object says: where every capability stands, and what of the
 //! spec is honoured. Pure; the time is an argument.
 
-use interlock_core::api::condition::Status;
-use interlock_core::api::interlock::{DEFAULT, Interlock, InterlockStatus, Problem};
+use interlock_core::api::condition::ConditionStatus;
+use interlock_core::api::interlock::{DEFAULT, Interlock, InterlockStatus, SettingProblem};
 use interlock_core::api::meta;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::cluster::crds::Absence;
-use crate::cluster::supervisor::{KindStatus, Mode, Sight, Snapshot, State, Status as Standing};
+use crate::cluster::supervisor::{
+    CapabilityPhase, CapabilitySnapshot, CapabilityStatus as Standing, KindStatus, Mode, WatchState,
+};
 
 /// Summary.
 const READY: &str = "Ready";
@@ -43,9 +45,9 @@ pub fn is_deleting(object: &Interlock) -> bool {
 }
 
 /// What there is to tell.
-pub struct Told<'a> {
+pub struct StatusInput<'a> {
     /// Where every capability stands.
-    pub snapshot: &'a Snapshot,
+    pub snapshot: &'a CapabilitySnapshot,
     /// Capabilities that the settings are about.
     pub settable: &'a [&'a str],
     /// Those of them without which Interlock is not ready.
@@ -55,7 +57,7 @@ pub struct Told<'a> {
     /// How many such objects there are, where that is known.
     pub instances: usize,
     /// What of the spec cannot be honoured.
-    pub problems: &'a [Problem],
+    pub problems: &'a [SettingProblem],
     /// Why the second layer does not follow, where it does not.
     pub lagging: Option<&'a str>,
     /// What goes on where the object is deleted.
@@ -66,7 +68,7 @@ pub struct Told<'a> {
 
 /// A status, and when it is to be looked at again.
 #[derive(Debug, PartialEq)]
-pub struct Look {
+pub struct StatusUpdate {
     /// As it should be.
     pub status: InterlockStatus,
     /// When a state has lasted long enough to be told.
@@ -75,12 +77,12 @@ pub struct Look {
 
 struct Wanted {
     type_: String,
-    status: Status,
+    status: ConditionStatus,
     reason: String,
     message: String,
 }
 
-fn wanted(type_: &str, status: Status, reason: &str, message: impl Into<String>) -> Wanted {
+fn wanted(type_: &str, status: ConditionStatus, reason: &str, message: impl Into<String>) -> Wanted {
     Wanted { type_: type_.to_owned(), status, reason: reason.to_owned(), message: message.into() }
 }
 
@@ -91,25 +93,25 @@ pub fn ignored(object: &Interlock, now: Timestamp) -> InterlockStatus {
         "only the Interlock named {DEFAULT} is honoured: move what {name} sets to it, and delete {name}"
     );
     let conditions =
-        [READY, ACCEPTED].map(|type_| wanted(type_, Status::False, "NotHonoured", text.as_str()));
+        [READY, ACCEPTED].map(|type_| wanted(type_, ConditionStatus::False, "NotHonoured", text.as_str()));
     with(object, conditions.into(), now)
 }
 
 /// The status of the object that is honoured.
-pub fn honoured(object: &Interlock, told: &Told<'_>) -> Look {
+pub fn honoured(object: &Interlock, told: &StatusInput<'_>) -> StatusUpdate {
     let mut again = None;
     let mut conditions = if is_deleting(object) {
         vec![not_any_more(), applied(told.lagging), deleting(told.managed)]
     } else {
         vec![accepted(told.problems), applied(told.lagging)]
     };
-    let mut unready: Vec<(Status, String, String)> = told
+    let mut unready: Vec<(ConditionStatus, String, String)> = told
         .essential
         .iter()
         .filter(|name| told.snapshot.get(name).is_none())
         .map(|name| {
             let text = format!("{}: it has not been looked at yet", type_of(name));
-            (Status::Unknown, State::Unknown(None).reason().to_owned(), text)
+            (ConditionStatus::Unknown, CapabilityPhase::Unknown(None).reason().to_owned(), text)
         })
         .collect();
     let standings = told.snapshot.capabilities.iter();
@@ -125,36 +127,36 @@ pub fn honoured(object: &Interlock, told: &Told<'_>) -> Look {
             _ => capability(&type_, standing, before, told),
         };
         let counts = told.essential.contains(&standing.name) && standing.mode != Mode::Off;
-        if counts && one.status != Status::True {
+        if counts && one.status != ConditionStatus::True {
             unready.push((one.status, one.reason.clone(), format!("{type_}: {}", one.message)));
         }
         conditions.push(one);
     }
     conditions.insert(0, ready(unready));
-    Look { status: with(object, conditions, told.now), again }
+    StatusUpdate { status: with(object, conditions, told.now), again }
 }
 
-fn ready(unready: Vec<(Status, String, String)>) -> Wanted {
-    let worst = unready.iter().find(|(status, ..)| *status == Status::False).or(unready.first());
+fn ready(unready: Vec<(ConditionStatus, String, String)>) -> Wanted {
+    let worst = unready.iter().find(|(status, ..)| *status == ConditionStatus::False).or(unready.first());
     let Some((status, reason, _)) = worst else {
-        return wanted(READY, Status::True, "Running", "everything that is required runs");
+        return wanted(READY, ConditionStatus::True, "Running", "everything that is required runs");
     };
     let texts: Vec<&str> = unready.iter().map(|(_, _, text)| text.as_str()).collect();
     wanted(READY, *status, reason, texts.join("; "))
 }
 
-fn accepted(problems: &[Problem]) -> Wanted {
+fn accepted(problems: &[SettingProblem]) -> Wanted {
     if problems.is_empty() {
-        return wanted(ACCEPTED, Status::True, "Accepted", "all of the spec is honoured");
+        return wanted(ACCEPTED, ConditionStatus::True, "Accepted", "all of the spec is honoured");
     }
     let texts: Vec<String> = problems.iter().map(|p| format!("{}: {}", p.field, p.problem)).collect();
     let text = format!("the rest is honoured, but not {}", texts.join("; "));
-    wanted(ACCEPTED, Status::False, "Invalid", text)
+    wanted(ACCEPTED, ConditionStatus::False, "Invalid", text)
 }
 
 fn not_any_more() -> Wanted {
     let text = format!("the object is being deleted, and its spec does not count any more: {DEFAULTS}");
-    wanted(ACCEPTED, Status::False, DELETING, text)
+    wanted(ACCEPTED, ConditionStatus::False, DELETING, text)
 }
 
 fn deleting(managed: Managed) -> Wanted {
@@ -163,13 +165,20 @@ fn deleting(managed: Managed) -> Wanted {
         "{instances} Instances are still managed, of which {restless} have something to do, and go on with the defaults: \
          {DEFAULTS}"
     );
-    wanted(DELETING, Status::True, if instances > 0 { "StillManaged" } else { "NothingManaged" }, text)
+    wanted(
+        DELETING,
+        ConditionStatus::True,
+        if instances > 0 { "StillManaged" } else { "NothingManaged" },
+        text,
+    )
 }
 
 fn applied(lagging: Option<&str>) -> Wanted {
     match lagging {
-        None => wanted(RULES_APPLIED, Status::True, "Applied", "webhook and policies follow the rules"),
-        Some(why) => wanted(RULES_APPLIED, Status::False, "PolicyNotWritten", why),
+        None => {
+            wanted(RULES_APPLIED, ConditionStatus::True, "Applied", "webhook and policies follow the rules")
+        }
+        Some(why) => wanted(RULES_APPLIED, ConditionStatus::False, "PolicyNotWritten", why),
     }
 }
 
@@ -181,10 +190,10 @@ fn type_of(capability: &str) -> String {
 
 /// Whether a state is on the way to another: one that needs nothing runs while it still lists.
 fn passes(standing: &Standing) -> bool {
-    let lists = || optional(standing).any(|kind| kind.sight == Sight::Listing);
+    let lists = || optional(standing).any(|kind| kind.sight == WatchState::Listing);
     match standing.state {
-        State::Starting(_) | State::Draining(_) | State::Unknown(_) => true,
-        State::Running(_) => lists(),
+        CapabilityPhase::Starting(_) | CapabilityPhase::Draining(_) | CapabilityPhase::Unknown(_) => true,
+        CapabilityPhase::Running(_) => lists(),
         _ => false,
     }
 }
@@ -193,20 +202,25 @@ fn optional(standing: &Standing) -> impl Iterator<Item = &KindStatus> {
     standing.kinds.iter().filter(|kind| !kind.required)
 }
 
-fn capability(type_: &str, standing: &Standing, before: Option<&Condition>, told: &Told<'_>) -> Wanted {
+fn capability(
+    type_: &str,
+    standing: &Standing,
+    before: Option<&Condition>,
+    told: &StatusInput<'_>,
+) -> Wanted {
     let state = &standing.state;
     let status = match state {
-        State::Running(_) => Status::True,
-        State::Starting(_) | State::Unknown(_) => Status::Unknown,
-        State::Disabled
-        | State::Waiting(_)
-        | State::Forbidden(_)
-        | State::Degraded(..)
-        | State::Draining(_) => Status::False,
+        CapabilityPhase::Running(_) => ConditionStatus::True,
+        CapabilityPhase::Starting(_) | CapabilityPhase::Unknown(_) => ConditionStatus::Unknown,
+        CapabilityPhase::Disabled
+        | CapabilityPhase::Waiting(_)
+        | CapabilityPhase::Forbidden(_)
+        | CapabilityPhase::Degraded(..)
+        | CapabilityPhase::Draining(_) => ConditionStatus::False,
     };
     let message = match state {
-        State::Running(_) => running(standing),
-        State::Disabled => switched_off(standing, before, told),
+        CapabilityPhase::Running(_) => running(standing),
+        CapabilityPhase::Disabled => switched_off(standing, before, told),
         other => other.message(),
     };
     wanted(type_, status, state.reason(), message)
@@ -214,12 +228,13 @@ fn capability(type_: &str, standing: &Standing, before: Option<&Condition>, told
 
 /// What it means that a capability is switched off. Its objects are not read then, so that they are
 /// counted while they are still known.
-fn switched_off(standing: &Standing, before: Option<&Condition>, told: &Told<'_>) -> String {
+fn switched_off(standing: &Standing, before: Option<&Condition>, told: &StatusInput<'_>) -> String {
     let off = format!("spec.capabilities.{}.mode is off", standing.name);
     if standing.name != told.finalizes {
         return off;
     }
-    let known = standing.kinds.iter().filter(|kind| kind.required).all(|kind| kind.sight == Sight::Synced);
+    let known =
+        standing.kinds.iter().filter(|kind| kind.required).all(|kind| kind.sight == WatchState::Synced);
     let held = |which: &str| {
         format!(
             "{off}; {which} with the finalizer {} stay when they are deleted, until it is auto again or their \
@@ -227,7 +242,7 @@ fn switched_off(standing: &Standing, before: Option<&Condition>, told: &Told<'_>
             meta::FINALIZER
         )
     };
-    match before.filter(|before| before.reason == State::Disabled.reason()) {
+    match before.filter(|before| before.reason == CapabilityPhase::Disabled.reason()) {
         _ if known => held(&format!("of {} Instances those", told.instances)),
         Some(before) => before.message.clone(),
         None => held("Instances"),
@@ -240,10 +255,14 @@ fn running(standing: &Standing) -> String {
     let (mut missing, mut rest) = (Vec::new(), Vec::new());
     for KindStatus { name, sight, .. } in optional(standing) {
         match sight {
-            Sight::Synced => {}
-            Sight::Absent(Absence::Missing) => missing.push(name.as_str()),
-            Sight::Forbidden(verb) => rest.push(format!("this process may not {} {name}", verb.as_str())),
-            Sight::Absent(_) | Sight::Listing | Sight::Broken(_) => rest.push(format!("{name} {sight}")),
+            WatchState::Synced => {}
+            WatchState::Absent(Absence::Missing) => missing.push(name.as_str()),
+            WatchState::Forbidden(verb) => {
+                rest.push(format!("this process may not {} {name}", verb.as_str()))
+            }
+            WatchState::Absent(_) | WatchState::Listing | WatchState::Broken(_) => {
+                rest.push(format!("{name} {sight}"))
+            }
         }
     }
     let mut texts = vec!["it runs".to_owned()];
@@ -260,9 +279,9 @@ fn found<'a>(object: &'a Interlock, type_: &str) -> Option<&'a Condition> {
 
 fn as_before(condition: &Condition) -> Wanted {
     let status = match condition.status.as_str() {
-        "True" => Status::True,
-        "False" => Status::False,
-        _ => Status::Unknown,
+        "True" => ConditionStatus::True,
+        "False" => ConditionStatus::False,
+        _ => ConditionStatus::Unknown,
     };
     wanted(&condition.type_, status, &condition.reason, condition.message.as_str())
 }

@@ -6,11 +6,12 @@ use rstest::rstest;
 use serde_json::json;
 
 use super::layer::left_out;
-use super::status::{self, Managed, Told};
+use super::status::{self, Managed, StatusInput};
 use super::*;
 use crate::cluster::crds::Absence;
 use crate::cluster::supervisor::{
-    Answer, Epoch, KindStatus, Lack, Missing, Mode, Refused, Sight as Seeing, State, Status, Verb,
+    ApiVerb, CapabilityPhase, CapabilityStatus, Epoch, KindStatus, Lack, Missing, Mode, RefusedKind,
+    UnavailableAnswer, WatchState as Seeing,
 };
 
 const SINCE: i64 = 1_000;
@@ -19,12 +20,19 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-fn standing(name: &'static str, state: State) -> Status {
-    Status { name, state, mode: Mode::Auto, since: at(SINCE), answer: Answer::Judge, kinds: Vec::new() }
+fn standing(name: &'static str, state: CapabilityPhase) -> CapabilityStatus {
+    CapabilityStatus {
+        name,
+        state,
+        mode: Mode::Auto,
+        since: at(SINCE),
+        answer: UnavailableAnswer::Judge,
+        kinds: Vec::new(),
+    }
 }
 
-fn snapshot(instances: State, routes: State) -> Snapshot {
-    Snapshot { capabilities: vec![standing("instances", instances), standing("routes", routes)] }
+fn snapshot(instances: CapabilityPhase, routes: CapabilityPhase) -> CapabilitySnapshot {
+    CapabilitySnapshot { capabilities: vec![standing("instances", instances), standing("routes", routes)] }
 }
 
 fn object(generation: i64) -> Interlock {
@@ -33,8 +41,8 @@ fn object(generation: i64) -> Interlock {
     object
 }
 
-fn told(snapshot: &Snapshot, now: i64) -> Told<'_> {
-    Told {
+fn told(snapshot: &CapabilitySnapshot, now: i64) -> StatusInput<'_> {
+    StatusInput {
         snapshot,
         settable: &["instances", "routes"],
         essential: &["instances"],
@@ -56,12 +64,12 @@ fn message<'a>(status: &'a InterlockStatus, type_: &str) -> &'a str {
     &status.conditions.iter().find(|c| c.type_ == type_).unwrap().message
 }
 
-fn running() -> State {
-    State::Running(Epoch(1))
+fn running() -> CapabilityPhase {
+    CapabilityPhase::Running(Epoch(1))
 }
 
-fn missing() -> State {
-    State::Waiting(vec![Missing {
+fn missing() -> CapabilityPhase {
+    CapabilityPhase::Waiting(vec![Missing {
         name: "instances.kudo.dev".to_owned(),
         why: Lack::Absent(Absence::Missing),
     }])
@@ -71,7 +79,7 @@ fn missing() -> State {
 #[case::all_run(running(), running(), ["Ready True Running", "InstancesReady True Running", "RoutesReady True Running"])]
 #[case::off(
     running(),
-    State::Disabled,
+    CapabilityPhase::Disabled,
     ["Ready True Running", "InstancesReady True Running", "RoutesReady False Disabled"]
 )]
 #[case::missing(
@@ -80,23 +88,23 @@ fn missing() -> State {
     ["Ready False CRDMissing", "InstancesReady False CRDMissing", "RoutesReady True Running"]
 )]
 #[case::forbidden(
-    State::Forbidden(Refused { name: "instances.kudo.dev".to_owned(), verb: Verb::List }),
+    CapabilityPhase::Forbidden(RefusedKind { name: "instances.kudo.dev".to_owned(), verb: ApiVerb::List }),
     running(),
     ["Ready False Forbidden", "InstancesReady False Forbidden", "RoutesReady True Running"]
 )]
 #[case::starting(
-    State::Starting(Epoch(2)),
+    CapabilityPhase::Starting(Epoch(2)),
     running(),
     ["Ready Unknown Syncing", "InstancesReady Unknown Syncing", "RoutesReady True Running"]
 )]
 #[case::unknown(
-    State::Unknown(None),
+    CapabilityPhase::Unknown(None),
     running(),
     ["Ready Unknown DiscoveryUnknown", "InstancesReady Unknown DiscoveryUnknown", "RoutesReady True Running"]
 )]
 fn every_capability_has_a_condition(
-    #[case] instances: State,
-    #[case] routes: State,
+    #[case] instances: CapabilityPhase,
+    #[case] routes: CapabilityPhase,
     #[case] want: [&str; 3],
 ) {
     let snapshot = snapshot(instances, routes);
@@ -110,7 +118,10 @@ fn every_capability_has_a_condition(
 
 #[test]
 fn names_and_verbs_are_exact() {
-    let forbidden = State::Forbidden(Refused { name: "instances.kudo.dev".to_owned(), verb: Verb::Watch });
+    let forbidden = CapabilityPhase::Forbidden(RefusedKind {
+        name: "instances.kudo.dev".to_owned(),
+        verb: ApiVerb::Watch,
+    });
     let mut snapshot = snapshot(forbidden, running());
     snapshot.capabilities[1].kinds = vec![KindStatus {
         name: "httproutes.gateway.networking.k8s.io".to_owned(),
@@ -136,7 +147,7 @@ fn names_and_verbs_are_exact() {
     "; a.io serves v2, not v1"
 )]
 #[case::other_scope(Seeing::Absent(Absence::OtherScope), "; a.io has another scope than it should")]
-#[case::refused(Seeing::Forbidden(Verb::Watch), "; this process may not watch a.io")]
+#[case::refused(Seeing::Forbidden(ApiVerb::Watch), "; this process may not watch a.io")]
 #[case::broken(Seeing::Broken("500".to_owned()), "; a.io cannot be read: 500")]
 #[case::listing(Seeing::Listing, "; a.io is being listed")]
 fn what_a_capability_goes_without_is_told(#[case] sight: Seeing, #[case] text: &str) {
@@ -163,7 +174,7 @@ fn a_restart_of_what_needs_nothing_flips_nothing() {
 /// Switched off by the user: that is no fault.
 #[test]
 fn what_is_switched_off_is_not_waited_for() {
-    let mut snapshot = snapshot(State::Disabled, running());
+    let mut snapshot = snapshot(CapabilityPhase::Disabled, running());
     snapshot.capabilities[0].mode = Mode::Off;
     let status = status::honoured(&object(1), &told(&snapshot, SINCE)).status;
     assert_eq!(said(&status)[0], "Ready True Running");
@@ -173,7 +184,7 @@ fn what_is_switched_off_is_not_waited_for() {
 /// Instances are counted while they are known, and not read to count them again.
 #[test]
 fn what_is_switched_off_says_what_it_holds() {
-    let mut known = snapshot(State::Disabled, State::Disabled);
+    let mut known = snapshot(CapabilityPhase::Disabled, CapabilityPhase::Disabled);
     let instances =
         |sight| KindStatus { name: "instances.kudo.dev".to_owned(), required: true, leaving: false, sight };
     known.capabilities[0].kinds = vec![instances(Seeing::Synced)];
@@ -189,7 +200,8 @@ fn what_is_switched_off_says_what_it_holds() {
     object.status = Some(status::honoured(&object, &told(&known, SINCE + 60)).status);
     let counted = format!("{}; of 3 Instances those {held}", off("instances"));
     assert_eq!(message(object.status.as_ref().unwrap(), "InstancesReady"), counted);
-    let later = status::honoured(&object, &Told { instances: 0, ..told(&forgotten, SINCE + 600) }).status;
+    let later =
+        status::honoured(&object, &StatusInput { instances: 0, ..told(&forgotten, SINCE + 600) }).status;
     assert_eq!(message(&later, "InstancesReady"), counted);
 }
 
@@ -201,7 +213,7 @@ fn what_passes_is_told_when_it_lasts() {
     let first = status::honoured(&object, &told(&calm, SINCE + 60));
     assert_eq!(first.again, None);
     object.status = Some(first.status.clone());
-    let restarted = snapshot(State::Starting(Epoch(9)), State::Unknown(None));
+    let restarted = snapshot(CapabilityPhase::Starting(Epoch(9)), CapabilityPhase::Unknown(None));
     let look = status::honoured(&object, &told(&restarted, SINCE + 1));
     assert_eq!(look.status, first.status, "no write");
     assert_eq!(look.again, Some(at(SINCE + 5)));
@@ -222,7 +234,7 @@ fn transition_times() {
     object.status = Some(first.clone());
     let again = status::honoured(&object, &told(&snapshot(running(), missing()), 3_000)).status;
     assert_eq!(again, first, "nothing new, nothing written");
-    let off = status::honoured(&object, &told(&snapshot(running(), State::Disabled), 3_000)).status;
+    let off = status::honoured(&object, &told(&snapshot(running(), CapabilityPhase::Disabled), 3_000)).status;
     assert_eq!(times(&off), [2_000; 5], "another reason of the same status");
     let runs = status::honoured(&object, &told(&snapshot(running(), running()), 3_000)).status;
     assert_eq!(times(&runs), [2_000, 2_000, 2_000, 2_000, 3_000]);
@@ -244,9 +256,10 @@ fn conditions_of_others_stay_and_old_ones_of_ours_go() {
 
 #[test]
 fn what_is_not_honoured_is_named() {
-    let problems = [Problem { field: "spec.rules[0].group".to_owned(), problem: "is no group".to_owned() }];
+    let problems =
+        [SettingProblem { field: "spec.rules[0].group".to_owned(), problem: "is no group".to_owned() }];
     let snapshot = snapshot(running(), running());
-    let told = Told { problems: &problems, lagging: Some("may not"), ..told(&snapshot, 2_000) };
+    let told = StatusInput { problems: &problems, lagging: Some("may not"), ..told(&snapshot, 2_000) };
     let status = status::honoured(&object(1), &told).status;
     assert_eq!(
         said(&status)[..3],
@@ -265,7 +278,7 @@ fn what_is_not_honoured_is_named() {
 fn what_goes_on_without_a_deleted_object_is_told() {
     let mut object = object(1);
     object.spec.rules = serde_json::from_value(json!([{"group": "freeze", "action": "Warn"}])).unwrap();
-    let settings = |object: &Interlock| read(Some(&Seen::Read(Arc::new(object.clone()))));
+    let settings = |object: &Interlock| read(Some(&KnownInterlock::Read(Arc::new(object.clone()))));
     assert!(!settings(&object).rules.is_empty());
     object.metadata.deletion_timestamp =
         Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(1_500)));
@@ -284,7 +297,7 @@ fn what_goes_on_without_a_deleted_object_is_told() {
     let text = message(&status, "Deleting");
     assert!(text.starts_with("3 Instances are still managed, of which 1 have something to do"), "{text}");
     assert!(text.contains("go on with the defaults: every rule denies again"), "{text}");
-    let told = Told { managed: Managed { instances: 0, restless: 0 }, ..told(&snapshot, 2_000) };
+    let told = StatusInput { managed: Managed { instances: 0, restless: 0 }, ..told(&snapshot, 2_000) };
     let status = status::honoured(&object, &told).status;
     assert_eq!(said(&status)[3], "Deleting True NothingManaged");
 }

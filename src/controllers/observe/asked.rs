@@ -8,14 +8,14 @@ use interlock_core::api::object::{NamespacedName, ObjectKey};
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::plan::basis::Basis;
 use interlock_core::plan::package::Package;
-use interlock_core::rollout::flavor::sources::Source;
-use interlock_core::rollout::flavor::subject::Subject;
+use interlock_core::rollout::flavor::sources::FlavorSource;
+use interlock_core::rollout::flavor::subject::GatewayRef;
 use interlock_core::topology::declare::Side;
 use interlock_core::topology::kinds::{DATA_PLANE, GUARDED_DEPLOYMENT, fact, link};
 use serde_json::Value;
 
-use super::body::{Body, Child};
-use super::instances::Kept;
+use super::body::{Child, ObjectBody};
+use super::instances::KeptInstance;
 use super::row::{is, name};
 use super::store::Store;
 use super::told::gateways;
@@ -23,10 +23,14 @@ use super::told::gateways;
 impl Store {
     /// What the flavors of gateways may come from; of these, those without the label (Secrets,
     /// which nobody watches, where they are not `known`); and what has our label to no use.
-    pub fn sources_due(&self, known: &BTreeSet<Source>) -> (BTreeSet<Source>, Vec<Source>, Vec<Source>) {
+    pub fn sources_due(
+        &self,
+        known: &BTreeSet<FlavorSource>,
+    ) -> (BTreeSet<FlavorSource>, Vec<FlavorSource>, Vec<FlavorSource>) {
         let inner = self.read();
         let wanted = inner.flavors.wanted_sources();
-        let labelled = |source: &Source| inner.flavors.sources().holds(source) || known.contains(source);
+        let labelled =
+            |source: &FlavorSource| inner.flavors.sources().holds(source) || known.contains(source);
         let due = wanted.iter().filter(|source| !labelled(source)).cloned().collect();
         let unused = inner.flavors.our_sources().difference(&wanted).cloned().collect();
         (wanted, due, unused)
@@ -38,7 +42,7 @@ impl Store {
     }
 
     /// Every gateway.
-    pub fn gateways(&self) -> Vec<Subject> {
+    pub fn gateways(&self) -> Vec<GatewayRef> {
         let inner = self.read();
         let kinds = [DATA_PLANE, GUARDED_DEPLOYMENT].map(|kind| inner.graph.find_kind(kind.group, kind.kind));
         let rows = kinds.into_iter().flatten().flat_map(|kind| inner.graph.rows(kind));
@@ -63,7 +67,7 @@ impl Store {
     }
 
     /// What is known of an Instance.
-    pub fn instance(&self, key: &NamespacedName) -> Kept {
+    pub fn instance(&self, key: &NamespacedName) -> KeptInstance {
         self.read().kept(key)
     }
 
@@ -93,7 +97,7 @@ impl Store {
     pub fn restless(&self) -> Vec<NamespacedName> {
         let inner = self.read();
         let keys = inner.graph.rows(inner.kinds.instance).map(|row| name(&row.id()));
-        keys.filter(|key| !matches!(inner.kept(key), Kept::AtRest { well: true })).collect()
+        keys.filter(|key| !matches!(inner.kept(key), KeptInstance::AtRest { well: true })).collect()
     }
 
     /// The Instances that refer to an OperatorVersion.
@@ -123,7 +127,7 @@ impl Store {
 
     /// Whether an Instance has something to do, or needs a look.
     pub fn is_restless(&self, key: &NamespacedName) -> bool {
-        !matches!(self.instance(key), Kept::AtRest { well: true })
+        !matches!(self.instance(key), KeptInstance::AtRest { well: true })
     }
 
     /// An object of a package as last seen.
@@ -138,7 +142,7 @@ impl Store {
             inner.bodies.get(&row.id()).cloned()
         };
         // Without the lock, as others wait for it.
-        body.as_ref().and_then(Body::open).map_or(Child::Unread, Child::Kept)
+        body.as_ref().and_then(ObjectBody::open).map_or(Child::Unread, Child::Kept)
     }
 
     /// Objects of some kinds that belong to an Instance, in order; of those that are not kept only
@@ -161,7 +165,7 @@ impl Store {
             }
             (kept, sick)
         };
-        (kept.iter().filter_map(Body::open).collect(), sick)
+        (kept.iter().filter_map(ObjectBody::open).collect(), sick)
     }
 
     /// OperatorVersions that are there and for which there was no room.

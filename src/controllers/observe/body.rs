@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use interlock_core::topology::Id;
+use interlock_core::topology::NodeId;
 use serde_json::Value;
 
 use super::share::{BODIES, Shares};
 
 /// Objects that packages made.
-pub(super) type Bodies = Shares<Id, Body>;
+pub(super) type Bodies = Shares<NodeId, ObjectBody>;
 
 /// None yet.
 pub(super) fn none() -> Bodies {
@@ -17,9 +17,9 @@ pub(super) fn none() -> Bodies {
 
 /// One object.
 #[derive(Clone, Debug)]
-pub struct Body(Arc<[u8]>);
+pub struct ObjectBody(Arc<[u8]>);
 
-impl Body {
+impl ObjectBody {
     /// Of an object.
     pub fn of(object: &Value) -> Self {
         // A JSON value always serialises.
@@ -58,7 +58,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cluster::watch::Change;
+    use crate::cluster::watch::WatchChange;
     use crate::controllers::observe::{Store, settled};
 
     /// Every change has a newer version.
@@ -76,7 +76,7 @@ mod tests {
             },
             "data": {"text": "x".repeat(size)},
         });
-        store.observe(&kind, Epoch(1), &Change::Applied(Arc::new(object)));
+        store.observe(&kind, Epoch(1), &WatchChange::Applied(Arc::new(object)));
         store.get_child(&ObjectKey { gvk: kind, namespace: Some("ns".to_owned()), name: name.to_owned() })
     }
 
@@ -86,9 +86,9 @@ mod tests {
         let instance = settled();
         let uid = instance["metadata"]["uid"].as_str().unwrap().to_owned();
         let kind = Gvk::new("kudo.dev/v1beta1", "Instance");
-        store.observe(&kind, Epoch(1), &Change::Listing("".into()));
-        store.observe(&kind, Epoch(1), &Change::Listed(Arc::new(instance)));
-        store.observe(&kind, Epoch(1), &Change::Synced("".into()));
+        store.observe(&kind, Epoch(1), &WatchChange::Listing("".into()));
+        store.observe(&kind, Epoch(1), &WatchChange::Listed(Arc::new(instance)));
+        store.observe(&kind, Epoch(1), &WatchChange::Synced("".into()));
         (store, uid)
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use interlock_core::api::object::NamespacedName;
 use interlock_core::plan::rendered::weight;
-use interlock_core::topology::Row;
+use interlock_core::topology::ObjectRow;
 use serde_json::Value;
 
 use super::row::is_well;
@@ -14,7 +14,7 @@ use super::share::{INSTANCES, Shares};
 
 /// What is kept of an Instance.
 #[derive(Clone, Debug)]
-pub enum Kept {
+pub enum KeptInstance {
     /// All of it, as last seen.
     Whole(Arc<Value>),
     /// It is at rest: its row.
@@ -43,11 +43,11 @@ impl Default for Instances {
 
 impl Instances {
     /// What is kept of the one that has this row, or none.
-    pub(super) fn kept(&self, key: &NamespacedName, row: Option<&Row<'_>>) -> Kept {
+    pub(super) fn kept(&self, key: &NamespacedName, row: Option<&ObjectRow<'_>>) -> KeptInstance {
         match (self.whole.get(key), row) {
-            (Some(object), Some(_)) => Kept::Whole(object.clone()),
-            (None, Some(row)) => Kept::AtRest { well: is_well(row) && !self.doubted.contains(key) },
-            (_, None) => Kept::Nothing,
+            (Some(object), Some(_)) => KeptInstance::Whole(object.clone()),
+            (None, Some(row)) => KeptInstance::AtRest { well: is_well(row) && !self.doubted.contains(key) },
+            (_, None) => KeptInstance::Nothing,
         }
     }
 

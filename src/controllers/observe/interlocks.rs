@@ -11,7 +11,7 @@ use interlock_core::api::object::meta_str;
 
 /// What is known of one of them.
 #[derive(Clone, Debug)]
-pub enum Seen {
+pub enum KnownInterlock {
     /// It could be read.
     Read(Arc<Interlock>),
     /// A version of the schema that this process does not know lets through what it cannot read.
@@ -23,7 +23,7 @@ pub enum Seen {
     },
 }
 
-impl Seen {
+impl KnownInterlock {
     /// The object; its spec is empty where it could not be read.
     pub fn object(&self) -> &Interlock {
         match self {
@@ -35,7 +35,7 @@ impl Seen {
 /// All of them, by name; shared by reference.
 #[derive(Debug)]
 pub struct Interlocks {
-    known: Mutex<BTreeMap<String, Seen>>,
+    known: Mutex<BTreeMap<String, KnownInterlock>>,
     changes: watch::Sender<u64>,
 }
 
@@ -46,7 +46,7 @@ impl Default for Interlocks {
 }
 
 impl Interlocks {
-    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Seen>> {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, KnownInterlock>> {
         // Changes of the map do not panic half-way.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -74,19 +74,19 @@ impl Interlocks {
     }
 
     /// The one that is honoured.
-    pub fn honoured(&self) -> Option<Seen> {
+    pub fn honoured(&self) -> Option<KnownInterlock> {
         self.known().get(DEFAULT).cloned()
     }
 
     /// All of them.
-    pub fn all(&self) -> Vec<Seen> {
+    pub fn all(&self) -> Vec<KnownInterlock> {
         self.known().values().cloned().collect()
     }
 }
 
-fn read(object: &serde_json::Value) -> Seen {
+fn read(object: &serde_json::Value) -> KnownInterlock {
     let error = match Interlock::deserialize(object) {
-        Ok(interlock) => return Seen::Read(Arc::new(interlock)),
+        Ok(interlock) => return KnownInterlock::Read(Arc::new(interlock)),
         Err(error) => error,
     };
     let mut bare = object.clone();
@@ -94,5 +94,5 @@ fn read(object: &serde_json::Value) -> Seen {
         bare.insert("spec".to_owned(), serde_json::json!({}));
     }
     let object = Interlock::deserialize(&bare).unwrap_or_default();
-    Seen::Unreadable { object: Arc::new(object), why: error.to_string() }
+    KnownInterlock::Unreadable { object: Arc::new(object), why: error.to_string() }
 }

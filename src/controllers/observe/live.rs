@@ -10,14 +10,14 @@ use interlock_core::plan::lock;
 use interlock_core::topology::declare::{Concerns, Side};
 use interlock_core::topology::kinds::{DECLARED, fact, link};
 use interlock_core::topology::picture::Picture;
-use interlock_core::topology::{GroupKind, Id, Row};
+use interlock_core::topology::{GroupKind, NodeId, ObjectRow};
 use jiff::Timestamp;
 use serde::{Deserialize as _, Serialize};
 
-use super::instances::Kept;
+use super::instances::KeptInstance;
 use super::row::{is, is_well, name};
 use super::store::{Inner, Store};
-use crate::cluster::supervisor::{self, Snapshot, Status};
+use crate::cluster::supervisor::{self, CapabilitySnapshot, CapabilityStatus};
 
 /// How many Instances are told of, those with work first; the rest is counted.
 const INSTANCES: usize = 200;
@@ -113,14 +113,14 @@ struct Node {
 
 impl Document {
     /// As everything is now.
-    pub fn of(store: &Store, snapshot: &Snapshot) -> Self {
+    pub fn of(store: &Store, snapshot: &CapabilitySnapshot) -> Self {
         let inner = store.read();
-        let mut all: Vec<(bool, Id)> =
+        let mut all: Vec<(bool, NodeId)> =
             inner.graph.rows(inner.kinds.instance).map(|row| (is(&row, fact::AT_REST), row.id())).collect();
         // Those at rest come last.
         all.sort();
         let shown = all.iter().take(INSTANCES).filter_map(|(_, id)| Shown::of(&inner, id));
-        let locked = |row: &Row<'_>| row.word(fact::LOCKED).is_some_and(|plan| !plan.is_empty());
+        let locked = |row: &ObjectRow<'_>| row.word(fact::LOCKED).is_some_and(|plan| !plan.is_empty());
         Self {
             capabilities: snapshot.capabilities.iter().map(Capability::of).collect(),
             total: all.len(),
@@ -137,7 +137,7 @@ impl Document {
 }
 
 impl Capability {
-    fn of(status: &Status) -> Self {
+    fn of(status: &CapabilityStatus) -> Self {
         let kinds = status.kinds.iter().map(|kind| Kind {
             name: kind.name.clone(),
             required: kind.required,
@@ -154,24 +154,24 @@ impl Capability {
 }
 
 /// What is known of a kind, after its name.
-fn sight(sight: &supervisor::Sight) -> String {
-    use supervisor::Sight;
+fn sight(sight: &supervisor::WatchState) -> String {
+    use supervisor::WatchState;
     match sight {
-        Sight::Absent(absence) => absence.to_string(),
-        Sight::Listing => "is being listed".to_owned(),
-        Sight::Synced => "synced".to_owned(),
-        Sight::Forbidden(verb) => format!("may not be read: no right to {}", verb.as_str()),
-        Sight::Broken(why) => format!("cannot be read: {why}"),
+        WatchState::Absent(absence) => absence.to_string(),
+        WatchState::Listing => "is being listed".to_owned(),
+        WatchState::Synced => "synced".to_owned(),
+        WatchState::Forbidden(verb) => format!("may not be read: no right to {}", verb.as_str()),
+        WatchState::Broken(why) => format!("cannot be read: {why}"),
     }
 }
 
 impl Shown {
-    fn of(inner: &Inner, id: &Id) -> Option<Self> {
+    fn of(inner: &Inner, id: &NodeId) -> Option<Self> {
         let key = name(id);
         let row = inner.instance(&key)?;
         let object = match inner.kept(&key) {
-            Kept::Whole(object) => Instance::deserialize(&*object).ok(),
-            Kept::AtRest { .. } | Kept::Nothing => None,
+            KeptInstance::Whole(object) => Instance::deserialize(&*object).ok(),
+            KeptInstance::AtRest { .. } | KeptInstance::Nothing => None,
         };
         let versions = row.along(Side::Parent, link::OPERATOR_VERSION).map(|row| name(&row.id()));
         let mut shown = Self {
@@ -191,9 +191,9 @@ impl Shown {
         Some(shown)
     }
 
-    fn draw(&mut self, picture: &Picture, itself: &Id) {
+    fn draw(&mut self, picture: &Picture, itself: &NodeId) {
         let drawn = || picture.nodes.iter().filter(|(id, _)| concerns_somebody(&id.kind));
-        let places: BTreeMap<&Id, usize> = drawn().map(|(id, _)| id).take(NODES).zip(0..).collect();
+        let places: BTreeMap<&NodeId, usize> = drawn().map(|(id, _)| id).take(NODES).zip(0..).collect();
         self.more = drawn().count() - places.len();
         self.nodes = drawn()
             .take(NODES)
@@ -228,7 +228,7 @@ fn tells_health(kind: &GroupKind) -> bool {
 }
 
 /// The plan that holds the lock, where nothing but the row is known.
-fn locked(row: &Row<'_>) -> Option<Plan> {
+fn locked(row: &ObjectRow<'_>) -> Option<Plan> {
     let name = row.word(fact::LOCKED).filter(|plan| !plan.is_empty())?;
     Some(Plan { name: name.to_owned(), status: "scheduled or running".to_owned(), steps: Vec::new() })
 }

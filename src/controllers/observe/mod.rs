@@ -15,7 +15,7 @@ mod view;
 pub mod watches;
 
 pub use body::Child;
-pub use instances::Kept;
+pub use instances::KeptInstance;
 pub use interlocks::Interlocks;
 pub use store::Store;
 pub use watches::Observer;

@@ -9,22 +9,22 @@ use interlock_core::api::interlock::{Accounts, Adoptions, Labels, Rules};
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
 use interlock_core::plan::package::Package;
-use interlock_core::rollout::flavor::known::Known;
+use interlock_core::rollout::flavor::known::GatewayInventory;
 use interlock_core::rollout::flavor::overlooked::Overlooked;
 use interlock_core::topology::declare::Side;
 use interlock_core::topology::kinds::{self, INSTANCE, NAMESPACE, OPERATOR_VERSION, fact, link};
-use interlock_core::topology::{self, Dirty, Epoch, Graph, Id, KindId, Row};
+use interlock_core::topology::{self, Dirty, Epoch, Graph, KindId, NodeId, ObjectRow};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::body::{self, Bodies, Body};
-use super::instances::{Instances, Kept};
+use super::body::{self, Bodies, ObjectBody};
+use super::instances::{Instances, KeptInstance};
 use super::packages::{self, Packages};
 use super::row::{is, name};
-use super::told::{Concerned, Told, gateways};
+use super::told::{Affected, Concerned, gateways};
 use crate::cluster::arrivals::Arrivals;
-use crate::cluster::guard::Guard;
-use crate::cluster::watch::Change;
+use crate::cluster::guard::GuardState;
+use crate::cluster::watch::WatchChange;
 
 /// What the process knows of the cluster. Eventually consistent; shared by reference.
 pub struct Store {
@@ -56,17 +56,19 @@ const FLAVORED: [topology::KindName; 9] = [
 #[derive(Default)]
 struct Prepared {
     package: Option<Package>,
-    body: Option<Body>,
+    body: Option<ObjectBody>,
 }
 
 impl Prepared {
-    fn of(kind: &Gvk, change: &Change, keep_objects: bool) -> Self {
-        let (Change::Listed(object) | Change::Applied(object)) = change else { return Self::default() };
+    fn of(kind: &Gvk, change: &WatchChange, keep_objects: bool) -> Self {
+        let (WatchChange::Listed(object) | WatchChange::Applied(object)) = change else {
+            return Self::default();
+        };
         let is_package = kind.group == OPERATOR_VERSION.group && kind.kind == OPERATOR_VERSION.kind;
         let labelled = object["metadata"]["labels"][meta::HERITAGE] == meta::HERITAGE_VALUE;
         Self {
             package: is_package.then(|| packages::read(object)).flatten(),
-            body: (labelled && keep_objects && !is_package).then(|| Body::of(object)),
+            body: (labelled && keep_objects && !is_package).then(|| ObjectBody::of(object)),
         }
     }
 }
@@ -92,9 +94,9 @@ pub(super) struct Inner {
     pub accounts: Accounts,
     pub adoptions: Adoptions,
     /// What the rules about flavors read.
-    pub flavors: Known,
+    pub flavors: GatewayInventory,
     /// Whether it is asked who may override them.
-    pub overrides: Guard,
+    pub overrides: GuardState,
 }
 
 /// Kinds that are told apart here.
@@ -134,8 +136,8 @@ impl Store {
             rules: Rules::default(),
             accounts: Accounts::default(),
             adoptions: Adoptions::default(),
-            flavors: Known::default(),
-            overrides: Guard::default(),
+            flavors: GatewayInventory::default(),
+            overrides: GuardState::default(),
         };
         Arc::new(Self {
             inner: RwLock::new(inner),
@@ -209,7 +211,7 @@ impl Store {
     }
 
     /// A kind is gone, and every object of it with it.
-    pub fn kind_gone(&self, kind: &Gvk) -> Told {
+    pub fn kind_gone(&self, kind: &Gvk) -> Affected {
         let mut inner = self.write();
         let id = inner.graph.kind(&kind.group, &kind.kind);
         let dirty = inner.graph.gone(id);
@@ -219,12 +221,12 @@ impl Store {
         let of_flavors = inner.kinds.flavored.contains(&id);
         drop(inner);
         self.told(of_namespaces, of_flavors);
-        Told { concerned, gateways: gateways(&dirty.roots), gone: dirty.gone }
+        Affected { concerned, gateways: gateways(&dirty.roots), gone: dirty.gone }
     }
 
     /// Takes in what a watch told. With the first event of an epoch the kind is available, as a
     /// watch tells nothing of one that is over.
-    pub fn observe(&self, kind: &Gvk, epoch: Epoch, change: &Change) -> Told {
+    pub fn observe(&self, kind: &Gvk, epoch: Epoch, change: &WatchChange) -> Affected {
         let prepared = Prepared::of(kind, change, self.keep_objects);
         let mut inner = self.write();
         let id = inner.graph.kind(&kind.group, &kind.kind);
@@ -247,7 +249,7 @@ impl Store {
         if dirty.news {
             self.told(of_namespaces, of_flavors);
         }
-        Told { concerned, gateways: gateways(&dirty.roots), gone: dirty.gone }
+        Affected { concerned, gateways: gateways(&dirty.roots), gone: dirty.gone }
     }
 
     fn told(&self, of_namespaces: bool, of_flavors: bool) {
@@ -263,8 +265,8 @@ impl Store {
     /// Takes in an object as the API server answered it to this process; `None` where that tells
     /// nothing new, else whom it concerns. What is not watched is not kept, as nothing would tell
     /// when it goes.
-    pub fn answered(&self, change: &Change) -> Option<Told> {
-        let (Change::Applied(object) | Change::Deleted(object)) = change else { return None };
+    pub fn answered(&self, change: &WatchChange) -> Option<Affected> {
+        let (WatchChange::Applied(object) | WatchChange::Deleted(object)) = change else { return None };
         let gvk = Gvk::of(object)?;
         let prepared = Prepared::of(&gvk, change, self.keep_objects);
         let mut inner = self.write();
@@ -283,12 +285,12 @@ impl Store {
             self.arrivals.arrived(&key);
         }
         self.told(of_namespaces, of_flavors);
-        Some(Told { concerned, gateways: gateways(&dirty.roots), gone: dirty.gone })
+        Some(Affected { concerned, gateways: gateways(&dirty.roots), gone: dirty.gone })
     }
 
     /// Keeps an Instance that is at rest, as it was read, until [`Self::let_go`].
     pub fn hold(&self, key: &NamespacedName, object: Arc<Value>) {
-        self.answered(&Change::Applied(object.clone()));
+        self.answered(&WatchChange::Applied(object.clone()));
         self.write().instances.keep(key.clone(), object);
     }
 
@@ -310,12 +312,12 @@ impl Store {
 
     /// Drops the Instance of that uid, which a read did not find; one of its name that has come
     /// since stays. `None` where it was dropped before.
-    pub fn forget_instance(&self, key: &NamespacedName, uid: Option<&str>) -> Option<Told> {
+    pub fn forget_instance(&self, key: &NamespacedName, uid: Option<&str>) -> Option<Affected> {
         let object = json!({
             "apiVersion": meta::KUDO_API_VERSION, "kind": INSTANCE.kind,
             "metadata": {"namespace": key.namespace, "name": key.name, "uid": uid},
         });
-        self.answered(&Change::Deleted(Arc::new(object)))
+        self.answered(&WatchChange::Deleted(Arc::new(object)))
     }
 
     /// Takes in an OperatorVersion, as it was read, for which there was no room.
@@ -347,7 +349,7 @@ impl Store {
     }
 
     /// How the policy stands that says who may override a rule about flavors.
-    pub fn guard_overrides(&self, guard: Guard) {
+    pub fn guard_overrides(&self, guard: GuardState) {
         self.write().overrides = guard;
     }
 
@@ -392,19 +394,19 @@ impl Inner {
         &mut self,
         kind: KindId,
         epoch: Epoch,
-        change: &Change,
+        change: &WatchChange,
         keep: Option<From>,
         prepared: Prepared,
     ) -> Dirty {
         let told = match change {
-            Change::Listing(namespace) => topology::Change::Listing(namespace),
-            Change::Listed(object) => topology::Change::Listed(object),
-            Change::Applied(object) => topology::Change::Applied(object),
-            Change::Deleted(object) => topology::Change::Deleted(object),
-            Change::Synced(namespace) => topology::Change::Synced(namespace),
+            WatchChange::Listing(namespace) => topology::GraphChange::Listing(namespace),
+            WatchChange::Listed(object) => topology::GraphChange::Listed(object),
+            WatchChange::Applied(object) => topology::GraphChange::Applied(object),
+            WatchChange::Deleted(object) => topology::GraphChange::Deleted(object),
+            WatchChange::Synced(namespace) => topology::GraphChange::Synced(namespace),
         };
         let there = match change {
-            Change::Listed(object) | Change::Applied(object) => Some(object),
+            WatchChange::Listed(object) | WatchChange::Applied(object) => Some(object),
             _ => None,
         };
         let known = there.is_some_and(|object| self.is_known(kind, object));
@@ -422,8 +424,8 @@ impl Inner {
     }
 
     /// The OperatorVersion that a change says is there.
-    fn operator_version(&self, kind: KindId, change: &Change) -> Option<NamespacedName> {
-        let (Change::Listed(object) | Change::Applied(object)) = change else { return None };
+    fn operator_version(&self, kind: KindId, change: &WatchChange) -> Option<NamespacedName> {
+        let (WatchChange::Listed(object) | WatchChange::Applied(object)) = change else { return None };
         let text = |field| meta_str(object, field).unwrap_or_default();
         (kind == self.kinds.operator_version).then(|| NamespacedName::new(text("namespace"), text("name")))
     }
@@ -469,7 +471,7 @@ impl Inner {
         }
     }
 
-    fn bury(&mut self, kind: KindId, gone: &[Id]) {
+    fn bury(&mut self, kind: KindId, gone: &[NodeId]) {
         for id in gone {
             if self.kinds.flavored.contains(&kind) {
                 self.flavors.drop(&id.kind.kind, &name(id));
@@ -486,12 +488,12 @@ impl Inner {
         }
     }
 
-    pub(super) fn kept(&self, key: &NamespacedName) -> Kept {
+    pub(super) fn kept(&self, key: &NamespacedName) -> KeptInstance {
         self.instances.kept(key, self.instance(key).as_ref())
     }
 
     /// The Instances among roots that have something to do.
-    fn concerned<'r>(&'r self, roots: &'r [Id]) -> impl Iterator<Item = Concerned> + 'r {
+    fn concerned<'r>(&'r self, roots: &'r [NodeId]) -> impl Iterator<Item = Concerned> + 'r {
         roots.iter().filter_map(|id| self.to_do(id))
     }
 
@@ -500,19 +502,19 @@ impl Inner {
         self.graph.concerned_by(kind).filter_map(|id| self.to_do(&id))
     }
 
-    fn to_do(&self, id: &Id) -> Option<Concerned> {
+    fn to_do(&self, id: &NodeId) -> Option<Concerned> {
         let instance = (id.kind == INSTANCE).then(|| name(id))?;
         let resting = self.instance(&instance).is_some_and(|row| is(&row, fact::AT_REST));
-        let rests = matches!(self.kept(&instance), Kept::AtRest { well: true });
+        let rests = matches!(self.kept(&instance), KeptInstance::AtRest { well: true });
         (!rests).then_some(Concerned { instance, resting })
     }
 
-    pub(super) fn instance(&self, key: &NamespacedName) -> Option<Row<'_>> {
+    pub(super) fn instance(&self, key: &NamespacedName) -> Option<ObjectRow<'_>> {
         self.graph.row(self.kinds.instance, &key.namespace, &key.name)
     }
 
     /// The Instances that refer to an OperatorVersion, also to one that is not there.
-    pub(super) fn users(&self, operator_version: &NamespacedName) -> impl Iterator<Item = Row<'_>> {
+    pub(super) fn users(&self, operator_version: &NamespacedName) -> impl Iterator<Item = ObjectRow<'_>> {
         let NamespacedName { namespace, name } = operator_version;
         self.graph.along(self.kinds.operator_version, namespace, name, Side::Child, link::OPERATOR_VERSION)
     }

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use interlock_core::admission::view::{Users, View};
+use interlock_core::admission::view::{Lister, PackageUsers};
 use interlock_core::api::interlock::Actions;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::plan::package::Package;
 use interlock_core::rollout::flavor::known::{Around, Fed};
-use interlock_core::rollout::flavor::sources::Source;
-use interlock_core::rollout::flavor::subject::Subject;
+use interlock_core::rollout::flavor::sources::FlavorSource;
+use interlock_core::rollout::flavor::subject::GatewayRef;
 use interlock_core::topology::kinds::fact;
 
 use super::row::{is, name};
 use super::store::Store;
-use crate::cluster::guard::Guard;
+use crate::cluster::guard::GuardState;
 
-impl View for Store {
+impl Lister for Store {
     fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>> {
         self.read().packages.get(key).cloned()
     }
@@ -24,9 +24,9 @@ impl View for Store {
         self.read().packages.left_out(operator_version)
     }
 
-    fn users_of(&self, operator_version: &NamespacedName) -> Users {
+    fn users_of(&self, operator_version: &NamespacedName) -> PackageUsers {
         let inner = self.read();
-        let mut users = Users::default();
+        let mut users = PackageUsers::default();
         for row in inner.users(operator_version) {
             users.total += 1;
             let locked = row.word(fact::LOCKED).filter(|plan| !plan.is_empty());
@@ -42,19 +42,21 @@ impl View for Store {
         row.is_some_and(|row| is(&row, fact::TERMINATING))
     }
 
-    fn around(&self, gateway: &Subject) -> Around {
+    fn around(&self, gateway: &GatewayRef) -> Around {
         self.read().flavors.around(gateway)
     }
 
-    fn fed_by(&self, source: &Source) -> Vec<Fed> {
+    fn fed_by(&self, source: &FlavorSource) -> Vec<Fed> {
         self.read().flavors.fed_by(source)
     }
 
     fn overrides_guarded(&self) -> Result<(), String> {
         match &self.read().overrides {
-            Guard::Intact => Ok(()),
-            Guard::Broken(why) => Err(why.clone()),
-            Guard::Unknown => Err("whether its policy is in force is not known yet; try again".to_owned()),
+            GuardState::Intact => Ok(()),
+            GuardState::Broken(why) => Err(why.clone()),
+            GuardState::Unknown => {
+                Err("whether its policy is in force is not known yet; try again".to_owned())
+            }
         }
     }
 

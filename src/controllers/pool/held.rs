@@ -18,9 +18,9 @@ const SMALL: usize = 64 << 10;
 
 /// What all passes hold.
 #[derive(Debug, Default)]
-pub(super) struct Held(Mutex<HashMap<String, usize>>);
+pub(super) struct HeldBudget(Mutex<HashMap<String, usize>>);
 
-impl Held {
+impl HeldBudget {
     fn bytes(&self) -> MutexGuard<'_, HashMap<String, usize>> {
         // Changes of the map do not panic half-way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -30,13 +30,13 @@ impl Held {
 /// What one pass holds, until this is dropped.
 #[derive(Debug)]
 pub struct Hold {
-    held: Arc<Held>,
+    held: Arc<HeldBudget>,
     namespace: String,
     bytes: usize,
 }
 
 impl Hold {
-    pub(super) fn new(held: Arc<Held>, namespace: &str) -> Self {
+    pub(super) fn new(held: Arc<HeldBudget>, namespace: &str) -> Self {
         Self { held, namespace: namespace.to_owned(), bytes: 0 }
     }
 
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn passes_of_a_namespace_share_what_they_hold() {
-        let held = Arc::new(Held::default());
+        let held = Arc::new(HeldBudget::default());
         let hold = |namespace| Hold::new(held.clone(), namespace);
         let (mut one, mut two, mut other) = (hold("a"), hold("a"), hold("b"));
         assert!(one.set(MOST * 2), "the only one may go on, whatever it holds");
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn many_small_passes_of_a_namespace_are_no_way_round() {
-        let held = Arc::new(Held::default());
+        let held = Arc::new(HeldBudget::default());
         let mut passes: Vec<_> = (0..1_000).map(|_| Hold::new(held.clone(), "a")).collect();
         let held = passes.iter_mut().filter_map(|pass| pass.set(SMALL).then_some(SMALL)).sum::<usize>();
         assert_eq!(held, MOST);
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn namespaces_share_what_they_hold() {
-        let held = Arc::new(Held::default());
+        let held = Arc::new(HeldBudget::default());
         let hold = |namespace| Hold::new(held.clone(), namespace);
         let (mut one, mut two, mut three) = (hold("a"), hold("b"), hold("c"));
         assert!(one.set(MOST * 2) && two.set(MOST), "one namespace leaves room for another");

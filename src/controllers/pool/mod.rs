@@ -20,8 +20,8 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::oneshot;
 
-use self::held::Held;
-use self::turns::Turns;
+use self::held::HeldBudget;
+use self::turns::FairQueue;
 use crate::telemetry::metrics::Metrics;
 pub use deadline::Deadline;
 pub use held::Hold;
@@ -56,12 +56,12 @@ pub struct Pool {
     limit: Duration,
     /// How long work may wait for a thread.
     wait: Duration,
-    held: Arc<Held>,
+    held: Arc<HeldBudget>,
     metrics: Arc<Metrics>,
 }
 
 struct Shared {
-    turns: Mutex<Turns<Job>>,
+    turns: Mutex<FairQueue<Job>>,
     changed: Condvar,
     stopped: Arc<AtomicBool>,
 }
@@ -77,7 +77,7 @@ const TAKEN: u8 = 1;
 const GIVEN_UP: u8 = 2;
 
 impl Shared {
-    fn turns(&self) -> MutexGuard<'_, Turns<Job>> {
+    fn turns(&self) -> MutexGuard<'_, FairQueue<Job>> {
         // No work is done under the lock.
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -138,7 +138,7 @@ impl Pool {
         metrics: Arc<Metrics>,
     ) -> std::io::Result<Arc<Self>> {
         let shared = Arc::new(Shared {
-            turns: Mutex::new(Turns::new(threads / 2)),
+            turns: Mutex::new(FairQueue::new(threads / 2)),
             changed: Condvar::new(),
             stopped: Arc::default(),
         });

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 /// Work that waits, by namespace.
 #[derive(Debug)]
-pub(super) struct Turns<W> {
+pub(super) struct FairQueue<W> {
     /// How much of one namespace is in work at the same time.
     share: usize,
     /// Namespaces with work that waits, in the order of their turns.
@@ -14,7 +14,7 @@ pub(super) struct Turns<W> {
     working: HashMap<String, usize>,
 }
 
-impl<W> Turns<W> {
+impl<W> FairQueue<W> {
     /// Nothing waits; `share` is at least 1.
     pub(super) fn new(share: usize) -> Self {
         Self { share: share.max(1), order: VecDeque::new(), waiting: HashMap::new(), working: HashMap::new() }
@@ -74,7 +74,7 @@ mod tests {
     #[case::nothing("?-", 1)]
     #[case::a_share_of_none_is_one("a1 ?a1 ?-", 0)]
     fn namespaces_take_turns(#[case] course: &str, #[case] share: usize) {
-        let mut turns: Turns<String> = Turns::new(share);
+        let mut turns: FairQueue<String> = FairQueue::new(share);
         for (i, word) in course.split(' ').enumerate() {
             let (first, rest) = word.split_at(1);
             match first {

@@ -6,7 +6,7 @@ use interlock_core::api::rule::Rule;
 use k8s_openapi::api::admissionregistration::v1::{AuditAnnotation, ValidatingAdmissionPolicy, Validation};
 
 use super::shape::{Subjects, named, only_where, policy_over};
-use crate::install::Options;
+use crate::install::InstallOptions;
 use crate::install::webhooks::cel_string;
 
 /// Overrides of the rules about router flavors, by the API server's own authorizer. Nothing is
@@ -28,7 +28,7 @@ const WRITTEN_IN: [(&str, &str, &str); 4] = [
 /// Whoever writes the annotation must have the verb on that object. Only writes that bring it are
 /// looked at: one that stays allows nothing that it did not allow when it was written, and a new
 /// object has nothing to override.
-pub(super) fn overrides(options: &Options) -> ValidatingAdmissionPolicy {
+pub(super) fn overrides(options: &InstallOptions) -> ValidatingAdmissionPolicy {
     let key = cel_string(meta::ALLOW_FLAVOR);
     let of = |object: &str| format!("{object}.?metadata.?annotations[?{key}].orValue('')");
     let (new, old) = (of("object"), of("oldObject"));
@@ -78,7 +78,7 @@ const HELD_IN: [(&str, &str, &str); 2] = [("", "v1", "configmaps"), ("", "v1", "
 /// A label that the controller wrote is neither taken away nor replaced by anybody else: without it
 /// no later change would be judged. One that people wrote is theirs, and takes the right to override
 /// the rules: whether a gateway needs it is for the webhook to say.
-pub(super) fn sources(options: &Options) -> ValidatingAdmissionPolicy {
+pub(super) fn sources(options: &InstallOptions) -> ValidatingAdmissionPolicy {
     let key = cel_string(meta::FLAVOR_SOURCE);
     let ours = cel_string(meta::FLAVOR_SOURCE_OURS);
     let label = |object: &str| format!("{object}.?metadata.?labels[?{key}].orValue('')");

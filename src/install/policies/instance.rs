@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::locked::LOCKED;
 use super::shape::{guard, policy};
-use crate::install::Options;
+use crate::install::InstallOptions;
 use crate::install::webhooks::cel_string;
 
 /// A locked Instance keeps its spec. Bound apart from the rest: its binding leaves the namespaces
@@ -104,7 +104,7 @@ const WHILE_IT_RUNS: &str =
 
 /// The API server tells only one denial, and which policy it asks first is not settled: where
 /// [`LOCK`] refuses because of `planExecution` or the deletion, it alone speaks.
-pub(super) fn freeze(options: &Options) -> ValidatingAdmissionPolicy {
+pub(super) fn freeze(options: &InstallOptions) -> ValidatingAdmissionPolicy {
     let mut variables = LOCKED.to_vec();
     variables.extend(EXECUTION);
     variables.extend(HOLDER);
@@ -125,7 +125,7 @@ pub(super) fn freeze(options: &Options) -> ValidatingAdmissionPolicy {
     policy(FREEZE, ("instances", &["UPDATE"]), &variables, validations, options)
 }
 
-pub(super) fn lock(options: &Options) -> ValidatingAdmissionPolicy {
+pub(super) fn lock(options: &InstallOptions) -> ValidatingAdmissionPolicy {
     let mut variables = LOCKED.to_vec();
     variables.extend(EXECUTION);
     variables.extend(HOLDER);
@@ -159,7 +159,7 @@ pub(super) fn lock(options: &Options) -> ValidatingAdmissionPolicy {
     policy(LOCK, ("instances", &["UPDATE"]), &variables, validations, options)
 }
 
-pub(super) fn plan_execution(options: &Options) -> ValidatingAdmissionPolicy {
+pub(super) fn plan_execution(options: &InstallOptions) -> ValidatingAdmissionPolicy {
     let mut variables = LOCKED.to_vec();
     variables.extend(EXECUTION);
     variables.extend(HOLDER);

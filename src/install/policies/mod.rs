@@ -25,10 +25,10 @@ pub use status::STATUS;
 pub use verbs::VERBS;
 pub use versions::VERSIONS;
 
-use super::Options;
+use super::InstallOptions;
 
 /// Policies, each followed by its binding.
-pub fn all(options: &Options) -> Vec<Value> {
+pub fn all(options: &InstallOptions) -> Vec<Value> {
     let all = [
         instance::freeze(options),
         instance::lock(options),
@@ -49,13 +49,13 @@ mod tests {
     use super::*;
 
     fn policies(freeze: Freeze) -> Vec<Value> {
-        let options = Options { freeze, ..Options::default() };
+        let options = InstallOptions { freeze, ..InstallOptions::default() };
         all(&options).into_iter().filter(|o| o["kind"] == "ValidatingAdmissionPolicy").collect()
     }
 
     #[test]
     fn every_policy_fails_closed_and_is_bound() {
-        let all = all(&Options::default());
+        let all = all(&InstallOptions::default());
         for pair in all.chunks(2) {
             assert_eq!(pair[0]["spec"]["failurePolicy"], "Fail");
             assert_eq!(pair[1]["spec"]["policyName"], pair[0]["metadata"]["name"]);

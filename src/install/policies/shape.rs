@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec, Validation, Variable,
 };
 
-use crate::install::Options;
+use crate::install::InstallOptions;
 use crate::install::metadata::{cluster_wide, strings};
 use crate::install::webhooks::{condition, not_ourselves};
 
@@ -47,7 +47,7 @@ pub(super) fn policy(
     (resource, operations): (&str, &[&str]),
     variables: &[(&str, &str)],
     validations: Vec<Validation>,
-    options: &Options,
+    options: &InstallOptions,
 ) -> ValidatingAdmissionPolicy {
     let resources = &[(meta::KUDO_GROUP, meta::KUDO_VERSION, resource)];
     policy_over(name, &Subjects { resources, operations }, variables, validations, options)
@@ -58,7 +58,7 @@ pub(super) fn policy_over(
     subjects: &Subjects<'_>,
     variables: &[(&str, &str)],
     validations: Vec<Validation>,
-    options: &Options,
+    options: &InstallOptions,
 ) -> ValidatingAdmissionPolicy {
     let rule = |&(group, version, resource): &(&str, &str, &str)| NamedRuleWithOperations {
         api_groups: Some(strings([group])),

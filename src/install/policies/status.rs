@@ -5,13 +5,13 @@ use interlock_core::api::rule::Rule;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::shape::{guard, policy};
-use crate::install::Options;
+use crate::install::InstallOptions;
 use crate::install::webhooks::cel_string;
 
 /// `planStatus` and our conditions are written by the process only.
 pub const STATUS: &str = "interlock-status";
 
-pub(super) fn status(options: &Options) -> ValidatingAdmissionPolicy {
+pub(super) fn status(options: &InstallOptions) -> ValidatingAdmissionPolicy {
     let ours = meta::condition::OURS.map(cel_string).join(", ");
     let of_type = |object: &str| {
         format!("{object}.?status.?conditions.orValue([]).filter(c, c.?type.orValue('') == t)")

@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Val
 
 use super::locked::LOCKED;
 use super::shape::{guard, only_where, policy};
-use crate::install::Options;
+use crate::install::InstallOptions;
 use crate::install::webhooks::cel_string;
 
 /// What people ask of a run, by the API server's own authorizer: only it knows what a user may do. It
@@ -76,11 +76,11 @@ fn concerned() -> String {
     format!("{} != '' || ({}).size() > 0", annotation("object", meta::REQUEST), limits_changed())
 }
 
-pub(super) fn verbs(options: &Options) -> ValidatingAdmissionPolicy {
+pub(super) fn verbs(options: &InstallOptions) -> ValidatingAdmissionPolicy {
     let owned = asked();
     let mut variables = LOCKED.to_vec();
     variables.extend(owned.iter().map(|(name, text)| (*name, text.as_str())));
-    let words = verb::Verb::ALL.map(verb::Verb::word).join("|");
+    let words = verb::PlanVerb::ALL.map(verb::PlanVerb::word).join("|");
     let (shortest, longest) = verb::NONCE;
     let shape =
         format!("^({words})/[A-Za-z0-9-]{{1,{}}}/[A-Za-z0-9-]{{{shortest},{longest}}}$", verb::RUN_LIMIT);

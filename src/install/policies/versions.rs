@@ -5,7 +5,7 @@ use interlock_core::api::rule::Rule;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::shape::{guard, only_where, policy};
-use crate::install::Options;
+use crate::install::InstallOptions;
 use crate::install::webhooks::cel_string;
 
 /// OperatorVersions of other namespaces, by the API server's own authorizer.
@@ -13,7 +13,7 @@ pub const VERSIONS: &str = meta::install::VERSIONS_POLICY;
 
 /// A reference to an OperatorVersion of another namespace is for those who may read it: its
 /// templates and defaults come to light in what the Instance makes.
-pub(super) fn versions(options: &Options) -> ValidatingAdmissionPolicy {
+pub(super) fn versions(options: &InstallOptions) -> ValidatingAdmissionPolicy {
     let of = |object: &str, field: &str| format!("{object}.?spec.?operatorVersion.?{field}.orValue('')");
     let before = |field: &str| format!("oldObject == null ? '' : {}", of("oldObject", field));
     let owned = [

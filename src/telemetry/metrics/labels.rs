@@ -58,7 +58,7 @@ impl Cap {
 
 /// Labels of a decision; all from closed sets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct Decision {
+pub struct DecisionLabels {
     /// `mutate`, `validate` or `kudo`.
     pub door: &'static str,
     /// A kind that we guard, or `other`.
@@ -85,7 +85,7 @@ pub(super) struct CapLabel {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Webhook {
+pub(super) struct WebhookLabels {
     pub webhook: &'static str,
 }
 
@@ -112,7 +112,7 @@ pub(super) struct PlanResult {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Name {
+pub(super) struct NameLabel {
     pub name: &'static str,
 }
 
@@ -129,7 +129,7 @@ pub(super) struct RestCall {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Kind {
+pub(super) struct KindLabel {
     pub kind: String,
 }
 

@@ -18,10 +18,10 @@ use prometheus_client::registry::Registry;
 
 use super::build;
 use labels::{
-    Admitted, CapLabel, CapabilityState, Controller, ControllerResult, Installed, Kind, Name, PlanResult,
-    RestCall, Webhook, WebhookCode,
+    Admitted, CapLabel, CapabilityState, Controller, ControllerResult, Installed, KindLabel, NameLabel,
+    PlanResult, RestCall, WebhookCode, WebhookLabels,
 };
-pub use labels::{Cap, Decision};
+pub use labels::{Cap, DecisionLabels};
 
 /// Content type of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -29,9 +29,9 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 /// All metrics of the process.
 pub struct Metrics {
     registry: Registry,
-    decisions: Family<Decision, Counter>,
+    decisions: Family<DecisionLabels, Counter>,
     admitted: Family<Admitted, Counter>,
-    answer_seconds: Family<Webhook, Histogram, fn() -> Histogram>,
+    answer_seconds: Family<WebhookLabels, Histogram, fn() -> Histogram>,
     in_flight: Gauge,
     in_flight_bytes: Gauge,
     connections: Gauge,
@@ -43,17 +43,17 @@ pub struct Metrics {
     certificate_expiry: Gauge<f64, AtomicU64>,
     certificate_not_after: AtomicU64,
     webhook_requests: Family<WebhookCode, Counter>,
-    webhook_latency: Family<Webhook, Histogram, fn() -> Histogram>,
+    webhook_latency: Family<WebhookLabels, Histogram, fn() -> Histogram>,
     reconciles: Family<ControllerResult, Counter>,
     plans: Family<PlanResult, Counter>,
     reconcile_seconds: Family<Controller, Histogram, fn() -> Histogram>,
-    queue_depth: Family<Name, Gauge>,
-    leader: Family<Name, Gauge>,
+    queue_depth: Family<NameLabel, Gauge>,
+    leader: Family<NameLabel, Gauge>,
     rest_calls: Family<RestCall, Counter>,
     capability_state: Family<CapabilityState, Gauge>,
-    capability_epoch: Family<Name, Gauge>,
+    capability_epoch: Family<NameLabel, Gauge>,
     watch_starts: Counter,
-    lists: Family<Kind, Counter>,
+    lists: Family<KindLabel, Counter>,
     last_event: Gauge,
     guard_intact: Family<Installed, Gauge>,
 }
@@ -191,7 +191,7 @@ impl Metrics {
     }
 
     /// A decision was made.
-    pub fn decided(&self, decision: &Decision) {
+    pub fn decided(&self, decision: &DecisionLabels) {
         self.decisions.get_or_create(decision).inc();
     }
 
@@ -202,7 +202,7 @@ impl Metrics {
 
     /// A review was answered, whatever with.
     pub fn answered(&self, door: &'static str, code: u16, took: Duration) {
-        let webhook = Webhook { webhook: door };
+        let webhook = WebhookLabels { webhook: door };
         self.answer_seconds.get_or_create(&webhook).observe(took.as_secs_f64());
         self.webhook_latency.get_or_create(&webhook).observe(took.as_secs_f64());
         self.webhook_requests.get_or_create(&WebhookCode { webhook: door, code }).inc();
@@ -278,12 +278,12 @@ impl Metrics {
     /// Objects waiting to be reconciled.
     pub fn queue_depth(&self, controller: &'static str, depth: usize) {
         let depth = i64::try_from(depth).unwrap_or(i64::MAX);
-        self.queue_depth.get_or_create(&Name { name: controller }).set(depth);
+        self.queue_depth.get_or_create(&NameLabel { name: controller }).set(depth);
     }
 
     /// Whether this process leads.
     pub fn leads(&self, lease: &'static str, leads: bool) {
-        self.leader.get_or_create(&Name { name: lease }).set(i64::from(leads));
+        self.leader.get_or_create(&NameLabel { name: lease }).set(i64::from(leads));
     }
 
     /// The state of a capability, one of `states`, and the epoch, while there is one.
@@ -299,7 +299,7 @@ impl Metrics {
             self.capability_state.get_or_create(&label).set(i64::from(*state == now));
         }
         let epoch = epoch.and_then(|epoch| i64::try_from(epoch).ok()).unwrap_or(0);
-        self.capability_epoch.get_or_create(&Name { name }).set(epoch);
+        self.capability_epoch.get_or_create(&NameLabel { name }).set(epoch);
     }
 
     /// A watch of a kind is opened.
@@ -309,7 +309,7 @@ impl Metrics {
 
     /// All objects of a kind were listed.
     pub fn listed(&self, kind: &str) {
-        self.lists.get_or_create(&Kind { kind: kind.to_owned() }).inc();
+        self.lists.get_or_create(&KindLabel { kind: kind.to_owned() }).inc();
     }
 
     /// A watch told something, at this Unix time.

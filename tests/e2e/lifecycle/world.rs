@@ -38,7 +38,7 @@ pub fn definition(plural: &str) -> Value {
 }
 
 fn own(plural: &str) -> Option<Value> {
-    let own = install::objects(Part::Crds, &install::Options::default());
+    let own = install::objects(Part::Crds, &install::InstallOptions::default());
     own.into_iter().find(|o| o["spec"]["names"]["plural"] == plural)
 }
 
@@ -151,7 +151,7 @@ impl World {
     /// State of a capability, as metrics tell.
     pub fn state(&self, capability: &str) -> String {
         let name = format!("name=\"{capability}\"");
-        let states = interlock::cluster::supervisor::State::NAMES.into_iter();
+        let states = interlock::cluster::supervisor::CapabilityPhase::NAMES.into_iter();
         let is = |state: &str| {
             let labels = [name.as_str(), &format!("state=\"{state}\"")].map(str::to_owned);
             let labels: Vec<&str> = labels.iter().map(String::as_str).collect();

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use interlock_core::api::stamp::{Envelope, Kept, Reference, SpecHash};
+use interlock_core::api::stamp::{Envelope, KeptSpec, SpecHash, SpecReference};
 use interlock_core::api::{meta, revision};
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -177,20 +177,20 @@ impl<'a> Ground<'a> {
             if specs.len() == wanted { Ok(parts) } else { Err(format!("{specs:?}")) }
         });
         match &envelope.kept {
-            Kept::Inline { spec } => {
+            KeptSpec::Inline { spec } => {
                 assert!(size <= 32 * KB && total <= 192 * KB, "{size} bytes inline, {total} in all");
                 assert_eq!(spec.hash(), envelope.hash);
                 assert_eq!(spec.parameters.get("BLOB").map(AsRef::as_ref), Some(blob));
                 assert!(parts.is_empty(), "{} ControllerRevisions beside an inline stamp", parts.len());
             }
-            Kept::Referenced(reference) => {
-                assert_eq!(*reference, Reference::ControllerRevision);
+            KeptSpec::Referenced(reference) => {
+                assert_eq!(*reference, SpecReference::ControllerRevision);
                 let room = total + size > 192 * KB;
                 assert!(size > 32 * KB || room, "{size} bytes not inline, {total} in all");
                 self.assert_kept(found, &envelope.hash, blob, parts);
             }
         }
-        matches!(envelope.kept, Kept::Inline { .. })
+        matches!(envelope.kept, KeptSpec::Inline { .. })
     }
 
     #[track_caller]

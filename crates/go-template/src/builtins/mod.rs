@@ -4,7 +4,7 @@ use super::ast::Operand;
 use super::dynamic::{Elem, List, Val};
 use super::error::Failure;
 use super::function::Type::{Any, Str};
-use super::function::{Function, Run, fixed, variadic};
+use super::function::{Function, Implementation, fixed, variadic};
 use super::limits::Meter;
 use super::print;
 
@@ -16,9 +16,9 @@ use escape::{html, js, urlquery};
 
 /// All of them; `slice` is absent, because sprig's hides it.
 pub(super) const FUNCTIONS: &[Function] = &[
-    Function { name: "and", params: &[Any], variadic: Some(Any), run: Run::And },
-    Function { name: "or", params: &[Any], variadic: Some(Any), run: Run::Or },
-    Function { name: "call", params: &[Any], variadic: Some(Any), run: Run::Call },
+    Function { name: "and", params: &[Any], variadic: Some(Any), run: Implementation::And },
+    Function { name: "or", params: &[Any], variadic: Some(Any), run: Implementation::Or },
+    Function { name: "call", params: &[Any], variadic: Some(Any), run: Implementation::Call },
     fixed("not", &[Any], |_, args| Ok(Val::Bool(!args[0].truth()))),
     fixed("len", &[Any], len),
     variadic("index", &[Any], Any, index),

@@ -1,30 +1,30 @@
 //! What stands between delimiters, up to its pipeline: control structures and definitions in place.
 
 use super::{Ending, Item, Parsed, Parser, syntax};
-use crate::ast::{Branch, Control, List, Node};
+use crate::ast::{Branch, Control, Node, NodeList};
 use crate::go::quote::unquote;
-use crate::token::{Kind, Token};
+use crate::token::{Token, TokenKind};
 
 impl Parser<'_> {
     pub(super) fn action(&mut self) -> Parsed<Item> {
         let token = self.next_non_space();
         let node = match token.kind {
-            Kind::Block => self.block()?,
-            Kind::Break => self.leave("{{break}}", Node::Break { pos: token.pos })?,
-            Kind::Continue => self.leave("{{continue}}", Node::Continue { pos: token.pos })?,
-            Kind::Else => return self.otherwise(),
-            Kind::End => {
-                self.expect(Kind::RightDelim, "end")?;
+            TokenKind::Block => self.block()?,
+            TokenKind::Break => self.leave("{{break}}", Node::Break { pos: token.pos })?,
+            TokenKind::Continue => self.leave("{{continue}}", Node::Continue { pos: token.pos })?,
+            TokenKind::Else => return self.otherwise(),
+            TokenKind::End => {
+                self.expect(TokenKind::RightDelim, "end")?;
                 return Ok(Item::Ending(Ending::End));
             }
-            Kind::If => self.control(Control::If)?,
-            Kind::Range => self.control(Control::Range)?,
-            Kind::With => self.control(Control::With)?,
-            Kind::Template => self.template()?,
+            TokenKind::If => self.control(Control::If)?,
+            TokenKind::Range => self.control(Control::Range)?,
+            TokenKind::With => self.control(Control::With)?,
+            TokenKind::Template => self.template()?,
             _ => {
                 self.backup();
                 let pos = token.pos;
-                Node::Action { pos, pipe: self.pipeline("command", Kind::RightDelim)? }
+                Node::Action { pos, pipe: self.pipeline("command", TokenKind::RightDelim)? }
             }
         };
         Ok(Item::Node(node))
@@ -32,7 +32,7 @@ impl Parser<'_> {
 
     fn leave(&mut self, shown: &str, node: Node) -> Parsed<Node> {
         let token = self.next_non_space();
-        if token.kind != Kind::RightDelim {
+        if token.kind != TokenKind::RightDelim {
             return self.unexpected(&token, shown);
         }
         if self.tree.range_depth == 0 {
@@ -43,15 +43,15 @@ impl Parser<'_> {
 
     /// `else`, leaving an `if` or `with` behind it to be read by the control it belongs to.
     fn otherwise(&mut self) -> Parsed<Item> {
-        if !matches!(self.peek_non_space().kind, Kind::If | Kind::With) {
-            self.expect(Kind::RightDelim, "else")?;
+        if !matches!(self.peek_non_space().kind, TokenKind::If | TokenKind::With) {
+            self.expect(TokenKind::RightDelim, "else")?;
         }
         Ok(Item::Ending(Ending::Else))
     }
 
     fn control(&mut self, control: Control) -> Parsed<Node> {
         let scope = self.tree.variables.len();
-        let pipe = self.pipeline(control.word(), Kind::RightDelim)?;
+        let pipe = self.pipeline(control.word(), TokenKind::RightDelim)?;
         let in_range = usize::from(control == Control::Range);
         self.tree.range_depth += in_range;
         let (list, ending) = self.list()?;
@@ -65,12 +65,12 @@ impl Parser<'_> {
     }
 
     /// `{{else if}}` is an `if` within `else`, and one `end` ends both.
-    fn else_list(&mut self, control: Control) -> Parsed<List> {
+    fn else_list(&mut self, control: Control) -> Parsed<NodeList> {
         match (control, self.peek().kind) {
-            (Control::If, Kind::If) | (Control::With, Kind::With) => {
+            (Control::If, TokenKind::If) | (Control::With, TokenKind::With) => {
                 self.next();
                 let node = self.deeper(|parser| parser.control(control))?;
-                Ok(List { nodes: vec![node] })
+                Ok(NodeList { nodes: vec![node] })
             }
             _ => match self.list()? {
                 (list, Ending::End) => Ok(list),
@@ -83,7 +83,7 @@ impl Parser<'_> {
         const CONTEXT: &str = "block clause";
         let token = self.next_non_space();
         let name = self.template_name(&token, CONTEXT)?;
-        let pipe = self.pipeline(CONTEXT, Kind::RightDelim)?;
+        let pipe = self.pipeline(CONTEXT, TokenKind::RightDelim)?;
         let definition = name.clone();
         self.within(|parser| {
             let list = parser.whole_list(CONTEXT)?;
@@ -96,17 +96,17 @@ impl Parser<'_> {
         const CONTEXT: &str = "template clause";
         let token = self.next_non_space();
         let name = self.template_name(&token, CONTEXT)?;
-        let pipe = if self.next_non_space().kind == Kind::RightDelim {
+        let pipe = if self.next_non_space().kind == TokenKind::RightDelim {
             None
         } else {
             self.backup();
-            Some(self.pipeline(CONTEXT, Kind::RightDelim)?)
+            Some(self.pipeline(CONTEXT, TokenKind::RightDelim)?)
         };
         Ok(Node::Template { pos: token.pos, name, pipe })
     }
 
     pub(super) fn template_name(&self, token: &Token, context: &str) -> Parsed<String> {
-        if !matches!(token.kind, Kind::String | Kind::RawString) {
+        if !matches!(token.kind, TokenKind::String | TokenKind::RawString) {
             return self.unexpected(token, context);
         }
         match unquote(&token.text).map(String::from_utf8) {

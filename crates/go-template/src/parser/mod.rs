@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::ast::{List, Node};
+use super::ast::{Node, NodeList};
 use super::error::{ParseError, ParseErrorKind, Place};
 use super::functions::Functions;
 use super::go::quote::{Keep, quote};
 use super::lexer::Lexer;
 use super::limits::{MAX_NESTING, MAX_NODES};
-use super::token::{Kind, Token};
+use super::token::{Token, TokenKind};
 
 mod actions;
 mod pipelines;
@@ -21,7 +21,7 @@ type Parsed<T> = Result<T, ParseErrorKind>;
 
 /// The templates of one file: its own under its name, and those it defines.
 pub(super) struct Parse {
-    pub(super) trees: BTreeMap<String, List>,
+    pub(super) trees: BTreeMap<String, NodeList>,
     /// How many nodes, commands and operands they have.
     pub(super) nodes: usize,
 }
@@ -57,7 +57,7 @@ impl Tree {
     fn new() -> Self {
         let mut variables = Scope::default();
         variables.push("$".to_owned());
-        let none = Token { kind: Kind::Eof, pos: 0, text: String::new(), line: 0 };
+        let none = Token { kind: TokenKind::Eof, pos: 0, text: String::new(), line: 0 };
         Self {
             tokens: [none.clone(), none.clone(), none],
             peeked: 0,
@@ -76,7 +76,7 @@ struct Parser<'a> {
     depth: usize,
     /// Nodes, commands and operands so far.
     nodes: usize,
-    trees: BTreeMap<String, List>,
+    trees: BTreeMap<String, NodeList>,
 }
 
 /// What ended a list of nodes.
@@ -105,11 +105,11 @@ fn syntax<T>(message: impl Into<String>) -> Parsed<T> {
 
 impl Parser<'_> {
     fn file(&mut self) -> Parsed<()> {
-        let mut root = List::default();
-        while self.peek().kind != Kind::Eof {
-            if self.peek().kind == Kind::LeftDelim {
+        let mut root = NodeList::default();
+        while self.peek().kind != TokenKind::Eof {
+            if self.peek().kind == TokenKind::LeftDelim {
                 let delim = self.next();
-                if self.next_non_space().kind == Kind::Define {
+                if self.next_non_space().kind == TokenKind::Define {
                     self.within(Self::definition)?;
                     continue;
                 }
@@ -132,7 +132,7 @@ impl Parser<'_> {
         Ok(result)
     }
 
-    fn add(&mut self, name: String, list: List) -> Parsed<()> {
+    fn add(&mut self, name: String, list: NodeList) -> Parsed<()> {
         match self.trees.get(&name) {
             Some(existing) if !existing.is_empty() => {
                 if list.is_empty() {
@@ -152,23 +152,23 @@ impl Parser<'_> {
         const CONTEXT: &str = "define clause";
         let token = self.next_non_space();
         let name = self.template_name(&token, CONTEXT)?;
-        self.expect(Kind::RightDelim, CONTEXT)?;
+        self.expect(TokenKind::RightDelim, CONTEXT)?;
         let list = self.whole_list(CONTEXT)?;
         self.add(name, list)
     }
 
     /// A list that `end` must end.
-    fn whole_list(&mut self, context: &str) -> Parsed<List> {
+    fn whole_list(&mut self, context: &str) -> Parsed<NodeList> {
         match self.list()? {
             (list, Ending::End) => Ok(list),
             (_, ending) => syntax(format!("unexpected {} in {context}", ending.shown())),
         }
     }
 
-    fn list(&mut self) -> Parsed<(List, Ending)> {
+    fn list(&mut self) -> Parsed<(NodeList, Ending)> {
         self.deeper(|parser| {
-            let mut list = List::default();
-            while parser.peek_non_space().kind != Kind::Eof {
+            let mut list = NodeList::default();
+            while parser.peek_non_space().kind != TokenKind::Eof {
                 match parser.text_or_action()? {
                     Item::Node(node) => list.nodes.push(node),
                     Item::Ending(ending) => return Ok((list, ending)),
@@ -198,8 +198,8 @@ impl Parser<'_> {
         self.count()?;
         let token = self.next_non_space();
         match token.kind {
-            Kind::Text => Ok(Item::Node(Node::Text(token.text))),
-            Kind::LeftDelim => {
+            TokenKind::Text => Ok(Item::Node(Node::Text(token.text))),
+            TokenKind::LeftDelim => {
                 self.tree.action_line = token.line;
                 let item = self.action()?;
                 self.tree.action_line = 0;

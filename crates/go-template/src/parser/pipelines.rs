@@ -7,11 +7,11 @@ use crate::function::Function;
 use crate::functions::Lookup;
 use crate::go::quote::{Keep, quote, unquote};
 use crate::literal;
-use crate::token::{Kind, Token};
+use crate::token::{Token, TokenKind};
 
 impl Parser<'_> {
     /// Reads a pipeline up to the token that ends it.
-    pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Parsed<Pipe> {
+    pub(super) fn pipeline(&mut self, context: &str, end: TokenKind) -> Parsed<Pipe> {
         let pos = self.peek_non_space().pos;
         let mut pipe = Pipe { pos, assigns: false, variables: Vec::new(), commands: Vec::new() };
         self.declarations(&mut pipe, context)?;
@@ -24,18 +24,18 @@ impl Parser<'_> {
                     pipe.commands.shrink_to_fit();
                     return Ok(pipe);
                 }
-                Kind::Bool
-                | Kind::CharConstant
-                | Kind::Complex
-                | Kind::Dot
-                | Kind::Field
-                | Kind::Identifier
-                | Kind::Number
-                | Kind::Nil
-                | Kind::RawString
-                | Kind::String
-                | Kind::Variable
-                | Kind::LeftParen => {
+                TokenKind::Bool
+                | TokenKind::CharConstant
+                | TokenKind::Complex
+                | TokenKind::Dot
+                | TokenKind::Field
+                | TokenKind::Identifier
+                | TokenKind::Number
+                | TokenKind::Nil
+                | TokenKind::RawString
+                | TokenKind::String
+                | TokenKind::Variable
+                | TokenKind::LeftParen => {
                     self.backup();
                     self.count()?;
                     pipe.commands.push(self.command()?);
@@ -49,16 +49,16 @@ impl Parser<'_> {
     fn declarations(&mut self, pipe: &mut Pipe, context: &str) -> Parsed<()> {
         loop {
             let variable = self.peek_non_space();
-            if variable.kind != Kind::Variable {
+            if variable.kind != TokenKind::Variable {
                 return Ok(());
             }
             self.next();
             // A space is a token, so "$x foo" takes three tokens to tell from "$x := foo".
             let after = self.peek();
             let next = self.peek_non_space();
-            let comma = next.kind == Kind::Char && next.text == ",";
-            if !comma && !matches!(next.kind, Kind::Assign | Kind::Declare) {
-                if after.kind == Kind::Space {
+            let comma = next.kind == TokenKind::Char && next.text == ",";
+            if !comma && !matches!(next.kind, TokenKind::Assign | TokenKind::Declare) {
+                if after.kind == TokenKind::Space {
                     self.backup3(variable, after);
                 } else {
                     self.backup2(variable);
@@ -69,13 +69,16 @@ impl Parser<'_> {
             pipe.variables.push(variable.text.clone());
             self.tree.variables.push(variable.text);
             if !comma {
-                pipe.assigns = next.kind == Kind::Assign;
+                pipe.assigns = next.kind == TokenKind::Assign;
                 return Ok(());
             }
             if context != "range" || pipe.variables.len() >= 2 {
                 return syntax(format!("too many declarations in {context}"));
             }
-            if !matches!(self.peek_non_space().kind, Kind::Variable | Kind::RightDelim | Kind::RightParen) {
+            if !matches!(
+                self.peek_non_space().kind,
+                TokenKind::Variable | TokenKind::RightDelim | TokenKind::RightParen
+            ) {
                 return syntax("range can only initialize variables");
             }
         }
@@ -89,9 +92,9 @@ impl Parser<'_> {
             operands.extend(self.operand()?);
             let token = self.next();
             match token.kind {
-                Kind::Space => continue,
-                Kind::RightDelim | Kind::RightParen => self.backup(),
-                Kind::Pipe => {}
+                TokenKind::Space => continue,
+                TokenKind::RightDelim | TokenKind::RightParen => self.backup(),
+                TokenKind::Pipe => {}
                 _ => return self.unexpected(&token, "operand"),
             }
             break;
@@ -109,7 +112,7 @@ impl Parser<'_> {
         let Some(operand) = self.term()? else { return Ok(None) };
         let pos = self.peek().pos;
         let mut fields = Vec::new();
-        while self.peek().kind == Kind::Field {
+        while self.peek().kind == TokenKind::Field {
             self.count()?;
             fields.push(self.next().text[1..].to_owned());
         }
@@ -138,24 +141,24 @@ impl Parser<'_> {
         let token = self.next_non_space();
         let pos = token.pos;
         let term = match token.kind {
-            Kind::Identifier => Term::Function(self.function(&token.text)?),
-            Kind::Dot => Term::Dot,
-            Kind::Nil => Term::Nil,
-            Kind::Variable => {
+            TokenKind::Identifier => Term::Function(self.function(&token.text)?),
+            TokenKind::Dot => Term::Dot,
+            TokenKind::Nil => Term::Nil,
+            TokenKind::Variable => {
                 if !self.tree.variables.contains(&token.text) {
                     return Err(ParseErrorKind::UndefinedVariable(token.text));
                 }
                 Term::Variable(token.text, Vec::new())
             }
-            Kind::Field => Term::Field(vec![token.text[1..].to_owned()]),
-            Kind::Bool => Term::Bool(token.text == "true"),
-            Kind::CharConstant | Kind::Complex | Kind::Number => Term::Number(number(&token)?),
-            Kind::LeftParen => {
+            TokenKind::Field => Term::Field(vec![token.text[1..].to_owned()]),
+            TokenKind::Bool => Term::Bool(token.text == "true"),
+            TokenKind::CharConstant | TokenKind::Complex | TokenKind::Number => Term::Number(number(&token)?),
+            TokenKind::LeftParen => {
                 let pipe =
-                    self.deeper(|parser| parser.pipeline("parenthesized pipeline", Kind::RightParen))?;
+                    self.deeper(|parser| parser.pipeline("parenthesized pipeline", TokenKind::RightParen))?;
                 return Ok(Some(Operand { pos: pipe.pos, term: Term::Pipe(Box::new(pipe)) }));
             }
-            Kind::String | Kind::RawString => match unquote(&token.text) {
+            TokenKind::String | TokenKind::RawString => match unquote(&token.text) {
                 Some(value) => Term::String { literal: token.text, value },
                 None => return syntax("invalid syntax"),
             },

@@ -1,7 +1,7 @@
 //! Tokens with lookahead, as Go's parser takes them.
 
 use super::{Parsed, Parser, syntax};
-use crate::token::{Kind, Token};
+use crate::token::{Token, TokenKind};
 
 impl Parser<'_> {
     pub(super) fn next(&mut self) -> Token {
@@ -38,7 +38,7 @@ impl Parser<'_> {
     pub(super) fn next_non_space(&mut self) -> Token {
         loop {
             let token = self.next();
-            if token.kind != Kind::Space {
+            if token.kind != TokenKind::Space {
                 return token;
             }
         }
@@ -50,13 +50,13 @@ impl Parser<'_> {
         token
     }
 
-    pub(super) fn expect(&mut self, kind: Kind, context: &str) -> Parsed<Token> {
+    pub(super) fn expect(&mut self, kind: TokenKind, context: &str) -> Parsed<Token> {
         let token = self.next_non_space();
         if token.kind == kind { Ok(token) } else { self.unexpected(&token, context) }
     }
 
     pub(super) fn unexpected<T>(&self, token: &Token, context: &str) -> Parsed<T> {
-        if token.kind != Kind::Error {
+        if token.kind != TokenKind::Error {
             return syntax(format!("unexpected {} in {context}", token.shown()));
         }
         let mut message = token.text.clone();

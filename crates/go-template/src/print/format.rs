@@ -1,6 +1,6 @@
 //! The format string of `printf`: flags, widths, argument numbers, and Go's markers for misuse.
 
-use super::verbs::{Flags, Printer};
+use super::verbs::{FormatFlags, Printer};
 use crate::dynamic::Val;
 use crate::error::Failure;
 use crate::go::utf8;
@@ -59,7 +59,7 @@ impl Run<'_> {
 
     /// What follows a percent sign.
     fn directive(&mut self) -> Result<(), Failure> {
-        self.printer.flags = Flags::default();
+        self.printer.flags = FormatFlags::default();
         self.good_number = true;
         self.after_index = false;
         self.flags();
@@ -213,7 +213,7 @@ impl Run<'_> {
         if self.reordered || self.next_arg >= self.args.len() {
             return Ok(());
         }
-        self.printer.flags = Flags::default();
+        self.printer.flags = FormatFlags::default();
         self.printer.push(b"%!(EXTRA ")?;
         for (i, arg) in self.args[self.next_arg..].iter().enumerate() {
             if i > 0 {

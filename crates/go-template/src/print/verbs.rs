@@ -9,7 +9,7 @@ use crate::limits::{LimitReached, MAX_VALUE_DEPTH, Meter};
 
 /// Flags between `%` and the verb.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Flags {
+pub(super) struct FormatFlags {
     pub(super) width: Option<usize>,
     pub(super) precision: Option<usize>,
     pub(super) minus: bool,
@@ -27,7 +27,7 @@ pub(crate) const ESCAPED: usize = 5;
 /// Text being printed.
 pub(super) struct Printer<'m> {
     pub(super) out: Vec<u8>,
-    pub(super) flags: Flags,
+    pub(super) flags: FormatFlags,
     meter: &'m Meter<'m>,
 }
 
@@ -35,7 +35,7 @@ type Printed = Result<(), Failure>;
 
 impl<'m> Printer<'m> {
     pub(super) fn new(meter: &'m Meter<'m>) -> Self {
-        Self { out: Vec::new(), flags: Flags::default(), meter }
+        Self { out: Vec::new(), flags: FormatFlags::default(), meter }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) -> Printed {

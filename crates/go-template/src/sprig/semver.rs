@@ -8,7 +8,7 @@ use crate::error::Failure;
 use crate::function::Type::Str;
 use crate::function::{Function, arg, fixed};
 use crate::limits::Meter;
-use crate::version::Version;
+use crate::version::SemVersion;
 
 pub(super) const FUNCTIONS: &[Function] =
     &[fixed("semver", &[Str], semver), fixed("semverCompare", &[Str, Str], semver_compare)];
@@ -23,7 +23,7 @@ fn charge(meter: &Meter, args: &[Val], at: usize) -> Result<(), Failure> {
 
 fn semver(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     charge(meter, args, 0)?;
-    Ok(Val::Version(Rc::new(Version::parse(&arg::chars(args, 0))?)))
+    Ok(Val::Version(Rc::new(SemVersion::parse(&arg::chars(args, 0))?)))
 }
 
 fn semver_compare(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
@@ -32,7 +32,7 @@ fn semver_compare(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let parts = arg::text(args, 0).iter().filter(|&&byte| matches!(byte, b',' | b'|')).count() + 1;
     meter.bytes(parts.saturating_mul(CONSTRAINT))?;
     let constraints = constraints(&arg::chars(args, 0))?;
-    let version = Version::parse(&arg::chars(args, 1))?;
+    let version = SemVersion::parse(&arg::chars(args, 1))?;
     Ok(Val::Bool(constraints.iter().any(|all| all.iter().all(|constraint| constraint.admits(&version)))))
 }
 
@@ -50,7 +50,7 @@ enum Operator {
 
 struct Constraint {
     operator: Operator,
-    version: Version,
+    version: SemVersion,
     /// A part is `x` or, for the minor one, absent.
     dirty: bool,
     minor_dirty: bool,
@@ -127,12 +127,12 @@ fn constraint(text: &str) -> Result<Constraint, Failure> {
         }
         _ => written.to_owned(),
     };
-    let version = Version::parse(&plain).map_err(|_| improper())?;
+    let version = SemVersion::parse(&plain).map_err(|_| improper())?;
     Ok(Constraint { operator, version, dirty: found.0, minor_dirty: found.1, patch_dirty: found.2 })
 }
 
 impl Constraint {
-    fn admits(&self, version: &Version) -> bool {
+    fn admits(&self, version: &SemVersion) -> bool {
         let order = version.compare(&self.version);
         let ([major, minor, _], [own_major, own_minor, _]) = (version.numbers, self.version.numbers);
         // A prerelease is only admitted by who asks for prereleases.
@@ -163,7 +163,7 @@ impl Constraint {
         }
     }
 
-    fn tilde(&self, version: &Version, order: Ordering) -> bool {
+    fn tilde(&self, version: &SemVersion, order: Ordering) -> bool {
         if order == Ordering::Less {
             return false;
         }

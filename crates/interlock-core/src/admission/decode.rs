@@ -6,16 +6,16 @@
 use thiserror::Error;
 
 use super::door::BadReview;
-use super::parameters::Parameters;
+use super::parameters::RawParameters;
 use super::reported;
-use super::review::{Annotations, Kind, Metadata, Object, Review, StatusText, UserInfo};
-use crate::api::json::{JsonError, Raw, Scanner, Seen};
+use super::review::{Annotations, Review, ReviewKind, ReviewMetadata, ReviewObject, StatusText, UserInfo};
+use crate::api::json::{JsonError, Raw, Scanner, SeenMembers};
 use crate::api::meta;
 use crate::api::text::Text;
 
 /// Why a body is no review; answered with HTTP 400 and this text.
 #[derive(Debug, Error)]
-pub enum Malformed {
+pub enum MalformedReview {
     /// Not UTF-8.
     #[error("the body is not UTF-8 (byte {0}): send an AdmissionReview as JSON")]
     Encoding(usize),
@@ -41,22 +41,22 @@ pub enum Malformed {
     Encode(#[source] serde_json::Error),
 }
 
-impl From<Malformed> for BadReview {
-    fn from(malformed: Malformed) -> Self {
+impl From<MalformedReview> for BadReview {
+    fn from(malformed: MalformedReview) -> Self {
         Self(malformed.to_string())
     }
 }
 
 /// Version of a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
+pub enum ReviewVersion {
     /// `admission.k8s.io/v1`
     V1,
     /// `admission.k8s.io/v1beta1`
     V1Beta1,
 }
 
-impl Version {
+impl ReviewVersion {
     /// The `apiVersion`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -67,12 +67,12 @@ impl Version {
 }
 
 /// Reads a body.
-pub fn decode(body: &[u8]) -> Result<(Version, Review<'_>), Malformed> {
-    let text = std::str::from_utf8(body).map_err(|e| Malformed::Encoding(e.valid_up_to()))?;
+pub fn decode(body: &[u8]) -> Result<(ReviewVersion, Review<'_>), MalformedReview> {
+    let text = std::str::from_utf8(body).map_err(|e| MalformedReview::Encoding(e.valid_up_to()))?;
     let (mut api_version, mut kind) = (Text::default(), Text::default());
     let (mut review, mut requested) = (Review::default(), false);
     let mut scanner = Scanner::new(text);
-    let mut seen = Seen::default();
+    let mut seen = SeenMembers::default();
     scanner.members(|name, s| match name.as_str() {
         "apiVersion" => seen.once(0, s).and_then(|()| s.text()).map(|text| api_version = text),
         "kind" => seen.once(1, s).and_then(|()| s.text()).map(|text| kind = text),
@@ -83,13 +83,13 @@ pub fn decode(body: &[u8]) -> Result<(Version, Review<'_>), Malformed> {
     })?;
     scanner.end()?;
     let version = match (api_version.as_str(), kind.as_str()) {
-        ("admission.k8s.io/v1", "AdmissionReview") => Version::V1,
-        ("admission.k8s.io/v1beta1", "AdmissionReview") => Version::V1Beta1,
+        ("admission.k8s.io/v1", "AdmissionReview") => ReviewVersion::V1,
+        ("admission.k8s.io/v1beta1", "AdmissionReview") => ReviewVersion::V1Beta1,
         (api_version, kind) => {
-            return Err(Malformed::Version { api_version: shown(api_version), kind: shown(kind) });
+            return Err(MalformedReview::Version { api_version: shown(api_version), kind: shown(kind) });
         }
     };
-    if requested { Ok((version, review)) } else { Err(Malformed::NoRequest) }
+    if requested { Ok((version, review)) } else { Err(MalformedReview::NoRequest) }
 }
 
 /// The start of a string that anybody may have sent.
@@ -105,7 +105,7 @@ fn string<'a>(s: &mut Scanner<'a>) -> Scanned<Text<'a>> {
 
 /// Reads a request, or nothing of a null; tells which.
 fn read_request<'a>(s: &mut Scanner<'a>, review: &mut Review<'a>) -> Scanned<bool> {
-    let mut seen = Seen::default();
+    let mut seen = SeenMembers::default();
     let there = s.optional_members(|name, s| {
         let number = match name.as_str() {
             "uid" => 0,
@@ -142,9 +142,9 @@ fn read_request<'a>(s: &mut Scanner<'a>, review: &mut Review<'a>) -> Scanned<boo
     if there && review.uid.is_empty() { s.error("missing field `uid`") } else { Ok(there) }
 }
 
-fn read_kind<'a>(s: &mut Scanner<'a>) -> Scanned<Kind<'a>> {
-    let mut kind = Kind::default();
-    let mut seen = Seen::default();
+fn read_kind<'a>(s: &mut Scanner<'a>) -> Scanned<ReviewKind<'a>> {
+    let mut kind = ReviewKind::default();
+    let mut seen = SeenMembers::default();
     s.optional_members(|name, s| match name.as_str() {
         "group" => seen.once(0, s).and_then(|()| string(s)).map(|text| kind.group = text),
         "version" => seen.once(1, s).and_then(|()| string(s)).map(|text| kind.version = text),
@@ -156,7 +156,7 @@ fn read_kind<'a>(s: &mut Scanner<'a>) -> Scanned<Kind<'a>> {
 
 fn read_user<'a>(s: &mut Scanner<'a>) -> Scanned<UserInfo<'a>> {
     let mut user = UserInfo::default();
-    let mut seen = Seen::default();
+    let mut seen = SeenMembers::default();
     s.optional_members(|name, s| match name.as_str() {
         "username" => seen.once(0, s).and_then(|()| s.optional_text()).map(|text| user.username = text),
         _ => s.value().map(drop),
@@ -167,14 +167,14 @@ fn read_user<'a>(s: &mut Scanner<'a>) -> Scanned<UserInfo<'a>> {
 /// Reads an object, which is likely much like another; into its place, as it is large.
 fn read_object<'a>(
     s: &mut Scanner<'a>,
-    place: &mut Option<Object<'a>>,
-    like: Option<&Object<'a>>,
+    place: &mut Option<ReviewObject<'a>>,
+    like: Option<&ReviewObject<'a>>,
 ) -> Scanned<()> {
     if s.null()? {
         return Ok(());
     }
-    let object = place.insert(Object::default());
-    let mut seen = Seen::default();
+    let object = place.insert(ReviewObject::default());
+    let mut seen = SeenMembers::default();
     s.members(|name, s| match name.as_str() {
         "metadata" => {
             seen.once(0, s)?;
@@ -197,7 +197,11 @@ fn read_object<'a>(
 
 /// Reads a spec, and its parameters with it where they are strings by name, as those of an Instance
 /// are: they are most of it.
-fn read_spec<'a>(s: &mut Scanner<'a>, object: &mut Object<'a>, like: Option<&Object<'a>>) -> Scanned<()> {
+fn read_spec<'a>(
+    s: &mut Scanner<'a>,
+    object: &mut ReviewObject<'a>,
+    like: Option<&ReviewObject<'a>>,
+) -> Scanned<()> {
     let from = s.here();
     if like.and_then(|like| like.spec).is_some_and(|known| s.known(known)) {
         object.spec = Some(s.since(from));
@@ -211,7 +215,7 @@ fn read_spec<'a>(s: &mut Scanner<'a>, object: &mut Object<'a>, like: Option<&Obj
     s.members(|name, s| {
         // What is there twice is for whoever reads the spec to refuse.
         if name.as_str() == "parameters" && object.parameters.is_none() {
-            object.parameters = s.attempt(|s| Parameters::read(s, like));
+            object.parameters = s.attempt(|s| RawParameters::read(s, like));
             if object.parameters.is_some() {
                 return Ok(());
             }
@@ -232,7 +236,7 @@ fn read_status<'a>(s: &mut Scanner<'a>, like: Option<&StatusText<'a>>) -> Scanne
         return Ok(raw.map(|raw| StatusText { raw, plans: None, conditions: None }));
     }
     let (mut plans, mut conditions) = (None, None);
-    let mut seen = Seen::default();
+    let mut seen = SeenMembers::default();
     s.members(|name, s| match name.as_str() {
         "planStatus" => seen.once(0, s).and_then(|()| s.read(reported::plans)).map(|read| plans = read),
         "conditions" => seen.once(1, s).and_then(|()| s.read(reported::basis)).map(|read| conditions = read),
@@ -243,10 +247,10 @@ fn read_status<'a>(s: &mut Scanner<'a>, like: Option<&StatusText<'a>>) -> Scanne
 
 fn read_metadata<'a>(
     s: &mut Scanner<'a>,
-    metadata: &mut Metadata<'a>,
-    like: Option<&Metadata<'a>>,
+    metadata: &mut ReviewMetadata<'a>,
+    like: Option<&ReviewMetadata<'a>>,
 ) -> Scanned<()> {
-    let mut seen = Seen::default();
+    let mut seen = SeenMembers::default();
     s.optional_members(|name, s| {
         let (number, place) = match name.as_str() {
             "name" => (0, &mut metadata.name),
@@ -306,7 +310,7 @@ fn read_annotations<'a>(
     annotations: &mut Annotations<'a>,
     like: Option<Raw<'a>>,
 ) -> Scanned<()> {
-    let mut seen = Seen::default();
+    let mut seen = SeenMembers::default();
     annotations.present = s.optional_members(|name, s| {
         if name.as_str() == meta::LAST_APPLIED_SPEC {
             seen.once(0, s)?;

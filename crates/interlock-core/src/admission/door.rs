@@ -44,7 +44,7 @@ impl Door {
 
 /// Whether the caller can still wait for the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum CacheWait {
     /// It can: an OperatorVersion that the cache does not show is worth waiting for.
     Wait,
     /// It cannot: decide with what is there.
@@ -53,7 +53,7 @@ pub enum Patience {
 
 /// What admission says.
 #[derive(Clone, Debug)]
-pub enum Answer<'a> {
+pub enum AdmissionAnswer<'a> {
     /// The answer.
     Done(Reply<'a>),
     /// Ask again when the cache has changed: an OperatorVersion is not in it.
@@ -81,12 +81,12 @@ pub struct Reply<'a> {
     /// The AdmissionReview, as JSON.
     pub body: Vec<u8>,
     /// For logs and metrics.
-    pub record: Record<'a>,
+    pub record: DecisionRecord<'a>,
 }
 
 /// What logs and metrics tell about one decision, borrowed from the body of its review.
 #[derive(Clone, Debug)]
-pub struct Record<'a> {
+pub struct DecisionRecord<'a> {
     /// `request.uid`.
     pub uid: Text<'a>,
     /// `request.operation`.
@@ -113,10 +113,10 @@ pub struct Record<'a> {
     pub dry_run: bool,
 }
 
-impl Record<'_> {
+impl DecisionRecord<'_> {
     /// The same, apart from the body.
-    pub fn into_owned(self) -> Record<'static> {
-        Record {
+    pub fn into_owned(self) -> DecisionRecord<'static> {
+        DecisionRecord {
             uid: self.uid.into_owned(),
             operation: self.operation.into_owned(),
             group: self.group.into_owned(),

@@ -6,10 +6,10 @@
 use base64_simd::STANDARD;
 use json_patch::Patch;
 
-use super::decode::{Malformed, Version};
+use super::decode::{MalformedReview, ReviewVersion};
 use super::door::BadReview;
 use super::patch;
-use super::refusal::{Refusal, Rendered};
+use super::refusal::{Denial, RenderedDenial};
 use super::review::Review;
 use super::verdict::{Outcome, Verdict};
 use crate::api::json::json_bytes;
@@ -18,8 +18,8 @@ use crate::api::json::json_bytes;
 const FRAME: usize = 512;
 
 /// Writes the answer to a review.
-pub fn encode(version: Version, review: &Review<'_>, verdict: &Verdict) -> Result<Vec<u8>, BadReview> {
-    let refusal = verdict.refusal().map(Refusal::render);
+pub fn encode(version: ReviewVersion, review: &Review<'_>, verdict: &Verdict) -> Result<Vec<u8>, BadReview> {
+    let refusal = verdict.refusal().map(Denial::render);
     let patch = match &verdict.outcome {
         Outcome::Allow { patch } if !patch.0.is_empty() => Some(json(patch)?),
         _ => None,
@@ -57,7 +57,7 @@ pub fn encode(version: Version, review: &Review<'_>, verdict: &Verdict) -> Resul
 }
 
 fn json(patch: &Patch) -> Result<Vec<u8>, BadReview> {
-    Ok(patch::to_json(patch).map_err(Malformed::Encode)?)
+    Ok(patch::to_json(patch).map_err(MalformedReview::Encode)?)
 }
 
 /// An answer that is being written.
@@ -85,7 +85,7 @@ impl Body {
     }
 
     /// `status` of a refusal, with `details` that kubectl needs to print the causes.
-    fn status(&mut self, review: &Review<'_>, refusal: &Rendered) {
+    fn status(&mut self, review: &Review<'_>, refusal: &RenderedDenial) {
         let old = review.old_object.as_ref().and_then(|o| o.metadata.name.as_deref());
         let name = review.name.as_deref().or(old).unwrap_or_default();
         self.raw(",\"status\":{\"status\":\"Failure\",\"code\":").raw(&refusal.code.number().to_string());

@@ -27,50 +27,52 @@ pub mod violations;
 #[cfg(test)]
 mod tests;
 
-pub use context::Context;
-pub use door::{Answer, Awaited, BadReview, Config, Door, Freeze, Patience, Record, Reply, VerdictKind};
-use request::{Request, Subject};
+pub use context::RuleContext;
+pub use door::{
+    AdmissionAnswer, Awaited, BadReview, CacheWait, Config, DecisionRecord, Door, Freeze, Reply, VerdictKind,
+};
+use request::{Request, RequestedObject};
 use review::Review;
 use verdict::{Outcome, Verdict};
-use view::{CacheState, View};
+use view::{CacheState, Lister};
 
 /// Decides on the body of a call.
 pub fn answer<'a>(
     door: Door,
     body: &'a [u8],
-    view: &dyn View,
+    view: &dyn Lister,
     config: &Config,
-    patience: Patience,
-) -> Result<Answer<'a>, BadReview> {
+    patience: CacheWait,
+) -> Result<AdmissionAnswer<'a>, BadReview> {
     let (version, review) = decode::decode(body)?;
-    let context = Context { door, view, config, patience, partial: None };
+    let context = RuleContext { door, view, config, patience, partial: None };
     let verdict = match Request::read(&review) {
         Ok(request) => decide(&request, &context),
         Err(refusal) => Verdict::from(*refusal),
     };
     if let Outcome::Wait(operator_version) = verdict.outcome {
         let namespace = review.namespace.unwrap_or_default().to_string();
-        return Ok(Answer::Wait(Awaited { operator_version, namespace }));
+        return Ok(AdmissionAnswer::Wait(Awaited { operator_version, namespace }));
     }
     let body = encode::encode(version, &review, &verdict)?;
-    Ok(Answer::Done(Reply { body, record: record(review, verdict) }))
+    Ok(AdmissionAnswer::Done(Reply { body, record: record(review, verdict) }))
 }
 
 /// Decides on a request.
-pub fn decide(request: &Request<'_>, context: &Context<'_>) -> Verdict {
+pub fn decide(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
     let bookkeeping = &context.config.controller_user;
     if !bookkeeping.is_empty() && request.user == bookkeeping {
         return Verdict::of(Outcome::Skip);
     }
     // What is seen of Instances says nothing about gateways.
-    if matches!(request.subject, Subject::Gateway(..) | Subject::FlavorSource(..)) {
+    if matches!(request.subject, RequestedObject::Gateway(..) | RequestedObject::FlavorSource(..)) {
         return rules::judge(request, context);
     }
     match context.view.cache() {
         CacheState::Synced => rules::judge(request, context),
         CacheState::Partial(why) => {
             // Nothing that is waited for would come.
-            let context = Context { patience: Patience::Exhausted, partial: Some(&why), ..*context };
+            let context = RuleContext { patience: CacheWait::Exhausted, partial: Some(&why), ..*context };
             rules::judge(request, &context)
         }
         CacheState::Unavailable(why) => {
@@ -81,10 +83,10 @@ pub fn decide(request: &Request<'_>, context: &Context<'_>) -> Verdict {
     }
 }
 
-fn record<'a>(review: Review<'a>, verdict: Verdict) -> Record<'a> {
+fn record<'a>(review: Review<'a>, verdict: Verdict) -> DecisionRecord<'a> {
     let named = || review.old_object.or(review.object).and_then(|object| object.metadata.name);
     let name = review.name.or_else(named);
-    Record {
+    DecisionRecord {
         uid: review.uid,
         operation: review.operation,
         group: review.kind.group,

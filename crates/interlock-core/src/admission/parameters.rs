@@ -10,7 +10,7 @@ use crate::api::values::Values;
 
 /// The parameters of a spec: values by name, and the text that they came in.
 #[derive(Clone, Debug)]
-pub struct Parameters<'a> {
+pub struct RawParameters<'a> {
     /// The values.
     pub values: Values<'a>,
     /// The text of each, name and value, in the order of the values; none where they came in
@@ -24,7 +24,7 @@ pub struct Parameters<'a> {
 /// Packages seldom have more parameters.
 const USUAL: usize = 48;
 
-impl<'a> Parameters<'a> {
+impl<'a> RawParameters<'a> {
     /// The text of all.
     pub fn text(&self) -> Raw<'a> {
         self.text
@@ -100,7 +100,7 @@ impl<'a> Member<'a> {
 
 /// Parameters that were read before, one of which is likely next.
 struct Known<'k, 'a> {
-    like: Option<&'k Parameters<'a>>,
+    like: Option<&'k RawParameters<'a>>,
     next: usize,
 }
 
@@ -141,8 +141,8 @@ mod tests {
     use super::*;
     use crate::api::stamp::{Applied, VersionRef};
 
-    fn alone(text: &str) -> Parameters<'_> {
-        Parameters::read(&mut Scanner::new(text), None).unwrap()
+    fn alone(text: &str) -> RawParameters<'_> {
+        RawParameters::read(&mut Scanner::new(text), None).unwrap()
     }
 
     #[rstest]
@@ -180,7 +180,7 @@ mod tests {
             let join = |a: &str, b: &str| format!("{{{}}}", [a, b].into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join(","));
             let (text, before) = (join(&common, &text), join(&common, &before));
             let before = alone(&before);
-            let found = Parameters::read(&mut Scanner::new(&text), Some(&before)).unwrap();
+            let found = RawParameters::read(&mut Scanner::new(&text), Some(&before)).unwrap();
             let own = alone(&text);
             prop_assert_eq!(&found.values, &own.values);
             // Never canonical where it is not; that it is may go unnoticed.
@@ -210,7 +210,7 @@ mod tests {
             let known = alone(&before);
             let document = format!(" {after}, and more");
             let mut scanner = Scanner::new(&document);
-            let found = Parameters::read(&mut scanner, Some(&known)).unwrap();
+            let found = RawParameters::read(&mut scanner, Some(&known)).unwrap();
             let own = alone(&after);
             prop_assert_eq!(scanner.position(), 1 + after.len());
             prop_assert_eq!(&found.values, &own.values);

@@ -5,7 +5,7 @@ use json_patch::jsonptr::{Pointer, PointerBuf};
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation};
 use serde_json::{Value, json};
 
-use super::review::Metadata;
+use super::review::ReviewMetadata;
 use crate::api::json::json_bytes;
 use crate::api::meta;
 
@@ -88,7 +88,7 @@ impl Operations {
     }
 
     /// Sets the stamp, or takes it away.
-    pub fn stamp(&mut self, metadata: &Metadata<'_>, stamp: Option<String>) {
+    pub fn stamp(&mut self, metadata: &ReviewMetadata<'_>, stamp: Option<String>) {
         match stamp {
             Some(text) if metadata.annotations.present => {
                 self.add(STAMP.to_buf(), Value::String(text));
@@ -126,7 +126,7 @@ impl Operations {
     }
 
     /// Appends our finalizer.
-    pub fn finalizer(&mut self, metadata: &Metadata<'_>) {
+    pub fn finalizer(&mut self, metadata: &ReviewMetadata<'_>) {
         match metadata.finalizers {
             Some(_) => {
                 self.add(FINALIZERS.with_trailing_token("-"), Value::String(meta::FINALIZER.to_owned()))
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_patch_is_written_as_serde_json_writes_it() {
-        let metadata = Metadata::default();
+        let metadata = ReviewMetadata::default();
         let mut operations = Operations::default();
         operations.stamp(&metadata, Some("{\"v\":1,\"é\":\"\\n\"}".to_owned()));
         operations.finalizer(&metadata);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::api::rule::Rule;
-pub use crate::plan::objection::{Field, FieldReason};
+pub use crate::plan::objection::{FieldReason, ObjectionField};
 
 /// How many lines of one refusal name fields; more are counted.
 const FIELDS_SHOWN: usize = 4;
@@ -54,7 +54,7 @@ impl Code {
 
 /// A refusal, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct Denial {
     /// The rule.
     pub rule: Rule,
     /// HTTP status; `Invalid` needs a field.
@@ -64,7 +64,7 @@ pub struct Refusal {
     /// Bytes of the sentence that say only what failed, on which object.
     pub beginning: usize,
     /// The first fields concerned.
-    pub fields: Vec<Field>,
+    pub fields: Vec<ObjectionField>,
     /// How many more there are.
     pub more: usize,
     /// Why now.
@@ -85,7 +85,7 @@ pub struct Also {
     /// The rule.
     pub rule: Rule,
     /// The field concerned, or the first of them, with what is refused.
-    pub field: Field,
+    pub field: ObjectionField,
 }
 
 impl Also {
@@ -114,7 +114,7 @@ pub struct Cause {
 }
 
 /// A refusal as it goes over the wire.
-pub struct Rendered {
+pub struct RenderedDenial {
     /// `status.code` and `status.reason`.
     pub code: Code,
     /// `status.message`.
@@ -123,7 +123,7 @@ pub struct Rendered {
     pub causes: Vec<Cause>,
 }
 
-impl Refusal {
+impl Denial {
     /// A refusal of the whole object.
     pub fn forbidden(rule: Rule, sentence: impl Into<String>) -> Self {
         Self {
@@ -142,7 +142,7 @@ impl Refusal {
     }
 
     /// A refusal that names fields.
-    pub fn invalid(rule: Rule, sentence: impl Into<String>, mut fields: Vec<Field>) -> Self {
+    pub fn invalid(rule: Rule, sentence: impl Into<String>, mut fields: Vec<ObjectionField>) -> Self {
         let more = fields.len().saturating_sub(FIELDS_KEPT);
         fields.truncate(FIELDS_KEPT);
         Self { code: Code::Invalid, fields, more, ..Self::forbidden(rule, sentence) }
@@ -179,8 +179,8 @@ impl Refusal {
         }
         let detail = other.sentence.get(other.beginning..).unwrap_or_default().to_owned();
         let field = match other.fields.into_iter().next() {
-            Some(field) => Field { detail, ..field },
-            None => Field::new("", FieldReason::Forbidden, detail),
+            Some(field) => ObjectionField { detail, ..field },
+            None => ObjectionField::new("", FieldReason::Forbidden, detail),
         };
         self.also.push(Also { rule: other.rule, field });
     }
@@ -252,7 +252,7 @@ impl Refusal {
     ///
     /// kubectl prints only the causes of an `Invalid`, and nothing at all where there are none:
     /// so the first carries the whole text, and a refusal without a field gets an empty one.
-    pub fn render(&self) -> Rendered {
+    pub fn render(&self) -> RenderedDenial {
         let text = self.text();
         let mut causes = Vec::new();
         if self.code == Code::Invalid {
@@ -270,7 +270,7 @@ impl Refusal {
                 field: also.field.path.clone(),
             }));
         }
-        Rendered { code: self.code, message: text, causes }
+        RenderedDenial { code: self.code, message: text, causes }
     }
 }
 

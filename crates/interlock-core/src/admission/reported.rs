@@ -1,13 +1,13 @@
 //! What rules read of the status of an Instance, out of the text of a review.
 
-use crate::api::json::{JsonError, Raw, Scanner, Seen};
+use crate::api::json::{JsonError, Raw, Scanner, SeenMembers};
 use crate::api::kudo::ExecutionStatus;
 use crate::api::meta;
 use crate::api::text::Text;
 
 /// An entry of `planStatus`.
 #[derive(Clone, Debug)]
-pub struct Entry<'a> {
+pub struct StatusEntry<'a> {
     /// Its key.
     pub plan: Text<'a>,
     /// Id of the execution, empty when there is none.
@@ -19,7 +19,7 @@ pub struct Entry<'a> {
 }
 
 /// The entries of `planStatus`.
-pub fn plans<'a>(s: &mut Scanner<'a>) -> Result<Vec<Entry<'a>>, JsonError> {
+pub fn plans<'a>(s: &mut Scanner<'a>) -> Result<Vec<StatusEntry<'a>>, JsonError> {
     let mut entries = Vec::new();
     s.members(|plan, s| {
         entries.extend(entry(plan, s)?);
@@ -28,9 +28,9 @@ pub fn plans<'a>(s: &mut Scanner<'a>) -> Result<Vec<Entry<'a>>, JsonError> {
     Ok(entries)
 }
 
-fn entry<'a>(plan: Text<'a>, s: &mut Scanner<'a>) -> Result<Option<Entry<'a>>, JsonError> {
+fn entry<'a>(plan: Text<'a>, s: &mut Scanner<'a>) -> Result<Option<StatusEntry<'a>>, JsonError> {
     let (mut uid, mut status) = (None, None);
-    let mut seen = Seen::default();
+    let mut seen = SeenMembers::default();
     let from = s.position();
     let there = s.optional_members(|name, s| match name.as_str() {
         "uid" => seen.once(0, s).and_then(|()| s.optional_text()).map(|text| uid = text),
@@ -38,7 +38,7 @@ fn entry<'a>(plan: Text<'a>, s: &mut Scanner<'a>) -> Result<Option<Entry<'a>>, J
         _ => s.value().map(drop),
     })?;
     let status = ExecutionStatus::from(status.as_deref().unwrap_or_default());
-    Ok(there.then(|| Entry { plan, uid: uid.unwrap_or_default(), status, raw: s.since(from) }))
+    Ok(there.then(|| StatusEntry { plan, uid: uid.unwrap_or_default(), status, raw: s.since(from) }))
 }
 
 /// The message of the condition that holds the basis, out of `conditions`.

@@ -1,14 +1,14 @@
 //! A review as one of the requests that rules are written for: per subject and per operation,
 //! with everything that the operation needs.
 
-use super::refusal::{Code, Refusal};
-use super::review::{Kind, Object, Review};
+use super::refusal::{Code, Denial};
+use super::review::{Review, ReviewKind, ReviewObject};
 use crate::api::kong;
 use crate::api::meta;
 use crate::api::object::Gvk;
 use crate::api::rule::Rule;
 use crate::rollout::flavor::sources::SourceKind;
-use crate::rollout::flavor::subject::SubjectKind;
+use crate::rollout::flavor::subject::GatewayKind;
 
 /// A request that rules can be asked about.
 #[derive(Debug)]
@@ -22,20 +22,20 @@ pub struct Request<'a> {
     /// Bytes of the object as JSON, or more.
     pub size: usize,
     /// What is asked.
-    pub subject: Subject<'a>,
+    pub subject: RequestedObject<'a>,
 }
 
 /// What is asked, by kind.
 #[derive(Debug)]
-pub enum Subject<'a> {
+pub enum RequestedObject<'a> {
     /// An Instance.
     Instance(Operation<'a>),
     /// `status` of an Instance.
-    InstanceStatus(Change<'a>),
+    InstanceStatus(ObjectChange<'a>),
     /// An OperatorVersion.
     OperatorVersion(Operation<'a>),
     /// A DataPlane, or a Deployment that runs Kong.
-    Gateway(SubjectKind, Operation<'a>),
+    Gateway(GatewayKind, Operation<'a>),
     /// A ConfigMap or Secret that flavors may come from.
     FlavorSource(SourceKind, Operation<'a>),
     /// A kind or an operation that no rule restricts.
@@ -46,36 +46,36 @@ pub enum Subject<'a> {
 #[derive(Debug)]
 pub enum Operation<'a> {
     /// It comes to be.
-    Create(&'a Object<'a>),
+    Create(&'a ReviewObject<'a>),
     /// It changes.
-    Update(Change<'a>),
+    Update(ObjectChange<'a>),
     /// It goes.
-    Delete(&'a Object<'a>),
+    Delete(&'a ReviewObject<'a>),
 }
 
 /// An object before and after.
 #[derive(Clone, Copy, Debug)]
-pub struct Change<'a> {
+pub struct ObjectChange<'a> {
     /// After.
-    pub object: &'a Object<'a>,
+    pub object: &'a ReviewObject<'a>,
     /// Before.
-    pub old: &'a Object<'a>,
+    pub old: &'a ReviewObject<'a>,
 }
 
 impl<'a> Request<'a> {
     /// The request of a review, or why there is none.
-    pub fn read(review: &'a Review<'a>) -> Result<Self, Box<Refusal>> {
+    pub fn read(review: &'a Review<'a>) -> Result<Self, Box<Denial>> {
         let subject = subject(review)?;
         let metadata = match &subject {
-            Subject::Instance(operation)
-            | Subject::OperatorVersion(operation)
-            | Subject::Gateway(_, operation)
-            | Subject::FlavorSource(_, operation) => match operation {
+            RequestedObject::Instance(operation)
+            | RequestedObject::OperatorVersion(operation)
+            | RequestedObject::Gateway(_, operation)
+            | RequestedObject::FlavorSource(_, operation) => match operation {
                 Operation::Create(object) | Operation::Delete(object) => Some(&object.metadata),
                 Operation::Update(change) => Some(&change.old.metadata),
             },
-            Subject::InstanceStatus(change) => Some(&change.old.metadata),
-            Subject::Free => None,
+            RequestedObject::InstanceStatus(change) => Some(&change.old.metadata),
+            RequestedObject::Free => None,
         };
         let name = metadata.and_then(|m| m.name.as_deref()).or(review.name.as_deref());
         let namespace = review.namespace.as_deref().or(metadata.and_then(|m| m.namespace.as_deref()));
@@ -95,7 +95,7 @@ enum Known {
     Instance,
     OperatorVersion,
     Operator,
-    Gateway(SubjectKind),
+    Gateway(GatewayKind),
     FlavorSource(SourceKind),
 }
 
@@ -104,8 +104,8 @@ const KINDS: [(&str, &str, &str, Known); 7] = [
     (meta::KUDO_GROUP, meta::KUDO_VERSION, "Instance", Known::Instance),
     (meta::KUDO_GROUP, meta::KUDO_VERSION, "OperatorVersion", Known::OperatorVersion),
     (meta::KUDO_GROUP, meta::KUDO_VERSION, "Operator", Known::Operator),
-    (kong::GROUP, kong::VERSION, "DataPlane", Known::Gateway(SubjectKind::DataPlane)),
-    ("apps", "v1", "Deployment", Known::Gateway(SubjectKind::Deployment)),
+    (kong::GROUP, kong::VERSION, "DataPlane", Known::Gateway(GatewayKind::DataPlane)),
+    ("apps", "v1", "Deployment", Known::Gateway(GatewayKind::Deployment)),
     ("", "v1", "ConfigMap", Known::FlavorSource(SourceKind::ConfigMap)),
     ("", "v1", "Secret", Known::FlavorSource(SourceKind::Secret)),
 ];
@@ -124,32 +124,34 @@ pub fn kind_name(kind: &str) -> Option<&'static str> {
     KINDS.iter().map(|(_, _, name, _)| *name).find(|name| *name == kind)
 }
 
-fn known(kind: &Kind<'_>) -> Option<Known> {
+fn known(kind: &ReviewKind<'_>) -> Option<Known> {
     let (group, version, kind) = (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str());
     KINDS.iter().find(|(g, v, k, _)| (*g, *v, *k) == (group, version, kind)).map(|(.., known)| *known)
 }
 
-fn subject<'a>(review: &'a Review<'a>) -> Result<Subject<'a>, Box<Refusal>> {
+fn subject<'a>(review: &'a Review<'a>) -> Result<RequestedObject<'a>, Box<Denial>> {
     let sub_resource = review.sub_resource.as_deref().unwrap_or_default();
     match (known(&review.kind), sub_resource) {
         // Of its subresources only `scale` changes a spec, and that no flavor.
-        (Some(Known::Gateway(gateway)), "") => Ok(Subject::Gateway(gateway, operation(review)?)),
-        (Some(Known::FlavorSource(source)), _) => Ok(Subject::FlavorSource(source, operation(review)?)),
-        (Some(Known::Instance), "") => Ok(Subject::Instance(operation(review)?)),
+        (Some(Known::Gateway(gateway)), "") => Ok(RequestedObject::Gateway(gateway, operation(review)?)),
+        (Some(Known::FlavorSource(source)), _) => {
+            Ok(RequestedObject::FlavorSource(source, operation(review)?))
+        }
+        (Some(Known::Instance), "") => Ok(RequestedObject::Instance(operation(review)?)),
         (Some(Known::Instance), "status") => match operation(review)? {
-            Operation::Update(change) => Ok(Subject::InstanceStatus(change)),
+            Operation::Update(change) => Ok(RequestedObject::InstanceStatus(change)),
             _ => Err(unknown("the status of an Instance can only be updated".to_owned())),
         },
-        (Some(Known::OperatorVersion), "") => Ok(Subject::OperatorVersion(operation(review)?)),
+        (Some(Known::OperatorVersion), "") => Ok(RequestedObject::OperatorVersion(operation(review)?)),
         (Some(Known::OperatorVersion), "status") | (Some(Known::Operator), "" | "status") => {
-            Ok(Subject::Free)
+            Ok(RequestedObject::Free)
         }
         _ => Err(unknown(not_known(&review.kind, sub_resource))),
     }
 }
 
 /// What is said of a kind or subresource that no rule knows.
-fn not_known(kind: &Kind<'_>, sub_resource: &str) -> String {
+fn not_known(kind: &ReviewKind<'_>, sub_resource: &str) -> String {
     let (group, version, kind) = (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str());
     if (group, version) != (meta::KUDO_GROUP, meta::KUDO_VERSION) {
         return format!(
@@ -164,12 +166,12 @@ fn not_known(kind: &Kind<'_>, sub_resource: &str) -> String {
     }
 }
 
-fn operation<'a>(review: &'a Review<'a>) -> Result<Operation<'a>, Box<Refusal>> {
+fn operation<'a>(review: &'a Review<'a>) -> Result<Operation<'a>, Box<Denial>> {
     let object = review.object.as_ref();
     let old = review.old_object.as_ref();
     match (review.operation.as_str(), object, old) {
         ("CREATE", Some(object), _) => Ok(Operation::Create(object)),
-        ("UPDATE", Some(object), Some(old)) => Ok(Operation::Update(Change { object, old })),
+        ("UPDATE", Some(object), Some(old)) => Ok(Operation::Update(ObjectChange { object, old })),
         ("DELETE", _, Some(old)) => Ok(Operation::Delete(old)),
         ("CREATE", None, _) => Err(incomplete("CREATE", "object")),
         ("UPDATE", None, _) => Err(incomplete("UPDATE", "object")),
@@ -179,17 +181,17 @@ fn operation<'a>(review: &'a Review<'a>) -> Result<Operation<'a>, Box<Refusal>> 
     }
 }
 
-fn unknown(sentence: String) -> Box<Refusal> {
+fn unknown(sentence: String) -> Box<Denial> {
     Box::new(
-        Refusal::forbidden(Rule::RequestUnknown, sentence)
+        Denial::forbidden(Rule::RequestUnknown, sentence)
             .next("compare the rules of the webhook configuration with `interlock render webhooks`"),
     )
 }
 
-fn incomplete(operation: &str, missing: &str) -> Box<Refusal> {
-    Box::new(Refusal {
+fn incomplete(operation: &str, missing: &str) -> Box<Denial> {
+    Box::new(Denial {
         code: Code::BadRequest,
-        ..Refusal::forbidden(Rule::RequestUnknown, format!("the review of a {operation} has no {missing}"))
+        ..Denial::forbidden(Rule::RequestUnknown, format!("the review of a {operation} has no {missing}"))
             .next(format!(
                 "send request.{missing} as the API server does; `interlock check` judges objects without a review"
             ))

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::parameters::Parameters;
-use super::reported::Entry;
+use super::parameters::RawParameters;
+use super::reported::StatusEntry;
 use super::room::{self, Room};
-use crate::api::json::{Raw, Read};
+use crate::api::json::{JsonRead, Raw};
 use crate::api::text::Text;
 
 /// `request` of a review, as far as rules read it.
@@ -14,7 +14,7 @@ pub struct Review<'a> {
     /// Identity of the request, repeated in the answer.
     pub uid: Text<'a>,
     /// Kind of the object, after conversion to what the webhook is registered for.
-    pub kind: Kind<'a>,
+    pub kind: ReviewKind<'a>,
     /// Subresource, absent for the object itself.
     pub sub_resource: Option<Text<'a>>,
     /// Name; absent in the mutating call of a CREATE with generateName, and in deletecollection.
@@ -26,9 +26,9 @@ pub struct Review<'a> {
     /// Who asks.
     pub user_info: UserInfo<'a>,
     /// The object as it would be.
-    pub object: Option<Object<'a>>,
+    pub object: Option<ReviewObject<'a>>,
     /// The object as it is.
-    pub old_object: Option<Object<'a>>,
+    pub old_object: Option<ReviewObject<'a>>,
     /// Whether nothing will be stored.
     pub dry_run: Option<bool>,
     /// Bytes of `object` as JSON.
@@ -37,7 +37,7 @@ pub struct Review<'a> {
 
 /// Kind of the object of a review.
 #[derive(Debug, Default)]
-pub struct Kind<'a> {
+pub struct ReviewKind<'a> {
     /// Group.
     pub group: Text<'a>,
     /// Version.
@@ -55,14 +55,14 @@ pub struct UserInfo<'a> {
 
 /// An object of a review; most of it is text until somebody reads it.
 #[derive(Debug, Default)]
-pub struct Object<'a> {
+pub struct ReviewObject<'a> {
     /// Metadata, as far as rules read it.
-    pub metadata: Metadata<'a>,
+    pub metadata: ReviewMetadata<'a>,
     /// The spec.
     pub spec: Option<Raw<'a>>,
     /// Its `parameters`, where they are strings by name and the spec is another than that of an
     /// object before this one.
-    pub parameters: Option<Parameters<'a>>,
+    pub parameters: Option<RawParameters<'a>>,
     /// The status.
     pub status: Option<StatusText<'a>>,
     /// What a ConfigMap or Secret holds.
@@ -75,14 +75,14 @@ pub struct StatusText<'a> {
     /// All of it.
     pub raw: Raw<'a>,
     /// `planStatus` of an Instance.
-    pub plans: Option<Read<'a, Vec<Entry<'a>>>>,
+    pub plans: Option<JsonRead<'a, Vec<StatusEntry<'a>>>>,
     /// `conditions`, read as those of an Instance: the message of the one that holds the basis.
-    pub conditions: Option<Read<'a, Option<Raw<'a>>>>,
+    pub conditions: Option<JsonRead<'a, Option<Raw<'a>>>>,
 }
 
 /// Metadata, as far as rules read it.
 #[derive(Debug, Default)]
-pub struct Metadata<'a> {
+pub struct ReviewMetadata<'a> {
     /// Name; absent in the mutating call of a CREATE with generateName.
     pub name: Option<Text<'a>>,
     /// Prefix that the server makes a name from.

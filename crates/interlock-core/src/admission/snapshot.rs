@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::view::{Users, View};
+use super::view::{Lister, PackageUsers};
 use crate::api::interlock::{Actions, Labels, Rules};
 use crate::api::kudo::{Instance, OperatorVersion};
 use crate::api::meta;
@@ -16,14 +16,14 @@ use crate::api::revision::Revisions;
 use crate::api::stamp::SpecHash;
 use crate::plan::lock;
 use crate::plan::package::Package;
-use crate::rollout::flavor::known::{Around, Fed, Known};
-use crate::rollout::flavor::sources::Source;
-use crate::rollout::flavor::subject::Subject;
+use crate::rollout::flavor::known::{Around, Fed, GatewayInventory};
+use crate::rollout::flavor::sources::FlavorSource;
+use crate::rollout::flavor::subject::GatewayRef;
 
 /// An object that is of a known kind and cannot be read.
 #[derive(Debug, Error)]
 #[error("{key} cannot be read: {source}; correct the field that it names")]
-pub struct Unreadable {
+pub struct UnreadableObject {
     /// The object.
     pub key: String,
     /// Why.
@@ -33,24 +33,24 @@ pub struct Unreadable {
 
 /// The view that some objects give, fixed.
 #[derive(Clone, Debug, Default)]
-pub struct Snapshot {
+pub struct StaticLister {
     versions: BTreeMap<NamespacedName, Arc<Package>>,
-    users: BTreeMap<NamespacedName, Users>,
+    users: BTreeMap<NamespacedName, PackageUsers>,
     terminating: BTreeSet<String>,
     labels: BTreeMap<String, Labels>,
     rules: Rules,
-    flavors: Known,
+    flavors: GatewayInventory,
     revisions: Revisions,
     /// Whether objects were given that flavors could depend on.
     looked: bool,
 }
 
-impl Snapshot {
+impl StaticLister {
     /// Adds an object; kinds that no rule asks about are left out. `namespace` stands for a
     /// namespace that is absent.
-    pub fn add(&mut self, object: &Value, namespace: &str) -> Result<(), Unreadable> {
+    pub fn add(&mut self, object: &Value, namespace: &str) -> Result<(), UnreadableObject> {
         let Some(key) = ObjectKey::of(object) else { return Ok(()) };
-        let unreadable = |source| Unreadable { key: key.to_string(), source };
+        let unreadable = |source| UnreadableObject { key: key.to_string(), source };
         let own = key.namespace.clone().unwrap_or_else(|| namespace.to_owned());
         let name = NamespacedName::new(own.clone(), key.name.clone());
         if key.gvk == Gvk::new(meta::KUDO_API_VERSION, "OperatorVersion") {
@@ -96,12 +96,12 @@ impl Snapshot {
     }
 }
 
-impl View for Snapshot {
+impl Lister for StaticLister {
     fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>> {
         self.versions.get(key).cloned()
     }
 
-    fn users_of(&self, operator_version: &NamespacedName) -> Users {
+    fn users_of(&self, operator_version: &NamespacedName) -> PackageUsers {
         self.users.get(operator_version).cloned().unwrap_or_default()
     }
 
@@ -113,7 +113,7 @@ impl View for Snapshot {
         self.rules.within(self.labels.get(namespace))
     }
 
-    fn around(&self, gateway: &Subject) -> Around {
+    fn around(&self, gateway: &GatewayRef) -> Around {
         let around = self.flavors.around(gateway);
         match self.looked {
             true => around,
@@ -125,7 +125,7 @@ impl View for Snapshot {
         self.revisions.spec(data_plane, uid, hash)
     }
 
-    fn fed_by(&self, source: &Source) -> Vec<Fed> {
+    fn fed_by(&self, source: &FlavorSource) -> Vec<Fed> {
         self.flavors.fed_by(source)
     }
 }

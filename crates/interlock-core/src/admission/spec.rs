@@ -4,15 +4,15 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
-use super::parameters::Parameters;
-use super::review::Object;
-use crate::api::json::{JsonError, Scanner, Seen};
+use super::parameters::RawParameters;
+use super::review::ReviewObject;
+use crate::api::json::{JsonError, Scanner, SeenMembers};
 use crate::api::object::NamespacedName;
 use crate::api::stamp::{Applied, SpecHash, VersionRef};
 
 /// `spec.planExecution` as a write has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Execution<'a> {
+pub struct WrittenExecution<'a> {
     /// Whether anything is said at all: absent, null and `{}` say nothing.
     pub said: bool,
     /// Plan, empty when there is none.
@@ -23,10 +23,10 @@ pub struct Execution<'a> {
     pub status: Cow<'a, str>,
 }
 
-impl<'a> Execution<'a> {
+impl<'a> WrittenExecution<'a> {
     fn read(s: &mut Scanner<'a>) -> Result<Self, JsonError> {
         let mut execution = Self::default();
-        let mut seen = Seen::default();
+        let mut seen = SeenMembers::default();
         let mut said = false;
         s.optional_members(|name, s| {
             let (number, place) = match name.as_str() {
@@ -46,21 +46,21 @@ impl<'a> Execution<'a> {
     }
 }
 
-impl Execution<'_> {
+impl WrittenExecution<'_> {
     /// Whether both name the same execution in the same status.
-    pub fn same(&self, other: &Execution<'_>) -> bool {
+    pub fn same(&self, other: &WrittenExecution<'_>) -> bool {
         self.plan == other.plan && self.uid == other.uid && self.status == other.status
     }
 
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
-        self.same(&Execution::default())
+        self.same(&WrittenExecution::default())
     }
 }
 
 /// The spec of an Instance.
 #[derive(Clone, Debug, Default)]
-pub struct Spec<'a> {
+pub struct SpecView<'a> {
     /// What is carried out.
     pub applied: Applied<'a>,
     /// The text of its parameters, where that is canonical JSON and they are as they came.
@@ -68,17 +68,17 @@ pub struct Spec<'a> {
     /// Canonical JSON of `applied` and its hash, once they were asked for.
     canonical: OnceCell<(String, SpecHash)>,
     /// What runs it.
-    pub execution: Execution<'a>,
+    pub execution: WrittenExecution<'a>,
     /// Whether `spec` has a `parameters` map.
     pub has_parameters: bool,
 }
 
-impl<'a> Spec<'a> {
+impl<'a> SpecView<'a> {
     /// Reads the spec of an object in a namespace.
-    pub fn read(object: &Object<'a>, namespace: &'a str) -> Result<Self, JsonError> {
+    pub fn read(object: &ReviewObject<'a>, namespace: &'a str) -> Result<Self, JsonError> {
         let mut spec = Self::default();
         let Some(raw) = object.spec else { return Ok(spec) };
-        let mut seen = Seen::default();
+        let mut seen = SeenMembers::default();
         raw.members(|name, s| match name.as_str() {
             "operatorVersion" => {
                 seen.once(0, s)?;
@@ -91,7 +91,7 @@ impl<'a> Spec<'a> {
                 (spec.applied.parameters, spec.written) = match known {
                     Some(read) => (read.values.clone(), read.canonical()),
                     None => {
-                        let read = Parameters::read(s, None)?;
+                        let read = RawParameters::read(s, None)?;
                         let written = read.canonical();
                         (read.values, written)
                     }
@@ -100,7 +100,7 @@ impl<'a> Spec<'a> {
             }
             "planExecution" => {
                 seen.once(2, s)?;
-                spec.execution = Execution::read(s)?;
+                spec.execution = WrittenExecution::read(s)?;
                 Ok(())
             }
             _ => s.value().map(drop),
@@ -114,7 +114,7 @@ impl<'a> Spec<'a> {
     }
 
     /// Whether the same is carried out.
-    pub fn same(&self, other: &Spec<'_>) -> bool {
+    pub fn same(&self, other: &SpecView<'_>) -> bool {
         let parameters = match (self.written, other.written) {
             (Some(own), Some(other)) => own == other,
             _ => self.applied.parameters == other.applied.parameters,
@@ -175,7 +175,7 @@ impl<'a> Spec<'a> {
 
 fn read_reference<'a>(s: &mut Scanner<'a>) -> Result<VersionRef<'a>, JsonError> {
     let mut reference = VersionRef::default();
-    let mut seen = Seen::default();
+    let mut seen = SeenMembers::default();
     s.optional_members(|name, s| {
         let (number, place) = match name.as_str() {
             "name" => (0, &mut reference.name),

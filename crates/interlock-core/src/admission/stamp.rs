@@ -5,10 +5,10 @@ use std::borrow::Cow;
 
 use super::review::Annotations;
 use super::room::{ANNOTATIONS_LIMIT, ANNOTATIONS_MAX, OBJECT_LIMIT, OBJECT_MAX, Room, SPEC_LIMIT};
-use super::spec::Spec;
+use super::spec::SpecView;
 use super::status::Head;
 use crate::api::json::json_string;
-use crate::api::stamp::{Applied, Beginning, Envelope, Kept, Previous, Reference, SpecHash};
+use crate::api::stamp::{Applied, Beginning, Envelope, KeptSpec, Previous, SpecHash, SpecReference};
 
 /// What last was carried out in full, as text.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Full<'a> {
     /// Its canonical JSON; `None` where the stamp only refers to it.
     pub spec: Option<Cow<'a, str>>,
     /// What keeps it where the stamp only refers to it.
-    pub reference: Reference,
+    pub reference: SpecReference,
 }
 
 /// What the stamp of a spec is made from, as texts.
@@ -64,7 +64,7 @@ pub fn write(draft: &Draft<'_>, room: Room) -> Option<String> {
 
 /// As [`Envelope::to_json`] writes it, from texts that are canonical JSON already.
 fn text_of(draft: &Draft<'_>, spec: Option<&str>, previous: Option<&Full<'_>>) -> String {
-    let of = |out: &mut String, hash: &str, spec: Option<&str>, reference: Reference| {
+    let of = |out: &mut String, hash: &str, spec: Option<&str>, reference: SpecReference| {
         out.push_str("\"hash\":");
         json_string(out, hash);
         match spec {
@@ -82,7 +82,7 @@ fn text_of(draft: &Draft<'_>, spec: Option<&str>, previous: Option<&Full<'_>>) -
     let length = spec.map_or(0, str::len) + inline.map_or(0, str::len) + 320;
     let mut out = String::with_capacity(length);
     out.push_str("{\"v\":1,");
-    of(&mut out, draft.hash.as_str(), spec, Reference::default());
+    of(&mut out, draft.hash.as_str(), spec, SpecReference::default());
     if let Some(previous) = previous {
         out.push_str(",\"previous\":{");
         of(&mut out, &previous.hash, inline, previous.reference);
@@ -138,7 +138,7 @@ pub fn kept<'t>(text: &'t str, annotations: usize) -> Option<Cow<'t, str>> {
     }
     let mut envelope = Envelope::parse(text)?;
     if envelope.kept.inline().is_some() {
-        envelope.kept = Kept::Referenced(Reference::default());
+        envelope.kept = KeptSpec::Referenced(SpecReference::default());
     }
     envelope.previous = envelope.previous.filter(|previous| previous.kept.inline().is_none());
     let text = envelope.to_json();
@@ -174,7 +174,7 @@ pub fn previous<'a>(
 /// as much.
 pub fn replaced<'a>(
     annotations: &Annotations<'_>,
-    old: &'a Spec<'_>,
+    old: &'a SpecView<'_>,
     basis: Option<&Head<'_>>,
     new: &SpecHash,
 ) -> Option<Full<'a>> {
@@ -199,7 +199,7 @@ pub fn replaced<'a>(
 /// Whether a stamp says what a draft does, however each part is kept.
 pub fn says(found: &str, draft: &Draft<'_>) -> bool {
     let Some(found) = Envelope::parse(found) else { return false };
-    let holds = |hash: &SpecHash, kept: &Kept<'_>| kept.inline().is_none_or(|spec| spec.hash() == *hash);
+    let holds = |hash: &SpecHash, kept: &KeptSpec<'_>| kept.inline().is_none_or(|spec| spec.hash() == *hash);
     // A call that saw another size may have found room where this one does not, or none; but only
     // for what the draft says.
     let previous = draft.previous.as_ref().map(|previous| previous.hash.as_ref());

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::reported::{self, Entry};
-use super::review::Object;
-use super::spec::Execution;
-use crate::api::json::{JsonError, Raw, Read, Scanner};
+use super::reported::{self, StatusEntry};
+use super::review::ReviewObject;
+use super::spec::WrittenExecution;
+use crate::api::json::{JsonError, JsonRead, Raw, Scanner};
 use crate::api::kudo::PlanStatus;
 use crate::api::text::Text;
 use crate::plan::basis::Basis;
@@ -17,9 +17,9 @@ use crate::plan::lock::{self, Lock};
 
 /// The status of an Instance, as far as rules read it.
 #[derive(Debug, Default)]
-pub struct Status<'a> {
-    entries: Vec<Entry<'a>>,
-    conditions: Option<Read<'a, Option<Raw<'a>>>>,
+pub struct StatusView<'a> {
+    entries: Vec<StatusEntry<'a>>,
+    conditions: Option<JsonRead<'a, Option<Raw<'a>>>>,
     head: OnceCell<Option<Head<'a>>>,
 }
 
@@ -40,9 +40,9 @@ pub struct Head<'a> {
     pub owes: bool,
 }
 
-impl<'a> Status<'a> {
+impl<'a> StatusView<'a> {
     /// Reads the status of an object.
-    pub fn read(object: &Object<'a>) -> Result<Self, JsonError> {
+    pub fn read(object: &ReviewObject<'a>) -> Result<Self, JsonError> {
         let mut status = Self::default();
         let Some(text) = &object.status else { return Ok(status) };
         if !text.raw.get().starts_with('{') {
@@ -56,13 +56,13 @@ impl<'a> Status<'a> {
     }
 
     /// The lock that this status and an execution hold.
-    pub fn lock<'s>(&'s self, execution: &'s Execution<'_>) -> Option<Lock<'s>> {
+    pub fn lock<'s>(&'s self, execution: &'s WrittenExecution<'_>) -> Option<Lock<'s>> {
         lock::lock(&execution.plan, &execution.uid, self.entries())
     }
 
     /// The entries of `planStatus`.
-    pub fn entries(&self) -> impl Iterator<Item = lock::Entry<'_>> {
-        self.entries.iter().map(|e| lock::Entry { plan: &e.plan, uid: &e.uid, status: &e.status })
+    pub fn entries(&self) -> impl Iterator<Item = lock::LockEntry<'_>> {
+        self.entries.iter().map(|e| lock::LockEntry { plan: &e.plan, uid: &e.uid, status: &e.status })
     }
 
     /// The message of the condition that holds the basis.

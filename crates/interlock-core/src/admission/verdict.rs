@@ -3,7 +3,7 @@
 use json_patch::Patch;
 
 use super::door::VerdictKind;
-use super::refusal::{Refusal, one_line, shortened};
+use super::refusal::{Denial, one_line, shortened};
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
 
@@ -38,7 +38,7 @@ pub enum Outcome {
     /// Not judged: Interlock's own bookkeeping.
     Skip,
     /// Refused.
-    Refuse(Box<Refusal>),
+    Refuse(Box<Denial>),
     /// An OperatorVersion that the view does not show yet decides.
     Wait(NamespacedName),
 }
@@ -93,7 +93,7 @@ impl Verdict {
     }
 
     /// The refusal, when it is one.
-    pub fn refusal(&self) -> Option<&Refusal> {
+    pub fn refusal(&self) -> Option<&Denial> {
         match &self.outcome {
             Outcome::Refuse(refusal) => Some(refusal),
             _ => None,
@@ -102,7 +102,7 @@ impl Verdict {
 
     /// Ids of the rules that spoke.
     pub fn rules(&self) -> impl Iterator<Item = &'static str> {
-        let refused = self.refusal().into_iter().flat_map(Refusal::rules);
+        let refused = self.refusal().into_iter().flat_map(Denial::rules);
         refused.chain(self.noted.iter().copied()).map(Rule::id)
     }
 
@@ -117,8 +117,8 @@ impl Verdict {
     }
 }
 
-impl From<Refusal> for Verdict {
-    fn from(refusal: Refusal) -> Self {
+impl From<Denial> for Verdict {
+    fn from(refusal: Denial) -> Self {
         Self::of(Outcome::Refuse(Box::new(refusal)))
     }
 }

@@ -11,11 +11,11 @@ use crate::api::object::NamespacedName;
 use crate::api::stamp::SpecHash;
 use crate::plan::package::Package;
 use crate::rollout::flavor::known::{Around, Fed};
-use crate::rollout::flavor::sources::Source;
-use crate::rollout::flavor::subject::Subject;
+use crate::rollout::flavor::sources::FlavorSource;
+use crate::rollout::flavor::subject::GatewayRef;
 
 /// Cross-object facts.
-pub trait View {
+pub trait Lister {
     /// The OperatorVersion, when the cache shows it.
     fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>>;
 
@@ -25,7 +25,7 @@ pub trait View {
     }
 
     /// The Instances that refer to an OperatorVersion.
-    fn users_of(&self, operator_version: &NamespacedName) -> Users;
+    fn users_of(&self, operator_version: &NamespacedName) -> PackageUsers;
 
     /// Whether the namespace is being terminated.
     fn namespace_terminating(&self, namespace: &str) -> bool;
@@ -44,7 +44,7 @@ pub trait View {
     }
 
     /// What is known around a gateway; nothing, where no cache holds such objects.
-    fn around(&self, _gateway: &Subject) -> Around {
+    fn around(&self, _gateway: &GatewayRef) -> Around {
         Around::default()
     }
 
@@ -55,7 +55,7 @@ pub trait View {
     }
 
     /// The gateways whose flavor may come from a ConfigMap or Secret, as far as they are read.
-    fn fed_by(&self, _source: &Source) -> Vec<Fed> {
+    fn fed_by(&self, _source: &FlavorSource) -> Vec<Fed> {
         Vec::new()
     }
 }
@@ -76,7 +76,7 @@ pub enum CacheState {
 
 /// Instances that refer to an OperatorVersion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Users {
+pub struct PackageUsers {
     /// How many there are.
     pub total: usize,
     /// Those that are locked: Instance and the plan that holds the lock, in order of name.

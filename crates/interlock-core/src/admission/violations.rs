@@ -6,8 +6,8 @@
 
 use std::cell::RefCell;
 
-use super::Context;
-use super::refusal::Refusal;
+use super::RuleContext;
+use super::refusal::Denial;
 use super::verdict::{Outcome, Verdict};
 use crate::api::interlock::{Action, Actions};
 
@@ -26,7 +26,7 @@ enum Enforcement {
 #[derive(Debug)]
 struct Violation {
     enforcement: Enforcement,
-    denial: Refusal,
+    denial: Denial,
 }
 
 /// Collects the violations of a request, in the order in which rules find them.
@@ -39,17 +39,17 @@ pub struct Violations<'a> {
 
 impl<'a> Violations<'a> {
     /// With the settings of a namespace.
-    pub fn new(actions: Actions, context: &Context<'a>) -> Self {
+    pub fn new(actions: Actions, context: &RuleContext<'a>) -> Self {
         Self { actions, partial: context.partial, found: RefCell::default() }
     }
 
     /// Adds a violation, unless the settings switch its rule off.
-    pub fn push(&self, denial: Refusal) {
+    pub fn push(&self, denial: Denial) {
         self.push_as(self.actions.of(denial.rule), denial);
     }
 
     /// Adds a violation of a rule that other settings hold for.
-    pub fn push_as(&self, action: Action, denial: Refusal) {
+    pub fn push_as(&self, action: Action, denial: Denial) {
         let downgraded = self.partial.is_some() && denial.reads_others();
         match action {
             Action::Deny if downgraded => self.add(Enforcement::Downgrade, denial),
@@ -59,7 +59,7 @@ impl<'a> Violations<'a> {
         }
     }
 
-    fn add(&self, enforcement: Enforcement, denial: Refusal) {
+    fn add(&self, enforcement: Enforcement, denial: Denial) {
         let mut found = self.found.borrow_mut();
         let same =
             |known: &Violation| known.denial.rule == denial.rule && known.denial.sentence == denial.sentence;
@@ -87,7 +87,7 @@ impl<'a> Violations<'a> {
         }
         let (denied, passed): (Vec<_>, Vec<_>) =
             found.into_iter().partition(|violation| violation.enforcement == Enforcement::Deny);
-        if let Some(denial) = Refusal::joined(denied.into_iter().map(|violation| violation.denial)) {
+        if let Some(denial) = Denial::joined(denied.into_iter().map(|violation| violation.denial)) {
             return denial.into();
         }
         let mut verdict = completed;
@@ -106,7 +106,7 @@ impl<'a> Violations<'a> {
     }
 }
 
-impl Refusal {
+impl Denial {
     /// Whether the cache decides about it, which may not hold what it should.
     fn reads_others(&self) -> bool {
         self.rule.reads_others() && !self.certain

@@ -4,7 +4,7 @@ pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 /// Truth value of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum ConditionStatus {
     /// It holds.
     True,
     /// It does not hold.
@@ -13,7 +13,7 @@ pub enum Status {
     Unknown,
 }
 
-impl Status {
+impl ConditionStatus {
     /// The string on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -26,11 +26,11 @@ impl Status {
 
 /// A condition as a decision wants it; the transition time is filled in by [`set`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WantedCondition {
     /// Type, one of [`crate::api::meta::condition`].
     pub type_: &'static str,
     /// Truth value.
-    pub status: Status,
+    pub status: ConditionStatus,
     /// CamelCase, never empty.
     pub reason: String,
     /// For people, or JSON where the type says so; at most 32,768 bytes.
@@ -48,7 +48,7 @@ pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
 }
 
 /// Sets a condition; `lastTransitionTime` moves only when the status does.
-pub fn set(conditions: &mut Vec<Condition>, wanted: Wanted, generation: Option<i64>, now: &Time) {
+pub fn set(conditions: &mut Vec<Condition>, wanted: WantedCondition, generation: Option<i64>, now: &Time) {
     let status = wanted.status.as_str();
     match conditions.iter_mut().find(|c| c.type_ == wanted.type_) {
         Some(found) => {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 /// Metadata, as far as decisions read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Metadata {
+pub struct PodMetadata {
     /// Labels.
     #[serde(default, deserialize_with = "or_default")]
     pub labels: BTreeMap<String, String>,
@@ -42,7 +42,7 @@ pub struct ReplicaStatus {
 pub struct PodTemplate {
     /// Labels and annotations of the pods.
     #[serde(default, deserialize_with = "or_default")]
-    pub metadata: Metadata,
+    pub metadata: PodMetadata,
     /// Their spec.
     #[serde(default, deserialize_with = "or_default")]
     pub spec: PodSpec,

@@ -37,7 +37,7 @@ const UNPACKED: usize = 8 * 1024 * 1024;
 
 /// The object whose spec is kept.
 #[derive(Clone, Copy, Debug)]
-pub struct Owner<'a> {
+pub struct RevisionOwner<'a> {
     /// Its `apiVersion`.
     pub api_version: &'a str,
     /// Its kind.
@@ -65,7 +65,7 @@ pub fn short_hash(name: &str) -> Option<&str> {
 }
 
 /// A spec, given as JSON, in the parts that keep it.
-pub fn parts(owner: &Owner<'_>, hash: &SpecHash, spec: &str) -> std::io::Result<Vec<Value>> {
+pub fn parts(owner: &RevisionOwner<'_>, hash: &SpecHash, spec: &str) -> std::io::Result<Vec<Value>> {
     let packed = pack(spec)?;
     let count = packed.len();
     let part = |(number, part): (usize, &Vec<u8>)| {
@@ -156,8 +156,14 @@ mod tests {
         (0..size).map(|i| char::from(b'!' + u8::try_from(i * 7919 % 89).unwrap())).collect()
     }
 
-    fn owner(key: &NamespacedName) -> Owner<'_> {
-        Owner { api_version: "kudo.dev/v1beta1", kind: "Instance", key, uid: "0123456789", generation: 7 }
+    fn owner(key: &NamespacedName) -> RevisionOwner<'_> {
+        RevisionOwner {
+            api_version: "kudo.dev/v1beta1",
+            kind: "Instance",
+            key,
+            uid: "0123456789",
+            generation: 7,
+        }
     }
 
     #[test]

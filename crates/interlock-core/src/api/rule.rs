@@ -18,14 +18,14 @@ macro_rules! rules {
             }
 
             /// The group that settings name it by.
-            pub fn group(self) -> Group {
-                match self { $(Rule::$variant => Group::$group),+ }
+            pub fn group(self) -> RuleGroup {
+                match self { $(Rule::$variant => RuleGroup::$group),+ }
             }
 
             /// The page that explains it.
             pub fn page(self) -> &'static str {
                 match (self, self.group()) {
-                    (_, Group::Flavors) => "docs/router-flavor.md",
+                    (_, RuleGroup::Flavors) => "docs/router-flavor.md",
                     $((Rule::$variant, _) => concat!("docs/denials/", $id, ".md")),+
                 }
             }
@@ -35,7 +35,7 @@ macro_rules! rules {
 
 /// Rules that are set together: `spec.rules[].group` of the Interlock object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Group {
+pub enum RuleGroup {
     /// What a running plan is carried out on stays as it is.
     Freeze,
     /// Parameters are known, of their type, and immutable where they say so.
@@ -54,7 +54,7 @@ pub enum Group {
     Requests,
 }
 
-impl Group {
+impl RuleGroup {
     /// All of them.
     pub const ALL: [Self; 8] = [
         Self::Freeze,

@@ -138,7 +138,7 @@ fn push_hex(out: &mut String, bytes: &[u8]) {
 /// The kind of the objects that keep a spec which the annotation only refers to; the value of its
 /// member `ref`. They are named `NAME-UID8-HASH12-N` (see [`crate::api::revision`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reference {
+pub enum SpecReference {
     /// ControllerRevisions (`apps/v1`).
     #[default]
     ControllerRevision,
@@ -146,7 +146,7 @@ pub enum Reference {
     Secret,
 }
 
-impl Reference {
+impl SpecReference {
     /// The value of `ref`.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -163,7 +163,7 @@ impl Reference {
 
 /// Where a stamped spec is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kept<'a> {
+pub enum KeptSpec<'a> {
     /// In the annotation itself.
     Inline {
         /// The spec.
@@ -171,10 +171,10 @@ pub enum Kept<'a> {
     },
     /// In objects of this kind; until the reconciler has written them the locked object itself is
     /// the source.
-    Referenced(Reference),
+    Referenced(SpecReference),
 }
 
-impl Kept<'_> {
+impl KeptSpec<'_> {
     /// The spec, where the annotation itself holds it.
     pub fn inline(&self) -> Option<&Applied<'_>> {
         match self {
@@ -184,17 +184,17 @@ impl Kept<'_> {
     }
 
     /// The kind of the objects that keep the spec, where the annotation does not.
-    pub fn reference(&self) -> Option<Reference> {
+    pub fn reference(&self) -> Option<SpecReference> {
         match self {
             Self::Inline { .. } => None,
             Self::Referenced(reference) => Some(*reference),
         }
     }
 
-    fn into_owned(self) -> Kept<'static> {
+    fn into_owned(self) -> KeptSpec<'static> {
         match self {
-            Self::Inline { spec } => Kept::Inline { spec: spec.into_owned() },
-            Self::Referenced(reference) => Kept::Referenced(reference),
+            Self::Inline { spec } => KeptSpec::Inline { spec: spec.into_owned() },
+            Self::Referenced(reference) => KeptSpec::Referenced(reference),
         }
     }
 }
@@ -205,7 +205,7 @@ pub struct Previous<'a> {
     /// Its hash.
     pub hash: SpecHash,
     /// Where it is.
-    pub kept: Kept<'a>,
+    pub kept: KeptSpec<'a>,
 }
 
 /// The annotation's value.
@@ -214,7 +214,7 @@ pub struct Envelope<'a> {
     /// Hash of the spec.
     pub hash: SpecHash,
     /// Where the spec is.
-    pub kept: Kept<'a>,
+    pub kept: KeptSpec<'a>,
     /// What an abort can go back to.
     pub previous: Option<Previous<'a>>,
     /// Uid of the object; added by the reconciler, as a CREATE does not know it.
@@ -251,9 +251,9 @@ struct WirePrevious<'a> {
     reference: Option<Text<'a>>,
 }
 
-fn kept<'a>(spec: Option<Applied<'a>>, reference: Option<&Text<'_>>) -> Kept<'a> {
-    let reference = || reference.map(|text| Reference::named(&text.0)).unwrap_or_default();
-    spec.map_or_else(|| Kept::Referenced(reference()), |spec| Kept::Inline { spec })
+fn kept<'a>(spec: Option<Applied<'a>>, reference: Option<&Text<'_>>) -> KeptSpec<'a> {
+    let reference = || reference.map(|text| SpecReference::named(&text.0)).unwrap_or_default();
+    spec.map_or_else(|| KeptSpec::Referenced(reference()), |spec| KeptSpec::Inline { spec })
 }
 
 /// The beginning of an envelope, read without the rest.
@@ -262,7 +262,7 @@ pub struct Beginning<'a> {
     /// Text of its hash.
     pub hash: &'a str,
     /// What keeps the spec; `None` where it is inline.
-    pub reference: Option<Reference>,
+    pub reference: Option<SpecReference>,
 }
 
 impl<'a> Beginning<'a> {
@@ -276,7 +276,7 @@ impl<'a> Beginning<'a> {
             return Some(Self { hash, reference: None });
         }
         let (kind, _) = rest.strip_prefix(r#"ref\":\""#)?.split_once('\\')?;
-        Some(Self { hash, reference: Some(Reference::named(kind)) })
+        Some(Self { hash, reference: Some(SpecReference::named(kind)) })
     }
 }
 
@@ -313,11 +313,11 @@ impl<'a> Envelope<'a> {
     }
 }
 
-fn entries<M: SerializeMap>(map: &mut M, hash: &SpecHash, kept: &Kept<'_>) -> Result<(), M::Error> {
+fn entries<M: SerializeMap>(map: &mut M, hash: &SpecHash, kept: &KeptSpec<'_>) -> Result<(), M::Error> {
     map.serialize_entry("hash", hash)?;
     match kept {
-        Kept::Inline { spec } => map.serialize_entry("spec", spec),
-        Kept::Referenced(reference) => map.serialize_entry("ref", reference.as_str()),
+        KeptSpec::Inline { spec } => map.serialize_entry("spec", spec),
+        KeptSpec::Referenced(reference) => map.serialize_entry("ref", reference.as_str()),
     }
 }
 
@@ -370,17 +370,17 @@ mod tests {
     #[rstest]
     #[case::inline(Envelope {
         hash: applied(&[("A", "1")]).hash(),
-        kept: Kept::Inline { spec: applied(&[("A", "1")]) },
-        previous: Some(Previous { hash: applied(&[]).hash(), kept: Kept::Inline { spec: applied(&[]) } }),
+        kept: KeptSpec::Inline { spec: applied(&[("A", "1")]) },
+        previous: Some(Previous { hash: applied(&[]).hash(), kept: KeptSpec::Inline { spec: applied(&[]) } }),
         uid: Some("u-1".into()),
         generation: Some(3),
     })]
     #[case::referenced(Envelope {
         hash: applied(&[]).hash(),
-        kept: Kept::Referenced(Reference::ControllerRevision),
+        kept: KeptSpec::Referenced(SpecReference::ControllerRevision),
         previous: Some(Previous {
             hash: applied(&[("A", "1")]).hash(),
-            kept: Kept::Referenced(Reference::Secret),
+            kept: KeptSpec::Referenced(SpecReference::Secret),
         }),
         uid: None,
         generation: None,

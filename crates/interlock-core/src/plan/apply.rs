@@ -8,11 +8,11 @@ use crate::api::object::{Gvk, ObjectKey, meta_str};
 use crate::effect::ChildWrite;
 use crate::plan::adoption::{self, Ownership};
 use crate::plan::claims::Claims;
-use crate::plan::enhance::{self, Wanted};
-use crate::plan::errors::{Request, TaskError, is_stale, reason};
+use crate::plan::enhance::{self, WantedObject};
+use crate::plan::errors::{FailedRequest, TaskError, is_stale, reason};
 use crate::plan::health::{self, Health};
 use crate::plan::merge::{self, MergeError};
-use crate::plan::observe::{Need, Observed, Seen, Served, TaskProgress};
+use crate::plan::observe::{Found, KindServed, Observed, Query, TaskProgress};
 use crate::plan::render::Site;
 use crate::plan::run::InstanceId;
 
@@ -51,8 +51,8 @@ pub fn apply(
 }
 
 enum Place {
-    Known(Wanted),
-    Ask(Need),
+    Known(WantedObject),
+    Ask(Query),
     Later(String),
     /// The kind is not served, and nothing of this call brings it.
     Absent(Gvk),
@@ -62,17 +62,17 @@ fn placed(site: &Site<'_>, object: Value, observed: &Observed, claims: &Claims) 
     let gvk = Gvk::of(&object)
         .ok_or_else(|| TaskError::fatal(reason::RENDERING, "the object names no kind".to_owned()))?;
     let namespaced = match observed.kinds.get(&gvk) {
-        None => return Ok(Place::Ask(Need::Kind(gvk))),
-        Some(Served::Namespaced) => true,
-        Some(Served::Cluster) => false,
-        Some(Served::No) if !claims.promises(&gvk) => return Err(unknown_kind(&gvk)),
-        Some(Served::Undefined | Served::Withheld) if !claims.promises(&gvk) => {
+        None => return Ok(Place::Ask(Query::Kind(gvk))),
+        Some(KindServed::Namespaced) => true,
+        Some(KindServed::Cluster) => false,
+        Some(KindServed::No) if !claims.promises(&gvk) => return Err(unknown_kind(&gvk)),
+        Some(KindServed::Undefined | KindServed::Withheld) if !claims.promises(&gvk) => {
             return Ok(Place::Absent(gvk));
         }
-        Some(Served::No | Served::Undefined | Served::Withheld) => {
+        Some(KindServed::No | KindServed::Undefined | KindServed::Withheld) => {
             return Ok(Place::Later(format!("the API server does not serve {gvk} yet")));
         }
-        Some(Served::Unsure) => {
+        Some(KindServed::Unsure) => {
             return Ok(Place::Later(format!("it is not known yet whether the API server serves {gvk}")));
         }
     };
@@ -89,36 +89,36 @@ fn unknown_kind(gvk: &Gvk) -> TaskError {
     )
 }
 
-fn unseen<'a>(wanted: &'a [Wanted], observed: &'a Observed) -> impl Iterator<Item = Need> + 'a {
+fn unseen<'a>(wanted: &'a [WantedObject], observed: &'a Observed) -> impl Iterator<Item = Query> + 'a {
     let seen = |key: &ObjectKey| observed.objects.contains_key(key) || observed.failures.contains_key(key);
-    wanted.iter().filter(move |w| !seen(&w.key)).map(|w| Need::Object(w.key.clone()))
+    wanted.iter().filter(move |w| !seen(&w.key)).map(|w| Query::Object(w.key.clone()))
 }
 
 /// Makes the lane, in order: the first object that failed stops it, as in KUDO.
 fn write(
     site: &Site<'_>,
-    wanted: &[Wanted],
+    wanted: &[WantedObject],
     observed: &Observed,
     progress: &mut TaskProgress,
 ) -> Result<(), TaskError> {
-    for Wanted { key, object } in wanted {
+    for WantedObject { key, object } in wanted {
         let seen = observed.objects.get(key);
         if let Some(failure) = observed.failures.get(key) {
             let request = match seen {
-                None => Request::Get,
-                Some(Seen::Absent) => Request::Create,
-                Some(Seen::Present(_)) => Request::Patch,
+                None => FailedRequest::Get,
+                Some(Found::Absent) => FailedRequest::Create,
+                Some(Found::Present(_)) => FailedRequest::Patch,
             };
             if !is_stale(request, failure) {
                 return Err(TaskError::api(request, key, failure));
             }
-            progress.needs.insert(Need::Object(key.clone()));
+            progress.needs.insert(Query::Object(key.clone()));
             return Ok(());
         }
         match seen {
             None => {}
-            Some(Seen::Absent) => progress.lane.push(create(key, object)?),
-            Some(Seen::Present(current)) => match leaving(site, key, current) {
+            Some(Found::Absent) => progress.lane.push(create(key, object)?),
+            Some(Found::Present(current)) => match leaving(site, key, current) {
                 Some(why) => progress.waiting.push(why),
                 None => progress.lane.extend(patch(site, key, object, current, observed.adoption)?),
             },
@@ -178,9 +178,9 @@ fn patch(
     Ok(patch.map(|patch| ChildWrite::MergePatch { key: key.clone(), resource_version, patch }))
 }
 
-fn judge(wanted: &[Wanted], observed: &Observed, progress: &mut TaskProgress) -> Result<(), TaskError> {
-    for Wanted { key, .. } in wanted {
-        let Some(Seen::Present(current)) = observed.objects.get(key) else { continue };
+fn judge(wanted: &[WantedObject], observed: &Observed, progress: &mut TaskProgress) -> Result<(), TaskError> {
+    for WantedObject { key, .. } in wanted {
+        let Some(Found::Present(current)) = observed.objects.get(key) else { continue };
         match health::of(current) {
             Health::Healthy => {}
             Health::Waiting(why) => progress.waiting.push(format!("{key}: {why}")),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::api::object::{Gvk, meta_str};
-use crate::plan::observe::Subject;
+use crate::plan::observe::TaskObject;
 use crate::plan::render::Site;
 
 /// What the tasks of one call share: who writes which object, and which kinds are on their way.
@@ -15,7 +15,7 @@ use crate::plan::render::Site;
 /// writes for ever.
 #[derive(Debug, Default)]
 pub struct Claims {
-    owners: BTreeMap<Subject, String>,
+    owners: BTreeMap<TaskObject, String>,
     /// Group and kind that a CustomResourceDefinition among the objects of this call defines.
     promised: BTreeSet<(String, String)>,
 }
@@ -30,7 +30,7 @@ impl Claims {
             let Some(subject) = subject(object) else { continue };
             let owner = self.owners.entry(subject.clone()).or_insert_with(|| path.clone());
             if *owner != path {
-                let Subject { kind, name, .. } = subject;
+                let TaskObject { kind, name, .. } = subject;
                 taken = taken.or_else(|| Some(format!("{kind} {name} is being changed by task {owner}")));
             }
         }
@@ -46,7 +46,7 @@ impl Claims {
     }
 
     /// Gives back what a task that is done had claimed.
-    pub fn release(&mut self, site: &Site<'_>) -> BTreeSet<Subject> {
+    pub fn release(&mut self, site: &Site<'_>) -> BTreeSet<TaskObject> {
         let path = site.path();
         let mut released = BTreeSet::new();
         self.owners.retain(|subject, owner| {
@@ -65,6 +65,6 @@ impl Claims {
     }
 }
 
-fn subject(object: &Value) -> Option<Subject> {
-    Some(Subject::new(&Gvk::of(object)?, meta_str(object, "name")?))
+fn subject(object: &Value) -> Option<TaskObject> {
+    Some(TaskObject::new(&Gvk::of(object)?, meta_str(object, "name")?))
 }

@@ -6,10 +6,10 @@ use crate::api::interlock::Adoption;
 use crate::api::meta;
 use crate::api::object::{Gvk, ObjectKey, meta_str};
 use crate::effect::{ChildWrite, Note, Severity};
-use crate::plan::adoption::{self, Owner, Ownership};
-use crate::plan::enhance::{self, Wanted};
-use crate::plan::errors::{Request, TaskError, is_stale, reason};
-use crate::plan::observe::{Need, Observed, Seen, Served, TaskProgress};
+use crate::plan::adoption::{self, ForeignOwner, Ownership};
+use crate::plan::enhance::{self, WantedObject};
+use crate::plan::errors::{FailedRequest, TaskError, is_stale, reason};
+use crate::plan::observe::{Found, KindServed, Observed, Query, TaskProgress};
 use crate::plan::render::Site;
 use crate::plan::sharing;
 
@@ -29,27 +29,27 @@ pub fn delete(site: &Site<'_>, objects: Vec<Value>, observed: &Observed) -> Resu
         let Some(gvk) = Gvk::of(&object) else { continue };
         let namespaced = match observed.kinds.get(&gvk) {
             None => {
-                progress.needs.insert(Need::Kind(gvk));
+                progress.needs.insert(Query::Kind(gvk));
                 continue;
             }
-            Some(Served::Namespaced) => true,
-            Some(Served::Cluster) => false,
-            Some(Served::Undefined | Served::No) => continue,
+            Some(KindServed::Namespaced) => true,
+            Some(KindServed::Cluster) => false,
+            Some(KindServed::Undefined | KindServed::No) => continue,
             // Unavailable is not gone.
-            Some(Served::Withheld) => {
+            Some(KindServed::Withheld) => {
                 progress.waiting.push(format!("the API server does not serve {gvk} now"));
                 progress.absent.insert(gvk);
                 continue;
             }
-            Some(Served::Unsure) => {
+            Some(KindServed::Unsure) => {
                 progress.waiting.push(format!("it is not known yet whether the API server serves {gvk}"));
                 continue;
             }
         };
-        let Wanted { key, object } = enhance::enhance(site, object, namespaced)?;
+        let WantedObject { key, object } = enhance::enhance(site, object, namespaced)?;
         one(site, &key, &object, observed, &mut progress)?;
         // As in KUDO, the first request that fails stops the task.
-        if progress.needs.contains(&Need::Certainly(key.clone())) && observed.failures.contains_key(&key) {
+        if progress.needs.contains(&Query::Certainly(key.clone())) && observed.failures.contains_key(&key) {
             break;
         }
     }
@@ -72,19 +72,19 @@ fn one(
 ) -> Result<(), TaskError> {
     let seen = observed.objects.get(key);
     if let Some(failure) = observed.failures.get(key) {
-        let request = if seen.is_some() { Request::Delete } else { Request::Get };
+        let request = if seen.is_some() { FailedRequest::Delete } else { FailedRequest::Get };
         if !is_stale(request, failure) {
             return Err(TaskError::api(request, key, failure));
         }
-        progress.needs.insert(Need::Certainly(key.clone()));
+        progress.needs.insert(Query::Certainly(key.clone()));
         return Ok(());
     }
     match seen {
         None => {
-            progress.needs.insert(Need::Certainly(key.clone()));
+            progress.needs.insert(Query::Certainly(key.clone()));
         }
-        Some(Seen::Absent) => {}
-        Some(Seen::Present(current)) => {
+        Some(Found::Absent) => {}
+        Some(Found::Present(current)) => {
             if let Some(why) = kept(key, wanted, current) {
                 progress.notes.push(why);
             } else if let Some(patch) = left(site, current) {
@@ -119,9 +119,11 @@ fn of_others(site: &Site<'_>, key: &ObjectKey, current: &Value) -> Option<Note> 
         Ownership::Owned => return None,
         Ownership::Adopted => "no Instance made it".to_owned(),
         Ownership::Shared => "other Instances apply it".to_owned(),
-        Ownership::Foreign(Owner::Unmanaged) => "no Instance made it".to_owned(),
-        Ownership::Foreign(Owner::Instance(other)) => format!("it is of Instance {other}"),
-        Ownership::Foreign(Owner::Controller(controller)) => format!("it is controlled by {controller}"),
+        Ownership::Foreign(ForeignOwner::Unmanaged) => "no Instance made it".to_owned(),
+        Ownership::Foreign(ForeignOwner::Instance(other)) => format!("it is of Instance {other}"),
+        Ownership::Foreign(ForeignOwner::Controller(controller)) => {
+            format!("it is controlled by {controller}")
+        }
     };
     Some(report(key, &whose))
 }

@@ -24,7 +24,7 @@ const POD_TEMPLATES: [(&str, &str, &[&str]); 7] = [
 
 /// An object as it is to be: with labels, annotations, and its place.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
+pub struct WantedObject {
     /// Its key.
     pub key: ObjectKey,
     /// The object, without [`meta::LAST_APPLIED_CONFIGURATION`].
@@ -32,7 +32,7 @@ pub struct Wanted {
 }
 
 /// Makes a rendered object one of the Instance's.
-pub fn enhance(site: &Site<'_>, mut object: Value, namespaced: bool) -> Result<Wanted, TaskError> {
+pub fn enhance(site: &Site<'_>, mut object: Value, namespaced: bool) -> Result<WantedObject, TaskError> {
     let fatal = |cause: String| TaskError::fatal(reason::ENHANCEMENT, cause);
     let gvk = Gvk::of(&object).ok_or_else(|| fatal("the object names no kind".to_owned()))?;
     adoption::strip(&mut object);
@@ -53,7 +53,7 @@ pub fn enhance(site: &Site<'_>, mut object: Value, namespaced: bool) -> Result<W
     }
     let key =
         ObjectKey::of(&object).ok_or_else(|| fatal("the object names no kind or no name".to_owned()))?;
-    Ok(Wanted { key, object })
+    Ok(WantedObject { key, object })
 }
 
 fn labels(site: &Site<'_>, gvk: &Gvk, object: &mut Value) -> Result<(), NotAMap> {
@@ -146,7 +146,7 @@ mod tests {
     use crate::plan::rendered::Rendered;
     use crate::plan::run::{InstanceId, Run};
 
-    fn enhanced(object: Value, namespaced: bool) -> Result<Wanted, TaskError> {
+    fn enhanced(object: Value, namespaced: bool) -> Result<WantedObject, TaskError> {
         let spec = json!({"operator": {"name": "op"}, "version": "1.2.3"});
         let package = Package::new(NamespacedName::new("ns", "ov"), serde_json::from_value(spec).unwrap());
         let instance =

@@ -68,7 +68,7 @@ impl TaskError {
     }
 
     /// A look-up or write that the API server did not answer with success.
-    pub fn api(request: Request, key: &ObjectKey, failure: &ApiFailure) -> Self {
+    pub fn api(request: FailedRequest, key: &ObjectKey, failure: &ApiFailure) -> Self {
         let cause = request.text(key, failure);
         match judge(failure) {
             Judgement::Transient => Self::Transient(cause),
@@ -80,7 +80,7 @@ impl TaskError {
 
 /// A request whose failure is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum FailedRequest {
     /// A look-up.
     Get,
     /// The first write of an object.
@@ -91,7 +91,7 @@ pub enum Request {
     Delete,
 }
 
-impl Request {
+impl FailedRequest {
     /// KUDO shows a failed patch with the object, other failures as the server words them.
     fn text(self, key: &ObjectKey, failure: &ApiFailure) -> String {
         let said = match failure.message.as_str() {
@@ -159,12 +159,12 @@ fn names(failure: &ApiFailure, rule: Rule) -> bool {
 /// Only where looking again can help: a POST answered 404 has no place to go to, one answered
 /// 409 without `AlreadyExists` met a conflict elsewhere (a quota), and a webhook may deny with
 /// any code.
-pub fn is_stale(request: Request, failure: &ApiFailure) -> bool {
+pub fn is_stale(request: FailedRequest, failure: &ApiFailure) -> bool {
     let denied = failure.message.starts_with("admission webhook");
     match request {
-        Request::Get => false,
-        Request::Create => failure.code == 409 && failure.reason == "AlreadyExists",
-        Request::Patch | Request::Delete => matches!(failure.code, 404 | 409) && !denied,
+        FailedRequest::Get => false,
+        FailedRequest::Create => failure.code == 409 && failure.reason == "AlreadyExists",
+        FailedRequest::Patch | FailedRequest::Delete => matches!(failure.code, 404 | 409) && !denied,
     }
 }
 
@@ -194,17 +194,17 @@ mod tests {
     }
 
     #[rstest]
-    #[case(Request::Get, 409, "Conflict", "", false)]
-    #[case(Request::Create, 409, "AlreadyExists", "", true)]
-    #[case(Request::Create, 409, "Conflict", "Operation cannot be fulfilled on resourcequotas", false)]
-    #[case(Request::Create, 404, "NotFound", "namespaces \"ns\" not found", false)]
-    #[case(Request::Patch, 409, "Conflict", "the object has been modified", true)]
-    #[case(Request::Patch, 404, "NotFound", "", true)]
-    #[case(Request::Patch, 409, "Conflict", "admission webhook \"x\" denied the request: later", false)]
-    #[case(Request::Patch, 500, "", "", false)]
-    #[case(Request::Delete, 409, "Conflict", "Precondition failed", true)]
+    #[case(FailedRequest::Get, 409, "Conflict", "", false)]
+    #[case(FailedRequest::Create, 409, "AlreadyExists", "", true)]
+    #[case(FailedRequest::Create, 409, "Conflict", "Operation cannot be fulfilled on resourcequotas", false)]
+    #[case(FailedRequest::Create, 404, "NotFound", "namespaces \"ns\" not found", false)]
+    #[case(FailedRequest::Patch, 409, "Conflict", "the object has been modified", true)]
+    #[case(FailedRequest::Patch, 404, "NotFound", "", true)]
+    #[case(FailedRequest::Patch, 409, "Conflict", "admission webhook \"x\" denied the request: later", false)]
+    #[case(FailedRequest::Patch, 500, "", "", false)]
+    #[case(FailedRequest::Delete, 409, "Conflict", "Precondition failed", true)]
     fn stale(
-        #[case] request: Request,
+        #[case] request: FailedRequest,
         #[case] code: u16,
         #[case] reason: &str,
         #[case] message: &str,

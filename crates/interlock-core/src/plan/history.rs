@@ -12,7 +12,7 @@ const KEPT: usize = 10;
 
 /// One run that has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
+pub struct EndedRun {
     /// Plan.
     pub plan: String,
     /// Id of the execution.
@@ -30,12 +30,12 @@ pub struct Run {
     pub end: Option<Timestamp>,
     /// What people asked of it: a retry that began it, an abort that ended it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub asked: Vec<Asked>,
+    pub asked: Vec<CarriedOutRequest>,
 }
 
 /// What somebody asked of a run, and was carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct CarriedOutRequest {
     /// `abort`, `abort-revert` or `retry`.
     pub verb: String,
     /// Who, as the webhook recorded it; empty where it did not.
@@ -50,8 +50,8 @@ pub struct Asked {
     pub dropped: Option<String>,
 }
 
-impl From<&verb::Asked> for Asked {
-    fn from(asked: &verb::Asked) -> Self {
+impl From<&verb::PendingRequest> for CarriedOutRequest {
+    fn from(asked: &verb::PendingRequest) -> Self {
         Self {
             verb: asked.request.verb.word().to_owned(),
             who: asked.by.clone(),
@@ -63,23 +63,23 @@ impl From<&verb::Asked> for Asked {
 }
 
 /// Whether a request of that nonce was carried out.
-pub fn knows(runs: &[Run], nonce: &str) -> bool {
+pub fn knows(runs: &[EndedRun], nonce: &str) -> bool {
     runs.iter().flat_map(|run| &run.asked).any(|asked| asked.nonce == nonce)
 }
 
 /// Reads the annotation; what is not ours reads as empty, as it is for people only.
-pub fn read(annotation: Option<&str>) -> Vec<Run> {
+pub fn read(annotation: Option<&str>) -> Vec<EndedRun> {
     annotation.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
 /// The annotation with one more run, newest first. A run that is in it already is not repeated:
 /// what is known of it now replaces what was known before.
-pub fn with(mut runs: Vec<Run>, run: Run) -> String {
+pub fn with(mut runs: Vec<EndedRun>, run: EndedRun) -> String {
     match runs.iter_mut().find(|known| known.uid == run.uid) {
         Some(known) => {
             let mut asked = std::mem::take(&mut known.asked);
             asked.extend(run.asked.iter().filter(|new| !asked.contains(new)).cloned().collect::<Vec<_>>());
-            *known = Run { asked, ..run };
+            *known = EndedRun { asked, ..run };
         }
         None => {
             runs.insert(0, run);
@@ -94,10 +94,10 @@ pub fn with(mut runs: Vec<Run>, run: Run) -> String {
 mod tests {
     use super::*;
 
-    fn run(uid: &str, result: ExecutionStatus, asked: &[&str]) -> Run {
+    fn run(uid: &str, result: ExecutionStatus, asked: &[&str]) -> EndedRun {
         let asked = asked
             .iter()
-            .map(|verb| Asked {
+            .map(|verb| CarriedOutRequest {
                 verb: (*verb).to_owned(),
                 who: "alice".to_owned(),
                 reason: "why".to_owned(),
@@ -105,7 +105,7 @@ mod tests {
                 dropped: None,
             })
             .collect();
-        Run {
+        EndedRun {
             plan: "deploy".to_owned(),
             uid: uid.to_owned(),
             hash: None,

@@ -112,7 +112,7 @@ pub struct Cleanup {
 
 /// How long a cleanup may go on failing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct CleanupDeadline {
     /// That long after the deletion.
     pub length: SignedDuration,
     /// Until then.
@@ -123,18 +123,18 @@ pub struct Patience {
 
 /// The limits of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct RunLimits {
     /// The time.
     pub now: Timestamp,
     /// Deadlines of steps, from when they began.
     pub steps: Deadlines,
     /// Patience with the cleanup of a deleted Instance.
-    pub patience: Option<Patience>,
+    pub patience: Option<CleanupDeadline>,
     /// Annotations that are ignored as they cannot be read, for people.
     pub ignored: Vec<String>,
 }
 
-impl Limits {
+impl RunLimits {
     /// What Instance and package say, and what holds for the cleanup of a deleted Instance where
     /// they say nothing.
     pub fn new(instance: &Words, package: &Words, cleanup: Option<Cleanup>, now: Timestamp) -> Self {
@@ -147,7 +147,7 @@ impl Limits {
             let texts = words.map(|w| w.cleanup_patience.as_deref());
             let length = first(texts, meta::CLEANUP_PATIENCE, time, &mut ignored).unwrap_or(CLEANUP_PATIENCE);
             steps.every.get_or_insert(CLEANUP_STEP);
-            Patience { length, until: after(since, length), failing }
+            CleanupDeadline { length, until: after(since, length), failing }
         });
         Self { now, steps, patience, ignored }
     }
@@ -218,7 +218,7 @@ mod tests {
     #[case::not_both(words(Some("deploy.x.y=1m"), None), words(Some("2m"), None), None)]
     #[case::unreadable(words(Some("soon"), None), words(Some("2m"), None), Some(120))]
     fn whose_word_holds(#[case] instance: Words, #[case] package: Words, #[case] seconds: Option<i64>) {
-        let limits = Limits::new(&instance, &package, None, Timestamp::UNIX_EPOCH);
+        let limits = RunLimits::new(&instance, &package, None, Timestamp::UNIX_EPOCH);
         assert_eq!(limits.steps.of("deploy.a.b"), seconds.map(SignedDuration::from_secs));
         assert_eq!(limits.patience, None);
         assert_eq!(limits.ignored.is_empty(), instance != words(Some("soon"), None));
@@ -231,7 +231,7 @@ mod tests {
     fn a_cleanup_is_always_limited(#[case] instance: Words, #[case] patience: i64, #[case] step: i64) {
         let since = Timestamp::from_second(2000).unwrap();
         let cleanup = Cleanup { since, failing: true };
-        let limits = Limits::new(&instance, &Words::default(), Some(cleanup), since);
+        let limits = RunLimits::new(&instance, &Words::default(), Some(cleanup), since);
         assert_eq!(limits.patience.unwrap().until, Timestamp::from_second(2000 + patience).unwrap());
         assert_eq!(limits.steps.of("cleanup.a.b"), Some(SignedDuration::from_secs(step)));
     }

@@ -8,7 +8,7 @@ use crate::api::kudo::{ExecutionStatus, Instance};
 
 /// What the lock needs of one entry of `status.planStatus`.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry<'a> {
+pub struct LockEntry<'a> {
     /// Key in `planStatus`.
     pub plan: &'a str,
     /// Id of the execution, empty when there is none.
@@ -33,7 +33,7 @@ pub struct Lock<'a> {
 pub fn lock<'a>(
     plan_name: &'a str,
     uid: &'a str,
-    entries: impl Iterator<Item = Entry<'a>>,
+    entries: impl Iterator<Item = LockEntry<'a>>,
 ) -> Option<Lock<'a>> {
     let mut scheduled = (!plan_name.is_empty()).then_some(Lock { plan: plan_name, uid, status: None });
     let mut running = None;
@@ -56,7 +56,7 @@ pub fn lock<'a>(
 pub fn of(instance: &Instance) -> Option<Lock<'_>> {
     let execution = instance.spec.plan_execution.as_ref();
     let entries = instance.status.iter().flat_map(|s| {
-        s.plan_status.iter().map(|(plan, entry)| Entry { plan, uid: &entry.uid, status: &entry.status })
+        s.plan_status.iter().map(|(plan, entry)| LockEntry { plan, uid: &entry.uid, status: &entry.status })
     });
     lock(execution.map_or("", |e| e.plan()), execution.map_or("", |e| e.uid()), entries)
 }

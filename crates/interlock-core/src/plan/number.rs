@@ -6,7 +6,7 @@ use thiserror::Error;
 /// Why a text is no number; the texts are Go's.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("strconv.{function}: parsing {text:?}: {why}")]
-pub struct NumberError {
+pub struct ParseNumberError {
     function: &'static str,
     text: String,
     why: &'static str,
@@ -16,8 +16,8 @@ const SYNTAX: &str = "invalid syntax";
 const RANGE: &str = "value out of range";
 
 /// Base 10 with an optional sign, 64 bits.
-pub fn parse_int(text: &str) -> Result<i64, NumberError> {
-    let fail = |why| NumberError { function: "ParseInt", text: text.to_owned(), why };
+pub fn parse_int(text: &str) -> Result<i64, ParseNumberError> {
+    let fail = |why| ParseNumberError { function: "ParseInt", text: text.to_owned(), why };
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return Err(fail(SYNTAX));
@@ -26,17 +26,17 @@ pub fn parse_int(text: &str) -> Result<i64, NumberError> {
 }
 
 /// One of the twelve words.
-pub fn parse_bool(text: &str) -> Result<bool, NumberError> {
+pub fn parse_bool(text: &str) -> Result<bool, ParseNumberError> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
         "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
-        _ => Err(NumberError { function: "ParseBool", text: text.to_owned(), why: SYNTAX }),
+        _ => Err(ParseNumberError { function: "ParseBool", text: text.to_owned(), why: SYNTAX }),
     }
 }
 
 /// Decimal or hexadecimal floating point, infinity, NaN; underscores between digits.
-pub fn parse_float(text: &str) -> Result<f64, NumberError> {
-    let fail = |why| NumberError { function: "ParseFloat", text: text.to_owned(), why };
+pub fn parse_float(text: &str) -> Result<f64, ParseNumberError> {
+    let fail = |why| ParseNumberError { function: "ParseFloat", text: text.to_owned(), why };
     let (sign, rest) = match text.as_bytes().first() {
         Some(b'-') => (-1.0, &text[1..]),
         Some(b'+') => (1.0, &text[1..]),

@@ -29,7 +29,7 @@ impl FieldReason {
 
 /// A field that an objection is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
+pub struct ObjectionField {
     /// Path such as `spec.parameters.NODES`.
     pub path: String,
     /// Why.
@@ -38,7 +38,7 @@ pub struct Field {
     pub detail: String,
 }
 
-impl Field {
+impl ObjectionField {
     /// A field.
     pub fn new(path: impl Into<String>, reason: FieldReason, detail: impl Into<String>) -> Self {
         Self { path: path.into(), reason, detail: detail.into() }
@@ -75,7 +75,7 @@ pub struct Objection {
     /// What is refused, without the prelude; KUDO's own words where it has them.
     pub sentence: String,
     /// The fields concerned.
-    pub fields: Vec<Field>,
+    pub fields: Vec<ObjectionField>,
     /// What to do.
     pub next: Option<String>,
     /// How many more like it there are, beyond those that are kept.
@@ -97,7 +97,7 @@ pub fn first_of<T>(found: impl Iterator<Item = T>, violation: impl FnMut(T) -> O
 
 impl Objection {
     /// An objection that KUDO begins with `failed to update Instance`.
-    pub fn new(rule: Rule, sentence: impl Into<String>, fields: Vec<Field>) -> Self {
+    pub fn new(rule: Rule, sentence: impl Into<String>, fields: Vec<ObjectionField>) -> Self {
         Self { rule, prelude: Prelude::Update, sentence: sentence.into(), fields, next: None, more: 0 }
     }
 

@@ -14,11 +14,11 @@ use crate::api::interlock::Adoption;
 use crate::api::kudo::PlanStatus;
 use crate::api::object::{Gvk, ObjectKey};
 use crate::effect::{ApiFailure, ChildWrite, Note};
-use crate::plan::limits::Limits;
+use crate::plan::limits::RunLimits;
 
 /// Whether the API server serves a kind, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Served {
+pub enum KindServed {
     /// Objects live in namespaces.
     Namespaced,
     /// Objects are cluster-scoped.
@@ -37,7 +37,7 @@ pub enum Served {
 
 /// What was seen of an object.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
+pub enum Found {
     /// It is not there.
     Absent,
     /// It is there, as the API server gave it, no field dropped.
@@ -48,21 +48,21 @@ pub enum Seen {
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     /// Kinds that were looked up.
-    pub kinds: BTreeMap<Gvk, Served>,
+    pub kinds: BTreeMap<Gvk, KindServed>,
     /// Objects that were looked up, or answered by a write of this pass.
-    pub objects: BTreeMap<ObjectKey, Seen>,
+    pub objects: BTreeMap<ObjectKey, Found>,
     /// Writes and look-ups of this pass that failed, by object. The look-up that answers a
-    /// [`Need`] takes its entry away, and reads past any cache where there was one.
+    /// [`Query`] takes its entry away, and reads past any cache where there was one.
     pub failures: BTreeMap<ObjectKey, ApiFailure>,
     /// What time it is, and how long what may take.
-    pub limits: Limits,
+    pub limits: RunLimits,
     /// Whether objects that no Instance made are written.
     pub adoption: Adoption,
 }
 
 /// Something that must be looked up before the pass can go on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Need {
+pub enum Query {
     /// How a kind is served.
     Kind(Gvk),
     /// An object.
@@ -83,12 +83,12 @@ pub struct PlanState {
     pub begun: BTreeMap<String, Timestamp>,
     /// What tasks that finished have dealt with. Not recorded anywhere: whoever writes the state
     /// down empties it, and a new process begins with none.
-    pub unsaved: BTreeSet<Subject>,
+    pub unsaved: BTreeSet<TaskObject>,
 }
 
 /// An object as tasks name it: group, kind and name, whatever its version and namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Subject {
+pub struct TaskObject {
     /// API group, empty for core.
     pub group: String,
     /// Kind.
@@ -97,7 +97,7 @@ pub struct Subject {
     pub name: String,
 }
 
-impl Subject {
+impl TaskObject {
     /// Of a kind and a name.
     pub fn new(gvk: &Gvk, name: &str) -> Self {
         Self { group: gvk.group.clone(), kind: gvk.kind.clone(), name: name.to_owned() }
@@ -112,7 +112,7 @@ pub struct TaskProgress {
     /// Its writes, in order.
     pub lane: Vec<ChildWrite>,
     /// What it must see first.
-    pub needs: BTreeSet<Need>,
+    pub needs: BTreeSet<Query>,
     /// What it waits for.
     pub waiting: Vec<String>,
     /// What keeps it from ever going on, unless somebody does something.
@@ -122,13 +122,13 @@ pub struct TaskProgress {
     /// Kinds that it waits for, which are not served.
     pub absent: BTreeSet<Gvk>,
     /// Objects of a task that is done.
-    pub dealt_with: BTreeSet<Subject>,
+    pub dealt_with: BTreeSet<TaskObject>,
 }
 
 /// What one call of the engine leads to.
 #[must_use]
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Step {
+pub struct EngineStep {
     /// The run as it now stands.
     pub state: PlanState,
     /// Writes to make now, in lanes. Lanes are made at the same time and never touch the same
@@ -140,7 +140,7 @@ pub struct Step {
     /// that task again (create anew what was just deleted, scale back what was just scaled).
     pub save_first: bool,
     /// What must be looked up first; empty when nothing is missing.
-    pub needs: BTreeSet<Need>,
+    pub needs: BTreeSet<Query>,
     /// What unfinished tasks wait for, for people, in plan order.
     pub waiting: Vec<String>,
     /// Whether any of them waits for what may come by itself.

@@ -9,7 +9,7 @@ use go_template::Never;
 use go_template::yaml::{Aliases, Reader, YamlProblem};
 
 use super::number::{parse_bool, parse_float, parse_int};
-use super::objection::{Field, FieldReason};
+use super::objection::{FieldReason, ObjectionField};
 use super::package::Package;
 use crate::api::kudo::Parameter;
 use crate::api::values::Values;
@@ -36,7 +36,7 @@ pub fn display<'v>(parameter: Option<&Parameter>, value: &'v str) -> Cow<'v, str
 
 /// A value that is not what its parameter says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct ParameterProblem {
     /// The parameter.
     pub parameter: String,
     /// Whether a value is missing, or wrong.
@@ -49,10 +49,10 @@ pub struct Problem {
     pub remedy: String,
 }
 
-impl Problem {
+impl ParameterProblem {
     /// As the field of an objection.
-    pub fn field(&self) -> Field {
-        Field::parameter(&self.parameter, self.reason, self.detail.clone())
+    pub fn field(&self) -> ObjectionField {
+        ObjectionField::parameter(&self.parameter, self.reason, self.detail.clone())
     }
 }
 
@@ -83,11 +83,11 @@ pub(super) fn decode(reader: &Reader<'_>, text: &str) -> Result<serde_json::Valu
 
 /// Checks one value. An empty value is none: it is refused only where one is required and there
 /// is no default, and accepted otherwise, whatever the default is.
-pub fn check(reader: &Reader<'_>, parameter: &Parameter, value: Option<&str>) -> Option<Problem> {
+pub fn check(reader: &Reader<'_>, parameter: &Parameter, value: Option<&str>) -> Option<ParameterProblem> {
     let name = parameter.name.as_deref().unwrap_or_default();
     let Some(value) = value.filter(|v| !v.is_empty()) else {
         let missing = parameter.required == Some(true) && parameter.default.is_none();
-        return missing.then(|| Problem {
+        return missing.then(|| ParameterProblem {
             parameter: name.to_owned(),
             reason: FieldReason::Required,
             sentence: format!("parameter {name:?} is required but has no value set"),
@@ -97,7 +97,7 @@ pub fn check(reader: &Reader<'_>, parameter: &Parameter, value: Option<&str>) ->
     };
     let why = wrong_type(reader, parameter, value).or_else(|| not_listed(parameter, value))?;
     let value = display(Some(parameter), value);
-    Some(Problem {
+    Some(ParameterProblem {
         parameter: name.to_owned(),
         reason: FieldReason::Invalid,
         sentence: format!("parameter {name:?} has an invalid value {value:?}: {why}"),
@@ -153,7 +153,7 @@ fn not_listed(parameter: &Parameter, value: &str) -> Option<String> {
 }
 
 /// Checks the values of all parameters that a package defines, in the order it lists them.
-pub fn check_all(package: &Package, values: &Values<'_>) -> Vec<Problem> {
+pub fn check_all(package: &Package, values: &Values<'_>) -> Vec<ParameterProblem> {
     let reader = reader();
     package
         .constrained()

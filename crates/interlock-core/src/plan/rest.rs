@@ -12,7 +12,7 @@ use crate::api::condition;
 use crate::api::kudo::Instance;
 use crate::api::meta::{self, condition as types};
 use crate::api::object::annotation;
-use crate::api::stamp::{Envelope, Reference};
+use crate::api::stamp::{Envelope, SpecReference};
 
 /// Conditions that say that something is to be done, or said.
 const RESTLESS: [&str; 3] = [types::STALLED, types::SPEC_DRIFT, types::PLAN_RUNNING];
@@ -45,7 +45,7 @@ fn is_carried_out(instance: &Instance, object: &Value, basis: &Basis) -> bool {
             stamp.hash == basis.hash
                 && stamp.uid.as_deref().is_none_or(|uid| Some(uid) == own)
                 // What an older Interlock kept in Secrets is to be moved.
-                && stamp.kept.reference() != Some(Reference::Secret)
+                && stamp.kept.reference() != Some(SpecReference::Secret)
         })
 }
 

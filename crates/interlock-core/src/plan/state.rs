@@ -23,7 +23,7 @@ pub enum Level {
 
 /// What happens to a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum StateEvent {
     /// The plan is scheduled under a new uid.
     Scheduled,
     /// Its run failed, and is retried from there under a new uid.
@@ -44,7 +44,7 @@ pub struct Transition {
     /// What it is for.
     pub levels: &'static [Level],
     /// When this happens.
-    pub event: Event,
+    pub event: StateEvent,
     /// From any of these.
     pub from: &'static [ExecutionStatus],
     /// To this.
@@ -61,42 +61,42 @@ const OPEN: &[ExecutionStatus] = &[NeverRun, Pending, InProgress, Error];
 pub static TABLE: [Transition; 6] = [
     Transition {
         levels: ALL,
-        event: Event::Scheduled,
+        event: StateEvent::Scheduled,
         from: &[NeverRun, Pending, InProgress, Error, FatalError, Complete],
         to: Pending,
         why: "the plan is scheduled under a new uid: it, its phases and its steps begin anew",
     },
     Transition {
         levels: ALL,
-        event: Event::Retried,
+        event: StateEvent::Retried,
         from: &[NeverRun, Pending, InProgress, Error, FatalError],
         to: Pending,
         why: "the run is retried under a new uid: what is COMPLETE stays, what failed begins anew",
     },
     Transition {
         levels: ALL,
-        event: Event::Reached,
+        event: StateEvent::Reached,
         from: OPEN,
         to: InProgress,
         why: "the engine comes to it; a step that failed is tried again",
     },
     Transition {
         levels: &[Level::Step],
-        event: Event::Failed,
+        event: StateEvent::Failed,
         from: &[InProgress],
         to: Error,
         why: "a task of the step failed in a way that can pass; plan and phase go on",
     },
     Transition {
         levels: ALL,
-        event: Event::Ended,
+        event: StateEvent::Ended,
         from: OPEN,
         to: FatalError,
         why: "a task failed for good, or the run was ended; the step's error ends its phase and plan",
     },
     Transition {
         levels: ALL,
-        event: Event::Finished,
+        event: StateEvent::Finished,
         from: &[InProgress],
         to: Complete,
         why: "all tasks of the step, all steps of the phase, all phases of the plan are done",
@@ -104,7 +104,7 @@ pub static TABLE: [Transition; 6] = [
 ];
 
 /// Changes a status as the table says.
-pub fn change(level: Level, status: &mut ExecutionStatus, event: Event) {
+pub fn change(level: Level, status: &mut ExecutionStatus, event: StateEvent) {
     // A word that KUDO does not know says nothing of what was done.
     let from = if let ExecutionStatus::Other(_) = status { &NeverRun } else { &*status };
     let row = TABLE.iter().find(|t| t.event == event && t.levels.contains(&level) && t.from.contains(from));
@@ -121,11 +121,11 @@ impl PlanState {
         if let Some(definition) = package.plan(plan) {
             arrange(&mut status, definition);
         }
-        change(Level::Plan, &mut status.status, Event::Scheduled);
+        change(Level::Plan, &mut status.status, StateEvent::Scheduled);
         for phase in status.phases.iter_mut().flatten() {
-            change(Level::Phase, &mut phase.status, Event::Scheduled);
+            change(Level::Phase, &mut phase.status, StateEvent::Scheduled);
             for step in phase.steps.iter_mut().flatten() {
-                change(Level::Step, &mut step.status, Event::Scheduled);
+                change(Level::Step, &mut step.status, StateEvent::Scheduled);
             }
         }
         Self { status, ..Self::default() }
@@ -144,12 +144,12 @@ impl PlanState {
         if let Some(definition) = package.plan(plan) {
             arrange(&mut status, definition);
         }
-        change(Level::Plan, &mut status.status, Event::Retried);
+        change(Level::Plan, &mut status.status, StateEvent::Retried);
         for phase in status.phases.iter_mut().flatten() {
-            change(Level::Phase, &mut phase.status, Event::Retried);
+            change(Level::Phase, &mut phase.status, StateEvent::Retried);
             phase.message = None;
             for step in phase.steps.iter_mut().flatten() {
-                change(Level::Step, &mut step.status, Event::Retried);
+                change(Level::Step, &mut step.status, StateEvent::Retried);
                 step.message = None;
             }
         }
@@ -163,13 +163,13 @@ impl PlanState {
         if self.status.status.is_terminal() {
             return self;
         }
-        change(Level::Plan, &mut self.status.status, Event::Ended);
+        change(Level::Plan, &mut self.status.status, StateEvent::Ended);
         self.status.message = Some(message.to_owned());
         let begun = |status: &ExecutionStatus| matches!(status, InProgress | Error);
         for phase in self.status.phases.iter_mut().flatten().filter(|p| begun(&p.status)) {
-            change(Level::Phase, &mut phase.status, Event::Ended);
+            change(Level::Phase, &mut phase.status, StateEvent::Ended);
             for step in phase.steps.iter_mut().flatten().filter(|s| begun(&s.status)) {
-                change(Level::Step, &mut step.status, Event::Ended);
+                change(Level::Step, &mut step.status, StateEvent::Ended);
             }
         }
         self.done.clear();
@@ -258,14 +258,14 @@ fn level_names(levels: &[Level]) -> String {
     levels.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-fn event_name(event: Event) -> &'static str {
+fn event_name(event: StateEvent) -> &'static str {
     match event {
-        Event::Scheduled => "scheduled",
-        Event::Retried => "retried",
-        Event::Reached => "reached",
-        Event::Failed => "failed, tried again",
-        Event::Ended => "ended",
-        Event::Finished => "finished",
+        StateEvent::Scheduled => "scheduled",
+        StateEvent::Retried => "retried",
+        StateEvent::Reached => "reached",
+        StateEvent::Failed => "failed, tried again",
+        StateEvent::Ended => "ended",
+        StateEvent::Finished => "finished",
     }
 }
 
@@ -292,20 +292,20 @@ mod tests {
     }
 
     #[rstest]
-    #[case(Level::Plan, Pending, Event::Reached, InProgress)]
-    #[case(Level::Step, Error, Event::Reached, InProgress)]
-    #[case(Level::Step, InProgress, Event::Failed, Error)]
-    #[case(Level::Phase, InProgress, Event::Failed, InProgress)]
-    #[case(Level::Plan, InProgress, Event::Failed, InProgress)]
-    #[case(Level::Plan, InProgress, Event::Finished, Complete)]
-    #[case(Level::Step, Error, Event::Finished, Error)]
-    #[case(Level::Step, Pending, Event::Ended, FatalError)]
-    #[case(Level::Plan, Complete, Event::Scheduled, Pending)]
-    #[case(Level::Step, ExecutionStatus::Other("ODD".to_owned()), Event::Reached, InProgress)]
+    #[case(Level::Plan, Pending, StateEvent::Reached, InProgress)]
+    #[case(Level::Step, Error, StateEvent::Reached, InProgress)]
+    #[case(Level::Step, InProgress, StateEvent::Failed, Error)]
+    #[case(Level::Phase, InProgress, StateEvent::Failed, InProgress)]
+    #[case(Level::Plan, InProgress, StateEvent::Failed, InProgress)]
+    #[case(Level::Plan, InProgress, StateEvent::Finished, Complete)]
+    #[case(Level::Step, Error, StateEvent::Finished, Error)]
+    #[case(Level::Step, Pending, StateEvent::Ended, FatalError)]
+    #[case(Level::Plan, Complete, StateEvent::Scheduled, Pending)]
+    #[case(Level::Step, ExecutionStatus::Other("ODD".to_owned()), StateEvent::Reached, InProgress)]
     fn changes(
         #[case] level: Level,
         #[case] from: ExecutionStatus,
-        #[case] event: Event,
+        #[case] event: StateEvent,
         #[case] to: ExecutionStatus,
     ) {
         let mut status = from;
@@ -414,7 +414,7 @@ mod tests {
             level in prop::sample::select(ALL),
             status in any_status(),
             events in prop::collection::vec(
-                prop::sample::select(vec![Event::Reached, Event::Failed, Event::Ended, Event::Finished]), 1..8),
+                prop::sample::select(vec![StateEvent::Reached, StateEvent::Failed, StateEvent::Ended, StateEvent::Finished]), 1..8),
         ) {
             let mut now = status;
             for event in events {

@@ -6,7 +6,7 @@ use crate::api::meta;
 use crate::api::object::{Gvk, annotation, meta_str};
 use crate::plan::apply;
 use crate::plan::health::{self, Health};
-use crate::plan::observe::{Observed, Seen};
+use crate::plan::observe::{Found, Observed};
 use crate::plan::run::InstanceId;
 
 /// uids of those that made an object or apply it, as it says itself: its owners and who adopted
@@ -30,8 +30,8 @@ pub fn makers(object: &Value) -> impl Iterator<Item = &str> {
 /// and that concerns those that made it.
 pub fn is_told(observed: &Observed, instance: &InstanceId, is_watched: impl Fn(&Gvk) -> bool) -> bool {
     observed.objects.iter().all(|(key, seen)| match seen {
-        Seen::Absent => true,
-        Seen::Present(object) => {
+        Found::Absent => true,
+        Found::Present(object) => {
             !is_waited_for(object, instance) || (is_watched(&key.gvk) && tells(object, instance))
         }
     })
@@ -105,7 +105,7 @@ mod tests {
     fn table(#[case] object: Value, #[case] told: bool) {
         let mut observed = Observed::default();
         let key = ObjectKey::of(&object).unwrap();
-        observed.objects.insert(key, Seen::Present(Arc::new(object)));
+        observed.objects.insert(key, Found::Present(Arc::new(object)));
         let instance = InstanceId { namespace: "ns".to_owned(), name: "x".to_owned(), uid: "new".to_owned() };
         assert_eq!(is_told(&observed, &instance, |kind| kind.kind != "Secret"), told);
     }

@@ -9,7 +9,7 @@ const SPACE: Uuid = Uuid::from_u128(0x6f1d_9a52_51a7_4d0e_9f0c_1b7a_3c58_e2d4);
 
 /// What an execution is scheduled on.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
+pub struct ScheduledOn<'a> {
     /// Namespace of the Instance.
     pub namespace: &'a str,
     /// `metadata.generateName` where it is set, else `metadata.name`.
@@ -19,7 +19,7 @@ pub struct Subject<'a> {
 }
 
 /// UUIDv5 over (namespace, generateName or name, version, plan, hash), NUL-separated.
-pub fn plan_uid(subject: Subject<'_>, plan: &str, hash: &SpecHash) -> Uuid {
+pub fn plan_uid(subject: ScheduledOn<'_>, plan: &str, hash: &SpecHash) -> Uuid {
     let parts = [subject.namespace, subject.name, subject.version, plan, hash.as_str()];
     Uuid::new_v5(&SPACE, parts.join("\0").as_bytes())
 }

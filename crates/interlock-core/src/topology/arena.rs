@@ -1,61 +1,60 @@
-//! Where nodes and edges are kept: two slabs and two indexes.
+//! Storage of nodes and edges: two slabs and two indexes.
 //!
-//! A node stands for an object, for a part of one, or for something that is only referred to:
-//! a name or a uid that no object has yet. So an edge always has two ends, and one that dangles
-//! resolves by itself when its target appears. An edge is in three lists (of its holder, and of
-//! its target's children or parents), so that adding and removing one does not depend on how
-//! many others its ends have. The indexes hold places, and look into the nodes for what these are
-//! found by.
+//! A node represents an object, a part of one, or a referenced name or uid that no object has yet. So
+//! an edge always has two ends, and a dangling one resolves by itself when its target appears. An edge
+//! is in three lists (of its holder, and of its target's children or parents), so the cost of adding or
+//! removing it does not depend on how many other edges its ends have. The indexes store node indexes
+//! and read the keys from the nodes.
 
 use std::hash::{BuildHasher as _, RandomState};
 
 use hashbrown::HashTable;
 
 use super::declare::Side;
-use super::facts::{Facts, Place};
+use super::facts::{FactRange, FactStore};
 use super::id::{KindId, Uid};
 pub(super) use super::ix::{Ix, NONE, place};
-use super::names::{Names, Sym};
+use super::names::{NameTable, Sym};
 
-/// What a node is keyed by.
+/// The key of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct NodeKey {
     pub kind: KindId,
     pub namespace: Sym,
     pub name: Sym,
     pub section: Sym,
 }
 
-/// What a node stands for.
+/// The state of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// An object or a part of one that is there.
+pub(super) enum NodeState {
+    /// An existing object or part of an object.
     Present,
-    /// A name that is referred to.
+    /// A referenced name.
     Named,
-    /// A uid that is referred to; the key says nothing.
+    /// A referenced uid; the key is unused.
     Anchor,
-    /// Nothing: the place is free.
+    /// The slot is free.
     Free,
 }
 
 #[derive(Debug)]
-pub(super) struct Node {
-    pub key: Key,
-    pub state: State,
-    /// The list in which it was seen last.
+pub(super) struct ArenaNode {
+    pub key: NodeKey,
+    pub state: NodeState,
+    /// Round of the last list that contained the object.
     pub seen: u32,
     /// Edges that it holds.
     pub held: Ix,
-    /// Edges of others that are its children.
+    /// Edges held by its children.
     pub below: Ix,
-    /// Edges of others that are its parents.
+    /// Edges held by its parents.
     pub above: Ix,
     /// `metadata.resourceVersion`.
     pub version: u64,
     pub uid: Option<Uid>,
-    /// Where its facts lie.
-    facts: Place,
+    /// Range of its facts.
+    facts: FactRange,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +67,7 @@ pub(super) struct Edge {
     previous: Ix,
     next: Ix,
     pub link: u16,
-    /// What the target is to the holder.
+    /// Side of the target, seen from the holder.
     pub other: Side,
     pub by_uid: bool,
 }
@@ -76,12 +75,12 @@ pub(super) struct Edge {
 /// Nodes, edges and their indexes.
 #[derive(Debug, Default)]
 pub(super) struct Arena {
-    pub names: Names,
-    nodes: Vec<Node>,
+    pub names: NameTable,
+    nodes: Vec<ArenaNode>,
     edges: Vec<Edge>,
     free_nodes: Vec<Ix>,
     free_edges: Vec<Ix>,
-    facts: Facts,
+    facts: FactStore,
     /// Nodes that have a name, by their keys.
     keys: HashTable<Ix>,
     /// Nodes by their uids.
@@ -90,26 +89,26 @@ pub(super) struct Arena {
 }
 
 impl Arena {
-    pub(super) fn node(&self, ix: Ix) -> &Node {
+    pub(super) fn node(&self, ix: Ix) -> &ArenaNode {
         &self.nodes[ix as usize]
     }
 
-    pub(super) fn node_mut(&mut self, ix: Ix) -> &mut Node {
+    pub(super) fn node_mut(&mut self, ix: Ix) -> &mut ArenaNode {
         &mut self.nodes[ix as usize]
     }
 
-    /// Places of all nodes that are not free.
+    /// Indexes of all nodes in use.
     pub(super) fn places(&self) -> impl Iterator<Item = Ix> + '_ {
-        (0..).zip(&self.nodes).filter(|(_, node)| node.state != State::Free).map(|(ix, _)| ix)
+        (0..).zip(&self.nodes).filter(|(_, node)| node.state != NodeState::Free).map(|(ix, _)| ix)
     }
 
     pub(super) fn is_present(&self, ix: Ix) -> bool {
-        self.node(ix).state == State::Present
+        self.node(ix).state == NodeState::Present
     }
 
-    /// The node of that name, present or only referred to.
+    /// The node of that name, present or only referenced.
     pub(super) fn find(&self, kind: KindId, namespace: &str, name: &str, section: &str) -> Option<Ix> {
-        let key = Key {
+        let key = NodeKey {
             kind,
             namespace: self.names.find(namespace)?,
             name: self.names.find(name)?,
@@ -118,7 +117,7 @@ impl Arena {
         self.keys.find(self.hasher.hash_one(key), |ix| self.node(*ix).key == key).copied()
     }
 
-    /// Makes a node be found by its key.
+    /// Adds a node to the index by key.
     fn index_key(&mut self, ix: Ix) {
         let Self { keys, nodes, hasher, .. } = self;
         let hash = |ix: &Ix| hasher.hash_one(nodes[*ix as usize].key);
@@ -129,14 +128,14 @@ impl Arena {
         self.uids.find(self.hasher.hash_one(uid), |ix| self.node(*ix).uid == Some(uid)).copied()
     }
 
-    /// Makes a node be found by the uid that it has.
+    /// Adds a node to the index by uid.
     fn index_uid(&mut self, ix: Ix) {
         let Self { uids, nodes, hasher, .. } = self;
         let hash = |ix: &Ix| hasher.hash_one(nodes[*ix as usize].uid.unwrap_or_default());
         uids.insert_unique(hash(&ix), ix, hash);
     }
 
-    /// Takes its uid from a node, which is found by it no more.
+    /// Removes the uid of a node, also from the index.
     fn take_uid(&mut self, ix: Ix) -> Option<Uid> {
         let uid = self.node(ix).uid?;
         if let Ok(entry) = self.uids.find_entry(self.hasher.hash_one(uid), |known| *known == ix) {
@@ -145,13 +144,13 @@ impl Arena {
         self.node_mut(ix).uid.take()
     }
 
-    /// Hash of the references of a node, then the facts of its kind; nothing where it is only
-    /// referred to.
+    /// Hash of the references of a node, then the facts of its kind; empty for a node that is only
+    /// referenced.
     pub(super) fn facts(&self, ix: Ix) -> &[u64] {
         self.facts.at(self.node(ix).facts)
     }
 
-    /// Exchanges the facts of a node; gives the old ones.
+    /// Replaces the facts of a node and returns the old ones.
     pub(super) fn set_facts(&mut self, ix: Ix, facts: &[u64]) -> Vec<u64> {
         let old = self.facts(ix).to_vec();
         self.facts.free(self.node(ix).facts);
@@ -159,37 +158,41 @@ impl Arena {
         old
     }
 
-    /// The node of that name; one that is only referred to where there is none.
+    /// The node of that name; creates a referenced one if there is none.
     pub(super) fn named(&mut self, kind: KindId, namespace: &str, name: &str, section: &str) -> Ix {
         if let Some(ix) = self.find(kind, namespace, name, section) {
             return ix;
         }
         let names = &mut self.names;
-        let key = Key {
+        let key = NodeKey {
             kind,
             namespace: names.take(namespace),
             name: names.take(name),
             section: names.take(section),
         };
-        let ix = self.add(key, State::Named, None);
+        let ix = self.add(key, NodeState::Named, None);
         self.index_key(ix);
         ix
     }
 
-    /// The node of that uid; an anchor where there is none.
+    /// The node of that uid; creates an anchor if there is none.
     pub(super) fn of_uid(&mut self, uid: Uid) -> Ix {
         if let Some(ix) = self.with_uid(uid) {
             return ix;
         }
-        let key =
-            Key { kind: KindId(0), namespace: Sym::default(), name: Sym::default(), section: Sym::default() };
-        let ix = self.add(key, State::Anchor, Some(uid));
+        let key = NodeKey {
+            kind: KindId(0),
+            namespace: Sym::default(),
+            name: Sym::default(),
+            section: Sym::default(),
+        };
+        let ix = self.add(key, NodeState::Anchor, Some(uid));
         self.index_uid(ix);
         ix
     }
 
-    fn add(&mut self, key: Key, state: State, uid: Option<Uid>) -> Ix {
-        let node = Node {
+    fn add(&mut self, key: NodeKey, state: NodeState, uid: Option<Uid>) -> Ix {
+        let node = ArenaNode {
             key,
             state,
             seen: 0,
@@ -198,18 +201,18 @@ impl Arena {
             above: NONE,
             version: 0,
             uid,
-            facts: Place::default(),
+            facts: FactRange::default(),
         };
         put(&mut self.nodes, &mut self.free_nodes, node)
     }
 
-    /// Gives a node its uid; edges to that uid are its from now on.
+    /// Sets the uid of a node; edges to that uid point to the node from now on.
     pub(super) fn set_uid(&mut self, ix: Ix, uid: Option<Uid>) {
         self.drop_uid(ix);
         let Some(uid) = uid else { return };
         if let Some(known) = self.with_uid(uid) {
-            // An anchor has done its part. Of two objects of one uid, a copy in another graph of
-            // kinds, the later one has it.
+            // The anchor is no longer needed. If two objects have one uid (one object under two kinds),
+            // the later one takes it.
             self.move_edges(known, ix);
             self.take_uid(known);
             self.release(known);
@@ -218,7 +221,7 @@ impl Arena {
         self.index_uid(ix);
     }
 
-    /// Takes the uid from a node; edges to it dangle from now on.
+    /// Removes the uid of a node; edges to that uid dangle from now on.
     pub(super) fn drop_uid(&mut self, ix: Ix) {
         let Some(uid) = self.take_uid(ix) else { return };
         let meant = |arena: &Self, list: Ix| arena.listed(list).any(|edge| arena.edges[edge as usize].by_uid);
@@ -228,7 +231,7 @@ impl Arena {
         }
     }
 
-    /// Moves the edges that mean a uid.
+    /// Moves the edges that refer by uid.
     fn move_edges(&mut self, from: Ix, to: Ix) {
         let node = self.node(from);
         let all: Vec<Ix> = self.listed(node.below).chain(self.listed(node.above)).collect();
@@ -250,7 +253,7 @@ impl Arena {
         self.add_to_target(edge);
     }
 
-    /// Removes all edges that a node holds; gives their targets.
+    /// Removes all edges that a node holds and returns their targets.
     pub(super) fn unlink(&mut self, holder: Ix) -> Vec<Ix> {
         let mut targets = Vec::new();
         let mut next = std::mem::replace(&mut self.node_mut(holder).held, NONE);
@@ -293,15 +296,15 @@ impl Arena {
         }
     }
 
-    /// Frees the place of a node that nothing is about any more.
+    /// Frees the slot of a node that is neither present nor referenced.
     pub(super) fn release(&mut self, ix: Ix) {
         let node = self.node(ix);
-        let used = matches!(node.state, State::Present | State::Free);
+        let used = matches!(node.state, NodeState::Present | NodeState::Free);
         if used || node.held != NONE || node.below != NONE || node.above != NONE {
             return;
         }
         let (key, state) = (node.key, node.state);
-        if state == State::Named {
+        if state == NodeState::Named {
             if let Ok(entry) = self.keys.find_entry(self.hasher.hash_one(key), |known| *known == ix) {
                 entry.remove();
             }
@@ -309,7 +312,7 @@ impl Arena {
         }
         self.take_uid(ix);
         self.set_facts(ix, &[]);
-        self.node_mut(ix).state = State::Free;
+        self.node_mut(ix).state = NodeState::Free;
         self.free_nodes.push(ix);
     }
 
@@ -323,7 +326,7 @@ impl Arena {
         std::iter::successors(some(self.node(ix).held), next).map(|edge| &self.edges[edge as usize])
     }
 
-    /// Parents or children of a node, with the link that says so.
+    /// Parents or children of a node, each with the link of the edge.
     pub(super) fn neighbours(&self, ix: Ix, side: Side) -> impl Iterator<Item = (Ix, u16)> + '_ {
         let theirs = match side {
             Side::Parent => self.node(ix).above,
@@ -337,7 +340,7 @@ impl Arena {
         mine.chain(theirs)
     }
 
-    /// Number of nodes, those that are only referred to among them, and of edges.
+    /// Number of nodes, including those only referenced, and of edges.
     pub(super) fn size(&self) -> (usize, usize) {
         (self.nodes.len() - self.free_nodes.len(), self.edges.len() - self.free_edges.len())
     }

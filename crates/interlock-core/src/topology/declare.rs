@@ -1,5 +1,5 @@
-//! What a kind is to the graph, as data: what is kept of its objects, whom they refer to, and
-//! whom an event of theirs concerns.
+//! Schema of a kind, as data: the facts kept of its objects, their references, and the objects that
+//! their events affect.
 //!
 //! Every field is mandatory: a kind without its row of the event table does not compile.
 
@@ -11,62 +11,62 @@ use super::id::KindName;
 
 /// A declared kind.
 #[derive(Debug)]
-pub struct Kind {
+pub struct DeclaredKind {
     /// Group and kind.
     pub name: KindName,
-    /// Why it is here, for people.
+    /// Role of the kind, for people.
     pub about: &'static str,
-    /// What is kept beside that which the event table names: words that rules read.
+    /// Words that rules read, kept in addition to the facts that the event table names.
     pub facts: &'static [Fact],
-    /// Whom its objects refer to.
+    /// References of its objects.
     pub links: &'static [Link],
     /// Parts of its objects that are nodes of their own.
     pub sections: Option<Sections>,
-    /// Whom its events concern.
-    pub events: Events,
+    /// Objects that its events affect.
+    pub events: EventRow,
 }
 
 /// One row of the event table.
 #[derive(Debug)]
-pub struct Events {
+pub struct EventRow {
     /// An object appears.
     pub create: Concerns,
-    /// An object changes. A change of whom it refers to concerns all roots that are named here.
-    pub update: Update,
-    /// An object goes.
+    /// An object changes. A change of its references affects all roots named here.
+    pub update: EventScope,
+    /// An object is deleted.
     pub delete: Concerns,
 }
 
-/// Whom an event concerns.
+/// The objects that an event affects.
 #[derive(Clone, Copy, Debug)]
 pub enum Concerns {
-    /// These.
-    Roots(&'static [Reach]),
-    /// Nobody, for this reason.
+    /// The roots at the ends of these paths.
+    Roots(&'static [LinkPath]),
+    /// None, for this reason.
     Nobody(&'static str),
 }
 
-/// Whom a change of an object concerns.
+/// The objects that a change of an object affects.
 #[derive(Clone, Copy, Debug)]
-pub enum Update {
-    /// It depends on what of the object differs.
+pub enum EventScope {
+    /// Depends on which facts differ.
     When(&'static [When]),
-    /// Nobody, for this reason.
+    /// None, for this reason.
     Nobody(&'static str),
 }
 
-/// A difference and whom it concerns.
+/// A difference and the objects that it affects.
 #[derive(Clone, Copy, Debug)]
 pub struct When {
     /// One of these differs.
     pub differs: &'static [Fact],
-    /// Whom that concerns.
-    pub concerns: &'static [Reach],
+    /// Paths to the affected roots.
+    pub concerns: &'static [LinkPath],
 }
 
-/// The way from an object to those who act on it: the nearest of a kind.
+/// Path from an object to the roots that react to it: the nearest of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum LinkPath {
     /// The object itself.
     Itself,
     /// Parents, their parents and so on, up to the nearest of a kind.
@@ -75,19 +75,19 @@ pub enum Reach {
     Down(Family, KindName),
 }
 
-/// What an edge says; a way keeps to edges of one family.
+/// Meaning of an edge; a path follows edges of one family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
-    /// The parent made the child.
+    /// The parent created the child.
     Owns,
-    /// The child cannot do without the parent.
+    /// The child depends on the parent.
     Needs,
-    /// Traffic goes from the parent to the child.
+    /// Traffic flows from the parent to the child.
     Carries,
 }
 
 impl Family {
-    /// What a parent is to its child, after "each Instance that".
+    /// Verb phrase for a parent, after "each Instance that".
     pub const fn of_parent(self) -> &'static str {
         match self {
             Self::Owns => "owns it",
@@ -96,7 +96,7 @@ impl Family {
         }
     }
 
-    /// What a child is to its parent, after "each Instance that".
+    /// Verb phrase for a child, after "each Instance that".
     pub const fn of_child(self) -> &'static str {
         match self {
             Self::Owns => "it owns",
@@ -106,34 +106,34 @@ impl Family {
     }
 }
 
-/// Something of an object that is kept.
+/// A stored property of an object.
 #[derive(Clone, Copy, Debug)]
 pub struct Fact {
-    /// Name, one of a kind.
+    /// Name, unique within the kind.
     pub name: &'static str,
     /// How to read it.
-    pub read: Read,
+    pub read: ReadDepth,
 }
 
 /// How much of a fact is kept.
 #[derive(Clone, Copy, Debug)]
-pub enum Read {
-    /// The word itself; for few different ones.
+pub enum ReadDepth {
+    /// The word itself; for facts with few distinct values.
     Word(fn(&Value) -> Cow<'_, str>),
-    /// A hash, to tell whether it differs.
+    /// A fingerprint, to detect changes.
     Mark(fn(&Value) -> u64),
 }
 
 /// References that objects of a kind make.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
-    /// Name, one of a kind.
+    /// Name, unique within the kind.
     pub name: &'static str,
-    /// What the edge says.
+    /// Meaning of the edge.
     pub family: Family,
-    /// What the referred object is to the one that refers.
+    /// Side of the referenced object.
     pub other: Side,
-    /// Kind of the referred objects; `None` where a uid says it.
+    /// Kind of the referenced objects; `None` for references by uid.
     pub kind: Option<KindName>,
     /// How to read the references.
     pub read: fn(&Holder<'_>) -> Vec<Ref>,
@@ -148,12 +148,12 @@ pub enum Side {
     Child,
 }
 
-/// Who refers.
+/// The holder of references.
 #[derive(Clone, Copy, Debug)]
 pub struct Holder<'a> {
     /// The object.
     pub object: &'a Value,
-    /// The part of it whose references are asked for; the object itself where there is none.
+    /// The part whose references are read, or the object itself.
     pub part: &'a Value,
     /// `metadata.namespace`, empty for cluster-scoped objects.
     pub namespace: &'a str,
@@ -171,17 +171,17 @@ pub enum Ref {
         /// Part of the object, empty for all of it.
         section: String,
     },
-    /// By uid: an object that is recreated under the same name is not meant.
+    /// By uid: an object recreated under the same name does not match.
     Uid(String),
 }
 
 impl Ref {
-    /// To an object.
+    /// A reference to an object.
     pub fn to(namespace: &str, name: &str) -> Self {
         Self::part(namespace, name, "")
     }
 
-    /// To a part of an object.
+    /// A reference to a part of an object.
     pub fn part(namespace: &str, name: &str, section: &str) -> Self {
         Self::Named { namespace: namespace.to_owned(), name: name.to_owned(), section: section.to_owned() }
     }
@@ -190,22 +190,22 @@ impl Ref {
 /// Parts of objects that are nodes of their own, children of their object.
 #[derive(Clone, Copy, Debug)]
 pub struct Sections {
-    /// What a part is called.
+    /// Noun for a part.
     pub noun: &'static str,
-    /// What the edge from the object to its part says.
+    /// Family of the edge from the object to its part.
     pub family: Family,
-    /// The parts of an object, by names that differ.
+    /// The parts of an object, under unique names.
     pub read: fn(&Value) -> Vec<(String, &Value)>,
-    /// Whom a part refers to.
+    /// References of a part.
     pub links: &'static [Link],
 }
 
-impl Kind {
-    /// The facts that are kept: those that rules read, then those that the event table names.
+impl DeclaredKind {
+    /// The stored facts: those that rules read, then those that the event table names.
     pub(super) fn kept(&self) -> Vec<Fact> {
         let rows: &[When] = match self.events.update {
-            Update::When(rows) => rows,
-            Update::Nobody(_) => &[],
+            EventScope::When(rows) => rows,
+            EventScope::Nobody(_) => &[],
         };
         let mut kept: Vec<Fact> = Vec::new();
         for fact in self.facts.iter().chain(rows.iter().flat_map(|row| row.differs)) {

@@ -1,19 +1,18 @@
-//! Where the facts of nodes are kept: rows of one length lie end to end, so that a row takes its
-//! cells and nothing else.
+//! Storage of the facts of nodes: rows of equal length lie end to end, so a row takes only its cells.
 
 use super::ix::{Ix, place};
 
-/// Where the facts of a node lie.
+/// Range of the facts of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct FactRange {
     at: Ix,
-    /// Number of cells; a node that is only referred to has none.
+    /// Number of cells; a node that is only referenced has none.
     length: u8,
 }
 
 /// The facts of all nodes.
 #[derive(Debug, Default)]
-pub(super) struct Facts {
+pub(super) struct FactStore {
     /// By length.
     rows: Vec<Rows>,
 }
@@ -25,17 +24,17 @@ struct Rows {
     free: Vec<Ix>,
 }
 
-impl Facts {
-    /// The facts that lie there.
-    pub(super) fn at(&self, place: Place) -> &[u64] {
+impl FactStore {
+    /// The facts in a range.
+    pub(super) fn at(&self, place: FactRange) -> &[u64] {
         let length = usize::from(place.length);
         let start = place.at as usize * length;
         self.rows.get(length).map_or(&[], |rows| &rows.cells[start..start + length])
     }
 
     /// Adds facts. A kind has a handful of them.
-    pub(super) fn put(&mut self, facts: &[u64]) -> Place {
-        let Ok(length @ 1..) = u8::try_from(facts.len()) else { return Place::default() };
+    pub(super) fn put(&mut self, facts: &[u64]) -> FactRange {
+        let Ok(length @ 1..) = u8::try_from(facts.len()) else { return FactRange::default() };
         if self.rows.len() <= facts.len() {
             self.rows.resize_with(facts.len() + 1, Rows::default);
         }
@@ -51,11 +50,11 @@ impl Facts {
                 place(rows.cells.len() / facts.len() - 1)
             }
         };
-        Place { at, length }
+        FactRange { at, length }
     }
 
-    /// Frees the place of facts.
-    pub(super) fn free(&mut self, place: Place) {
+    /// Frees a range of facts.
+    pub(super) fn free(&mut self, place: FactRange) {
         if place.length > 0 {
             self.rows[usize::from(place.length)].free.push(place.at);
         }
@@ -68,12 +67,12 @@ mod tests {
 
     #[test]
     fn facts_are_kept_apart_by_length_and_places_are_used_again() {
-        let mut facts = Facts::default();
+        let mut facts = FactStore::default();
         let (a, b, c) = (facts.put(&[1, 2]), facts.put(&[3]), facts.put(&[4, 5]));
         facts.free(a);
         assert_eq!(facts.put(&[6, 7]), a);
         assert_eq!((facts.at(a), facts.at(b), facts.at(c)), (&[6, 7][..], &[3][..], &[4, 5][..]));
-        assert_eq!(facts.at(Place::default()), &[] as &[u64]);
-        assert_eq!(facts.put(&[]), Place::default());
+        assert_eq!(facts.at(FactRange::default()), &[] as &[u64]);
+        assert_eq!(facts.put(&[]), FactRange::default());
     }
 }

@@ -4,42 +4,42 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::arena::{Arena, Ix, State};
-use super::declare::{Concerns, Kind, Reach, Ref, Side, Update};
-use super::id::{Epoch, Id, KindId, Uid};
+use super::arena::{Arena, Ix, NodeState};
+use super::declare::{Concerns, DeclaredKind, EventScope, LinkPath, Ref, Side};
+use super::id::{Epoch, KindId, NodeId, Uid};
 use super::names::Sym;
-use super::reading::{Kept, Reading};
+use super::reading::{KeptFact, ObjectReading};
 use super::schema::{Schema, Watch};
 use crate::api::object::meta_str;
 
-/// uids of deleted objects that are remembered, so that a late answer does not bring one back; it
-/// is late by seconds, not by thousands of deletions.
+/// Number of remembered uids of deleted objects, so that a late response does not bring one back.
+/// Responses are late by seconds, not by thousands of deletions.
 const GONE: usize = 4096;
 
-/// What happened to an object of a kind. Namespaces are empty where a watch is of all of them.
+/// A watch event of a kind. Namespaces are empty for a watch of all of them.
 #[derive(Clone, Copy, Debug)]
-pub enum Change<'a> {
+pub enum GraphChange<'a> {
     /// A list of that namespace begins.
     Listing(&'a str),
-    /// It is in the list.
+    /// The list contains the object.
     Listed(&'a Value),
-    /// The list is complete: what was not in it is gone.
+    /// The list is complete: objects that it does not contain are gone.
     Synced(&'a str),
-    /// It is there, as given.
+    /// The object exists, as given.
     Applied(&'a Value),
-    /// It is gone; its last known state.
+    /// The object is gone; its last known state.
     Deleted(&'a Value),
 }
 
-/// What came of a change.
+/// The effect of a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dirty {
-    /// Who has to act, in order and each once.
-    pub roots: Vec<Id>,
-    /// Whether the change told anything new: not an echo, nothing late, of this epoch.
+    /// The roots to reconcile, sorted, each once.
+    pub roots: Vec<NodeId>,
+    /// Whether the change is new: no echo, not late, of this epoch.
     pub news: bool,
-    /// Objects that turned out to be gone, in order.
-    pub gone: Vec<Id>,
+    /// Objects found to be gone, sorted.
+    pub gone: Vec<NodeId>,
 }
 
 impl Dirty {
@@ -51,7 +51,7 @@ impl Dirty {
     }
 }
 
-/// Every object that we care about, and how they hang together.
+/// All watched objects and their references.
 #[derive(Debug)]
 pub struct Graph {
     pub(super) schema: Schema,
@@ -61,28 +61,28 @@ pub struct Graph {
 
 impl Graph {
     /// An empty graph of these kinds; other kinds are read as `made`.
-    pub fn new(kinds: &[&'static Kind], made: &'static Kind) -> Self {
+    pub fn new(kinds: &[&'static DeclaredKind], made: &'static DeclaredKind) -> Self {
         Self { schema: Schema::new(kinds, made), arena: Arena::default(), gone: HashSet::new() }
     }
 
-    /// A kind, by group and kind.
+    /// The id of a kind; registers an unknown one.
     pub fn kind(&mut self, group: &str, kind: &str) -> KindId {
         self.schema.id(group, kind)
     }
 
-    /// The life of the watch of a kind; `None` while it is unavailable.
+    /// The epoch of the watch of a kind; `None` while it is unavailable.
     pub fn epoch(&self, kind: KindId) -> Option<Epoch> {
         self.schema.get(kind).watch.epoch
     }
 
-    /// A watch of the kind begins. What is known of it from before is kept until the first list
-    /// is complete. [`Self::concerned_by`] tells whom that concerns.
+    /// Starts a watch of the kind. Known objects stay until the first list is complete.
+    /// [`Self::concerned_by`] returns the affected roots.
     pub fn kind_available(&mut self, kind: KindId, epoch: Epoch) {
         self.begin(kind, Some(epoch));
     }
 
-    /// The kind is not watched any more: what is known of it stays as it is, and says nothing
-    /// about what is not known. [`Self::concerned_by`] tells whom that concerns.
+    /// Ends the watch of the kind: known objects stay as they are, all others are unknown rather than
+    /// absent. [`Self::concerned_by`] returns the affected roots.
     pub fn kind_unavailable(&mut self, kind: KindId) {
         self.begin(kind, None);
     }
@@ -96,16 +96,16 @@ impl Graph {
         watch.synced.clear();
     }
 
-    /// The kind is gone, and every object of it with it.
+    /// Removes a kind that is gone, with all its objects.
     pub fn gone(&mut self, kind: KindId) -> Dirty {
         self.schema.get_mut(kind).watch = Watch::default();
         let all = self.objects(kind).collect();
         self.end_of(kind, all)
     }
 
-    /// Forgets the objects of a kind, which says nothing of them: it is unavailable and unknown
-    /// from now on. Answers what was forgotten.
-    pub fn forget(&mut self, kind: KindId) -> Vec<Id> {
+    /// Forgets the objects of a kind without treating them as deleted: the kind is unavailable and they
+    /// are unknown from now on. Returns their ids.
+    pub fn forget(&mut self, kind: KindId) -> Vec<NodeId> {
         self.schema.get_mut(kind).watch = Watch::default();
         let all: Vec<Ix> = self.objects(kind).collect();
         let ids = all.iter().map(|ix| self.id(*ix)).collect();
@@ -113,30 +113,30 @@ impl Graph {
         ids
     }
 
-    /// Takes in what happened; answers who has to act. An event of another epoch is dropped.
-    pub fn apply(&mut self, kind: KindId, epoch: Epoch, change: Change<'_>) -> Dirty {
+    /// Applies a watch event and returns the affected roots. Events of another epoch are dropped.
+    pub fn apply(&mut self, kind: KindId, epoch: Epoch, change: GraphChange<'_>) -> Dirty {
         if self.epoch(kind) != Some(epoch) {
             return Dirty::default();
         }
         match change {
-            Change::Applied(object) => self.see(kind, object, false),
-            Change::Listed(object) => self.see(kind, object, true),
-            Change::Deleted(object) => self.delete(kind, object),
-            Change::Listing(namespace) => {
+            GraphChange::Applied(object) => self.see(kind, object, false),
+            GraphChange::Listed(object) => self.see(kind, object, true),
+            GraphChange::Deleted(object) => self.delete(kind, object),
+            GraphChange::Listing(namespace) => {
                 let watch = &mut self.schema.get_mut(kind).watch;
                 watch.round += 1;
                 watch.listing.insert(namespace.to_owned(), watch.round);
                 Dirty::default()
             }
-            Change::Synced(namespace) => self.sweep(kind, namespace),
+            GraphChange::Synced(namespace) => self.sweep(kind, namespace),
         }
     }
 
-    /// Objects of a kind that are there.
+    /// Existing objects of a kind.
     pub(super) fn objects(&self, kind: KindId) -> impl Iterator<Item = Ix> + '_ {
         self.arena.places().filter(move |ix| {
             let node = self.arena.node(*ix);
-            node.key.kind == kind && node.state == State::Present && node.key.section.is_empty()
+            node.key.kind == kind && node.state == NodeState::Present && node.key.section.is_empty()
         })
     }
 
@@ -149,9 +149,9 @@ impl Graph {
         let known = self.arena.find(kind, namespace, name, "").filter(|ix| self.arena.is_present(*ix));
         if let Some(ix) = known {
             let node = self.arena.node_mut(ix);
-            // In another life of the watch the same version may read otherwise. A list tells the
-            // truth about what nobody has told since it began, also where versions have gone back,
-            // as in a restored etcd.
+            // In another epoch the same version may read differently. A list is authoritative for
+            // objects without an event since it began, even if versions went back, as in a restored
+            // etcd.
             let unread = node.seen <= until;
             let same = version == node.version && !unread;
             let late = same || version < node.version && !(listed && node.seen < begun);
@@ -164,7 +164,7 @@ impl Graph {
         } else if !listed && uid.is_some_and(|uid| self.gone.contains(&uid)) {
             return Dirty::default();
         }
-        let reading = Reading::of(self.schema.get(kind), namespace, object);
+        let reading = ObjectReading::of(self.schema.get(kind), namespace, object);
         let mut dirty = Dirty { news: true, ..Dirty::default() };
         match known {
             Some(ix) if self.arena.node(ix).uid == uid => self.update(ix, &reading, &mut dirty),
@@ -175,7 +175,7 @@ impl Graph {
             }
             None => {
                 let ix = self.arena.named(kind, namespace, name, "");
-                self.arena.node_mut(ix).state = State::Present;
+                self.arena.node_mut(ix).state = NodeState::Present;
                 self.take_in(ix, uid, &reading);
                 self.concerns(ix, self.schema.get(kind).declared.events.create, &mut dirty);
             }
@@ -187,12 +187,12 @@ impl Graph {
         dirty.sorted()
     }
 
-    /// An object that is known changes.
-    fn update(&mut self, ix: Ix, reading: &Reading<'_>, dirty: &mut Dirty) {
+    /// Updates a known object.
+    fn update(&mut self, ix: Ix, reading: &ObjectReading<'_>, dirty: &mut Dirty) {
         let kind = self.schema.get(self.arena.node(ix).key.kind);
         let moved = self.arena.facts(ix).first() != Some(&reading.edges());
-        let mut reaches: Vec<Reach> = Vec::new();
-        if let Update::When(rows) = kind.declared.events.update {
+        let mut reaches: Vec<LinkPath> = Vec::new();
+        if let EventScope::When(rows) = kind.declared.events.update {
             for row in rows {
                 let differs = |name: &str| kind.place(name).is_some_and(|at| self.differs(ix, at, reading));
                 if moved || row.differs.iter().any(|fact| differs(fact.name)) {
@@ -209,17 +209,17 @@ impl Graph {
         }
     }
 
-    fn differs(&self, ix: Ix, place: usize, reading: &Reading<'_>) -> bool {
+    fn differs(&self, ix: Ix, place: usize, reading: &ObjectReading<'_>) -> bool {
         let old = self.arena.facts(ix).get(place).copied();
         match reading.facts.get(place - 1) {
-            Some(Kept::Word(word)) => old != self.arena.names.find(word).map(|sym| u64::from(sym.0)),
-            Some(Kept::Mark(mark)) => old != Some(*mark),
+            Some(KeptFact::Word(word)) => old != self.arena.names.find(word).map(|sym| u64::from(sym.0)),
+            Some(KeptFact::Mark(mark)) => old != Some(*mark),
             None => false,
         }
     }
 
-    /// Makes a node what was read.
-    fn take_in(&mut self, ix: Ix, uid: Option<Uid>, reading: &Reading<'_>) {
+    /// Stores a reading in a node.
+    fn take_in(&mut self, ix: Ix, uid: Option<Uid>, reading: &ObjectReading<'_>) {
         if self.arena.node(ix).uid != uid {
             self.arena.set_uid(ix, uid);
         }
@@ -229,11 +229,11 @@ impl Graph {
         dangling.into_iter().for_each(|target| self.arena.release(target));
     }
 
-    fn keep_facts(&mut self, ix: Ix, reading: &Reading<'_>) {
+    fn keep_facts(&mut self, ix: Ix, reading: &ObjectReading<'_>) {
         let names = &mut self.arena.names;
         let read = reading.facts.iter().map(|fact| match fact {
-            Kept::Word(word) => u64::from(names.take(word).0),
-            Kept::Mark(mark) => *mark,
+            KeptFact::Word(word) => u64::from(names.take(word).0),
+            KeptFact::Mark(mark) => *mark,
         });
         let facts: Vec<u64> = std::iter::once(reading.edges()).chain(read).collect();
         let old = self.arena.set_facts(ix, &facts);
@@ -248,7 +248,7 @@ impl Graph {
     }
 
     /// Adds the edges of an object and of its parts.
-    fn connect(&mut self, ix: Ix, reading: &Reading<'_>) {
+    fn connect(&mut self, ix: Ix, reading: &ObjectReading<'_>) {
         let key = self.arena.node(ix).key;
         let (namespace, name) =
             (self.arena.names.text(key.namespace).to_owned(), self.arena.names.text(key.name).to_owned());
@@ -256,7 +256,7 @@ impl Graph {
         let mut parts = Vec::with_capacity(reading.parts.len());
         for part in &reading.parts {
             let at = self.arena.named(key.kind, &namespace, &name, part);
-            self.arena.node_mut(at).state = State::Present;
+            self.arena.node_mut(at).state = NodeState::Present;
             self.arena.link(ix, at, to_parts, Side::Child, false);
             parts.push(at);
         }
@@ -268,14 +268,14 @@ impl Graph {
                 (Ref::Named { namespace, name, section }, Some(kind)) => {
                     (self.arena.named(kind, namespace, name, section), false)
                 }
-                // A link without a kind says who is meant by uid.
+                // A link without a kind refers by uid.
                 (Ref::Named { .. }, None) => continue,
             };
             self.arena.link(holder, target, reference.link, row.other, by_uid);
         }
     }
 
-    /// Removes the edges of an object and of its parts, and the parts; gives what they led to.
+    /// Removes the edges of an object and of its parts, and the parts; returns the targets.
     fn let_go(&mut self, ix: Ix) -> Vec<Ix> {
         let to_parts = self.schema.get(self.arena.node(ix).key.kind).parts;
         let is_object = self.arena.node(ix).key.section.is_empty();
@@ -288,7 +288,7 @@ impl Graph {
         let mut targets = self.arena.unlink(ix);
         for part in parts {
             targets.extend(self.arena.unlink(part));
-            self.arena.node_mut(part).state = State::Named;
+            self.arena.node_mut(part).state = NodeState::Named;
         }
         targets
     }
@@ -298,7 +298,7 @@ impl Graph {
         self.bury(uid);
         let Some((namespace, name)) = names_of(object) else { return Dirty::default() };
         let found = self.arena.find(kind, namespace, name, "").filter(|ix| self.arena.is_present(*ix));
-        // A late word about an object that was recreated since.
+        // A late event must not delete an object that was recreated since.
         let same = |ix: &Ix| match (self.arena.node(*ix).uid, uid) {
             (Some(known), Some(uid)) => known == uid,
             _ => true,
@@ -307,7 +307,7 @@ impl Graph {
         self.end_of(kind, vec![ix])
     }
 
-    /// An object that a list does not hold is gone.
+    /// Removes the objects that a list does not contain.
     fn sweep(&mut self, kind: KindId, namespace: &str) -> Dirty {
         let watch = &mut self.schema.get_mut(kind).watch;
         watch.synced.insert(namespace.to_owned());
@@ -323,7 +323,7 @@ impl Graph {
         self.end_of(kind, unseen)
     }
 
-    /// These objects of a kind are gone.
+    /// Removes objects of a kind that are gone.
     fn end_of(&mut self, kind: KindId, gone: Vec<Ix>) -> Dirty {
         let mut dirty = Dirty { news: true, ..Dirty::default() };
         let declared = self.schema.get(kind).declared;
@@ -349,7 +349,7 @@ impl Graph {
         self.give_words(ix, &facts);
         self.arena.drop_uid(ix);
         let node = self.arena.node_mut(ix);
-        (node.state, node.version) = (State::Named, 0);
+        (node.state, node.version) = (NodeState::Named, 0);
         self.arena.release(ix);
         targets.into_iter().for_each(|target| self.arena.release(target));
     }
@@ -360,7 +360,7 @@ impl Graph {
         }
     }
 
-    fn reach(&self, from: Ix, ways: &[Reach], dirty: &mut Dirty) {
+    fn reach(&self, from: Ix, ways: &[LinkPath], dirty: &mut Dirty) {
         dirty.roots.extend(self.reached(from, ways).into_iter().map(|ix| self.id(ix)));
     }
 }
@@ -369,7 +369,7 @@ fn names_of(object: &Value) -> Option<(&str, &str)> {
     Some((meta_str(object, "namespace").unwrap_or_default(), meta_str(object, "name")?))
 }
 
-/// `metadata.resourceVersion`, an ordered number; 0 where it is none.
+/// `metadata.resourceVersion`, an ordered number; 0 if it is no number.
 fn version_of(object: &Value) -> u64 {
     meta_str(object, "resourceVersion").and_then(|version| version.parse().ok()).unwrap_or(0)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-/// Group and kind of a declaration. A kind is the same in whatever version it is served.
+/// Group and kind of a declaration. A kind is the same in every served version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KindName {
     /// API group, empty for core.
@@ -24,7 +24,7 @@ impl KindName {
 /// Group and kind of an object, declared or not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupKind {
-    /// Kind; the first thing that nodes are ordered by.
+    /// Kind; the first sort key of nodes.
     pub kind: Arc<str>,
     /// API group, empty for core.
     pub group: Arc<str>,
@@ -65,11 +65,11 @@ impl fmt::Display for GroupKind {
     }
 }
 
-/// A kind of one graph: an index, cheap to pass on.
+/// A kind of one graph: an index, cheap to copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KindId(pub(super) u16);
 
-/// One life of the watch of a kind: an event of another life is not taken in.
+/// Epoch of the watch of a kind: the graph drops events of other epochs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u64);
 
@@ -79,9 +79,9 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// A node, named; the order of everything that is printed.
+/// The name of a node; its order is that of all printed output.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Id {
+pub struct NodeId {
     /// Kind.
     pub kind: GroupKind,
     /// Namespace, empty for cluster-scoped objects.
@@ -92,19 +92,19 @@ pub struct Id {
     pub section: Arc<str>,
 }
 
-impl Id {
-    /// Of an object.
+impl NodeId {
+    /// The id of an object.
     pub fn new(kind: impl Into<GroupKind>, namespace: &str, name: &str) -> Self {
         Self { kind: kind.into(), namespace: namespace.into(), name: name.into(), section: Arc::default() }
     }
 
-    /// Of a part of it.
+    /// The id of a part of the object.
     pub fn section(self, section: &str) -> Self {
         Self { section: section.into(), ..self }
     }
 }
 
-impl fmt::Display for Id {
+impl fmt::Display for NodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/", self.kind)?;
         if !self.namespace.is_empty() {
@@ -115,7 +115,7 @@ impl fmt::Display for Id {
     }
 }
 
-/// `metadata.uid`: a removed and recreated object is another one.
+/// `metadata.uid`: a recreated object has another one.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Uid([u8; 16]);
 

@@ -1,8 +1,8 @@
-//! Places in slabs.
+//! Indexes in slabs.
 
-/// Place of a node or an edge.
+/// Index of a node or an edge.
 pub(super) type Ix = u32;
-/// No place.
+/// No index.
 pub(super) const NONE: Ix = u32::MAX;
 
 /// A graph of four thousand million nodes does not fit into memory.

@@ -1,18 +1,18 @@
-//! Hashes of what must differ to concern anybody.
+//! Fingerprints: hashes that differ if a change affects an object.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
 
-/// Of anything; the same in every process.
+/// Hash of any value; the same in every process.
 pub fn of(value: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
 }
 
-/// Of what an object says beside names, metadata and status: its generation where it has one,
-/// as not all of it may be watched.
+/// Fingerprint of an object without names, metadata and status: its generation if it has one, as the
+/// watch may see only part of the object.
 pub fn content(object: &Value) -> u64 {
     if let Some(generation) = object.pointer("/metadata/generation") {
         return of(generation);
@@ -22,7 +22,7 @@ pub fn content(object: &Value) -> u64 {
     of(members.filter(|(name, _)| !OTHER.contains(&name.as_str())).collect::<Vec<_>>())
 }
 
-/// Of `spec`.
+/// Fingerprint of `spec`.
 pub fn spec(object: &Value) -> u64 {
     of(object.get("spec"))
 }

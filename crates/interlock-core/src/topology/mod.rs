@@ -1,10 +1,9 @@
-//! The topology: the objects that we care about, how they hang together, and whom an event
-//! concerns.
+//! The topology: the watched objects, their references, and the roots that an event affects.
 //!
-//! [`kinds`] declares, as data, what is kept of a kind's objects, whom they refer to and whom
-//! their events concern. [`Graph::apply`] takes in one event, updates the graph in place and
-//! answers the roots that have to act; what it costs grows with what is affected, not with the
-//! graph. [`table`] prints the declarations, [`picture`] the graph.
+//! [`kinds`] declares, as data, the facts kept of a kind's objects, their references and the objects
+//! that their events affect. [`Graph::apply`] applies one event in place and returns the affected
+//! roots; its cost grows with the affected part, not with the graph. [`table`] prints the declarations,
+//! [`picture`] the graph.
 
 mod arena;
 pub mod declare;
@@ -23,6 +22,6 @@ pub mod table;
 mod tests;
 mod walk;
 
-pub use graph::{Change, Dirty, Graph};
-pub use id::{Epoch, GroupKind, Id, KindId, KindName};
-pub use walk::{Lookup, Row};
+pub use graph::{Dirty, Graph, GraphChange};
+pub use id::{Epoch, GroupKind, KindId, KindName, NodeId};
+pub use walk::{NodeLookup, ObjectRow};

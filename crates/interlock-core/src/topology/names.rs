@@ -1,7 +1,7 @@
-//! Interned names: a text is kept once, counted, and gone with its last use.
+//! Interned names: a text is stored once, reference-counted, and freed with its last use.
 //!
-//! The texts lie end to end in one string, and the index holds their numbers, not the texts once
-//! more: beside its letters a name takes two dozen bytes.
+//! The texts lie end to end in one string; the index holds their numbers instead of copies. Beside its
+//! letters a name takes two dozen bytes.
 
 use std::hash::{BuildHasher as _, RandomState};
 
@@ -12,7 +12,7 @@ use hashbrown::HashTable;
 pub(super) struct Sym(pub u32);
 
 impl Sym {
-    /// As it is kept among facts.
+    /// The symbol that a fact stores.
     pub(super) fn of(fact: u64) -> Self {
         u32::try_from(fact).map(Self).unwrap_or_default()
     }
@@ -24,9 +24,9 @@ impl Sym {
 
 /// All texts of a graph.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct NameTable {
     letters: String,
-    /// Letters of texts that are not in use.
+    /// Bytes of unused texts.
     waste: usize,
     texts: Vec<Text>,
     free: Vec<u32>,
@@ -34,7 +34,7 @@ pub(super) struct Names {
     hasher: RandomState,
 }
 
-/// Where a text lies, and how often it is in use.
+/// Position of a text, and the number of its uses.
 #[derive(Clone, Copy, Debug, Default)]
 struct Text {
     start: usize,
@@ -42,10 +42,10 @@ struct Text {
     uses: u32,
 }
 
-/// Waste that is not worth being cleared away.
+/// Waste up to this many bytes is not compacted.
 const LITTLE: usize = 4096;
 
-impl Default for Names {
+impl Default for NameTable {
     fn default() -> Self {
         Self {
             letters: String::new(),
@@ -58,8 +58,8 @@ impl Default for Names {
     }
 }
 
-impl Names {
-    /// One more use of a text.
+impl NameTable {
+    /// Interns a text, or adds a use of it.
     pub(super) fn take(&mut self, text: &str) -> Sym {
         if let Some(sym) = self.find(text) {
             if !sym.is_empty() {
@@ -84,7 +84,7 @@ impl Names {
         sym
     }
 
-    /// One use less.
+    /// Releases one use of a text.
     pub(super) fn give(&mut self, sym: Sym) {
         if sym.is_empty() {
             return;
@@ -105,8 +105,8 @@ impl Names {
         }
     }
 
-    /// Moves the texts together. As half of the letters are waste, each is paid for by one that
-    /// was given back.
+    /// Compacts the texts. Half of the letters are waste by then, so each moved letter is paid for by a
+    /// released one.
     fn clear_waste(&mut self) {
         let mut letters = String::with_capacity(self.letters.len() - self.waste);
         for text in self.texts.iter_mut() {
@@ -118,7 +118,7 @@ impl Names {
         self.waste = 0;
     }
 
-    /// The symbol of a text that is in use.
+    /// The symbol of an interned text.
     pub(super) fn find(&self, text: &str) -> Option<Sym> {
         if text.is_empty() {
             return Some(Sym::default());
@@ -143,7 +143,7 @@ fn text_of<'n>(letters: &'n str, texts: &[Text], sym: Sym) -> &'n str {
     &letters[start..start + length as usize]
 }
 
-/// Neither a text nor the number of texts comes near four thousand millions.
+/// Neither a text nor the number of texts reaches four thousand million.
 fn number(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_text_is_kept_once_and_goes_with_its_last_use() {
-        let mut names = Names::default();
+        let mut names = NameTable::default();
         let (a, again, b) = (names.take("a"), names.take("a"), names.take("b"));
         assert_eq!((a, names.len()), (again, 2));
         names.give(a);
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn letters_that_nobody_uses_are_cleared_away() {
-        let mut names = Names::default();
+        let mut names = NameTable::default();
         let text = |n: usize| format!("a name with a number {n}");
         let kept: Vec<Sym> = (0..1000).map(|n| names.take(&text(n))).collect();
         for n in 1000..10_000 {

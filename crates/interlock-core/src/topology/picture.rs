@@ -1,44 +1,44 @@
-//! The graph as it is printed: all of it, or what hangs together with one object; in order.
+//! Printable snapshots: the whole graph, or an object with its ancestors and descendants; sorted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::arena::{Ix, State};
-use super::declare::{Read, Side};
+use super::arena::{Ix, NodeState};
+use super::declare::{ReadDepth, Side};
 use super::graph::Graph;
-use super::id::Id;
+use super::id::NodeId;
 use super::names::Sym;
 
-/// Nodes and edges in order.
+/// Nodes and edges, sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Picture {
     /// Nodes.
-    pub nodes: BTreeMap<Id, Node>,
+    pub nodes: BTreeMap<NodeId, PictureNode>,
     /// Edges: parent, child, name of the link.
-    pub edges: BTreeSet<(Id, Id, &'static str)>,
+    pub edges: BTreeSet<(NodeId, NodeId, &'static str)>,
 }
 
 /// One node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
-    /// Whether it is there, as far as anybody knows.
+pub struct PictureNode {
+    /// Whether it exists, as far as known.
     pub is: Is,
     /// Facts that are words and not empty.
     pub facts: BTreeMap<&'static str, String>,
 }
 
-/// What is known of whether an object is there.
+/// Known state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Is {
-    /// It is there.
+    /// It exists.
     Present,
-    /// It was there when its kind was last available.
+    /// It existed when its kind was last available.
     Frozen,
-    /// It is referred to, and not there.
+    /// It is referenced and does not exist.
     Missing,
-    /// It is referred to, and nobody can tell whether it is there.
+    /// It is referenced; its existence is unknown.
     Unknown,
 }
 
@@ -55,14 +55,13 @@ impl Is {
 }
 
 impl Graph {
-    /// All of it.
+    /// A snapshot of the whole graph.
     pub fn picture(&self) -> Picture {
         self.draw(&self.arena.places().collect())
     }
 
-    /// An object with all that is above it and all that is below it; `None` where nothing is
-    /// known of it.
-    pub fn picture_of(&self, root: &Id) -> Option<Picture> {
+    /// A snapshot of an object with all its ancestors and descendants; `None` for an unknown object.
+    pub fn picture_of(&self, root: &NodeId) -> Option<Picture> {
         let kind = self.find_kind(&root.kind.group, &root.kind.kind)?;
         let root = self.arena.find(kind, &root.namespace, &root.name, &root.section)?;
         let mut chosen = BTreeSet::new();
@@ -97,29 +96,29 @@ impl Graph {
         picture
     }
 
-    fn look(&self, ix: Ix) -> Node {
+    fn look(&self, ix: Ix) -> PictureNode {
         let node = self.arena.node(ix);
         let kind = self.schema.get(node.key.kind);
         let is = match node.state {
-            State::Present if kind.watch.epoch.is_some() => Is::Present,
-            State::Present => Is::Frozen,
-            State::Named if kind.watch.knows(self.arena.names.text(node.key.namespace)) => Is::Missing,
-            State::Named | State::Anchor | State::Free => Is::Unknown,
+            NodeState::Present if kind.watch.epoch.is_some() => Is::Present,
+            NodeState::Present => Is::Frozen,
+            NodeState::Named if kind.watch.knows(self.arena.names.text(node.key.namespace)) => Is::Missing,
+            NodeState::Named | NodeState::Anchor | NodeState::Free => Is::Unknown,
         };
         let words = kind.facts.iter().zip(self.arena.facts(ix).iter().skip(1));
-        let words = words.filter(|(fact, _)| matches!(fact.read, Read::Word(_)));
+        let words = words.filter(|(fact, _)| matches!(fact.read, ReadDepth::Word(_)));
         let text = |fact: &u64| self.arena.names.text(Sym::of(*fact)).to_string();
         let facts = words.map(|(fact, sym)| (fact.name, text(sym))).filter(|(_, word)| !word.is_empty());
-        Node { is, facts: facts.collect() }
+        PictureNode { is, facts: facts.collect() }
     }
 }
 
 impl Picture {
-    /// As Graphviz reads it.
+    /// The snapshot in Graphviz's DOT language.
     pub fn dot(&self) -> String {
         let mut text =
             "digraph topology {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n".to_owned();
-        let numbers: BTreeMap<&Id, usize> = self.nodes.keys().zip(1..).collect();
+        let numbers: BTreeMap<&NodeId, usize> = self.nodes.keys().zip(1..).collect();
         for (id, node) in &self.nodes {
             let style = match node.is {
                 Is::Present => "",
@@ -137,9 +136,9 @@ impl Picture {
         text
     }
 
-    /// As programs read it.
+    /// The snapshot as JSON.
     pub fn json(&self) -> Value {
-        let name = |id: &Id| {
+        let name = |id: &NodeId| {
             let mut map = Map::new();
             for (field, text) in [
                 ("group", &id.kind.group),
@@ -167,17 +166,17 @@ impl Picture {
         json!({ "nodes": nodes.collect::<Vec<_>>(), "edges": edges.collect::<Vec<_>>() })
     }
 
-    /// For people: parents first, a node that came before only named.
+    /// The snapshot as a tree, for people: parents first, repeated nodes only by name.
     pub fn tree(&self) -> String {
-        let mut children: BTreeMap<&Id, BTreeSet<&Id>> = BTreeMap::new();
-        let mut below: BTreeSet<&Id> = BTreeSet::new();
+        let mut children: BTreeMap<&NodeId, BTreeSet<&NodeId>> = BTreeMap::new();
+        let mut below: BTreeSet<&NodeId> = BTreeSet::new();
         for (parent, child, _) in &self.edges {
             children.entry(parent).or_default().insert(child);
             below.insert(child);
         }
         let mut tree = Tree { picture: self, children, printed: BTreeSet::new(), text: String::new() };
         self.nodes.keys().filter(|id| !below.contains(id)).for_each(|id| tree.print(id));
-        // What is left hangs in circles.
+        // The remaining nodes are in cycles.
         self.nodes.keys().for_each(|id| {
             if !tree.printed.contains(id) {
                 tree.print(id);
@@ -189,14 +188,14 @@ impl Picture {
 
 struct Tree<'p> {
     picture: &'p Picture,
-    children: BTreeMap<&'p Id, BTreeSet<&'p Id>>,
-    printed: BTreeSet<&'p Id>,
+    children: BTreeMap<&'p NodeId, BTreeSet<&'p NodeId>>,
+    printed: BTreeSet<&'p NodeId>,
     text: String,
 }
 
 impl<'p> Tree<'p> {
-    /// Prints a root and what is below it; on a stack of its own, as chains may be long.
-    fn print(&mut self, root: &'p Id) {
+    /// Prints a root and its descendants; on a stack of its own, as chains may be long.
+    fn print(&mut self, root: &'p NodeId) {
         let mut open = vec![(root, String::new(), String::new())];
         while let Some((id, head, indent)) = open.pop() {
             let node = self.picture.nodes.get(id);
@@ -216,14 +215,14 @@ impl<'p> Tree<'p> {
     }
 }
 
-fn words(node: &Node) -> String {
+fn words(node: &PictureNode) -> String {
     let is = (node.is != Is::Present).then(|| node.is.as_str().to_owned());
     let facts = node.facts.iter().map(|(name, word)| format!("{name}={word}"));
     let all: Vec<String> = is.into_iter().chain(facts).collect();
     if all.is_empty() { String::new() } else { format!(" [{}]", all.join(", ")) }
 }
 
-fn label(id: &Id, node: &Node) -> String {
+fn label(id: &NodeId, node: &PictureNode) -> String {
     let place = if id.namespace.is_empty() { String::new() } else { format!("{}/", id.namespace) };
     let section = if id.section.is_empty() { String::new() } else { format!("#{}", id.section) };
     format!("{}\n{place}{}{section}{}", id.kind.kind, id.name, words(node).replace(" [", "\n["))

@@ -5,36 +5,36 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
 
-use super::declare::{Fact, Holder, Link, Read, Ref};
-use super::schema::Entry;
+use super::declare::{Fact, Holder, Link, ReadDepth, Ref};
+use super::schema::KindEntry;
 
 /// One object, read by the declaration of its kind.
 #[derive(Debug)]
-pub(super) struct Reading<'a> {
-    pub facts: Vec<Kept<'a>>,
+pub(super) struct ObjectReading<'a> {
+    pub facts: Vec<KeptFact<'a>>,
     /// References of the object and of its parts, sorted, each once.
-    pub references: Vec<Reference>,
+    pub references: Vec<ReadReference>,
     /// Names of its parts, sorted.
     pub parts: Vec<String>,
 }
 
 /// A fact as it was read.
 #[derive(Debug)]
-pub(super) enum Kept<'a> {
+pub(super) enum KeptFact<'a> {
     Word(Cow<'a, str>),
     Mark(u64),
 }
 
 /// A reference of an object (no part) or of one of its parts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Reference {
+pub(super) struct ReadReference {
     pub part: Option<usize>,
     pub link: u16,
     pub to: Ref,
 }
 
-impl<'a> Reading<'a> {
-    pub(super) fn of(kind: &Entry, namespace: &str, object: &'a Value) -> Self {
+impl<'a> ObjectReading<'a> {
+    pub(super) fn of(kind: &KindEntry, namespace: &str, object: &'a Value) -> Self {
         let mut references = Vec::new();
         let holder = Holder { object, part: object, namespace };
         read_links(&mut references, None, kind.links, kind.declared.links, &holder);
@@ -54,7 +54,7 @@ impl<'a> Reading<'a> {
         Self { facts: kind.facts.iter().map(|fact| keep(fact, object)).collect(), references, parts }
     }
 
-    /// Hash of the references and parts: equal where no edge changes.
+    /// Hash of the references and parts; equal if no edge changes.
     pub(super) fn edges(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (&self.references, &self.parts).hash(&mut hasher);
@@ -63,20 +63,20 @@ impl<'a> Reading<'a> {
 }
 
 fn read_links(
-    into: &mut Vec<Reference>,
+    into: &mut Vec<ReadReference>,
     part: Option<usize>,
     first: u16,
     links: &[Link],
     holder: &Holder<'_>,
 ) {
     for (number, link) in (first..).zip(links) {
-        into.extend((link.read)(holder).into_iter().map(|to| Reference { part, link: number, to }));
+        into.extend((link.read)(holder).into_iter().map(|to| ReadReference { part, link: number, to }));
     }
 }
 
-fn keep<'a>(fact: &Fact, object: &'a Value) -> Kept<'a> {
+fn keep<'a>(fact: &Fact, object: &'a Value) -> KeptFact<'a> {
     match fact.read {
-        Read::Word(read) => Kept::Word(read(object)),
-        Read::Mark(read) => Kept::Mark(read(object)),
+        ReadDepth::Word(read) => KeptFact::Word(read(object)),
+        ReadDepth::Mark(read) => KeptFact::Mark(read(object)),
     }
 }

@@ -1,25 +1,25 @@
-//! The kinds of one graph: those declared, and those that turn up when a package makes them.
+//! The kinds of one graph: declared ones, and those of owned children, added when they first occur.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::declare::{Fact, Family, Kind, Link, Read, Side};
+use super::declare::{DeclaredKind, Fact, Family, Link, ReadDepth, Side};
 use super::id::{Epoch, GroupKind, KindId};
 
 /// All kinds of a graph.
 #[derive(Debug)]
 pub(super) struct Schema {
-    kinds: Vec<Entry>,
+    kinds: Vec<KindEntry>,
     links: Vec<LinkRow>,
-    /// How kinds are read that nobody declared.
-    made: &'static Kind,
+    /// Schema of the undeclared kinds.
+    made: &'static DeclaredKind,
 }
 
 /// One kind.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct KindEntry {
     pub name: GroupKind,
-    pub declared: &'static Kind,
-    /// What is kept of its objects, after the hash of their references.
+    pub declared: &'static DeclaredKind,
+    /// Stored facts of its objects, after the hash of their references.
     pub facts: Vec<Fact>,
     /// Number of its first link.
     pub links: u16,
@@ -37,42 +37,42 @@ pub(super) struct LinkRow {
     pub kind: Option<KindId>,
 }
 
-/// What is known of the objects of a kind.
+/// Watch state of a kind.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
-    /// The life of the watch; `None` while the kind is unavailable.
+    /// The epoch; `None` while the kind is unavailable.
     pub epoch: Option<Epoch>,
-    /// Counts lists; nodes remember in which they were seen.
+    /// Counts lists; a node records the last one that contained it.
     pub round: u32,
-    /// The last list before this life of the watch: what was read until then may have been read
-    /// at another version of the kind, or by its metadata alone.
+    /// The last list before this epoch: objects read until then may have been read at another version
+    /// of the kind, or by metadata only.
     pub until: u32,
     /// Lists that have begun: namespace (empty for all) and the round.
     pub listing: BTreeMap<String, u32>,
-    /// Namespaces (empty for all) that were listed whole in this epoch.
+    /// Namespaces (empty for all) that were listed completely in this epoch.
     pub synced: BTreeSet<String>,
 }
 
 impl Watch {
-    /// The round of the list that an object of that namespace is in.
+    /// The round of the list that covers objects of that namespace.
     pub(super) fn begun(&self, namespace: &str) -> u32 {
         let round = self.listing.get("").or_else(|| self.listing.get(namespace));
         round.copied().unwrap_or(self.round)
     }
 
-    /// Whether an object that is not in the graph is not in the cluster either.
+    /// Whether an object absent from the graph is absent from the cluster, too.
     pub(super) fn knows(&self, namespace: &str) -> bool {
         self.epoch.is_some() && (self.synced.contains("") || self.synced.contains(namespace))
     }
 }
 
 impl Schema {
-    pub(super) fn new(declared: &[&'static Kind], made: &'static Kind) -> Self {
+    pub(super) fn new(declared: &[&'static DeclaredKind], made: &'static DeclaredKind) -> Self {
         let mut schema = Self { kinds: Vec::new(), links: Vec::new(), made };
         for kind in declared {
             schema.add(kind.name.into(), kind);
         }
-        // Links name kinds, so they follow when all kinds have their number.
+        // Links refer to kinds by number, so they are added after all kinds.
         for kind in declared {
             if let Some(id) = schema.find(kind.name.group, kind.name.kind) {
                 schema.connect(id);
@@ -81,13 +81,13 @@ impl Schema {
         schema
     }
 
-    fn add(&mut self, name: GroupKind, declared: &'static Kind) -> KindId {
+    fn add(&mut self, name: GroupKind, declared: &'static DeclaredKind) -> KindId {
         if let Some(id) = self.find(&name.group, &name.kind) {
             return id;
         }
         let id = KindId(u16::try_from(self.kinds.len()).unwrap_or(u16::MAX));
         let (facts, watch) = (declared.kept(), Watch::default());
-        self.kinds.push(Entry { name, declared, facts, links: 0, parts: 0, watch });
+        self.kinds.push(KindEntry { name, declared, facts, links: 0, parts: 0, watch });
         id
     }
 
@@ -123,7 +123,7 @@ impl Schema {
         u16::try_from(self.links.len()).unwrap_or(u16::MAX)
     }
 
-    /// The number of a kind; one that nobody declared is read as something that a package made.
+    /// The number of a kind; adds an undeclared one with the schema of owned children.
     pub(super) fn id(&mut self, group: &str, kind: &str) -> KindId {
         if let Some(id) = self.find(group, kind) {
             return id;
@@ -133,17 +133,17 @@ impl Schema {
         id
     }
 
-    /// The number of a kind that is known.
+    /// The number of a known kind.
     pub(super) fn find(&self, group: &str, kind: &str) -> Option<KindId> {
         let at = self.kinds.iter().position(|k| &*k.name.kind == kind && &*k.name.group == group)?;
         u16::try_from(at).ok().map(KindId)
     }
 
-    pub(super) fn get(&self, id: KindId) -> &Entry {
+    pub(super) fn get(&self, id: KindId) -> &KindEntry {
         &self.kinds[usize::from(id.0)]
     }
 
-    pub(super) fn get_mut(&mut self, id: KindId) -> &mut Entry {
+    pub(super) fn get_mut(&mut self, id: KindId) -> &mut KindEntry {
         &mut self.kinds[usize::from(id.0)]
     }
 
@@ -151,20 +151,20 @@ impl Schema {
         &self.links[usize::from(number)]
     }
 
-    pub(super) fn kinds(&self) -> impl Iterator<Item = (KindId, &Entry)> {
+    pub(super) fn kinds(&self) -> impl Iterator<Item = (KindId, &KindEntry)> {
         (0..).map(KindId).zip(&self.kinds)
     }
 }
 
-impl Entry {
-    /// Place of a fact among what is kept of a node.
+impl KindEntry {
+    /// Index of a fact in the stored row of a node.
     pub(super) fn place(&self, fact: &str) -> Option<usize> {
         self.facts.iter().position(|known| known.name == fact).map(|at| at + 1)
     }
 
-    /// Whether the fact at a place is a word.
+    /// Whether the fact at an index is a word.
     pub(super) fn is_word(&self, place: usize) -> bool {
         let fact = place.checked_sub(1).and_then(|at| self.facts.get(at));
-        fact.is_some_and(|fact| matches!(fact.read, Read::Word(_)))
+        fact.is_some_and(|fact| matches!(fact.read, ReadDepth::Word(_)))
     }
 }

@@ -1,22 +1,22 @@
-//! The table of events: which event of which kind concerns whom.
+//! The event table: which event of which kind affects which objects.
 
 use std::fmt::Write as _;
 
-use super::declare::{Concerns, Kind, Reach, Update};
+use super::declare::{Concerns, DeclaredKind, EventScope, LinkPath};
 
 /// One line of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// Kind of the object.
     pub kind: String,
-    /// What happens to it.
+    /// The event.
     pub event: String,
-    /// Whom that concerns, or why nobody.
+    /// The affected objects, or why there are none.
     pub concerns: String,
 }
 
 /// The lines of some kinds.
-pub fn lines<'k>(kinds: impl IntoIterator<Item = &'k Kind>) -> Vec<Line> {
+pub fn lines<'k>(kinds: impl IntoIterator<Item = &'k DeclaredKind>) -> Vec<Line> {
     let mut lines = Vec::new();
     for kind in kinds {
         let name = kind.name.to_string();
@@ -25,8 +25,8 @@ pub fn lines<'k>(kinds: impl IntoIterator<Item = &'k Kind>) -> Vec<Line> {
         };
         line("create", whom(kind.events.create));
         match kind.events.update {
-            Update::Nobody(why) => line("update", nobody(why)),
-            Update::When(rows) => {
+            EventScope::Nobody(why) => line("update", nobody(why)),
+            EventScope::When(rows) => {
                 for row in rows {
                     let facts: Vec<&str> = row.differs.iter().map(|fact| fact.name).collect();
                     line(&format!("update of {}", facts.join(", ")), roots(row.concerns));
@@ -39,7 +39,7 @@ pub fn lines<'k>(kinds: impl IntoIterator<Item = &'k Kind>) -> Vec<Line> {
 }
 
 /// The table as text.
-pub fn text<'k>(kinds: impl IntoIterator<Item = &'k Kind>) -> String {
+pub fn text<'k>(kinds: impl IntoIterator<Item = &'k DeclaredKind>) -> String {
     let head = Line { kind: "KIND".into(), event: "EVENT".into(), concerns: "CONCERNS".into() };
     let lines: Vec<Line> = std::iter::once(head).chain(lines(kinds)).collect();
     let width = |of: fn(&Line) -> &String| lines.iter().map(|line| of(line).len()).max().unwrap_or(0);
@@ -61,11 +61,11 @@ fn nobody(why: &str) -> String {
     format!("nobody: {why}")
 }
 
-fn roots(reaches: &[Reach]) -> String {
-    let reach = |reach: &Reach| match reach {
-        Reach::Itself => "itself".to_owned(),
-        Reach::Up(family, kind) => format!("each {kind} that {}", family.of_parent()),
-        Reach::Down(family, kind) => format!("each {kind} that {}", family.of_child()),
+fn roots(reaches: &[LinkPath]) -> String {
+    let reach = |reach: &LinkPath| match reach {
+        LinkPath::Itself => "itself".to_owned(),
+        LinkPath::Up(family, kind) => format!("each {kind} that {}", family.of_parent()),
+        LinkPath::Down(family, kind) => format!("each {kind} that {}", family.of_child()),
     };
     reaches.iter().map(reach).collect::<Vec<_>>().join("; ")
 }

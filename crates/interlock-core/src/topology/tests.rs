@@ -1,10 +1,10 @@
-//! What events do to the graph, and whom they concern.
+//! Effects of events on the graph, and the roots that they affect.
 
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::kinds::{self, GATEWAY, HTTP_ROUTE, INSTANCE, NAMESPACE, OPERATOR_VERSION, SERVICE};
-use super::{Change, Dirty, Epoch, Graph, Id, KindName, Lookup};
+use super::{Dirty, Epoch, Graph, GraphChange, KindName, NodeId, NodeLookup};
 
 const EPOCH: Epoch = Epoch(1);
 
@@ -20,8 +20,8 @@ impl World {
         for kind in kinds::DECLARED.iter().map(|kind| kind.name) {
             let id = graph.kind(kind.group, kind.kind);
             graph.kind_available(id, EPOCH);
-            graph.apply(id, EPOCH, Change::Listing(""));
-            graph.apply(id, EPOCH, Change::Synced(""));
+            graph.apply(id, EPOCH, GraphChange::Listing(""));
+            graph.apply(id, EPOCH, GraphChange::Synced(""));
         }
         let config_maps = graph.kind("", "ConfigMap");
         graph.kind_available(config_maps, EPOCH);
@@ -40,12 +40,12 @@ impl World {
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
         let kind = self.kind_of(&object);
-        self.graph.apply(kind, EPOCH, Change::Applied(&object))
+        self.graph.apply(kind, EPOCH, GraphChange::Applied(&object))
     }
 
     fn delete(&mut self, object: &Value) -> Dirty {
         let kind = self.kind_of(object);
-        self.graph.apply(kind, EPOCH, Change::Deleted(object))
+        self.graph.apply(kind, EPOCH, GraphChange::Deleted(object))
     }
 
     fn kind_of(&mut self, object: &Value) -> super::KindId {
@@ -105,8 +105,8 @@ fn service(name: &str) -> Value {
     object("v1", "Service", name, json!({"spec": {"clusterIP": "None"}}))
 }
 
-fn roots(kind: KindName, names: &[&str]) -> Vec<Id> {
-    names.iter().map(|name| Id::new(kind, "ns", name)).collect()
+fn roots(kind: KindName, names: &[&str]) -> Vec<NodeId> {
+    names.iter().map(|name| NodeId::new(kind, "ns", name)).collect()
 }
 
 #[rstest]
@@ -171,20 +171,20 @@ fn an_echo_tells_nothing() {
     let mut world = World::with(&[instance("a", json!({}))]);
     let again = instance("a", json!({"metadata": {"resourceVersion": "1"}, "spec": {"x": "y"}}));
     let kind = world.kind_of(&again);
-    assert_eq!(world.graph.apply(kind, EPOCH, Change::Applied(&again)), Dirty::default());
+    assert_eq!(world.graph.apply(kind, EPOCH, GraphChange::Applied(&again)), Dirty::default());
 }
 
 #[test]
 fn what_a_list_does_not_hold_is_gone_when_it_is_complete() {
     let mut world = World::with(&[instance("a", json!({})), instance("b", json!({}))]);
     let kind = world.graph.kind(INSTANCE.group, INSTANCE.kind);
-    world.graph.apply(kind, EPOCH, Change::Listing(""));
+    world.graph.apply(kind, EPOCH, GraphChange::Listing(""));
     let same = instance("a", json!({"metadata": {"resourceVersion": "1"}}));
-    assert_eq!(world.graph.apply(kind, EPOCH, Change::Listed(&same)), Dirty::default());
-    assert!(matches!(world.graph.get(kind, "ns", "b"), Lookup::Present(_)), "half a list says nothing");
-    let dirty = world.graph.apply(kind, EPOCH, Change::Synced(""));
+    assert_eq!(world.graph.apply(kind, EPOCH, GraphChange::Listed(&same)), Dirty::default());
+    assert!(matches!(world.graph.get(kind, "ns", "b"), NodeLookup::Present(_)), "half a list says nothing");
+    let dirty = world.graph.apply(kind, EPOCH, GraphChange::Synced(""));
     assert_eq!((dirty.roots, dirty.gone), (roots(INSTANCE, &["b"]), roots(INSTANCE, &["b"])));
-    assert!(matches!(world.graph.get(kind, "ns", "b"), Lookup::Absent));
+    assert!(matches!(world.graph.get(kind, "ns", "b"), NodeLookup::Absent));
 }
 
 #[test]
@@ -192,11 +192,11 @@ fn a_list_that_broke_off_says_nothing() {
     let (a, b) = (instance("a", json!({})), instance("b", json!({})));
     let mut world = World::with(&[a.clone(), b]);
     let kind = world.kind_of(&a);
-    world.graph.apply(kind, EPOCH, Change::Listing(""));
-    world.graph.apply(kind, EPOCH, Change::Listed(&a));
+    world.graph.apply(kind, EPOCH, GraphChange::Listing(""));
+    world.graph.apply(kind, EPOCH, GraphChange::Listed(&a));
     assert_eq!(world.graph.rows(kind).count(), 2, "the rest may follow");
-    world.graph.apply(kind, EPOCH, Change::Listing(""));
-    let dirty = world.graph.apply(kind, EPOCH, Change::Synced(""));
+    world.graph.apply(kind, EPOCH, GraphChange::Listing(""));
+    let dirty = world.graph.apply(kind, EPOCH, GraphChange::Synced(""));
     assert_eq!(dirty.gone.len(), 2, "what was seen in the one that broke off is asked for again");
 }
 
@@ -205,11 +205,11 @@ fn a_list_of_one_namespace_says_nothing_of_another() {
     let (a, b) = (instance("a", json!({})), instance("b", json!({"metadata": {"namespace": "other"}})));
     let mut world = World::with(&[a.clone(), b.clone()]);
     let kind = world.kind_of(&a);
-    world.graph.apply(kind, EPOCH, Change::Listing("ns"));
-    world.graph.apply(kind, EPOCH, Change::Listing("other"));
-    world.graph.apply(kind, EPOCH, Change::Listed(&b));
-    assert_eq!(world.graph.apply(kind, EPOCH, Change::Synced("other")).gone, []);
-    assert_eq!(world.graph.apply(kind, EPOCH, Change::Synced("ns")).gone, roots(INSTANCE, &["a"]));
+    world.graph.apply(kind, EPOCH, GraphChange::Listing("ns"));
+    world.graph.apply(kind, EPOCH, GraphChange::Listing("other"));
+    world.graph.apply(kind, EPOCH, GraphChange::Listed(&b));
+    assert_eq!(world.graph.apply(kind, EPOCH, GraphChange::Synced("other")).gone, []);
+    assert_eq!(world.graph.apply(kind, EPOCH, GraphChange::Synced("ns")).gone, roots(INSTANCE, &["a"]));
 }
 
 #[test]
@@ -217,9 +217,9 @@ fn what_was_told_while_a_list_was_read_is_newer() {
     let (a, b) = (instance("a", json!({})), instance("b", json!({})));
     let mut world = World::with(std::slice::from_ref(&a));
     let kind = world.kind_of(&a);
-    world.graph.apply(kind, EPOCH, Change::Listing(""));
+    world.graph.apply(kind, EPOCH, GraphChange::Listing(""));
     world.apply(b.clone());
-    assert_eq!(world.graph.apply(kind, EPOCH, Change::Synced("")).gone, roots(INSTANCE, &["a"]));
+    assert_eq!(world.graph.apply(kind, EPOCH, GraphChange::Synced("")).gone, roots(INSTANCE, &["a"]));
     assert!(world.graph.row(kind, "ns", "b").is_some());
 }
 
@@ -237,13 +237,13 @@ fn the_objects_of_a_kind_go_with_it() {
 fn a_list_is_believed_also_where_versions_have_gone_back() {
     let mut world = World::with(&[namespace(json!({})), version(), instance("a", json!({}))]);
     let kind = world.graph.kind(INSTANCE.group, INSTANCE.kind);
-    world.graph.apply(kind, EPOCH, Change::Listing(""));
+    world.graph.apply(kind, EPOCH, GraphChange::Listing(""));
     let older =
         instance("a", json!({"metadata": {"resourceVersion": "2"}, "spec": {"parameters": {"x": "1"}}}));
-    assert_eq!(world.graph.apply(kind, EPOCH, Change::Listed(&older)).roots, roots(INSTANCE, &["a"]));
+    assert_eq!(world.graph.apply(kind, EPOCH, GraphChange::Listed(&older)).roots, roots(INSTANCE, &["a"]));
 }
 
-/// At another version of the kind, or in whole where only metadata were followed.
+/// At another version of the kind, or in full after a metadata-only watch.
 #[test]
 fn a_watch_that_begins_anew_reads_also_what_has_not_changed() {
     let route = |rest| object("gateway.networking.k8s.io/v1", "HTTPRoute", "r", rest);
@@ -251,15 +251,15 @@ fn a_watch_that_begins_anew_reads_also_what_has_not_changed() {
     let kind = world.graph.kind(HTTP_ROUTE.group, HTTP_ROUTE.kind);
     let mut whole = route(json!({"spec": {"rules": [{"name": "first"}]}}));
     whole["metadata"]["resourceVersion"] = json!("1");
-    world.graph.apply(kind, EPOCH, Change::Listing(""));
-    assert!(!world.graph.apply(kind, EPOCH, Change::Listed(&whole)).news, "it was read in this life");
+    world.graph.apply(kind, EPOCH, GraphChange::Listing(""));
+    assert!(!world.graph.apply(kind, EPOCH, GraphChange::Listed(&whole)).news, "it was read in this life");
     let next = Epoch(2);
     world.graph.kind_available(kind, next);
-    world.graph.apply(kind, next, Change::Listing(""));
-    assert!(world.graph.apply(kind, next, Change::Listed(&whole)).news);
-    let picture = world.graph.picture_of(&Id::new(HTTP_ROUTE, "ns", "r")).unwrap();
+    world.graph.apply(kind, next, GraphChange::Listing(""));
+    assert!(world.graph.apply(kind, next, GraphChange::Listed(&whole)).news);
+    let picture = world.graph.picture_of(&NodeId::new(HTTP_ROUTE, "ns", "r")).unwrap();
     assert_eq!(picture.nodes.keys().map(|id| &*id.section).collect::<Vec<_>>(), ["", "first"]);
-    assert!(!world.graph.apply(kind, next, Change::Listed(&whole)).news);
+    assert!(!world.graph.apply(kind, next, GraphChange::Listed(&whole)).news);
 }
 
 #[test]
@@ -269,18 +269,22 @@ fn an_unavailable_kind_is_frozen_and_never_read_as_empty() {
     world.graph.kind_unavailable(kind);
     assert_eq!(world.graph.concerned_by(kind).collect::<Vec<_>>(), roots(INSTANCE, &["a"]));
     assert_eq!(world.delete(&config_map("a")), Dirty::default());
-    assert!(matches!(world.graph.get(kind, "ns", "settings"), Lookup::Present(_)));
-    assert!(matches!(world.graph.get(kind, "ns", "other"), Lookup::Unknown));
+    assert!(matches!(world.graph.get(kind, "ns", "settings"), NodeLookup::Present(_)));
+    assert!(matches!(world.graph.get(kind, "ns", "other"), NodeLookup::Unknown));
     let next = Epoch(2);
     world.graph.kind_available(kind, next);
     assert_eq!(world.graph.concerned_by(kind).collect::<Vec<_>>(), roots(INSTANCE, &["a"]));
     let old = config_map("b");
-    assert_eq!(world.graph.apply(kind, EPOCH, Change::Applied(&old)), Dirty::default(), "of another life");
-    world.graph.apply(kind, next, Change::Listing(""));
-    assert!(matches!(world.graph.get(kind, "ns", "other"), Lookup::Unknown));
-    let dirty = world.graph.apply(kind, next, Change::Synced(""));
+    assert_eq!(
+        world.graph.apply(kind, EPOCH, GraphChange::Applied(&old)),
+        Dirty::default(),
+        "of another life"
+    );
+    world.graph.apply(kind, next, GraphChange::Listing(""));
+    assert!(matches!(world.graph.get(kind, "ns", "other"), NodeLookup::Unknown));
+    let dirty = world.graph.apply(kind, next, GraphChange::Synced(""));
     assert_eq!(dirty.roots, roots(INSTANCE, &["a"]), "it went while nobody looked");
-    assert!(matches!(world.graph.get(kind, "ns", "other"), Lookup::Absent));
+    assert!(matches!(world.graph.get(kind, "ns", "other"), NodeLookup::Absent));
 }
 
 #[test]
@@ -298,7 +302,7 @@ fn rules_of_a_route_have_names_that_differ() {
     let rules = json!([{"name": "[1]x"}, {}, {"name": "second"}, {"name": "second"}]);
     let route = object("gateway.networking.k8s.io/v1", "HTTPRoute", "r", json!({"spec": {"rules": rules}}));
     let world = World::with(&[route]);
-    let root = Id::new(HTTP_ROUTE, "ns", "r");
+    let root = NodeId::new(HTTP_ROUTE, "ns", "r");
     let picture = world.graph.picture_of(&root).unwrap();
     let names: Vec<&str> = picture.nodes.keys().map(|id| &*id.section).collect();
     assert_eq!(names, ["", "[1]", "[1]x", "[3]", "second"]);
@@ -337,7 +341,7 @@ GatewayClass.gateway.networking.k8s.io/kong [missing]
    └─ Gateway.gateway.networking.k8s.io/ns/g#https
 ";
     assert_eq!(world.graph.picture().tree(), tree);
-    let below = world.graph.picture_of(&Id::new(SERVICE, "ns", "t")).unwrap();
+    let below = world.graph.picture_of(&NodeId::new(SERVICE, "ns", "t")).unwrap();
     let dot = "\
 digraph topology {
   rankdir=LR;
@@ -362,5 +366,5 @@ digraph topology {
     });
     assert_eq!(json["nodes"][5], node);
     assert_eq!(json["edges"].as_array().map(Vec::len), Some(5));
-    assert_eq!(world.graph.picture_of(&Id::new(NAMESPACE, "", "none")), None);
+    assert_eq!(world.graph.picture_of(&NodeId::new(NAMESPACE, "", "none")), None);
 }

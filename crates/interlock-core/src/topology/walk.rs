@@ -1,50 +1,50 @@
-//! Ways through the graph, and what is asked of single nodes.
+//! Paths through the graph, and lookups of single nodes.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use super::arena::{Ix, Key, State};
-use super::declare::{Concerns, Family, Reach, Side};
+use super::arena::{Ix, NodeKey, NodeState};
+use super::declare::{Concerns, Family, LinkPath, Side};
 use super::graph::Graph;
-use super::id::{GroupKind, Id, KindId, KindName};
+use super::id::{GroupKind, KindId, KindName, NodeId};
 use super::names::Sym;
 
-/// What the graph knows of an object.
+/// Result of looking up an object.
 #[derive(Clone, Copy, Debug)]
-pub enum Lookup<'g> {
-    /// It is there.
-    Present(Row<'g>),
-    /// It is not there: its kind was listed whole.
+pub enum NodeLookup<'g> {
+    /// It exists.
+    Present(ObjectRow<'g>),
+    /// It does not exist: its kind was listed completely.
     Absent,
-    /// Nobody can tell: its kind is unavailable, or not listed yet.
+    /// Its kind is unavailable, or not listed yet.
     Unknown,
 }
 
-/// One object that is there.
+/// An existing object.
 #[derive(Clone, Copy, Debug)]
-pub struct Row<'g> {
+pub struct ObjectRow<'g> {
     graph: &'g Graph,
     ix: Ix,
 }
 
 impl Graph {
-    /// Looks an object up. What is known of an unavailable kind is still answered; what is not
-    /// known of it is unknown, never absent.
-    pub fn get(&self, kind: KindId, namespace: &str, name: &str) -> Lookup<'_> {
+    /// Looks an object up. Finds the known objects of an unavailable kind, too; its other objects are
+    /// unknown, never absent.
+    pub fn get(&self, kind: KindId, namespace: &str, name: &str) -> NodeLookup<'_> {
         match self.row(kind, namespace, name) {
-            Some(row) => Lookup::Present(row),
-            None if self.schema.get(kind).watch.knows(namespace) => Lookup::Absent,
-            None => Lookup::Unknown,
+            Some(row) => NodeLookup::Present(row),
+            None if self.schema.get(kind).watch.knows(namespace) => NodeLookup::Absent,
+            None => NodeLookup::Unknown,
         }
     }
 
-    /// An object as last known, however old that knowledge is.
-    pub fn row(&self, kind: KindId, namespace: &str, name: &str) -> Option<Row<'_>> {
+    /// An object as last known, however long ago.
+    pub fn row(&self, kind: KindId, namespace: &str, name: &str) -> Option<ObjectRow<'_>> {
         let ix = self.arena.find(kind, namespace, name, "").filter(|ix| self.arena.is_present(*ix))?;
-        Some(Row { graph: self, ix })
+        Some(ObjectRow { graph: self, ix })
     }
 
-    /// Objects that refer to one of that name, whether that is there or not, as [`Row::along`].
+    /// Objects that refer to an object of that name, existing or not, as [`ObjectRow::along`].
     pub fn along(
         &self,
         kind: KindId,
@@ -52,25 +52,25 @@ impl Graph {
         name: &str,
         side: Side,
         link: &'static str,
-    ) -> impl Iterator<Item = Row<'_>> + '_ {
+    ) -> impl Iterator<Item = ObjectRow<'_>> + '_ {
         let found = self.arena.find(kind, namespace, name, "");
         found.into_iter().flat_map(move |ix| self.ends(ix, side, link))
     }
 
-    fn ends(&self, ix: Ix, side: Side, link: &'static str) -> impl Iterator<Item = Row<'_>> + '_ {
+    fn ends(&self, ix: Ix, side: Side, link: &'static str) -> impl Iterator<Item = ObjectRow<'_>> + '_ {
         let named = move |number: u16| self.schema.link(number).name == link;
         let ends = self.arena.neighbours(ix, side).filter(move |(_, number)| named(*number));
-        ends.filter(|(end, _)| self.arena.is_present(*end)).map(|(end, _)| Row { graph: self, ix: end })
+        ends.filter(|(end, _)| self.arena.is_present(*end)).map(|(end, _)| ObjectRow { graph: self, ix: end })
     }
 
-    /// All objects of a kind, in no order.
-    pub fn rows(&self, kind: KindId) -> impl Iterator<Item = Row<'_>> + '_ {
-        self.objects(kind).map(|ix| Row { graph: self, ix })
+    /// All objects of a kind, unordered.
+    pub fn rows(&self, kind: KindId) -> impl Iterator<Item = ObjectRow<'_>> + '_ {
+        self.objects(kind).map(|ix| ObjectRow { graph: self, ix })
     }
 
-    /// Whom the objects of a kind concern that are there, in order and each once. All of them may
-    /// be many: they are named one by one.
-    pub fn concerned_by(&self, kind: KindId) -> impl Iterator<Item = Id> + '_ {
+    /// The roots that the existing objects of a kind affect, sorted, each once. There may be many, so
+    /// their ids are made one by one.
+    pub fn concerned_by(&self, kind: KindId) -> impl Iterator<Item = NodeId> + '_ {
         let mut found = Vec::new();
         if let Concerns::Roots(ways) = self.schema.get(kind).declared.events.create {
             self.objects(kind).for_each(|ix| found.extend(self.reached(ix, ways)));
@@ -80,48 +80,48 @@ impl Graph {
         found.into_iter().map(|ix| self.id(ix))
     }
 
-    /// As ids are ordered.
+    /// Sort key, in the order of ids.
     fn order(&self, ix: Ix) -> (&GroupKind, [&str; 3]) {
-        let Key { kind, namespace, name, section } = self.arena.node(ix).key;
+        let NodeKey { kind, namespace, name, section } = self.arena.node(ix).key;
         (&self.schema.get(kind).name, [namespace, name, section].map(|sym| self.arena.names.text(sym)))
     }
 
-    /// Whoever is reached from a node on these ways.
-    pub(super) fn reached(&self, from: Ix, ways: &[Reach]) -> BTreeSet<Ix> {
+    /// The nodes at the ends of these paths from a node.
+    pub(super) fn reached(&self, from: Ix, ways: &[LinkPath]) -> BTreeSet<Ix> {
         let mut found = BTreeSet::new();
         for way in ways {
             match way {
-                Reach::Itself => _ = found.insert(from),
-                Reach::Up(family, kind) => self.walk(from, Side::Parent, *family, *kind, &mut found),
-                Reach::Down(family, kind) => self.walk(from, Side::Child, *family, *kind, &mut found),
+                LinkPath::Itself => _ = found.insert(from),
+                LinkPath::Up(family, kind) => self.walk(from, Side::Parent, *family, *kind, &mut found),
+                LinkPath::Down(family, kind) => self.walk(from, Side::Child, *family, *kind, &mut found),
             }
         }
         found
     }
 
-    /// A kind that is known, by group and kind.
+    /// The id of a known kind.
     pub fn find_kind(&self, group: &str, kind: &str) -> Option<KindId> {
         self.schema.find(group, kind)
     }
 
-    /// All kinds, declared or turned up, in the order in which they came.
+    /// All kinds, declared or not, in the order in which they were added.
     pub fn kinds(&self) -> impl Iterator<Item = (KindId, &GroupKind)> {
         self.schema.kinds().map(|(id, entry)| (id, &entry.name))
     }
 
-    /// Number of nodes, those that are only referred to among them, and of edges.
+    /// Number of nodes, including those only referenced, and of edges.
     pub fn size(&self) -> (usize, usize) {
         self.arena.size()
     }
 
-    /// The name of a node; of what only a uid is known, the uid is the name.
-    pub(super) fn id(&self, ix: Ix) -> Id {
+    /// The id of a node; for an anchor, the uid is the name.
+    pub(super) fn id(&self, ix: Ix) -> NodeId {
         let node = self.arena.node(ix);
-        if let (State::Anchor, Some(uid)) = (node.state, node.uid) {
-            return Id::new(KindName::new("", "uid"), "", &uid.to_string());
+        if let (NodeState::Anchor, Some(uid)) = (node.state, node.uid) {
+            return NodeId::new(KindName::new("", "uid"), "", &uid.to_string());
         }
         let text = |sym: Sym| if sym.is_empty() { Arc::default() } else { self.arena.names.text(sym).into() };
-        Id {
+        NodeId {
             kind: self.schema.get(node.key.kind).name.clone(),
             namespace: text(node.key.namespace),
             name: text(node.key.name),
@@ -140,8 +140,8 @@ impl Graph {
                     continue;
                 }
                 let node = self.arena.node(next);
-                if node.key.kind == goal && node.key.section.is_empty() && node.state != State::Anchor {
-                    if node.state == State::Present {
+                if node.key.kind == goal && node.key.section.is_empty() && node.state != NodeState::Anchor {
+                    if node.state == NodeState::Present {
                         into.insert(next);
                     }
                 } else {
@@ -152,9 +152,9 @@ impl Graph {
     }
 }
 
-impl<'g> Row<'g> {
-    /// Its name.
-    pub fn id(&self) -> Id {
+impl<'g> ObjectRow<'g> {
+    /// Its id.
+    pub fn id(&self) -> NodeId {
         self.graph.id(self.ix)
     }
 
@@ -171,14 +171,14 @@ impl<'g> Row<'g> {
         self.graph.arena.node(self.ix).uid.map(|uid| uid.to_string())
     }
 
-    /// `metadata.resourceVersion` as a number; 0 where it is none.
+    /// `metadata.resourceVersion` as a number; 0 if it is no number.
     pub fn version(&self) -> u64 {
         self.graph.arena.node(self.ix).version
     }
 
     /// Objects that refer to this one, or that this one refers to, by the link of that name, on
     /// one side of it.
-    pub fn along(&self, side: Side, link: &'static str) -> impl Iterator<Item = Row<'g>> + 'g {
+    pub fn along(&self, side: Side, link: &'static str) -> impl Iterator<Item = ObjectRow<'g>> + 'g {
         self.graph.ends(self.ix, side, link)
     }
 }

@@ -9,17 +9,17 @@ use interlock_core::plan::lock;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::answer::{Dependency, Named, Presence, Story, named, one_line, read_instance};
-use super::facts::Facts;
+use super::answer::{AnsweredObject, Dependency, Presence, Story, named, one_line, read_instance};
+use super::facts::ClusterFacts;
 use super::{actors, happened};
-use crate::cli::reader::Found;
+use crate::cli::reader::ReadOutcome;
 
 /// How many happenings are told.
 const TOLD: usize = 12;
 
 impl Story {
     /// Tells what was read.
-    pub(super) fn of(facts: &Facts) -> Self {
+    pub(super) fn of(facts: &ClusterFacts) -> Self {
         let mut happened = happened::all(facts);
         happened.sort_by(|a, b| b.at.cmp(&a.at).then_with(|| a.what.cmp(&b.what)));
         happened.dedup();
@@ -29,7 +29,7 @@ impl Story {
         let user = facts.bookkeeper.as_ref().err().filter(|_| facts.instance().is_some());
         let user = user.map(|why| unseen("the user that Interlock works as", why));
         let report = match &facts.report {
-            Found::Unknown(why) if actors::capabilities(facts).next().is_some() => {
+            ReadOutcome::Unknown(why) if actors::capabilities(facts).next().is_some() => {
                 Some(unseen("the state of Interlock's capabilities", why))
             }
             _ => None,
@@ -45,7 +45,7 @@ impl Story {
     }
 }
 
-fn what_it_is(facts: &Facts) -> Vec<String> {
+fn what_it_is(facts: &ClusterFacts) -> Vec<String> {
     let mut lines = Vec::new();
     let object = &facts.object;
     match read_instance(object) {
@@ -58,7 +58,7 @@ fn what_it_is(facts: &Facts) -> Vec<String> {
         None => {
             if let Some(maker) = facts.makers.first() {
                 let kind = maker.kind.split('.').next().unwrap_or_default();
-                let owner = Named {
+                let owner = AnsweredObject {
                     kind: kind.to_owned(),
                     namespace: maker.namespace.clone(),
                     name: maker.name.clone(),
@@ -81,7 +81,7 @@ fn what_it_is(facts: &Facts) -> Vec<String> {
     lines
 }
 
-fn of_what_package(instance: &Instance, facts: &Facts) -> String {
+fn of_what_package(instance: &Instance, facts: &ClusterFacts) -> String {
     let reference = instance.spec.operator_version.clone().unwrap_or_default();
     let spec =
         facts.package.as_ref().and_then(|package| OperatorVersionSpec::deserialize(&package["spec"]).ok());
@@ -137,9 +137,9 @@ fn standing(condition: &Condition) -> Option<String> {
     told.then(|| format!("{}={} ({}){message}", condition.type_, condition.status, condition.reason))
 }
 
-fn dependencies(facts: &Facts) -> Vec<Dependency> {
+fn dependencies(facts: &ClusterFacts) -> Vec<Dependency> {
     let references = facts.references.iter().map(|reference| {
-        let on = Named {
+        let on = AnsweredObject {
             kind: reference.kind.clone(),
             namespace: reference.namespace.clone(),
             name: reference.name.clone(),
@@ -147,20 +147,23 @@ fn dependencies(facts: &Facts) -> Vec<Dependency> {
         (on, reference.link, &reference.found)
     });
     let maker = facts.makers.first().map(|maker| {
-        let on =
-            Named { kind: maker.kind.clone(), namespace: maker.namespace.clone(), name: maker.name.clone() };
+        let on = AnsweredObject {
+            kind: maker.kind.clone(),
+            namespace: maker.namespace.clone(),
+            name: maker.name.clone(),
+        };
         (on, interlock_core::topology::kinds::link::MADE_BY, &maker.found)
     });
     references
         .chain(maker)
         .map(|(on, link, found)| {
             let (state, why) = match found {
-                Found::There(object) if meta_str(object, "deletionTimestamp").is_some() => {
+                ReadOutcome::There(object) if meta_str(object, "deletionTimestamp").is_some() => {
                     (Presence::Terminating, None)
                 }
-                Found::There(_) => (Presence::Present, None),
-                Found::Missing => (Presence::Missing, None),
-                Found::Unknown(why) => (Presence::Unknown, Some(why.clone())),
+                ReadOutcome::There(_) => (Presence::Present, None),
+                ReadOutcome::Missing => (Presence::Missing, None),
+                ReadOutcome::Unknown(why) => (Presence::Unknown, Some(why.clone())),
             };
             Dependency { on, link, state, why }
         })

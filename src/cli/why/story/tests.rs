@@ -4,7 +4,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cli::why::facts::{Maker, Reference};
+use crate::cli::why::facts::{FoundReference, Maker};
 
 fn instance() -> Value {
     json!({
@@ -56,15 +56,15 @@ fn child() -> Value {
     })
 }
 
-fn facts(object: Value) -> Facts {
-    Facts {
+fn facts(object: Value) -> ClusterFacts {
+    ClusterFacts {
         object: Arc::new(object),
         references: Vec::new(),
         makers: Vec::new(),
         package: Some(Arc::new(package())),
         events: Ok(Vec::new()),
         bookkeeper: Ok("someone".to_owned()),
-        report: Found::There(Arc::new(json!({"status": {"conditions": [
+        report: ReadOutcome::There(Arc::new(json!({"status": {"conditions": [
             condition("Ready", "False", "CRDMissing", "InstancesReady: m"),
             condition("InstancesReady", "True", "Running", "m"),
             condition("RoutesReady", "False", "CRDMissing", "two\nlines"),
@@ -72,14 +72,14 @@ fn facts(object: Value) -> Facts {
     }
 }
 
-fn made_by(found: Found) -> Facts {
+fn made_by(found: ReadOutcome) -> ClusterFacts {
     let maker = Maker {
         kind: "Instance.kudo.dev".to_owned(),
         namespace: "ns".to_owned(),
         name: "demo".to_owned(),
         found,
     };
-    Facts { makers: vec![maker], ..facts(child()) }
+    ClusterFacts { makers: vec![maker], ..facts(child()) }
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn an_instance_whose_package_cannot_be_seen() {
 
 #[test]
 fn something_that_an_instance_made() {
-    let story = Story::of(&made_by(Found::There(Arc::new(instance()))));
+    let story = Story::of(&made_by(ReadOutcome::There(Arc::new(instance()))));
     assert_eq!(story.is[0], "made by Instance ns/demo");
     let does: Vec<_> = story.acted_on_by.iter().map(|actor| actor.does.as_str()).collect();
     assert_eq!(does[0], "wrote it last: plan deploy, phase main, step app, task apply (run r)");
@@ -117,23 +117,23 @@ fn something_that_an_instance_made() {
 }
 
 #[rstest]
-#[case::present(Found::There(Arc::new(json!({}))), Presence::Present, None)]
+#[case::present(ReadOutcome::There(Arc::new(json!({}))), Presence::Present, None)]
 #[case::going(
-    Found::There(Arc::new(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}))),
+    ReadOutcome::There(Arc::new(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}))),
     Presence::Terminating,
     None
 )]
-#[case::missing(Found::Missing, Presence::Missing, None)]
-#[case::unknown(Found::Unknown("forbidden".into()), Presence::Unknown, Some("forbidden"))]
-fn unknown_is_not_missing(#[case] found: Found, #[case] state: Presence, #[case] why: Option<&str>) {
-    let reference = Reference {
+#[case::missing(ReadOutcome::Missing, Presence::Missing, None)]
+#[case::unknown(ReadOutcome::Unknown("forbidden".into()), Presence::Unknown, Some("forbidden"))]
+fn unknown_is_not_missing(#[case] found: ReadOutcome, #[case] state: Presence, #[case] why: Option<&str>) {
+    let reference = FoundReference {
         link: "backend",
         kind: "Service".to_owned(),
         namespace: "ns".to_owned(),
         name: "x".to_owned(),
         found: found.clone(),
     };
-    let story = Story::of(&Facts { references: vec![reference], ..facts(child()) });
+    let story = Story::of(&ClusterFacts { references: vec![reference], ..facts(child()) });
     assert_eq!((story.depends_on[0].state, story.depends_on[0].why.as_deref()), (state, why));
     let maker = &Story::of(&made_by(found)).depends_on[0];
     assert_eq!((maker.link, maker.state), ("madeBy", state));
@@ -161,17 +161,17 @@ fn an_event_is_told_with_the_last_time_it_was_seen(#[case] times: Value, #[case]
         "regarding": {"kind": "Service", "name": "front"},
     });
     event.as_object_mut().unwrap().extend(times.as_object().unwrap().clone());
-    let told = &Story::of(&Facts { events: Ok(vec![event]), ..facts(child()) }).happened[0];
+    let told = &Story::of(&ClusterFacts { events: Ok(vec![event]), ..facts(child()) }).happened[0];
     assert_eq!(told.what, "Warning Failed on Service front: it broke");
     assert_eq!(told.at.to_string(), format!("2026-01-01T00:00:0{second}Z"));
 }
 
 #[test]
 fn what_may_not_be_read_is_said() {
-    let unseen = Facts {
+    let unseen = ClusterFacts {
         events: Err("no events".into()),
         bookkeeper: Err("no webhooks".into()),
-        report: Found::Unknown("no report".into()),
+        report: ReadOutcome::Unknown("no report".into()),
         ..facts(instance())
     };
     let story = Story::of(&unseen);
@@ -188,8 +188,11 @@ fn what_may_not_be_read_is_said() {
 
 #[test]
 fn without_an_interlock_object_nobody_reports() {
-    let story =
-        Story::of(&Facts { report: Found::Missing, bookkeeper: Err("none".into()), ..facts(instance()) });
+    let story = Story::of(&ClusterFacts {
+        report: ReadOutcome::Missing,
+        bookkeeper: Err("none".into()),
+        ..facts(instance())
+    });
     let who = &story.acted_on_by[0].who;
     assert_eq!(who, "Interlock, capability instances (state not reported: no Interlock \"default\")");
 }

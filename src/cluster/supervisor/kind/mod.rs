@@ -1,21 +1,21 @@
-//! One watched kind, as a pure machine: who needs it, whether it is served, what its watch said
-//! -> whether a watch is to be opened or closed, and how the kind is seen.
+//! One watched kind, as a pure machine: its requesters, whether it is served, the reports of its watch ->
+//! whether to open or close a watch, and its watch state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::need::{Need, Needer, Reach, not_served};
-use super::state::{Epoch, Sight, Verb};
+use super::need::{Needer, WatchRequest, WatchScope, not_served};
+use super::state::{ApiVerb, Epoch, WatchState};
 use crate::cluster::crds::{Absence, Usable};
 use crate::cluster::watch::{LONGEST_PAUSE, Pace};
 
-/// How long a kind that nobody needs any more is watched on: an Instance that is deleted and
-/// made anew, or a package that is updated, costs no new list.
+/// How long an unneeded kind stays watched: an Instance that is deleted and created again, or a package
+/// that is updated, costs no new list.
 pub const GRACE: Duration = Duration::from_secs(60);
 
-/// How long a kind may be in trouble before that is said.
+/// How long a kind may be in trouble before that is reported.
 pub const HICCUP: Duration = Duration::from_secs(10);
 
 /// How long a kind that is established may be answered 404: its endpoint lags behind.
@@ -26,46 +26,44 @@ const AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
 /// What the watch of a kind reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Report {
-    /// All of it has been delivered, and the watch is open.
+pub enum KindReport {
+    /// Every object has been delivered, and the watch is open.
     Flowing,
-    /// It is tried again.
+    /// It failed and is being retried.
     Trouble(String),
     /// It was refused, and has ended.
-    Refused(Verb),
+    Refused(ApiVerb),
     /// The kind was not found, and the watch has ended.
     NotFound,
-    /// The watch has ended by itself, perhaps with an event half taken in: all of it is to be
-    /// listed again.
+    /// The watch panicked, perhaps with an event half taken in: list everything again.
     Broken(String),
 }
 
-/// What is to be done.
+/// The next action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Act {
-    /// Open a watch under this epoch; one that is open is closed. What is known stays known
-    /// until it is listed anew.
+    /// Open a watch under this epoch; close the open one. Cached objects stay until they are listed again.
     Open {
         /// Its number.
         epoch: Epoch,
         /// How the kind is served.
         usable: Usable,
         /// How much of it is watched.
-        reach: Reach,
+        reach: WatchScope,
     },
-    /// Close the watch. What is known stays, out of date: unavailable is not empty.
+    /// Close the watch. Cached objects stay, stale: unavailable is not empty.
     Close,
     /// Close the watch; the kind is gone, and every object of it with it.
     Gone,
-    /// Close the watch and forget what is known: nobody needs it.
+    /// Close the watch and drop cached objects: no requester needs them.
     Forget,
 }
 
 #[derive(Clone, Debug)]
 struct Open {
     epoch: Epoch,
-    reach: Reach,
+    reach: WatchScope,
     /// One flag for each of its streams: whether its watch is open. There is one stream, or one
     /// for each namespace.
     flows: Vec<bool>,
@@ -76,18 +74,18 @@ struct Open {
 /// The machine.
 #[derive(Debug)]
 pub struct Watched {
-    needs: BTreeMap<Needer, Need>,
+    needs: BTreeMap<Needer, WatchRequest>,
     unused_since: Option<Instant>,
-    /// How it is served, at the best version that anybody needs.
+    /// How it is served, at the best requested version.
     found: Result<Usable, Absence>,
     /// Changes with the identity.
     world: Epoch,
     /// Whether all of it has been listed in this world.
     listed: bool,
-    /// Whether anything may be known of it.
+    /// Whether anything of it may be cached.
     known: bool,
     open: Option<Open>,
-    refused: Option<Verb>,
+    refused: Option<ApiVerb>,
     trouble: Option<(Instant, String)>,
     again: Option<Instant>,
     refusals: u32,
@@ -96,7 +94,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// A kind that nobody has looked for yet; `streams` is how many watches it takes.
+    /// A kind without a look-up yet; `streams` is the number of its watches.
     pub fn new(streams: usize, now: Instant) -> Self {
         Self {
             needs: BTreeMap::new(),
@@ -115,13 +113,13 @@ impl Watched {
         }
     }
 
-    /// Somebody needs it.
-    pub fn need(&mut self, needer: Needer, need: Need) {
+    /// Adds a requester.
+    pub fn need(&mut self, needer: Needer, need: WatchRequest) {
         self.needs.insert(needer, need);
         self.unused_since = None;
     }
 
-    /// Somebody does not need it any more.
+    /// Removes a requester.
     pub fn release(&mut self, needer: &Needer, now: Instant) {
         self.needs.remove(needer);
         if self.needs.is_empty() && self.unused_since.is_none() {
@@ -129,14 +127,14 @@ impl Watched {
         }
     }
 
-    /// Who needs it at a version.
+    /// Its requesters at a version.
     pub fn needers(&self, version: &str) -> impl Iterator<Item = &Needer> {
         let needs = self.needs.iter().filter(move |(_, need)| need.versions.iter().any(|v| v == version));
         needs.map(|(needer, _)| needer)
     }
 
-    /// The versions that will do, best first: those that whole objects are read at, the one that is
-    /// used, and the others.
+    /// The requested versions, best first: those at which whole objects are read, the one in use, and the
+    /// others.
     pub fn versions(&self) -> Vec<String> {
         let of = |whole: bool| self.needs.values().filter(move |need| need.reach.whole == whole);
         let read = of(true).flat_map(|need| &need.versions);
@@ -151,8 +149,8 @@ impl Watched {
         versions
     }
 
-    /// The versions that somebody may ask about: the one that is used or would be, and those at
-    /// which packages make objects.
+    /// The versions that lookups may name: the one that is or would be used, and those at which packages
+    /// make objects.
     pub fn spoken_of(&self) -> BTreeSet<String> {
         let used = self.found.as_ref().ok().map(|usable| usable.identity.version.clone());
         let made = self.needs.values().filter(|need| !need.reach.all).flat_map(|need| need.versions.clone());
@@ -169,12 +167,12 @@ impl Watched {
         self.world
     }
 
-    /// How it was last found to be served.
+    /// The result of the last look-up.
     pub fn found(&self) -> Result<Usable, Absence> {
         self.found.clone()
     }
 
-    /// Why it does for nobody as it is served.
+    /// Why no requester can use it as it is served.
     fn refusal(&self, usable: &Usable) -> Option<Absence> {
         let lacks = self.needs.values().map(|need| need.lack(usable)).collect::<Option<Vec<_>>>()?;
         lacks.into_iter().next()
@@ -186,37 +184,37 @@ impl Watched {
         used && self.open.as_ref().is_some_and(|open| open.reach.whole)
     }
 
-    /// How somebody sees it.
-    pub fn sight_of(&self, needer: &Needer, now: Instant) -> Sight {
+    /// Its watch state for one requester.
+    pub fn sight_of(&self, needer: &Needer, now: Instant) -> WatchState {
         match (&self.found, self.needs.get(needer)) {
-            (Err(absence), Some(need)) => Sight::Absent(of_versions(absence, &need.versions)),
-            (Err(absence), None) => Sight::Absent(absence.clone()),
-            (Ok(usable), Some(need)) => need.lack(usable).map_or_else(|| self.sight(now), Sight::Absent),
+            (Err(absence), Some(need)) => WatchState::Absent(of_versions(absence, &need.versions)),
+            (Err(absence), None) => WatchState::Absent(absence.clone()),
+            (Ok(usable), Some(need)) => need.lack(usable).map_or_else(|| self.sight(now), WatchState::Absent),
             (Ok(_), None) => self.sight(now),
         }
     }
 
-    /// How it is seen at a version.
-    pub fn sight_at(&self, version: &str, now: Instant) -> Sight {
+    /// Its watch state at a version.
+    pub fn sight_at(&self, version: &str, now: Instant) -> WatchState {
         let wanted = [version.to_owned()];
         match &self.found {
-            Err(absence) => Sight::Absent(of_versions(absence, &wanted)),
+            Err(absence) => WatchState::Absent(of_versions(absence, &wanted)),
             Ok(usable) if !usable.served.contains(&wanted[0]) => {
-                Sight::Absent(not_served(&wanted, &usable.served))
+                WatchState::Absent(not_served(&wanted, &usable.served))
             }
-            Ok(usable) => self.refusal(usable).map_or_else(|| self.sight(now), Sight::Absent),
+            Ok(usable) => self.refusal(usable).map_or_else(|| self.sight(now), WatchState::Absent),
         }
     }
 
-    /// How its watch is.
-    fn sight(&self, now: Instant) -> Sight {
+    /// The state of its watch.
+    fn sight(&self, now: Instant) -> WatchState {
         if let Some(verb) = self.refused {
-            return Sight::Forbidden(verb);
+            return WatchState::Forbidden(verb);
         }
         match &self.trouble {
-            Some((since, why)) if now >= *since + self.patience() => Sight::Broken(why.clone()),
-            _ if self.listed => Sight::Synced,
-            _ => Sight::Listing,
+            Some((since, why)) if now >= *since + self.patience() => WatchState::Broken(why.clone()),
+            _ if self.listed => WatchState::Synced,
+            _ => WatchState::Listing,
         }
     }
 
@@ -225,8 +223,8 @@ impl Watched {
         if self.listed { HICCUP } else { LAG }
     }
 
-    /// Takes in whether it is served at one of [`Self::versions`], and says what follows. `next` is
-    /// the number of what is opened now.
+    /// Takes in whether it is served at one of [`Self::versions`]; returns the next action. `next` is the
+    /// epoch of a watch that is opened now.
     pub fn look(&mut self, found: Result<Usable, Absence>, now: Instant, next: Epoch) -> Option<Act> {
         if self.needs.is_empty() {
             let over = self.unused_since.is_some_and(|since| now >= since + GRACE);
@@ -279,7 +277,7 @@ impl Watched {
 
     fn open_where_needed(&mut self, usable: Usable, now: Instant, epoch: Epoch) -> Option<Act> {
         let served = self.needs.values().filter(|need| need.lack(&usable).is_none());
-        let wanted = served.map(|need| need.reach).reduce(Reach::and).unwrap_or_default();
+        let wanted = served.map(|need| need.reach).reduce(WatchScope::and).unwrap_or_default();
         match &self.open {
             Some(open) if open.running && open.reach.covers(wanted) => return None,
             Some(open) if open.running => self.listed = false,
@@ -293,13 +291,13 @@ impl Watched {
         Some(Act::Open { epoch, usable, reach: wanted })
     }
 
-    /// Takes in what stream `i` of the watch of that epoch reported.
-    pub fn report(&mut self, epoch: Epoch, i: usize, report: Report, now: Instant) {
+    /// Takes in a report of stream `i` of the watch of that epoch.
+    pub fn report(&mut self, epoch: Epoch, i: usize, report: KindReport, now: Instant) {
         let Some(open) = self.open.as_mut().filter(|open| open.epoch == epoch && open.running) else {
             return;
         };
         match report {
-            Report::Flowing => {
+            KindReport::Flowing => {
                 if let Some(flows) = open.flows.get_mut(i) {
                     *flows = true;
                 }
@@ -310,26 +308,26 @@ impl Watched {
                     self.trouble = None;
                 }
             }
-            Report::Trouble(why) => {
+            KindReport::Trouble(why) => {
                 if let Some(flows) = open.flows.get_mut(i) {
                     *flows = false;
                 }
                 self.trouble.get_or_insert((now, why));
             }
-            Report::Refused(verb) => {
+            KindReport::Refused(verb) => {
                 open.running = false;
                 self.refused = Some(verb);
                 self.refusals = self.refusals.saturating_add(1);
                 let pause = AFTER_REFUSAL * 2_u32.pow((self.refusals - 1).min(5));
                 self.again = Some(now + pause.min(LONGEST_PAUSE));
             }
-            Report::NotFound => {
+            KindReport::NotFound => {
                 open.running = false;
                 let why = "the API server answers 404, though its definition is established";
                 self.trouble.get_or_insert((now, why.to_owned()));
                 self.again = Some(now + self.pace.next(now).min(LAG / 15));
             }
-            Report::Broken(why) => {
+            KindReport::Broken(why) => {
                 open.running = false;
                 self.trouble.get_or_insert((now, why));
                 self.again = Some(now + self.pace.next(now));
@@ -337,23 +335,23 @@ impl Watched {
         }
     }
 
-    /// When it is to be looked at again, if nothing happens before.
+    /// When to check again, if nothing happens before.
     pub fn due(&self, now: Instant) -> Option<Instant> {
         let broken = self.trouble.as_ref().map(|(since, _)| *since + self.patience());
         let unused =
             self.unused_since.filter(|_| self.known || self.open.is_some()).map(|since| since + GRACE);
-        // While nobody needs it, nothing is tried again.
+        // An unneeded kind is not retried.
         let again = self.again.filter(|_| !self.needs.is_empty());
         [again, broken.filter(|at| *at > now), unused].into_iter().flatten().min()
     }
 
-    /// Whether nobody needs it and nothing is left of it.
+    /// Whether no requester is left and nothing of it is cached.
     pub fn is_done(&self) -> bool {
         self.needs.is_empty() && self.open.is_none() && !self.known
     }
 }
 
-/// Why a kind cannot be used by who needs these of its versions.
+/// Why a requester of these versions cannot use a kind.
 fn of_versions(absence: &Absence, wanted: &[String]) -> Absence {
     match absence {
         Absence::NotServed { served, .. } => not_served(wanted, served),

@@ -2,11 +2,11 @@ use interlock_core::api::object::NamespacedName;
 use rstest::rstest;
 
 use super::super::need::Shape;
-use super::super::state::Sight;
+use super::super::state::WatchState;
 use super::*;
 use crate::cluster::crds::Identity;
 
-/// A kind over time; whoever needs it is a capability unless said otherwise.
+/// A kind over time; its requester is a capability unless a test names another.
 struct Course {
     kind: Watched,
     now: Instant,
@@ -32,21 +32,21 @@ fn owned(versions: &[&str]) -> Vec<String> {
     versions.iter().map(|version| (*version).to_owned()).collect()
 }
 
-fn need(reach: Reach, versions: &[&str]) -> Need {
-    Need { versions: owned(versions), shape: None, reach }
+fn need(reach: WatchScope, versions: &[&str]) -> WatchRequest {
+    WatchRequest { versions: owned(versions), shape: None, reach }
 }
 
 fn package() -> Needer {
     Needer::Package(NamespacedName::new("ns", "package"))
 }
 
-fn absent(wanted: &[&str], served: &[&str]) -> Sight {
-    Sight::Absent(Absence::NotServed { wanted: owned(wanted), served: owned(served) })
+fn absent(wanted: &[&str], served: &[&str]) -> WatchState {
+    WatchState::Absent(Absence::NotServed { wanted: owned(wanted), served: owned(served) })
 }
 
 const CAPABILITY: Needer = Needer::Capability("test");
-const WHOLE: Reach = Reach { all: true, whole: true };
-const PART: Reach = Reach { all: false, whole: false };
+const WHOLE: WatchScope = WatchScope { all: true, whole: true };
+const PART: WatchScope = WatchScope { all: false, whole: false };
 
 impl Course {
     fn new() -> Self {
@@ -60,8 +60,8 @@ impl Course {
     fn synced() -> Self {
         let mut course = Self::new();
         assert!(matches!(course.look(Ok(usable("u1", "v1"))), Some(Act::Open { .. })));
-        course.report(Report::Flowing);
-        assert_eq!(course.sight(), Sight::Synced);
+        course.report(KindReport::Flowing);
+        assert_eq!(course.sight(), WatchState::Synced);
         course
     }
 
@@ -73,11 +73,11 @@ impl Course {
         act
     }
 
-    fn report(&mut self, report: Report) {
+    fn report(&mut self, report: KindReport) {
         self.kind.report(Epoch(self.epoch), 0, report, self.now);
     }
 
-    fn sight(&self) -> Sight {
+    fn sight(&self) -> WatchState {
         self.kind.sight_of(&CAPABILITY, self.now)
     }
 
@@ -92,12 +92,12 @@ async fn a_definition_that_is_made_anew_is_another_world_and_another_watch() {
     let world = course.kind.world();
     assert_eq!(course.look(Ok(usable("u1", "v1"))), None, "nothing new");
     let Some(Act::Open { epoch, .. }) = course.look(Ok(usable("u2", "v1"))) else { panic!("opened anew") };
-    assert_eq!((epoch, course.sight()), (Epoch(2), Sight::Listing));
+    assert_eq!((epoch, course.sight()), (Epoch(2), WatchState::Listing));
     assert_ne!(course.kind.world(), world);
-    course.kind.report(Epoch(1), 0, Report::Flowing, course.now);
-    assert_eq!(course.sight(), Sight::Listing, "what the old watch says does not count");
-    course.report(Report::Flowing);
-    assert_eq!(course.sight(), Sight::Synced);
+    course.kind.report(Epoch(1), 0, KindReport::Flowing, course.now);
+    assert_eq!(course.sight(), WatchState::Listing, "what the old watch says does not count");
+    course.report(KindReport::Flowing);
+    assert_eq!(course.sight(), WatchState::Synced);
     assert!(matches!(course.look(Ok(usable("u2", "v2"))), Some(Act::Open { .. })), "another version too");
 }
 
@@ -111,7 +111,7 @@ async fn only_a_definition_that_is_gone_takes_its_objects_along() {
     for absence in absences {
         let mut course = Course::synced();
         assert_eq!(course.look(Err(absence.clone())), Some(Act::Close), "frozen, not forgotten");
-        assert_eq!(course.sight(), Sight::Absent(absence));
+        assert_eq!(course.sight(), WatchState::Absent(absence));
         assert_eq!(course.look(Err(Absence::Missing)), Some(Act::Gone));
         assert_eq!(course.look(Err(Absence::Missing)), None);
     }
@@ -122,30 +122,30 @@ async fn a_refusal_is_shown_at_once_and_tried_again_with_a_bounded_pause() {
     let mut course = Course::synced();
     let mut pauses = Vec::new();
     for _ in 0..8 {
-        course.report(Report::Refused(Verb::Watch));
-        assert_eq!(course.sight(), Sight::Forbidden(Verb::Watch));
+        course.report(KindReport::Refused(ApiVerb::Watch));
+        assert_eq!(course.sight(), WatchState::Forbidden(ApiVerb::Watch));
         assert_eq!(course.look(Ok(usable("u1", "v1"))), None, "not at once");
         let due = course.kind.due(course.now).expect("it is tried again");
         pauses.push(due - course.now);
         course.now = due;
         assert!(matches!(course.look(Ok(usable("u1", "v1"))), Some(Act::Open { .. })));
-        assert_eq!(course.sight(), Sight::Forbidden(Verb::Watch), "until it is seen to flow");
+        assert_eq!(course.sight(), WatchState::Forbidden(ApiVerb::Watch), "until it is seen to flow");
     }
     assert_eq!(pauses.first(), Some(&AFTER_REFUSAL));
     assert_eq!(pauses.last(), Some(&LONGEST_PAUSE));
-    course.report(Report::Flowing);
-    assert_eq!(course.sight(), Sight::Synced);
+    course.report(KindReport::Flowing);
+    assert_eq!(course.sight(), WatchState::Synced);
 }
 
 #[tokio::test]
 async fn a_hiccup_is_not_told_and_trouble_is() {
     let mut course = Course::synced();
-    course.report(Report::Trouble("500".to_owned()));
-    assert_eq!(course.sight(), Sight::Synced);
+    course.report(KindReport::Trouble("500".to_owned()));
+    assert_eq!(course.sight(), WatchState::Synced);
     course.later(HICCUP);
-    assert_eq!(course.sight(), Sight::Broken("500".to_owned()));
-    course.report(Report::Flowing);
-    assert_eq!(course.sight(), Sight::Synced);
+    assert_eq!(course.sight(), WatchState::Broken("500".to_owned()));
+    course.report(KindReport::Flowing);
+    assert_eq!(course.sight(), WatchState::Synced);
 }
 
 #[tokio::test]
@@ -153,13 +153,13 @@ async fn a_404_is_a_hint_and_the_table_decides() {
     let mut course = Course::new();
     let _ = course.look(Ok(usable("u1", "v1")));
     for _ in 0..4 {
-        course.report(Report::NotFound);
-        assert_eq!(course.sight(), Sight::Listing, "the endpoint lags behind its definition");
+        course.report(KindReport::NotFound);
+        assert_eq!(course.sight(), WatchState::Listing, "the endpoint lags behind its definition");
         course.now = course.kind.due(course.now).expect("it is tried again");
         assert!(matches!(course.look(Ok(usable("u1", "v1"))), Some(Act::Open { .. })));
     }
     course.later(LAG);
-    assert!(matches!(course.sight(), Sight::Broken(_)));
+    assert!(matches!(course.sight(), WatchState::Broken(_)));
     assert_eq!(course.look(Err(Absence::Missing)), Some(Act::Gone));
 }
 
@@ -169,8 +169,8 @@ async fn a_watch_that_breaks_is_opened_anew_later_each_time_and_shown_once_it_la
     let mut pauses = Vec::new();
     let broke = course.now;
     while course.now < broke + HICCUP {
-        course.report(Report::Broken("panicked: x".to_owned()));
-        assert_eq!(course.sight(), Sight::Synced, "for a moment that is no news");
+        course.report(KindReport::Broken("panicked: x".to_owned()));
+        assert_eq!(course.sight(), WatchState::Synced, "for a moment that is no news");
         assert_eq!(course.look(Ok(usable("u1", "v1"))), None, "not at once");
         let due = course.kind.due(course.now).expect("it is opened anew");
         let said_at = broke + HICCUP;
@@ -186,12 +186,12 @@ async fn a_watch_that_breaks_is_opened_anew_later_each_time_and_shown_once_it_la
         assert!(matches!(opened, Some(Act::Open { epoch: found, .. }) if found == epoch), "{opened:?}");
     }
     assert!(pauses.len() > 3 && pauses.is_sorted_by(|one, next| one < next), "{pauses:?}");
-    assert_eq!(course.sight(), Sight::Broken("panicked: x".to_owned()));
+    assert_eq!(course.sight(), WatchState::Broken("panicked: x".to_owned()));
     while course.look(Ok(usable("u1", "v1"))).is_none() {
         course.now = course.kind.due(course.now).expect("it is opened anew");
     }
-    course.report(Report::Flowing);
-    assert_eq!(course.sight(), Sight::Synced);
+    course.report(KindReport::Flowing);
+    assert_eq!(course.sight(), WatchState::Synced);
 }
 
 #[tokio::test]
@@ -212,15 +212,15 @@ async fn one_watch_serves_all_who_need_the_kind() {
     assert!(course.kind.is_done());
 }
 
-/// The task sleeps until then: a moment that has passed would keep it awake.
+/// The task sleeps until then: a time in the past would keep it awake.
 #[rstest]
-#[case::refused(Report::Refused(Verb::List))]
-#[case::not_found(Report::NotFound)]
-#[case::broken(Report::Broken("panicked: x".to_owned()))]
-#[case::in_trouble(Report::Trouble("500".to_owned()))]
-#[case::flowing(Report::Flowing)]
+#[case::refused(KindReport::Refused(ApiVerb::List))]
+#[case::not_found(KindReport::NotFound)]
+#[case::broken(KindReport::Broken("panicked: x".to_owned()))]
+#[case::in_trouble(KindReport::Trouble("500".to_owned()))]
+#[case::flowing(KindReport::Flowing)]
 #[tokio::test]
-async fn a_kind_that_nobody_needs_is_looked_at_again_when_it_is_forgotten(#[case] last: Report) {
+async fn a_kind_that_nobody_needs_is_looked_at_again_when_it_is_forgotten(#[case] last: KindReport) {
     let mut course = Course::synced();
     course.report(last);
     course.kind.release(&CAPABILITY, course.now);
@@ -238,7 +238,7 @@ async fn a_kind_that_nobody_needs_is_looked_at_again_when_it_is_forgotten(#[case
     assert_eq!(course.kind.due(course.now), None);
 }
 
-/// While nobody can tell how it is served, it is as it was.
+/// While its serving is unknown, the last result stays.
 #[rstest]
 #[case::served(Ok(usable("u1", "v1")))]
 #[case::not_served(Err(Absence::OtherScope))]
@@ -262,10 +262,10 @@ async fn who_needs_more_gets_a_wider_watch() {
     course.kind.need(package(), need(PART, &["v1"]));
     let Some(Act::Open { reach, .. }) = course.look(Ok(usable("u1", "v1"))) else { panic!("opened") };
     assert_eq!(reach, PART);
-    course.report(Report::Flowing);
+    course.report(KindReport::Flowing);
     course.kind.need(CAPABILITY, need(WHOLE, &["v1", "v2"]));
     let Some(Act::Open { reach, .. }) = course.look(Ok(usable("u1", "v1"))) else { panic!("opened wider") };
-    assert_eq!((reach, course.sight()), (WHOLE, Sight::Listing));
+    assert_eq!((reach, course.sight()), (WHOLE, WatchState::Listing));
 }
 
 #[tokio::test]
@@ -274,32 +274,36 @@ async fn a_kind_in_several_namespaces_is_seen_when_all_are() {
     let mut kind = Watched::new(2, now);
     kind.need(CAPABILITY, need(WHOLE, &["v1", "v2"]));
     let _ = kind.look(Ok(usable("u1", "v1")), now, Epoch(1));
-    kind.report(Epoch(1), 0, Report::Flowing, now);
-    assert_eq!(kind.sight_of(&CAPABILITY, now), Sight::Listing);
-    kind.report(Epoch(1), 1, Report::Flowing, now);
-    assert_eq!(kind.sight_of(&CAPABILITY, now), Sight::Synced);
-    kind.report(Epoch(1), 1, Report::Refused(Verb::List), now);
-    assert_eq!(kind.sight_of(&CAPABILITY, now), Sight::Forbidden(Verb::List));
+    kind.report(Epoch(1), 0, KindReport::Flowing, now);
+    assert_eq!(kind.sight_of(&CAPABILITY, now), WatchState::Listing);
+    kind.report(Epoch(1), 1, KindReport::Flowing, now);
+    assert_eq!(kind.sight_of(&CAPABILITY, now), WatchState::Synced);
+    kind.report(Epoch(1), 1, KindReport::Refused(ApiVerb::List), now);
+    assert_eq!(kind.sight_of(&CAPABILITY, now), WatchState::Forbidden(ApiVerb::List));
 }
 
-/// A capability reads a kind at a version of its own; a package makes it at another.
+/// A capability reads a kind at one version; a package makes it at another.
 #[tokio::test]
 async fn there_is_one_watch_of_a_kind_and_it_outlives_those_who_need_less() {
     let mut course = Course::new();
     course.kind.need(CAPABILITY, need(WHOLE, &["v1", "v1alpha2"]));
     let both = served(&["v1", "v1alpha2"]);
     assert!(matches!(course.look(both.clone()), Some(Act::Open { reach: WHOLE, .. })));
-    course.report(Report::Flowing);
+    course.report(KindReport::Flowing);
     course.kind.need(package(), need(PART, &["v1alpha2"]));
     assert_eq!(course.kind.versions(), ["v1", "v1alpha2"]);
     assert_eq!(course.look(both.clone()), None, "the same objects");
-    assert_eq!(course.kind.sight_at("v1alpha2", course.now), Sight::Synced);
+    assert_eq!(course.kind.sight_at("v1alpha2", course.now), WatchState::Synced);
     assert!(course.kind.is_whole("v1") && !course.kind.is_whole("v1alpha2"), "whole objects are of v1");
     assert_eq!(course.kind.spoken_of(), BTreeSet::from(["v1".to_owned(), "v1alpha2".to_owned()]));
     assert_eq!(course.kind.needers("v1alpha2").collect::<Vec<_>>(), [&CAPABILITY, &package()]);
     course.kind.release(&package(), course.now);
     course.later(GRACE * 2);
-    assert_eq!((course.look(both), course.sight()), (None, Sight::Synced), "neither ended nor forgotten");
+    assert_eq!(
+        (course.look(both), course.sight()),
+        (None, WatchState::Synced),
+        "neither ended nor forgotten"
+    );
 }
 
 #[tokio::test]
@@ -308,13 +312,13 @@ async fn who_reads_whole_objects_says_at_which_version() {
     course.kind.release(&CAPABILITY, course.now);
     course.kind.need(package(), need(PART, &["v1alpha2"]));
     assert!(matches!(course.look(served(&["v1alpha2", "v1"])), Some(Act::Open { reach: PART, .. })));
-    course.report(Report::Flowing);
+    course.report(KindReport::Flowing);
     course.kind.need(CAPABILITY, need(WHOLE, &["v1", "v1alpha2"]));
     assert_eq!(course.kind.versions(), ["v1", "v1alpha2"]);
     let world = course.kind.world();
     assert!(matches!(course.look(served(&["v1", "v1alpha2"])), Some(Act::Open { reach: WHOLE, .. })));
     assert_ne!(course.kind.world(), world, "nothing was read at this version");
-    course.report(Report::Flowing);
+    course.report(KindReport::Flowing);
     course.kind.release(&CAPABILITY, course.now);
     assert_eq!(course.kind.versions(), ["v1", "v1alpha2"], "what is used will do");
     assert_eq!(course.look(served(&["v1", "v1alpha2"])), None);
@@ -327,15 +331,15 @@ async fn a_version_is_missed_by_those_who_need_it_alone() {
     let mut course = Course::synced();
     course.kind.need(package(), need(PART, &["v1beta1"]));
     assert_eq!(course.look(served(&["v1"])), None);
-    assert_eq!(course.sight(), Sight::Synced);
+    assert_eq!(course.sight(), WatchState::Synced);
     assert_eq!(course.kind.sight_of(&package(), course.now), absent(&["v1beta1"], &["v1"]));
     assert_eq!(course.kind.sight_at("v1beta1", course.now), absent(&["v1beta1"], &["v1"]));
 
     let Some(Act::Open { reach, .. }) = course.look(served(&["v1beta1"])) else { panic!("opened") };
     assert_eq!(reach, PART, "only the package can use it");
-    course.report(Report::Flowing);
+    course.report(KindReport::Flowing);
     assert_eq!(course.sight(), absent(&["v1", "v2"], &["v1beta1"]));
-    assert_eq!(course.kind.sight_of(&package(), course.now), Sight::Synced);
+    assert_eq!(course.kind.sight_of(&package(), course.now), WatchState::Synced);
 }
 
 /// Another definition has the kind, under another plural.
@@ -343,12 +347,15 @@ async fn a_version_is_missed_by_those_who_need_it_alone() {
 async fn a_kind_of_another_shape_is_followed_for_those_who_name_none() {
     let mut course = Course::new();
     let shape = Some(Shape { plural: "sieves", namespaced: true });
-    course.kind.need(CAPABILITY, Need { shape, ..need(WHOLE, &["v1"]) });
-    assert_eq!((course.look(served(&["v1"])), course.sight()), (None, Sight::Absent(Absence::OtherScope)));
-    assert_eq!(course.kind.sight_at("v1", course.now), Sight::Absent(Absence::OtherScope));
+    course.kind.need(CAPABILITY, WatchRequest { shape, ..need(WHOLE, &["v1"]) });
+    assert_eq!(
+        (course.look(served(&["v1"])), course.sight()),
+        (None, WatchState::Absent(Absence::OtherScope))
+    );
+    assert_eq!(course.kind.sight_at("v1", course.now), WatchState::Absent(Absence::OtherScope));
     course.kind.need(package(), need(PART, &["v1"]));
     assert!(matches!(course.look(served(&["v1"])), Some(Act::Open { reach: PART, .. })));
-    course.report(Report::Flowing);
-    assert_eq!(course.sight(), Sight::Absent(Absence::OtherScope));
-    assert_eq!(course.kind.sight_at("v1", course.now), Sight::Synced);
+    course.report(KindReport::Flowing);
+    assert_eq!(course.sight(), WatchState::Absent(Absence::OtherScope));
+    assert_eq!(course.kind.sight_at("v1", course.now), WatchState::Synced);
 }

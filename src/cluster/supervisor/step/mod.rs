@@ -1,9 +1,8 @@
-//! One look at a capability, as a pure function: how its kinds are seen -> where it stands and
-//! what runs.
+//! One step of a capability, as a pure function: the watch states of its kinds -> its state and the work of
+//! its controller.
 //!
-//! It looks at what is there and not at what happened, so that no order of events and no lost
-//! event can leave it in a wrong state: [`Machine::step`] is asked again whenever anything has
-//! changed, until it answers the same.
+//! It is level-based, so that no order of events and no lost event can leave it in a wrong state: the
+//! driver calls [`Machine::step`] after every change, until the result is stable.
 //!
 //! ```text
 //! Disabled, Waiting, Forbidden, Unknown(None) ──► Starting(e) ──all synced──► Running(e)
@@ -16,58 +15,58 @@
 use std::time::Duration;
 
 use super::capability::Mode;
-use super::state::{Epoch, Lack, Missing, Refused, Sight, State};
+use super::state::{CapabilityPhase, Epoch, Lack, Missing, RefusedKind, WatchState};
 
-/// How long the kinds of a capability may take to be listed before that is a fault.
+/// How long listing the kinds of a capability may take before it counts as a fault.
 pub const START_DEADLINE: Duration = Duration::from_secs(60);
 
-/// What the controller of a capability shall do, or does.
+/// The work of a capability's controller, as assigned or reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Work {
     /// Nothing.
     #[default]
     None,
-    /// Only to say on objects that nothing is done for them, and why.
+    /// Status only: report on objects that they are not reconciled, and why.
     Say,
-    /// Besides, what lets objects go that are being deleted: our finalizers come off.
+    /// Also remove our finalizers from objects that are being deleted.
     Deletions,
     /// Everything.
     Full,
 }
 
-/// How a required kind is seen.
+/// A required kind of a capability.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct RequiredKind {
     /// Name of its definition.
     pub name: String,
     /// Whether its objects carry our finalizer.
     pub finalized: bool,
-    /// How it is seen.
-    pub sight: Sight,
+    /// Its watch state.
+    pub sight: WatchState,
     /// Whether its definition is being deleted.
     pub leaving: bool,
-    /// Changes with the definition's uid and the version that is used.
+    /// Changes with the definition's uid and the version in use.
     pub world: Epoch,
 }
 
-/// All that a look takes in.
+/// The input of a step.
 #[derive(Clone, Debug)]
-pub struct Facts {
-    /// What its users want; `None` while that is not known: then it does not start.
+pub struct CapabilityFacts {
+    /// Its mode; `None` while that is unknown: then it does not start.
     pub mode: Option<Mode>,
     /// Whether the definitions can be watched.
     pub definitions_known: bool,
     /// Its required kinds.
-    pub required: Vec<Seen>,
-    /// What its controller does now.
+    pub required: Vec<RequiredKind>,
+    /// The current work of its controller.
     pub at_work: Work,
-    /// How long the capability has stood where it stands.
+    /// How long the capability has been in its state.
     pub waited: Duration,
-    /// The epoch of a start that is decided now.
+    /// The epoch for a start that is decided now.
     pub next_epoch: Epoch,
 }
 
-/// What an Event tells.
+/// A transition that an Event reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// Its controller starts to work.
@@ -76,23 +75,23 @@ pub enum Turn {
     Stopped,
 }
 
-/// What is to be done.
+/// The result of a step.
 #[must_use]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Step {
-    /// What its controller shall do from now on.
+pub struct CapabilityStep {
+    /// The assigned work of its controller.
     pub work: Work,
-    /// What people should hear of.
+    /// The transition to report.
     pub turn: Option<Turn>,
 }
 
-/// A capability and what it remembers.
+/// A capability and its memory.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    state: State,
-    /// Whether its controller has worked in full in this epoch: never before all is known.
+    state: CapabilityPhase,
+    /// Whether its controller has had full work in this epoch: never before all kinds are synced.
     started: bool,
-    /// Worlds of the kinds that this epoch is about.
+    /// CRD identities of the kinds of this epoch.
     worlds: Vec<Epoch>,
     mode: Mode,
     /// Whether it may start under [`Mode::Manual`].
@@ -102,7 +101,7 @@ pub struct Machine {
 impl Default for Machine {
     fn default() -> Self {
         Self {
-            state: State::Unknown(None),
+            state: CapabilityPhase::Unknown(None),
             started: false,
             worlds: Vec::new(),
             mode: Mode::Auto,
@@ -111,36 +110,36 @@ impl Default for Machine {
     }
 }
 
-/// What the facts come to, the first that applies.
+/// The evaluation of the facts: the first that applies.
 enum Verdict {
     Off,
     Unknown,
     Missing(Vec<Missing>),
-    /// Nothing is missing, and these are about to be.
+    /// No kind is missing, and the definitions of these are being deleted.
     Leaving(Vec<Missing>),
-    Refused(Refused),
+    Refused(RefusedKind),
     Listing,
     Broken(String),
     Whole,
 }
 
 impl Machine {
-    /// Where the capability stands.
-    pub fn state(&self) -> &State {
+    /// The state of the capability.
+    pub fn state(&self) -> &CapabilityPhase {
         &self.state
     }
 
-    /// Looks, and goes at most one step.
-    pub fn step(&mut self, facts: &Facts) -> Step {
+    /// Makes at most one transition.
+    pub fn step(&mut self, facts: &CapabilityFacts) -> CapabilityStep {
         self.invite(facts);
         let (verdict, worked) = (self.verdict(facts), self.started);
         self.state = self.next(&verdict, facts);
-        if let State::Starting(_) = self.state {
+        if let CapabilityPhase::Starting(_) = self.state {
             self.worlds = worlds(facts);
         }
         self.started = match &self.state {
-            State::Running(_) => true,
-            State::Degraded(..) | State::Unknown(Some(_)) => worked,
+            CapabilityPhase::Running(_) => true,
+            CapabilityPhase::Degraded(..) | CapabilityPhase::Unknown(Some(_)) => worked,
             _ => false,
         };
         let turn = match (worked, self.started) {
@@ -148,12 +147,12 @@ impl Machine {
             (true, false) => Some(Turn::Stopped),
             _ => None,
         };
-        Step { work: self.work(facts), turn }
+        CapabilityStep { work: self.work(facts), turn }
     }
 
-    /// Under [`Mode::Manual`], a kind that is missing takes the right to start away; setting the
-    /// mode gives it back.
-    fn invite(&mut self, facts: &Facts) {
+    /// Under [`Mode::Manual`], a missing kind revokes the permission to start; setting the mode grants it
+    /// again.
+    fn invite(&mut self, facts: &CapabilityFacts) {
         let Some(mode) = facts.mode else { return };
         if mode != self.mode || mode == Mode::Auto {
             self.invited = true;
@@ -164,7 +163,7 @@ impl Machine {
         }
     }
 
-    fn verdict(&self, facts: &Facts) -> Verdict {
+    fn verdict(&self, facts: &CapabilityFacts) -> Verdict {
         if facts.mode == Some(Mode::Off) {
             return Verdict::Off;
         }
@@ -185,121 +184,134 @@ impl Machine {
         if !self.invited {
             return Verdict::Missing(missing(facts, |_| Some(Lack::Manual)));
         }
-        let of = |find: fn(&Seen) -> Option<Verdict>| facts.required.iter().find_map(find);
+        let of = |find: fn(&RequiredKind) -> Option<Verdict>| facts.required.iter().find_map(find);
         let refused = of(|kind| match kind.sight {
-            Sight::Forbidden(verb) => Some(Verdict::Refused(Refused { name: kind.name.clone(), verb })),
+            WatchState::Forbidden(verb) => {
+                Some(Verdict::Refused(RefusedKind { name: kind.name.clone(), verb }))
+            }
             _ => None,
         });
-        let listing = || of(|kind| matches!(kind.sight, Sight::Listing).then_some(Verdict::Listing));
+        let listing = || of(|kind| matches!(kind.sight, WatchState::Listing).then_some(Verdict::Listing));
         let broken = || {
             of(|kind| match &kind.sight {
-                Sight::Broken(why) => Some(Verdict::Broken(format!("{}: {why}", kind.name))),
+                WatchState::Broken(why) => Some(Verdict::Broken(format!("{}: {why}", kind.name))),
                 _ => None,
             })
         };
         refused.or_else(broken).or_else(listing).unwrap_or(Verdict::Whole)
     }
 
-    fn next(&self, verdict: &Verdict, facts: &Facts) -> State {
+    fn next(&self, verdict: &Verdict, facts: &CapabilityFacts) -> CapabilityPhase {
         match self.state.clone() {
-            State::Draining(epoch)
+            CapabilityPhase::Draining(epoch)
                 if facts.at_work == Work::Full || matches!(verdict, Verdict::Leaving(_)) =>
             {
-                State::Draining(epoch)
+                CapabilityPhase::Draining(epoch)
             }
-            State::Starting(epoch) => self.starting(epoch, verdict, facts),
-            State::Running(epoch) | State::Degraded(epoch, _) | State::Unknown(Some(epoch)) => {
-                self.running(epoch, verdict, facts)
-            }
-            State::Disabled
-            | State::Waiting(_)
-            | State::Forbidden(_)
-            | State::Unknown(None)
-            | State::Draining(_) => at_rest(verdict, facts),
+            CapabilityPhase::Starting(epoch) => self.starting(epoch, verdict, facts),
+            CapabilityPhase::Running(epoch)
+            | CapabilityPhase::Degraded(epoch, _)
+            | CapabilityPhase::Unknown(Some(epoch)) => self.running(epoch, verdict, facts),
+            CapabilityPhase::Disabled
+            | CapabilityPhase::Waiting(_)
+            | CapabilityPhase::Forbidden(_)
+            | CapabilityPhase::Unknown(None)
+            | CapabilityPhase::Draining(_) => at_rest(verdict, facts),
         }
     }
 
-    fn starting(&self, epoch: Epoch, verdict: &Verdict, facts: &Facts) -> State {
+    fn starting(&self, epoch: Epoch, verdict: &Verdict, facts: &CapabilityFacts) -> CapabilityPhase {
         let late = facts.waited >= START_DEADLINE;
         match verdict {
-            Verdict::Unknown => State::Starting(epoch),
+            Verdict::Unknown => CapabilityPhase::Starting(epoch),
             _ if self.worlds != worlds(facts) => at_rest(verdict, facts),
-            Verdict::Whole => State::Running(epoch),
-            Verdict::Broken(why) if late => State::Degraded(epoch, why.clone()),
+            Verdict::Whole => CapabilityPhase::Running(epoch),
+            Verdict::Broken(why) if late => CapabilityPhase::Degraded(epoch, why.clone()),
             Verdict::Listing if late => {
                 let why = format!("not every kind was listed within {} s", START_DEADLINE.as_secs());
-                State::Degraded(epoch, why)
+                CapabilityPhase::Degraded(epoch, why)
             }
-            Verdict::Listing | Verdict::Broken(_) => State::Starting(epoch),
+            Verdict::Listing | Verdict::Broken(_) => CapabilityPhase::Starting(epoch),
             _ => at_rest(verdict, facts),
         }
     }
 
-    /// From a state in which the controller works, or would if everything had been listed.
-    fn running(&self, epoch: Epoch, verdict: &Verdict, facts: &Facts) -> State {
+    /// The next state from one in which the controller works, or would if every kind had been listed.
+    fn running(&self, epoch: Epoch, verdict: &Verdict, facts: &CapabilityFacts) -> CapabilityPhase {
         let same_world = self.worlds == worlds(facts);
         match verdict {
-            Verdict::Unknown if self.started => State::Unknown(Some(epoch)),
-            Verdict::Whole if same_world => State::Running(epoch),
-            Verdict::Broken(why) if same_world => State::Degraded(epoch, why.clone()),
-            // What has been listed once is known for as long as its world lasts.
+            Verdict::Unknown if self.started => CapabilityPhase::Unknown(Some(epoch)),
+            Verdict::Whole if same_world => CapabilityPhase::Running(epoch),
+            Verdict::Broken(why) if same_world => CapabilityPhase::Degraded(epoch, why.clone()),
+            // A listed kind stays known under the same CRD identity.
             Verdict::Listing if same_world => self.state.clone(),
-            _ if self.started => State::Draining(epoch),
+            _ if self.started => CapabilityPhase::Draining(epoch),
             _ => at_rest(verdict, facts),
         }
     }
 
-    fn work(&self, facts: &Facts) -> Work {
+    fn work(&self, facts: &CapabilityFacts) -> Work {
         if self.started {
             return Work::Full;
         }
         let Some(finalized) = facts.required.iter().find(|kind| kind.finalized) else { return Work::None };
-        // What is being listed does not read as "none": a package that is not seen yet is not gone.
-        let listed = facts.required.iter().all(|kind| kind.sight != Sight::Listing);
+        // A kind that is being listed is not empty: a package not listed yet is not gone.
+        let listed = facts.required.iter().all(|kind| kind.sight != WatchState::Listing);
         let deprived = facts.required.iter().any(|kind| absent(kind).is_some() || kind.leaving);
-        // Switched off, nothing is done but for a definition that would never go.
+        // A disabled capability only works for a definition that would stay terminating.
         let lets_go = if facts.mode == Some(Mode::Off) { finalized.leaving } else { deprived };
         match self.state {
-            _ if finalized.sight != Sight::Synced => Work::None,
-            State::Draining(_) | State::Waiting(_) | State::Disabled if lets_go && listed => Work::Deletions,
-            State::Waiting(_) | State::Forbidden(_) | State::Disabled | State::Degraded(..) => Work::Say,
+            _ if finalized.sight != WatchState::Synced => Work::None,
+            CapabilityPhase::Draining(_) | CapabilityPhase::Waiting(_) | CapabilityPhase::Disabled
+                if lets_go && listed =>
+            {
+                Work::Deletions
+            }
+            CapabilityPhase::Waiting(_)
+            | CapabilityPhase::Forbidden(_)
+            | CapabilityPhase::Disabled
+            | CapabilityPhase::Degraded(..) => Work::Say,
             _ => Work::None,
         }
     }
 }
 
-/// Where a capability goes of which nothing runs.
-fn at_rest(verdict: &Verdict, facts: &Facts) -> State {
+/// The next state of a capability without running work.
+fn at_rest(verdict: &Verdict, facts: &CapabilityFacts) -> CapabilityPhase {
     match verdict {
-        Verdict::Off => State::Disabled,
-        Verdict::Unknown => State::Unknown(None),
-        Verdict::Missing(missing) => State::Waiting(missing.clone()),
+        Verdict::Off => CapabilityPhase::Disabled,
+        Verdict::Unknown => CapabilityPhase::Unknown(None),
+        Verdict::Missing(missing) => CapabilityPhase::Waiting(missing.clone()),
         Verdict::Leaving(going) => {
             let ours = facts.required.iter().any(|kind| kind.leaving && kind.finalized);
-            if ours { State::Draining(facts.next_epoch) } else { State::Waiting(going.clone()) }
+            if ours {
+                CapabilityPhase::Draining(facts.next_epoch)
+            } else {
+                CapabilityPhase::Waiting(going.clone())
+            }
         }
-        Verdict::Refused(refused) => State::Forbidden(refused.clone()),
-        Verdict::Listing | Verdict::Broken(_) | Verdict::Whole => State::Starting(facts.next_epoch),
+        Verdict::Refused(refused) => CapabilityPhase::Forbidden(refused.clone()),
+        Verdict::Listing | Verdict::Broken(_) | Verdict::Whole => CapabilityPhase::Starting(facts.next_epoch),
     }
 }
 
-fn worlds(facts: &Facts) -> Vec<Epoch> {
+fn worlds(facts: &CapabilityFacts) -> Vec<Epoch> {
     facts.required.iter().map(|kind| kind.world).collect()
 }
 
-fn missing(facts: &Facts, lack: impl Fn(&Seen) -> Option<Lack>) -> Vec<Missing> {
-    let named = |kind: &Seen| Some(Missing { name: kind.name.clone(), why: lack(kind)? });
+fn missing(facts: &CapabilityFacts, lack: impl Fn(&RequiredKind) -> Option<Lack>) -> Vec<Missing> {
+    let named = |kind: &RequiredKind| Some(Missing { name: kind.name.clone(), why: lack(kind)? });
     facts.required.iter().filter_map(named).collect()
 }
 
-fn absent(kind: &Seen) -> Option<Lack> {
+fn absent(kind: &RequiredKind) -> Option<Lack> {
     match &kind.sight {
-        Sight::Absent(absence) => Some(Lack::Absent(absence.clone())),
+        WatchState::Absent(absence) => Some(Lack::Absent(absence.clone())),
         _ => None,
     }
 }
 
-fn leaving(kind: &Seen) -> Option<Lack> {
+fn leaving(kind: &RequiredKind) -> Option<Lack> {
     kind.leaving.then_some(Lack::Leaving)
 }
 

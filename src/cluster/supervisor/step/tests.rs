@@ -1,18 +1,24 @@
 use proptest::prelude::*;
 use rstest::rstest;
 
-use super::super::state::{Answer, Verb};
+use super::super::state::{ApiVerb, UnavailableAnswer};
 use super::*;
 use crate::cluster::crds::Absence;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn kind(name: &str, finalized: bool) -> Seen {
-    Seen { name: name.to_owned(), finalized, sight: Sight::Synced, leaving: false, world: Epoch(1) }
+fn kind(name: &str, finalized: bool) -> RequiredKind {
+    RequiredKind {
+        name: name.to_owned(),
+        finalized,
+        sight: WatchState::Synced,
+        leaving: false,
+        world: Epoch(1),
+    }
 }
 
-fn facts() -> Facts {
-    Facts {
+fn facts() -> CapabilityFacts {
+    CapabilityFacts {
         mode: Some(Mode::Auto),
         definitions_known: true,
         required: vec![kind("instances.kudo.dev", true), kind("operatorversions.kudo.dev", false)],
@@ -22,18 +28,18 @@ fn facts() -> Facts {
     }
 }
 
-fn with(change: impl FnOnce(&mut Facts)) -> Facts {
+fn with(change: impl FnOnce(&mut CapabilityFacts)) -> CapabilityFacts {
     let mut facts = facts();
     change(&mut facts);
     facts
 }
 
-fn gone(facts: &mut Facts, i: usize) {
-    facts.required[i].sight = Sight::Absent(Absence::Missing);
+fn gone(facts: &mut CapabilityFacts, i: usize) {
+    facts.required[i].sight = WatchState::Absent(Absence::Missing);
 }
 
-/// Looks until nothing changes; the controller does what it is told at once.
-fn settle(machine: &mut Machine, facts: &mut Facts) -> (State, Work, Vec<Turn>) {
+/// Steps until nothing changes; the controller does its assigned work at once.
+fn settle(machine: &mut Machine, facts: &mut CapabilityFacts) -> (CapabilityPhase, Work, Vec<Turn>) {
     let mut turns = Vec::new();
     for _ in 0..10 {
         let before = (machine.state().clone(), facts.at_work);
@@ -50,79 +56,79 @@ fn settle(machine: &mut Machine, facts: &mut Facts) -> (State, Work, Vec<Turn>) 
 fn running() -> Machine {
     let mut machine = Machine::default();
     let (state, work, turns) = settle(&mut machine, &mut facts());
-    assert_eq!((state, work, turns), (State::Running(Epoch(7)), Work::Full, vec![Turn::Started]));
+    assert_eq!((state, work, turns), (CapabilityPhase::Running(Epoch(7)), Work::Full, vec![Turn::Started]));
     machine
 }
 
-fn names(state: &State) -> String {
+fn names(state: &CapabilityPhase) -> String {
     format!("{} {}", state.reason(), state.message())
 }
 
-/// Where a capability comes to rest, from nothing.
+/// The idle state of a capability, from nothing.
 #[rstest]
-#[case::nothing_is_known(|f: &mut Facts| f.definitions_known = false, "Unknown", Work::None)]
-#[case::off(|f: &mut Facts| f.mode = Some(Mode::Off), "Disabled", Work::Say)]
+#[case::nothing_is_known(|f: &mut CapabilityFacts| f.definitions_known = false, "Unknown", Work::None)]
+#[case::off(|f: &mut CapabilityFacts| f.mode = Some(Mode::Off), "Disabled", Work::Say)]
 #[case::off_and_not_read(
-    |f: &mut Facts| { f.mode = Some(Mode::Off); f.required[0].sight = Sight::Listing; }, "Disabled", Work::None
+    |f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.required[0].sight = WatchState::Listing; }, "Disabled", Work::None
 )]
 #[case::off_and_leaving(
-    |f: &mut Facts| { f.mode = Some(Mode::Off); f.required[0].leaving = true; }, "Disabled", Work::Deletions
+    |f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.required[0].leaving = true; }, "Disabled", Work::Deletions
 )]
 #[case::off_and_leaving_without_its_package(
-    |f: &mut Facts| { f.mode = Some(Mode::Off); f.required[0].leaving = true; gone(f, 1); }, "Disabled", Work::Deletions
+    |f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.required[0].leaving = true; gone(f, 1); }, "Disabled", Work::Deletions
 )]
 #[case::off_and_leaving_and_packages_not_listed(
-    |f: &mut Facts| { f.mode = Some(Mode::Off); f.required[0].leaving = true; f.required[1].sight = Sight::Listing; },
+    |f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.required[0].leaving = true; f.required[1].sight = WatchState::Listing; },
     "Disabled", Work::Say
 )]
 #[case::off_and_another_leaving(
-    |f: &mut Facts| { f.mode = Some(Mode::Off); f.required[1].leaving = true; }, "Disabled", Work::Say
+    |f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.required[1].leaving = true; }, "Disabled", Work::Say
 )]
-#[case::not_known_whether_off(|f: &mut Facts| f.mode = None, "Starting", Work::None)]
-#[case::not_known_whether_off_and_missing(|f: &mut Facts| { f.mode = None; gone(f, 1); }, "Starting", Work::None)]
-#[case::off_and_unknown(|f: &mut Facts| { f.mode = Some(Mode::Off); f.definitions_known = false; }, "Disabled", Work::Say)]
-#[case::both_missing(|f: &mut Facts| { gone(f, 0); gone(f, 1); }, "Waiting", Work::None)]
-#[case::one_missing(|f: &mut Facts| gone(f, 0), "Waiting", Work::None)]
-#[case::only_deletions_end(|f: &mut Facts| gone(f, 1), "Waiting", Work::Deletions)]
-#[case::leaving(|f: &mut Facts| f.required[0].leaving = true, "Draining", Work::Deletions)]
-#[case::another_leaving(|f: &mut Facts| f.required[1].leaving = true, "Waiting", Work::Deletions)]
+#[case::not_known_whether_off(|f: &mut CapabilityFacts| f.mode = None, "Starting", Work::None)]
+#[case::not_known_whether_off_and_missing(|f: &mut CapabilityFacts| { f.mode = None; gone(f, 1); }, "Starting", Work::None)]
+#[case::off_and_unknown(|f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.definitions_known = false; }, "Disabled", Work::Say)]
+#[case::both_missing(|f: &mut CapabilityFacts| { gone(f, 0); gone(f, 1); }, "Waiting", Work::None)]
+#[case::one_missing(|f: &mut CapabilityFacts| gone(f, 0), "Waiting", Work::None)]
+#[case::only_deletions_end(|f: &mut CapabilityFacts| gone(f, 1), "Waiting", Work::Deletions)]
+#[case::leaving(|f: &mut CapabilityFacts| f.required[0].leaving = true, "Draining", Work::Deletions)]
+#[case::another_leaving(|f: &mut CapabilityFacts| f.required[1].leaving = true, "Waiting", Work::Deletions)]
 #[case::leaving_and_packages_not_listed(
-    |f: &mut Facts| { f.required[0].leaving = true; f.required[1].sight = Sight::Listing; }, "Draining", Work::None
+    |f: &mut CapabilityFacts| { f.required[0].leaving = true; f.required[1].sight = WatchState::Listing; }, "Draining", Work::None
 )]
-#[case::refused(|f: &mut Facts| f.required[1].sight = Sight::Forbidden(Verb::List), "Forbidden", Work::Say)]
-#[case::refused_itself(|f: &mut Facts| f.required[0].sight = Sight::Forbidden(Verb::List), "Forbidden", Work::None)]
+#[case::refused(|f: &mut CapabilityFacts| f.required[1].sight = WatchState::Forbidden(ApiVerb::List), "Forbidden", Work::Say)]
+#[case::refused_itself(|f: &mut CapabilityFacts| f.required[0].sight = WatchState::Forbidden(ApiVerb::List), "Forbidden", Work::None)]
 #[case::missing_before_refused(
-    |f: &mut Facts| { gone(f, 0); f.required[1].sight = Sight::Forbidden(Verb::List); }, "Waiting", Work::None
+    |f: &mut CapabilityFacts| { gone(f, 0); f.required[1].sight = WatchState::Forbidden(ApiVerb::List); }, "Waiting", Work::None
 )]
-#[case::listing(|f: &mut Facts| f.required[1].sight = Sight::Listing, "Starting", Work::None)]
-#[case::broken(|f: &mut Facts| f.required[1].sight = Sight::Broken("500".into()), "Starting", Work::None)]
-#[case::manual_at_the_first_look(|f: &mut Facts| f.mode = Some(Mode::Manual), "Running", Work::Full)]
-fn from_nothing(#[case] change: fn(&mut Facts), #[case] expected: &str, #[case] work: Work) {
+#[case::listing(|f: &mut CapabilityFacts| f.required[1].sight = WatchState::Listing, "Starting", Work::None)]
+#[case::broken(|f: &mut CapabilityFacts| f.required[1].sight = WatchState::Broken("500".into()), "Starting", Work::None)]
+#[case::manual_at_the_first_look(|f: &mut CapabilityFacts| f.mode = Some(Mode::Manual), "Running", Work::Full)]
+fn from_nothing(#[case] change: fn(&mut CapabilityFacts), #[case] expected: &str, #[case] work: Work) {
     let mut machine = Machine::default();
     let (state, did, _) = settle(&mut machine, &mut with(change));
     assert_eq!((state.name(), did), (expected, work));
 }
 
-/// Where a running capability goes, once its controller has ended what it began.
+/// The next state of a running capability, once its controller has finished its work.
 #[rstest]
-#[case::nothing(|_: &mut Facts| (), "Running", Work::Full, false)]
-#[case::definitions_unknown(|f: &mut Facts| f.definitions_known = false, "Unknown", Work::Full, false)]
+#[case::nothing(|_: &mut CapabilityFacts| (), "Running", Work::Full, false)]
+#[case::definitions_unknown(|f: &mut CapabilityFacts| f.definitions_known = false, "Unknown", Work::Full, false)]
 #[case::unknown_and_all_gone(
-    |f: &mut Facts| { f.definitions_known = false; gone(f, 0); gone(f, 1); }, "Unknown", Work::Full, false
+    |f: &mut CapabilityFacts| { f.definitions_known = false; gone(f, 0); gone(f, 1); }, "Unknown", Work::Full, false
 )]
-#[case::off(|f: &mut Facts| f.mode = Some(Mode::Off), "Disabled", Work::Say, true)]
-#[case::missing(|f: &mut Facts| gone(f, 0), "Waiting", Work::None, true)]
-#[case::input_missing(|f: &mut Facts| gone(f, 1), "Waiting", Work::Deletions, true)]
-#[case::leaving(|f: &mut Facts| f.required[0].leaving = true, "Draining", Work::Deletions, true)]
-#[case::refused(|f: &mut Facts| f.required[0].sight = Sight::Forbidden(Verb::Watch), "Forbidden", Work::None, true)]
-#[case::broken(|f: &mut Facts| f.required[0].sight = Sight::Broken("500".into()), "Degraded", Work::Full, false)]
-#[case::another_world(|f: &mut Facts| f.required[0].world = Epoch(2), "Running", Work::Full, true)]
+#[case::off(|f: &mut CapabilityFacts| f.mode = Some(Mode::Off), "Disabled", Work::Say, true)]
+#[case::missing(|f: &mut CapabilityFacts| gone(f, 0), "Waiting", Work::None, true)]
+#[case::input_missing(|f: &mut CapabilityFacts| gone(f, 1), "Waiting", Work::Deletions, true)]
+#[case::leaving(|f: &mut CapabilityFacts| f.required[0].leaving = true, "Draining", Work::Deletions, true)]
+#[case::refused(|f: &mut CapabilityFacts| f.required[0].sight = WatchState::Forbidden(ApiVerb::Watch), "Forbidden", Work::None, true)]
+#[case::broken(|f: &mut CapabilityFacts| f.required[0].sight = WatchState::Broken("500".into()), "Degraded", Work::Full, false)]
+#[case::another_world(|f: &mut CapabilityFacts| f.required[0].world = Epoch(2), "Running", Work::Full, true)]
 #[case::another_world_not_listed(
-    |f: &mut Facts| { f.required[0].world = Epoch(2); f.required[0].sight = Sight::Listing; }, "Starting", Work::None, true
+    |f: &mut CapabilityFacts| { f.required[0].world = Epoch(2); f.required[0].sight = WatchState::Listing; }, "Starting", Work::None, true
 )]
-#[case::manual(|f: &mut Facts| f.mode = Some(Mode::Manual), "Running", Work::Full, false)]
+#[case::manual(|f: &mut CapabilityFacts| f.mode = Some(Mode::Manual), "Running", Work::Full, false)]
 fn from_running(
-    #[case] change: fn(&mut Facts),
+    #[case] change: fn(&mut CapabilityFacts),
     #[case] expected: &str,
     #[case] work: Work,
     #[case] stops: bool,
@@ -146,15 +152,15 @@ fn draining_lasts_while_the_controller_is_at_work() {
     facts.at_work = Work::Full;
     for _ in 0..3 {
         assert_eq!(machine.step(&facts).work, Work::None, "told to stop");
-        assert_eq!(*machine.state(), State::Draining(Epoch(7)));
+        assert_eq!(*machine.state(), CapabilityPhase::Draining(Epoch(7)));
     }
     facts = super::tests::facts();
     facts.at_work = Work::Full;
     let _ = machine.step(&facts);
-    assert_eq!(*machine.state(), State::Draining(Epoch(7)), "also when the kind is back meanwhile");
+    assert_eq!(*machine.state(), CapabilityPhase::Draining(Epoch(7)), "also when the kind is back meanwhile");
     facts.at_work = Work::None;
     facts.next_epoch = Epoch(8);
-    assert_eq!(settle(&mut machine, &mut facts).0, State::Running(Epoch(8)));
+    assert_eq!(settle(&mut machine, &mut facts).0, CapabilityPhase::Running(Epoch(8)));
 }
 
 #[test]
@@ -173,7 +179,7 @@ fn a_definition_that_is_deleted_is_drained_until_it_is_gone() {
 #[test]
 fn a_start_that_takes_too_long_is_a_fault_and_goes_on_when_it_can() {
     let mut machine = Machine::default();
-    let mut facts = with(|f| f.required[0].sight = Sight::Listing);
+    let mut facts = with(|f| f.required[0].sight = WatchState::Listing);
     assert_eq!(settle(&mut machine, &mut facts).0.name(), "Starting");
     facts.waited = START_DEADLINE - SECOND;
     assert_eq!(settle(&mut machine, &mut facts).0.name(), "Starting");
@@ -183,16 +189,16 @@ fn a_start_that_takes_too_long_is_a_fault_and_goes_on_when_it_can() {
     facts.definitions_known = false;
     assert_eq!(settle(&mut machine, &mut facts).1, Work::None);
     facts.definitions_known = true;
-    facts.required[0].sight = Sight::Synced;
+    facts.required[0].sight = WatchState::Synced;
     facts.waited = Duration::ZERO;
     assert_eq!(settle(&mut machine, &mut facts).1, Work::Full);
 }
 
-/// It never ran, so that what carries our finalizer, and can be read, is told.
+/// It never ran, so objects with our finalizer, if they can be read, get a status.
 #[rstest]
-#[case::broken(Sight::Broken("500".into()))]
-#[case::slow(Sight::Listing)]
-fn a_kind_that_cannot_be_listed_is_said_once_that_is_a_fault(#[case] sight: Sight) {
+#[case::broken(WatchState::Broken("500".into()))]
+#[case::slow(WatchState::Listing)]
+fn a_kind_that_cannot_be_listed_is_said_once_that_is_a_fault(#[case] sight: WatchState) {
     let mut machine = Machine::default();
     let mut facts = with(|f| f.required[1].sight = sight);
     let (state, work, _) = settle(&mut machine, &mut facts);
@@ -200,7 +206,7 @@ fn a_kind_that_cannot_be_listed_is_said_once_that_is_a_fault(#[case] sight: Sigh
     facts.waited = START_DEADLINE;
     let (state, work, turns) = settle(&mut machine, &mut facts);
     assert_eq!((state.name(), work, turns), ("Degraded", Work::Say, vec![]));
-    facts.required[1].sight = Sight::Synced;
+    facts.required[1].sight = WatchState::Synced;
     assert_eq!(settle(&mut machine, &mut facts).1, Work::Full);
 }
 
@@ -213,7 +219,7 @@ fn manual_does_not_start_by_what_others_install() {
     });
     facts.at_work = Work::Full;
     assert_eq!(settle(&mut machine, &mut facts).0.reason(), "CRDMissing");
-    facts.required[0].sight = Sight::Synced;
+    facts.required[0].sight = WatchState::Synced;
     let (state, work, _) = settle(&mut machine, &mut facts);
     assert_eq!((state.reason(), work), ("Manual", Work::Say));
     facts.mode = Some(Mode::Auto);
@@ -225,7 +231,7 @@ fn manual_does_not_start_by_what_others_install() {
 #[test]
 fn refused_goes_on_when_the_right_is_back() {
     let mut machine = running();
-    let mut facts = with(|f| f.required[0].sight = Sight::Forbidden(Verb::Watch));
+    let mut facts = with(|f| f.required[0].sight = WatchState::Forbidden(ApiVerb::Watch));
     facts.at_work = Work::Full;
     let (state, ..) = settle(&mut machine, &mut facts);
     assert_eq!(
@@ -248,45 +254,45 @@ fn refused_goes_on_when_the_right_is_back() {
 fn what_is_missing_is_named(#[case] absence: Absence, #[case] text: &str) {
     let mut machine = Machine::default();
     let (state, ..) =
-        settle(&mut machine, &mut with(|f| f.required[0].sight = Sight::Absent(absence.clone())));
+        settle(&mut machine, &mut with(|f| f.required[0].sight = WatchState::Absent(absence.clone())));
     assert_eq!(names(&state), text);
 }
 
 /// Design section 8, the last paragraph on capabilities.
 #[rstest]
-#[case(State::Disabled, 0, "allow")]
-#[case(State::Waiting(vec![]), 0, "allow")]
-#[case(State::Starting(Epoch(1)), 7, "503")]
-#[case(State::Starting(Epoch(1)), 8, "in-object")]
-#[case(State::Unknown(None), 7, "503")]
-#[case(State::Unknown(None), 8, "in-object")]
-#[case(State::Unknown(Some(Epoch(1))), 900, "judge")]
-#[case(State::Forbidden(Refused { name: "a".into(), verb: Verb::List }), 0, "in-object")]
-#[case(State::Degraded(Epoch(1), "why".into()), 0, "in-object")]
-#[case(State::Running(Epoch(1)), 0, "judge")]
-#[case(State::Draining(Epoch(1)), 0, "judge")]
-fn what_admission_answers(#[case] state: State, #[case] seconds: u32, #[case] expected: &str) {
-    let said = match Answer::of("instances", &state, SECOND * seconds) {
-        Answer::Judge => "judge",
-        Answer::InObjectOnly(_) => "in-object",
-        Answer::NotYet => "503",
-        Answer::Allow(_) => "allow",
+#[case(CapabilityPhase::Disabled, 0, "allow")]
+#[case(CapabilityPhase::Waiting(vec![]), 0, "allow")]
+#[case(CapabilityPhase::Starting(Epoch(1)), 7, "503")]
+#[case(CapabilityPhase::Starting(Epoch(1)), 8, "in-object")]
+#[case(CapabilityPhase::Unknown(None), 7, "503")]
+#[case(CapabilityPhase::Unknown(None), 8, "in-object")]
+#[case(CapabilityPhase::Unknown(Some(Epoch(1))), 900, "judge")]
+#[case(CapabilityPhase::Forbidden(RefusedKind { name: "a".into(), verb: ApiVerb::List }), 0, "in-object")]
+#[case(CapabilityPhase::Degraded(Epoch(1), "why".into()), 0, "in-object")]
+#[case(CapabilityPhase::Running(Epoch(1)), 0, "judge")]
+#[case(CapabilityPhase::Draining(Epoch(1)), 0, "judge")]
+fn what_admission_answers(#[case] state: CapabilityPhase, #[case] seconds: u32, #[case] expected: &str) {
+    let said = match UnavailableAnswer::of("instances", &state, SECOND * seconds) {
+        UnavailableAnswer::Judge => "judge",
+        UnavailableAnswer::InObjectOnly(_) => "in-object",
+        UnavailableAnswer::NotYet => "503",
+        UnavailableAnswer::Allow(_) => "allow",
     };
     assert_eq!(said, expected);
 }
 
-fn any_sight() -> impl Strategy<Value = Sight> {
+fn any_sight() -> impl Strategy<Value = WatchState> {
     prop_oneof![
-        4 => Just(Sight::Synced),
-        1 => Just(Sight::Listing),
-        1 => Just(Sight::Absent(Absence::Missing)),
-        1 => Just(Sight::Forbidden(Verb::List)),
-        1 => Just(Sight::Broken("500".to_owned())),
+        4 => Just(WatchState::Synced),
+        1 => Just(WatchState::Listing),
+        1 => Just(WatchState::Absent(Absence::Missing)),
+        1 => Just(WatchState::Forbidden(ApiVerb::List)),
+        1 => Just(WatchState::Broken("500".to_owned())),
     ]
 }
 
-fn any_kind(finalized: bool) -> impl Strategy<Value = Seen> {
-    (any_sight(), prop::bool::weighted(0.1), 1..3u64).prop_map(move |(sight, leaving, world)| Seen {
+fn any_kind(finalized: bool) -> impl Strategy<Value = RequiredKind> {
+    (any_sight(), prop::bool::weighted(0.1), 1..3u64).prop_map(move |(sight, leaving, world)| RequiredKind {
         sight,
         leaving,
         world: Epoch(world),
@@ -307,8 +313,8 @@ prop_compose! {
         second in any_kind(false),
         seconds in 0..90u32,
         obeys in prop::bool::weighted(0.7),
-    ) -> (Facts, bool) {
-        let facts = Facts {
+    ) -> (CapabilityFacts, bool) {
+        let facts = CapabilityFacts {
             mode, definitions_known, required: vec![first, second], at_work: Work::None,
             waited: SECOND * seconds, next_epoch: Epoch(0),
         };
@@ -317,8 +323,8 @@ prop_compose! {
 }
 
 proptest! {
-    /// Whatever happens in whatever order: full work begins only on a whole world, one epoch's
-    /// work never overlaps with another's, and turns alternate.
+    /// For every order of events: full work begins only when all kinds are synced, the work of two epochs
+    /// never overlaps, and starts and stops alternate.
     #[test]
     fn work_begins_on_all_that_is_known_and_ends_before_it_begins_again(
         course in prop::collection::vec(any_facts(), 1..60),
@@ -332,7 +338,7 @@ proptest! {
             let step = machine.step(&facts);
             let whole = facts.definitions_known
                 && facts.mode.is_some_and(|mode| mode != Mode::Off)
-                && facts.required.iter().all(|k| k.sight == Sight::Synced && !k.leaving);
+                && facts.required.iter().all(|k| k.sight == WatchState::Synced && !k.leaving);
             if step.work == Work::Full && told != Work::Full {
                 prop_assert!(whole, "{facts:?}");
                 prop_assert!(busy.is_none() || busy == machine.state().epoch(), "the last epoch still works");

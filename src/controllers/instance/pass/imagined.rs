@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use interlock_core::effect::ChildWrite;
-use interlock_core::plan::observe::{Need, Observed, Seen, Served};
+use interlock_core::plan::observe::{Found, KindServed, Observed, Query};
 
 /// What was seen, and what writes that were not made would be answered.
 pub(super) struct Imagined(Observed);
@@ -28,13 +28,13 @@ impl Imagined {
     }
 
     /// Takes in what was looked up.
-    pub(super) fn see(&mut self, observed: &Observed, need: &Need) {
+    pub(super) fn see(&mut self, observed: &Observed, need: &Query) {
         match need {
-            Need::Kind(gvk) => {
-                let served = observed.kinds.get(gvk).copied().unwrap_or(Served::Unsure);
+            Query::Kind(gvk) => {
+                let served = observed.kinds.get(gvk).copied().unwrap_or(KindServed::Unsure);
                 self.0.kinds.insert(gvk.clone(), served);
             }
-            Need::Object(key) | Need::Certainly(key) => {
+            Query::Object(key) | Query::Certainly(key) => {
                 self.0.failures.remove(key);
                 if let Some(seen) = observed.objects.get(key) {
                     self.0.objects.insert(key.clone(), seen.clone());
@@ -50,16 +50,16 @@ impl Imagined {
     pub(super) fn write(&mut self, write: ChildWrite) {
         let Some(key) = write.key() else { return };
         let seen = match write {
-            ChildWrite::Create { object } => Seen::Present(Arc::new(object)),
+            ChildWrite::Create { object } => Found::Present(Arc::new(object)),
             ChildWrite::MergePatch { patch, .. } => match self.0.objects.get(&key) {
-                Some(Seen::Present(current)) => {
+                Some(Found::Present(current)) => {
                     let mut object = Value::clone(current);
                     json_patch::merge(&mut object, &patch);
-                    Seen::Present(Arc::new(object))
+                    Found::Present(Arc::new(object))
                 }
-                _ => Seen::Absent,
+                _ => Found::Absent,
             },
-            ChildWrite::Delete { .. } => Seen::Absent,
+            ChildWrite::Delete { .. } => Found::Absent,
         };
         self.0.objects.insert(key, seen);
     }

@@ -16,22 +16,22 @@ use interlock_core::api::object::Gvk;
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Note};
 use interlock_core::plan::advance::advance;
-use interlock_core::plan::limits::{Cleanup, Limits, Words};
-use interlock_core::plan::observe::{Observed, PlanState, Step};
+use interlock_core::plan::limits::{Cleanup, RunLimits, Words};
+use interlock_core::plan::observe::{EngineStep, Observed, PlanState};
 use interlock_core::plan::package::Package;
 use jiff::Timestamp;
 use serde_json::Value;
 use tracing::{debug, warn};
 
 use self::imagined::Imagined;
-use self::sight::Sight;
-use super::context::Context;
+use self::sight::ReadSet;
+use super::context::InstanceContext;
 use super::engine::Engine;
-use super::record::{self, Phase};
-use super::subject::Subject;
+use super::record::{self, RecordPhase};
+use super::subject::InstanceView;
 use super::{asked, send, writes};
 use crate::cluster::apply::Objects;
-use crate::cluster::watch::Change;
+use crate::cluster::watch::WatchChange;
 use crate::controllers::pool::{Deadline, Hold, NotDone};
 
 mod imagined;
@@ -72,10 +72,10 @@ pub enum Begin {
 
 /// A run to carry on.
 pub struct Pass<'a> {
-    ctx: &'a Context,
+    ctx: &'a InstanceContext,
     /// The stretch of leading in which it began.
     reign: Option<u64>,
-    subject: Subject,
+    subject: InstanceView,
     spec: &'a Applied<'static>,
     package: &'a Package,
     engine: Arc<Engine>,
@@ -87,7 +87,7 @@ pub struct Pass<'a> {
     started: bool,
     /// Whether people were told of the start.
     announced: bool,
-    sight: Sight<'a>,
+    sight: ReadSet<'a>,
     /// Whether a task failed in a way that is tried again.
     tried_again: bool,
     /// When a limit runs out, if nothing happens before.
@@ -117,9 +117,9 @@ impl<'a> Pass<'a> {
     /// A pass of the execution that `planExecution` names, on this spec and package; its effects
     /// are made through `objects`, and on objects that no Instance made as `adoption` says.
     pub fn new(
-        ctx: &'a Context,
+        ctx: &'a InstanceContext,
         (objects, adoption): (Objects, Adoption),
-        subject: Subject,
+        subject: InstanceView,
         spec: &'a Applied<'static>,
         package: &'a Arc<Package>,
         begin: Begin,
@@ -146,7 +146,7 @@ impl<'a> Pass<'a> {
         let hold = ctx.pool.hold(&subject.key.namespace);
         let limits = limits(&subject, package, started);
         let observed = Observed { limits, adoption, ..Observed::default() };
-        let sight = Sight::new(ctx, objects, subject.key.clone(), package.key.clone(), observed);
+        let sight = ReadSet::new(ctx, objects, subject.key.clone(), package.key.clone(), observed);
         Self {
             ctx,
             reign: ctx.reign(),
@@ -206,19 +206,19 @@ impl<'a> Pass<'a> {
     }
 
     /// Takes one step; where it asks for no write, how the run stands.
-    async fn take(&mut self, step: Step) -> Result<Option<Phase>, Stop> {
+    async fn take(&mut self, step: EngineStep) -> Result<Option<RecordPhase>, Stop> {
         for note in step.notes {
             self.publish(note).await;
         }
         self.state = step.state;
         if self.state.status.status.is_terminal() {
-            return Ok(Some(Phase::Over { fatal: step.fatal, aborted: false }));
+            return Ok(Some(RecordPhase::Over { fatal: step.fatal, aborted: false }));
         }
         if step.effects.is_empty() {
             self.tried_again = step.stalled.is_some();
             self.wake = step.wake;
             let stalled = step.stalled.or_else(|| self.absent(&step.absent));
-            return Ok(Some(Phase::Waiting { stalled, held: step.held, waits: step.waiting }));
+            return Ok(Some(RecordPhase::Waiting { stalled, held: step.held, waits: step.waiting }));
         }
         let covered = self.started && self.sight.covers(&step.effects);
         if !covered {
@@ -232,7 +232,7 @@ impl<'a> Pass<'a> {
         Ok(None)
     }
 
-    async fn advance(&mut self) -> Result<Step, Stop> {
+    async fn advance(&mut self) -> Result<EngineStep, Stop> {
         let observed = self.sight.lend();
         let (step, observed) = self.ask(self.state.clone(), observed).await?;
         self.sight.take_back(observed);
@@ -240,7 +240,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Asks the engine, on a thread of the pool: what that costs is for the package to say.
-    async fn ask(&mut self, state: PlanState, observed: Observed) -> Result<(Step, Observed), NotDone> {
+    async fn ask(&mut self, state: PlanState, observed: Observed) -> Result<(EngineStep, Observed), NotDone> {
         let engine = self.engine.clone();
         let asked = move |deadline: &Deadline| {
             let step = advance(&engine.run(deadline), state, &observed);
@@ -251,10 +251,12 @@ impl<'a> Pass<'a> {
     }
 
     /// Records where the run stands, when that has changed, and says how the pass ended.
-    async fn settle(&mut self, phase: Phase) -> Result<Ended, Stop> {
+    async fn settle(&mut self, phase: RecordPhase) -> Result<Ended, Stop> {
         let ended = match &phase {
-            Phase::Over { .. } => Ended::Finished,
-            Phase::Waiting { .. } if !self.tried_again && self.sight.is_told(self.engine.instance()) => {
+            RecordPhase::Over { .. } => Ended::Finished,
+            RecordPhase::Waiting { .. }
+                if !self.tried_again && self.sight.is_told(self.engine.instance()) =>
+            {
                 Ended::Waiting
             }
             _ => Ended::Retry,
@@ -296,7 +298,7 @@ impl<'a> Pass<'a> {
     /// something must be saved before the write.
     async fn prove(&mut self, save: bool) -> Result<(), Stop> {
         let keeps = !save && self.started && condition::is_true(&self.subject.conditions(), types::STALLED);
-        if !keeps && self.record(Phase::Running).await? {
+        if !keeps && self.record(RecordPhase::Running).await? {
             return Ok(());
         }
         let found = self.ctx.bookkeeping.instance(&self.subject.key).await?.ok_or(Stop::Gone)?;
@@ -308,8 +310,8 @@ impl<'a> Pass<'a> {
     /// Takes the Instance as it now is, if it still names this run and the run stands there where
     /// this pass last knew it to stand: what another process has added would be written over.
     fn adopt(&mut self, object: Arc<Value>) -> Result<(), Stop> {
-        self.ctx.saw(&self.subject.key, &Change::Applied(object.clone()));
-        let subject = Subject::read(&self.subject.key, object).map_err(|error| {
+        self.ctx.saw(&self.subject.key, &WatchChange::Applied(object.clone()));
+        let subject = InstanceView::read(&self.subject.key, object).map_err(|error| {
             warn!(%error, "an Instance could not be read");
             Stop::Superseded
         })?;
@@ -330,12 +332,12 @@ impl<'a> Pass<'a> {
     }
 
     /// Writes the status when it differs; whether it was written, which is a proof.
-    async fn record(&mut self, phase: Phase) -> Result<bool, Stop> {
+    async fn record(&mut self, phase: RecordPhase) -> Result<bool, Stop> {
         for _ in 0..CONFLICTS {
             self.reigns()?;
             // Only the start of a run goes by it.
             let old = (!self.started).then(|| self.ctx.package_of_basis(&self.subject)).flatten();
-            let view = record::View {
+            let view = record::RecordInput {
                 subject: &self.subject,
                 package: self.package,
                 old: old.as_deref(),
@@ -364,9 +366,9 @@ impl<'a> Pass<'a> {
         Err(Stop::Superseded)
     }
 
-    async fn recorded(&mut self, object: Arc<Value>, phase: &Phase) {
-        self.ctx.saw(&self.subject.key, &Change::Applied(object.clone()));
-        if let Ok(subject) = Subject::read(&self.subject.key, object) {
+    async fn recorded(&mut self, object: Arc<Value>, phase: &RecordPhase) {
+        self.ctx.saw(&self.subject.key, &WatchChange::Applied(object.clone()));
+        if let Ok(subject) = InstanceView::read(&self.subject.key, object) {
             self.ctx.books.note(&subject);
             self.subject = subject;
         }
@@ -376,7 +378,7 @@ impl<'a> Pass<'a> {
         for note in record::notes(&self.state, phase) {
             self.publish(note).await;
         }
-        if let Phase::Over { .. } = phase {
+        if let RecordPhase::Over { .. } = phase {
             self.ctx.metrics.plan_ended(self.state.status.status.as_str());
         }
     }
@@ -402,9 +404,9 @@ impl<'a> Pass<'a> {
 }
 
 /// The limits of the run that `planExecution` names.
-fn limits(subject: &Subject, package: &Package, started: bool) -> Limits {
+fn limits(subject: &InstanceView, package: &Package, started: bool) -> RunLimits {
     let deleted_at = subject.deleted_at().filter(|_| subject.plan() == plan::CLEANUP);
     let failing = started && condition::is_true(&subject.conditions(), types::STALLED);
     let cleanup = deleted_at.map(|since| Cleanup { since, failing });
-    Limits::new(&Words::of(&subject.object), &package.limits, cleanup, Timestamp::now())
+    RunLimits::new(&Words::of(&subject.object), &package.limits, cleanup, Timestamp::now())
 }

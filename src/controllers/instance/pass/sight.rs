@@ -5,21 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
 use interlock_core::effect::{ApiFailure, ChildWrite};
-use interlock_core::plan::observe::{Need, Observed, Seen, Served};
+use interlock_core::plan::observe::{Found, KindServed, Observed, Query};
 use interlock_core::plan::run::InstanceId;
 use interlock_core::plan::told;
 use jiff::Timestamp;
 use tracing::debug;
 
 use crate::cluster::apply::{Objects, Written};
-use crate::cluster::kinds::{self, Known};
-use crate::cluster::watch::Change;
-use crate::controllers::instance::context::Context;
+use crate::cluster::kinds::{self, KindLookup};
+use crate::cluster::watch::WatchChange;
+use crate::controllers::instance::context::InstanceContext;
 use crate::controllers::observe::Child;
 
 /// What a pass has seen: by look-ups, and by the answers to its writes.
-pub(super) struct Sight<'a> {
-    ctx: &'a Context,
+pub(super) struct ReadSet<'a> {
+    ctx: &'a InstanceContext,
     /// Reads and writes as the service account that the package acts as.
     objects: Objects,
     instance: NamespacedName,
@@ -36,10 +36,10 @@ pub(super) struct Sight<'a> {
     kind_unsure: bool,
 }
 
-impl<'a> Sight<'a> {
+impl<'a> ReadSet<'a> {
     /// Begins with what is known without a look.
     pub(super) fn new(
-        ctx: &'a Context,
+        ctx: &'a InstanceContext,
         objects: Objects,
         instance: NamespacedName,
         package: NamespacedName,
@@ -84,28 +84,28 @@ impl<'a> Sight<'a> {
     }
 
     /// Looks up what the engine asks for.
-    pub(super) async fn look_up(&mut self, needs: &BTreeSet<Need>) {
+    pub(super) async fn look_up(&mut self, needs: &BTreeSet<Query>) {
         for need in needs {
             match need {
-                Need::Kind(gvk) => {
+                Query::Kind(gvk) => {
                     let served = self.served(gvk).await;
                     self.observed.kinds.insert(gvk.clone(), served);
                 }
-                Need::Object(key) => self.look_at(key, false).await,
-                Need::Certainly(key) => self.look_at(key, true).await,
+                Query::Object(key) => self.look_at(key, false).await,
+                Query::Certainly(key) => self.look_at(key, true).await,
             }
         }
     }
 
-    async fn served(&mut self, gvk: &Gvk) -> Served {
+    async fn served(&mut self, gvk: &Gvk) -> KindServed {
         self.ctx.watches.instance_makes(&self.instance, &self.package, gvk);
         match self.ctx.kinds.get(&self.ctx.client, gvk).await {
-            Ok(Known::Served(kind)) if kind.namespaced => Served::Namespaced,
-            Ok(Known::Served(_)) => Served::Cluster,
-            Ok(Known::Undefined) => Served::Undefined,
-            Ok(Known::Withheld(_)) => Served::Withheld,
-            Ok(Known::Never) => Served::No,
-            Ok(Known::Unsure) => self.unsure(),
+            Ok(KindLookup::Served(kind)) if kind.namespaced => KindServed::Namespaced,
+            Ok(KindLookup::Served(_)) => KindServed::Cluster,
+            Ok(KindLookup::Undefined) => KindServed::Undefined,
+            Ok(KindLookup::Withheld(_)) => KindServed::Withheld,
+            Ok(KindLookup::Never) => KindServed::No,
+            Ok(KindLookup::Unsure) => self.unsure(),
             Err(error) => {
                 debug!(%gvk, %error, "a kind could not be looked up");
                 self.unsure()
@@ -114,9 +114,9 @@ impl<'a> Sight<'a> {
     }
 
     /// A failed look-up never reads as "none": it is asked again.
-    fn unsure(&mut self) -> Served {
+    fn unsure(&mut self) -> KindServed {
         self.kind_unsure = true;
-        Served::Unsure
+        KindServed::Unsure
     }
 
     /// Looks at an object: in the store where its kind is watched, unless a write of it failed
@@ -127,21 +127,23 @@ impl<'a> Sight<'a> {
         if !again && let Some(watching) = self.ctx.watched_soon(&key.gvk).await {
             let found = self.ctx.store.get_child(key);
             match found {
-                Child::Absent if !certainly => return self.saw(key.clone(), Seen::Absent),
+                Child::Absent if !certainly => return self.saw(key.clone(), Found::Absent),
                 // A merge needs more than metadata.
-                Child::Kept(object) if watching.whole => return self.saw(key.clone(), Seen::Present(object)),
+                Child::Kept(object) if watching.whole => {
+                    return self.saw(key.clone(), Found::Present(object));
+                }
                 _ => {}
             }
         }
         match self.objects.get(key).await {
             Ok(Some(object)) => {
-                self.ctx.saw(&self.instance, &Change::Applied(object.clone()));
-                self.saw(key.clone(), Seen::Present(object));
+                self.ctx.saw(&self.instance, &WatchChange::Applied(object.clone()));
+                self.saw(key.clone(), Found::Present(object));
             }
-            Ok(None) => self.saw(key.clone(), Seen::Absent),
+            Ok(None) => self.saw(key.clone(), Found::Absent),
             Err(failure) => {
                 self.failed(key, failure);
-                self.saw(key.clone(), Seen::Absent);
+                self.saw(key.clone(), Found::Absent);
             }
         }
     }
@@ -150,13 +152,13 @@ impl<'a> Sight<'a> {
     /// nothing of the kind counts as gone until the table of definitions says why.
     fn failed(&mut self, key: &ObjectKey, failure: ApiFailure) {
         if self.has_left(&key.gvk, &failure) {
-            self.observed.kinds.insert(key.gvk.clone(), Served::Withheld);
+            self.observed.kinds.insert(key.gvk.clone(), KindServed::Withheld);
         } else {
             self.observed.failures.insert(key.clone(), failure);
         }
     }
 
-    fn saw(&mut self, key: ObjectKey, seen: Seen) {
+    fn saw(&mut self, key: ObjectKey, seen: Found) {
         self.seen.insert(key.clone(), self.clock);
         self.observed.objects.insert(key, seen);
     }
@@ -194,16 +196,16 @@ impl<'a> Sight<'a> {
         for (key, answer) in self.objects.run(lanes).await {
             match answer {
                 Ok(Written::Now(object)) => {
-                    self.ctx.saw(&self.instance, &Change::Applied(object.clone()));
+                    self.ctx.saw(&self.instance, &WatchChange::Applied(object.clone()));
                     self.observed.failures.remove(&key);
-                    self.observed.objects.insert(key, Seen::Present(object));
+                    self.observed.objects.insert(key, Found::Present(object));
                 }
                 Ok(Written::Gone) => {
-                    if let Some(Seen::Present(object)) = self.observed.objects.get(&key) {
-                        self.ctx.saw(&self.instance, &Change::Deleted(object.clone()));
+                    if let Some(Found::Present(object)) = self.observed.objects.get(&key) {
+                        self.ctx.saw(&self.instance, &WatchChange::Deleted(object.clone()));
                     }
                     self.observed.failures.remove(&key);
-                    self.observed.objects.insert(key, Seen::Absent);
+                    self.observed.objects.insert(key, Found::Absent);
                 }
                 Err(failure) => {
                     debug!(object = %key, code = failure.code, message = %failure.message, "a write was refused");

@@ -8,24 +8,24 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use interlock_core::admission::view::View as _;
+use interlock_core::admission::view::Lister as _;
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
 use interlock_core::plan::kinds;
-use interlock_core::rollout::flavor::subject::Subject;
+use interlock_core::rollout::flavor::subject::GatewayRef;
 use interlock_core::topology::kinds::{INSTANCE, INTERLOCK, OPERATOR_VERSION};
-use interlock_core::topology::{Epoch, Id};
+use interlock_core::topology::{Epoch, NodeId};
 use serde_json::Value;
 
-use super::instances::Kept;
+use super::instances::KeptInstance;
 use super::interlocks::Interlocks;
 use super::store::Store;
-use super::told::{Concerned, Told};
+use super::told::{Affected, Concerned};
 use crate::cluster::crds::Absence;
 use crate::cluster::kinds::is_built_in;
 use crate::cluster::queue::Queue;
-use crate::cluster::supervisor::{Handle, Needer, Sight, Sink};
-use crate::cluster::watch::Change;
+use crate::cluster::supervisor::{Handle, Needer, Sink, WatchState};
+use crate::cluster::watch::WatchChange;
 use crate::telemetry::metrics::Metrics;
 
 /// What happens to an Instance at rest, or to what it made, comes in bursts and delays no plan:
@@ -41,7 +41,7 @@ pub struct Observer {
     /// Where controllers run.
     queue: Option<Arc<Queue<NamespacedName>>>,
     /// Gateways that something happened to, where controllers run.
-    gateways: Arc<Queue<Subject>>,
+    gateways: Arc<Queue<GatewayRef>>,
     /// Set once, before anything is observed.
     supervisor: OnceLock<Handle>,
     demand: Mutex<Demand>,
@@ -71,7 +71,7 @@ impl Observer {
     }
 
     /// Gateways that something happened to.
-    pub fn gateways(&self) -> Arc<Queue<Subject>> {
+    pub fn gateways(&self) -> Arc<Queue<GatewayRef>> {
         self.gateways.clone()
     }
 
@@ -147,7 +147,7 @@ impl Observer {
     fn is_first(&self, kind: &Gvk, object: &Value) -> bool {
         (kind.group.as_str(), kind.kind.as_str()) == (meta::KUDO_GROUP, "Instance")
             && !self.demand().bereft.is_empty()
-            && key_of(object).is_some_and(|key| matches!(self.store.instance(&key), Kept::Nothing))
+            && key_of(object).is_some_and(|key| matches!(self.store.instance(&key), KeptInstance::Nothing))
     }
 
     fn there(&self, kind: &Gvk, object: &Value) {
@@ -162,7 +162,7 @@ impl Observer {
     }
 
     /// What the going of an object spares.
-    fn gone(&self, id: &Id) {
+    fn gone(&self, id: &NodeId) {
         let key = NamespacedName::new(&*id.namespace, &*id.name);
         if id.kind == INSTANCE {
             let needed = self.demand().instances.remove(&key).is_some();
@@ -183,7 +183,7 @@ impl Observer {
     }
 
     /// Has everybody look at what came of a change.
-    pub fn took(&self, told: Told) {
+    pub fn took(&self, told: Affected) {
         told.gone.iter().for_each(|id| self.gone(id));
         self.concern(told.concerned);
         self.look_at(told.gateways);
@@ -217,7 +217,7 @@ impl Observer {
     }
 
     /// The pods of these gateways may run something else now.
-    pub fn look_at(&self, gateways: Vec<Subject>) {
+    pub fn look_at(&self, gateways: Vec<GatewayRef>) {
         if self.queue.is_some() {
             gateways.into_iter().for_each(|gateway| self.gateways.add_after(gateway, GATEWAY_BURST));
         }
@@ -248,7 +248,7 @@ impl Observer {
             return None;
         }
         match self.supervisor.get()?.watching(kind)?.sight {
-            Sight::Absent(absence) => Some(absence),
+            WatchState::Absent(absence) => Some(absence),
             _ => None,
         }
     }
@@ -273,12 +273,12 @@ impl Observer {
 }
 
 impl Sink for Observer {
-    fn observe(&self, kind: &Gvk, epoch: Epoch, change: Change) {
+    fn observe(&self, kind: &Gvk, epoch: Epoch, change: WatchChange) {
         self.metrics.watch_told(jiff::Timestamp::now().as_second());
         let there = match &change {
-            Change::Applied(object) | Change::Listed(object) => Some(object),
-            Change::Listing(_) | Change::Deleted(_) => None,
-            Change::Synced(_) => {
+            WatchChange::Applied(object) | WatchChange::Listed(object) => Some(object),
+            WatchChange::Listing(_) | WatchChange::Deleted(_) => None,
+            WatchChange::Synced(_) => {
                 self.metrics.listed(&kind.kind);
                 None
             }

@@ -1,7 +1,7 @@
 //! Bursts of events and the passes that come of them, and which events make a gateway be looked at.
 
 use interlock_core::api::{kong, meta};
-use interlock_core::rollout::flavor::subject::SubjectKind;
+use interlock_core::rollout::flavor::subject::GatewayKind;
 use interlock_core::topology::kinds::{DATA_PLANE, GUARDED_DEPLOYMENT};
 use rstest::rstest;
 use serde_json::json;
@@ -41,13 +41,13 @@ impl World {
         let world = Self { observer, passes, version: 0 };
         let told = world.touched("none");
         let namespace: Arc<str> = "".into();
-        world.tell(Change::Listing(namespace.clone()));
-        world.tell(Change::Listed(told));
-        world.tell(Change::Synced(namespace));
+        world.tell(WatchChange::Listing(namespace.clone()));
+        world.tell(WatchChange::Listed(told));
+        world.tell(WatchChange::Synced(namespace));
         world
     }
 
-    fn tell(&self, change: Change) {
+    fn tell(&self, change: WatchChange) {
         let kind =
             Gvk { group: INSTANCE.group.into(), version: "v1beta1".into(), kind: INSTANCE.kind.into() };
         self.observer.observe(&kind, Epoch(1), change);
@@ -64,7 +64,7 @@ impl World {
     fn touch(&mut self) {
         self.version += 1;
         let object = self.touched(&self.version.to_string());
-        self.tell(Change::Applied(object));
+        self.tell(WatchChange::Applied(object));
     }
 
     /// Passes so far, once nothing more is due.
@@ -113,10 +113,10 @@ struct Gateways {
 }
 
 impl Gateways {
-    async fn new(kind: SubjectKind) -> Self {
+    async fn new(kind: GatewayKind) -> Self {
         let (name, api_version, served) = match kind {
-            SubjectKind::DataPlane => (DATA_PLANE, kong::API_VERSION, "DataPlane"),
-            SubjectKind::Deployment => (GUARDED_DEPLOYMENT, "apps/v1", "Deployment"),
+            GatewayKind::DataPlane => (DATA_PLANE, kong::API_VERSION, "DataPlane"),
+            GatewayKind::Deployment => (GUARDED_DEPLOYMENT, "apps/v1", "Deployment"),
         };
         let metrics = Arc::new(Metrics::new());
         let observer =
@@ -138,15 +138,15 @@ impl Gateways {
         gateways
     }
 
-    fn tell(&self, change: Change) {
+    fn tell(&self, change: WatchChange) {
         self.observer.observe(&self.kind, Epoch(1), change);
     }
 
     fn list(&self) {
         let namespace: Arc<str> = "".into();
-        self.tell(Change::Listing(namespace.clone()));
-        self.tell(Change::Listed(Arc::new(self.object.clone())));
-        self.tell(Change::Synced(namespace));
+        self.tell(WatchChange::Listing(namespace.clone()));
+        self.tell(WatchChange::Listed(Arc::new(self.object.clone())));
+        self.tell(WatchChange::Synced(namespace));
     }
 
     /// The gateway at its next version.
@@ -154,7 +154,7 @@ impl Gateways {
         change(&mut self.object);
         self.version += 1;
         self.object["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        self.tell(Change::Applied(Arc::new(self.object.clone())));
+        self.tell(WatchChange::Applied(Arc::new(self.object.clone())));
     }
 
     /// How often it is due to be looked at, once nothing more comes.
@@ -195,20 +195,20 @@ fn told_by_us(object: &mut Value, reason: &str) {
 async fn a_gateway_is_looked_at_when_something_happens_to_it(
     #[case] change: fn(&mut Value),
     #[case] looks: usize,
-    #[values(SubjectKind::DataPlane, SubjectKind::Deployment)] kind: SubjectKind,
+    #[values(GatewayKind::DataPlane, GatewayKind::Deployment)] kind: GatewayKind,
 ) {
     let mut gateways = Gateways::new(kind).await;
     gateways.write(change);
     assert_eq!(gateways.looks().await, looks);
     gateways.list();
     assert_eq!(gateways.looks().await, 0, "a list says the same again");
-    gateways.tell(Change::Deleted(Arc::new(gateways.object.clone())));
+    gateways.tell(WatchChange::Deleted(Arc::new(gateways.object.clone())));
     assert_eq!(gateways.looks().await, 1, "it is gone");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_this_process_tells_again_concerns_nobody() {
-    let mut gateways = Gateways::new(SubjectKind::DataPlane).await;
+    let mut gateways = Gateways::new(GatewayKind::DataPlane).await;
     gateways.write(|object| told_by_us(object, "Consistent"));
     gateways.write(|object| told_by_us(object, "Mixed"));
     assert_eq!(gateways.looks().await, 0);
@@ -216,15 +216,15 @@ async fn what_this_process_tells_again_concerns_nobody() {
 
 #[tokio::test(start_paused = true)]
 async fn a_gateway_that_a_plan_writes_is_looked_at_once() {
-    let mut gateways = Gateways::new(SubjectKind::DataPlane).await;
+    let mut gateways = Gateways::new(GatewayKind::DataPlane).await;
     gateways.object["spec"]["replicas"] = json!(3);
     gateways.object["metadata"]["resourceVersion"] = json!("2");
     let mut changes = gateways.observer.store.flavor_changes();
-    let told = gateways.observer.store.answered(&Change::Applied(Arc::new(gateways.object.clone())));
+    let told = gateways.observer.store.answered(&WatchChange::Applied(Arc::new(gateways.object.clone())));
     gateways.observer.look_at(told.unwrap().gateways);
     assert!(changes.has_changed().unwrap(), "who follows gateways hears of it");
     changes.mark_unchanged();
-    gateways.tell(Change::Applied(Arc::new(gateways.object.clone())));
+    gateways.tell(WatchChange::Applied(Arc::new(gateways.object.clone())));
     assert!(!changes.has_changed().unwrap(), "the watch tells nothing new");
     assert_eq!(gateways.looks().await, 1);
 }
@@ -244,14 +244,14 @@ async fn an_instance_that_came_since_outlives_the_one_that_was_missed() {
     let key = key_of(&object).unwrap();
     let known = store.uid_of(&key);
     assert!(known.is_some());
-    world.tell(Change::Applied(object.clone()));
+    world.tell(WatchChange::Applied(object.clone()));
     world.observer.missed(&key, known.as_deref());
     assert_ne!(store.uid_of(&key), known);
-    assert!(!matches!(store.instance(&key), Kept::Nothing), "it is another one");
+    assert!(!matches!(store.instance(&key), KeptInstance::Nothing), "it is another one");
     world.observer.missed(&key, Some("another"));
-    assert!(matches!(store.instance(&key), Kept::Nothing));
-    world.tell(Change::Applied(object));
-    assert!(matches!(store.instance(&key), Kept::Nothing), "a late word brings nothing back");
+    assert!(matches!(store.instance(&key), KeptInstance::Nothing));
+    world.tell(WatchChange::Applied(object));
+    assert!(matches!(store.instance(&key), KeptInstance::Nothing), "a late word brings nothing back");
 }
 
 #[tokio::test(start_paused = true)]

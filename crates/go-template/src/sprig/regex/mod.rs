@@ -14,7 +14,7 @@ use crate::error::Failure;
 use crate::function::Type::{Int, Str};
 use crate::function::{Function, arg, fixed};
 use crate::limits::{LimitReached, MAX_COMPILED, MAX_PATTERN, Meter};
-use crate::patterns::{Pattern, Refused};
+use crate::patterns::{Pattern, PatternRefused};
 
 mod translate;
 
@@ -45,7 +45,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 /// A pattern, compiled now or earlier in this rendering.
-struct Compiled(Rc<Result<Pattern, Refused>>, String);
+struct Compiled(Rc<Result<Pattern, PatternRefused>>, String);
 
 impl Compiled {
     fn of(meter: &Meter, args: &[Val], groups: bool) -> Result<Self, Failure> {
@@ -65,8 +65,8 @@ impl Compiled {
         // Compiling is read and written again a few times.
         match found.as_ref() {
             Ok(pattern) => meter.read(pattern.bytes().saturating_mul(2))?,
-            Err(Refused::TooLarge) => meter.read(MAX_COMPILED * 2)?,
-            Err(Refused::Syntax(_)) => {}
+            Err(PatternRefused::TooLarge) => meter.read(MAX_COMPILED * 2)?,
+            Err(PatternRefused::Syntax(_)) => {}
         }
         Ok(Self(found, pattern))
     }
@@ -74,8 +74,8 @@ impl Compiled {
     fn pattern(&self) -> Result<&Pattern, Failure> {
         match self.0.as_ref() {
             Ok(pattern) => Ok(pattern),
-            Err(Refused::TooLarge) => Err(LimitReached::Pattern.into()),
-            Err(Refused::Syntax(error)) => {
+            Err(PatternRefused::TooLarge) => Err(LimitReached::Pattern.into()),
+            Err(PatternRefused::Syntax(error)) => {
                 let reason = error.lines().last().unwrap_or_default();
                 let reason = reason.strip_prefix("error: ").unwrap_or(reason);
                 Err(Failure::new(format!("regexp: Compile(`{}`): error parsing regexp: {reason}", self.1)))

@@ -9,28 +9,28 @@
 
 use serde_json::{Value, json};
 
-use crate::admission::Context;
+use crate::admission::RuleContext;
 use crate::admission::door::Door;
-use crate::admission::refusal::{Field, FieldReason, Refusal};
+use crate::admission::refusal::{Denial, FieldReason, ObjectionField};
 use crate::admission::request::{Operation, Request};
-use crate::admission::review::Object;
+use crate::admission::review::ReviewObject;
 use crate::admission::verdict::{Outcome, Verdict};
 use crate::api::canonical;
 use crate::api::interlock::Action;
 use crate::api::meta;
 use crate::api::object::NamespacedName;
-use crate::api::rule::{Group, Rule};
+use crate::api::rule::{Rule, RuleGroup};
 use crate::rollout::flavor::allowance::{Allowance, ChangeId};
-use crate::rollout::flavor::change::Change;
+use crate::rollout::flavor::change::FlavorChange;
 use crate::rollout::flavor::finding::{Finding, Findings};
 use crate::rollout::flavor::gateway::Gateway;
 use crate::rollout::flavor::judge::judge as judge_change;
 use crate::rollout::flavor::known::Fed;
-use crate::rollout::flavor::matrix::Configuration;
+use crate::rollout::flavor::matrix::ProducerConfiguration;
 use crate::rollout::flavor::plan;
-use crate::rollout::flavor::reading::{Effective, Reading};
-use crate::rollout::flavor::sources::{Asked, Given, Source, SourceKind, Sources};
-use crate::rollout::flavor::subject::{Spec, Subject};
+use crate::rollout::flavor::reading::{Effective, FlavorReading};
+use crate::rollout::flavor::sources::{FlavorSource, GivenSources, KeyLookup, SourceKind, Sources};
+use crate::rollout::flavor::subject::{FlavorSpec, GatewayRef};
 
 /// How many gateways a text names; more are counted.
 const NAMED: usize = 5;
@@ -40,9 +40,9 @@ pub(super) fn judge(
     kind: SourceKind,
     request: &Request<'_>,
     operation: &Operation<'_>,
-    context: &Context<'_>,
+    context: &RuleContext<'_>,
 ) -> Verdict {
-    let action = context.view.actions(request.namespace).group(Group::Flavors);
+    let action = context.view.actions(request.namespace).group(RuleGroup::Flavors);
     let (new, old) = match operation {
         Operation::Create(_) => return Verdict::allow(),
         Operation::Update(change) => (Some(change.object), change.old),
@@ -53,7 +53,7 @@ pub(super) fn judge(
     if context.door == Door::Mutate || action == Action::Off || goes {
         return Verdict::allow();
     }
-    let source = Source { kind, name: NamespacedName::new(request.namespace, request.name) };
+    let source = FlavorSource { kind, name: NamespacedName::new(request.namespace, request.name) };
     let edit = Edit {
         before: data(&source, old),
         after: new.map(|new| data(&source, new)),
@@ -71,7 +71,7 @@ pub(super) fn judge(
 }
 
 /// Whether the label is there by which changes of a source are seen.
-fn is_labelled(object: &Object<'_>) -> bool {
+fn is_labelled(object: &ReviewObject<'_>) -> bool {
     let mut found = false;
     let labels = object.metadata.labels.map(|labels| {
         labels.members(|name, value| {
@@ -83,7 +83,7 @@ fn is_labelled(object: &Object<'_>) -> bool {
 }
 
 /// Why the label of a source stays: the gateways that refer to it.
-fn label_kept(source: &Source, fed: &[Fed]) -> Option<Refusal> {
+fn label_kept(source: &FlavorSource, fed: &[Fed]) -> Option<Denial> {
     let gateways = fed.iter().filter_map(|fed| Gateway::subject_of(&fed.stored, &source.name.namespace));
     let gateways: Vec<String> = gateways.map(|gateway| gateway.to_string()).collect();
     let first = gateways.first()?;
@@ -91,12 +91,12 @@ fn label_kept(source: &Source, fed: &[Fed]) -> Option<Refusal> {
         0 => String::new(),
         more => format!(" and of {more} more"),
     };
-    let field = Field::new(
+    let field = ObjectionField::new(
         format!("metadata.labels[{}]", meta::FLAVOR_SOURCE),
         FieldReason::Forbidden,
         "without it no later change would be judged",
     );
-    let denial = Refusal::invalid(
+    let denial = Denial::invalid(
         Rule::FlavorSource,
         format!(
             "label {} of {source} stays: the router flavor of {first}{others} may come from there",
@@ -108,7 +108,7 @@ fn label_kept(source: &Source, fed: &[Fed]) -> Option<Refusal> {
 }
 
 /// The decision about what a source holds, and a violation beside it.
-fn beside(verdict: Verdict, denial: Refusal, action: Action) -> Verdict {
+fn beside(verdict: Verdict, denial: Denial, action: Action) -> Verdict {
     match (verdict.outcome, action) {
         (Outcome::Refuse(mut first), _) => {
             first.join(denial);
@@ -127,21 +127,21 @@ fn beside(verdict: Verdict, denial: Refusal, action: Action) -> Verdict {
 
 /// A change of a source.
 struct Edit {
-    source: Source,
-    before: Given,
+    source: FlavorSource,
+    before: GivenSources,
     /// Absent where it is deleted.
-    after: Option<Given>,
+    after: Option<GivenSources>,
     allowance: Option<Allowance>,
 }
 
 /// A gateway whose flavor an edit changes.
 struct Reached {
-    subject: Subject,
+    subject: GatewayRef,
     which: Which,
     /// What its live pods run with.
     live: Effective,
-    before: Reading,
-    after: Reading,
+    before: FlavorReading,
+    after: FlavorReading,
     findings: Findings,
 }
 
@@ -164,7 +164,7 @@ impl Which {
 }
 
 impl Edit {
-    fn reaches(&self, fed: &Fed, context: &Context<'_>) -> Option<Reached> {
+    fn reaches(&self, fed: &Fed, context: &RuleContext<'_>) -> Option<Reached> {
         let namespace = &self.source.name.namespace;
         let subject = Gateway::subject_of(&fed.stored, namespace)?;
         let around = context.view.around(&subject);
@@ -175,9 +175,10 @@ impl Edit {
             Some((before.spec, after.spec, before.stopped))
         };
         let live = both(&|sources| Gateway::live(&fed.running, namespace, sources).ok().flatten())?;
-        let differs =
-            |(before, after, _): &(Spec, Spec, bool)| before.reading.effective != after.reading.effective;
-        let in_place = |spec: &Spec| Spec { staged: false, ..spec.clone() };
+        let differs = |(before, after, _): &(FlavorSpec, FlavorSpec, bool)| {
+            before.reading.effective != after.reading.effective
+        };
+        let in_place = |spec: &FlavorSpec| FlavorSpec { staged: false, ..spec.clone() };
         let (which, (before, after, stopped)) = if differs(&live) {
             let (before, after, stopped) = &live;
             (Which::Live, (in_place(before), in_place(after), *stopped))
@@ -186,14 +187,14 @@ impl Edit {
             (Which::Next, Some(stored).filter(differs)?)
         };
         let live = live.0.reading;
-        let findings = judge_change(&Change {
+        let findings = judge_change(&FlavorChange {
             subject: &subject,
             live: Some(&live),
             stored: Some(&before),
             new: &after,
             stopped,
             routes: &around.routes,
-            configuration: Configuration::Usual,
+            configuration: ProducerConfiguration::Usual,
             group: around.group.as_ref(),
             allowance: self.allowance.as_ref(),
         });
@@ -216,33 +217,33 @@ impl Edit {
 
 /// The other sources as they are known, and this one as the review has it.
 struct With<'a> {
-    others: &'a Given,
-    source: &'a Source,
-    data: Option<&'a Given>,
+    others: &'a GivenSources,
+    source: &'a FlavorSource,
+    data: Option<&'a GivenSources>,
 }
 
 impl Sources for With<'_> {
-    fn ask(&self, source: &Source, key: &str) -> Asked {
+    fn ask(&self, source: &FlavorSource, key: &str) -> KeyLookup {
         match (source == self.source, self.data) {
             (false, _) => self.others.ask(source, key),
             (true, Some(data)) => data.ask(source, key),
-            (true, None) => Asked::NoObject,
+            (true, None) => KeyLookup::NoObject,
         }
     }
 }
 
-fn data(source: &Source, object: &Object<'_>) -> Given {
+fn data(source: &FlavorSource, object: &ReviewObject<'_>) -> GivenSources {
     let data: Value = object.data.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
     let kind = match source.kind {
         SourceKind::ConfigMap => "ConfigMap",
         SourceKind::Secret => "Secret",
     };
     let metadata = json!({"namespace": source.name.namespace, "name": source.name.name});
-    Given::of([&json!({"apiVersion": "v1", "kind": kind, "metadata": metadata, "data": data})], "")
+    GivenSources::of([&json!({"apiVersion": "v1", "kind": kind, "metadata": metadata, "data": data})], "")
 }
 
 /// What the annotation of a source says about this change of it; a source counts no generations.
-fn allowance(new: &Object<'_>, old: &Object<'_>) -> Option<Allowance> {
+fn allowance(new: &ReviewObject<'_>, old: &ReviewObject<'_>) -> Option<Allowance> {
     let text = new.metadata.annotations.allow_flavor?.text().ok()?;
     let content = canonical::hash(new.data.map_or("{}", |raw| raw.get()));
     let uid = old.metadata.uid.as_deref().unwrap_or_default();
@@ -270,16 +271,16 @@ fn verdict(edit: &Edit, reached: Vec<Reached>, action: Action) -> Verdict {
     verdict
 }
 
-fn refusal(edit: &Edit, first: &Reached, refused: &[&Reached]) -> Refusal {
+fn refusal(edit: &Edit, first: &Reached, refused: &[&Reached]) -> Denial {
     let Reached { subject, which, live, before, after, findings } = first;
     let (before, after) = (&before.effective, &after.effective);
     let mut denied = findings.denied.iter();
     let why = denied.next().map(Finding::to_string).unwrap_or_default();
     let detail = format!("router flavor of {subject}: {before} -> {after}");
-    let mut refusal = Refusal::invalid(
+    let mut refusal = Denial::invalid(
         Rule::FlavorSource,
         format!("{} is {} of {subject} (live: {live}); {why}", edit.keys(first), which.flavor()),
-        vec![Field::new("data", FieldReason::Forbidden, detail)],
+        vec![ObjectionField::new("data", FieldReason::Forbidden, detail)],
     );
     let mut more: Vec<String> = denied.map(Finding::to_string).collect();
     let others: Vec<String> =

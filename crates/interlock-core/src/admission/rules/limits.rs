@@ -1,7 +1,7 @@
 //! How long what may take, on Instances and OperatorVersions: annotations that can be read.
 
-use crate::admission::refusal::{Field, FieldReason, Refusal};
-use crate::admission::review::{Annotations, Object};
+use crate::admission::refusal::{Denial, FieldReason, ObjectionField};
+use crate::admission::review::{Annotations, ReviewObject};
 use crate::api::json::Raw;
 use crate::api::meta;
 use crate::api::rule::Rule;
@@ -10,18 +10,21 @@ use crate::plan::limits;
 /// Annotations that cannot be read; one that was there before may stay.
 pub(super) fn violations(
     what: impl Fn() -> String,
-    new: &Object<'_>,
-    old: Option<&Object<'_>>,
-) -> impl Iterator<Item = Refusal> {
+    new: &ReviewObject<'_>,
+    old: Option<&ReviewObject<'_>>,
+) -> impl Iterator<Item = Denial> {
     let before = old.map(|old| of(&old.metadata.annotations)).unwrap_or_default();
     let written = KEYS.into_iter().zip(of(&new.metadata.annotations)).zip(before);
     written.filter_map(move |((key, raw), before)| {
         let text = raw.filter(|_| raw.map(Raw::get) != before.map(Raw::get))?.text().ok()?;
         let error = limits::problem(key, &text.0)?;
-        let field =
-            Field::new(format!("metadata.annotations[{key}]"), FieldReason::Invalid, error.to_string());
+        let field = ObjectionField::new(
+            format!("metadata.annotations[{key}]"),
+            FieldReason::Invalid,
+            error.to_string(),
+        );
         let sentence = format!("{} has an annotation that cannot be read", what());
-        let denial = Refusal::invalid(Rule::RequestUnknown, sentence, vec![field]);
+        let denial = Denial::invalid(Rule::RequestUnknown, sentence, vec![field]);
         Some(denial.next(format!("write a time, or leave {key} out")))
     })
 }

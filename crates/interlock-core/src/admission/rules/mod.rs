@@ -1,7 +1,7 @@
 //! The rules, one subject a file.
 
-use super::Context;
-use super::request::{Request, Subject};
+use super::RuleContext;
+use super::request::{Request, RequestedObject};
 use super::verdict::Verdict;
 
 mod flavor_source;
@@ -12,21 +12,23 @@ mod operator_version;
 mod status;
 
 /// Decides on a request of anybody but the bookkeeping user.
-pub(super) fn judge(request: &Request<'_>, context: &Context<'_>) -> Verdict {
+pub(super) fn judge(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
     match &request.subject {
-        Subject::Instance(operation) => instance::judge(request, operation, context),
-        Subject::InstanceStatus(change) => status::judge(*change),
-        Subject::OperatorVersion(operation) => operator_version::judge(request, operation, context),
-        Subject::Gateway(kind, operation) => gateway::judge(*kind, request, operation, context),
-        Subject::FlavorSource(kind, operation) => flavor_source::judge(*kind, request, operation, context),
-        Subject::Free => Verdict::allow(),
+        RequestedObject::Instance(operation) => instance::judge(request, operation, context),
+        RequestedObject::InstanceStatus(change) => status::judge(*change),
+        RequestedObject::OperatorVersion(operation) => operator_version::judge(request, operation, context),
+        RequestedObject::Gateway(kind, operation) => gateway::judge(*kind, request, operation, context),
+        RequestedObject::FlavorSource(kind, operation) => {
+            flavor_source::judge(*kind, request, operation, context)
+        }
+        RequestedObject::Free => Verdict::allow(),
     }
 }
 
 /// Puts back what is Interlock's own, where no rule can be asked.
-pub(super) fn restore(request: &Request<'_>, context: &Context<'_>) -> Verdict {
+pub(super) fn restore(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
     match &request.subject {
-        Subject::Instance(operation) => instance::restore(request, operation, context),
+        RequestedObject::Instance(operation) => instance::restore(request, operation, context),
         _ => Verdict::allow(),
     }
 }

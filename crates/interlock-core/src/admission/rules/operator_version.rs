@@ -6,25 +6,25 @@ use std::collections::BTreeSet;
 use sha2::{Digest, Sha256};
 
 use super::limits;
-use crate::admission::Context;
+use crate::admission::RuleContext;
 use crate::admission::door::{Door, Freeze};
-use crate::admission::refusal::{Field, FieldReason, Refusal};
-use crate::admission::request::{Change, Operation, Request};
-use crate::admission::review::Object;
+use crate::admission::refusal::{Denial, FieldReason, ObjectionField};
+use crate::admission::request::{ObjectChange, Operation, Request};
+use crate::admission::review::ReviewObject;
 use crate::admission::verdict::Verdict;
-use crate::admission::view::Users;
+use crate::admission::view::PackageUsers;
 use crate::admission::violations::Violations;
 use crate::api::interlock::Actions;
 use crate::api::kudo::OperatorVersionSpec;
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
-use crate::plan::check::{self, Problem, Problems, Wrong};
+use crate::plan::check::{self, PackageProblem, Problems, Wrong};
 
 /// How many locked Instances a refusal names.
 const NAMED: usize = 3;
 
 /// Decides on an OperatorVersion.
-pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &Context<'_>) -> Verdict {
+pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &RuleContext<'_>) -> Verdict {
     let key = NamespacedName::new(request.namespace, request.name);
     let violations = Violations::new(context.view.actions(&key.namespace), context);
     let mut verdict = Verdict::allow();
@@ -42,16 +42,21 @@ pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &
     violations.decide(verdict)
 }
 
-fn limits(key: &NamespacedName, new: &Object<'_>, old: Option<&Object<'_>>, violations: &Violations<'_>) {
+fn limits(
+    key: &NamespacedName,
+    new: &ReviewObject<'_>,
+    old: Option<&ReviewObject<'_>>,
+    violations: &Violations<'_>,
+) {
     limits::violations(|| format!("OperatorVersion {key}"), new, old)
         .for_each(|denial| violations.push(denial));
 }
 
-fn read(object: &Object<'_>) -> Result<OperatorVersionSpec, Box<Refusal>> {
+fn read(object: &ReviewObject<'_>) -> Result<OperatorVersionSpec, Box<Denial>> {
     let Some(raw) = object.spec else { return Ok(OperatorVersionSpec::default()) };
     serde_json::from_str(raw.get()).map_err(|error| {
-        let field = Field::new("spec", FieldReason::Invalid, error.to_string());
-        let refusal = Refusal::invalid(
+        let field = ObjectionField::new("spec", FieldReason::Invalid, error.to_string());
+        let refusal = Denial::invalid(
             Rule::RequestUnknown,
             "the spec of the OperatorVersion cannot be read",
             vec![field],
@@ -64,10 +69,10 @@ fn read(object: &Object<'_>) -> Result<OperatorVersionSpec, Box<Refusal>> {
 
 /// References and values of the spec are judged, absence is not.
 fn create(
-    object: &Object<'_>,
+    object: &ReviewObject<'_>,
     key: &NamespacedName,
     violations: &Violations<'_>,
-) -> Result<(), Box<Refusal>> {
+) -> Result<(), Box<Denial>> {
     limits(key, object, None, violations);
     let found = check::problems(&read(object)?);
     if !found.first.is_empty() {
@@ -79,7 +84,7 @@ fn create(
 /// Hash of a problem without the numbers in its path, which move when a list grows. There may be
 /// many thousands.
 fn kernel(wrong: &Wrong<'_>) -> [u8; 32] {
-    let Problem { field, what, .. } = wrong.write();
+    let PackageProblem { field, what, .. } = wrong.write();
     let mut path = String::with_capacity(field.len());
     for part in field.split_inclusive('[') {
         path.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
@@ -105,7 +110,7 @@ fn new_problems(new: &OperatorVersionSpec, old: &OperatorVersionSpec) -> (Proble
     (found, known)
 }
 
-fn invalid(key: &NamespacedName, problems: Problems) -> Refusal {
+fn invalid(key: &NamespacedName, problems: Problems) -> Denial {
     let Problems { first, more } = problems;
     let remedy = match first.as_slice() {
         [problem] => problem.remedy.to_owned(),
@@ -113,9 +118,9 @@ fn invalid(key: &NamespacedName, problems: Problems) -> Refusal {
     };
     let fields = first
         .into_iter()
-        .map(|problem| Field::new(problem.field, FieldReason::Invalid, problem.what))
+        .map(|problem| ObjectionField::new(problem.field, FieldReason::Invalid, problem.what))
         .collect();
-    Refusal::invalid(
+    Denial::invalid(
         Rule::VersionInvalid,
         format!("OperatorVersion {key} refers to what it does not hold, or holds what cannot be read"),
         fields,
@@ -126,12 +131,12 @@ fn invalid(key: &NamespacedName, problems: Problems) -> Refusal {
 }
 
 fn update(
-    change: Change<'_>,
+    change: ObjectChange<'_>,
     key: &NamespacedName,
-    context: &Context<'_>,
+    context: &RuleContext<'_>,
     violations: &Violations<'_>,
     verdict: &mut Verdict,
-) -> Result<(), Box<Refusal>> {
+) -> Result<(), Box<Denial>> {
     limits(key, change.object, Some(change.old), violations);
     if change.object.spec == change.old.spec {
         return Ok(());
@@ -173,12 +178,12 @@ fn update(
     Ok(())
 }
 
-fn delete(key: &NamespacedName, context: &Context<'_>, violations: &Violations<'_>) {
+fn delete(key: &NamespacedName, context: &RuleContext<'_>, violations: &Violations<'_>) {
     let users = context.view.users_of(key);
     if users.total == 0 || context.view.namespace_terminating(&key.namespace) {
         return;
     }
-    let denial = Refusal::forbidden(
+    let denial = Denial::forbidden(
         Rule::VersionInUse,
         format!("OperatorVersion {key} is used by {} and cannot be deleted", instances(users.total)),
     )
@@ -188,7 +193,7 @@ fn delete(key: &NamespacedName, context: &Context<'_>, violations: &Violations<'
 }
 
 /// The settings of the namespaces of all locked Instances: the strictest hold.
-fn with_users(own: Actions, users: &Users, context: &Context<'_>) -> Actions {
+fn with_users(own: Actions, users: &PackageUsers, context: &RuleContext<'_>) -> Actions {
     users
         .locked
         .iter()
@@ -202,7 +207,7 @@ fn instances(count: usize) -> String {
 
 /// Only Instances of the same namespace are named: whoever may write the OperatorVersion need
 /// not see others.
-fn frozen(key: &NamespacedName, users: &Users) -> Refusal {
+fn frozen(key: &NamespacedName, users: &PackageUsers) -> Denial {
     let own = users.locked.iter().filter(|(instance, _)| instance.namespace == key.namespace);
     let named: Vec<String> =
         own.take(NAMED).map(|(instance, plan)| format!("{} (plan {plan})", instance.name)).collect();
@@ -211,7 +216,7 @@ fn frozen(key: &NamespacedName, users: &Users) -> Refusal {
     if others > 0 {
         why.push_str(&format!("{}{others} more", if named.is_empty() { "" } else { " and " }));
     }
-    Refusal::forbidden(
+    Denial::forbidden(
         Rule::VersionFrozen,
         format!("OperatorVersion {key} is frozen while a plan of {} runs", instances(users.locked.len())),
     )

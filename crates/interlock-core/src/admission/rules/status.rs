@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::admission::refusal::{Field, FieldReason, Refusal};
-use crate::admission::request::Change;
-use crate::admission::review::Object;
+use crate::admission::refusal::{Denial, FieldReason, ObjectionField};
+use crate::admission::request::ObjectChange;
+use crate::admission::review::ReviewObject;
 use crate::admission::verdict::Verdict;
 use crate::api::json::Raw;
 use crate::api::meta::condition;
@@ -37,7 +37,7 @@ impl Owned {
 }
 
 /// Decides on a write of the status by anybody but the bookkeeping user.
-pub(super) fn judge(change: Change<'_>) -> Verdict {
+pub(super) fn judge(change: ObjectChange<'_>) -> Verdict {
     let (new, old) = (text(change.object), text(change.old));
     if new == old {
         return Verdict::allow();
@@ -48,27 +48,30 @@ pub(super) fn judge(change: Change<'_>) -> Verdict {
             if fields.is_empty() { Verdict::allow() } else { refusal(fields).into() }
         }
         (Err(error), _) | (_, Err(error)) => {
-            let field =
-                Field { path: "status".to_owned(), reason: FieldReason::Invalid, detail: error.to_string() };
-            Refusal::invalid(Rule::StatusOwner, "the status cannot be read", vec![field])
+            let field = ObjectionField {
+                path: "status".to_owned(),
+                reason: FieldReason::Invalid,
+                detail: error.to_string(),
+            };
+            Denial::invalid(Rule::StatusOwner, "the status cannot be read", vec![field])
                 .next("write it as the schema of instances.kudo.dev says (`kubectl explain instances.kudo.dev.status`)")
                 .into()
         }
     }
 }
 
-fn text<'a>(object: &Object<'a>) -> Option<Raw<'a>> {
+fn text<'a>(object: &ReviewObject<'a>) -> Option<Raw<'a>> {
     object.status.as_ref().map(|status| status.raw)
 }
 
-fn differences(new: &Owned, old: &Owned) -> Vec<Field> {
-    let forbidden = |path: String, detail: &str| Field {
+fn differences(new: &Owned, old: &Owned) -> Vec<ObjectionField> {
+    let forbidden = |path: String, detail: &str| ObjectionField {
         path,
         reason: FieldReason::Forbidden,
         detail: detail.to_owned(),
     };
     let (before, after) = (old.plan_status.as_ref(), new.plan_status.as_ref());
-    let mut fields: Vec<Field> = before
+    let mut fields: Vec<ObjectionField> = before
         .into_iter()
         .flatten()
         .map(|(plan, entry)| (plan, Some(entry)))
@@ -90,8 +93,8 @@ fn differences(new: &Owned, old: &Owned) -> Vec<Field> {
     fields
 }
 
-fn refusal(fields: Vec<Field>) -> Refusal {
-    Refusal::invalid(
+fn refusal(fields: Vec<ObjectionField>) -> Denial {
+    Denial::invalid(
         Rule::StatusOwner,
         "status.planStatus and Interlock's conditions are written by Interlock only",
         fields,

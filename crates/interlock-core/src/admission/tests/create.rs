@@ -4,12 +4,12 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{World, hash_of, kafka_with, manifest, review};
-use crate::admission::{Answer, Door, Patience, answer};
+use crate::admission::{AdmissionAnswer, CacheWait, Door, answer};
 use crate::api::meta;
-use crate::plan::uid::{Subject, plan_uid};
+use crate::plan::uid::{ScheduledOn, plan_uid};
 
 fn created_uid(name: &str, spec: &Value) -> String {
-    let subject = Subject { namespace: super::NAMESPACE, name, version: "create" };
+    let subject = ScheduledOn { namespace: super::NAMESPACE, name, version: "create" };
     plan_uid(subject, "deploy", &hash_of(spec)).to_string()
 }
 
@@ -155,8 +155,10 @@ fn a_version_that_the_cache_does_not_show_is_waited_for() {
     object["spec"]["operatorVersion"]["name"] = json!("kafka-2");
     let body = serde_json::to_vec(&review("CREATE", "Instance", object, Value::Null)).unwrap();
     for door in Door::ALL {
-        let answer = answer(door, &body, &world.view, &world.config, Patience::Wait).unwrap();
-        assert!(matches!(answer, Answer::Wait(awaited) if awaited.operator_version == super::key("kafka-2")));
+        let answer = answer(door, &body, &world.view, &world.config, CacheWait::Wait).unwrap();
+        assert!(
+            matches!(answer, AdmissionAnswer::Wait(awaited) if awaited.operator_version == super::key("kafka-2"))
+        );
     }
 }
 

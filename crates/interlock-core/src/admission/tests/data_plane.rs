@@ -6,12 +6,12 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{Said, World};
-use crate::admission::snapshot::Snapshot;
+use crate::admission::snapshot::StaticLister;
 use crate::admission::view::CacheState;
 use crate::admission::{Config, Door, Freeze};
 use crate::api::meta;
 use crate::api::object::NamespacedName;
-use crate::api::revision::{Owner, parts};
+use crate::api::revision::{RevisionOwner, parts};
 use crate::api::stamp::SpecHash;
 use crate::rollout::flavor::gateway::sources_of;
 
@@ -35,10 +35,10 @@ fn plane(flavor: &str, staged: bool) -> Value {
 }
 
 fn ask(door: Door, object: &Value, old: &Value) -> Said {
-    ask_with(Snapshot::default(), door, object, old)
+    ask_with(StaticLister::default(), door, object, old)
 }
 
-fn ask_with(view: Snapshot, door: Door, object: &Value, old: &Value) -> Said {
+fn ask_with(view: StaticLister, door: Door, object: &Value, old: &Value) -> Said {
     let review = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {
@@ -189,7 +189,7 @@ fn next_hop(staged: &Value, objects: &[Value]) -> Said {
     let mut object = staged.clone();
     set_flavor(&mut object, EX);
     let view = || {
-        let mut view = Snapshot::default();
+        let mut view = StaticLister::default();
         objects.iter().for_each(|object| view.add(object, "kong").unwrap());
         view
     };
@@ -219,7 +219,7 @@ fn a_bare_reference_is_unknown_until_its_revision_is_given() {
     let warned = said.warnings().into_iter().any(|text| text.replace(hash.short(), "HASH").contains(UNKNOWN));
     assert!(warned, "{said:?}");
     let key = NamespacedName::new("kong", "edge");
-    let owner = Owner {
+    let owner = RevisionOwner {
         api_version: "gateway-operator.konghq.com/v1beta1",
         kind: "DataPlane",
         key: &key,

@@ -5,8 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::admission::snapshot::Snapshot;
-use crate::admission::{Answer, Config, Door, Freeze, Patience, answer};
+use crate::admission::snapshot::StaticLister;
+use crate::admission::{AdmissionAnswer, CacheWait, Config, Door, Freeze, answer};
 use crate::api::interlock::{RuleSetting, Rules};
 use crate::api::meta;
 use crate::api::stamp::SpecHash;
@@ -47,7 +47,7 @@ impl World {
     }
 
     fn ask(&self, door: Door, object: &Value, old: &Value) -> Value {
-        let mut view = Snapshot::default();
+        let mut view = StaticLister::default();
         let ends = if self.terminating { json!("2026-01-01T00:00:00Z") } else { Value::Null };
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kong", "deletionTimestamp": ends}});
         for object in self.objects.iter().chain([&namespace, old]) {
@@ -66,9 +66,11 @@ impl World {
             },
         });
         let config = Config { controller_user: String::new(), freeze: Freeze::Strict };
-        match answer(door, review.to_string().as_bytes(), &view, &config, Patience::Exhausted).unwrap() {
-            Answer::Done(reply) => serde_json::from_slice::<Value>(&reply.body).unwrap()["response"].take(),
-            Answer::Wait(key) => panic!("waits for {key}"),
+        match answer(door, review.to_string().as_bytes(), &view, &config, CacheWait::Exhausted).unwrap() {
+            AdmissionAnswer::Done(reply) => {
+                serde_json::from_slice::<Value>(&reply.body).unwrap()["response"].take()
+            }
+            AdmissionAnswer::Wait(key) => panic!("waits for {key}"),
         }
     }
 }

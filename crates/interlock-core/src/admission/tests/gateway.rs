@@ -4,9 +4,9 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::Cached;
-use crate::admission::snapshot::Snapshot;
-use crate::admission::view::{CacheState, View};
-use crate::admission::{Answer, Config, Door, Freeze, Patience, answer};
+use crate::admission::snapshot::StaticLister;
+use crate::admission::view::{CacheState, Lister};
+use crate::admission::{AdmissionAnswer, CacheWait, Config, Door, Freeze, answer};
 use crate::api::interlock::{RuleSetting, Rules};
 
 fn gateway(flavor: &str) -> Value {
@@ -24,7 +24,7 @@ fn gateway(flavor: &str) -> Value {
 }
 
 fn ask(door: Door, objects: &[Value], action: Option<&str>, object: &Value, old: &Value) -> Value {
-    let mut view = Snapshot::default();
+    let mut view = StaticLister::default();
     for object in objects {
         view.add(object, "kong").unwrap();
     }
@@ -38,7 +38,7 @@ fn ask(door: Door, objects: &[Value], action: Option<&str>, object: &Value, old:
     through(door, &view, object, old)
 }
 
-fn through(door: Door, view: &dyn View, object: &Value, old: &Value) -> Value {
+fn through(door: Door, view: &dyn Lister, object: &Value, old: &Value) -> Value {
     let review = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {
@@ -50,9 +50,11 @@ fn through(door: Door, view: &dyn View, object: &Value, old: &Value) -> Value {
     });
     let config = Config { controller_user: String::new(), freeze: Freeze::Strict };
     let body = review.to_string();
-    match answer(door, body.as_bytes(), view, &config, Patience::Exhausted).unwrap() {
-        Answer::Done(reply) => serde_json::from_slice::<Value>(&reply.body).unwrap()["response"].take(),
-        Answer::Wait(key) => panic!("waits for {key}"),
+    match answer(door, body.as_bytes(), view, &config, CacheWait::Exhausted).unwrap() {
+        AdmissionAnswer::Done(reply) => {
+            serde_json::from_slice::<Value>(&reply.body).unwrap()["response"].take()
+        }
+        AdmissionAnswer::Wait(key) => panic!("waits for {key}"),
     }
 }
 
@@ -130,7 +132,7 @@ fn what_cannot_be_read_is_named() {
 /// A cluster without the kinds of KUDO, where Instances are let through unjudged.
 #[test]
 fn gateways_are_judged_without_the_kinds_of_kudo() {
-    let snapshot = Snapshot::default();
+    let snapshot = StaticLister::default();
     let missing = "the definition of Instances is missing".to_owned();
     let view = Cached(&snapshot, CacheState::Unavailable(missing));
     let said = through(Door::Validate, &view, &gateway("traditional"), &gateway("expressions"));

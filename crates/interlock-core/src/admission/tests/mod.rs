@@ -27,19 +27,19 @@ use serde_json::{Value, json};
 
 use std::sync::Arc;
 
-use super::snapshot::Snapshot;
-use super::view::{CacheState, Users, View};
-use super::{Answer, Config, Door, Freeze, Patience, Record, answer};
+use super::snapshot::StaticLister;
+use super::view::{CacheState, Lister, PackageUsers};
+use super::{AdmissionAnswer, CacheWait, Config, DecisionRecord, Door, Freeze, answer};
 use crate::api::interlock::Actions;
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::api::stamp::{Applied, SpecHash, VersionRef};
 use crate::plan::basis::{Basis, Owed};
 use crate::plan::package::Package;
-use crate::plan::uid::{Subject, plan_uid};
+use crate::plan::uid::{ScheduledOn, plan_uid};
 use crate::rollout::flavor;
 use crate::rollout::flavor::known::{Around, Fed};
-use crate::rollout::flavor::sources::Source;
+use crate::rollout::flavor::sources::FlavorSource;
 
 pub const NAMESPACE: &str = "team";
 pub const ALICE: &str = "alice";
@@ -49,7 +49,7 @@ pub const RESOURCE_VERSION: &str = "41";
 #[derive(Debug)]
 pub struct Said {
     pub response: Value,
-    pub record: Record<'static>,
+    pub record: DecisionRecord<'static>,
     /// The object with the patch applied.
     pub object: Value,
     pub patch: Value,
@@ -98,20 +98,20 @@ impl Said {
 
 /// Everything beside the request.
 pub struct World {
-    pub view: Snapshot,
+    pub view: StaticLister,
     pub cache: CacheState,
     pub config: Config,
 }
 
 /// A snapshot, and how much of the cluster it is said to hold.
-pub struct Cached<'a>(pub &'a Snapshot, pub CacheState);
+pub struct Cached<'a>(pub &'a StaticLister, pub CacheState);
 
-impl View for Cached<'_> {
+impl Lister for Cached<'_> {
     fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>> {
         self.0.operator_version(key)
     }
 
-    fn users_of(&self, operator_version: &NamespacedName) -> Users {
+    fn users_of(&self, operator_version: &NamespacedName) -> PackageUsers {
         self.0.users_of(operator_version)
     }
 
@@ -123,7 +123,7 @@ impl View for Cached<'_> {
         self.0.actions(namespace)
     }
 
-    fn around(&self, gateway: &flavor::subject::Subject) -> Around {
+    fn around(&self, gateway: &flavor::subject::GatewayRef) -> Around {
         self.0.around(gateway)
     }
 
@@ -131,7 +131,7 @@ impl View for Cached<'_> {
         self.0.live_spec(data_plane, uid, hash)
     }
 
-    fn fed_by(&self, source: &Source) -> Vec<Fed> {
+    fn fed_by(&self, source: &FlavorSource) -> Vec<Fed> {
         self.0.fed_by(source)
     }
 
@@ -142,7 +142,7 @@ impl View for Cached<'_> {
 
 impl World {
     pub fn new(freeze: Freeze) -> Self {
-        let mut view = Snapshot::default();
+        let mut view = StaticLister::default();
         view.add(&kafka("kafka-1", "1.0.0"), NAMESPACE).unwrap();
         let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze };
         Self { view, cache: CacheState::Synced, config }
@@ -164,8 +164,8 @@ impl World {
     pub fn ask(&self, door: Door, review: &Value) -> Said {
         let body = serde_json::to_vec(review).unwrap();
         let view = Cached(&self.view, self.cache.clone());
-        match answer(door, &body, &view, &self.config, Patience::Exhausted).unwrap() {
-            Answer::Done(reply) => {
+        match answer(door, &body, &view, &self.config, CacheWait::Exhausted).unwrap() {
+            AdmissionAnswer::Done(reply) => {
                 let answer: Value = serde_json::from_slice(&reply.body).unwrap();
                 let response = answer["response"].clone();
                 assert_eq!(response["uid"], review["request"]["uid"]);
@@ -183,7 +183,7 @@ impl World {
                 }
                 Said { response, record: reply.record.into_owned(), object, patch }
             }
-            Answer::Wait(key) => panic!("waits for {key} though patience is exhausted"),
+            AdmissionAnswer::Wait(key) => panic!("waits for {key} though patience is exhausted"),
         }
     }
 
@@ -336,7 +336,7 @@ pub fn hash_of(spec: &Value) -> SpecHash {
 
 /// U(plan, spec) for the Instance `prod` at [`RESOURCE_VERSION`].
 pub fn ours(plan: &str, spec: &Value) -> String {
-    let subject = Subject { namespace: NAMESPACE, name: "prod", version: RESOURCE_VERSION };
+    let subject = ScheduledOn { namespace: NAMESPACE, name: "prod", version: RESOURCE_VERSION };
     plan_uid(subject, plan, &hash_of(spec)).to_string()
 }
 

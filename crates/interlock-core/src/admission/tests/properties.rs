@@ -10,7 +10,7 @@ use proptest::test_runner::FileFailurePersistence;
 use serde_json::{Value, json};
 
 use super::{World, deleted, ended, idle, kafka, manifest, review, running, scheduled};
-use crate::admission::{Door, Patience, answer};
+use crate::admission::{CacheWait, Door, answer};
 use crate::api::kudo::Instance;
 use crate::api::meta;
 use crate::plan::lock;
@@ -275,8 +275,8 @@ proptest! {
             body.truncate(cut.index(body.len()));
         }
         let world = world(true);
-        if let Ok(crate::admission::Answer::Done(reply)) =
-            answer(door, &body, &world.view, &world.config, Patience::Exhausted)
+        if let Ok(crate::admission::AdmissionAnswer::Done(reply)) =
+            answer(door, &body, &world.view, &world.config, CacheWait::Exhausted)
         {
             let answer: Value = serde_json::from_slice(&reply.body).unwrap();
             prop_assert!(answer["response"]["allowed"].is_boolean());

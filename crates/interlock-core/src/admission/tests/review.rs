@@ -4,13 +4,13 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{World, idle, manifest, review};
-use crate::admission::{Answer, Door, Patience, answer};
+use crate::admission::{AdmissionAnswer, CacheWait, Door, answer};
 
 fn raw(body: &[u8]) -> Result<Value, String> {
     let world = World::strict();
-    match answer(Door::Mutate, body, &world.view, &world.config, Patience::Exhausted) {
-        Ok(Answer::Done(reply)) => Ok(serde_json::from_slice(&reply.body).unwrap()),
-        Ok(Answer::Wait(key)) => Err(format!("waits for {key}")),
+    match answer(Door::Mutate, body, &world.view, &world.config, CacheWait::Exhausted) {
+        Ok(AdmissionAnswer::Done(reply)) => Ok(serde_json::from_slice(&reply.body).unwrap()),
+        Ok(AdmissionAnswer::Wait(key)) => Err(format!("waits for {key}")),
         Err(bad) => Err(bad.to_string()),
     }
 }

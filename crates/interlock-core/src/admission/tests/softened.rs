@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::properties::{apply, before, edit};
 use super::{Said, World, idle, kafka, kafka_with, key, manifest, ours, review, running};
 use crate::admission::Door;
-use crate::admission::snapshot::Snapshot;
+use crate::admission::snapshot::StaticLister;
 use crate::admission::view::CacheState;
 use crate::api::interlock::Rules;
 use crate::api::meta;
@@ -19,7 +19,7 @@ const WHY: &str = "Interlock checks this without other objects: this process may
 /// A world whose cache may lack other objects; it holds those that are given.
 fn partial(objects: impl IntoIterator<Item = Value>) -> World {
     let mut world = World::strict();
-    world.view = Snapshot::default();
+    world.view = StaticLister::default();
     world.cache = CacheState::Partial(WHY.to_owned());
     objects.into_iter().fold(world, World::with)
 }

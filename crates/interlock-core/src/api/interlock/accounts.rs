@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Problem;
+use super::SettingProblem;
 use super::existing::ExistingObjectsSetting;
 use super::selector::{BadSelector, Labels, NAME_LABEL, NamespaceSelector};
 use crate::api::object::NamespacedName;
@@ -83,14 +83,14 @@ pub enum Account {
 impl Accounts {
     /// Reads `spec.instances.serviceAccounts`. A setting that cannot be honoured is reported, and no
     /// package acts where it would hold: everywhere from there on, where the selector is what is wrong.
-    pub fn read(settings: &[ServiceAccountSetting]) -> (Self, Vec<Problem>) {
+    pub fn read(settings: &[ServiceAccountSetting]) -> (Self, Vec<SettingProblem>) {
         let (mut accounts, mut problems) = (Vec::new(), Vec::new());
         for (i, setting) in settings.iter().enumerate() {
-            let check = |found: Result<(), (String, String)>, problems: &mut Vec<Problem>| {
+            let check = |found: Result<(), (String, String)>, problems: &mut Vec<SettingProblem>| {
                 found.map_err(|(field, problem)| {
                     let field = format!("spec.instances.serviceAccounts[{i}].{field}");
                     let why = format!("{field}: {problem}");
-                    problems.push(Problem { field, problem });
+                    problems.push(SettingProblem { field, problem });
                     why
                 })
             };
@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    fn accounts(value: Value) -> (Accounts, Vec<Problem>) {
+    fn accounts(value: Value) -> (Accounts, Vec<SettingProblem>) {
         let settings: Vec<ServiceAccountSetting> = serde_json::from_value(value).unwrap();
         Accounts::read(&settings)
     }

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Problem;
+use super::SettingProblem;
 use super::selector::{Labels, NamespaceSelector};
 
 /// What becomes of objects that exist and that no Instance made, in some namespaces.
@@ -54,13 +54,15 @@ pub struct Adoptions(Vec<(NamespaceSelector, Adoption)>);
 impl Adoptions {
     /// Reads `spec.instances.existingObjects`. A setting that cannot be honoured selects nothing
     /// and is reported; the others hold.
-    pub fn read(settings: &[ExistingObjectsSetting]) -> (Self, Vec<Problem>) {
+    pub fn read(settings: &[ExistingObjectsSetting]) -> (Self, Vec<SettingProblem>) {
         let (mut adoptions, mut problems) = (Vec::new(), Vec::new());
         for (i, setting) in settings.iter().enumerate() {
             match setting.read() {
                 Ok(adoption) => adoptions.push(adoption),
-                Err((field, problem)) => problems
-                    .push(Problem { field: format!("spec.instances.existingObjects[{i}].{field}"), problem }),
+                Err((field, problem)) => problems.push(SettingProblem {
+                    field: format!("spec.instances.existingObjects[{i}].{field}"),
+                    problem,
+                }),
             }
         }
         (Self(adoptions), problems)
@@ -98,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    fn adoptions(value: Value) -> (Adoptions, Vec<Problem>) {
+    fn adoptions(value: Value) -> (Adoptions, Vec<SettingProblem>) {
         let settings: Vec<ExistingObjectsSetting> = serde_json::from_value(value).unwrap();
         Adoptions::read(&settings)
     }

@@ -18,7 +18,7 @@ pub mod selector;
 
 pub use accounts::{Account, Accounts, InstancesSetting, ServiceAccountSetting};
 pub use existing::{Adoption, Adoptions, ExistingObjectsSetting};
-pub use problem::Problem;
+pub use problem::SettingProblem;
 pub use rules::{Action, Actions, RuleSetting, Rules};
 pub use selector::{Labels, NamespaceSelector};
 
@@ -131,7 +131,7 @@ pub struct Settings {
     /// Where objects that no Instance made are written.
     pub adoptions: Adoptions,
     /// What was left out.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<SettingProblem>,
 }
 
 impl Settings {
@@ -141,7 +141,7 @@ impl Settings {
         let mut modes = BTreeMap::new();
         for (name, setting) in &spec.capabilities {
             if !known.contains(&name.as_str()) {
-                problems.push(Problem {
+                problems.push(SettingProblem {
                     field: format!("spec.capabilities.{name}"),
                     problem: format!("there is no such capability; there are {}", known.join(", ")),
                 });
@@ -152,7 +152,7 @@ impl Settings {
                 Some((_, Some(mode))) => {
                     modes.insert(name.clone(), mode);
                 }
-                Some((word, None)) => problems.push(Problem {
+                Some((word, None)) => problems.push(SettingProblem {
                     field: format!("spec.capabilities.{name}.mode"),
                     problem: format!("{word:?} is no mode; write auto, manual or off"),
                 }),

@@ -2,7 +2,7 @@
 
 /// A part of the spec that cannot be honoured.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct SettingProblem {
     /// Such as `spec.rules[0].group`.
     pub field: String,
     /// The value and what to do, for people.

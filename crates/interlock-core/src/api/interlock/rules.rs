@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Problem;
+use super::SettingProblem;
 use super::selector::{Labels, NamespaceSelector};
-use crate::api::rule::{Group, Rule};
+use crate::api::rule::{Rule, RuleGroup};
 
 /// What a rule does with what it objects to, from the least to the most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,18 +57,18 @@ pub struct RuleSetting {
 
 /// For people: the groups that can be set.
 fn settable() -> String {
-    let ids: Vec<&str> = Group::ALL.into_iter().filter(|g| g.can_be_set()).map(Group::id).collect();
+    let ids: Vec<&str> = RuleGroup::ALL.into_iter().filter(|g| g.can_be_set()).map(RuleGroup::id).collect();
     ids.join(", ")
 }
 
 /// For people: why a group cannot be set, and its rules.
-fn always_denied(group: Group) -> String {
+fn always_denied(group: RuleGroup) -> String {
     let rules: Vec<&str> = group.rules().map(Rule::id).collect();
     format!("group {} ({}) always denies", group.id(), rules.join(", "))
 }
 
 fn group_validations() -> Value {
-    let fixed = Group::ALL.into_iter().filter(|g| !g.can_be_set());
+    let fixed = RuleGroup::ALL.into_iter().filter(|g| !g.can_be_set());
     let mut all: Vec<Value> = fixed
         .map(|group| {
             json!({
@@ -77,7 +77,7 @@ fn group_validations() -> Value {
             })
         })
         .collect();
-    let known: Vec<String> = Group::ALL.into_iter().map(|group| format!("'{}'", group.id())).collect();
+    let known: Vec<String> = RuleGroup::ALL.into_iter().map(|group| format!("'{}'", group.id())).collect();
     all.push(json!({
         "rule": format!("self in [{}]", known.join(", ")),
         "message": format!("is no group of rules; the groups that can be set are {}", settable()),
@@ -87,7 +87,7 @@ fn group_validations() -> Value {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Setting {
-    group: Group,
+    group: RuleGroup,
     selector: NamespaceSelector,
     action: Action,
 }
@@ -99,14 +99,14 @@ pub struct Rules(Vec<Setting>);
 impl Rules {
     /// Reads `spec.rules`. A setting that cannot be honoured is left out and reported; the others
     /// hold.
-    pub fn read(settings: &[RuleSetting]) -> (Self, Vec<Problem>) {
+    pub fn read(settings: &[RuleSetting]) -> (Self, Vec<SettingProblem>) {
         let mut problems = Vec::new();
         let mut read = Vec::new();
         for (i, setting) in settings.iter().enumerate() {
             match setting.read() {
                 Ok(setting) => read.push(setting),
                 Err((field, problem)) => {
-                    problems.push(Problem { field: format!("spec.rules[{i}].{field}"), problem });
+                    problems.push(SettingProblem { field: format!("spec.rules[{i}].{field}"), problem });
                 }
             }
         }
@@ -119,7 +119,7 @@ impl Rules {
     }
 
     /// What a group does in every namespace, where that can be told without their labels.
-    pub fn everywhere(&self, group: Group) -> Option<Action> {
+    pub fn everywhere(&self, group: RuleGroup) -> Option<Action> {
         match self.0.iter().find(|setting| setting.group == group) {
             None => Some(Action::Deny),
             Some(first) => first.selector.is_empty().then_some(first.action),
@@ -142,7 +142,7 @@ impl Rules {
 impl RuleSetting {
     fn read(&self) -> Result<Setting, (String, String)> {
         let bad = |field: &str, problem: String| Err((field.to_owned(), problem));
-        let group = match Group::of(&self.group) {
+        let group = match RuleGroup::of(&self.group) {
             Some(group) if group.can_be_set() => group,
             Some(group) => return bad("group", format!("{}; remove this setting", always_denied(group))),
             None => {
@@ -165,7 +165,7 @@ impl RuleSetting {
 
 /// What the rules do in one namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Actions([Action; Group::ALL.len()]);
+pub struct Actions([Action; RuleGroup::ALL.len()]);
 
 impl Actions {
     /// What a rule does.
@@ -174,7 +174,7 @@ impl Actions {
     }
 
     /// What the rules of a group do.
-    pub fn group(&self, group: Group) -> Action {
+    pub fn group(&self, group: RuleGroup) -> Action {
         // An array of as many as there are groups.
         self.0.get(group as usize).copied().unwrap_or_default()
     }
@@ -187,7 +187,7 @@ impl Actions {
         actions
     }
 
-    fn set(&mut self, group: Group, action: Action) {
+    fn set(&mut self, group: RuleGroup, action: Action) {
         if group.can_be_set()
             && let Some(own) = self.0.get_mut(group as usize)
         {
@@ -202,7 +202,7 @@ mod tests {
 
     use super::*;
 
-    fn rules(value: Value) -> (Rules, Vec<Problem>) {
+    fn rules(value: Value) -> (Rules, Vec<SettingProblem>) {
         let settings: Vec<RuleSetting> = serde_json::from_value(value).unwrap();
         Rules::read(&settings)
     }
@@ -268,9 +268,9 @@ mod tests {
         let actions = rules.within(Some(&Labels::new()));
         assert_eq!(actions.of(Rule::UpgradePath), Action::Off);
         assert!(
-            Group::ALL
+            RuleGroup::ALL
                 .into_iter()
-                .filter(|g| *g != Group::Upgrades)
+                .filter(|g| *g != RuleGroup::Upgrades)
                 .all(|g| actions.group(g) == Action::Deny)
         );
     }

@@ -47,13 +47,13 @@ impl<'a> Raw<'a> {
 
 /// A value of a text, and what a reader made of it as it was passed.
 #[derive(Clone, Debug)]
-pub struct Read<'a, T> {
+pub struct JsonRead<'a, T> {
     text: Raw<'a>,
     /// `None` where it is not of the shape that was read.
     found: Option<T>,
 }
 
-impl<'a, T: Clone> Read<'a, T> {
+impl<'a, T: Clone> JsonRead<'a, T> {
     /// What the same reader made of it, or why it could not.
     pub fn get(&self, read: impl FnOnce(&mut Scanner<'a>) -> Scanned<T>) -> Scanned<T> {
         self.found.clone().map_or_else(|| read(&mut Scanner::new(self.text.0)), Ok)
@@ -62,9 +62,9 @@ impl<'a, T: Clone> Read<'a, T> {
 
 /// Which members were there already: the same one twice is read by no two readers alike.
 #[derive(Debug, Default)]
-pub struct Seen(u16);
+pub struct SeenMembers(u16);
 
-impl Seen {
+impl SeenMembers {
     /// Notes the member of that number; refuses it the second time.
     pub fn once(&mut self, number: u8, scanner: &Scanner<'_>) -> Result<(), JsonError> {
         let bit = 1 << (number & 15);
@@ -189,11 +189,14 @@ impl<'a> Scanner<'a> {
 
     /// A value that is no null, read at once where it is of a shape: whether it must be is for
     /// whoever asks for it.
-    pub fn read<T>(&mut self, read: impl FnOnce(&mut Self) -> Scanned<T>) -> Scanned<Option<Read<'a, T>>> {
+    pub fn read<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Scanned<T>,
+    ) -> Scanned<Option<JsonRead<'a, T>>> {
         let from = self.here();
         match self.attempt(read) {
-            Some(found) => Ok(Some(Read { text: self.since(from), found: Some(found) })),
-            None => Ok(self.optional_value()?.map(|text| Read { text, found: None })),
+            Some(found) => Ok(Some(JsonRead { text: self.since(from), found: Some(found) })),
+            None => Ok(self.optional_value()?.map(|text| JsonRead { text, found: None })),
         }
     }
 

@@ -96,7 +96,7 @@ pub struct Deployment {
     pub pod_template_spec: Option<Value>,
     /// How a change comes to the pods; at once where nothing says otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rollout: Option<Rollout>,
+    pub rollout: Option<RolloutSchema>,
     /// Annotations of the Deployment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("maxProperties" = 64))]
@@ -134,7 +134,7 @@ pub struct Horizontal {
 
 /// How a change comes to the pods.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Rollout {
+pub struct RolloutSchema {
     /// The way.
     pub strategy: Strategy,
     #[serde(flatten)]
@@ -147,14 +147,14 @@ pub struct Rollout {
 pub struct Strategy {
     /// A second set of pods takes the change, and is promoted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub blue_green: Option<BlueGreen>,
+    pub blue_green: Option<BlueGreenSchema>,
     #[serde(flatten)]
     rest: Rest,
 }
 
 /// A second set of pods beside the first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct BlueGreen {
+pub struct BlueGreenSchema {
     /// When it takes the place of the first.
     #[serde(default)]
     pub promotion: Promotion,
@@ -260,7 +260,7 @@ pub struct Ingress {
     /// Ports of the Service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
-    pub ports: Option<Vec<Port>>,
+    pub ports: Option<Vec<PortSchema>>,
     /// As of a Service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["Cluster", "Local"]))]
@@ -276,7 +276,7 @@ fn load_balancer() -> String {
 /// A port of the Service that traffic comes through.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Port {
+pub struct PortSchema {
     /// Its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,

@@ -25,12 +25,12 @@ pub enum Ownership {
     /// Of a cluster-scoped object: another Instance made it, and it may be written.
     Shared,
     /// It is not written, and not deleted.
-    Foreign(Owner),
+    Foreign(ForeignOwner),
 }
 
 /// Whose a foreign object is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Owner {
+pub enum ForeignOwner {
     /// No Instance made it.
     Unmanaged,
     /// This Instance of the same namespace.
@@ -55,7 +55,7 @@ fn namespaced(current: &Value, instance: &InstanceId, adoption: Adoption) -> Own
     }
     match owner(current, instance) {
         Some(Reference::Ours) => return Ownership::Owned,
-        Some(Reference::Of(owner @ Owner::Controller(_))) => {
+        Some(Reference::Of(owner @ ForeignOwner::Controller(_))) => {
             return if adoption == Adoption::Allow { Ownership::Adopted } else { Ownership::Foreign(owner) };
         }
         Some(Reference::Of(owner)) => return Ownership::Foreign(owner),
@@ -65,17 +65,17 @@ fn namespaced(current: &Value, instance: &InstanceId, adoption: Adoption) -> Own
     let made = annotation(current, meta::LAST_APPLIED_CONFIGURATION).is_some();
     let label = current["metadata"]["labels"][meta::INSTANCE].as_str();
     match label.filter(|name| made && *name != instance.name) {
-        Some(other) => Ownership::Foreign(Owner::Instance(other.to_owned())),
+        Some(other) => Ownership::Foreign(ForeignOwner::Instance(other.to_owned())),
         None if made && adopter.is_none() => Ownership::Owned,
         None if adoption == Adoption::Allow => Ownership::Adopted,
-        None => Ownership::Foreign(Owner::Unmanaged),
+        None => Ownership::Foreign(ForeignOwner::Unmanaged),
     }
 }
 
 /// What its owner references say.
 enum Reference {
     Ours,
-    Of(Owner),
+    Of(ForeignOwner),
 }
 
 /// The one of its owner references that counts: ours, that of another Instance, that of a
@@ -89,12 +89,12 @@ fn owner(current: &Value, instance: &InstanceId) -> Option<Reference> {
     // One of the same name is a former one: the garbage collector removes what was its.
     if let Some(other) = references().find(|r| is_instance(r)) {
         let former = other["name"] == instance.name.as_str();
-        let owner = || Reference::Of(Owner::Instance(text(other, "name")));
+        let owner = || Reference::Of(ForeignOwner::Instance(text(other, "name")));
         return Some(if former { Reference::Ours } else { owner() });
     }
     let controller = references().find(|r| r["controller"] == true)?;
     let name = format!("{} {}", text(controller, "kind"), text(controller, "name"));
-    Some(Reference::Of(Owner::Controller(name)))
+    Some(Reference::Of(ForeignOwner::Controller(name)))
 }
 
 fn is_instance(reference: &Value) -> bool {
@@ -129,7 +129,7 @@ fn cluster_scoped(current: &Value, instance: &InstanceId, adoption: Adoption) ->
     if adoption == Adoption::Allow || annotations.is_none_or(serde_json::Map::is_empty) {
         Ownership::Adopted
     } else {
-        Ownership::Foreign(Owner::Unmanaged)
+        Ownership::Foreign(ForeignOwner::Unmanaged)
     }
 }
 
@@ -174,7 +174,7 @@ pub fn strip(object: &mut Value) {
 }
 
 /// Why an object is not written, and what to do.
-pub fn refusal(key: &ObjectKey, owner: &Owner, instance: &InstanceId) -> String {
+pub fn refusal(key: &ObjectKey, owner: &ForeignOwner, instance: &InstanceId) -> String {
     let InstanceId { namespace, name, .. } = instance;
     let adopt = match key.namespace {
         Some(_) => format!("{}: {name}", meta::ADOPT),
@@ -186,15 +186,15 @@ pub fn refusal(key: &ObjectKey, owner: &Owner, instance: &InstanceId) -> String 
     );
     let again = "then run `interlock plan retry`";
     match owner {
-        Owner::Unmanaged => format!(
+        ForeignOwner::Unmanaged => format!(
             "{key} exists, and no Instance made it: annotate it {adopt} to hand it over (it is then deleted with the \
              Instance), or {allow}; {again}"
         ),
-        Owner::Instance(other) => format!(
+        ForeignOwner::Instance(other) => format!(
             "{key} exists, and is of Instance {other}: give one of the two another name; where Instance {other} is \
              gone, annotate the object {adopt}; {again}"
         ),
-        Owner::Controller(controller) => format!(
+        ForeignOwner::Controller(controller) => format!(
             "{key} exists, and is controlled by {controller}: give it another name in the package, or {allow}; {again}"
         ),
     }

@@ -11,15 +11,15 @@ fn instance() -> InstanceId {
 }
 
 fn unmanaged() -> Ownership {
-    Ownership::Foreign(Owner::Unmanaged)
+    Ownership::Foreign(ForeignOwner::Unmanaged)
 }
 
 fn of_instance(name: &str) -> Ownership {
-    Ownership::Foreign(Owner::Instance(name.to_owned()))
+    Ownership::Foreign(ForeignOwner::Instance(name.to_owned()))
 }
 
 fn of_controller() -> Ownership {
-    Ownership::Foreign(Owner::Controller("ReplicaSet web".to_owned()))
+    Ownership::Foreign(ForeignOwner::Controller("ReplicaSet web".to_owned()))
 }
 
 /// Owner references, one of an Instance.
@@ -145,13 +145,21 @@ fn a_package_does_not_speak_for_the_owner() {
 
 /// As people read it, in an Event of at most 1,024 bytes.
 #[rstest]
-#[case::unmanaged(Some("ns"), Owner::Unmanaged, "annotate it interlock.dev/adopt: inst to hand it over")]
-#[case::cluster_scoped(None, Owner::Unmanaged, "annotate it interlock.dev/adopt: ns/inst to hand it over")]
-#[case::of_an_instance(Some("ns"), Owner::Instance("other".to_owned()), "is of Instance other")]
-#[case::controlled(Some("ns"), Owner::Controller("ReplicaSet web".to_owned()), "is controlled by ReplicaSet web")]
+#[case::unmanaged(
+    Some("ns"),
+    ForeignOwner::Unmanaged,
+    "annotate it interlock.dev/adopt: inst to hand it over"
+)]
+#[case::cluster_scoped(
+    None,
+    ForeignOwner::Unmanaged,
+    "annotate it interlock.dev/adopt: ns/inst to hand it over"
+)]
+#[case::of_an_instance(Some("ns"), ForeignOwner::Instance("other".to_owned()), "is of Instance other")]
+#[case::controlled(Some("ns"), ForeignOwner::Controller("ReplicaSet web".to_owned()), "is controlled by ReplicaSet web")]
 fn refusals_name_the_object_and_the_ways_out(
     #[case] namespace: Option<&str>,
-    #[case] owner: Owner,
+    #[case] owner: ForeignOwner,
     #[case] text: &str,
 ) {
     let current =
@@ -160,7 +168,7 @@ fn refusals_name_the_object_and_the_ways_out(
     let said = refusal(&key, &owner, &instance());
     assert!(said.starts_with(&format!("{key} exists, and ")) && said.contains(text), "{said}");
     assert!(said.ends_with("then run `interlock plan retry`") && said.len() < 600, "{said}");
-    let allows = !matches!(owner, Owner::Instance(_));
+    let allows = !matches!(owner, ForeignOwner::Instance(_));
     assert_eq!(
         said.contains("set adoption: Allow for namespace ns in spec.instances.existingObjects"),
         allows

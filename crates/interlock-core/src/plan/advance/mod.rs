@@ -14,10 +14,10 @@ use crate::effect::ChildWrite;
 use crate::plan::claims::Claims;
 use crate::plan::errors::{TaskError, reason};
 use crate::plan::limits;
-use crate::plan::observe::{Fatal, Observed, PlanState, Step, Subject, TaskProgress};
+use crate::plan::observe::{EngineStep, Fatal, Observed, PlanState, TaskObject, TaskProgress};
 use crate::plan::render::Site;
 use crate::plan::run::Run;
-use crate::plan::state::{Event, Level, change};
+use crate::plan::state::{Level, StateEvent, change};
 use crate::plan::task;
 use crate::plan::task_kind::{BuildError, TaskKind};
 use crate::plan::values;
@@ -25,25 +25,25 @@ use crate::plan::values;
 /// Carries a run on, as far as what was observed allows. Asked again with what it needed and
 /// with the answers to its writes, until it asks for nothing more. A run that is over stays as
 /// it is.
-pub fn advance(run: &Run<'_>, mut state: PlanState, observed: &Observed) -> Step {
+pub fn advance(run: &Run<'_>, mut state: PlanState, observed: &Observed) -> EngineStep {
     if state.status.status.is_terminal() {
-        return Step { state, ..Step::default() };
+        return EngineStep { state, ..EngineStep::default() };
     }
-    change(Level::Plan, &mut state.status.status, Event::Reached);
+    change(Level::Plan, &mut state.status.status, StateEvent::Reached);
     state.status.message = None;
-    let mut step = Step::default();
+    let mut step = EngineStep::default();
     if let Err(end) = walk(run, &mut state, observed, &mut step) {
-        change(Level::Plan, &mut state.status.status, Event::Ended);
+        change(Level::Plan, &mut state.status.status, StateEvent::Ended);
         state.status.message = end.on_plan.then(|| end.message.clone());
         state.done.clear();
         state.begun.clear();
         let fatal = Fatal { reason: end.reason.to_owned(), message: end.event_text() };
-        return Step { state, fatal: Some(fatal), ..Step::default() };
+        return EngineStep { state, fatal: Some(fatal), ..EngineStep::default() };
     }
     if state.status.status.is_terminal() {
         state.done.clear();
         state.begun.clear();
-        return Step { state, ..step };
+        return EngineStep { state, ..step };
     }
     if !step.waiting.is_empty() {
         step.waiting.extend(observed.limits.ignored.iter().cloned());
@@ -51,14 +51,14 @@ pub fn advance(run: &Run<'_>, mut state: PlanState, observed: &Observed) -> Step
     match patience(&step, observed) {
         Patience::Until(wake) => {
             step.wake = earlier(step.wake, wake);
-            Step { state, ..step }
+            EngineStep { state, ..step }
         }
         Patience::Lost(why) => {
             let fatal =
                 Fatal { reason: reason::CLEANUP_PATIENCE.to_owned(), message: format!("{PREFIX}{why}") };
-            Step { state: state.end(&why), fatal: Some(fatal), ..Step::default() }
+            EngineStep { state: state.end(&why), fatal: Some(fatal), ..EngineStep::default() }
         }
-        Patience::Endless => Step { state, ..step },
+        Patience::Endless => EngineStep { state, ..step },
     }
 }
 
@@ -72,7 +72,7 @@ enum Patience {
 /// The cleanup of a deleted Instance that cannot go on ends after a while: where an error came
 /// again, or what it waits for needs somebody, and nothing of it merely waits for what may come
 /// by itself (a Job may take its time).
-fn patience(step: &Step, observed: &Observed) -> Patience {
+fn patience(step: &EngineStep, observed: &Observed) -> Patience {
     let Some(patience) = observed.limits.patience else { return Patience::Endless };
     let under_way = !step.needs.is_empty() || !step.effects.is_empty() || step.may_pass;
     let absent = step.absent.first().map(|gvk| format!("waiting for the CustomResourceDefinition of {gvk}"));
@@ -143,7 +143,7 @@ fn is_serial(strategy: Option<&str>) -> bool {
     strategy == Some("serial")
 }
 
-fn walk(run: &Run<'_>, state: &mut PlanState, observed: &Observed, out: &mut Step) -> Result<(), End> {
+fn walk(run: &Run<'_>, state: &mut PlanState, observed: &Observed, out: &mut EngineStep) -> Result<(), End> {
     let plan = run.package.plan(run.plan).ok_or_else(|| {
         End::of_plan(run, reason::INVALID_PLAN, &format!("could not find required plan: {}", run.plan))
     })?;
@@ -161,14 +161,14 @@ fn walk(run: &Run<'_>, state: &mut PlanState, observed: &Observed, out: &mut Ste
         }
     }
     if complete {
-        change(Level::Plan, &mut state.status.status, Event::Finished);
+        change(Level::Plan, &mut state.status.status, StateEvent::Finished);
     }
     Ok(())
 }
 
 impl Walk<'_> {
     /// Goes through a phase; whether it is complete.
-    fn phase(&mut self, phase: &Phase, state: &mut PlanState, out: &mut Step) -> Result<bool, End> {
+    fn phase(&mut self, phase: &Phase, state: &mut PlanState, out: &mut EngineStep) -> Result<bool, End> {
         let name = phase.name.as_deref().unwrap_or_default();
         let PlanState { status, done, begun, unsaved } = state;
         let mut record = Record { done, begun, unsaved };
@@ -184,14 +184,14 @@ impl Walk<'_> {
             }
             _ => {}
         }
-        change(Level::Phase, &mut entry.status, Event::Reached);
+        change(Level::Phase, &mut entry.status, StateEvent::Reached);
         entry.message = None;
         let mut complete = true;
         for step in phase.steps.iter().flatten() {
             match self.step(name, step, entry, &mut record, out) {
                 Ok(done) => complete &= done,
                 Err(end) => {
-                    change(Level::Phase, &mut entry.status, Event::Ended);
+                    change(Level::Phase, &mut entry.status, StateEvent::Ended);
                     return Err(end);
                 }
             }
@@ -200,7 +200,7 @@ impl Walk<'_> {
             }
         }
         if complete {
-            change(Level::Phase, &mut entry.status, Event::Finished);
+            change(Level::Phase, &mut entry.status, StateEvent::Finished);
         }
         Ok(complete)
     }
@@ -212,7 +212,7 @@ impl Walk<'_> {
         step: &StepSpec,
         entry: &mut PhaseStatus,
         record: &mut Record<'_>,
-        out: &mut Step,
+        out: &mut EngineStep,
     ) -> Result<bool, End> {
         let name = step.name.as_deref().unwrap_or_default();
         let Some(status) = entry.steps.iter_mut().flatten().find(|s| s.name == name) else {
@@ -228,10 +228,10 @@ impl Walk<'_> {
             }
             _ => {}
         }
-        change(Level::Step, &mut status.status, Event::Reached);
+        change(Level::Step, &mut status.status, StateEvent::Reached);
         status.message = None;
         self.tasks((phase, name), step, status, record, out).inspect_err(|end| {
-            change(Level::Step, &mut status.status, Event::Ended);
+            change(Level::Step, &mut status.status, StateEvent::Ended);
             status.message = Some(end.message.clone());
         })
     }
@@ -242,7 +242,7 @@ impl Walk<'_> {
         step: &StepSpec,
         status: &mut StepStatus,
         record: &mut Record<'_>,
-        out: &mut Step,
+        out: &mut EngineStep,
     ) -> Result<bool, End> {
         let Record { done, begun, unsaved } = record;
         let key = format!("{phase}/{name}");
@@ -271,7 +271,7 @@ impl Walk<'_> {
                 Err(TaskEnd::Retry(error)) => {
                     let message =
                         format!("A transient error when executing task {}. Will retry. {error}", site.path());
-                    change(Level::Step, &mut status.status, Event::Failed);
+                    change(Level::Step, &mut status.status, StateEvent::Failed);
                     status.message = Some(message.clone());
                     waits.push(message.clone());
                     out.stalled.get_or_insert(message);
@@ -283,7 +283,7 @@ impl Walk<'_> {
         if complete {
             done.remove(&key);
             begun.remove(&key);
-            change(Level::Step, &mut status.status, Event::Finished);
+            change(Level::Step, &mut status.status, StateEvent::Finished);
         } else if !under_way {
             self.in_time((phase, name), since, &waits, out)?;
         }
@@ -296,7 +296,7 @@ impl Walk<'_> {
         (phase, name): (&str, &str),
         since: Timestamp,
         waits: &[String],
-        out: &mut Step,
+        out: &mut EngineStep,
     ) -> Result<(), End> {
         let step = format!("{}.{phase}.{name}", self.run.plan);
         let Some(deadline) = self.observed.limits.steps.of(&step) else { return Ok(()) };
@@ -340,7 +340,7 @@ struct Record<'s> {
     done: &'s mut BTreeMap<String, BTreeSet<String>>,
     /// When unfinished steps began.
     begun: &'s mut BTreeMap<String, Timestamp>,
-    unsaved: &'s mut BTreeSet<Subject>,
+    unsaved: &'s mut BTreeSet<TaskObject>,
 }
 
 enum TaskEnd {
@@ -348,9 +348,9 @@ enum TaskEnd {
     Over(End),
 }
 
-fn gather(progress: TaskProgress, unsaved: &mut BTreeSet<Subject>, out: &mut Step) {
+fn gather(progress: TaskProgress, unsaved: &mut BTreeSet<TaskObject>, out: &mut EngineStep) {
     let TaskProgress { lane, needs, waiting, held, notes, absent, dealt_with, done: _ } = progress;
-    let subject = |write: &ChildWrite| write.key().map(|key| Subject::new(&key.gvk, &key.name));
+    let subject = |write: &ChildWrite| write.key().map(|key| TaskObject::new(&key.gvk, &key.name));
     out.save_first |= lane.iter().filter_map(subject).any(|subject| unsaved.contains(&subject));
     unsaved.extend(dealt_with);
     if !lane.is_empty() {

@@ -8,7 +8,7 @@ use super::advance;
 use super::fixture::{package, phase_named};
 use super::sim::{Fixture, Process, Server, failure};
 use crate::api::kudo::ExecutionStatus::{self, Complete, FatalError, Pending};
-use crate::plan::observe::{Observed, Step};
+use crate::plan::observe::{EngineStep, Observed};
 use crate::plan::run::Run;
 
 fn word() -> impl Strategy<Value = &'static str> {
@@ -66,7 +66,7 @@ fn determined_plan() -> impl Strategy<Value = Value> {
 }
 
 /// Nothing after the first unfinished part of a serial whole has begun.
-fn in_order(run: &Run<'_>, step: &Step) {
+fn in_order(run: &Run<'_>, step: &EngineStep) {
     let plan = run.package.plan(run.plan).unwrap();
     let begun = |status: &ExecutionStatus| *status != Pending;
     let after_first_open = |statuses: Vec<&ExecutionStatus>| {
@@ -163,6 +163,6 @@ proptest! {
         let mut state = fixture.start();
         state.status.status = if fatal { FatalError } else { Complete };
         let step = advance(&fixture.run(), state.clone(), &Observed::default());
-        prop_assert_eq!(step, Step { state, ..Step::default() });
+        prop_assert_eq!(step, EngineStep { state, ..EngineStep::default() });
     }
 }

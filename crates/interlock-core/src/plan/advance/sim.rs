@@ -13,8 +13,8 @@ use crate::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
 use crate::api::values::Values;
 use crate::effect::{ApiFailure, ChildWrite};
 use crate::plan::advance::advance;
-use crate::plan::limits::Limits;
-use crate::plan::observe::{Need, Observed, PlanState, Seen, Served, Step};
+use crate::plan::limits::RunLimits;
+use crate::plan::observe::{EngineStep, Found, KindServed, Observed, PlanState, Query};
 use crate::plan::package::Package;
 use crate::plan::rendered::Rendered;
 use crate::plan::run::{InstanceId, Run};
@@ -88,23 +88,25 @@ pub struct Server {
     /// Answers to the next writes; `None` lets one through.
     pub faults: VecDeque<Option<ApiFailure>>,
     /// How kinds are served that are not served as usual.
-    pub served: BTreeMap<&'static str, Served>,
+    pub served: BTreeMap<&'static str, KindServed>,
     pub version: u64,
     /// An object that another client makes just before the next write.
     pub rival: Option<Value>,
 }
 
 impl Server {
-    pub fn kind(&self, gvk: &Gvk) -> Served {
+    pub fn kind(&self, gvk: &Gvk) -> KindServed {
         match gvk.kind.as_str() {
             kind if self.served.contains_key(kind) => self.served[kind],
-            "ClusterRole" | "Namespace" | "PersistentVolume" | "CustomResourceDefinition" => Served::Cluster,
-            _ => Served::Namespaced,
+            "ClusterRole" | "Namespace" | "PersistentVolume" | "CustomResourceDefinition" => {
+                KindServed::Cluster
+            }
+            _ => KindServed::Namespaced,
         }
     }
 
-    pub fn look(&self, key: &ObjectKey) -> Seen {
-        self.objects.get(key).map_or(Seen::Absent, |object| Seen::Present(Arc::new(object.clone())))
+    pub fn look(&self, key: &ObjectKey) -> Found {
+        self.objects.get(key).map_or(Found::Absent, |object| Found::Present(Arc::new(object.clone())))
     }
 
     fn stamp(&mut self, mut object: Value) -> Value {
@@ -121,7 +123,7 @@ impl Server {
         self.objects.insert(key, object);
     }
 
-    pub fn write(&mut self, write: ChildWrite) -> Result<Seen, ApiFailure> {
+    pub fn write(&mut self, write: ChildWrite) -> Result<Found, ApiFailure> {
         if let Some(Some(fault)) = self.faults.pop_front() {
             return Err(fault);
         }
@@ -207,16 +209,16 @@ pub struct Process<'a> {
     /// Writes until the process is killed; the last of them takes effect.
     pub lives: usize,
     /// What time it is, and how long what may take.
-    pub limits: Limits,
+    pub limits: RunLimits,
     /// Whether objects that no Instance made are written.
     pub adoption: Adoption,
     /// Called with each step, before its effects are made.
-    pub watch: fn(&Run<'_>, &Step),
+    pub watch: fn(&Run<'_>, &EngineStep),
 }
 
 impl<'a> Process<'a> {
     pub fn new(run: Run<'a>, saved: PlanState) -> Self {
-        let (limits, adoption) = (Limits::default(), Adoption::default());
+        let (limits, adoption) = (RunLimits::default(), Adoption::default());
         Self { run, saved, lives: usize::MAX, limits, adoption, watch: |_, _| {} }
     }
 
@@ -235,7 +237,7 @@ impl<'a> Process<'a> {
     }
 
     /// One pass: asks the engine until it asks for nothing more.
-    pub fn pass(&mut self, server: &mut Server) -> Result<Step, Killed> {
+    pub fn pass(&mut self, server: &mut Server) -> Result<EngineStep, Killed> {
         let (limits, adoption) = (self.limits.clone(), self.adoption);
         let mut observed = Observed { limits, adoption, ..Observed::default() };
         let rendered = Rendered::default();
@@ -249,8 +251,8 @@ impl<'a> Process<'a> {
             if !step.needs.is_empty() {
                 for need in &step.needs {
                     match need {
-                        Need::Kind(gvk) => drop(observed.kinds.insert(gvk.clone(), server.kind(gvk))),
-                        Need::Object(key) | Need::Certainly(key) => {
+                        Query::Kind(gvk) => drop(observed.kinds.insert(gvk.clone(), server.kind(gvk))),
+                        Query::Object(key) | Query::Certainly(key) => {
                             observed.failures.remove(key);
                             observed.objects.insert(key.clone(), server.look(key));
                         }
@@ -288,7 +290,7 @@ impl<'a> Process<'a> {
     }
 
     /// Passes until the run is over or nothing changes any more.
-    pub fn finish(&mut self, server: &mut Server) -> Result<Step, Killed> {
+    pub fn finish(&mut self, server: &mut Server) -> Result<EngineStep, Killed> {
         for _ in 0..60 {
             let step = self.pass(server)?;
             if step.state.status.status.is_terminal() {

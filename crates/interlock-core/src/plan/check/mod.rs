@@ -23,7 +23,7 @@ const KEPT: usize = 64;
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct PackageProblem {
     /// Path of the field, such as `spec.plans[deploy].phases[0].name`.
     pub field: String,
     /// What is wrong with it.
@@ -42,8 +42,8 @@ pub struct Wrong<'f> {
 
 impl Wrong<'_> {
     /// Written out.
-    pub fn write(&self) -> Problem {
-        Problem { field: self.field.to_string(), what: self.what.to_string(), remedy: self.remedy }
+    pub fn write(&self) -> PackageProblem {
+        PackageProblem { field: self.field.to_string(), what: self.what.to_string(), remedy: self.remedy }
     }
 }
 
@@ -51,7 +51,7 @@ impl Wrong<'_> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Problems {
     /// The first, in the order of the fields.
-    pub first: Vec<Problem>,
+    pub first: Vec<PackageProblem>,
     /// How many more.
     pub more: usize,
 }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::basis::{Basis, Difference, Owed};
-use super::judge::Packages;
+use super::judge::ChangedPackages;
 use super::trigger::{self, TriggerError};
 use crate::api::meta::plan::{CLEANUP, DEPLOY, UPDATE, UPGRADE};
 use crate::api::stamp::Applied;
@@ -26,9 +26,9 @@ pub fn in_order(plans: impl IntoIterator<Item = String>) -> Vec<String> {
 pub fn triggered(
     basis: &Basis,
     spec: &Applied<'_>,
-    packages: Packages<'_>,
+    packages: ChangedPackages<'_>,
 ) -> Result<BTreeSet<String>, TriggerError> {
-    let Packages { new, old } = packages;
+    let ChangedPackages { new, old } = packages;
     match basis.difference(spec) {
         Difference::None => Ok(BTreeSet::new()),
         Difference::Somewhere => match new.plan(DEPLOY) {
@@ -56,7 +56,7 @@ pub fn triggered(
 pub fn owed_at_start(
     basis: Option<&Basis>,
     spec: &Applied<'_>,
-    packages: Packages<'_>,
+    packages: ChangedPackages<'_>,
     plan: &str,
 ) -> BTreeMap<String, Owed> {
     let Some(basis) = basis else {
@@ -76,7 +76,7 @@ pub fn owed_at_start(
 
 /// How a run ended, for what is owed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum RunEnd {
     /// COMPLETE.
     Complete,
     /// Of itself, in FATAL_ERROR.
@@ -86,15 +86,15 @@ pub enum End {
 }
 
 /// `owed` once a run of `plan` has ended: removed when complete, else marked.
-pub fn owed_at_end(owed: &BTreeMap<String, Owed>, plan: &str, end: End) -> BTreeMap<String, Owed> {
+pub fn owed_at_end(owed: &BTreeMap<String, Owed>, plan: &str, end: RunEnd) -> BTreeMap<String, Owed> {
     let mut owed = owed.clone();
     let mark = match end {
-        End::Complete => {
+        RunEnd::Complete => {
             owed.remove(plan);
             return owed;
         }
-        End::Failed => Owed::Failed,
-        End::Aborted => Owed::Aborted,
+        RunEnd::Failed => Owed::Failed,
+        RunEnd::Aborted => Owed::Aborted,
     };
     if let Some(state) = owed.get_mut(plan) {
         *state = mark;

@@ -43,7 +43,7 @@ fn an_upgrade(
 ) {
     let basis = Basis::new(&spec("v1", &[("A", "1")]), BTreeMap::new());
     let (old, new) = (package("v1", &[A]), package("v2", parameters));
-    let packages = Packages { new: &new, old: Some(&old) };
+    let packages = ChangedPackages { new: &new, old: Some(&old) };
     let after = spec("v2", after);
     assert_eq!(in_order(triggered(&basis, &after, packages).unwrap()), wanted);
     let owed = owed_at_start(Some(&basis), &after, packages, "upgrade");
@@ -54,7 +54,7 @@ fn an_upgrade(
 fn where_the_old_version_is_gone_all_that_changed_counts_and_cleanup_never_runs() {
     let basis = Basis::new(&spec("v1", &[("A", "1")]), BTreeMap::new());
     let new = package("v2", &[A, ("NEW", Some("backup")), ("OTHER", Some("cleanup"))]);
-    let packages = Packages { new: &new, old: None };
+    let packages = ChangedPackages { new: &new, old: None };
     let after = spec("v2", &[("A", "1"), ("NEW", "x"), ("OTHER", "x")]);
     assert_eq!(in_order(triggered(&basis, &after, packages).unwrap()), ["upgrade", "backup"]);
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::api::kudo::Parameter;
 use crate::api::stamp::{Applied, VersionRef};
 use crate::plan::basis::{Basis, Difference};
-use crate::plan::objection::{Field, FieldReason};
+use crate::plan::objection::{FieldReason, ObjectionField};
 use crate::plan::package::Package;
 use crate::plan::params::{self, MASK};
 
@@ -103,12 +103,12 @@ impl<'a> Delta<'a> {
         new: &Applied<'_>,
         old: Option<&VersionRef<'_>>,
         package: Option<&Package>,
-    ) -> Vec<Field> {
+    ) -> Vec<ObjectionField> {
         let mut fields = Vec::new();
         if self.upgrade {
             let before = old.map_or("?", |v| v.name.as_ref());
             let after = &new.operator_version.name;
-            fields.push(Field::new(
+            fields.push(ObjectionField::new(
                 "spec.operatorVersion",
                 FieldReason::Forbidden,
                 format!("{before:?} -> {after:?}"),
@@ -117,14 +117,18 @@ impl<'a> Delta<'a> {
         let definition = |key: &str| package.and_then(|p| p.parameter(key));
         for (key, was) in &self.changed {
             let value = new.parameters.get(key).map(AsRef::as_ref).unwrap_or_default();
-            fields.push(Field::parameter(
+            fields.push(ObjectionField::parameter(
                 key,
                 FieldReason::Forbidden,
                 arrow(definition(key), was, Some(value)),
             ));
         }
         for (key, was) in &self.removed {
-            fields.push(Field::parameter(key, FieldReason::Forbidden, arrow(definition(key), was, None)));
+            fields.push(ObjectionField::parameter(
+                key,
+                FieldReason::Forbidden,
+                arrow(definition(key), was, None),
+            ));
         }
         fields
     }

@@ -1,11 +1,11 @@
 //! Immutable parameters: what may not change, and what an upgrade must be given.
 
 use super::delta::{Delta, Was, arrow};
-use super::upgrade::Packages;
+use super::upgrade::ChangedPackages;
 use crate::api::kudo::Parameter;
 use crate::api::rule::Rule;
 use crate::api::stamp::Applied;
-use crate::plan::objection::{Field, FieldReason, Objection, Prelude, first_of};
+use crate::plan::objection::{FieldReason, Objection, ObjectionField, Prelude, first_of};
 use crate::plan::params::{self, MASK};
 
 fn is_immutable(parameter: Option<&Parameter>) -> bool {
@@ -13,7 +13,11 @@ fn is_immutable(parameter: Option<&Parameter>) -> bool {
 }
 
 /// Immutable parameters that do not stay as they are.
-pub(super) fn immutable(delta: &Delta<'_>, new: &Applied<'_>, packages: Packages<'_>) -> Vec<Objection> {
+pub(super) fn immutable(
+    delta: &Delta<'_>,
+    new: &Applied<'_>,
+    packages: ChangedPackages<'_>,
+) -> Vec<Objection> {
     // Where the old OperatorVersion is gone, what was immutable in it cannot be told.
     let frozen = |key: &str| {
         let before = if delta.upgrade {
@@ -25,7 +29,7 @@ pub(super) fn immutable(delta: &Delta<'_>, new: &Applied<'_>, packages: Packages
     };
     let violation = |sentence: String, name: &str, was: &Was<'_>, value: Option<&str>| {
         let parameter = packages.new.parameter(name);
-        let field = Field::parameter(name, FieldReason::Forbidden, arrow(parameter, was, value));
+        let field = ObjectionField::parameter(name, FieldReason::Forbidden, arrow(parameter, was, value));
         Objection::new(Rule::ParameterImmutable, sentence, vec![field])
             .prelude(Prelude::Immutable)
             .next(keep(name, was, parameter))
@@ -61,7 +65,7 @@ fn keep(name: &str, was: &Was<'_>, parameter: Option<&Parameter>) -> String {
 }
 
 /// KEP-30: what an upgrade makes immutable, or adds as immutable, must be given.
-fn made_immutable(new: &Applied<'_>, packages: Packages<'_>) -> Vec<Objection> {
+fn made_immutable(new: &Applied<'_>, packages: ChangedPackages<'_>) -> Vec<Objection> {
     let Some(old) = packages.old else { return Vec::new() };
     let version = &packages.new.key.name;
     let absent = packages.new.parameters().filter(|p| is_immutable(Some(p))).filter_map(|parameter| {
@@ -83,8 +87,11 @@ fn made_immutable(new: &Applied<'_>, packages: Packages<'_>) -> Vec<Objection> {
                 "parameter '{name}' was added in operator version {version}, but no value was provided{hint}"
             )
         };
-        let field =
-            Field::parameter(name, FieldReason::Required, "is immutable from now on, so a value is required");
+        let field = ObjectionField::parameter(
+            name,
+            FieldReason::Required,
+            "is immutable from now on, so a value is required",
+        );
         Objection::new(Rule::ParameterImmutable, sentence, vec![field])
             .prelude(Prelude::Immutable)
             .next(format!("set spec.parameters.{name} together with the new operatorVersion"))

@@ -22,7 +22,7 @@ mod tests;
 
 pub use delta::{Delta, Was};
 pub use triggered::{Triggered, cleanup, go_reference, plan, triggered};
-pub use upgrade::{Packages, dropped, goes_back, path};
+pub use upgrade::{ChangedPackages, dropped, goes_back, path};
 pub use values::{defined, valid, values};
 
 /// What was before an edit that admission never saw.
@@ -41,7 +41,7 @@ pub struct Before<'a> {
 /// What admission would say to a spec that it never saw, compared with the basis.
 ///
 /// Several triggers are no objection here: the reconciler runs the plans one after another.
-pub fn unseen(before: Before<'_>, spec: &Applied<'_>, packages: Packages<'_>) -> Vec<Objection> {
+pub fn unseen(before: Before<'_>, spec: &Applied<'_>, packages: ChangedPackages<'_>) -> Vec<Objection> {
     let Before { basis, stamp, version, goes_back } = before;
     let known = stamp.filter(|stamp| stamp.hash() == basis.hash);
     let delta = match known {

@@ -47,7 +47,7 @@ fn the_way_of_an_upgrade_is_judged_without_the_old_spec(
         version: Some(&before.operator_version),
         goes_back: basis.goes_back_to(&after),
     };
-    let violations = unseen(known, &after, Packages { new: &packages.1, old: Some(&packages.0) });
+    let violations = unseen(known, &after, ChangedPackages { new: &packages.1, old: Some(&packages.0) });
     let said: Vec<&str> = violations.iter().map(|violation| violation.sentence.as_str()).collect();
     match (said.as_slice(), refused) {
         ([], None) => {}

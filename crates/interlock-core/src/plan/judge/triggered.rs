@@ -1,10 +1,10 @@
 //! Which plan a change runs.
 
 use super::delta::Delta;
-use super::upgrade::Packages;
+use super::upgrade::ChangedPackages;
 use crate::api::meta::plan::{CLEANUP, DEPLOY};
 use crate::api::rule::Rule;
-use crate::plan::objection::{Field, FieldReason, Objection};
+use crate::plan::objection::{FieldReason, Objection, ObjectionField};
 use crate::plan::trigger::{self, TriggerError};
 
 /// What a change runs.
@@ -21,7 +21,7 @@ pub enum Triggered {
 }
 
 /// What a change runs.
-pub fn plan(delta: &Delta<'_>, packages: Packages<'_>, violations: &mut Vec<Objection>) -> Triggered {
+pub fn plan(delta: &Delta<'_>, packages: ChangedPackages<'_>, violations: &mut Vec<Objection>) -> Triggered {
     let triggered = triggered(delta, packages, violations);
     if !delta.upgrade {
         return triggered;
@@ -41,7 +41,7 @@ pub fn plan(delta: &Delta<'_>, packages: Packages<'_>, violations: &mut Vec<Obje
         Objection::new(
             Rule::PlanUnknown,
             "couldn't find any suitable plan that would be triggered by an OperatorVersion upgrade",
-            vec![Field::new(
+            vec![ObjectionField::new(
                 "spec.operatorVersion.name",
                 FieldReason::Invalid,
                 format!("OperatorVersion {} has no plan upgrade, update or deploy", packages.new.key.name),
@@ -52,7 +52,7 @@ pub fn plan(delta: &Delta<'_>, packages: Packages<'_>, violations: &mut Vec<Obje
     Triggered::Unknown
 }
 
-fn upgrade_and_edit(plan: &str, delta: &Delta<'_>, packages: Packages<'_>) -> Objection {
+fn upgrade_and_edit(plan: &str, delta: &Delta<'_>, packages: ChangedPackages<'_>) -> Objection {
     Objection::new(
         Rule::UpgradeAndEdit,
         format!(
@@ -66,7 +66,11 @@ fn upgrade_and_edit(plan: &str, delta: &Delta<'_>, packages: Packages<'_>) -> Ob
 }
 
 /// What changed and removed parameters run.
-pub fn triggered(delta: &Delta<'_>, packages: Packages<'_>, violations: &mut Vec<Objection>) -> Triggered {
+pub fn triggered(
+    delta: &Delta<'_>,
+    packages: ChangedPackages<'_>,
+    violations: &mut Vec<Objection>,
+) -> Triggered {
     // Each of them either changed or is gone.
     let mut counted: Vec<&str> = delta
         .changed
@@ -102,7 +106,7 @@ pub fn triggered(delta: &Delta<'_>, packages: Packages<'_>, violations: &mut Vec
 }
 
 /// Only the controller runs `cleanup`, when the Instance is deleted.
-pub fn cleanup(fields: Vec<Field>) -> Objection {
+pub fn cleanup(fields: Vec<ObjectionField>) -> Objection {
     Objection::new(
         Rule::PlanCleanup,
         "only the controller schedules the 'cleanup' plan when the instance is deleted",
@@ -116,13 +120,13 @@ fn undefined_trigger(error: &TriggerError, delta: &Delta<'_>) -> Objection {
         .next("correct the OperatorVersion: a trigger must name one of its plans")
 }
 
-fn changed_fields(delta: &Delta<'_>) -> Vec<Field> {
-    let mut fields: Vec<Field> = delta
+fn changed_fields(delta: &Delta<'_>) -> Vec<ObjectionField> {
+    let mut fields: Vec<ObjectionField> = delta
         .keys()
-        .map(|key| Field::parameter(key, FieldReason::Forbidden, "is changed by this request"))
+        .map(|key| ObjectionField::parameter(key, FieldReason::Forbidden, "is changed by this request"))
         .collect();
     if fields.is_empty() {
-        fields.push(Field::new("spec", FieldReason::Forbidden, "is changed by this request"));
+        fields.push(ObjectionField::new("spec", FieldReason::Forbidden, "is changed by this request"));
     }
     fields
 }

@@ -8,12 +8,12 @@ use super::delta::Delta;
 use crate::api::rule::Rule;
 use crate::api::stamp::{Applied, Envelope, VersionRef};
 use crate::api::values::Values;
-use crate::plan::objection::{Field, FieldReason, Objection};
+use crate::plan::objection::{FieldReason, Objection, ObjectionField};
 use crate::plan::package::Package;
 
 /// The OperatorVersions of a change.
 #[derive(Clone, Copy)]
-pub struct Packages<'a> {
+pub struct ChangedPackages<'a> {
     /// Of the new spec.
     pub new: &'a Package,
     /// Of the old one; the same where it is no upgrade, `None` where it is gone.
@@ -22,7 +22,7 @@ pub struct Packages<'a> {
 
 /// Parameters that an upgrade takes out of the spec: the old OperatorVersion defines them, the
 /// new one does not (KEP-30).
-pub fn dropped<'a>(packages: Packages<'_>, new: &'a Values<'_>, delta: &Delta<'_>) -> Vec<&'a str> {
+pub fn dropped<'a>(packages: ChangedPackages<'_>, new: &'a Values<'_>, delta: &Delta<'_>) -> Vec<&'a str> {
     let Some(old) = packages.old.filter(|_| delta.upgrade) else { return Vec::new() };
     let changed: BTreeSet<&str> = delta.changed.iter().map(|(key, _)| *key).collect();
     new.keys()
@@ -42,12 +42,12 @@ pub fn goes_back(stamp: Option<&Envelope<'_>>, new: &Applied<'_>) -> bool {
 
 /// Whether an upgrade goes where it may: the same operator, up, and from a version that the new
 /// one lists. What is absent or not semver is not judged.
-pub fn path(from: &VersionRef<'_>, packages: Packages<'_>) -> Vec<Objection> {
+pub fn path(from: &VersionRef<'_>, packages: ChangedPackages<'_>) -> Vec<Objection> {
     let new = packages.new;
     let mut violations = Vec::new();
     let mut violated = |sentence: String, next: String| {
         let arrow = format!("{:?} -> {:?}", from.name, new.key.name);
-        let field = Field::new("spec.operatorVersion.name", FieldReason::Forbidden, arrow);
+        let field = ObjectionField::new("spec.operatorVersion.name", FieldReason::Forbidden, arrow);
         violations.push(Objection::new(Rule::UpgradePath, sentence, vec![field]).next(next));
     };
     let list = format!("`kubectl get operatorversions -n {}` lists what there is", new.key.namespace);
@@ -92,9 +92,9 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::api::stamp::{Kept, Previous, Reference};
+    use crate::api::stamp::{KeptSpec, Previous, SpecReference};
 
-    const REFERENCED: Kept<'static> = Kept::Referenced(Reference::ControllerRevision);
+    const REFERENCED: KeptSpec<'static> = KeptSpec::Referenced(SpecReference::ControllerRevision);
 
     fn spec(version: &'static str) -> Applied<'static> {
         let operator_version = VersionRef { name: version.into(), namespace: "ns".into() };
@@ -110,10 +110,10 @@ mod tests {
     #[case::no_stamp(None, false)]
     #[case::nothing_before(Some(stamp(None)), false)]
     #[case::that_version(
-        Some(stamp(Some(Previous { hash: spec("v3").hash(), kept: Kept::Inline { spec: spec("v1") } }))), true)]
+        Some(stamp(Some(Previous { hash: spec("v3").hash(), kept: KeptSpec::Inline { spec: spec("v1") } }))), true)]
     #[case::that_spec(Some(stamp(Some(Previous { hash: spec("v1").hash(), kept: REFERENCED }))), true)]
     #[case::another(
-        Some(stamp(Some(Previous { hash: spec("v0").hash(), kept: Kept::Inline { spec: spec("v0") } }))), false)]
+        Some(stamp(Some(Previous { hash: spec("v0").hash(), kept: KeptSpec::Inline { spec: spec("v0") } }))), false)]
     fn going_back_to_v1(#[case] stamp: Option<Envelope<'static>>, #[case] goes_back: bool) {
         assert_eq!(super::goes_back(stamp.as_ref(), &spec("v1")), goes_back);
     }

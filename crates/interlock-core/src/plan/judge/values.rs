@@ -2,18 +2,18 @@
 
 use super::delta::Delta;
 use super::immutable::immutable;
-use super::upgrade::Packages;
+use super::upgrade::ChangedPackages;
 use crate::api::rule::Rule;
 use crate::api::stamp::Applied;
 use crate::api::values::Values;
-use crate::plan::objection::{Field, FieldReason, Objection, Prelude, first_of};
+use crate::plan::objection::{FieldReason, Objection, ObjectionField, Prelude, first_of};
 use crate::plan::package::Package;
 use crate::plan::params;
 
 /// Whether the values of a change are allowed: unknown parameters, immutable ones, types.
 ///
 /// `new` is the spec without the parameters that an upgrade drops.
-pub fn values(delta: &Delta<'_>, new: &Applied<'_>, packages: Packages<'_>) -> Vec<Objection> {
+pub fn values(delta: &Delta<'_>, new: &Applied<'_>, packages: ChangedPackages<'_>) -> Vec<Objection> {
     let mut violations = unknown(delta, packages.new);
     violations.extend(immutable(delta, new, packages));
     violations.extend(valid(packages.new, &new.parameters));
@@ -23,7 +23,7 @@ pub fn values(delta: &Delta<'_>, new: &Applied<'_>, packages: Packages<'_>) -> V
 /// Values that are not what their parameters say.
 pub fn valid(package: &Package, values: &Values<'_>) -> Vec<Objection> {
     let problems = params::check_all(package, values).into_iter();
-    let violation = |problem: params::Problem| {
+    let violation = |problem: params::ParameterProblem| {
         let field = problem.field();
         Objection::new(Rule::ParameterInvalid, problem.sentence, vec![field])
             .prelude(Prelude::Validate)
@@ -50,7 +50,7 @@ fn none_unknown<'n>(names: impl Iterator<Item = &'n str>, package: &Package) -> 
         Objection::new(
             Rule::ParameterUnknown,
             format!("failed to find parameter {name:?} in the OperatorVersion"),
-            vec![Field::parameter(name, FieldReason::NotFound, detail)],
+            vec![ObjectionField::parameter(name, FieldReason::NotFound, detail)],
         )
         .next(format!(
             "correct the name; `kubectl get operatorversion {} -n {} -o yaml` lists the parameters",

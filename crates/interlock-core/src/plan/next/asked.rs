@@ -1,43 +1,45 @@
 //! What a request leads to.
 
-use super::facts::Facts;
-use super::step::Answer;
+use super::facts::InstanceFacts;
+use super::step::RequestAnswer;
 use crate::api::kudo::ExecutionStatus;
-use crate::plan::verb::{self, Asked, Course, Runs, Verb};
+use crate::plan::verb::{self, Course, PendingRequest, PlanVerb, Runs};
 
 /// What a request leads to, where it does not wait for the steps below.
-pub(super) fn answer(facts: &Facts<'_>) -> Option<Answer> {
+pub(super) fn answer(facts: &InstanceFacts<'_>) -> Option<RequestAnswer> {
     let asked = facts.asked?;
     match verb::course(asked, Runs { plan: facts.plan, uid: facts.uid, entries: &facts.lock_entries() }) {
-        Course::Abort(plan) => Some(Answer::Abort { plan: plan.to_owned() }),
+        Course::Abort(plan) => Some(RequestAnswer::Abort { plan: plan.to_owned() }),
         // A finished run that is still named is cleared first.
         Course::Retry(_) if !facts.plan.is_empty() => None,
         Course::Retry(plan) => Some(match facts.objection(facts.source()) {
-            _ if !runnable(facts) => Answer::Forget(Some("the spec that it would run on is lost".to_owned())),
-            Some(refusal) => Answer::Forget(Some(format!(
+            _ if !runnable(facts) => {
+                RequestAnswer::Forget(Some("the spec that it would run on is lost".to_owned()))
+            }
+            Some(refusal) => RequestAnswer::Forget(Some(format!(
                 "the spec that it would run on is refused: {} (rule {})",
                 refusal.message, refusal.rule
             ))),
-            None => Answer::Retry { plan: plan.to_owned() },
+            None => RequestAnswer::Retry { plan: plan.to_owned() },
         }),
         Course::Clear | Course::Marked => None,
         // The write that goes back takes the request along.
-        Course::Done if asked.request.verb == (Verb::Abort { revert: true }) && failed(facts, asked) => {
-            Some(Answer::Overtaken)
+        Course::Done if asked.request.verb == (PlanVerb::Abort { revert: true }) && failed(facts, asked) => {
+            Some(RequestAnswer::Overtaken)
         }
-        Course::Done => Some(Answer::Forget(None)),
-        Course::Dropped(objection) => Some(Answer::Forget(Some(objection.to_string()))),
+        Course::Done => Some(RequestAnswer::Forget(None)),
+        Course::Dropped(objection) => Some(RequestAnswer::Forget(Some(objection.to_string()))),
     }
 }
 
 /// Whether the run that a request is about ended in failure.
-fn failed(facts: &Facts<'_>, asked: &Asked) -> bool {
+fn failed(facts: &InstanceFacts<'_>, asked: &PendingRequest) -> bool {
     let mut entries = facts.entries.values();
     entries.any(|entry| entry.uid == asked.request.run && entry.status == ExecutionStatus::FatalError)
 }
 
 /// Whether there is a spec that somebody accepted.
-fn runnable(facts: &Facts<'_>) -> bool {
+fn runnable(facts: &InstanceFacts<'_>) -> bool {
     let stamped = facts.stamp.is_some_and(|stamp| stamp.spec.is_some());
     stamped || facts.basis.is_none_or(|basis| basis.hash == facts.spec.hash())
 }

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::facts::{Deletion, Facts, Reference};
-use super::step::{Answer, Next, Source};
+use super::facts::{Deletion, InstanceFacts, ReferenceAccess};
+use super::step::{Next, RequestAnswer, SpecSource};
 use crate::api::kudo::{ExecutionStatus, PlanStatus};
 use crate::api::meta::plan::CLEANUP;
-use crate::plan::verb::{self, Course, Runs, Verb};
+use crate::plan::verb::{self, Course, PlanVerb, Runs};
 
 /// How often `cleanup` is tried before the finalizer is taken off all the same.
 const CLEANUP_ATTEMPTS: usize = 3;
 
 /// The next step of a deletion.
-pub(super) fn deleting(facts: &Facts<'_>, deletion: &Deletion) -> Next {
+pub(super) fn deleting(facts: &InstanceFacts<'_>, deletion: &Deletion) -> Next {
     let ended: BTreeMap<String, String> = facts
         .entries
         .iter()
@@ -38,14 +38,14 @@ pub(super) fn deleting(facts: &Facts<'_>, deletion: &Deletion) -> Next {
     }
     // A stamp that is not to be believed is none.
     let source = match facts.source() {
-        Source::Stamp if facts.objection(Source::Stamp).is_some() => Source::Spec,
+        SpecSource::Stamp if facts.objection(SpecSource::Stamp).is_some() => SpecSource::Spec,
         source => source,
     };
     if let Some(refusal) = facts.objection(source) {
         return release(format!("cleanup was not run: {}", refusal.message));
     }
     let version = &facts.spec_of(source).operator_version;
-    if let Reference::Refused(refusal) = (facts.reference)(version)
+    if let ReferenceAccess::Refused(refusal) = (facts.reference)(version)
         && !deletion.patient
     {
         return release(format!("cleanup was not run: {}", refusal.message));
@@ -62,7 +62,7 @@ pub(super) fn deleting(facts: &Facts<'_>, deletion: &Deletion) -> Next {
     }
 }
 
-fn cleanup(facts: &Facts<'_>, deletion: &Deletion, source: Source) -> Next {
+fn cleanup(facts: &InstanceFacts<'_>, deletion: &Deletion, source: SpecSource) -> Next {
     let schedule = Next::Schedule { plan: CLEANUP.to_owned(), source };
     if let Some(next) = cleanup_asked(facts) {
         return next;
@@ -116,10 +116,10 @@ fn left(cleanup: &PlanStatus) -> String {
 }
 
 /// An aborted cleanup is not tried again.
-fn cleanup_asked(facts: &Facts<'_>) -> Option<Next> {
-    let asked = facts.asked.filter(|asked| matches!(asked.request.verb, Verb::Abort { .. }))?;
+fn cleanup_asked(facts: &InstanceFacts<'_>) -> Option<Next> {
+    let asked = facts.asked.filter(|asked| matches!(asked.request.verb, PlanVerb::Abort { .. }))?;
     match verb::course(asked, Runs { plan: facts.plan, uid: facts.uid, entries: &facts.lock_entries() }) {
-        Course::Abort(CLEANUP) => Some(Next::Answer(Answer::Abort { plan: CLEANUP.to_owned() })),
+        Course::Abort(CLEANUP) => Some(Next::Answer(RequestAnswer::Abort { plan: CLEANUP.to_owned() })),
         Course::Clear | Course::Done
             if facts.entries.get(CLEANUP).is_some_and(|entry| {
                 entry.uid == asked.request.run && entry.status == ExecutionStatus::FatalError

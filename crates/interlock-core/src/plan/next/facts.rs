@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::step::{Refusal, Source};
+use super::step::{DriftRefusal, SpecSource};
 use crate::api::kudo::{ExecutionStatus, PlanStatus};
 use crate::api::stamp::{Applied, SpecHash, VersionRef};
 use crate::plan::basis::Basis;
-use crate::plan::lock::Entry;
+use crate::plan::lock::LockEntry;
 use crate::plan::package::Package;
-use crate::plan::verb::Asked;
+use crate::plan::verb::PendingRequest;
 
 /// The stamp as it was found.
 #[derive(Clone, Copy, Debug)]
-pub struct Stamp<'a> {
+pub struct FoundStamp<'a> {
     /// Its hash.
     pub hash: &'a SpecHash,
     /// Its spec, wherever it was kept; `None` when it cannot be had.
@@ -36,17 +36,17 @@ pub struct Deletion {
 
 /// Whether an OperatorVersion may be used where it is referred to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reference {
+pub enum ReferenceAccess {
     /// It may.
     Allowed,
     /// It is one of another namespace, and the API server has not been asked lately.
     Unknown,
     /// It may not.
-    Refused(Refusal),
+    Refused(DriftRefusal),
 }
 
 /// What is known of an Instance.
-pub struct Facts<'a> {
+pub struct InstanceFacts<'a> {
     /// Its spec without `planExecution`.
     pub spec: &'a Applied<'a>,
     /// `spec.planExecution.planName`, empty when absent.
@@ -58,7 +58,7 @@ pub struct Facts<'a> {
     /// The durable basis.
     pub basis: Option<&'a Basis>,
     /// The stamp.
-    pub stamp: Option<Stamp<'a>>,
+    pub stamp: Option<FoundStamp<'a>>,
     /// Whether the object has room for a stamp; where it has none, the spec itself is run.
     pub stampable: bool,
     /// Whether our finalizer is on.
@@ -69,21 +69,21 @@ pub struct Facts<'a> {
     /// The deletion, when there is one.
     pub deletion: Option<Deletion>,
     /// What somebody asks of a run, where that can be carried out.
-    pub asked: Option<&'a Asked>,
+    pub asked: Option<&'a PendingRequest>,
     /// Looks a package up.
     pub package: &'a dyn Fn(&VersionRef<'_>) -> Option<Arc<Package>>,
     /// Looks up the package that the basis is of.
     pub package_of_basis: &'a dyn Fn() -> Option<Arc<Package>>,
     /// What admission would say to the spec of that source, compared with the basis.
-    pub refusal: &'a dyn Fn(Source) -> Option<Refusal>,
+    pub refusal: &'a dyn Fn(SpecSource) -> Option<DriftRefusal>,
     /// Whether the packages of the Instance's namespace may use an OperatorVersion.
-    pub reference: &'a dyn Fn(&VersionRef<'_>) -> Reference,
+    pub reference: &'a dyn Fn(&VersionRef<'_>) -> ReferenceAccess,
 }
 
-impl<'a> Facts<'a> {
+impl<'a> InstanceFacts<'a> {
     /// The entries as the lock sees them.
-    pub(super) fn lock_entries(&self) -> Vec<Entry<'a>> {
-        self.entries.iter().map(|(plan, e)| Entry { plan, uid: &e.uid, status: &e.status }).collect()
+    pub(super) fn lock_entries(&self) -> Vec<LockEntry<'a>> {
+        self.entries.iter().map(|(plan, e)| LockEntry { plan, uid: &e.uid, status: &e.status }).collect()
     }
 
     /// Whether `planExecution` names the execution of an entry.
@@ -97,28 +97,28 @@ impl<'a> Facts<'a> {
     }
 
     /// Which spec a run is carried out on: that of the stamp, where it can be had.
-    pub(super) fn source(&self) -> Source {
+    pub(super) fn source(&self) -> SpecSource {
         match self.stamp {
-            Some(Stamp { spec: Some(_), .. }) => Source::Stamp,
-            _ => Source::Spec,
+            Some(FoundStamp { spec: Some(_), .. }) => SpecSource::Stamp,
+            _ => SpecSource::Spec,
         }
     }
 
     /// What speaks against a run on the spec of that source. A stamp is text that anybody may have
     /// written while nothing guarded it: where status does not vouch for its hash, it is judged by the
     /// rules of admission.
-    pub(super) fn objection(&self, source: Source) -> Option<Refusal> {
+    pub(super) fn objection(&self, source: SpecSource) -> Option<DriftRefusal> {
         let vouched = self.basis.is_some_and(|basis| match (source, self.stamp) {
-            (Source::Stamp, Some(stamp)) => basis.vouches_for(stamp.hash),
+            (SpecSource::Stamp, Some(stamp)) => basis.vouches_for(stamp.hash),
             _ => basis.hash == self.spec.hash(),
         });
         if vouched { None } else { (self.refusal)(source) }
     }
 
     /// The spec of that source.
-    pub(super) fn spec_of(&self, source: Source) -> &'a Applied<'a> {
+    pub(super) fn spec_of(&self, source: SpecSource) -> &'a Applied<'a> {
         match (source, self.stamp) {
-            (Source::Stamp, Some(Stamp { spec: Some(spec), .. })) => spec,
+            (SpecSource::Stamp, Some(FoundStamp { spec: Some(spec), .. })) => spec,
             _ => self.spec,
         }
     }

@@ -19,11 +19,11 @@ mod settled;
 mod start;
 mod step;
 
-pub use facts::{Deletion, Facts, Reference, Stamp};
-pub use step::{Answer, Next, Refusal, Source};
+pub use facts::{Deletion, FoundStamp, InstanceFacts, ReferenceAccess};
+pub use step::{DriftRefusal, Next, RequestAnswer, SpecSource};
 
 /// The next step for an Instance.
-pub fn next(facts: &Facts<'_>) -> Next {
+pub fn next(facts: &InstanceFacts<'_>) -> Next {
     let next = wanted(facts);
     let Some(source) = next.source() else { return next };
     if let Some(refusal) = facts.objection(source) {
@@ -31,16 +31,16 @@ pub fn next(facts: &Facts<'_>) -> Next {
     }
     let version = &facts.spec_of(source).operator_version;
     match (facts.reference)(version) {
-        Reference::Allowed => next,
-        Reference::Unknown => {
+        ReferenceAccess::Allowed => next,
+        ReferenceAccess::Unknown => {
             Next::Ask(NamespacedName::new(version.namespace.as_ref(), version.name.as_ref()))
         }
-        Reference::Refused(refusal) => Next::Report(refusal),
+        ReferenceAccess::Refused(refusal) => Next::Report(refusal),
     }
 }
 
 /// The next step, if the spec that it runs on may be run.
-fn wanted(facts: &Facts<'_>) -> Next {
+fn wanted(facts: &InstanceFacts<'_>) -> Next {
     if let Some(deletion) = &facts.deletion {
         return deleting::deleting(facts, deletion);
     }

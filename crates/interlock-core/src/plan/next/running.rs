@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::facts::Facts;
-use super::step::{Next, Source};
+use super::facts::InstanceFacts;
+use super::step::{Next, SpecSource};
 use crate::api::kudo::PlanStatus;
 use crate::plan::uid;
 
 /// Two cannot run at once: one is kept, the one that `planExecution` names or the newest.
-pub(super) fn several(facts: &Facts<'_>, running: &[(&String, &PlanStatus)]) -> Next {
+pub(super) fn several(facts: &InstanceFacts<'_>, running: &[(&String, &PlanStatus)]) -> Next {
     let named = running.iter().find(|(plan, e)| facts.names(plan, e));
     let kept =
         named.or_else(|| running.iter().max_by_key(|(_, e)| e.last_updated_timestamp.as_ref().map(|t| t.0)));
@@ -23,14 +23,14 @@ pub(super) fn several(facts: &Facts<'_>, running: &[(&String, &PlanStatus)]) -> 
 }
 
 /// A plan runs.
-pub(super) fn one(facts: &Facts<'_>, plan: &str, entry: &PlanStatus) -> Next {
+pub(super) fn one(facts: &InstanceFacts<'_>, plan: &str, entry: &PlanStatus) -> Next {
     let anew_on = facts.source();
     let scheduled_anew = facts.plan == plan && facts.uid != entry.uid && uid::is_version_5(facts.uid);
     if scheduled_anew && facts.objection(anew_on).is_none() {
         // The same plan, by us below or by admission with `--freeze=same-plan`.
         return Next::Start { source: anew_on };
     }
-    let anew = || Next::Schedule { plan: plan.to_owned(), source: Source::Spec };
+    let anew = || Next::Schedule { plan: plan.to_owned(), source: SpecSource::Spec };
     let Some(basis) = facts.basis else {
         // A run of KUDO's in progress: stamped and taken from its first step.
         return anew();
@@ -38,16 +38,16 @@ pub(super) fn one(facts: &Facts<'_>, plan: &str, entry: &PlanStatus) -> Next {
     let stamp_holds = facts.stamp.is_some_and(|s| s.hash == &basis.hash && s.spec.is_some());
     if facts.names(plan, entry) {
         if stamp_holds {
-            return Next::Continue { source: Source::Stamp };
+            return Next::Continue { source: SpecSource::Stamp };
         }
         if facts.spec.hash() == basis.hash {
-            return Next::Continue { source: Source::Spec };
+            return Next::Continue { source: SpecSource::Spec };
         }
     } else if stamp_holds {
         return Next::PutBack { plan: plan.to_owned(), uid: entry.uid.clone() };
     }
     // The spec that the run started with is lost.
-    match facts.objection(Source::Spec) {
+    match facts.objection(SpecSource::Spec) {
         None => anew(),
         Some(refusal) => Next::End(BTreeMap::from([(
             plan.to_owned(),

@@ -1,15 +1,15 @@
 //! Drift: the spec against the basis, where nothing is scheduled and nothing runs.
 
 use super::created::created;
-use super::facts::{Facts, Stamp};
+use super::facts::{FoundStamp, InstanceFacts};
 use super::start::absent;
-use super::step::{Next, Refusal, Source};
+use super::step::{DriftRefusal, Next, SpecSource};
 use crate::plan::basis::{Basis, Difference};
 use crate::plan::drift;
-use crate::plan::judge::Packages;
+use crate::plan::judge::ChangedPackages;
 
 /// Nothing is scheduled and nothing runs: drift is judged.
-pub(super) fn settled(facts: &Facts<'_>) -> Next {
+pub(super) fn settled(facts: &InstanceFacts<'_>) -> Next {
     let Some(basis) = facts.basis else {
         return if facts.has_run() { Next::Adopt } else { created(facts) };
     };
@@ -19,38 +19,38 @@ pub(super) fn settled(facts: &Facts<'_>) -> Next {
             (Some(stamp), None) if *stamp.hash == basis.hash => Next::Idle,
             (None, None) if !facts.stampable => Next::Idle,
             (_, None) => Next::Restamp,
-            (_, Some(plan)) => Next::Schedule { plan, source: Source::Spec },
+            (_, Some(plan)) => Next::Schedule { plan, source: SpecSource::Spec },
         };
     }
     match carried_out(facts, basis, queue.clone()) {
         Ok(next) => next,
         // What was accepted before is still carried out, on what was accepted.
         Err(refusal) => match (queue.into_iter().next(), facts.stamp) {
-            (Some(plan), Some(Stamp { hash, spec: Some(_) })) if *hash == basis.hash => {
-                Next::Schedule { plan, source: Source::Stamp }
+            (Some(plan), Some(FoundStamp { hash, spec: Some(_) })) if *hash == basis.hash => {
+                Next::Schedule { plan, source: SpecSource::Stamp }
             }
             _ => Next::Report(refusal),
         },
     }
 }
 
-fn carried_out(facts: &Facts<'_>, basis: &Basis, queue: Vec<String>) -> Result<Next, Refusal> {
-    if let Some(refusal) = (facts.refusal)(Source::Spec) {
+fn carried_out(facts: &InstanceFacts<'_>, basis: &Basis, queue: Vec<String>) -> Result<Next, DriftRefusal> {
+    if let Some(refusal) = (facts.refusal)(SpecSource::Spec) {
         return Err(refusal);
     }
     let Some(package) = (facts.package)(&facts.spec.operator_version) else {
         return Ok(absent(&facts.spec.operator_version));
     };
     let old = (facts.package_of_basis)();
-    let packages = Packages { new: &package, old: old.as_deref() };
-    let plans = drift::triggered(basis, facts.spec, packages).map_err(|error| Refusal {
+    let packages = ChangedPackages { new: &package, old: old.as_deref() };
+    let plans = drift::triggered(basis, facts.spec, packages).map_err(|error| DriftRefusal {
         rule: "trigger".to_owned(),
         message: error.to_string(),
         passes: false,
     })?;
     let all = drift::in_order(plans.into_iter().chain(queue));
     Ok(match all.into_iter().next() {
-        Some(plan) => Next::Schedule { plan, source: Source::Spec },
+        Some(plan) => Next::Schedule { plan, source: SpecSource::Spec },
         None => Next::Adopt,
     })
 }

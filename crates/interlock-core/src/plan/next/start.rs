@@ -1,13 +1,13 @@
 //! Whether a scheduled plan can start, and at which step.
 
-use super::facts::Facts;
-use super::step::{Next, Source};
+use super::facts::InstanceFacts;
+use super::step::{Next, SpecSource};
 use crate::api::stamp::{Applied, VersionRef};
 use crate::plan::package::Package;
-use crate::plan::verb::Verb;
+use crate::plan::verb::PlanVerb;
 
 /// Starts the plan on that spec, where its package is there.
-pub(super) fn start(facts: &Facts<'_>, source: Source) -> Next {
+pub(super) fn start(facts: &InstanceFacts<'_>, source: SpecSource) -> Next {
     let spec = facts.spec_of(source);
     match (facts.package)(&spec.operator_version) {
         Some(package) if goes_on(facts, spec, &package) => Next::Retry { source },
@@ -18,9 +18,9 @@ pub(super) fn start(facts: &Facts<'_>, source: Source) -> Next {
 
 /// A retry goes on at the failed step only if the failed run is the newest, and was on the same
 /// spec and package; else, and without a retry, a run starts at its first step.
-fn goes_on(facts: &Facts<'_>, spec: &Applied<'_>, package: &Package) -> bool {
+fn goes_on(facts: &InstanceFacts<'_>, spec: &Applied<'_>, package: &Package) -> bool {
     let Some(asked) =
-        facts.asked.filter(|asked| asked.request.verb == Verb::Retry && asked.retry == facts.uid)
+        facts.asked.filter(|asked| asked.request.verb == PlanVerb::Retry && asked.retry == facts.uid)
     else {
         return false;
     };

@@ -6,7 +6,7 @@ use crate::api::object::NamespacedName;
 
 /// Why admission would have refused what it never saw.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct DriftRefusal {
     /// Rule id.
     pub rule: String,
     /// The refusal's text.
@@ -17,7 +17,7 @@ pub struct Refusal {
 
 /// Which spec a run is carried out on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum SpecSource {
     /// The one in the stamp.
     Stamp,
     /// The one on the object; the stamp is set to it.
@@ -26,7 +26,7 @@ pub enum Source {
 
 /// What a request leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum RequestAnswer {
     /// The run of this plan ends, begun or not.
     Abort {
         /// Plan.
@@ -49,13 +49,13 @@ pub enum Answer {
 
 impl Next {
     /// Which spec it leads to a run of.
-    pub(super) fn source(&self) -> Option<Source> {
+    pub(super) fn source(&self) -> Option<SpecSource> {
         match self {
             Self::Schedule { source, .. }
             | Self::Start { source }
             | Self::Retry { source }
             | Self::Continue { source } => Some(*source),
-            Self::Create => Some(Source::Spec),
+            Self::Create => Some(SpecSource::Spec),
             _ => None,
         }
     }
@@ -80,7 +80,7 @@ pub enum Next {
         /// Plan.
         plan: String,
         /// Spec that it runs on.
-        source: Source,
+        source: SpecSource,
     },
     /// Finalizer, defaults of immutable parameters, `deploy`, stamp: as a creation through
     /// admission would have done.
@@ -88,22 +88,22 @@ pub enum Next {
     /// The scheduled plan starts.
     Start {
         /// Spec that it runs on.
-        source: Source,
+        source: SpecSource,
     },
     /// The scheduled plan starts where the run failed that it retries.
     Retry {
         /// Spec that it runs on.
-        source: Source,
+        source: SpecSource,
     },
     /// The running plan goes on.
     Continue {
         /// Spec that it runs on.
-        source: Source,
+        source: SpecSource,
     },
     /// The finished execution is taken out of `planExecution`.
     Clear,
     /// A request leads to this.
-    Answer(Answer),
+    Answer(RequestAnswer),
     /// The trigger is dropped: there is no spec that it could run on.
     Drop,
     /// Basis and stamp are set to the spec, without a rollout.
@@ -111,7 +111,7 @@ pub enum Next {
     /// The stamp is set to the spec, which is that of the basis.
     Restamp,
     /// The difference is reported, neither carried out nor reverted.
-    Report(Refusal),
+    Report(DriftRefusal),
     /// The OperatorVersion of the spec to run is not there.
     Await(String),
     /// Before anything runs, the API server is asked whether packages may use this OperatorVersion

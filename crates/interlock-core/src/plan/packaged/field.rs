@@ -17,14 +17,14 @@ pub struct WrongType {
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
-pub(super) struct Field<'a> {
+pub(super) struct PackagedField<'a> {
     value: &'a Value,
     path: String,
 }
 
 static NULL: Value = Value::Null;
 
-impl<'a> Field<'a> {
+impl<'a> PackagedField<'a> {
     pub(super) fn root(value: &'a Value) -> Self {
         Self { value, path: String::new() }
     }

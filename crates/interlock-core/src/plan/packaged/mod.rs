@@ -9,7 +9,7 @@ use go_template::yaml::{self, YamlError};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use self::field::{Field, WrongType};
+use self::field::{PackagedField, WrongType};
 use crate::api::kudo::Parameter;
 use crate::api::meta::{self, KUDO_API_VERSION};
 
@@ -20,7 +20,7 @@ pub use value::parameter_text;
 
 /// The two files and the templates of a package, as text.
 #[derive(Clone, Debug, Default)]
-pub struct Source {
+pub struct PackageFiles {
     /// `operator.yaml`
     pub operator: String,
     /// `params.yaml`
@@ -96,10 +96,10 @@ pub struct Packaged {
 
 impl Packaged {
     /// Reads a package.
-    pub fn read(source: &Source) -> Result<Self, PackageError> {
+    pub fn read(source: &PackageFiles) -> Result<Self, PackageError> {
         let operator = parse(OPERATOR, &source.operator)?;
         let params = parse(PARAMS, &source.params)?;
-        let (operator, params) = (Field::root(&operator), Field::root(&params));
+        let (operator, params) = (PackagedField::root(&operator), PackagedField::root(&params));
         let name = required(&operator, "name")?;
         let version = required(&operator, "operatorVersion")?;
         let app_version = text(&operator, "appVersion")?;
@@ -172,7 +172,7 @@ fn object(kind: &str, name: &str, spec: Value) -> Value {
 fn parse(file: &'static str, text: &str) -> Result<Value, PackageError> {
     let value = yaml::read(text).map_err(|error| PackageError::Yaml { file, error })?;
     let version =
-        Field::root(&value).text("apiVersion").map_err(|error| PackageError::Type { file, error })?;
+        PackagedField::root(&value).text("apiVersion").map_err(|error| PackageError::Type { file, error })?;
     match version.filter(|v| !v.is_empty() && v != KUDO_API_VERSION) {
         Some(found) => Err(PackageError::ApiVersion { file, found }),
         None => Ok(value),
@@ -187,11 +187,11 @@ fn in_params(error: WrongType) -> PackageError {
     PackageError::Type { file: PARAMS, error }
 }
 
-fn text(field: &Field<'_>, key: &str) -> Result<Option<String>, PackageError> {
+fn text(field: &PackagedField<'_>, key: &str) -> Result<Option<String>, PackageError> {
     Ok(field.text(key).map_err(in_operator)?.filter(|text| !text.is_empty()))
 }
 
-fn required(field: &Field<'_>, key: &'static str) -> Result<String, PackageError> {
+fn required(field: &PackagedField<'_>, key: &'static str) -> Result<String, PackageError> {
     text(field, key)?.ok_or(PackageError::Missing { file: OPERATOR, field: key })
 }
 
@@ -211,7 +211,7 @@ fn filled<const N: usize>(fields: [(&str, Value); N]) -> Value {
         .collect()
 }
 
-fn operator_spec(operator: &Field<'_>) -> Result<Value, PackageError> {
+fn operator_spec(operator: &PackagedField<'_>) -> Result<Value, PackageError> {
     let mut maintainers = Vec::new();
     for maintainer in operator.list("maintainers").map_err(in_operator)?.unwrap_or_default() {
         maintainers.push(filled([
@@ -231,7 +231,7 @@ fn operator_spec(operator: &Field<'_>) -> Result<Value, PackageError> {
 
 /// The tasks, and what is wrong with them (KUDO `validateTask`).
 fn tasks(
-    operator: &Field<'_>,
+    operator: &PackagedField<'_>,
     templates: &BTreeMap<String, String>,
 ) -> Result<(Value, Vec<String>), PackageError> {
     let (mut tasks, mut problems) = (Vec::new(), Vec::new());
@@ -256,7 +256,7 @@ fn tasks(
 fn check_task(
     name: &str,
     kind: &str,
-    spec: &Field<'_>,
+    spec: &PackagedField<'_>,
     templates: &BTreeMap<String, String>,
     problems: &mut Vec<String>,
 ) -> Result<(), PackageError> {
@@ -295,7 +295,7 @@ fn check_task(
     Ok(())
 }
 
-fn task_spec(spec: &Field<'_>) -> Result<Value, PackageError> {
+fn task_spec(spec: &PackagedField<'_>) -> Result<Value, PackageError> {
     let mut pipes = Vec::new();
     for pipe in spec.list("pipe").map_err(in_operator)?.unwrap_or_default() {
         // KUDO writes these four also when they are empty.
@@ -323,7 +323,7 @@ fn task_spec(spec: &Field<'_>) -> Result<Value, PackageError> {
 }
 
 /// Plans as KUDO writes them: `strategy` and `phases` always, lists as they were given.
-fn plans(operator: &Field<'_>) -> Result<Value, PackageError> {
+fn plans(operator: &PackagedField<'_>) -> Result<Value, PackageError> {
     let mut plans = Map::new();
     for (name, plan) in operator.entries("plans").map_err(in_operator)?.unwrap_or_default() {
         let phases = match plan.list("phases").map_err(in_operator)? {
@@ -338,11 +338,11 @@ fn plans(operator: &Field<'_>) -> Result<Value, PackageError> {
     Ok(Value::Object(plans))
 }
 
-fn phase(phase: &Field<'_>) -> Result<Value, PackageError> {
+fn phase(phase: &PackagedField<'_>) -> Result<Value, PackageError> {
     let mut out = filled([("name", json!(text(phase, "name")?))]);
     out["strategy"] = json!(text(phase, "strategy")?.unwrap_or_default());
     if let Some(steps) = phase.list("steps").map_err(in_operator)? {
-        let step = |step: &Field<'_>| {
+        let step = |step: &PackagedField<'_>| {
             let mut out = filled([("name", json!(text(step, "name")?))]);
             if let Some(tasks) = step.texts("tasks").map_err(in_operator)? {
                 out["tasks"] = json!(tasks);
@@ -354,12 +354,12 @@ fn phase(phase: &Field<'_>) -> Result<Value, PackageError> {
     Ok(out)
 }
 
-fn parameters(params: &Field<'_>) -> Result<Vec<Parameter>, PackageError> {
+fn parameters(params: &PackagedField<'_>) -> Result<Vec<Parameter>, PackageError> {
     let list = params.list("parameters").map_err(in_params)?.unwrap_or_default();
     list.iter().map(parameter).collect()
 }
 
-fn parameter(field: &Field<'_>) -> Result<Parameter, PackageError> {
+fn parameter(field: &PackagedField<'_>) -> Result<Parameter, PackageError> {
     let text = |key: &str| field.text(key).map_err(in_params).map(|text| text.filter(|t| !t.is_empty()));
     let flag = |key: &str| field.flag(key).map_err(in_params);
     let (name, value_type) = (text("name")?, text("type")?);

@@ -3,9 +3,9 @@ use similar_asserts::assert_eq;
 
 use super::*;
 
-fn source(operator: &str, params: &str) -> Source {
+fn source(operator: &str, params: &str) -> PackageFiles {
     let templates = ["a.yaml", "sub/b.yaml"].map(|name| (name.to_owned(), "a: b\n".to_owned()));
-    Source { operator: operator.to_owned(), params: params.to_owned(), templates: templates.into() }
+    PackageFiles { operator: operator.to_owned(), params: params.to_owned(), templates: templates.into() }
 }
 
 fn spec(operator: &str, params: &str) -> Value {

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::lock::Entry;
+use super::lock::LockEntry;
 use super::uid;
 use crate::api::kudo::ExecutionStatus;
 use crate::api::meta::plan::CLEANUP;
@@ -23,7 +23,7 @@ pub const RUN_LIMIT: usize = 64;
 
 /// What is asked of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
+pub enum PlanVerb {
     /// The run ends.
     Abort {
         /// And the spec goes back to what last was carried out in full.
@@ -33,7 +33,7 @@ pub enum Verb {
     Retry,
 }
 
-impl Verb {
+impl PlanVerb {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Abort { revert: false }, Self::Abort { revert: true }, Self::Retry];
 
@@ -57,9 +57,9 @@ impl Verb {
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct PlanRequest {
     /// What is asked.
-    pub verb: Verb,
+    pub verb: PlanVerb,
     /// Uid of the run that is meant.
     pub run: String,
     /// What makes it one of its kind.
@@ -98,7 +98,7 @@ fn shown(text: &str) -> String {
     text.chars().take(80).collect()
 }
 
-impl FromStr for Request {
+impl FromStr for PlanRequest {
     type Err = RequestError;
 
     fn from_str(text: &str) -> Result<Self, RequestError> {
@@ -108,7 +108,7 @@ impl FromStr for Request {
         else {
             return Err(RequestError::Shape(shown(text)));
         };
-        let verb = Verb::ALL.into_iter().find(|verb| verb.word() == word);
+        let verb = PlanVerb::ALL.into_iter().find(|verb| verb.word() == word);
         let verb = verb.ok_or_else(|| RequestError::Verb(shown(word)))?;
         if !plain(run, 1, RUN_LIMIT) {
             return Err(RequestError::Run(shown(run)));
@@ -120,7 +120,7 @@ impl FromStr for Request {
     }
 }
 
-impl fmt::Display for Request {
+impl fmt::Display for PlanRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.verb.word(), self.run, self.nonce)
     }
@@ -140,9 +140,9 @@ pub fn check_reason(reason: &str) -> Result<(), RequestError> {
 
 /// A request as it stands on an Instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct PendingRequest {
     /// The request.
-    pub request: Request,
+    pub request: PlanRequest,
     /// Who asked, as the webhook recorded it; empty where it did not.
     pub by: String,
     /// Why.
@@ -151,10 +151,10 @@ pub struct Asked {
     pub retry: String,
 }
 
-impl Asked {
+impl PendingRequest {
     /// Reads the annotations of an Instance.
     pub fn read(text: &str, reason: &str, by: &str, of: uid::Retry<'_>) -> Result<Self, RequestError> {
-        let request: Request = text.parse()?;
+        let request: PlanRequest = text.parse()?;
         check_reason(reason)?;
         let retry = uid::retry_uid(of, &request.run, &request.nonce).to_string();
         Ok(Self { request, by: by.to_owned(), reason: reason.to_owned(), retry })
@@ -177,12 +177,12 @@ pub struct Runs<'a> {
     /// `spec.planExecution.uid`, empty when absent.
     pub uid: &'a str,
     /// The entries of `status.planStatus`.
-    pub entries: &'a [Entry<'a>],
+    pub entries: &'a [LockEntry<'a>],
 }
 
 /// How a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing<'a> {
+pub enum RunState<'a> {
     /// It is scheduled and has not begun.
     Scheduled(&'a str),
     /// It runs.
@@ -195,13 +195,13 @@ pub enum Standing<'a> {
 
 impl<'a> Runs<'a> {
     /// How a run stands.
-    pub fn standing(&self, run: &str) -> Standing<'a> {
+    pub fn standing(&self, run: &str) -> RunState<'a> {
         let entry = self.entries.iter().find(|e| e.uid == run && !run.is_empty());
         match entry {
-            Some(e) if e.status.is_running() => Standing::Running(e.plan),
-            Some(e) if e.status.is_terminal() => Standing::Ended(e.plan, e.status),
-            _ if self.uid == run && !self.plan.is_empty() => Standing::Scheduled(self.plan),
-            _ => Standing::Unknown,
+            Some(e) if e.status.is_running() => RunState::Running(e.plan),
+            Some(e) if e.status.is_terminal() => RunState::Ended(e.plan, e.status),
+            _ if self.uid == run && !self.plan.is_empty() => RunState::Scheduled(self.plan),
+            _ => RunState::Unknown,
         }
     }
 
@@ -213,14 +213,14 @@ impl<'a> Runs<'a> {
     /// The plan that is scheduled or runs, whichever it is.
     fn busy(&self) -> Option<(&'a str, &'a str)> {
         let running = self.entries.iter().find(|e| e.status.is_running()).map(|e| (e.plan, e.uid));
-        let over = matches!(self.standing(self.uid), Standing::Ended(..));
+        let over = matches!(self.standing(self.uid), RunState::Ended(..));
         running.or((!self.plan.is_empty() && !over).then_some((self.plan, self.uid)))
     }
 }
 
 /// Why a request cannot be carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Objection {
+pub enum RequestObjection {
     /// No such run.
     #[error("run {run} is none of this Instance's{}", now(.busy.as_ref()))]
     UnknownRun {
@@ -275,7 +275,7 @@ fn now(busy: Option<&(String, String)>) -> String {
 
 /// What admission knows beside the runs.
 #[derive(Clone, Copy, Debug)]
-pub struct Ground {
+pub struct RequestPreconditions {
     /// Whether the stamp holds what last was carried out in full.
     pub previous: bool,
     /// Whether the Instance is being deleted.
@@ -285,40 +285,48 @@ pub struct Ground {
 }
 
 /// Whether a request can be carried out on an Instance as it is.
-pub fn judge(request: &Request, runs: Runs<'_>, ground: Ground) -> Result<(), Objection> {
+pub fn judge(
+    request: &PlanRequest,
+    runs: Runs<'_>,
+    ground: RequestPreconditions,
+) -> Result<(), RequestObjection> {
     let run = || request.run.clone();
     let standing = runs.standing(&request.run);
     if ground.used {
-        return Err(Objection::Used(request.nonce.clone()));
+        return Err(RequestObjection::Used(request.nonce.clone()));
     }
-    if standing == Standing::Unknown {
+    if standing == RunState::Unknown {
         let busy = runs.busy().map(|(plan, uid)| (plan.to_owned(), uid.to_owned()));
-        return Err(Objection::UnknownRun { run: run(), busy });
+        return Err(RequestObjection::UnknownRun { run: run(), busy });
     }
     match (request.verb, standing) {
-        (Verb::Abort { revert: true }, Standing::Scheduled(_) | Standing::Running(_)) if ground.deleting => {
-            Err(Objection::Deleting)
+        (PlanVerb::Abort { revert: true }, RunState::Scheduled(_) | RunState::Running(_))
+            if ground.deleting =>
+        {
+            Err(RequestObjection::Deleting)
         }
-        (Verb::Abort { revert: true }, Standing::Scheduled(_) | Standing::Running(_)) if !ground.previous => {
-            Err(Objection::NoPrevious)
+        (PlanVerb::Abort { revert: true }, RunState::Scheduled(_) | RunState::Running(_))
+            if !ground.previous =>
+        {
+            Err(RequestObjection::NoPrevious)
         }
-        (Verb::Abort { .. }, Standing::Ended(plan, status)) => {
-            Err(Objection::Over { run: run(), plan: plan.to_owned(), status: status.to_string() })
+        (PlanVerb::Abort { .. }, RunState::Ended(plan, status)) => {
+            Err(RequestObjection::Over { run: run(), plan: plan.to_owned(), status: status.to_string() })
         }
-        (Verb::Abort { .. }, _) => Ok(()),
-        (Verb::Retry, _) if ground.deleting => Err(Objection::Deleting),
-        (Verb::Retry, Standing::Ended(CLEANUP, _)) => Err(Objection::Deleting),
-        (Verb::Retry, Standing::Ended(_, ExecutionStatus::FatalError)) => match runs.busy() {
-            Some((plan, run)) => Err(Objection::Busy { plan: plan.to_owned(), run: run.to_owned() }),
+        (PlanVerb::Abort { .. }, _) => Ok(()),
+        (PlanVerb::Retry, _) if ground.deleting => Err(RequestObjection::Deleting),
+        (PlanVerb::Retry, RunState::Ended(CLEANUP, _)) => Err(RequestObjection::Deleting),
+        (PlanVerb::Retry, RunState::Ended(_, ExecutionStatus::FatalError)) => match runs.busy() {
+            Some((plan, run)) => Err(RequestObjection::Busy { plan: plan.to_owned(), run: run.to_owned() }),
             None => Ok(()),
         },
-        (Verb::Retry, Standing::Ended(plan, status)) => {
-            Err(Objection::Over { run: run(), plan: plan.to_owned(), status: status.to_string() })
+        (PlanVerb::Retry, RunState::Ended(plan, status)) => {
+            Err(RequestObjection::Over { run: run(), plan: plan.to_owned(), status: status.to_string() })
         }
-        (Verb::Retry, Standing::Scheduled(plan) | Standing::Running(plan)) => {
-            Err(Objection::NotOver { run: run(), plan: plan.to_owned() })
+        (PlanVerb::Retry, RunState::Scheduled(plan) | RunState::Running(plan)) => {
+            Err(RequestObjection::NotOver { run: run(), plan: plan.to_owned() })
         }
-        (Verb::Retry, Standing::Unknown) => Ok(()),
+        (PlanVerb::Retry, RunState::Unknown) => Ok(()),
     }
 }
 
@@ -336,25 +344,25 @@ pub enum Course<'a> {
     /// It was carried out: it is taken away.
     Done,
     /// It cannot be carried out any more: it is taken away, and that is said.
-    Dropped(Objection),
+    Dropped(RequestObjection),
 }
 
 /// What a request comes to, on an Instance that is not being deleted.
-pub fn course<'a>(asked: &Asked, runs: Runs<'a>) -> Course<'a> {
+pub fn course<'a>(asked: &PendingRequest, runs: Runs<'a>) -> Course<'a> {
     let run = asked.request.run.as_str();
     match (asked.request.verb, runs.standing(run)) {
-        (Verb::Abort { .. }, Standing::Scheduled(plan) | Standing::Running(plan)) => Course::Abort(plan),
-        (Verb::Abort { .. }, Standing::Ended(..)) if runs.names(run) => Course::Clear,
-        (Verb::Abort { .. }, Standing::Ended(..)) => Course::Done,
-        (Verb::Retry, _) if runs.entries.iter().any(|e| e.uid == asked.retry) => Course::Done,
-        (Verb::Retry, _) if runs.names(&asked.retry) => Course::Marked,
-        (Verb::Retry, Standing::Ended(plan, ExecutionStatus::FatalError))
+        (PlanVerb::Abort { .. }, RunState::Scheduled(plan) | RunState::Running(plan)) => Course::Abort(plan),
+        (PlanVerb::Abort { .. }, RunState::Ended(..)) if runs.names(run) => Course::Clear,
+        (PlanVerb::Abort { .. }, RunState::Ended(..)) => Course::Done,
+        (PlanVerb::Retry, _) if runs.entries.iter().any(|e| e.uid == asked.retry) => Course::Done,
+        (PlanVerb::Retry, _) if runs.names(&asked.retry) => Course::Marked,
+        (PlanVerb::Retry, RunState::Ended(plan, ExecutionStatus::FatalError))
             if plan != CLEANUP && runs.busy().is_none() =>
         {
             Course::Retry(plan)
         }
         _ => {
-            let ground = Ground { previous: true, deleting: false, used: false };
+            let ground = RequestPreconditions { previous: true, deleting: false, used: false };
             match judge(&asked.request, runs, ground) {
                 Err(objection) => Course::Dropped(objection),
                 Ok(()) => Course::Done,

@@ -8,11 +8,11 @@ use crate::api::kudo::ExecutionStatus::{Complete, FatalError, InProgress};
 const NEVER: ExecutionStatus = ExecutionStatus::NeverRun;
 
 #[rstest]
-#[case("abort/0b0a2e0c-1111-5222-8333-444455556666/1a2b3c4d", Verb::Abort { revert: false })]
-#[case("abort-revert/u/12345678", Verb::Abort { revert: true })]
-#[case("retry/u/12345678", Verb::Retry)]
-fn requests(#[case] text: &str, #[case] verb: Verb) {
-    let request: Request = text.parse().unwrap();
+#[case("abort/0b0a2e0c-1111-5222-8333-444455556666/1a2b3c4d", PlanVerb::Abort { revert: false })]
+#[case("abort-revert/u/12345678", PlanVerb::Abort { revert: true })]
+#[case("retry/u/12345678", PlanVerb::Retry)]
+fn requests(#[case] text: &str, #[case] verb: PlanVerb) {
+    let request: PlanRequest = text.parse().unwrap();
     assert_eq!((request.verb, request.to_string().as_str()), (verb, text));
 }
 
@@ -32,7 +32,7 @@ fn requests(#[case] text: &str, #[case] verb: Verb) {
 #[case("abort/u/1234567", "is no nonce")]
 #[case("abort/u/1234567\n", "is no nonce")]
 fn no_requests(#[case] text: &str, #[case] why: &str) {
-    let error = text.parse::<Request>().unwrap_err().to_string();
+    let error = text.parse::<PlanRequest>().unwrap_err().to_string();
     assert!(error.contains(why), "{error}");
 }
 
@@ -67,17 +67,17 @@ fn what_can_be_asked(
     #[case] status: ExecutionStatus,
     #[case] objection: Option<&str>,
 ) {
-    let request: Request = format!("{request}/nonce-01").parse().unwrap();
-    let entries = [Entry { plan: "deploy", uid: "u", status: &status }];
+    let request: PlanRequest = format!("{request}/nonce-01").parse().unwrap();
+    let entries = [LockEntry { plan: "deploy", uid: "u", status: &status }];
     let runs = Runs { plan, uid, entries: &entries };
-    let ground = Ground { previous: false, deleting: false, used: false };
+    let ground = RequestPreconditions { previous: false, deleting: false, used: false };
     let judged = judge(&request, runs, ground).map_err(|objection| objection.to_string());
     match objection {
         None => assert_eq!(judged, Ok(())),
         Some(why) => assert!(judged.clone().is_err_and(|text| text.contains(why)), "{judged:?}"),
     }
-    let previous = Ground { previous: true, ..ground };
+    let previous = RequestPreconditions { previous: true, ..ground };
     assert!(judge(&request, runs, previous).is_ok() || objection.is_some_and(|why| !why.contains("go back")));
-    let used = Ground { used: true, ..ground };
-    assert_eq!(judge(&request, runs, used), Err(Objection::Used("nonce-01".to_owned())));
+    let used = RequestPreconditions { used: true, ..ground };
+    assert_eq!(judge(&request, runs, used), Err(RequestObjection::Used("nonce-01".to_owned())));
 }

@@ -47,12 +47,12 @@ pub struct Override {
 /// Why an annotation is no override.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("annotation {} is FROM->TO@CHANGE, with router flavors as FROM and TO", meta::ALLOW_FLAVOR)]
-pub struct Malformed;
+pub struct MalformedOverride;
 
 impl Override {
     /// Reads the value of the annotation [`meta::ALLOW_FLAVOR`]; `None` where there is none.
-    pub fn parse(annotation: Option<&str>) -> Option<Result<Self, Malformed>> {
-        Some(Self::read(annotation?.trim()).ok_or(Malformed))
+    pub fn parse(annotation: Option<&str>) -> Option<Result<Self, MalformedOverride>> {
+        Some(Self::read(annotation?.trim()).ok_or(MalformedOverride))
     }
 
     fn read(text: &str) -> Option<Self> {
@@ -78,7 +78,7 @@ impl Override {
 /// What an object's annotation says about the change that is judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowance {
-    said: Result<Override, Malformed>,
+    said: Result<Override, MalformedOverride>,
     change: ChangeId,
     /// Why nobody asks whether its writer may.
     unguarded: Option<String>,

@@ -9,7 +9,7 @@ use std::fmt;
 use jiff::{SignedDuration, Timestamp};
 
 use super::running::{ByFlavor, Pod, Selector};
-use super::subject::{Subject, SubjectKind};
+use super::subject::{GatewayKind, GatewayRef};
 use crate::api::object::NamespacedName;
 
 /// Pods that are not ready for longer than this do not just start.
@@ -17,7 +17,7 @@ const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
 /// A pod of the gateway, with how it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct PodDiagnosis {
     /// The pod and its flavor.
     pub pod: Pod,
     /// When it was made.
@@ -39,11 +39,11 @@ pub struct Producer {
 /// All that was seen of a gateway.
 pub struct Symptoms<'a> {
     /// The gateway.
-    pub subject: &'a Subject,
+    pub subject: &'a GatewayRef,
     /// The flavor that it says, or why none, for people.
     pub says: String,
     /// Its pods.
-    pub pods: &'a [Standing],
+    pub pods: &'a [PodDiagnosis],
     /// The Services of its namespace.
     pub services: &'a [Selector],
     /// Who configures it.
@@ -64,7 +64,7 @@ struct Hold {
 /// What holds a gateway up, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnosis {
-    subject: Subject,
+    subject: GatewayRef,
     says: String,
     pods: Vec<String>,
     holds: Vec<Hold>,
@@ -111,7 +111,7 @@ impl Diagnosis {
     }
 }
 
-fn line(standing: &Standing, now: Timestamp) -> String {
+fn line(standing: &PodDiagnosis, now: Timestamp) -> String {
     let Pod { name, told, .. } = &standing.pod;
     let runs = told.to_string();
     match standing.unready_since {
@@ -130,7 +130,7 @@ fn age(now: Timestamp, since: Timestamp) -> String {
     }
 }
 
-fn stuck<'a>(symptoms: &'a Symptoms<'_>) -> Vec<&'a Standing> {
+fn stuck<'a>(symptoms: &'a Symptoms<'_>) -> Vec<&'a PodDiagnosis> {
     let long = |since: Timestamp| symptoms.now.duration_since(since) > PATIENCE;
     symptoms.pods.iter().filter(|standing| standing.unready_since.is_some_and(long)).collect()
 }
@@ -149,7 +149,7 @@ fn mixed(symptoms: &Symptoms<'_>) -> Option<Hold> {
 
 /// All pods agree, some wait for a configuration, and the producer is older than all of them: it
 /// took up its flavor from pods that are gone.
-fn latched(symptoms: &Symptoms<'_>, stuck: &[&Standing]) -> Option<Hold> {
+fn latched(symptoms: &Symptoms<'_>, stuck: &[&PodDiagnosis]) -> Option<Hold> {
     let producer = symptoms.producer?;
     let oldest = symptoms.pods.iter().map(|standing| standing.made).min()?;
     let flavors = ByFlavor::of(symptoms.pods.iter().map(|standing| &standing.pod));
@@ -165,8 +165,8 @@ fn latched(symptoms: &Symptoms<'_>, stuck: &[&Standing]) -> Option<Hold> {
 }
 
 /// Back to what the ready pods run; the way that works is for after that.
-fn ways(symptoms: &Symptoms<'_>, stuck: &[&Standing]) -> Vec<String> {
-    let Subject { kind, name: NamespacedName { namespace, name } } = symptoms.subject;
+fn ways(symptoms: &Symptoms<'_>, stuck: &[&PodDiagnosis]) -> Vec<String> {
+    let GatewayRef { kind, name: NamespacedName { namespace, name } } = symptoms.subject;
     let ready = symptoms.pods.iter().filter(|standing| standing.unready_since.is_none());
     let live = ByFlavor::of(ready.map(|standing| &standing.pod));
     let new = ByFlavor::of(stuck.iter().map(|standing| &standing.pod));
@@ -182,14 +182,14 @@ fn ways(symptoms: &Symptoms<'_>, stuck: &[&Standing]) -> Vec<String> {
         }
     };
     let back = match kind {
-        SubjectKind::Deployment => format!("kubectl -n {namespace} rollout undo deployment/{name}"),
-        SubjectKind::DataPlane => format!(
+        GatewayKind::Deployment => format!("kubectl -n {namespace} rollout undo deployment/{name}"),
+        GatewayKind::DataPlane => format!(
             "kubectl -n {namespace} edit dataplanes.gateway-operator.konghq.com {name}   # KONG_ROUTER_FLAVOR={live}"
         ),
     };
     let kind = match kind {
-        SubjectKind::DataPlane => "dataplane",
-        SubjectKind::Deployment => "deployment",
+        GatewayKind::DataPlane => "dataplane",
+        GatewayKind::Deployment => "deployment",
     };
     vec![back, format!("interlock flavor plan {kind}/{name} -n {namespace} --to {wanted} --outage")]
 }
@@ -226,27 +226,27 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::rollout::flavor::running::Told;
+    use crate::rollout::flavor::running::RouterState;
 
     fn at(minute: i64) -> Timestamp {
         Timestamp::from_second(1_800_000_000 + minute * 60).unwrap()
     }
 
     /// `name flavor MADE [UNREADY SINCE]`, in minutes.
-    fn pods(lines: &[&str]) -> Vec<Standing> {
+    fn pods(lines: &[&str]) -> Vec<PodDiagnosis> {
         let pod = |line: &&str| {
             let words: Vec<&str> = line.split(' ').collect();
-            let told = Told::Reports(words[1].to_owned());
+            let told = RouterState::Reports(words[1].to_owned());
             let labels = BTreeMap::from([("app".to_owned(), "edge".to_owned())]);
             let unready_since = words.get(3).map(|minute| at(minute.parse().unwrap()));
             let pod = Pod { name: words[0].to_owned(), labels, told };
-            Standing { pod, made: at(words[2].parse().unwrap()), unready_since }
+            PodDiagnosis { pod, made: at(words[2].parse().unwrap()), unready_since }
         };
         lines.iter().map(pod).collect()
     }
 
-    fn diagnose(kind: SubjectKind, lines: &[&str], producer_since: Option<i64>) -> Diagnosis {
-        let subject = Subject { kind, name: NamespacedName::new("kong", "edge") };
+    fn diagnose(kind: GatewayKind, lines: &[&str], producer_since: Option<i64>) -> Diagnosis {
+        let subject = GatewayRef { kind, name: NamespacedName::new("kong", "edge") };
         let labels = BTreeMap::from([("app".to_owned(), "edge".to_owned())]);
         let producer = Producer { name: NamespacedName::new("kong", "kic"), since: producer_since.map(at) };
         Diagnosis::of(&Symptoms {
@@ -286,7 +286,7 @@ mod tests {
         #[case] holds: &[&str],
         #[case] next: &[&str],
     ) {
-        let found = diagnose(SubjectKind::Deployment, lines, producer);
+        let found = diagnose(GatewayKind::Deployment, lines, producer);
         let what: Vec<&str> = found.holds.iter().map(|hold| hold.what.as_str()).collect();
         assert_eq!(what, holds);
         assert_eq!(found.next, next);
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_data_plane_is_set_back() {
-        let found = diagnose(SubjectKind::DataPlane, &["a traditional 10", "c expressions 50 50"], None);
+        let found = diagnose(GatewayKind::DataPlane, &["a traditional 10", "c expressions 50 50"], None);
         assert_eq!(
             found.to_string(),
             "DataPlane kong/edge: says expressions

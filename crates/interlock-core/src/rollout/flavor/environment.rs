@@ -4,21 +4,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::expand::{Piece, pieces};
-use super::sources::{Asked, LONGEST, Source, SourceKind, Sources};
+use super::expand::{ValuePiece, pieces};
+use super::sources::{FlavorSource, KeyLookup, LONGEST, SourceKind, Sources};
 use crate::api::object::NamespacedName;
-use crate::api::pod::{Container, EnvFrom, EnvVar, Metadata, ValueFrom};
+use crate::api::pod::{Container, EnvFrom, EnvVar, PodMetadata, ValueFrom};
 
 /// A key of a ConfigMap or Secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
+pub struct SourceKey {
     /// The object.
-    pub source: Source,
+    pub source: FlavorSource,
     /// The key.
     pub key: String,
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for SourceKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} key \"{}\"", self.source, self.key)
     }
@@ -28,11 +28,11 @@ impl fmt::Display for Key {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unknown {
     /// A mandatory object is not there: the pod cannot start.
-    NoObject(Source),
+    NoObject(FlavorSource),
     /// A mandatory key is not there: the pod cannot start.
-    NoKey(Key),
+    NoKey(SourceKey),
     /// The object is not ours to read.
-    Unseen(Key),
+    Unseen(SourceKey),
     /// A field of the pod that is known only when the pod runs.
     PodField(String),
     /// A source that Interlock does not know.
@@ -87,7 +87,7 @@ impl fmt::Display for Unknown {
 
 /// What a variable comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Variable {
+pub enum EnvVariable {
     /// The container has none of that name.
     Unset,
     /// Its value.
@@ -95,18 +95,18 @@ pub enum Variable {
         /// The value.
         value: String,
         /// What it was made from beside the template itself; such values are shown to nobody.
-        keys: Vec<Key>,
+        keys: Vec<SourceKey>,
     },
     /// It cannot be told.
     Unknown(Unknown),
 }
 
-impl Variable {
-    fn read(value: String, key: Key) -> Self {
+impl EnvVariable {
+    fn read(value: String, key: SourceKey) -> Self {
         Self::bounded(value, vec![key])
     }
 
-    fn bounded(value: String, keys: Vec<Key>) -> Self {
+    fn bounded(value: String, keys: Vec<SourceKey>) -> Self {
         if value.len() > LONGEST { Self::Unknown(Unknown::Long) } else { Self::Set { value, keys } }
     }
 
@@ -125,7 +125,7 @@ pub struct Surroundings<'a> {
     /// Namespace of the pod.
     pub namespace: &'a str,
     /// Metadata of the pod template.
-    pub template: &'a Metadata,
+    pub template: &'a PodMetadata,
     /// What it refers to.
     pub sources: &'a dyn Sources,
 }
@@ -137,9 +137,9 @@ pub fn variables<'c>(
     container: &'c Container,
     surroundings: Surroundings<'_>,
     wanted: &[&'c str],
-) -> BTreeMap<&'c str, Variable> {
+) -> BTreeMap<&'c str, EnvVariable> {
     let needed = needed(container, wanted);
-    let mut found: BTreeMap<&str, Variable> = BTreeMap::new();
+    let mut found: BTreeMap<&str, EnvVariable> = BTreeMap::new();
     for &name in &needed {
         found.insert(name, surroundings.imported(&container.env_from, name));
     }
@@ -158,8 +158,8 @@ fn needed<'c>(container: &'c Container, wanted: &[&'c str]) -> BTreeSet<&'c str>
     for entry in container.env.iter().rev() {
         if needed.contains(entry.name.as_str()) && entry.value.contains('$') {
             needed.extend(pieces(&entry.value).into_iter().filter_map(|piece| match piece {
-                Piece::Reference(name) => Some(name),
-                Piece::Text(_) => None,
+                ValuePiece::Reference(name) => Some(name),
+                ValuePiece::Text(_) => None,
             }));
         }
     }
@@ -167,12 +167,15 @@ fn needed<'c>(container: &'c Container, wanted: &[&'c str]) -> BTreeSet<&'c str>
 }
 
 impl Surroundings<'_> {
-    fn key(&self, kind: SourceKind, name: &str, key: &str) -> Key {
-        Key { source: Source { kind, name: NamespacedName::new(self.namespace, name) }, key: key.to_owned() }
+    fn key(&self, kind: SourceKind, name: &str, key: &str) -> SourceKey {
+        SourceKey {
+            source: FlavorSource { kind, name: NamespacedName::new(self.namespace, name) },
+            key: key.to_owned(),
+        }
     }
 
     /// What `envFrom` gives a name; a later source wins.
-    fn imported(&self, env_from: &[EnvFrom], name: &str) -> Variable {
+    fn imported(&self, env_from: &[EnvFrom], name: &str) -> EnvVariable {
         for from in env_from.iter().rev() {
             let Some(key) = name.strip_prefix(from.prefix.as_str()).filter(|key| !key.is_empty()) else {
                 continue;
@@ -184,48 +187,48 @@ impl Surroundings<'_> {
             };
             let key = self.key(kind, &reference.name, key);
             match self.sources.ask(&key.source, &key.key) {
-                Asked::Value(value) => return Variable::read(value, key),
-                Asked::NoObject if !reference.optional => {
-                    return Variable::Unknown(Unknown::NoObject(key.source));
+                KeyLookup::Value(value) => return EnvVariable::read(value, key),
+                KeyLookup::NoObject if !reference.optional => {
+                    return EnvVariable::Unknown(Unknown::NoObject(key.source));
                 }
-                Asked::NoKey | Asked::NoObject => {}
-                Asked::Unseen => return Variable::Unknown(Unknown::Unseen(key)),
+                KeyLookup::NoKey | KeyLookup::NoObject => {}
+                KeyLookup::Unseen => return EnvVariable::Unknown(Unknown::Unseen(key)),
             }
         }
-        Variable::Unset
+        EnvVariable::Unset
     }
 
     /// What an entry of `env` gives its name; `None` where it leaves what is there.
-    fn declared(&self, entry: &EnvVar, before: &BTreeMap<&str, Variable>) -> Option<Variable> {
+    fn declared(&self, entry: &EnvVar, before: &BTreeMap<&str, EnvVariable>) -> Option<EnvVariable> {
         if !entry.value.is_empty() {
             return Some(expanded(&entry.value, before));
         }
         let Some(from) = &entry.value_from else {
-            return Some(Variable::Set { value: String::new(), keys: Vec::new() });
+            return Some(EnvVariable::Set { value: String::new(), keys: Vec::new() });
         };
         self.referred(from)
     }
 
-    fn referred(&self, from: &ValueFrom) -> Option<Variable> {
+    fn referred(&self, from: &ValueFrom) -> Option<EnvVariable> {
         let (kind, reference) = match (&from.config_map_key_ref, &from.secret_key_ref, &from.field_ref) {
             (Some(reference), _, _) => (SourceKind::ConfigMap, reference),
             (None, Some(reference), _) => (SourceKind::Secret, reference),
             (None, None, Some(field)) => return Some(self.field(&field.field_path)),
-            (None, None, None) => return Some(Variable::Unknown(Unknown::OtherSource)),
+            (None, None, None) => return Some(EnvVariable::Unknown(Unknown::OtherSource)),
         };
         let key = self.key(kind, &reference.name, &reference.key);
         match self.sources.ask(&key.source, &key.key) {
-            Asked::Value(value) => Some(Variable::read(value, key)),
-            Asked::NoKey | Asked::NoObject if reference.optional => None,
-            Asked::NoKey => Some(Variable::Unknown(Unknown::NoKey(key))),
-            Asked::NoObject => Some(Variable::Unknown(Unknown::NoObject(key.source))),
-            Asked::Unseen => Some(Variable::Unknown(Unknown::Unseen(key))),
+            KeyLookup::Value(value) => Some(EnvVariable::read(value, key)),
+            KeyLookup::NoKey | KeyLookup::NoObject if reference.optional => None,
+            KeyLookup::NoKey => Some(EnvVariable::Unknown(Unknown::NoKey(key))),
+            KeyLookup::NoObject => Some(EnvVariable::Unknown(Unknown::NoObject(key.source))),
+            KeyLookup::Unseen => Some(EnvVariable::Unknown(Unknown::Unseen(key))),
         }
     }
 
     /// A label or annotation that the template sets is there in its pods; another may come from
     /// whoever makes them.
-    fn field(&self, path: &str) -> Variable {
+    fn field(&self, path: &str) -> EnvVariable {
         let of = |map: &BTreeMap<String, String>, what: &str| {
             let key = path.strip_prefix(what)?.strip_prefix("['")?.strip_suffix("']")?;
             map.get(key).cloned()
@@ -233,25 +236,25 @@ impl Surroundings<'_> {
         let found = of(&self.template.labels, "metadata.labels")
             .or_else(|| of(&self.template.annotations, "metadata.annotations"));
         match found {
-            Some(value) => Variable::bounded(value, Vec::new()),
-            None => Variable::Unknown(Unknown::PodField(path.to_owned())),
+            Some(value) => EnvVariable::bounded(value, Vec::new()),
+            None => EnvVariable::Unknown(Unknown::PodField(path.to_owned())),
         }
     }
 }
 
-fn expanded(value: &str, before: &BTreeMap<&str, Variable>) -> Variable {
+fn expanded(value: &str, before: &BTreeMap<&str, EnvVariable>) -> EnvVariable {
     let mut out = String::new();
-    let mut keys: Vec<Key> = Vec::new();
+    let mut keys: Vec<SourceKey> = Vec::new();
     for piece in pieces(value) {
         match piece {
-            Piece::Text(text) => out.push_str(text),
-            Piece::Reference(name) => match before.get(name) {
-                Some(Variable::Set { value, keys: more }) => {
+            ValuePiece::Text(text) => out.push_str(text),
+            ValuePiece::Reference(name) => match before.get(name) {
+                Some(EnvVariable::Set { value, keys: more }) => {
                     out.push_str(value);
                     keys.extend(more.iter().cloned());
                 }
-                Some(Variable::Unknown(why)) => return Variable::Unknown(why.clone()),
-                Some(Variable::Unset) | None => {
+                Some(EnvVariable::Unknown(why)) => return EnvVariable::Unknown(why.clone()),
+                Some(EnvVariable::Unset) | None => {
                     out.push_str("$(");
                     out.push_str(name);
                     out.push(')');
@@ -259,10 +262,10 @@ fn expanded(value: &str, before: &BTreeMap<&str, Variable>) -> Variable {
             },
         }
         if out.len() > LONGEST {
-            return Variable::Unknown(Unknown::Long);
+            return EnvVariable::Unknown(Unknown::Long);
         }
     }
     keys.sort();
     keys.dedup();
-    Variable::bounded(out, keys)
+    EnvVariable::bounded(out, keys)
 }

@@ -4,7 +4,7 @@
 
 /// A piece of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece<'a> {
+pub enum ValuePiece<'a> {
     /// Text.
     Text(&'a str),
     /// A reference; the name between the brackets.
@@ -12,26 +12,26 @@ pub enum Piece<'a> {
 }
 
 /// The pieces of a value.
-pub fn pieces(value: &str) -> Vec<Piece<'_>> {
+pub fn pieces(value: &str) -> Vec<ValuePiece<'_>> {
     let mut found = Vec::new();
     let mut rest = value;
     while let Some((before, after)) = rest.split_once('$') {
         if !before.is_empty() {
-            found.push(Piece::Text(before));
+            found.push(ValuePiece::Text(before));
         }
         let (piece, left) = match after.as_bytes().first() {
-            Some(b'$') => (Piece::Text("$"), &after[1..]),
+            Some(b'$') => (ValuePiece::Text("$"), &after[1..]),
             Some(b'(') => match after.find(')') {
-                Some(end) => (Piece::Reference(&after[1..end]), &after[end + 1..]),
-                None => (Piece::Text("$("), &after[1..]),
+                Some(end) => (ValuePiece::Reference(&after[1..end]), &after[end + 1..]),
+                None => (ValuePiece::Text("$("), &after[1..]),
             },
-            _ => (Piece::Text("$"), after),
+            _ => (ValuePiece::Text("$"), after),
         };
         found.push(piece);
         rest = left;
     }
     if !rest.is_empty() {
-        found.push(Piece::Text(rest));
+        found.push(ValuePiece::Text(rest));
     }
     found
 }
@@ -44,9 +44,9 @@ mod tests {
 
     fn expand(value: &str) -> String {
         let text = |piece| match piece {
-            Piece::Text(text) => text.to_owned(),
-            Piece::Reference("A") => "a".to_owned(),
-            Piece::Reference(other) => format!("$({other})"),
+            ValuePiece::Text(text) => text.to_owned(),
+            ValuePiece::Reference("A") => "a".to_owned(),
+            ValuePiece::Reference(other) => format!("$({other})"),
         };
         pieces(value).into_iter().map(text).collect()
     }

@@ -9,9 +9,9 @@ use thiserror::Error;
 
 use super::Flavor;
 use super::environment::{Surroundings, Unknown};
-use super::reading::{Effective, Reading};
-use super::sources::{Asked, Source, Sources};
-use super::subject::{Spec, Subject, SubjectKind};
+use super::reading::{Effective, FlavorReading};
+use super::sources::{FlavorSource, KeyLookup, Sources};
+use super::subject::{FlavorSpec, GatewayKind, GatewayRef};
 use crate::api::kong::stamp::LiveStamp;
 use crate::api::kong::{self, DataPlaneSpec};
 use crate::api::meta;
@@ -24,8 +24,8 @@ use crate::rollout::live;
 /// An object that is of a known kind and cannot be read.
 #[derive(Debug, Error)]
 #[error("{subject} cannot be read: {source}; correct the field that it names")]
-pub struct Unreadable {
-    subject: Subject,
+pub struct UnreadableGateway {
+    subject: GatewayRef,
     #[source]
     source: serde_json::Error,
 }
@@ -34,25 +34,33 @@ pub struct Unreadable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gateway {
     /// Which one.
-    pub subject: Subject,
+    pub subject: GatewayRef,
     /// Its spec.
-    pub spec: Spec,
+    pub spec: FlavorSpec,
     /// Whether it is scaled to zero, and no pod is left.
     pub stopped: bool,
 }
 
 impl Gateway {
     /// Of an object; `None` where it is of another kind. `namespace` stands for one that is absent.
-    pub fn read(object: &Value, namespace: &str, sources: &dyn Sources) -> Result<Option<Self>, Unreadable> {
+    pub fn read(
+        object: &Value,
+        namespace: &str,
+        sources: &dyn Sources,
+    ) -> Result<Option<Self>, UnreadableGateway> {
         let Some(subject) = Self::subject_of(object, namespace) else { return Ok(None) };
         Self::of(subject.clone(), &object["spec"], &object["status"], sources)
             .map(Some)
-            .map_err(|source| Unreadable { subject, source })
+            .map_err(|source| UnreadableGateway { subject, source })
     }
 
     /// The same by what its live pods are made from: of a DataPlane the spec that its stamp holds,
     /// where that tells of it, else what is stored.
-    pub fn live(object: &Value, namespace: &str, sources: &dyn Sources) -> Result<Option<Self>, Unreadable> {
+    pub fn live(
+        object: &Value,
+        namespace: &str,
+        sources: &dyn Sources,
+    ) -> Result<Option<Self>, UnreadableGateway> {
         let stored = Self::read(object, namespace, sources)?;
         let (Some(stamp), Some(stored)) = (stamp_of(object), &stored) else { return Ok(stored) };
         let live = match (stamp.spec(), stamp.flavor_spec()) {
@@ -65,7 +73,7 @@ impl Gateway {
             (None, None) => {
                 let uid = meta_str(object, "uid").unwrap_or_default();
                 let reading = referenced(&stored.subject, uid, &stamp);
-                let spec = Spec { reading, staged: stored.spec.staged };
+                let spec = FlavorSpec { reading, staged: stored.spec.staged };
                 return Ok(Some(Self { spec, ..stored.clone() }));
             }
         };
@@ -78,7 +86,7 @@ impl Gateway {
         object: &Value,
         namespace: &str,
         sources: &dyn Sources,
-    ) -> Result<Option<Effective>, Unreadable> {
+    ) -> Result<Option<Effective>, UnreadableGateway> {
         let live = Self::live(object, namespace, sources)?;
         let effective = live.map(|live| live.spec.reading.effective);
         Ok(effective.map(|effective| match (&effective, stamped_flavor(object)) {
@@ -88,15 +96,15 @@ impl Gateway {
     }
 
     /// Which one an object is; `None` where it is of another kind.
-    pub fn subject_of(object: &Value, namespace: &str) -> Option<Subject> {
+    pub fn subject_of(object: &Value, namespace: &str) -> Option<GatewayRef> {
         let own = meta_str(object, "namespace").filter(|own| !own.is_empty()).unwrap_or(namespace);
         let name = NamespacedName::new(own, meta_str(object, "name").unwrap_or_default());
-        Some(Subject { kind: kind_of(object)?, name })
+        Some(GatewayRef { kind: kind_of(object)?, name })
     }
 
     /// Of the texts of a spec and a status.
     pub fn parse(
-        subject: Subject,
+        subject: GatewayRef,
         spec: &str,
         status: &str,
         sources: &dyn Sources,
@@ -109,25 +117,25 @@ impl Gateway {
     /// Whether the rules are asked about an object: every DataPlane, and labelled Deployments.
     pub fn is_guarded(object: &Value) -> bool {
         match kind_of(object) {
-            Some(SubjectKind::DataPlane) => true,
-            Some(SubjectKind::Deployment) => object["metadata"]["labels"][meta::GUARD] == meta::GUARD_FLAVOR,
+            Some(GatewayKind::DataPlane) => true,
+            Some(GatewayKind::Deployment) => object["metadata"]["labels"][meta::GUARD] == meta::GUARD_FLAVOR,
             None => false,
         }
     }
 
     fn of<'de, D: Deserializer<'de>>(
-        subject: Subject,
+        subject: GatewayRef,
         spec: D,
         status: D,
         sources: &dyn Sources,
     ) -> Result<Self, D::Error> {
         let (template, staged, replicas): (PodTemplate, bool, Option<i32>) = match subject.kind {
-            SubjectKind::DataPlane => {
+            GatewayKind::DataPlane => {
                 let spec = Option::<DataPlaneSpec>::deserialize(spec)?.unwrap_or_default();
                 let staged = spec.is_staged();
                 (spec.deployment.pod_template_spec, staged, spec.deployment.replicas)
             }
-            SubjectKind::Deployment => {
+            GatewayKind::Deployment => {
                 let spec = Option::<DeploymentSpec>::deserialize(spec)?.unwrap_or_default();
                 (spec.template, false, spec.replicas)
             }
@@ -135,9 +143,9 @@ impl Gateway {
         let status = Option::<ReplicaStatus>::deserialize(status)?.unwrap_or_default();
         let surroundings =
             Surroundings { namespace: &subject.name.namespace, template: &template.metadata, sources };
-        let reading = Reading::of(&template, surroundings);
+        let reading = FlavorReading::of(&template, surroundings);
         Ok(Self {
-            spec: Spec { reading, staged },
+            spec: FlavorSpec { reading, staged },
             stopped: replicas == Some(0) && status.replicas.unwrap_or_default() == 0,
             subject,
         })
@@ -146,7 +154,7 @@ impl Gateway {
 
 /// The ConfigMaps and Secrets that the flavor of a gateway comes from, or would come from if they
 /// had the key: those of its live pods, and those of the spec that is stored.
-pub fn sources_of(object: &Value) -> BTreeSet<Source> {
+pub fn sources_of(object: &Value) -> BTreeSet<FlavorSource> {
     let asked = Asking(RefCell::default());
     // Of an object that cannot be read, what was asked until then.
     let _ = Gateway::read(object, "", &asked);
@@ -166,15 +174,15 @@ pub fn is_live(stored: &Value, stamp: &LiveStamp<'_>) -> bool {
 }
 
 /// What is known of live pods whose spec a stamp only refers to.
-pub fn referenced(subject: &Subject, uid: &str, stamp: &LiveStamp<'_>) -> Reading {
+pub fn referenced(subject: &GatewayRef, uid: &str, stamp: &LiveStamp<'_>) -> FlavorReading {
     let name = revision::name(&subject.name.name, uid, &stamp.hash, 0);
     let revision = NamespacedName::new(subject.name.namespace.as_str(), name);
-    Reading::of_live(stamp.flavor.as_deref().and_then(Flavor::named), Unknown::Revision(revision))
+    FlavorReading::of_live(stamp.flavor.as_deref().and_then(Flavor::named), Unknown::Revision(revision))
 }
 
 /// The stamp of a DataPlane, where it tells of it.
 fn stamp_of(object: &Value) -> Option<LiveStamp<'_>> {
-    if kind_of(object) != Some(SubjectKind::DataPlane) {
+    if kind_of(object) != Some(GatewayKind::DataPlane) {
         return None;
     }
     let stamp = LiveStamp::parse(annotation(object, meta::LAST_APPLIED_SPEC)?)?;
@@ -187,19 +195,19 @@ fn stamped_flavor(object: &Value) -> Option<Flavor> {
 }
 
 /// Notes what is asked for; no source has the key, so that the next one is asked too.
-struct Asking(RefCell<BTreeSet<Source>>);
+struct Asking(RefCell<BTreeSet<FlavorSource>>);
 
 impl Sources for Asking {
-    fn ask(&self, source: &Source, _: &str) -> Asked {
+    fn ask(&self, source: &FlavorSource, _: &str) -> KeyLookup {
         self.0.borrow_mut().insert(source.clone());
-        Asked::NoKey
+        KeyLookup::NoKey
     }
 }
 
-fn kind_of(object: &Value) -> Option<SubjectKind> {
+fn kind_of(object: &Value) -> Option<GatewayKind> {
     match (object["apiVersion"].as_str()?, object["kind"].as_str()?) {
-        (kong::API_VERSION, "DataPlane") => Some(SubjectKind::DataPlane),
-        ("apps/v1", "Deployment") => Some(SubjectKind::Deployment),
+        (kong::API_VERSION, "DataPlane") => Some(GatewayKind::DataPlane),
+        ("apps/v1", "Deployment") => Some(GatewayKind::Deployment),
         _ => None,
     }
 }

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::Flavor;
-use super::gateway::{Gateway, Unreadable};
+use super::gateway::{Gateway, UnreadableGateway};
 use super::reading::Effective;
 use super::sources::Sources;
-use super::subject::Subject;
+use super::subject::GatewayRef;
 use crate::api::meta;
 use crate::api::object::{NamespacedName, annotation, meta_str};
 
@@ -19,14 +19,14 @@ pub(super) const ADMIN_SERVICE_VARIABLE: &str = "CONTROLLER_KONG_ADMIN_SVC";
 
 /// A producer and the other gateways that it serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct ProducerGroup {
     /// The producer.
     pub producer: String,
     /// The others, with what their live pods run with.
-    pub others: Vec<(Subject, Effective)>,
+    pub others: Vec<(GatewayRef, Effective)>,
 }
 
-impl Group {
+impl ProducerGroup {
     /// The group of a gateway among the objects of a cluster, Deployments as they run; `None` where
     /// no producer is known.
     pub fn of(
@@ -34,7 +34,7 @@ impl Group {
         objects: &[impl Borrow<Value>],
         namespace: &str,
         sources: &dyn Sources,
-    ) -> Result<Option<Self>, Unreadable> {
+    ) -> Result<Option<Self>, UnreadableGateway> {
         let producers = Producers::among(objects, namespace);
         let Some(producer) = producers.of(gateway) else { return Ok(None) };
         let own = Gateway::subject_of(gateway, namespace);
@@ -51,7 +51,7 @@ impl Group {
     }
 
     /// The first of the others that would be left with another dialect.
-    pub fn left_behind(&self, to: Flavor) -> Option<(&Subject, Flavor)> {
+    pub fn left_behind(&self, to: Flavor) -> Option<(&GatewayRef, Flavor)> {
         let mut known =
             self.others.iter().filter_map(|(subject, effective)| Some((subject, effective.known()?)));
         known.find(|(_, flavor)| flavor.dialect() != to.dialect())

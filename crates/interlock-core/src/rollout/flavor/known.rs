@@ -8,14 +8,14 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use super::gateway::{Gateway, referenced_spec, sources_of};
-use super::group::Group;
+use super::group::ProducerGroup;
 use super::kept::{pruned, template};
 use super::overlooked::{Now, Overlooked, Unread};
-use super::reading::Reading;
+use super::reading::FlavorReading;
 use super::rolled_out::is_rolled_out;
 use super::routes::{Inventory, Route};
-use super::sources::{Given, Source, SourceKind};
-use super::subject::{Spec, Subject, SubjectKind};
+use super::sources::{FlavorSource, GivenSources, SourceKind};
+use super::subject::{FlavorSpec, GatewayKind, GatewayRef};
 use crate::api::meta;
 use crate::api::object::{Gvk, NamespacedName, meta_str};
 use crate::api::stamp::SpecHash;
@@ -28,11 +28,11 @@ type Key = (String, NamespacedName);
 #[derive(Clone, Debug)]
 pub struct Around {
     /// ConfigMaps and Secrets.
-    pub sources: Given,
+    pub sources: GivenSources,
     /// The routes that exist.
     pub routes: Arc<Inventory>,
     /// Who shares its configuration producer.
-    pub group: Option<Group>,
+    pub group: Option<ProducerGroup>,
     /// What a Deployment ran with when all its pods were of one template.
     pub rolled_out: RolledOut,
 }
@@ -44,7 +44,7 @@ pub enum RolledOut {
     #[default]
     Never,
     /// What they ran with.
-    With(Reading),
+    With(FlavorReading),
     /// A rollout is under way that began before anybody looked; why nobody knows more.
     Untold(String),
 }
@@ -61,29 +61,29 @@ pub struct Fed {
 impl Default for Around {
     fn default() -> Self {
         let routes = Arc::new(Inventory::Unseen);
-        Self { sources: Given::default(), routes, group: None, rolled_out: RolledOut::default() }
+        Self { sources: GivenSources::default(), routes, group: None, rolled_out: RolledOut::default() }
     }
 }
 
 /// The objects.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct GatewayInventory {
     /// Gateways, ControlPlanes, ingress controllers and Services.
     objects: BTreeMap<Key, Arc<Value>>,
-    sources: Given,
+    sources: GivenSources,
     /// Those that the controller labelled.
-    ours: BTreeSet<Source>,
+    ours: BTreeSet<FlavorSource>,
     routes: BTreeMap<Key, Route>,
     /// Templates of Deployments when last all their pods were of one; why that is not known, where
     /// a rollout was under way when they were first seen.
-    rolled_out: BTreeMap<Subject, Result<Arc<Value>, String>>,
+    rolled_out: BTreeMap<GatewayRef, Result<Arc<Value>, String>>,
     /// Changes whose flavor could not be read when they came.
     unread: Unread,
     /// Of `routes`, made when it is asked for.
     inventory: OnceLock<Arc<Inventory>>,
 }
 
-impl Known {
+impl GatewayInventory {
     /// Takes an object in; kinds that no rule about flavors asks about are left out. `namespace`
     /// stands for one that is absent.
     pub fn take(&mut self, object: &Value, namespace: &str) {
@@ -123,7 +123,10 @@ impl Known {
             let running = self.running(before);
             let live = Gateway::live(&running, namespace, &self.sources).ok().flatten()?.spec;
             let runs = Gateway::runs(&running, namespace, &self.sources).ok().flatten()?;
-            Some(Spec { reading: Reading { effective: runs, ..live.reading }, staged: live.staged })
+            Some(FlavorSpec {
+                reading: FlavorReading { effective: runs, ..live.reading },
+                staged: live.staged,
+            })
         });
         if let (true, Ok(Some(written))) =
             (Gateway::is_guarded(kept), Gateway::read(kept, namespace, &self.sources))
@@ -185,7 +188,7 @@ impl Known {
         let key = (served_as(kind).to_owned(), name.clone());
         match key.0.as_str() {
             "ConfigMap" => {
-                let source = Source { kind: SourceKind::ConfigMap, name: name.clone() };
+                let source = FlavorSource { kind: SourceKind::ConfigMap, name: name.clone() };
                 self.sources.remove(&source);
                 self.ours.remove(&source);
             }
@@ -232,12 +235,12 @@ impl Known {
     }
 
     /// The sources that are known.
-    pub fn sources(&self) -> &Given {
+    pub fn sources(&self) -> &GivenSources {
         &self.sources
     }
 
     /// The gateways whose flavor may come from a source.
-    pub fn fed_by(&self, source: &Source) -> Vec<Fed> {
+    pub fn fed_by(&self, source: &FlavorSource) -> Vec<Fed> {
         let here = |object: &&Arc<Value>| meta_str(object, "namespace") == Some(&source.name.namespace);
         let fed = self.gateways().filter(here).map(|stored| {
             let running = match self.running(stored) {
@@ -251,7 +254,7 @@ impl Known {
     }
 
     /// All that the flavors of gateways may come from.
-    pub fn wanted_sources(&self) -> BTreeSet<Source> {
+    pub fn wanted_sources(&self) -> BTreeSet<FlavorSource> {
         let both = self.gateways().flat_map(|stored| [Cow::Borrowed(stored.as_ref()), self.running(stored)]);
         both.flat_map(|object| sources_of(&object)).collect()
     }
@@ -275,17 +278,18 @@ impl Known {
     }
 
     /// The sources that the controller labelled, as far as they are seen.
-    pub fn our_sources(&self) -> &BTreeSet<Source> {
+    pub fn our_sources(&self) -> &BTreeSet<FlavorSource> {
         &self.ours
     }
 
     /// What is known around a gateway.
-    pub fn around(&self, gateway: &Subject) -> Around {
+    pub fn around(&self, gateway: &GatewayRef) -> Around {
         let namespace = &gateway.name.namespace;
         let objects: Vec<Cow<'_, Value>> = self.objects.values().map(|object| self.running(object)).collect();
         let own = objects.iter().map(Cow::as_ref).find(|object| gateway.is(object));
         // An unreadable object among the others says nothing about who shares a producer.
-        let group = own.and_then(|own| Group::of(own, &objects, namespace, &self.sources).ok().flatten());
+        let group =
+            own.and_then(|own| ProducerGroup::of(own, &objects, namespace, &self.sources).ok().flatten());
         let rolled_out = match (self.rolled_out.get(gateway), own) {
             (Some(Err(why)), _) => RolledOut::Untold(why.clone()),
             (Some(Ok(_)), Some(own)) => match Gateway::read(own, namespace, &self.sources) {
@@ -336,15 +340,15 @@ fn served_as(kind: &str) -> &str {
     LABELLED.iter().find(|labelled| labelled.name == kind).map_or(kind, |labelled| labelled.kind)
 }
 
-fn source_of(object: &Value, name: &NamespacedName) -> Option<Source> {
+fn source_of(object: &Value, name: &NamespacedName) -> Option<FlavorSource> {
     let kind = match object["kind"].as_str()? {
         "ConfigMap" => SourceKind::ConfigMap,
         "Secret" => SourceKind::Secret,
         _ => return None,
     };
-    Some(Source { kind, name: name.clone() })
+    Some(FlavorSource { kind, name: name.clone() })
 }
 
-fn deployment(name: &NamespacedName) -> Subject {
-    Subject { kind: SubjectKind::Deployment, name: name.clone() }
+fn deployment(name: &NamespacedName) -> GatewayRef {
+    GatewayRef { kind: GatewayKind::Deployment, name: name.clone() }
 }

@@ -5,7 +5,7 @@
 //! subsystems a flavor serves (`kong/router/init.lua`). DB-less, as DataPlanes are.
 
 use super::Flavor;
-use super::version::Version;
+use super::version::KongVersion;
 
 /// What a rolling change comes to: old and new pods run side by side, with one configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum Staged {
 
 /// What the producer sends to the pods now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Configuration {
+pub enum ProducerConfiguration {
     /// What an ingress controller makes for the flavor: expressions under `expressions`.
     Usual,
     /// Routes with match fields only.
@@ -41,27 +41,27 @@ pub enum Configuration {
 /// Versions of Kong, from one on, up to before another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions {
-    from: Version,
-    below: Option<Version>,
+    from: KongVersion,
+    below: Option<KongVersion>,
 }
 
 const fn since(major: u32, minor: u32, patch: u32) -> Versions {
-    Versions { from: Version::new(major, minor, patch), below: None }
+    Versions { from: KongVersion::new(major, minor, patch), below: None }
 }
 
 impl Versions {
     const fn below(self, major: u32, minor: u32, patch: u32) -> Self {
-        Self { below: Some(Version::new(major, minor, patch)), ..self }
+        Self { below: Some(KongVersion::new(major, minor, patch)), ..self }
     }
 
-    fn hold(self, version: Version) -> bool {
+    fn hold(self, version: KongVersion) -> bool {
         self.from <= version && self.below.is_none_or(|below| version < below)
     }
 }
 
 /// A line of the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct MatrixRow {
     /// Flavor that runs.
     pub from: Flavor,
     /// Flavor that is wanted.
@@ -101,7 +101,7 @@ use Flavor::{Expressions as EX, Traditional as T, TraditionalCompatible as TC};
 
 /// The table. The first line that holds counts; every pair of flavors has one from Kong 3.0 on.
 #[rustfmt::skip]
-pub const MATRIX: [Row; 13] = [
+pub const MATRIX: [MatrixRow; 13] = [
     //  from  to  Kong                          config   does it load on new pods?  in place       staged
     row(T,  TC, since(3, 0, 0).below(3, 0, 1), Any,    Loads::BreaksRouter,       InPlace::Deny, Staged::Warn),
     row(T,  TC, since(3, 0, 1).below(3, 2, 0), Any,    Loads::DropsRoutes,        InPlace::Warn, Staged::Warn),
@@ -133,22 +133,22 @@ const fn row(
     loads: Loads,
     in_place: InPlace,
     staged: Staged,
-) -> Row {
-    Row { from, to, kong, fields_only: matches!(holds, Fields), loads, in_place, staged }
+) -> MatrixRow {
+    MatrixRow { from, to, kong, fields_only: matches!(holds, Fields), loads, in_place, staged }
 }
 
 /// The line for a change between two flavors.
 pub fn find(
     from: Flavor,
     to: Flavor,
-    version: Version,
-    configuration: Configuration,
-) -> Option<&'static Row> {
+    version: KongVersion,
+    configuration: ProducerConfiguration,
+) -> Option<&'static MatrixRow> {
     MATRIX.iter().find(|row| {
         row.from == from
             && row.to == to
             && row.kong.hold(version)
-            && (!row.fields_only || configuration == Configuration::FieldsOnly)
+            && (!row.fields_only || configuration == ProducerConfiguration::FieldsOnly)
     })
 }
 
@@ -162,8 +162,8 @@ mod tests {
             [(3, 0, 0), (3, 0, 1), (3, 2, 0), (3, 3, 9), (3, 4, 0), (3, 6, 1), (3, 7, 0), (3, 15, 0)];
         for (from, to) in Flavor::ALL.into_iter().flat_map(|from| Flavor::ALL.map(|to| (from, to))) {
             for (major, minor, patch) in versions {
-                for configuration in [Configuration::Usual, Configuration::FieldsOnly] {
-                    let row = find(from, to, Version::new(major, minor, patch), configuration);
+                for configuration in [ProducerConfiguration::Usual, ProducerConfiguration::FieldsOnly] {
+                    let row = find(from, to, KongVersion::new(major, minor, patch), configuration);
                     assert_eq!(row.is_some(), from != to, "{from} {to} {major}.{minor}.{patch}");
                 }
             }

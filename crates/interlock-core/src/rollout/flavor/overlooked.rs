@@ -6,28 +6,28 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::change::Change;
+use super::change::FlavorChange;
 use super::environment::Unknown;
 use super::finding::Findings;
 use super::gateway::Gateway;
-use super::group::Group;
+use super::group::ProducerGroup;
 use super::judge::judge;
-use super::matrix::Configuration;
+use super::matrix::ProducerConfiguration;
 use super::plan;
 use super::reading::Effective;
 use super::routes::Inventory;
-use super::subject::{Spec, Subject};
+use super::subject::{FlavorSpec, GatewayRef};
 
 /// Gateways with such a change, and what they ran before it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Unread(BTreeMap<Subject, Spec>);
+pub(super) struct Unread(BTreeMap<GatewayRef, FlavorSpec>);
 
 /// A change that would have been refused.
 #[derive(Clone, Debug)]
 pub struct Overlooked {
     /// The gateway, as far as it is kept.
     pub object: Arc<Value>,
-    subject: Subject,
+    subject: GatewayRef,
     from: Effective,
     to: Effective,
     findings: Findings,
@@ -38,25 +38,25 @@ pub(super) struct Now {
     pub(super) object: Arc<Value>,
     pub(super) gateway: Gateway,
     pub(super) routes: Arc<Inventory>,
-    pub(super) group: Option<Group>,
+    pub(super) group: Option<ProducerGroup>,
 }
 
 impl Unread {
     /// A gateway is written; `before` is what it ran until then.
-    pub(super) fn follow(&mut self, written: &Gateway, before: Option<Spec>) {
+    pub(super) fn follow(&mut self, written: &Gateway, before: Option<FlavorSpec>) {
         let unread = matches!(written.spec.reading.effective, Effective::Unknown(Unknown::Unseen(_)));
         if let Some(before) = before.filter(|before| unread && before.reading.effective.known().is_some()) {
             self.0.entry(written.subject.clone()).or_insert(before);
         }
     }
 
-    pub(super) fn forget(&mut self, gone: impl Fn(&Subject) -> bool) {
+    pub(super) fn forget(&mut self, gone: impl Fn(&GatewayRef) -> bool) {
         self.0.retain(|subject, _| !gone(subject));
     }
 
     /// Those that can be read now, each of which is told once; `look` gives a gateway as it is now,
     /// `None` where it is gone.
-    pub(super) fn read_now(&mut self, look: impl Fn(&Subject) -> Option<Now>) -> Vec<Overlooked> {
+    pub(super) fn read_now(&mut self, look: impl Fn(&GatewayRef) -> Option<Now>) -> Vec<Overlooked> {
         let mut found = Vec::new();
         self.0.retain(|subject, before| {
             let Some(now) = look(subject) else { return false };
@@ -70,16 +70,16 @@ impl Unread {
     }
 }
 
-fn judged(before: &Spec, now: Now) -> Option<Overlooked> {
+fn judged(before: &FlavorSpec, now: Now) -> Option<Overlooked> {
     let Now { object, gateway: Gateway { subject, spec, stopped }, routes, group } = now;
-    let findings = judge(&Change {
+    let findings = judge(&FlavorChange {
         subject: &subject,
         live: Some(&before.reading),
         stored: Some(before),
         new: &spec,
         stopped,
         routes: &routes,
-        configuration: Configuration::Usual,
+        configuration: ProducerConfiguration::Usual,
         group: group.as_ref(),
         allowance: None,
     });

@@ -4,31 +4,31 @@
 use std::fmt;
 
 use super::Flavor;
-use super::change::Change;
+use super::change::FlavorChange;
 use super::environment::Unknown;
 use super::finding::{Finding, Findings};
-use super::group::Group;
+use super::group::ProducerGroup;
 use super::judge::judge;
-use super::matrix::Configuration;
-use super::reading::{Effective, Reading};
+use super::matrix::ProducerConfiguration;
+use super::reading::{Effective, FlavorReading};
 use super::routes::Inventory;
-use super::subject::{Spec, Subject, SubjectKind};
-use super::version::Version;
+use super::subject::{FlavorSpec, GatewayKind, GatewayRef};
+use super::version::KongVersion;
 
 /// What is asked for.
 pub struct Question<'a> {
     /// The gateway.
-    pub subject: &'a Subject,
+    pub subject: &'a GatewayRef,
     /// What its pods run with, and whether changes are staged.
-    pub live: &'a Spec,
+    pub live: &'a FlavorSpec,
     /// What they shall run with.
     pub to: Flavor,
     /// The routes that exist.
     pub routes: &'a Inventory,
     /// What the producer sends.
-    pub configuration: Configuration,
+    pub configuration: ProducerConfiguration,
     /// Who else the producer serves.
-    pub group: Option<&'a Group>,
+    pub group: Option<&'a ProducerGroup>,
     /// Whether the way through an outage is asked for.
     pub outage: bool,
     /// What is to be known of how all this was seen.
@@ -37,9 +37,9 @@ pub struct Question<'a> {
 
 /// The way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
-    subject: Subject,
-    reading: Reading,
+pub struct FlavorPlan {
+    subject: GatewayRef,
+    reading: FlavorReading,
     to: Flavor,
     before: Vec<String>,
     hops: Vec<Hop>,
@@ -75,7 +75,7 @@ pub enum NoPlan {
     #[error("{subject} runs with {effective}: {remedy}")]
     Start {
         /// The gateway.
-        subject: Subject,
+        subject: GatewayRef,
         /// What is known of it.
         effective: String,
         /// What to do about that.
@@ -87,11 +87,11 @@ pub enum NoPlan {
     )]
     Legacy {
         /// The gateway.
-        subject: Subject,
+        subject: GatewayRef,
     },
 }
 
-impl Plan {
+impl FlavorPlan {
     /// The way from what runs to what is wanted.
     pub fn make(question: &Question<'_>) -> Result<Self, NoPlan> {
         let subject = question.subject.clone();
@@ -104,7 +104,7 @@ impl Plan {
             }
         };
         // A DataPlane can stage; a Deployment replaces its pods one by one, or stops.
-        let way = if subject.kind == SubjectKind::DataPlane { Way::Staged } else { Way::Rolling };
+        let way = if subject.kind == GatewayKind::DataPlane { Way::Staged } else { Way::Rolling };
         let stations = stations(from, question.to);
         let pairs = stations.iter().zip(stations.iter().skip(1));
         let hops = pairs.map(|(from, to)| hop(question, *from, *to, way)).collect();
@@ -149,10 +149,10 @@ fn remedy(effective: &Effective) -> String {
 }
 
 /// The command that prints the way of a gateway of the cluster.
-pub fn command(subject: &Subject, to: Flavor) -> String {
+pub fn command(subject: &GatewayRef, to: Flavor) -> String {
     let kind = match subject.kind {
-        SubjectKind::DataPlane => "dataplane",
-        SubjectKind::Deployment => "deployment",
+        GatewayKind::DataPlane => "dataplane",
+        GatewayKind::Deployment => "deployment",
     };
     let name = &subject.name;
     format!("interlock flavor plan {kind}/{} -n {} --to {to}", name.name, name.namespace)
@@ -171,11 +171,11 @@ fn stations(from: Flavor, to: Flavor) -> Vec<Flavor> {
 /// What is to be done, or known, before the first hop.
 fn before(question: &Question<'_>) -> Vec<String> {
     let mut lines = Vec::new();
-    let mixed = Version::new(3, 7, 0);
+    let mixed = KongVersion::new(3, 7, 0);
     match question.live.reading.version {
         None => lines.push(format!(
             "the image does not tell the version of Kong: judged as {}; name it in the tag",
-            Version::ASSUMED
+            KongVersion::ASSUMED
         )),
         Some(version) if version < mixed => {
             lines.push(format!(
@@ -184,7 +184,7 @@ fn before(question: &Question<'_>) -> Vec<String> {
         }
         Some(_) => {}
     }
-    if question.subject.kind == SubjectKind::DataPlane && !question.live.staged {
+    if question.subject.kind == GatewayKind::DataPlane && !question.live.staged {
         lines.push("set spec.deployment.rollout.strategy.blueGreen, in a change of its own".to_owned());
     }
     lines.push("let the readiness probe of container \"proxy\" ask /status/ready: /status answers without a configuration".to_owned());
@@ -199,9 +199,9 @@ fn before(question: &Question<'_>) -> Vec<String> {
 
 fn hop(question: &Question<'_>, from: Flavor, to: Flavor, way: Way) -> Hop {
     let judged = |staged: bool, stopped: bool| {
-        let live = Spec { reading: question.live.reading.with(from), staged };
-        let new = Spec { reading: question.live.reading.with(to), staged };
-        judge(&Change {
+        let live = FlavorSpec { reading: question.live.reading.with(from), staged };
+        let new = FlavorSpec { reading: question.live.reading.with(to), staged };
+        judge(&FlavorChange {
             subject: question.subject,
             live: Some(&live.reading),
             stored: Some(&live),
@@ -265,7 +265,7 @@ fn steps(question: &Question<'_>, from: Flavor, to: Flavor, way: Way) -> Vec<Str
     }
 }
 
-impl fmt::Display for Plan {
+impl fmt::Display for FlavorPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let default = if self.reading.said { "" } else { " (the image's default)" };
         let from = &self.reading.effective;
@@ -284,11 +284,11 @@ impl fmt::Display for Plan {
             None => writeln!(f, "\nthrough an outage: see --outage")?,
         }
         match self.subject.kind {
-            SubjectKind::DataPlane => writeln!(
+            GatewayKind::DataPlane => writeln!(
                 f,
                 "\nthe way back: before a promotion set the flavor back; after it, the hops in reverse"
             ),
-            SubjectKind::Deployment => writeln!(f, "\nthe way back: the hops in reverse"),
+            GatewayKind::Deployment => writeln!(f, "\nthe way back: the hops in reverse"),
         }
     }
 }

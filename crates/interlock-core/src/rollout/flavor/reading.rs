@@ -6,8 +6,8 @@
 use std::fmt;
 
 use super::Flavor;
-use super::environment::{Key, Surroundings, Unknown, Variable, variables};
-use super::version::Version;
+use super::environment::{EnvVariable, SourceKey, Surroundings, Unknown, variables};
+use super::version::KongVersion;
 use crate::api::kong::PROXY;
 use crate::api::pod::{Container, EnvVar, PodTemplate};
 
@@ -26,7 +26,7 @@ pub enum Rejected {
     /// The value.
     Shown(String),
     /// Where it comes from.
-    Hidden(Key),
+    Hidden(SourceKey),
 }
 
 impl fmt::Display for Rejected {
@@ -77,22 +77,22 @@ impl fmt::Display for Effective {
 
 /// What a pod template says about the flavor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct FlavorReading {
     /// What Kong would run with.
     pub effective: Effective,
     /// Whether something sets it; else it is the image's default.
     pub said: bool,
     /// The version of Kong, where the image tells.
-    pub version: Option<Version>,
+    pub version: Option<KongVersion>,
     /// What it was made from beside the template.
-    pub keys: Vec<Key>,
+    pub keys: Vec<SourceKey>,
     /// Other containers that set the variable, to no effect.
     pub elsewhere: Vec<String>,
     /// Whether entries of the variable differ; the last one counts.
     pub duplicated: bool,
 }
 
-impl Reading {
+impl FlavorReading {
     /// Of a pod template in a namespace.
     pub fn of(template: &PodTemplate, surroundings: Surroundings<'_>) -> Self {
         let mut proxies = template.spec.containers.iter().filter(|c| c.name == PROXY);
@@ -128,8 +128,8 @@ impl Reading {
     }
 
     /// The version that the table is read for.
-    pub fn assumed_version(&self) -> Version {
-        self.version.unwrap_or(Version::ASSUMED)
+    pub fn assumed_version(&self) -> KongVersion {
+        self.version.unwrap_or(KongVersion::ASSUMED)
     }
 }
 
@@ -145,45 +145,50 @@ fn sets_it(entry: &EnvVar) -> bool {
     entry.name == VARIABLE
 }
 
-fn of_proxy(proxy: &Container, surroundings: Surroundings<'_>) -> Reading {
-    let version = proxy.image.as_deref().and_then(Version::of_image);
+fn of_proxy(proxy: &Container, surroundings: Surroundings<'_>) -> FlavorReading {
+    let version = proxy.image.as_deref().and_then(KongVersion::of_image);
     let mut found = variables(proxy, surroundings, &[VARIABLE, FILE_VARIABLE]);
-    let direct = found.remove(VARIABLE).unwrap_or(Variable::Unset);
-    let by_file = found.remove(FILE_VARIABLE).filter(|_| runs_entrypoint(proxy)).unwrap_or(Variable::Unset);
+    let direct = found.remove(VARIABLE).unwrap_or(EnvVariable::Unset);
+    let by_file =
+        found.remove(FILE_VARIABLE).filter(|_| runs_entrypoint(proxy)).unwrap_or(EnvVariable::Unset);
     let mut entries = proxy.env.iter().filter(|entry| sets_it(entry));
     let duplicated = entries.next().is_some_and(|first| entries.any(|entry| entry != first));
-    let said = !matches!((&direct, &by_file), (Variable::Unset, Variable::Unset));
+    let said = !matches!((&direct, &by_file), (EnvVariable::Unset, EnvVariable::Unset));
     let keys = match &direct {
-        Variable::Set { keys, .. } => keys.clone(),
-        Variable::Unknown(Unknown::Unseen(key) | Unknown::NoKey(key)) => vec![key.clone()],
-        Variable::Unknown(_) | Variable::Unset => Vec::new(),
+        EnvVariable::Set { keys, .. } => keys.clone(),
+        EnvVariable::Unknown(Unknown::Unseen(key) | Unknown::NoKey(key)) => vec![key.clone()],
+        EnvVariable::Unknown(_) | EnvVariable::Unset => Vec::new(),
     };
     let effective = match version {
         Some(version) if !version.has_flavors() => Effective::Legacy,
         _ => effective(proxy, &direct, by_file),
     };
-    Reading { effective, said, version, keys, elsewhere: Vec::new(), duplicated }
+    FlavorReading { effective, said, version, keys, elsewhere: Vec::new(), duplicated }
 }
 
 /// Environment beats the configuration file, which beats the image's default.
-fn effective(proxy: &Container, direct: &Variable, by_file: Variable) -> Effective {
+fn effective(proxy: &Container, direct: &EnvVariable, by_file: EnvVariable) -> Effective {
     let words = || proxy.command.iter().chain(&proxy.args);
     if words().any(|word| word.contains(VARIABLE)) {
         return Effective::Unknown(Unknown::Command);
     }
     // An empty variable counts as absent for the entrypoint, and as invalid for Kong.
     let by_file = match by_file {
-        Variable::Set { value, .. } if value.is_empty() => Variable::Unset,
+        EnvVariable::Set { value, .. } if value.is_empty() => EnvVariable::Unset,
         other => other,
     };
     match (direct, by_file) {
-        (Variable::Unknown(why), _) => Effective::Unknown(why.clone()),
-        (Variable::Set { value, .. }, Variable::Set { .. }) if !value.is_empty() => Effective::Exclusive,
-        (Variable::Set { value, .. }, Variable::Unknown(why)) if !value.is_empty() => Effective::Unknown(why),
-        (Variable::Set { value, keys }, Variable::Unset) => of_value(value, keys),
-        (_, Variable::Set { value, .. }) => Effective::Unknown(Unknown::File(value)),
-        (_, Variable::Unknown(why)) => Effective::Unknown(why),
-        (Variable::Unset, Variable::Unset) => match conf_file(proxy) {
+        (EnvVariable::Unknown(why), _) => Effective::Unknown(why.clone()),
+        (EnvVariable::Set { value, .. }, EnvVariable::Set { .. }) if !value.is_empty() => {
+            Effective::Exclusive
+        }
+        (EnvVariable::Set { value, .. }, EnvVariable::Unknown(why)) if !value.is_empty() => {
+            Effective::Unknown(why)
+        }
+        (EnvVariable::Set { value, keys }, EnvVariable::Unset) => of_value(value, keys),
+        (_, EnvVariable::Set { value, .. }) => Effective::Unknown(Unknown::File(value)),
+        (_, EnvVariable::Unknown(why)) => Effective::Unknown(why),
+        (EnvVariable::Unset, EnvVariable::Unset) => match conf_file(proxy) {
             Some(path) => Effective::Unknown(Unknown::ConfFile(path)),
             None => Effective::Known(Flavor::TraditionalCompatible),
         },
@@ -192,7 +197,7 @@ fn effective(proxy: &Container, direct: &Variable, by_file: Variable) -> Effecti
 
 /// Kong trims what Lua calls a space (`kong/tools/string.lua`), and rejects what is empty
 /// (`kong/conf_loader/parse.lua`).
-fn of_value(value: &str, keys: &[Key]) -> Effective {
+fn of_value(value: &str, keys: &[SourceKey]) -> Effective {
     let trimmed = value.trim_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
     if trimmed.starts_with("{vault://") {
         return Effective::Unknown(Unknown::Vault);

@@ -26,7 +26,7 @@ pub fn is_rolled_out(deployment: &Value) -> bool {
 
 /// What ReplicaSets tell of a Deployment that is not rolled out.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Found<'a> {
+pub enum RolloutEvidence<'a> {
     /// Pods of an earlier template run: its ReplicaSet.
     Earlier(&'a Value),
     /// No pod has another template than the one that is stored.
@@ -39,7 +39,7 @@ pub enum Found<'a> {
 }
 
 /// Looks for what runs among the ReplicaSets of a namespace.
-pub fn find<'a>(deployment: &Value, sets: &'a [Value]) -> Found<'a> {
+pub fn find<'a>(deployment: &Value, sets: &'a [Value]) -> RolloutEvidence<'a> {
     let owner = meta_str(deployment, "uid");
     let owned = |set: &&Value| {
         let owners = set["metadata"]["ownerReferences"].as_array().into_iter().flatten();
@@ -56,9 +56,11 @@ pub fn find<'a>(deployment: &Value, sets: &'a [Value]) -> Found<'a> {
     let revision = |set: &&Value| annotation(set, REVISION).and_then(|text| text.parse::<u64>().ok());
     let earlier: Vec<&Value> = earlier.into_iter().filter(has_pods).collect();
     match earlier.iter().copied().filter(is_whole).max_by_key(revision) {
-        Some(set) => Found::Earlier(set),
-        None if earlier.is_empty() => Found::Current { ready: current.into_iter().any(|set| ready(set) > 0) },
-        None => Found::Untold,
+        Some(set) => RolloutEvidence::Earlier(set),
+        None if earlier.is_empty() => {
+            RolloutEvidence::Current { ready: current.into_iter().any(|set| ready(set) > 0) }
+        }
+        None => RolloutEvidence::Untold,
     }
 }
 
@@ -116,8 +118,8 @@ mod tests {
         // A neighbour's says nothing.
         sets.push(set("other", (99, "x", 3, 3)));
         match (find(&deployment, &sets), earlier) {
-            (Found::Earlier(set), Some(name)) => assert_eq!(meta_str(set, "name"), Some(name)),
-            (Found::Current { ready: found }, None) => assert_eq!(found, ready),
+            (RolloutEvidence::Earlier(set), Some(name)) => assert_eq!(meta_str(set, "name"), Some(name)),
+            (RolloutEvidence::Current { ready: found }, None) => assert_eq!(found, ready),
             (found, _) => panic!("{found:?}"),
         }
     }
@@ -126,6 +128,6 @@ mod tests {
     fn pods_that_are_not_ready_tell_nothing() {
         let deployment = json!({"metadata": {"uid": "u"}, "spec": {"template": template("c")}});
         let sets = [set("u", (1, "a", 3, 2)), set("u", (2, "c", 1, 0))];
-        assert_eq!(find(&deployment, &sets), Found::Untold);
+        assert_eq!(find(&deployment, &sets), RolloutEvidence::Untold);
     }
 }

@@ -29,7 +29,7 @@ pub enum Trait {
 
 /// A trait and the place in the object where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct RouteTrait {
     /// Such as `rules[0].matches[1]`; empty for the whole object.
     pub place: String,
     /// What stands there.
@@ -44,7 +44,7 @@ pub struct Route {
     /// Name.
     pub name: NamespacedName,
     /// In order of the object.
-    pub traits: Vec<Found>,
+    pub traits: Vec<RouteTrait>,
 }
 
 /// The routes that exist.
@@ -166,7 +166,7 @@ fn items<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = (usize, &'a 
     value[field].as_array().into_iter().flatten().enumerate()
 }
 
-fn ingress(object: &Value) -> Vec<Found> {
+fn ingress(object: &Value) -> Vec<RouteTrait> {
     let prefix = annotation(object, "konghq.com/regex-prefix").unwrap_or(REGEX_PREFIX);
     let mut found = Vec::new();
     for (i, rule) in items(&object["spec"], "rules") {
@@ -174,7 +174,7 @@ fn ingress(object: &Value) -> Vec<Found> {
             let pattern = path["path"].as_str().and_then(|path| path.strip_prefix(prefix));
             if let Some(pattern) = pattern.filter(|_| path["pathType"] == "ImplementationSpecific") {
                 let what = Trait::Pattern(pattern.to_owned());
-                found.push(Found { place: format!("rules[{i}].http.paths[{j}]"), what });
+                found.push(RouteTrait { place: format!("rules[{i}].http.paths[{j}]"), what });
             }
         }
     }
@@ -187,48 +187,50 @@ fn matches(object: &Value) -> impl Iterator<Item = (String, &Value)> {
     })
 }
 
-fn http_route(object: &Value) -> Vec<Found> {
+fn http_route(object: &Value) -> Vec<RouteTrait> {
     let mut found = Vec::new();
     for (place, matched) in matches(object) {
         if matched["path"]["type"] == "RegularExpression"
             && let Some(pattern) = matched["path"]["value"].as_str()
         {
-            found.push(Found { place: place.clone(), what: Trait::Pattern(pattern.to_owned()) });
+            found.push(RouteTrait { place: place.clone(), what: Trait::Pattern(pattern.to_owned()) });
         }
         if matched["queryParams"].as_array().is_some_and(|parameters| !parameters.is_empty()) {
-            found.push(Found { place, what: Trait::QueryParameters });
+            found.push(RouteTrait { place, what: Trait::QueryParameters });
         }
     }
     found
 }
 
-fn grpc_route(object: &Value) -> Vec<Found> {
+fn grpc_route(object: &Value) -> Vec<RouteTrait> {
     let mut found = Vec::new();
     for (place, matched) in matches(object) {
         let method = &matched["method"];
         if method["type"] == "RegularExpression" {
             let part = |field: &str| method[field].as_str().unwrap_or(".+").to_owned();
             let what = Trait::Pattern(format!("/{}/{}", part("service"), part("method")));
-            found.push(Found { place, what });
+            found.push(RouteTrait { place, what });
         }
     }
     found
 }
 
-fn tls_route(object: &Value) -> Vec<Found> {
+fn tls_route(object: &Value) -> Vec<RouteTrait> {
     let wildcards = items(&object["spec"], "hostnames")
         .filter(|(_, host)| host.as_str().is_some_and(|h| h.contains('*')));
-    wildcards.map(|(i, _)| Found { place: format!("hostnames[{i}]"), what: Trait::WildcardSni }).collect()
+    wildcards
+        .map(|(i, _)| RouteTrait { place: format!("hostnames[{i}]"), what: Trait::WildcardSni })
+        .collect()
 }
 
-fn annotations(object: &Value) -> Vec<Found> {
-    let mut found: Vec<Found> = ["konghq.com/regex-priority", "konghq.com/path-handling"]
+fn annotations(object: &Value) -> Vec<RouteTrait> {
+    let mut found: Vec<RouteTrait> = ["konghq.com/regex-priority", "konghq.com/path-handling"]
         .into_iter()
         .filter(|key| annotation(object, key).is_some())
-        .map(|key| Found { place: String::new(), what: Trait::Ignored(key) })
+        .map(|key| RouteTrait { place: String::new(), what: Trait::Ignored(key) })
         .collect();
     if annotation(object, "konghq.com/snis").is_some_and(|names| names.contains('*')) {
-        found.push(Found { place: "konghq.com/snis".to_owned(), what: Trait::WildcardSni });
+        found.push(RouteTrait { place: "konghq.com/snis".to_owned(), what: Trait::WildcardSni });
     }
     found
 }

@@ -24,14 +24,14 @@ pub enum SourceKind {
 
 /// A ConfigMap or Secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Source {
+pub struct FlavorSource {
     /// Which of the two.
     pub kind: SourceKind,
     /// Its name.
     pub name: NamespacedName,
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for FlavorSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
             SourceKind::ConfigMap => "ConfigMap",
@@ -43,7 +43,7 @@ impl fmt::Display for Source {
 
 /// What is known of a key of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum KeyLookup {
     /// Its value.
     Value(String),
     /// The object has no such key.
@@ -57,23 +57,23 @@ pub enum Asked {
 /// ConfigMaps and Secrets, as far as they can be read.
 pub trait Sources {
     /// The value of a key.
-    fn ask(&self, source: &Source, key: &str) -> Asked;
+    fn ask(&self, source: &FlavorSource, key: &str) -> KeyLookup;
 }
 
 /// Nothing can be read.
 pub struct Nothing;
 
 impl Sources for Nothing {
-    fn ask(&self, _: &Source, _: &str) -> Asked {
-        Asked::Unseen
+    fn ask(&self, _: &FlavorSource, _: &str) -> KeyLookup {
+        KeyLookup::Unseen
     }
 }
 
 /// The ConfigMaps and Secrets among some objects; others may exist.
 #[derive(Clone, Debug, Default)]
-pub struct Given(BTreeMap<Source, BTreeMap<String, String>>);
+pub struct GivenSources(BTreeMap<FlavorSource, BTreeMap<String, String>>);
 
-impl Given {
+impl GivenSources {
     /// Adds an object; kinds that are no source are left out. `namespace` stands for one that is
     /// absent.
     pub fn add(&mut self, object: &Value, namespace: &str) {
@@ -81,12 +81,12 @@ impl Given {
     }
 
     /// Whether it is among them.
-    pub fn holds(&self, source: &Source) -> bool {
+    pub fn holds(&self, source: &FlavorSource) -> bool {
         self.0.contains_key(source)
     }
 
     /// Takes a source out: it may exist or not.
-    pub fn remove(&mut self, source: &Source) {
+    pub fn remove(&mut self, source: &FlavorSource) {
         self.0.remove(source);
     }
 
@@ -103,16 +103,16 @@ impl Given {
     }
 }
 
-impl Sources for Given {
-    fn ask(&self, source: &Source, key: &str) -> Asked {
+impl Sources for GivenSources {
+    fn ask(&self, source: &FlavorSource, key: &str) -> KeyLookup {
         match self.0.get(source) {
-            None => Asked::Unseen,
-            Some(data) => data.get(key).cloned().map_or(Asked::NoKey, Asked::Value),
+            None => KeyLookup::Unseen,
+            Some(data) => data.get(key).cloned().map_or(KeyLookup::NoKey, KeyLookup::Value),
         }
     }
 }
 
-fn given(object: &Value, namespace: &str) -> Option<(Source, BTreeMap<String, String>)> {
+fn given(object: &Value, namespace: &str) -> Option<(FlavorSource, BTreeMap<String, String>)> {
     let kind = match (object["apiVersion"].as_str()?, object["kind"].as_str()?) {
         ("v1", "ConfigMap") => SourceKind::ConfigMap,
         ("v1", "Secret") => SourceKind::Secret,
@@ -133,7 +133,7 @@ fn given(object: &Value, namespace: &str) -> Option<(Source, BTreeMap<String, St
     if kind == SourceKind::Secret {
         data.extend(entries("stringData").map(|(key, value)| (key.clone(), text(value))));
     }
-    Some((Source { kind, name }, data))
+    Some((FlavorSource { kind, name }, data))
 }
 
 /// A value as far as it matters: one that is longer than any that is followed stays so.

@@ -4,19 +4,19 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::reading::Reading;
+use super::reading::FlavorReading;
 use crate::api::object::{NamespacedName, meta_str};
 
 /// What is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SubjectKind {
+pub enum GatewayKind {
     /// A DataPlane of Kong's operator.
     DataPlane,
     /// A Deployment that runs Kong.
     Deployment,
 }
 
-impl SubjectKind {
+impl GatewayKind {
     /// Where its pod template stands.
     pub fn template(self) -> &'static str {
         match self {
@@ -28,19 +28,19 @@ impl SubjectKind {
 
 /// A gateway.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Subject {
+pub struct GatewayRef {
     /// What it is.
-    pub kind: SubjectKind,
+    pub kind: GatewayKind,
     /// Its name.
     pub name: NamespacedName,
 }
 
-impl Subject {
+impl GatewayRef {
     /// Whether an object is it.
     pub fn is(&self, object: &Value) -> bool {
         let kind = match self.kind {
-            SubjectKind::DataPlane => "DataPlane",
-            SubjectKind::Deployment => "Deployment",
+            GatewayKind::DataPlane => "DataPlane",
+            GatewayKind::Deployment => "Deployment",
         };
         object["kind"] == kind
             && meta_str(object, "name") == Some(self.name.name.as_str())
@@ -48,20 +48,20 @@ impl Subject {
     }
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for GatewayRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
-            SubjectKind::DataPlane => write!(f, "DataPlane {}", self.name),
-            SubjectKind::Deployment => write!(f, "Deployment {}", self.name),
+            GatewayKind::DataPlane => write!(f, "DataPlane {}", self.name),
+            GatewayKind::Deployment => write!(f, "Deployment {}", self.name),
         }
     }
 }
 
 /// A spec, as far as flavors go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spec {
+pub struct FlavorSpec {
     /// What its pods run with.
-    pub reading: Reading,
+    pub reading: FlavorReading,
     /// Whether a second set of pods takes changes before the live one does.
     pub staged: bool,
 }

@@ -4,9 +4,9 @@ use std::fmt;
 
 /// A version of Kong; Enterprise counts a fourth number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version([u32; 4]);
+pub struct KongVersion([u32; 4]);
 
-impl Version {
+impl KongVersion {
     /// Of its first numbers.
     pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
         Self([major, minor, patch, 0])
@@ -42,7 +42,7 @@ impl Version {
     }
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for KongVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [major, minor, patch, enterprise] = self.0;
         write!(f, "{major}.{minor}")?;
@@ -78,6 +78,6 @@ mod tests {
     #[case("kong:99999999999.1", None)]
     #[case("", None)]
     fn images(#[case] image: &str, #[case] version: Option<&str>) {
-        assert_eq!(Version::of_image(image).map(|v| v.to_string()).as_deref(), version);
+        assert_eq!(KongVersion::of_image(image).map(|v| v.to_string()).as_deref(), version);
     }
 }

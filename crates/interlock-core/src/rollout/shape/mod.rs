@@ -8,7 +8,7 @@
 
 mod ports;
 
-use super::flavor::environment::{Surroundings, Variable, variables};
+use super::flavor::environment::{EnvVariable, Surroundings, variables};
 use super::flavor::finding::Findings;
 use super::flavor::sources::Sources;
 use crate::api::kong::{DataPlaneSpec, PROXY};
@@ -30,10 +30,10 @@ pub fn problems(spec: &DataPlaneSpec, namespace: &str, sources: &dyn Sources) ->
     }
     for proxy in proxies() {
         match variables(proxy, surroundings, &[DATABASE]).remove(DATABASE) {
-            Some(Variable::Set { value, .. }) if !value.is_empty() && value != "off" => {
+            Some(EnvVariable::Set { value, .. }) if !value.is_empty() && value != "off" => {
                 findings.deny(Rule::DataPlaneDatabase, "DataPlane supports only db mode 'off'".to_owned());
             }
-            Some(Variable::Unknown(why)) => findings.warn(
+            Some(EnvVariable::Unknown(why)) => findings.warn(
                 Rule::DataPlaneDatabase,
                 format!("cannot determine {DATABASE}: {why}; DataPlane supports only db mode 'off'"),
             ),
@@ -50,7 +50,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::rollout::flavor::sources::Given;
+    use crate::rollout::flavor::sources::GivenSources;
 
     const IMAGE: &str = "denied [dataplane-image] DataPlane requires an image to be set on proxy container";
     const DB: &str = "denied [dataplane-database] DataPlane supports only db mode 'off'";
@@ -90,7 +90,7 @@ mod tests {
             "data": {"pg": "postgres", "off": "off", "DATABASE": "cassandra"},
         });
         let spec: DataPlaneSpec = serde_json::from_value(spec).unwrap();
-        let findings = problems(&spec, "kong", &Given::of([&map], "kong"));
+        let findings = problems(&spec, "kong", &GivenSources::of([&map], "kong"));
         let denied = findings.denied.iter().map(|finding| format!("denied {finding}"));
         let found: Vec<String> =
             denied.chain(findings.warned.iter().map(|finding| format!("warned {finding}"))).collect();

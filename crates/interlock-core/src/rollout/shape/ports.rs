@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::api::kong::IngressPort;
 use crate::api::pod::Container;
 use crate::api::rule::Rule;
-use crate::rollout::flavor::environment::{Surroundings, Unknown, Variable, variables};
+use crate::rollout::flavor::environment::{EnvVariable, Surroundings, Unknown, variables};
 use crate::rollout::flavor::finding::Findings;
 
 const PORT_MAPS: &str = "KONG_PORT_MAPS";
@@ -47,8 +47,8 @@ pub(super) fn problems(
     let targets: Vec<Target> = ports.iter().map(|port| target(port.target_port.as_ref(), proxy)).collect();
     let found = variables(proxy, surroundings, &[PORT_MAPS, PROXY_LISTEN, STREAM_LISTEN]);
     let value = |name: &'static str| match found.get(name) {
-        Some(Variable::Set { value, .. }) if !value.is_empty() => Ok(Some(value.as_str())),
-        Some(Variable::Unknown(why)) => Err((name, why)),
+        Some(EnvVariable::Set { value, .. }) if !value.is_empty() => Ok(Some(value.as_str())),
+        Some(EnvVariable::Unknown(why)) => Err((name, why)),
         _ => Ok(None),
     };
     let lead_to = |open: &BTreeSet<i64>| {
@@ -119,7 +119,7 @@ mod tests {
     use serde_json::json;
 
     use crate::api::kong::DataPlaneSpec;
-    use crate::rollout::flavor::sources::Given;
+    use crate::rollout::flavor::sources::GivenSources;
 
     const MAPS: &str = "denied [dataplane-ports] Each port from spec.network.services.ingress.ports has to have an accompanying port in KONG_PORT_MAPS env";
     const LISTEN: &str = "denied [dataplane-ports] Each port from spec.network.services.ingress.ports has to have an accompanying port in KONG_PROXY_LISTEN or KONG_STREAM_LISTEN env";
@@ -174,7 +174,7 @@ mod tests {
             "network": {"services": {"ingress": {"ports": ports}}},
         }))
         .unwrap();
-        let findings = super::super::problems(&spec, "kong", &Given::of([&map], "kong"));
+        let findings = super::super::problems(&spec, "kong", &GivenSources::of([&map], "kong"));
         let denied = findings.denied.iter().map(|finding| format!("denied {finding}"));
         let found: Vec<String> =
             denied.chain(findings.warned.iter().map(|finding| format!("warned {finding}"))).collect();

@@ -1,13 +1,14 @@
-//! `Ingress`: an entry of traffic of its own.
+//! `Ingress`: an entry point of traffic.
 
 use super::SERVICE;
 use super::made::{HEALTHY, MADE_BY, MAKER, TO_MAKER};
 use crate::topology::declare::{
-    Concerns, Events, Fact, Family, Holder, Kind, Link, Reach, Read, Ref, Side, Update, When,
+    Concerns, DeclaredKind, EventRow, EventScope, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref, Side,
+    When,
 };
 use crate::topology::mark;
 
-pub(super) static INGRESS: Kind = Kind {
+pub(super) static INGRESS: DeclaredKind = DeclaredKind {
     name: super::INGRESS,
     about: "routes of an ingress controller",
     facts: &[HEALTHY],
@@ -22,14 +23,14 @@ pub(super) static INGRESS: Kind = Kind {
         MADE_BY,
     ],
     sections: None,
-    events: Events {
-        create: Concerns::Roots(&[Reach::Itself, MAKER]),
-        update: Update::When(&[When { differs: &[SPEC], concerns: &[Reach::Itself] }, TO_MAKER]),
-        delete: Concerns::Roots(&[Reach::Itself, MAKER]),
+    events: EventRow {
+        create: Concerns::Roots(&[LinkPath::Itself, MAKER]),
+        update: EventScope::When(&[When { differs: &[SPEC], concerns: &[LinkPath::Itself] }, TO_MAKER]),
+        delete: Concerns::Roots(&[LinkPath::Itself, MAKER]),
     },
 };
 
-const SPEC: Fact = Fact { name: "spec", read: Read::Mark(mark::spec) };
+const SPEC: Fact = Fact { name: "spec", read: ReadDepth::Mark(mark::spec) };
 
 fn backends(holder: &Holder<'_>) -> Vec<Ref> {
     let spec = &holder.object["spec"];

@@ -1,4 +1,4 @@
-//! `Instance`: what plans run on; also one that a package made.
+//! `Instance`: the object that plans run on; may itself be an owned child.
 
 use std::borrow::Cow;
 
@@ -11,11 +11,12 @@ use super::{NAMESPACE, OPERATOR_VERSION, link};
 use crate::api::kudo::Instance;
 use crate::plan::{lock, rest};
 use crate::topology::declare::{
-    Concerns, Events, Fact, Family, Holder, Kind, Link, Reach, Read, Ref, Side, Update, When,
+    Concerns, DeclaredKind, EventRow, EventScope, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref, Side,
+    When,
 };
 use crate::topology::mark;
 
-pub(super) static INSTANCE: Kind = Kind {
+pub(super) static INSTANCE: DeclaredKind = DeclaredKind {
     name: super::INSTANCE,
     about: "runs the plans of its OperatorVersion",
     facts: &[LOCKED, AT_REST, TERMINATING],
@@ -37,19 +38,19 @@ pub(super) static INSTANCE: Kind = Kind {
         MADE_BY,
     ],
     sections: None,
-    events: Events {
-        create: Concerns::Roots(&[Reach::Itself, MAKER]),
-        update: Update::When(&[
-            When { differs: &[DECISIVE], concerns: &[Reach::Itself] },
+    events: EventRow {
+        create: Concerns::Roots(&[LinkPath::Itself, MAKER]),
+        update: EventScope::When(&[
+            When { differs: &[DECISIVE], concerns: &[LinkPath::Itself] },
             When { differs: &[HEALTH, TERMINATING], concerns: &[MAKER] },
         ]),
-        delete: Concerns::Roots(&[Reach::Itself, MAKER]),
+        delete: Concerns::Roots(&[LinkPath::Itself, MAKER]),
     },
 };
 
-const LOCKED: Fact = Fact { name: fact::LOCKED, read: Read::Word(locked) };
-const AT_REST: Fact = Fact { name: fact::AT_REST, read: Read::Word(at_rest) };
-const DECISIVE: Fact = Fact { name: "decisive", read: Read::Mark(decisive) };
+const LOCKED: Fact = Fact { name: fact::LOCKED, read: ReadDepth::Word(locked) };
+const AT_REST: Fact = Fact { name: fact::AT_REST, read: ReadDepth::Word(at_rest) };
+const DECISIVE: Fact = Fact { name: "decisive", read: ReadDepth::Mark(decisive) };
 
 fn operator_version(holder: &Holder<'_>) -> Vec<Ref> {
     let reference = &holder.object["spec"]["operatorVersion"];
@@ -67,8 +68,8 @@ fn locked(object: &Value) -> Cow<'_, str> {
     lock::of(&instance).map_or_else(|| "".into(), |lock| lock.plan.to_owned().into())
 }
 
-/// What decisions about an Instance are made from: all but labels, the annotations of others, and
-/// what the API server counts.
+/// Fingerprint of the fields that decide about an Instance: all but labels, foreign annotations, and
+/// the counters of the API server.
 fn decisive(object: &Value) -> u64 {
     let metadata = &object["metadata"];
     let ours = |key: &str| key.contains("interlock.dev/") || key.contains("kudo.dev/");

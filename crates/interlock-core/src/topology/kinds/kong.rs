@@ -1,7 +1,7 @@
-//! Gateways that run Kong, who configures them, and where their router flavor comes from.
+//! Gateways that run Kong, their configuration producers, and the sources of their router flavor.
 //!
-//! Of Deployments, Services and ConfigMaps only labelled ones are looked at, under names of their
-//! own: nothing is known of the others.
+//! The graph has only labelled Deployments, Services and ConfigMaps, under kind names of their own; the
+//! others are unknown.
 
 use std::borrow::Cow;
 
@@ -15,11 +15,12 @@ use crate::rollout::flavor::group::{admin_service, controlled};
 use crate::rollout::flavor::rolled_out::is_rolled_out;
 use crate::rollout::flavor::sources::{Nothing, SourceKind};
 use crate::topology::declare::{
-    Concerns, Events, Fact, Family, Holder, Kind, Link, Reach, Read, Ref, Side, Update, When,
+    Concerns, DeclaredKind, EventRow, EventScope, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref, Side,
+    When,
 };
 use crate::topology::mark;
 
-pub(super) static DATA_PLANE_KIND: Kind = Kind {
+pub(super) static DATA_PLANE_KIND: DeclaredKind = DeclaredKind {
     name: DATA_PLANE,
     about: "a gateway of Kong's operator",
     facts: &[FLAVOR],
@@ -28,22 +29,22 @@ pub(super) static DATA_PLANE_KIND: Kind = Kind {
     events: OF_A_GATEWAY,
 };
 
-pub(super) static DEPLOYMENT_KIND: Kind = Kind {
+pub(super) static DEPLOYMENT_KIND: DeclaredKind = DeclaredKind {
     name: GUARDED_DEPLOYMENT,
     about: "a Deployment with the label interlock.dev/guard: a gateway, or its ingress controller",
     facts: &[FLAVOR],
     links: &[CONFIG_MAPS, SECRETS, PRODUCER, ADMIN_SERVICE],
     sections: None,
-    events: Events {
-        update: Update::When(&[When {
+    events: EventRow {
+        update: EventScope::When(&[When {
             differs: &[SPEC, MARKS, STATUS, ROLLED_OUT],
-            concerns: &[Reach::Itself],
+            concerns: &[LinkPath::Itself],
         }]),
         ..OF_A_GATEWAY
     },
 };
 
-pub(super) static CONTROL_PLANE_KIND: Kind = Kind {
+pub(super) static CONTROL_PLANE_KIND: DeclaredKind = DeclaredKind {
     name: CONTROL_PLANE,
     about: "configures a DataPlane",
     facts: &[],
@@ -55,54 +56,54 @@ pub(super) static CONTROL_PLANE_KIND: Kind = Kind {
         read: data_plane,
     }],
     sections: None,
-    events: Events {
+    events: EventRow {
         create: Concerns::Roots(&[DATA_PLANES]),
-        update: Update::When(&[When { differs: &[SPEC], concerns: &[DATA_PLANES] }]),
+        update: EventScope::When(&[When { differs: &[SPEC], concerns: &[DATA_PLANES] }]),
         delete: Concerns::Roots(&[DATA_PLANES]),
     },
 };
 
-pub(super) static SERVICE_KIND: Kind = Kind {
+pub(super) static SERVICE_KIND: DeclaredKind = DeclaredKind {
     name: GUARDED_SERVICE,
     about: "a Service with the label interlock.dev/guard: the way of an ingress controller to its gateway",
     facts: &[],
     links: &[],
     sections: None,
-    events: Events {
+    events: EventRow {
         create: Concerns::Roots(&[DEPLOYMENTS]),
-        update: Update::When(&[When { differs: &[SPEC], concerns: &[DEPLOYMENTS] }]),
+        update: EventScope::When(&[When { differs: &[SPEC], concerns: &[DEPLOYMENTS] }]),
         delete: Concerns::Roots(&[DEPLOYMENTS]),
     },
 };
 
-pub(super) static SOURCE_KIND: Kind = Kind {
+pub(super) static SOURCE_KIND: DeclaredKind = DeclaredKind {
     name: FLAVOR_SOURCE,
     about: "a ConfigMap with the label interlock.dev/flavor-source",
     facts: &[],
     links: &[],
     sections: None,
-    events: Events {
+    events: EventRow {
         create: Concerns::Roots(&[DATA_PLANES, DEPLOYMENTS]),
-        update: Update::When(&[When { differs: &[CONTENT], concerns: &[DATA_PLANES, DEPLOYMENTS] }]),
+        update: EventScope::When(&[When { differs: &[CONTENT], concerns: &[DATA_PLANES, DEPLOYMENTS] }]),
         delete: Concerns::Roots(&[DATA_PLANES, DEPLOYMENTS]),
     },
 };
 
-const OF_A_GATEWAY: Events = Events {
-    create: Concerns::Roots(&[Reach::Itself]),
-    update: Update::When(&[When { differs: &[SPEC, MARKS, STATUS], concerns: &[Reach::Itself] }]),
-    delete: Concerns::Roots(&[Reach::Itself]),
+const OF_A_GATEWAY: EventRow = EventRow {
+    create: Concerns::Roots(&[LinkPath::Itself]),
+    update: EventScope::When(&[When { differs: &[SPEC, MARKS, STATUS], concerns: &[LinkPath::Itself] }]),
+    delete: Concerns::Roots(&[LinkPath::Itself]),
 };
 
-const DATA_PLANES: Reach = Reach::Down(Family::Needs, DATA_PLANE);
-const DEPLOYMENTS: Reach = Reach::Down(Family::Needs, GUARDED_DEPLOYMENT);
+const DATA_PLANES: LinkPath = LinkPath::Down(Family::Needs, DATA_PLANE);
+const DEPLOYMENTS: LinkPath = LinkPath::Down(Family::Needs, GUARDED_DEPLOYMENT);
 
-const FLAVOR: Fact = Fact { name: "flavor", read: Read::Word(flavor) };
-const SPEC: Fact = Fact { name: "spec", read: Read::Mark(mark::spec) };
-const CONTENT: Fact = Fact { name: "content", read: Read::Mark(mark::content) };
-const MARKS: Fact = Fact { name: "marks", read: Read::Mark(marks) };
-const STATUS: Fact = Fact { name: "status", read: Read::Mark(status) };
-const ROLLED_OUT: Fact = Fact { name: "rolledOut", read: Read::Mark(rolled_out) };
+const FLAVOR: Fact = Fact { name: "flavor", read: ReadDepth::Word(flavor) };
+const SPEC: Fact = Fact { name: "spec", read: ReadDepth::Mark(mark::spec) };
+const CONTENT: Fact = Fact { name: "content", read: ReadDepth::Mark(mark::content) };
+const MARKS: Fact = Fact { name: "marks", read: ReadDepth::Mark(marks) };
+const STATUS: Fact = Fact { name: "status", read: ReadDepth::Mark(status) };
+const ROLLED_OUT: Fact = Fact { name: "rolledOut", read: ReadDepth::Mark(rolled_out) };
 
 const CONFIG_MAPS: Link = Link {
     name: link::FLAVOR_SOURCE,
@@ -111,7 +112,7 @@ const CONFIG_MAPS: Link = Link {
     kind: Some(FLAVOR_SOURCE),
     read: config_maps,
 };
-/// Nobody watches Secrets: these edges tell that there are some.
+/// Secrets are not watched: these edges only record the references.
 const SECRETS: Link = Link {
     name: "flavorSecret",
     family: Family::Needs,
@@ -134,7 +135,7 @@ const ADMIN_SERVICE: Link = Link {
     read: admin,
 };
 
-/// The flavor that the template alone tells.
+/// The flavor, if the template alone determines it.
 fn flavor(object: &Value) -> Cow<'_, str> {
     let known = Gateway::read(object, "", &Nothing).ok().flatten();
     known
@@ -143,15 +144,16 @@ fn flavor(object: &Value) -> Cow<'_, str> {
         .into()
 }
 
-/// Who configures it, and what was carried out: by the stamp, as long as nothing was promoted since.
+/// Fingerprint of the producer, the last-applied spec and the selector; each promotion changes the
+/// last.
 fn marks(object: &Value) -> u64 {
     let selector = object["status"]["selector"].as_str();
     let (producer, stamp) = (meta::CONFIG_PRODUCER, meta::LAST_APPLIED_SPEC);
     mark::of((annotation(object, producer), annotation(object, stamp), selector))
 }
 
-/// What others tell of it: its pods that start, stop and turn ready are seen there. What this
-/// process tells itself is no news to it.
+/// Fingerprint of the status that others write: it shows pods starting, stopping and turning ready.
+/// Leaves out the condition that this process writes.
 fn status(object: &Value) -> u64 {
     const CONDITIONS: &str = "conditions";
     let status = &object["status"];

@@ -1,4 +1,4 @@
-//! What a package made: any kind, also one that nobody declared, watched while something needs it.
+//! Owned children: objects of any kind that a package created, watched while something needs them.
 
 use std::borrow::Cow;
 
@@ -11,40 +11,41 @@ use crate::api::object::meta_str;
 use crate::plan::health::{self, Health};
 use crate::plan::told;
 use crate::topology::declare::{
-    Concerns, Events, Fact, Family, Holder, Kind, Link, Reach, Read, Ref, Side, Update, When,
+    Concerns, DeclaredKind, EventRow, EventScope, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref, Side,
+    When,
 };
 use crate::topology::id::KindName;
 use crate::topology::mark;
 
-/// The Instance that made an object, directly or by what it made.
-pub(super) const MAKER: Reach = Reach::Up(Family::Owns, INSTANCE);
+/// The Instance that owns an object, directly or through other owned children.
+pub(super) const MAKER: LinkPath = LinkPath::Up(Family::Owns, INSTANCE);
 
-/// What of an object concerns the Instance that made it: its status only as far as it tells
-/// whether the object is as it should be, its metadata not at all.
+/// The changes of an owned child that affect its Instance: of its status only the health, of its
+/// metadata only the deletion.
 pub(super) const TO_MAKER: When = When { differs: &[HEALTH, CONTENT, TERMINATING], concerns: &[MAKER] };
 
-/// Owner references; the label for cluster-scoped objects, which can have no owner.
+/// Owner references; the label for cluster-scoped objects, which cannot have a namespaced owner.
 pub const MADE_BY: Link =
     Link { name: link::MADE_BY, family: Family::Owns, other: Side::Parent, kind: None, read: makers };
 
-/// How an object is that no declaration knows.
-pub static MADE: Kind = Kind {
+/// Schema of the undeclared kinds.
+pub static MADE: DeclaredKind = DeclaredKind {
     name: KindName::new("*", "*"),
     about: "an object that a package made, of any kind that nobody declared",
     facts: &[HEALTHY],
     links: &[MADE_BY],
     sections: None,
-    events: Events {
+    events: EventRow {
         create: Concerns::Roots(&[MAKER]),
-        update: Update::When(&[TO_MAKER]),
+        update: EventScope::When(&[TO_MAKER]),
         delete: Concerns::Roots(&[MAKER]),
     },
 };
 
-pub(super) const HEALTH: Fact = Fact { name: "health", read: Read::Mark(how_it_is) };
-pub(super) const HEALTHY: Fact = Fact { name: fact::HEALTHY, read: Read::Word(healthy) };
-pub(super) const CONTENT: Fact = Fact { name: "content", read: Read::Mark(mark::content) };
-pub(super) const TERMINATING: Fact = Fact { name: fact::TERMINATING, read: Read::Word(terminating) };
+pub(super) const HEALTH: Fact = Fact { name: "health", read: ReadDepth::Mark(how_it_is) };
+pub(super) const HEALTHY: Fact = Fact { name: fact::HEALTHY, read: ReadDepth::Word(healthy) };
+pub(super) const CONTENT: Fact = Fact { name: "content", read: ReadDepth::Mark(mark::content) };
+pub(super) const TERMINATING: Fact = Fact { name: fact::TERMINATING, read: ReadDepth::Word(terminating) };
 
 fn makers(holder: &Holder<'_>) -> Vec<Ref> {
     told::makers(holder.object).map(|uid| Ref::Uid(uid.to_owned())).collect()

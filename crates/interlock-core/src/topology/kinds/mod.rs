@@ -1,4 +1,4 @@
-//! The declared kinds. A new one is a file here, and a line in [`DECLARED`].
+//! The declared kinds. A new one needs a file here and a line in [`DECLARED`].
 
 mod gateway;
 mod ingress;
@@ -12,7 +12,7 @@ mod route;
 mod service;
 mod settings;
 
-use super::declare::Kind;
+use super::declare::DeclaredKind;
 use super::graph::Graph;
 
 pub use made::{MADE, MADE_BY};
@@ -23,7 +23,7 @@ pub use names::{
 };
 
 /// Every declared kind.
-pub static DECLARED: [&Kind; 17] = [
+pub static DECLARED: [&DeclaredKind; 17] = [
     &instance::INSTANCE,
     &operator::OPERATOR_VERSION,
     &operator::OPERATOR,

@@ -1,4 +1,4 @@
-//! What the declared kinds, their links and their facts are called.
+//! Names of the declared kinds, of their links and of their facts.
 
 use crate::api::meta::{INTERLOCK_GROUP, KUDO_GROUP};
 use crate::api::{kong, watched};
@@ -32,18 +32,18 @@ pub const TLS_ROUTE: KindName = KindName::new(GATEWAY_API, "TLSRoute");
 pub const DATA_PLANE: KindName = KindName::new(kong::GROUP, "DataPlane");
 /// `ControlPlane.gateway-operator.konghq.com`.
 pub const CONTROL_PLANE: KindName = KindName::new(kong::GROUP, "ControlPlane");
-/// Deployments with the label [`GUARD`](crate::api::meta::GUARD); nothing is known of others.
+/// Deployments with the label [`GUARD`](crate::api::meta::GUARD); others are unknown.
 pub const GUARDED_DEPLOYMENT: KindName = labelled(&watched::GUARDED_DEPLOYMENTS);
-/// Services with the label [`GUARD`](crate::api::meta::GUARD); nothing is known of others.
+/// Services with the label [`GUARD`](crate::api::meta::GUARD); others are unknown.
 pub const GUARDED_SERVICE: KindName = labelled(&watched::GUARDED_SERVICES);
-/// ConfigMaps with the label [`FLAVOR_SOURCE`](crate::api::meta::FLAVOR_SOURCE); nothing is known of others.
+/// ConfigMaps with the label [`FLAVOR_SOURCE`](crate::api::meta::FLAVOR_SOURCE); others are unknown.
 pub const FLAVOR_SOURCE: KindName = labelled(&watched::FLAVOR_SOURCES);
-/// `Secret`, which nobody watches.
+/// `Secret`, which is not watched.
 pub const SECRET: KindName = KindName::new("", "Secret");
 
 pub(super) const GATEWAY_API: &str = "gateway.networking.k8s.io";
 
-/// The kind that the API server knows the objects of a declared kind by.
+/// The kind under which the API server serves the objects of a declared kind.
 pub fn served_as(kind: KindName) -> KindName {
     let labelled = watched::LABELLED.iter().find(|objects| labelled(objects) == kind);
     labelled.map_or(kind, |objects| KindName::new(objects.group, objects.kind))
@@ -61,7 +61,7 @@ pub mod link {
     pub const NAMESPACE: &str = "namespace";
     /// A gateway and a ConfigMap that its flavor may come from.
     pub const FLAVOR_SOURCE: &str = "flavorSource";
-    /// An object and what made it.
+    /// An object and its owner.
     pub const MADE_BY: &str = "madeBy";
 }
 
@@ -69,11 +69,11 @@ pub mod link {
 pub mod fact {
     /// The plan that holds the lock of an Instance; empty where none does.
     pub const LOCKED: &str = "locked";
-    /// Whether an Instance is at rest: its last plan is carried out and it is ready.
+    /// Whether an Instance is settled: its last plan is carried out and it is ready.
     pub const AT_REST: &str = "atRest";
     /// Whether a Namespace, or an object that a package made, is being deleted.
     pub const TERMINATING: &str = "terminating";
-    /// Whether an object is as it should be.
+    /// Whether an object is healthy.
     pub const HEALTHY: &str = "healthy";
     /// The word for yes; the empty word is no.
     pub const YES: &str = "yes";

@@ -1,12 +1,13 @@
-//! `OperatorVersion`, a package as it was installed, and `Operator`, its name.
+//! `OperatorVersion`, an installed package, and `Operator`, its name.
 
 use super::made::{MADE_BY, MAKER, TO_MAKER};
 use crate::topology::declare::{
-    Concerns, Events, Fact, Family, Holder, Kind, Link, Reach, Read, Ref, Side, Update, When,
+    Concerns, DeclaredKind, EventRow, EventScope, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref, Side,
+    When,
 };
 use crate::topology::mark;
 
-pub(super) static OPERATOR_VERSION: Kind = Kind {
+pub(super) static OPERATOR_VERSION: DeclaredKind = DeclaredKind {
     name: super::OPERATOR_VERSION,
     about: "a package; its Instances cannot run without it",
     facts: &[],
@@ -21,28 +22,28 @@ pub(super) static OPERATOR_VERSION: Kind = Kind {
         MADE_BY,
     ],
     sections: None,
-    events: Events {
+    events: EventRow {
         create: Concerns::Roots(&[USERS, MAKER]),
-        update: Update::When(&[When { differs: &[SPEC], concerns: &[USERS] }, TO_MAKER]),
+        update: EventScope::When(&[When { differs: &[SPEC], concerns: &[USERS] }, TO_MAKER]),
         delete: Concerns::Roots(&[USERS, MAKER]),
     },
 };
 
-pub(super) static OPERATOR: Kind = Kind {
+pub(super) static OPERATOR: DeclaredKind = DeclaredKind {
     name: super::OPERATOR,
     about: "the name of a family of packages",
     facts: &[],
     links: &[MADE_BY],
     sections: None,
-    events: Events {
+    events: EventRow {
         create: Concerns::Nobody("nothing of it is carried out: OperatorVersions name it for people"),
-        update: Update::Nobody("as above"),
+        update: EventScope::Nobody("as above"),
         delete: Concerns::Nobody("as above"),
     },
 };
 
-const USERS: Reach = Reach::Down(Family::Needs, super::INSTANCE);
-const SPEC: Fact = Fact { name: "spec", read: Read::Mark(mark::spec) };
+const USERS: LinkPath = LinkPath::Down(Family::Needs, super::INSTANCE);
+const SPEC: Fact = Fact { name: "spec", read: ReadDepth::Mark(mark::spec) };
 
 fn operator(holder: &Holder<'_>) -> Vec<Ref> {
     let name = holder.object["spec"]["operator"]["name"].as_str().filter(|name| !name.is_empty());

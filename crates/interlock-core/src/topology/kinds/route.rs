@@ -1,8 +1,8 @@
 //! `HTTPRoute`, `GRPCRoute` and `TLSRoute` with their rules (Gateway API v1).
 //!
-//! Edges are a superset: a listener's `allowedRoutes`, hostnames, protocol and `parentRef.port`
-//! are not judged here. A route that names no listener hangs below the Gateway itself, which
-//! means all of them, so that edges do not grow with listeners times routes.
+//! Edges are a superset: a listener's `allowedRoutes`, hostnames, protocol and `parentRef.port` are not
+//! checked here. A route that names no listener is a child of the Gateway itself, for all its
+//! listeners, so that the number of edges does not grow with listeners times routes.
 
 use std::collections::BTreeSet;
 
@@ -12,18 +12,19 @@ use super::made::{MADE_BY, MAKER, TERMINATING, TO_MAKER};
 use super::names::GATEWAY_API;
 use super::{GATEWAY, SERVICE};
 use crate::topology::declare::{
-    Concerns, Events, Fact, Family, Holder, Kind, Link, Reach, Read, Ref, Sections, Side, Update, When,
+    Concerns, DeclaredKind, EventRow, EventScope, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref,
+    Sections, Side, When,
 };
 use crate::topology::id::KindName;
 use crate::topology::mark;
 
-pub(super) static HTTP_ROUTE: Kind = route(super::HTTP_ROUTE, "HTTP routes of Gateways");
-pub(super) static GRPC_ROUTE: Kind = route(super::GRPC_ROUTE, "gRPC routes of Gateways");
+pub(super) static HTTP_ROUTE: DeclaredKind = route(super::HTTP_ROUTE, "HTTP routes of Gateways");
+pub(super) static GRPC_ROUTE: DeclaredKind = route(super::GRPC_ROUTE, "gRPC routes of Gateways");
 
-pub(super) static TLS_ROUTE: Kind = route(super::TLS_ROUTE, "TLS routes of Gateways");
+pub(super) static TLS_ROUTE: DeclaredKind = route(super::TLS_ROUTE, "TLS routes of Gateways");
 
-const fn route(name: KindName, about: &'static str) -> Kind {
-    Kind {
+const fn route(name: KindName, about: &'static str) -> DeclaredKind {
+    DeclaredKind {
         name,
         about,
         facts: &[],
@@ -49,16 +50,19 @@ const fn route(name: KindName, about: &'static str) -> Kind {
                 read: backends,
             }],
         }),
-        events: Events {
+        events: EventRow {
             create: Concerns::Roots(&[GATEWAYS, MAKER]),
-            update: Update::When(&[When { differs: &[SPEC, TERMINATING], concerns: &[GATEWAYS] }, TO_MAKER]),
+            update: EventScope::When(&[
+                When { differs: &[SPEC, TERMINATING], concerns: &[GATEWAYS] },
+                TO_MAKER,
+            ]),
             delete: Concerns::Roots(&[GATEWAYS, MAKER]),
         },
     }
 }
 
-const GATEWAYS: Reach = Reach::Up(Family::Carries, GATEWAY);
-const SPEC: Fact = Fact { name: "spec", read: Read::Mark(mark::spec) };
+const GATEWAYS: LinkPath = LinkPath::Up(Family::Carries, GATEWAY);
+const SPEC: Fact = Fact { name: "spec", read: ReadDepth::Mark(mark::spec) };
 
 fn parents(holder: &Holder<'_>) -> Vec<Ref> {
     let all = holder.object["spec"]["parentRefs"].as_array().into_iter().flatten();
@@ -73,7 +77,7 @@ fn backends(holder: &Holder<'_>) -> Vec<Ref> {
     services.filter_map(|backend| named(backend, holder.namespace, "")).collect()
 }
 
-/// Whether a reference means that kind, which is the default of its field.
+/// Whether a reference is to that kind, the default of its fields.
 fn is(reference: &Value, group: &str, kind: &str) -> bool {
     reference["group"].as_str().unwrap_or(group) == group
         && reference["kind"].as_str().unwrap_or(kind) == kind
@@ -84,8 +88,8 @@ fn named(reference: &Value, namespace: &str, section: &str) -> Option<Ref> {
     Some(Ref::part(reference["namespace"].as_str().unwrap_or(namespace), name, section))
 }
 
-/// A rule is called by its name. One without, or with that of an earlier rule, is called by its
-/// place, in brackets: no `sectionName` can mean it, so nothing moves to another rule by mistake.
+/// The section of a rule is its name. A rule without a name, or with that of an earlier rule, gets its
+/// index in brackets: no `sectionName` matches that, so no reference moves to another rule by mistake.
 fn rules(object: &Value) -> Vec<(String, &Value)> {
     let mut taken = BTreeSet::new();
     let all = object["spec"]["rules"].as_array().into_iter().flatten().enumerate();

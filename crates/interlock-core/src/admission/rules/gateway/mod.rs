@@ -6,39 +6,39 @@
 
 mod stamp;
 
-use crate::admission::Context;
+use crate::admission::RuleContext;
 use crate::admission::door::Door;
-use crate::admission::refusal::{Field, FieldReason, Refusal};
+use crate::admission::refusal::{Denial, FieldReason, ObjectionField};
 use crate::admission::request::{Operation, Request};
-use crate::admission::review::Object;
+use crate::admission::review::ReviewObject;
 use crate::admission::verdict::Verdict;
 use crate::api::canonical;
 use crate::api::interlock::Action;
 use crate::api::kong::{DataPlaneSpec, PROXY};
 use crate::api::object::NamespacedName;
-use crate::api::rule::{Group, Rule};
+use crate::api::rule::{Rule, RuleGroup};
 use crate::api::stamp::SpecHash;
 use crate::rollout::flavor::Flavor;
 use crate::rollout::flavor::allowance::{Allowance, ChangeId};
-use crate::rollout::flavor::change::Change;
+use crate::rollout::flavor::change::FlavorChange;
 use crate::rollout::flavor::environment::Unknown;
 use crate::rollout::flavor::finding::{Finding, Findings};
 use crate::rollout::flavor::gateway::Gateway;
 use crate::rollout::flavor::judge::judge as judge_change;
 use crate::rollout::flavor::known::{Around, RolledOut};
-use crate::rollout::flavor::matrix::Configuration;
+use crate::rollout::flavor::matrix::ProducerConfiguration;
 use crate::rollout::flavor::plan;
-use crate::rollout::flavor::reading::{Effective, FILE_VARIABLE, Reading, VARIABLE};
-use crate::rollout::flavor::subject::{Subject, SubjectKind};
+use crate::rollout::flavor::reading::{Effective, FILE_VARIABLE, FlavorReading, VARIABLE};
+use crate::rollout::flavor::subject::{GatewayKind, GatewayRef};
 use crate::rollout::shape;
-use stamp::{Live, Wanted, text_of};
+use stamp::{Live, WantedStamp, text_of};
 
 /// Decides on a gateway.
 pub(super) fn judge(
-    kind: SubjectKind,
+    kind: GatewayKind,
     request: &Request<'_>,
     operation: &Operation<'_>,
-    context: &Context<'_>,
+    context: &RuleContext<'_>,
 ) -> Verdict {
     let (object, old) = match operation {
         Operation::Create(object) => (*object, None),
@@ -46,14 +46,14 @@ pub(super) fn judge(
         Operation::Delete(_) => return Verdict::allow(),
     };
     let mutates = context.door == Door::Mutate;
-    if mutates && kind == SubjectKind::Deployment {
+    if mutates && kind == GatewayKind::Deployment {
         return Verdict::allow();
     }
-    let subject = Subject { kind, name: NamespacedName::new(request.namespace, request.name) };
+    let subject = GatewayRef { kind, name: NamespacedName::new(request.namespace, request.name) };
     let around = context.view.around(&subject);
-    let flavors = context.view.actions(request.namespace).group(Group::Flavors);
+    let flavors = context.view.actions(request.namespace).group(RuleGroup::Flavors);
     let ask = Ask { subject, around, flavors, guarded: context.view.overrides_guarded() };
-    if kind == SubjectKind::Deployment {
+    if kind == GatewayKind::Deployment {
         return ask.flavors(object, old, None);
     }
     let text = old.and_then(|old| old.metadata.annotations.stamp_text());
@@ -61,7 +61,7 @@ pub(super) fn judge(
     let live = old.map(|old| Live::of(old, text.as_deref(), kept));
     // What is known of a flavor may change between the calls: only mutation writes it.
     let flavor_of = |spec: &str| mutates.then(|| ask.flavor_of(spec, live.as_ref())).flatten();
-    let wanted = Wanted::of(request, object, old.zip(live.as_ref()), flavor_of);
+    let wanted = WantedStamp::of(request, object, old.zip(live.as_ref()), flavor_of);
     if mutates {
         return wanted.patch(object, old);
     }
@@ -85,7 +85,7 @@ const INGRESS_PORTS: &str = "spec.network.services.ingress.ports";
 
 /// A gateway that is asked about, and what is known around it.
 struct Ask {
-    subject: Subject,
+    subject: GatewayRef,
     around: Around,
     /// What the rules about flavors do here.
     flavors: Action,
@@ -95,7 +95,12 @@ struct Ask {
 
 impl Ask {
     /// What the rules about flavors say.
-    fn flavors(&self, object: &Object<'_>, old: Option<&Object<'_>>, live: Option<&Live<'_>>) -> Verdict {
+    fn flavors(
+        &self,
+        object: &ReviewObject<'_>,
+        old: Option<&ReviewObject<'_>>,
+        live: Option<&Live<'_>>,
+    ) -> Verdict {
         if self.flavors == Action::Off {
             return Verdict::allow();
         }
@@ -114,14 +119,14 @@ impl Ask {
             RolledOut::Never | RolledOut::Untold(_) => None,
         };
         let runs = stamped.as_ref().or(rolled_out).or(stored.as_ref().map(|stored| &stored.spec.reading));
-        let mut findings = judge_change(&Change {
+        let mut findings = judge_change(&FlavorChange {
             subject: &self.subject,
             live: runs,
             stored: stored.as_ref().map(|stored| &stored.spec),
             new: &new.spec,
             stopped: new.stopped && stored.as_ref().is_some_and(|stored| stored.stopped),
             routes: &self.around.routes,
-            configuration: Configuration::Usual,
+            configuration: ProducerConfiguration::Usual,
             group: self.around.group.as_ref(),
             allowance: allowance.as_ref(),
         });
@@ -153,7 +158,7 @@ impl Ask {
     }
 
     /// What the stamp says that the live pods run with.
-    fn reading(&self, live: &Live<'_>, old: &Object<'_>) -> Option<Reading> {
+    fn reading(&self, live: &Live<'_>, old: &ReviewObject<'_>) -> Option<FlavorReading> {
         let Some(spec) = live.spec() else { return live.referenced(&self.subject) };
         let reading = self.read(spec, old).ok()?.spec.reading;
         // What cannot be read now was known when it became live.
@@ -170,26 +175,30 @@ impl Ask {
         gateway.spec.reading.effective.known().or_else(before)
     }
 
-    fn read(&self, spec: &str, object: &Object<'_>) -> Result<Gateway, Box<Refusal>> {
+    fn read(&self, spec: &str, object: &ReviewObject<'_>) -> Result<Gateway, Box<Denial>> {
         let status = object.status.as_ref().map_or("{}", |status| status.raw.get());
         Gateway::parse(self.subject.clone(), spec, status, &self.around.sources)
             .map_err(|error| self.unreadable(&error))
     }
 
-    fn unreadable(&self, error: &serde_json::Error) -> Box<Refusal> {
-        let field = Field::new("spec", FieldReason::Invalid, error.to_string());
+    fn unreadable(&self, error: &serde_json::Error) -> Box<Denial> {
+        let field = ObjectionField::new("spec", FieldReason::Invalid, error.to_string());
         let sentence = format!("{} cannot be read", self.subject);
         let kind = match self.subject.kind {
-            SubjectKind::DataPlane => "dataplanes",
-            SubjectKind::Deployment => "deployments",
+            GatewayKind::DataPlane => "dataplanes",
+            GatewayKind::Deployment => "deployments",
         };
-        let refusal = Refusal::invalid(Rule::RequestUnknown, sentence, vec![field]);
+        let refusal = Denial::invalid(Rule::RequestUnknown, sentence, vec![field]);
         Box::new(refusal.next(format!("write it as its schema says (`kubectl explain {kind}.spec`)")))
     }
 
     /// What is wrong with a DataPlane, whatever its flavor; what was wrong already may stay.
-    fn shape(&self, object: &Object<'_>, old: Option<&Object<'_>>) -> Result<Findings, Box<Refusal>> {
-        let problems = |object: &Object<'_>| {
+    fn shape(
+        &self,
+        object: &ReviewObject<'_>,
+        old: Option<&ReviewObject<'_>>,
+    ) -> Result<Findings, Box<Denial>> {
+        let problems = |object: &ReviewObject<'_>| {
             serde_json::from_str::<Option<DataPlaneSpec>>(text_of(object)).map(|spec| {
                 shape::problems(&spec.unwrap_or_default(), &self.subject.name.namespace, &self.around.sources)
             })
@@ -204,7 +213,7 @@ impl Ask {
     }
 
     /// Why it cannot be stored, by the first of these.
-    fn misshapen(&self, problems: &mut Findings) -> Option<Refusal> {
+    fn misshapen(&self, problems: &mut Findings) -> Option<Denial> {
         let first = (!problems.denied.is_empty()).then(|| problems.denied.remove(0))?;
         let template = self.subject.kind.template();
         let container = format!("container \"{PROXY}\"");
@@ -220,9 +229,12 @@ impl Ask {
             _ => (template, container, "name the image of this container, such as kong:3.9"),
         };
         let more: Vec<String> = problems.denied.drain(..).map(|finding| finding.to_string()).collect();
-        let refusal =
-            Refusal::invalid(first.rule, first.text, vec![Field::new(path, FieldReason::Invalid, detail)])
-                .next(next);
+        let refusal = Denial::invalid(
+            first.rule,
+            first.text,
+            vec![ObjectionField::new(path, FieldReason::Invalid, detail)],
+        )
+        .next(next);
         Some(if more.is_empty() { refusal } else { refusal.why(more.join("; ")) })
     }
 
@@ -241,7 +253,7 @@ impl Ask {
         }
     }
 
-    fn verdict(&self, findings: Findings, runs: Option<&Reading>, new: &Gateway) -> Verdict {
+    fn verdict(&self, findings: Findings, runs: Option<&FlavorReading>, new: &Gateway) -> Verdict {
         let mut verdict = Verdict::allow();
         let mut denied = findings.denied.into_iter();
         if self.flavors == Action::Deny
@@ -252,10 +264,10 @@ impl Ask {
                 Some(runs) => format!("router flavor {} -> {to}", runs.effective),
                 None => format!("router flavor {to}"),
             };
-            let mut refusal = Refusal::invalid(
+            let mut refusal = Denial::invalid(
                 first.rule,
                 first.text,
-                vec![Field::new(self.subject.kind.template(), FieldReason::Forbidden, detail)],
+                vec![ObjectionField::new(self.subject.kind.template(), FieldReason::Forbidden, detail)],
             );
             let others: Vec<String> = denied.map(|finding| finding.to_string()).collect();
             if !others.is_empty() {
@@ -276,7 +288,7 @@ impl Ask {
 
 /// What the annotation of an object says about this change of it; that whoever wrote it may is for
 /// the API server's policy to tell.
-fn allowance(new: &Object<'_>, old: &Object<'_>) -> Option<Allowance> {
+fn allowance(new: &ReviewObject<'_>, old: &ReviewObject<'_>) -> Option<Allowance> {
     let text = new.metadata.annotations.allow_flavor?.text().ok()?;
     let uid = old.metadata.uid.as_deref().unwrap_or_default();
     let generation = old.metadata.generation.map_or("0", |raw| raw.get());

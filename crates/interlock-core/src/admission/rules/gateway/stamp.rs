@@ -8,9 +8,9 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::admission::patch::Operations;
-use crate::admission::refusal::{Field, FieldReason, Refusal};
+use crate::admission::refusal::{Denial, FieldReason, ObjectionField};
 use crate::admission::request::Request;
-use crate::admission::review::Object;
+use crate::admission::review::ReviewObject;
 use crate::admission::room::Room;
 use crate::admission::stamp::{self, Draft};
 use crate::admission::verdict::{Outcome, Verdict};
@@ -22,8 +22,8 @@ use crate::api::stamp::SpecHash;
 use crate::rollout::flavor::Flavor;
 use crate::rollout::flavor::gateway::{is_live, referenced};
 use crate::rollout::flavor::kept::excerpt;
-use crate::rollout::flavor::reading::Reading;
-use crate::rollout::flavor::subject::Subject;
+use crate::rollout::flavor::reading::FlavorReading;
+use crate::rollout::flavor::subject::GatewayRef;
 use crate::rollout::live;
 
 /// What is live before a write, as the stored object tells.
@@ -50,7 +50,7 @@ impl<'a> Live<'a> {
     /// Of a stored object and the text of its stamp; `kept` finds a spec that the stamp only refers
     /// to among ControllerRevisions, by the uid of the object and the hash.
     pub fn of(
-        old: &'a Object<'_>,
+        old: &'a ReviewObject<'_>,
         stamp: Option<&'a str>,
         kept: impl FnOnce(&str, &SpecHash) -> Option<String>,
     ) -> Self {
@@ -87,7 +87,7 @@ impl<'a> Live<'a> {
     }
 
     /// What is known of the pods of a spec of which only the hash is.
-    pub fn referenced(&self, subject: &Subject) -> Option<Reading> {
+    pub fn referenced(&self, subject: &GatewayRef) -> Option<FlavorReading> {
         Some(referenced(subject, self.uid.unwrap_or_default(), self.stamp.as_ref()?))
     }
 
@@ -117,12 +117,12 @@ impl<'a> Live<'a> {
 }
 
 /// The spec as it stands.
-pub fn text_of<'a>(object: &Object<'a>) -> &'a str {
+pub fn text_of<'a>(object: &ReviewObject<'a>) -> &'a str {
     object.spec.map_or("{}", |raw| raw.get())
 }
 
 /// The value of the label by which live pods are known.
-fn selector<'a>(object: &Object<'a>) -> Option<Cow<'a, str>> {
+fn selector<'a>(object: &ReviewObject<'a>) -> Option<Cow<'a, str>> {
     let mut found = None;
     object
         .status
@@ -140,7 +140,7 @@ fn selector<'a>(object: &Object<'a>) -> Option<Cow<'a, str>> {
 }
 
 /// The stamp that an object must carry; `None` where not even a hash fits or is known.
-pub struct Wanted<'a>(Option<Made<'a>>);
+pub struct WantedStamp<'a>(Option<Made<'a>>);
 
 /// A stamp that was made, and what it is compared by.
 struct Made<'a> {
@@ -163,12 +163,12 @@ impl Made<'_> {
     }
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> WantedStamp<'a> {
     /// Of a write; `flavor_of` tells the flavor of a spec where it is known.
     pub fn of(
         request: &Request<'_>,
-        object: &Object<'_>,
-        old: Option<(&'a Object<'_>, &'a Live<'_>)>,
+        object: &ReviewObject<'_>,
+        old: Option<(&'a ReviewObject<'_>, &'a Live<'_>)>,
         flavor_of: impl FnOnce(&str) -> Option<Flavor>,
     ) -> Self {
         let written: Value = serde_json::from_str(text_of(object)).unwrap_or_default();
@@ -209,7 +209,7 @@ impl<'a> Wanted<'a> {
     }
 
     /// Patches an object that carries another stamp, with a warning where somebody wrote it.
-    pub fn patch(self, object: &Object<'_>, old: Option<&Object<'_>>) -> Verdict {
+    pub fn patch(self, object: &ReviewObject<'_>, old: Option<&ReviewObject<'_>>) -> Verdict {
         let found = object.metadata.annotations.stamp_text();
         let wanted = self.0.map(|made| made.text);
         if found.as_deref() == wanted.as_deref() {
@@ -232,10 +232,10 @@ impl<'a> Wanted<'a> {
     /// Why an object cannot be stored with the stamp that it carries.
     pub fn refusal(
         &self,
-        subject: &Subject,
-        object: &Object<'_>,
+        subject: &GatewayRef,
+        object: &ReviewObject<'_>,
         live: Option<&Live<'_>>,
-    ) -> Option<Refusal> {
+    ) -> Option<Denial> {
         let annotations = &object.metadata.annotations;
         // Mostly it is the stored one, which was read already.
         let kept = live.filter(|live| live.json.is_some() && live.json == annotations.stamp_json());
@@ -251,10 +251,10 @@ impl<'a> Wanted<'a> {
         };
         (!same).then(|| {
             let detail = format!("{} is not the stamp of what is live", meta::LAST_APPLIED_SPEC);
-            Refusal::invalid(
+            Denial::invalid(
                 Rule::StampMismatch,
                 format!("{subject} is not as Interlock's mutating webhook makes it"),
-                vec![Field::new("metadata.annotations", FieldReason::Invalid, detail)],
+                vec![ObjectionField::new("metadata.annotations", FieldReason::Invalid, detail)],
             )
             .why("another webhook changed it since, or the mutating webhook was not called")
             .next(

@@ -7,24 +7,24 @@ use serde_json::Value;
 
 use super::misfit::misfits;
 use super::refusals;
-use crate::admission::refusal::Refusal;
-use crate::admission::request::{Change, Request};
-use crate::admission::review::Object;
-use crate::admission::spec::Spec;
+use crate::admission::refusal::Denial;
+use crate::admission::request::{ObjectChange, Request};
+use crate::admission::review::ReviewObject;
+use crate::admission::spec::SpecView;
 use crate::admission::violations::Violations;
-use crate::admission::{Context, Patience};
+use crate::admission::{CacheWait, RuleContext};
 use crate::api::json::JsonError;
 use crate::api::object::NamespacedName;
 use crate::plan::objection::Objection;
 use crate::plan::package::Package;
-use crate::plan::uid::Subject;
+use crate::plan::uid::ScheduledOn;
 
 /// A request about an Instance, with everything that its rules ask.
 pub(super) struct Ask<'a> {
     /// The request.
     pub(super) request: &'a Request<'a>,
     /// Everything beside it.
-    pub(super) context: &'a Context<'a>,
+    pub(super) context: &'a RuleContext<'a>,
     /// What rules find.
     pub(super) violations: Violations<'a>,
     /// Whether the request refers anew to an OperatorVersion of another namespace: a refusal would
@@ -36,7 +36,7 @@ pub(super) struct Ask<'a> {
 pub(super) enum Stop {
     /// The object cannot be read, so there is nothing to judge or to complete. It is refused,
     /// whatever the settings and the cache are.
-    Unreadable(Box<Refusal>),
+    Unreadable(Box<Denial>),
     /// An OperatorVersion decides that the view does not show yet: all is decided anew with it.
     Wait(NamespacedName),
 }
@@ -49,13 +49,13 @@ impl Stop {
 }
 
 impl<'a> Ask<'a> {
-    pub(super) fn new(request: &'a Request<'a>, context: &'a Context<'a>) -> Self {
+    pub(super) fn new(request: &'a Request<'a>, context: &'a RuleContext<'a>) -> Self {
         let violations = Violations::new(context.view.actions(request.namespace), context);
         Self { request, context, violations, looks_elsewhere: Cell::default() }
     }
 
     /// Notes which OperatorVersion is referred to, before anything is said about it.
-    pub(super) fn refers(&self, new: &Spec<'_>, old: Option<&Spec<'_>>) {
+    pub(super) fn refers(&self, new: &SpecView<'_>, old: Option<&SpecView<'_>>) {
         let version = &new.applied.operator_version;
         let same = old.is_some_and(|old| old.applied.operator_version == *version);
         let elsewhere = !version.name.is_empty() && version.namespace != self.request.namespace;
@@ -70,16 +70,20 @@ impl<'a> Ask<'a> {
     }
 
     /// `namespace/name`, with the prefix where the name is yet to be generated.
-    pub(super) fn instance(&self, object: &Object<'_>) -> String {
+    pub(super) fn instance(&self, object: &ReviewObject<'_>) -> String {
         name_of(self.request, object)
     }
 
     /// What an execution is scheduled on: the prefix where the name was generated, as the
     /// mutating call does not know the name yet.
-    pub(super) fn subject<'s>(&'s self, change: Option<Change<'s>>, object: &'s Object<'_>) -> Subject<'s> {
+    pub(super) fn subject<'s>(
+        &'s self,
+        change: Option<ObjectChange<'s>>,
+        object: &'s ReviewObject<'_>,
+    ) -> ScheduledOn<'s> {
         let metadata = change.map_or(&object.metadata, |c| &c.old.metadata);
         let generated = metadata.generate_name.as_deref().filter(|prefix| !prefix.is_empty());
-        Subject {
+        ScheduledOn {
             namespace: self.request.namespace,
             name: generated.unwrap_or(self.request.name),
             version: change.and_then(|c| c.old.metadata.resource_version.as_deref()).unwrap_or("create"),
@@ -87,13 +91,13 @@ impl<'a> Ask<'a> {
     }
 
     /// The spec of an object.
-    pub(super) fn spec(&self, object: &Object<'a>) -> Result<Spec<'a>, Stop> {
-        Spec::read(object, self.request.namespace)
+    pub(super) fn spec(&self, object: &ReviewObject<'a>) -> Result<SpecView<'a>, Stop> {
+        SpecView::read(object, self.request.namespace)
             .map_err(|error| Stop::Unreadable(Box::new(self.unreadable(object, &error))))
     }
 
     /// A spec that cannot be read: by its fields, where they are why.
-    fn unreadable(&self, object: &Object<'_>, error: &JsonError) -> Refusal {
+    fn unreadable(&self, object: &ReviewObject<'_>, error: &JsonError) -> Denial {
         let spec = object.spec.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
         let fields = spec.map(|spec| misfits(&spec, self.own_package(&spec).as_deref()));
         match fields.filter(|fields| !fields.is_empty()) {
@@ -114,7 +118,7 @@ impl<'a> Ask<'a> {
 
     /// The OperatorVersion of a spec; waits for one that the view does not show yet, unless the
     /// request is refused without it. That there is none is a violation.
-    pub(super) fn package(&self, spec: &Spec<'_>, instance: &str) -> Result<Option<Arc<Package>>, Stop> {
+    pub(super) fn package(&self, spec: &SpecView<'_>, instance: &str) -> Result<Option<Arc<Package>>, Stop> {
         let key = spec.version();
         if key.name.is_empty() {
             self.violations.push(refusals::version_required(instance));
@@ -125,15 +129,15 @@ impl<'a> Ask<'a> {
         }
         match (self.context.view.left_out(&key), self.context.patience) {
             (Some(why), _) => self.violations.push(refusals::version_left_out(instance, &key, &why)),
-            (None, Patience::Wait) if !self.violations.refuse() => return Err(Stop::Wait(key)),
-            (None, Patience::Wait) => {}
-            (None, Patience::Exhausted) => self.violations.push(refusals::version_missing(instance, &key)),
+            (None, CacheWait::Wait) if !self.violations.refuse() => return Err(Stop::Wait(key)),
+            (None, CacheWait::Wait) => {}
+            (None, CacheWait::Exhausted) => self.violations.push(refusals::version_missing(instance, &key)),
         }
         Ok(None)
     }
 }
 
-pub(super) fn name_of(request: &Request<'_>, object: &Object<'_>) -> String {
+pub(super) fn name_of(request: &Request<'_>, object: &ReviewObject<'_>) -> String {
     let generated = object.metadata.generate_name.as_deref().unwrap_or_default();
     let name = if request.name.is_empty() { generated } else { request.name };
     [request.namespace, "/", name].concat()

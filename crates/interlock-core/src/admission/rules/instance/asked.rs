@@ -1,13 +1,13 @@
 //! What a write of an Instance asks of `planExecution`.
 
-use crate::admission::spec::{Execution, Spec};
-use crate::plan::uid::{Subject, is_version_5, plan_uid};
+use crate::admission::spec::{SpecView, WrittenExecution};
+use crate::plan::uid::{ScheduledOn, is_version_5, plan_uid};
 
 const NEVER_RUN: &str = "NEVER_RUN";
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked<'a> {
+pub enum PlanIntent<'a> {
     /// Nothing: absent, null or `{}`. What was there is put back.
     Nothing,
     /// What is there already.
@@ -29,32 +29,36 @@ pub enum Asked<'a> {
 /// A uid of ours is U(plan, spec): that over the old spec is our pass over a direct trigger,
 /// which still counts as the user's; any other version-5 uid is our pass over an edit. A uid
 /// that is carried along from what was there is the user's.
-pub fn asked<'a>(new: &'a Execution<'_>, old: &Spec<'_>, subject: Subject<'_>) -> Asked<'a> {
+pub fn asked<'a>(
+    new: &'a WrittenExecution<'_>,
+    old: &SpecView<'_>,
+    subject: ScheduledOn<'_>,
+) -> PlanIntent<'a> {
     let before = &old.execution;
     if !new.said {
-        return if before.is_empty() { Asked::Same } else { Asked::Nothing };
+        return if before.is_empty() { PlanIntent::Same } else { PlanIntent::Nothing };
     }
     if new.same(before) {
-        return Asked::Same;
+        return PlanIntent::Same;
     }
     if new.plan.is_empty() {
         let stray = before.plan.is_empty() || !(new.uid.is_empty() || new.uid == before.uid);
         let carried = new.status.is_empty() || new.status == before.status;
         return match (stray, carried) {
-            (true, _) => Asked::Stray,
-            (false, true) => Asked::Clear,
-            (false, false) => Asked::Status,
+            (true, _) => PlanIntent::Stray,
+            (false, true) => PlanIntent::Clear,
+            (false, false) => PlanIntent::Status,
         };
     }
     if new.plan == before.plan && new.uid == before.uid {
-        return Asked::Status;
+        return PlanIntent::Status;
     }
     if new.status == NEVER_RUN && new.uid != before.uid && is_version_5(&new.uid) {
         let ours = plan_uid(subject, &new.plan, old.hash()).to_string();
-        return if new.uid == ours { Asked::Trigger(&new.plan) } else { Asked::Stale };
+        return if new.uid == ours { PlanIntent::Trigger(&new.plan) } else { PlanIntent::Stale };
     }
     let carried = new.status.is_empty() || new.status == NEVER_RUN || new.status == before.status;
-    if carried { Asked::Trigger(&new.plan) } else { Asked::Status }
+    if carried { PlanIntent::Trigger(&new.plan) } else { PlanIntent::Status }
 }
 
 #[cfg(test)]
@@ -64,87 +68,87 @@ mod tests {
 
     use super::*;
 
-    const SUBJECT: Subject<'static> = Subject { namespace: "team", name: "kafka", version: "7" };
+    const SUBJECT: ScheduledOn<'static> = ScheduledOn { namespace: "team", name: "kafka", version: "7" };
 
-    fn execution(plan: &'static str, uid: &str, status: &'static str) -> Execution<'static> {
-        Execution { said: true, plan: plan.into(), uid: uid.to_owned().into(), status: status.into() }
+    fn execution(plan: &'static str, uid: &str, status: &'static str) -> WrittenExecution<'static> {
+        WrittenExecution { said: true, plan: plan.into(), uid: uid.to_owned().into(), status: status.into() }
     }
 
-    fn idle() -> Execution<'static> {
-        Execution::default()
+    fn idle() -> WrittenExecution<'static> {
+        WrittenExecution::default()
     }
 
     fn random() -> String {
         Uuid::from_u128(0x1111_2222_3333_4444_8555_6666_7777_8888).to_string()
     }
 
-    fn of(plan: &str, spec: &Spec<'_>) -> String {
+    fn of(plan: &str, spec: &SpecView<'_>) -> String {
         plan_uid(SUBJECT, plan, spec.hash()).to_string()
     }
 
-    fn other_spec() -> Spec<'static> {
-        let mut spec = Spec::default();
+    fn other_spec() -> SpecView<'static> {
+        let mut spec = SpecView::default();
         spec.set(&[("NODES".to_owned(), "3".to_owned())]);
         spec
     }
 
     #[rstest]
-    #[case::absent_on_idle(idle(), idle(), Asked::Same)]
-    #[case::absent_on_running(idle(), execution("deploy", "u", "IN_PROGRESS"), Asked::Nothing)]
-    #[case::same(execution("deploy", "u", ""), execution("deploy", "u", ""), Asked::Same)]
-    #[case::empty_on_idle(execution("", "", ""), idle(), Asked::Same)]
-    #[case::clear(execution("", "", ""), execution("deploy", "u", ""), Asked::Clear)]
+    #[case::absent_on_idle(idle(), idle(), PlanIntent::Same)]
+    #[case::absent_on_running(idle(), execution("deploy", "u", "IN_PROGRESS"), PlanIntent::Nothing)]
+    #[case::same(execution("deploy", "u", ""), execution("deploy", "u", ""), PlanIntent::Same)]
+    #[case::empty_on_idle(execution("", "", ""), idle(), PlanIntent::Same)]
+    #[case::clear(execution("", "", ""), execution("deploy", "u", ""), PlanIntent::Clear)]
     #[case::name_removed(
         execution("", "u", "NEVER_RUN"),
         execution("deploy", "u", "NEVER_RUN"),
-        Asked::Clear
+        PlanIntent::Clear
     )]
     #[case::name_removed_with_a_status(
         execution("", "", "NEVER_RUN"),
         execution("deploy", "u", "COMPLETE"),
-        Asked::Status
+        PlanIntent::Status
     )]
-    #[case::uid_alone(execution("", "u", ""), idle(), Asked::Stray)]
-    #[case::trigger_as_kudo_does(execution("backup", &random(), ""), idle(), Asked::Trigger("backup"))]
-    #[case::trigger_never_run(execution("backup", &random(), "NEVER_RUN"), idle(), Asked::Trigger("backup"))]
-    #[case::trigger_without_uid(execution("backup", "", ""), idle(), Asked::Trigger("backup"))]
-    #[case::status_smuggled(execution("backup", &random(), "COMPLETE"), idle(), Asked::Status)]
+    #[case::uid_alone(execution("", "u", ""), idle(), PlanIntent::Stray)]
+    #[case::trigger_as_kudo_does(execution("backup", &random(), ""), idle(), PlanIntent::Trigger("backup"))]
+    #[case::trigger_never_run(execution("backup", &random(), "NEVER_RUN"), idle(), PlanIntent::Trigger("backup"))]
+    #[case::trigger_without_uid(execution("backup", "", ""), idle(), PlanIntent::Trigger("backup"))]
+    #[case::status_smuggled(execution("backup", &random(), "COMPLETE"), idle(), PlanIntent::Status)]
     #[case::status_only(
         execution("deploy", "u", "FATAL_ERROR"),
         execution("deploy", "u", "IN_PROGRESS"),
-        Asked::Status
+        PlanIntent::Status
     )]
     #[case::status_carried_along(
         execution("backup", &random(), "COMPLETE"),
         execution("deploy", "u", "COMPLETE"),
-        Asked::Trigger("backup")
+        PlanIntent::Trigger("backup")
     )]
     #[case::our_pass_over_a_trigger(
-        execution("backup", &of("backup", &Spec::default()), "NEVER_RUN"),
+        execution("backup", &of("backup", &SpecView::default()), "NEVER_RUN"),
         idle(),
-        Asked::Trigger("backup")
+        PlanIntent::Trigger("backup")
     )]
     #[case::our_pass_over_an_edit(
         execution("deploy", &of("deploy", &other_spec()), "NEVER_RUN"),
         idle(),
-        Asked::Stale
+        PlanIntent::Stale
     )]
     #[case::uid_carried_along(
         execution("backup", &of("deploy", &other_spec()), "NEVER_RUN"),
         execution("deploy", &of("deploy", &other_spec()), "NEVER_RUN"),
-        Asked::Trigger("backup")
+        PlanIntent::Trigger("backup")
     )]
     #[case::emptied_uid(
         execution("deploy", "", "NEVER_RUN"),
         execution("deploy", "u", "NEVER_RUN"),
-        Asked::Trigger("deploy")
+        PlanIntent::Trigger("deploy")
     )]
     fn what_is_asked(
-        #[case] new: Execution<'_>,
-        #[case] before: Execution<'static>,
-        #[case] want: Asked<'_>,
+        #[case] new: WrittenExecution<'_>,
+        #[case] before: WrittenExecution<'static>,
+        #[case] want: PlanIntent<'_>,
     ) {
-        let mut old = Spec::default();
+        let mut old = SpecView::default();
         old.execution = before;
         assert_eq!(asked(&new, &old, SUBJECT), want);
     }

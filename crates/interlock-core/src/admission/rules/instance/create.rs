@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use super::ask::{Ask, Stop};
-use super::desired::{Desired, Execution, Finalizer, Stamp};
-use crate::admission::refusal::{Field, FieldReason};
-use crate::admission::review::Object;
-use crate::admission::spec::Spec;
+use super::desired::{Desired, Finalizer, WantedExecution, WantedInstanceStamp};
+use crate::admission::refusal::{FieldReason, ObjectionField};
+use crate::admission::review::ReviewObject;
+use crate::admission::spec::SpecView;
 use crate::admission::stamp::{self, Draft};
 use crate::admission::verdict::Verdict;
 use crate::api::meta::plan::{CLEANUP, DEPLOY};
@@ -18,7 +18,7 @@ use crate::plan::{judge, params};
 
 impl<'a> Ask<'a> {
     /// Decides on a CREATE.
-    pub(super) fn create(&self, object: &Object<'a>) -> Result<Verdict, Stop> {
+    pub(super) fn create(&self, object: &ReviewObject<'a>) -> Result<Verdict, Stop> {
         let instance = self.instance(object);
         let given = self.spec(object)?;
         self.refers(&given, None);
@@ -53,13 +53,13 @@ impl<'a> Ask<'a> {
         let made = stamp::write(&draft, object.metadata.annotations.room(self.request.size));
         let warnings = self.undone(&given, object, &uid, made.as_deref());
         let desired = Desired {
-            execution: Some(Execution {
+            execution: Some(WantedExecution {
                 plan: Cow::Borrowed(DEPLOY),
                 uid: Cow::Owned(uid),
                 status: Cow::Borrowed("NEVER_RUN"),
             }),
             finalizer,
-            stamp: Stamp::Made { text: made, draft, before: None },
+            stamp: WantedInstanceStamp::Made { text: made, draft, before: None },
             history: None,
             defaults,
             dropped: Vec::new(),
@@ -73,8 +73,8 @@ impl<'a> Ask<'a> {
     /// What a copied manifest carries along and is replaced.
     fn undone(
         &self,
-        given: &Spec<'_>,
-        object: &Object<'_>,
+        given: &SpecView<'_>,
+        object: &ReviewObject<'_>,
         uid: &str,
         stamp: Option<&str>,
     ) -> Vec<(Rule, String)> {
@@ -120,7 +120,7 @@ fn no_deploy(package: &Package) -> Objection {
     Objection::new(
         Rule::PlanUnknown,
         "couldn't find 'deploy' plan in the operatorVersion",
-        vec![Field::new(
+        vec![ObjectionField::new(
             "spec.operatorVersion.name",
             FieldReason::Invalid,
             format!("OperatorVersion {} has no plan 'deploy'", package.key.name),

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use super::ask::Ask;
 use super::refusals;
 use crate::admission::patch::Operations;
-use crate::admission::review::{Annotations, Object};
-use crate::admission::spec::Spec;
+use crate::admission::review::{Annotations, ReviewObject};
+use crate::admission::spec::SpecView;
 use crate::admission::stamp::Draft;
 use crate::admission::verdict::{Outcome, Verdict};
 use crate::admission::{room, stamp};
@@ -14,7 +14,7 @@ use crate::api::meta;
 use crate::api::rule::Rule;
 
 /// The stamp that an object must carry.
-pub enum Stamp<'a> {
+pub enum WantedInstanceStamp<'a> {
     /// What the old object carries, or none.
     Kept(&'a Annotations<'a>),
     /// That of the spec as it now is.
@@ -29,7 +29,7 @@ pub enum Stamp<'a> {
 }
 
 /// `planExecution` as it must be.
-pub struct Execution<'a> {
+pub struct WantedExecution<'a> {
     /// Plan, empty for none.
     pub plan: Cow<'a, str>,
     /// Id, empty for none.
@@ -53,11 +53,11 @@ pub enum Finalizer {
 /// The object as it must be, as far as it is ours.
 pub struct Desired<'a> {
     /// `None` leaves planExecution as it is written.
-    pub execution: Option<Execution<'a>>,
+    pub execution: Option<WantedExecution<'a>>,
     /// Our finalizer.
     pub finalizer: Finalizer,
     /// The stamp.
-    pub stamp: Stamp<'a>,
+    pub stamp: WantedInstanceStamp<'a>,
     /// What has the history of runs, if anything has.
     pub history: Option<&'a Annotations<'a>>,
     /// Defaults of immutable parameters that must be written out.
@@ -67,7 +67,7 @@ pub struct Desired<'a> {
 }
 
 /// Whether an object has our finalizer.
-pub fn has_finalizer(object: &Object<'_>) -> bool {
+pub fn has_finalizer(object: &ReviewObject<'_>) -> bool {
     object.metadata.finalizers.iter().flatten().any(|f| f.as_str() == meta::FINALIZER)
 }
 
@@ -99,7 +99,7 @@ impl<'a> Desired<'a> {
         Self {
             execution: None,
             finalizer: Finalizer::AsWritten,
-            stamp: Stamp::Kept(before),
+            stamp: WantedInstanceStamp::Kept(before),
             history: Some(before),
             defaults: Vec::new(),
             dropped: Vec::new(),
@@ -108,7 +108,7 @@ impl<'a> Desired<'a> {
 
     /// Completes an object, whatever rules found; `given` is its spec as it came. A door that does
     /// not patch collects what is not complete as violations.
-    pub fn settle(self, ask: &Ask<'_>, object: &Object<'_>, given: &Spec<'_>) -> Verdict {
+    pub fn settle(self, ask: &Ask<'_>, object: &ReviewObject<'_>, given: &SpecView<'_>) -> Verdict {
         let mut operations = Operations::default();
         let patches = ask.context.door.patches();
         let mut differences = Differences { refused: !patches, found: Vec::new() };
@@ -124,8 +124,8 @@ impl<'a> Desired<'a> {
 
     fn compare(
         self,
-        object: &Object<'_>,
-        given: &Spec<'_>,
+        object: &ReviewObject<'_>,
+        given: &SpecView<'_>,
         operations: &mut Operations,
         differences: &mut Differences,
     ) {
@@ -165,7 +165,7 @@ impl<'a> Desired<'a> {
         }
     }
 
-    fn parameters(&self, given: &Spec<'_>, operations: &mut Operations, differences: &mut Differences) {
+    fn parameters(&self, given: &SpecView<'_>, operations: &mut Operations, differences: &mut Differences) {
         let defaults = self.defaults.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         operations.parameters(defaults, given.has_parameters);
         self.dropped.iter().for_each(|name| operations.drop_parameter(name));
@@ -180,26 +180,28 @@ impl<'a> Desired<'a> {
     }
 
     /// Puts the stamp right; its bytes then, or a few more, and whether what was written says the same.
-    fn stamp(self, object: &Object<'_>, operations: &mut Operations) -> (Option<usize>, bool) {
+    fn stamp(self, object: &ReviewObject<'_>, operations: &mut Operations) -> (Option<usize>, bool) {
         let annotations = &object.metadata.annotations;
         let written = || annotations.stamp_text();
         let (wanted, same, patched) = match self.stamp {
-            Stamp::Kept(before)
+            WantedInstanceStamp::Kept(before)
                 if annotations.stamp_json() == before.stamp_json() && annotations.surely_fit() =>
             {
                 return (annotations.stamp_json().map(str::len), true);
             }
-            Stamp::Kept(before) => {
+            WantedInstanceStamp::Kept(before) => {
                 let before = before.stamp_text();
                 let kept = before.as_deref().and_then(|text| stamp::kept(text, annotations.others));
                 let same = written().as_deref() == kept.as_deref();
                 (kept.map(Cow::into_owned), same, !same)
             }
             // Another spec's stamp, as it was.
-            Stamp::Made { text, before, .. } if before.is_some() && annotations.stamp_json() == before => {
+            WantedInstanceStamp::Made { text, before, .. }
+                if before.is_some() && annotations.stamp_json() == before =>
+            {
                 (text, false, true)
             }
-            Stamp::Made { text, draft, .. } => {
+            WantedInstanceStamp::Made { text, draft, .. } => {
                 let written = written();
                 let patched = written.as_deref() != text.as_deref();
                 let same = !patched || written.as_deref().is_some_and(|found| stamp::says(found, &draft));

@@ -1,26 +1,26 @@
 //! UPDATE of an Instance that a plan holds, or that is being deleted.
 
 use super::ask::Stop;
-use super::asked::Asked;
+use super::asked::PlanIntent;
 use super::refusals;
-use super::update::{Effect, Update};
+use super::update::{Effect, InstanceUpdate};
 use crate::admission::door::Freeze;
-use crate::admission::refusal::Refusal;
+use crate::admission::refusal::Denial;
 use crate::api::meta::plan::CLEANUP;
 use crate::api::rule::Rule;
-use crate::plan::judge::{self, Delta, Packages, Triggered};
+use crate::plan::judge::{self, ChangedPackages, Delta, Triggered};
 use crate::plan::lock::Lock;
 
 /// Locked: nothing that a plan carries out changes, except as the freeze mode says.
-impl<'a> Update<'a, '_> {
-    pub(super) fn locked(&self, lock: &Lock<'_>, asked: Asked<'_>) -> Result<Effect<'a>, Stop> {
+impl<'a> InstanceUpdate<'a, '_> {
+    pub(super) fn locked(&self, lock: &Lock<'_>, asked: PlanIntent<'_>) -> Result<Effect<'a>, Stop> {
         let violated = |rule, sentence: String, fields| {
             let denial = self.failed(rule, &sentence, fields);
             self.ask.violations.push(refusals::locked(denial, lock, &self.status, &self.instance));
         };
         let before = &self.old.execution;
         let cancels = match asked {
-            Asked::Clear => {
+            PlanIntent::Clear => {
                 violated(
                     Rule::PlanCancel,
                     format!(
@@ -31,7 +31,7 @@ impl<'a> Update<'a, '_> {
                 );
                 true
             }
-            Asked::Trigger(plan) if plan != lock.plan => {
+            PlanIntent::Trigger(plan) if plan != lock.plan => {
                 violated(
                     Rule::PlanOverride,
                     format!(
@@ -51,7 +51,7 @@ impl<'a> Update<'a, '_> {
             return self.after_the_plan(lock);
         }
         match asked {
-            Asked::Trigger(plan) if !cancels => violated(
+            PlanIntent::Trigger(plan) if !cancels => violated(
                 Rule::PlanOverride,
                 format!("restarting currently scheduled (or running) plan '{plan}' is not supported"),
                 vec![refusals::execution_field("uid", &before.uid, &self.new.execution.uid)],
@@ -70,7 +70,7 @@ impl<'a> Update<'a, '_> {
     }
 
     /// The refusal of a change of the spec: KUDO's sentence where it has one for this change.
-    fn frozen(&self, lock: &Lock<'_>) -> Refusal {
+    fn frozen(&self, lock: &Lock<'_>) -> Denial {
         let view = self.ask.context.view;
         let package = view.operator_version(&self.new.version());
         let old = match self.new.applied.operator_version == self.old.applied.operator_version {
@@ -78,9 +78,9 @@ impl<'a> Update<'a, '_> {
             false => view.operator_version(&self.old.version()),
         };
         let delta = Delta::between(&self.old.applied, &self.new.applied);
-        let triggered = package
-            .as_deref()
-            .map(|new| judge::triggered(&delta, Packages { new, old: old.as_deref() }, &mut Vec::new()));
+        let triggered = package.as_deref().map(|new| {
+            judge::triggered(&delta, ChangedPackages { new, old: old.as_deref() }, &mut Vec::new())
+        });
         let sentence = match triggered {
             Some(Triggered::Plan(plan)) if plan != lock.plan => format!(
                 "plan '{}' is scheduled (or running) and an update would trigger a different plan '{plan}'",
@@ -100,16 +100,16 @@ impl<'a> Update<'a, '_> {
 
     /// `--freeze=same-plan`: a change that triggers the running plan restarts it, and so does a
     /// changed or emptied uid.
-    fn same_plan(&self, lock: &Lock<'_>, asked: Asked<'_>) -> Result<Effect<'a>, Stop> {
+    fn same_plan(&self, lock: &Lock<'_>, asked: PlanIntent<'_>) -> Result<Effect<'a>, Stop> {
         if !self.changed {
             return Ok(match asked {
-                Asked::Trigger(plan) => Effect::run(plan),
+                PlanIntent::Trigger(plan) => Effect::run(plan),
                 _ => Effect::nothing(),
             });
         }
         let Some((new, old)) = self.packages()? else { return self.after_the_plan(lock) };
         let delta = Delta::between(&self.old.applied, &self.new.applied);
-        let packages = Packages { new: &new, old: old.as_deref() };
+        let packages = ChangedPackages { new: &new, old: old.as_deref() };
         if delta.upgrade {
             return self.after_the_plan(lock);
         }
@@ -128,7 +128,11 @@ impl<'a> Update<'a, '_> {
     }
 
     /// The Instance is being deleted: its spec stays, and `cleanup` is the controller's.
-    pub(super) fn deleting(&self, lock: Option<&Lock<'_>>, asked: Asked<'_>) -> Result<Effect<'a>, Stop> {
+    pub(super) fn deleting(
+        &self,
+        lock: Option<&Lock<'_>>,
+        asked: PlanIntent<'_>,
+    ) -> Result<Effect<'a>, Stop> {
         let same_plan = self.ask.context.config.freeze == Freeze::SamePlan;
         let violated = |rule, sentence: &str, fields| {
             let denial = self
@@ -148,29 +152,29 @@ impl<'a> Update<'a, '_> {
         }
         let cleaning = lock.is_some_and(|lock| lock.plan == CLEANUP);
         match asked {
-            Asked::Trigger(plan) if plan != CLEANUP && cleaning => violated(
+            PlanIntent::Trigger(plan) if plan != CLEANUP && cleaning => violated(
                 Rule::InstanceDeleting,
                 "'cleanup' plan can not be cancelled or overridden by another plan since the instance is being deleted",
                 vec![refusals::execution_field("planName", &before.plan, plan)],
             ),
-            Asked::Clear if cleaning => violated(
+            PlanIntent::Clear if cleaning => violated(
                 Rule::InstanceDeleting,
                 "'cleanup' plan can not be cancelled or overridden by another plan since the instance is being deleted",
                 vec![refusals::execution_field("planName", &before.plan, "")],
             ),
-            Asked::Clear => match lock {
+            PlanIntent::Clear => match lock {
                 Some(lock) => return self.locked(lock, asked),
                 None => return Ok(Effect { as_written: true, ..Effect::nothing() }),
             },
-            Asked::Trigger(CLEANUP) if same_plan => {
+            PlanIntent::Trigger(CLEANUP) if same_plan => {
                 self.package_of(CLEANUP)?;
                 return Ok(Effect { stamped: false, ..Effect::run(CLEANUP) });
             }
-            Asked::Trigger(CLEANUP) => {
+            PlanIntent::Trigger(CLEANUP) => {
                 let field = refusals::execution_field("planName", &before.plan, CLEANUP);
                 self.violated([judge::cleanup(vec![field]).next("wait: Interlock schedules it by itself")]);
             }
-            Asked::Trigger(plan) => violated(
+            PlanIntent::Trigger(plan) => violated(
                 Rule::InstanceDeleting,
                 "only 'cleanup' plan can be scheduled when an instance is being deleted",
                 vec![refusals::execution_field("planName", &before.plan, plan)],

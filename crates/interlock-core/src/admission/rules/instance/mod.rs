@@ -14,16 +14,16 @@ mod verbs;
 
 use super::super::request::{Operation, Request};
 use super::super::review::Annotations;
-use super::super::spec::Spec;
+use super::super::spec::SpecView;
 use super::super::verdict::{Outcome, Verdict};
-use super::super::{Context, Door};
+use super::super::{Door, RuleContext};
 use super::limits;
 use ask::{Ask, Stop, name_of};
 use desired::Desired;
 
 /// Decides on an Instance: all rules collect what violates them, the object is completed, and then
 /// it is decided.
-pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &Context<'_>) -> Verdict {
+pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &RuleContext<'_>) -> Verdict {
     let ask = Ask::new(request, context);
     let completed = match operation {
         Operation::Create(object) => ask.create(object),
@@ -49,7 +49,11 @@ pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &
 
 /// Puts back what is Interlock's own on an Instance, and nothing else: no rule is asked, and no plan
 /// is scheduled.
-pub(super) fn restore(request: &Request<'_>, operation: &Operation<'_>, context: &Context<'_>) -> Verdict {
+pub(super) fn restore(
+    request: &Request<'_>,
+    operation: &Operation<'_>,
+    context: &RuleContext<'_>,
+) -> Verdict {
     let ask = Ask::new(request, context);
     let none = Annotations::default();
     let (object, before) = match operation {
@@ -60,7 +64,7 @@ pub(super) fn restore(request: &Request<'_>, operation: &Operation<'_>, context:
     if !context.door.patches() {
         return Verdict::allow();
     }
-    let mut verdict = Desired::restored(before).settle(&ask, object, &Spec::default());
+    let mut verdict = Desired::restored(before).settle(&ask, object, &SpecView::default());
     update::warn_undone(&mut verdict, &object.metadata.annotations, before);
     verdict
 }

@@ -1,7 +1,7 @@
 //! Refusals of Instances, for people: what, why now, what next.
 
-use crate::admission::refusal::{Field, FieldReason, Refusal};
-use crate::admission::status::Status;
+use crate::admission::refusal::{Denial, FieldReason, ObjectionField};
+use crate::admission::status::StatusView;
 use crate::api::json::JsonError;
 use crate::api::kudo::{ExecutionStatus, PlanStatus};
 use crate::api::object::NamespacedName;
@@ -10,47 +10,47 @@ use crate::plan::lock::Lock;
 use crate::plan::objection::Objection;
 
 /// An objection as the refusal of a request about an Instance.
-pub fn from_objection(objection: Objection, instance: &str) -> Refusal {
+pub fn from_objection(objection: Objection, instance: &str) -> Denial {
     let beginning = objection.beginning(instance);
     let sentence = [beginning.as_str(), &objection.sentence].concat();
-    let refusal = Refusal::invalid(objection.rule, sentence, objection.fields).and_more(objection.more);
-    Refusal { beginning: beginning.len(), next: objection.next, ..refusal }
+    let refusal = Denial::invalid(objection.rule, sentence, objection.fields).and_more(objection.more);
+    Denial { beginning: beginning.len(), next: objection.next, ..refusal }
 }
 
 /// What cannot be read.
-pub fn unreadable(part: &str, error: &JsonError) -> Refusal {
-    Refusal::invalid(
+pub fn unreadable(part: &str, error: &JsonError) -> Denial {
+    Denial::invalid(
         Rule::RequestUnknown,
         format!("the {part} of the Instance cannot be read"),
-        vec![Field::new(part, FieldReason::Invalid, error.to_string())],
+        vec![ObjectionField::new(part, FieldReason::Invalid, error.to_string())],
     )
     .next("write it as the schema of instances.kudo.dev says (`kubectl explain instances.kudo.dev.spec`)")
 }
 
 /// Fields of the spec that hold something else than the schema says.
-pub fn mistyped(fields: Vec<Field>) -> Refusal {
-    Refusal::invalid(Rule::RequestUnknown, "the spec of the Instance cannot be read", fields).next(
+pub fn mistyped(fields: Vec<ObjectionField>) -> Denial {
+    Denial::invalid(Rule::RequestUnknown, "the spec of the Instance cannot be read", fields).next(
         "write it so and send it again; `kubectl explain instances.kudo.dev.spec` tells what each field takes",
     )
 }
 
 /// No OperatorVersion is named.
-pub fn version_required(instance: &str) -> Refusal {
-    Refusal::invalid(
+pub fn version_required(instance: &str) -> Denial {
+    Denial::invalid(
         Rule::VersionMissing,
         format!("Instance {instance} names no OperatorVersion"),
-        vec![Field::new("spec.operatorVersion.name", FieldReason::Required, "a name is required")],
+        vec![ObjectionField::new("spec.operatorVersion.name", FieldReason::Required, "a name is required")],
     )
     .next("set spec.operatorVersion.name to an OperatorVersion of the same namespace")
     .certain()
 }
 
 /// The OperatorVersion is not there.
-pub fn version_missing(instance: &str, key: &NamespacedName) -> Refusal {
-    Refusal::invalid(
+pub fn version_missing(instance: &str, key: &NamespacedName) -> Denial {
+    Denial::invalid(
         Rule::VersionMissing,
         format!("OperatorVersion {key} of Instance {instance} is not found"),
-        vec![Field::new(
+        vec![ObjectionField::new(
             "spec.operatorVersion.name",
             FieldReason::NotFound,
             format!("{:?} does not exist in namespace {:?}, or is not known yet", key.name, key.namespace),
@@ -64,11 +64,11 @@ pub fn version_missing(instance: &str, key: &NamespacedName) -> Refusal {
 }
 
 /// The OperatorVersion is there, and there is no room for it.
-pub fn version_left_out(instance: &str, key: &NamespacedName, why: &str) -> Refusal {
-    Refusal::invalid(
+pub fn version_left_out(instance: &str, key: &NamespacedName, why: &str) -> Denial {
+    Denial::invalid(
         Rule::VersionMissing,
         format!("OperatorVersion {key} of Instance {instance} cannot be used now"),
-        vec![Field::new(
+        vec![ObjectionField::new(
             "spec.operatorVersion.name",
             FieldReason::NotFound,
             format!("{:?} of namespace {:?} is left out", key.name, key.namespace),
@@ -79,7 +79,7 @@ pub fn version_left_out(instance: &str, key: &NamespacedName, why: &str) -> Refu
 }
 
 /// Why now: the plan, its phase and step, and since when.
-pub fn why_locked(lock: &Lock<'_>, status: &Status<'_>) -> String {
+pub fn why_locked(lock: &Lock<'_>, status: &StatusView<'_>) -> String {
     let Some(state) = lock.status else {
         return ["plan ", lock.plan, " is scheduled and has not begun"].concat();
     };
@@ -115,14 +115,14 @@ pub fn next_locked(instance: &str) -> String {
 }
 
 /// A refusal because of the lock.
-pub fn locked(refusal: Refusal, lock: &Lock<'_>, status: &Status<'_>, instance: &str) -> Refusal {
+pub fn locked(refusal: Denial, lock: &Lock<'_>, status: &StatusView<'_>, instance: &str) -> Denial {
     let plan = Some(lock.plan.to_owned());
-    Refusal { plan, ..refusal.why(why_locked(lock, status)).next(next_locked(instance)) }
+    Denial { plan, ..refusal.why(why_locked(lock, status)).next(next_locked(instance)) }
 }
 
 /// A field of planExecution.
-pub fn execution_field(name: &str, before: &str, after: &str) -> Field {
-    Field::new(
+pub fn execution_field(name: &str, before: &str, after: &str) -> ObjectionField {
+    ObjectionField::new(
         format!("spec.planExecution.{name}"),
         FieldReason::Forbidden,
         format!("'{before}' -> '{}'", after.chars().take(64).collect::<String>()),
@@ -130,11 +130,11 @@ pub fn execution_field(name: &str, before: &str, after: &str) -> Field {
 }
 
 /// What mutation would still have to change.
-pub fn not_mutated(rule: Rule, instance: &str, field: &str, detail: &str) -> Refusal {
-    Refusal::invalid(
+pub fn not_mutated(rule: Rule, instance: &str, field: &str, detail: &str) -> Denial {
+    Denial::invalid(
         rule,
         format!("Instance {instance} is not as Interlock's mutating webhook makes it"),
-        vec![Field::new(field, FieldReason::Invalid, detail)],
+        vec![ObjectionField::new(field, FieldReason::Invalid, detail)],
     )
     .why("another webhook changed it since, or the mutating webhook was not called")
     .next("send the request again; if it is refused again, compare `kubectl get mutatingwebhookconfigurations` with `interlock render webhooks`")

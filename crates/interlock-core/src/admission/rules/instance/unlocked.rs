@@ -3,26 +3,26 @@
 use std::sync::Arc;
 
 use super::ask::Stop;
-use super::asked::Asked;
+use super::asked::PlanIntent;
 use super::refusals;
-use super::update::{Effect, Update};
-use crate::admission::refusal::{Field, FieldReason, Refusal};
-use crate::admission::spec::Spec;
+use super::update::{Effect, InstanceUpdate};
+use crate::admission::refusal::{Denial, FieldReason, ObjectionField};
+use crate::admission::spec::SpecView;
 use crate::admission::status::Head;
 use crate::api::meta::plan::CLEANUP;
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
-use crate::plan::judge::{self, Before, Delta, Packages, Triggered};
+use crate::plan::judge::{self, Before, ChangedPackages, Delta, Triggered};
 use crate::plan::objection::Objection;
 use crate::plan::package::Package;
 
 /// Unlocked: a change of the spec runs the plan that it triggers, a plan that is named runs.
-impl<'a> Update<'a, '_> {
-    pub(super) fn unlocked(&self, asked: Asked<'_>) -> Result<Effect<'a>, Stop> {
-        if let Asked::Trigger(plan) = asked {
+impl<'a> InstanceUpdate<'a, '_> {
+    pub(super) fn unlocked(&self, asked: PlanIntent<'_>) -> Result<Effect<'a>, Stop> {
+        if let PlanIntent::Trigger(plan) = asked {
             return self.trigger(plan);
         }
-        let as_written = asked == Asked::Clear || asked == Asked::Same;
+        let as_written = asked == PlanIntent::Clear || asked == PlanIntent::Same;
         let effect = if self.changed { self.edit()? } else { Effect::nothing() };
         Ok(Effect { as_written, ..effect })
     }
@@ -42,7 +42,7 @@ impl<'a> Update<'a, '_> {
         let objection = Objection::new(
             Rule::PlanUnknown,
             format!("plan {plan} does not exist"),
-            vec![Field::new(
+            vec![ObjectionField::new(
                 "spec.planExecution.planName",
                 FieldReason::NotFound,
                 format!("OperatorVersion {} has the plans [{}]", package.key.name, names.join(" ")),
@@ -85,7 +85,7 @@ impl<'a> Update<'a, '_> {
         Ok(Effect { stamped: false, ..Effect::run(plan) })
     }
 
-    fn trigger_and_edit(&self, plan: &str) -> Refusal {
+    fn trigger_and_edit(&self, plan: &str) -> Denial {
         let upgrade = self.new.applied.operator_version != self.old.applied.operator_version;
         let view = self.ask.context.view;
         let package = view.operator_version(&self.new.version());
@@ -112,7 +112,7 @@ impl<'a> Update<'a, '_> {
     /// plans would: that is left to the reconciler.
     pub(super) fn edit(&self) -> Result<Effect<'a>, Stop> {
         let Some((new, old)) = self.packages()? else { return Ok(Effect::nothing()) };
-        let packages = Packages { new: &new, old: old.as_deref() };
+        let packages = ChangedPackages { new: &new, old: old.as_deref() };
         if let Some(basis) = self.drifted()? {
             return self.edit_drifted(basis, packages);
         }
@@ -134,7 +134,11 @@ impl<'a> Update<'a, '_> {
         Ok(Effect { plan, stamped: true, dropped, spec, as_written: false })
     }
 
-    fn without_dropped(&self, delta: &Delta<'_>, packages: Packages<'_>) -> (Vec<String>, Option<Spec<'a>>) {
+    fn without_dropped(
+        &self,
+        delta: &Delta<'_>,
+        packages: ChangedPackages<'_>,
+    ) -> (Vec<String>, Option<SpecView<'a>>) {
         let dropped: Vec<String> = judge::dropped(packages, &self.new.applied.parameters, delta)
             .into_iter()
             .map(str::to_owned)
@@ -154,7 +158,7 @@ impl<'a> Update<'a, '_> {
 
     /// The old spec holds an edit that admission never saw: the change is judged against the
     /// basis, and left to the reconciler, which would else carry the unseen edit out with it.
-    fn edit_drifted(&self, head: &Head<'_>, packages: Packages<'_>) -> Result<Effect<'a>, Stop> {
+    fn edit_drifted(&self, head: &Head<'_>, packages: ChangedPackages<'_>) -> Result<Effect<'a>, Stop> {
         let mended = head.hash == self.new.hash().as_str();
         let own = Delta::between(&self.old.applied, &self.new.applied);
         if mended {
@@ -197,7 +201,7 @@ impl<'a> Update<'a, '_> {
             None => packages.old,
         };
         let before = Before { basis: &basis, stamp, version: None, goes_back };
-        together(judge::unseen(before, &self.new.applied, Packages { old, ..packages }));
+        together(judge::unseen(before, &self.new.applied, ChangedPackages { old, ..packages }));
         Ok(Effect::nothing())
     }
 }

@@ -4,17 +4,17 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::ask::{Ask, Stop};
-use super::asked::{Asked, asked};
-use super::desired::{Desired, Execution, Finalizer, Stamp, has_finalizer};
+use super::asked::{PlanIntent, asked};
+use super::desired::{Desired, Finalizer, WantedExecution, WantedInstanceStamp, has_finalizer};
 use super::refusals;
-use crate::admission::refusal::{Field, FieldReason, Refusal};
-use crate::admission::request::Change;
+use crate::admission::refusal::{Denial, FieldReason, ObjectionField};
+use crate::admission::request::ObjectChange;
 use crate::admission::review::Annotations;
-use crate::admission::spec::Spec;
+use crate::admission::spec::SpecView;
 use crate::admission::stamp::{self, Draft};
-use crate::admission::status::{Head, Status};
+use crate::admission::status::{Head, StatusView};
 use crate::admission::verdict::Verdict;
-use crate::admission::{Patience, VerdictKind};
+use crate::admission::{CacheWait, VerdictKind};
 use crate::api::rule::Rule;
 use crate::api::stamp::{Beginning, Envelope};
 use crate::plan::judge::Delta;
@@ -24,19 +24,19 @@ use crate::plan::package::Package;
 use crate::plan::uid::plan_uid;
 
 /// An UPDATE with its specs and its old status read.
-pub(super) struct Update<'a, 'r> {
+pub(super) struct InstanceUpdate<'a, 'r> {
     pub(super) ask: &'r Ask<'a>,
-    pub(super) change: Change<'a>,
+    pub(super) change: ObjectChange<'a>,
     pub(super) instance: String,
-    pub(super) new: Spec<'a>,
-    pub(super) old: Spec<'a>,
-    pub(super) status: Status<'a>,
+    pub(super) new: SpecView<'a>,
+    pub(super) old: SpecView<'a>,
+    pub(super) status: StatusView<'a>,
     /// Whether what is carried out differs.
     pub(super) changed: bool,
 }
 
 /// The package of the new spec, and that of the old one where it is still there.
-pub(super) type Packages = (Arc<Package>, Option<Arc<Package>>);
+pub(super) type UpdatePackages = (Arc<Package>, Option<Arc<Package>>);
 
 /// What an update that is allowed leads to.
 pub(super) struct Effect<'a> {
@@ -47,7 +47,7 @@ pub(super) struct Effect<'a> {
     /// Parameters that an upgrade drops.
     pub(super) dropped: Vec<String>,
     /// The spec without them.
-    pub(super) spec: Option<Spec<'a>>,
+    pub(super) spec: Option<SpecView<'a>>,
     /// Whether planExecution stays as it is written, where no plan is scheduled.
     pub(super) as_written: bool,
 }
@@ -64,30 +64,30 @@ impl Effect<'_> {
 
 impl<'a> Ask<'a> {
     /// Decides on an UPDATE.
-    pub(super) fn update(&self, change: Change<'a>) -> Result<Verdict, Stop> {
-        let Change { object, old } = change;
+    pub(super) fn update(&self, change: ObjectChange<'a>) -> Result<Verdict, Stop> {
+        let ObjectChange { object, old } = change;
         let same_spec = object.spec == old.spec;
         let finalizer_lost = has_finalizer(old) && !has_finalizer(object);
         if same_spec && !finalizer_lost {
             return Ok(self.metadata_only(change));
         }
-        let status = Status::read(old).map_err(|error| Stop::unreadable("status", &error))?;
+        let status = StatusView::read(old).map_err(|error| Stop::unreadable("status", &error))?;
         let new = self.spec(object)?;
         let before = self.spec(old)?;
         self.refers(&new, Some(&before));
         let changed = !new.same(&before);
         let instance = self.instance(old);
-        Update { ask: self, change, instance, new, old: before, status, changed }.decide()
+        InstanceUpdate { ask: self, change, instance, new, old: before, status, changed }.decide()
     }
 
     /// The spec is what it was, byte for byte: only stamp and history may have to be put back.
-    fn metadata_only(&self, change: Change<'a>) -> Verdict {
+    fn metadata_only(&self, change: ObjectChange<'a>) -> Verdict {
         let before = &change.old.metadata.annotations;
         let own = &change.object.metadata.annotations;
         if own.stamp_json() == before.stamp_json() && own.runs == before.runs && own.surely_fit() {
             return Verdict::allow();
         }
-        let mut verdict = Desired::restored(before).settle(self, change.object, &Spec::default());
+        let mut verdict = Desired::restored(before).settle(self, change.object, &SpecView::default());
         warn_undone(&mut verdict, own, before);
         verdict
     }
@@ -119,7 +119,7 @@ fn warn_history(verdict: &mut Verdict, written: &Annotations<'_>, before: &Annot
     }
 }
 
-impl<'a> Update<'a, '_> {
+impl<'a> InstanceUpdate<'a, '_> {
     fn decide(&self) -> Result<Verdict, Stop> {
         let lock = self.status.lock(&self.old.execution);
         let asked =
@@ -127,8 +127,8 @@ impl<'a> Update<'a, '_> {
         let deleting = self.change.old.metadata.deletion_timestamp.is_some()
             || self.change.object.metadata.deletion_timestamp.is_some();
         match asked {
-            Asked::Status => self.ask.violations.push(self.status_written(lock.as_ref())),
-            Asked::Stray => self.ask.violations.push(self.stray()),
+            PlanIntent::Status => self.ask.violations.push(self.status_written(lock.as_ref())),
+            PlanIntent::Stray => self.ask.violations.push(self.stray()),
             _ => {}
         }
         let effect = match &lock {
@@ -145,7 +145,12 @@ impl<'a> Update<'a, '_> {
     }
 
     /// The object as it must be.
-    fn settle(&self, effect: Effect<'a>, asked: Asked<'_>, lock: Option<&Lock<'_>>) -> Result<Verdict, Stop> {
+    fn settle(
+        &self,
+        effect: Effect<'a>,
+        asked: PlanIntent<'_>,
+        lock: Option<&Lock<'_>>,
+    ) -> Result<Verdict, Stop> {
         let spec = effect.spec.as_ref().unwrap_or(&self.new);
         let hash = spec.hash();
         let before = &self.old.execution;
@@ -153,13 +158,13 @@ impl<'a> Update<'a, '_> {
             plan_uid(self.ask.subject(Some(self.change), self.change.object), plan, hash).to_string()
         });
         let execution = match (&effect.plan, uid) {
-            (Some(plan), Some(uid)) => Some(Execution {
+            (Some(plan), Some(uid)) => Some(WantedExecution {
                 plan: Cow::Owned(plan.clone()),
                 uid: Cow::Owned(uid),
                 status: Cow::Borrowed("NEVER_RUN"),
             }),
             _ if effect.as_written => None,
-            _ => Some(Execution {
+            _ => Some(WantedExecution {
                 plan: before.plan.as_ref().into(),
                 uid: before.uid.as_ref().into(),
                 status: before.status.as_ref().into(),
@@ -182,7 +187,7 @@ impl<'a> Update<'a, '_> {
         let mut verdict = desired.settle(self.ask, self.change.object, &self.new);
         let (written, old) =
             (&self.change.object.metadata.annotations, &self.change.old.metadata.annotations);
-        if asked != Asked::Stale {
+        if asked != PlanIntent::Stale {
             warn_stamp(&mut verdict, written, old);
         }
         warn_history(&mut verdict, written, old);
@@ -206,7 +211,11 @@ impl<'a> Update<'a, '_> {
     }
 
     /// The stamp as it must be.
-    fn stamp<'s>(&'s self, effect: &Effect<'_>, spec: &'s Spec<'_>) -> Result<Stamp<'s>, Stop> {
+    fn stamp<'s>(
+        &'s self,
+        effect: &Effect<'_>,
+        spec: &'s SpecView<'_>,
+    ) -> Result<WantedInstanceStamp<'s>, Stop> {
         let metadata = &self.change.old.metadata;
         let annotations = &metadata.annotations;
         let json = annotations.stamp_json();
@@ -219,7 +228,7 @@ impl<'a> Update<'a, '_> {
             }
         };
         if !effect.stamped || stamped() {
-            return Ok(Stamp::Kept(annotations));
+            return Ok(WantedInstanceStamp::Kept(annotations));
         }
         // What runs no plan leaves what was carried out in full as it was.
         let basis = if effect.plan.is_some() { self.basis()? } else { None };
@@ -227,7 +236,7 @@ impl<'a> Update<'a, '_> {
         let uid = metadata.uid.as_deref();
         let draft = Draft { hash, spec: Some(spec.canonical()), previous, uid, more: &[], excerpt: None };
         let room = self.change.object.metadata.annotations.room(self.ask.request.size);
-        Ok(Stamp::Made { text: stamp::write(&draft, room), draft, before: json })
+        Ok(WantedInstanceStamp::Made { text: stamp::write(&draft, room), draft, before: json })
     }
 
     /// What the status says was carried out.
@@ -242,10 +251,10 @@ impl<'a> Update<'a, '_> {
     }
 
     /// `failed to update Instance <ns>/<name>: SENTENCE`
-    pub(super) fn failed(&self, rule: Rule, sentence: &str, fields: Vec<Field>) -> Refusal {
+    pub(super) fn failed(&self, rule: Rule, sentence: &str, fields: Vec<ObjectionField>) -> Denial {
         let beginning = ["failed to update Instance ", &self.instance, ": "].concat();
-        let denial = Refusal::invalid(rule, [beginning.as_str(), sentence].concat(), fields);
-        Refusal { beginning: beginning.len(), ..denial }
+        let denial = Denial::invalid(rule, [beginning.as_str(), sentence].concat(), fields);
+        Denial { beginning: beginning.len(), ..denial }
     }
 
     pub(super) fn violated(&self, found: impl IntoIterator<Item = Objection>) {
@@ -254,7 +263,7 @@ impl<'a> Update<'a, '_> {
 
     /// The OperatorVersions of the change: none without the new one; an old one that is gone is
     /// judged without.
-    pub(super) fn packages(&self) -> Result<Option<Packages>, Stop> {
+    pub(super) fn packages(&self) -> Result<Option<UpdatePackages>, Stop> {
         let Some(new) = self.ask.package(&self.new, &self.instance)? else { return Ok(None) };
         if self.new.applied.operator_version == self.old.applied.operator_version {
             return Ok(Some((Arc::clone(&new), Some(new))));
@@ -262,17 +271,17 @@ impl<'a> Update<'a, '_> {
         let key = self.old.version();
         let waits = !key.name.is_empty() && !self.ask.violations.refuse();
         match (self.ask.context.view.operator_version(&key), self.ask.context.patience) {
-            (None, Patience::Wait) if waits => Err(Stop::Wait(key)),
+            (None, CacheWait::Wait) if waits => Err(Stop::Wait(key)),
             (old, _) => Ok(Some((new, old))),
         }
     }
 
-    pub(super) fn delta_fields(&self, package: Option<&Package>) -> Vec<Field> {
+    pub(super) fn delta_fields(&self, package: Option<&Package>) -> Vec<ObjectionField> {
         let delta = Delta::between(&self.old.applied, &self.new.applied);
         delta.fields(&self.new.applied, Some(&self.old.applied.operator_version), package)
     }
 
-    fn status_written(&self, lock: Option<&Lock<'_>>) -> Refusal {
+    fn status_written(&self, lock: Option<&Lock<'_>>) -> Denial {
         let (before, after) = (&self.old.execution.status, &self.new.execution.status);
         let refusal = self.failed(
             Rule::PlanStatus,
@@ -287,11 +296,11 @@ impl<'a> Update<'a, '_> {
         }
     }
 
-    fn stray(&self) -> Refusal {
+    fn stray(&self) -> Denial {
         self.failed(
             Rule::PlanOverride,
             "planExecution.planName is missing",
-            vec![Field::new(
+            vec![ObjectionField::new(
                 "spec.planExecution.planName",
                 FieldReason::Required,
                 "is needed beside a uid or a status",

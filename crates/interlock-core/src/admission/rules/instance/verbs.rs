@@ -6,19 +6,19 @@ use std::borrow::Cow;
 
 use super::ask::{Ask, Stop};
 use crate::admission::patch::Operations;
-use crate::admission::refusal::{Field, FieldReason, Refusal};
-use crate::admission::request::{Change, Operation};
-use crate::admission::review::{Annotations, Object};
-use crate::admission::spec::Spec;
-use crate::admission::status::Status;
+use crate::admission::refusal::{Denial, FieldReason, ObjectionField};
+use crate::admission::request::{ObjectChange, Operation};
+use crate::admission::review::{Annotations, ReviewObject};
+use crate::admission::spec::SpecView;
+use crate::admission::status::StatusView;
 use crate::admission::verdict::{Outcome, Verdict};
 use crate::api::json::Raw;
 use crate::api::meta;
 use crate::api::rule::Rule;
 use crate::api::stamp::Envelope;
 use crate::plan::history;
-use crate::plan::lock::Entry;
-use crate::plan::verb::{self, Ground, Objection, Request, RequestError, Runs};
+use crate::plan::lock::LockEntry;
+use crate::plan::verb::{self, PlanRequest, RequestError, RequestObjection, RequestPreconditions, Runs};
 
 const REQUEST: &str = "metadata.annotations[plan.interlock.dev/request]";
 const REASON: &str = "metadata.annotations[plan.interlock.dev/reason]";
@@ -66,7 +66,7 @@ impl<'a> Ask<'a> {
     }
 
     /// A new Instance has no run: what a copied manifest asks is dropped.
-    fn no_request(&self, object: &Object<'a>, verdict: Verdict) -> Verdict {
+    fn no_request(&self, object: &ReviewObject<'a>, verdict: Verdict) -> Verdict {
         let written = Written::of(&object.metadata.annotations);
         let mut operations = Operations::default();
         written.keys().for_each(|key| operations.drop_annotation(key));
@@ -76,7 +76,7 @@ impl<'a> Ask<'a> {
         })
     }
 
-    fn request(&self, change: Change<'a>, verdict: Verdict) -> Result<Verdict, Stop> {
+    fn request(&self, change: ObjectChange<'a>, verdict: Verdict) -> Result<Verdict, Stop> {
         let annotations = &change.object.metadata.annotations;
         if annotations.request.is_none() {
             return Ok(verdict);
@@ -108,21 +108,21 @@ impl<'a> Ask<'a> {
         }))
     }
 
-    fn judge(&self, change: Change<'a>, text: &str, reason: &str) -> Result<(), Stop> {
+    fn judge(&self, change: ObjectChange<'a>, text: &str, reason: &str) -> Result<(), Stop> {
         let instance = self.instance(change.old);
         let malformed = |error: &RequestError| {
             let (field, shown) = match error {
                 RequestError::NoReason | RequestError::Reason(_) => (REASON, FieldReason::Required),
                 _ => (REQUEST, FieldReason::Invalid),
             };
-            Refusal::invalid(
+            Denial::invalid(
                 Rule::VerbRequest,
                 format!("Instance {instance}: the request cannot be read"),
-                vec![Field::new(field, shown, error.to_string())],
+                vec![ObjectionField::new(field, shown, error.to_string())],
             )
             .next("let `interlock plan abort` or `interlock plan retry` write it")
         };
-        let request = text.parse::<Request>();
+        let request = text.parse::<PlanRequest>();
         let errors = [request.as_ref().err().cloned(), verb::check_reason(reason).err()];
         errors.iter().flatten().for_each(|error| self.violations.push(malformed(error)));
         let Ok(request) = request else { return Ok(()) };
@@ -131,10 +131,14 @@ impl<'a> Ask<'a> {
         let alone = spec.applied == before.applied
             && (!spec.execution.said || spec.execution.same(&before.execution));
         if !alone {
-            let denial = Refusal::invalid(
+            let denial = Denial::invalid(
                 Rule::VerbRequest,
                 format!("Instance {instance}: a request is made alone"),
-                vec![Field::new(REQUEST, FieldReason::Forbidden, "the spec changes in the same write")],
+                vec![ObjectionField::new(
+                    REQUEST,
+                    FieldReason::Forbidden,
+                    "the spec changes in the same write",
+                )],
             );
             self.violations.push(
                 denial.next("send the request first, and the change of the spec when its run has ended"),
@@ -146,27 +150,27 @@ impl<'a> Ask<'a> {
     /// Whether the request can be carried out on the Instance as it is.
     fn holds(
         &self,
-        change: Change<'a>,
-        request: &Request,
-        spec: &Spec<'_>,
+        change: ObjectChange<'a>,
+        request: &PlanRequest,
+        spec: &SpecView<'_>,
         instance: &str,
     ) -> Result<(), Stop> {
-        let status = Status::read(change.old).map_err(|error| Stop::unreadable("status", &error))?;
-        let entries: Vec<Entry<'_>> = status.entries().collect();
+        let status = StatusView::read(change.old).map_err(|error| Stop::unreadable("status", &error))?;
+        let entries: Vec<LockEntry<'_>> = status.entries().collect();
         let runs = Runs { plan: &spec.execution.plan, uid: &spec.execution.uid, entries: &entries };
         let annotations = &change.old.metadata.annotations;
         let stamp = annotations.stamp_text();
         let past = annotations.runs.and_then(|raw| raw.text().ok());
-        let ground = Ground {
+        let ground = RequestPreconditions {
             previous: stamp.as_deref().and_then(Envelope::parse).is_some_and(|e| e.previous.is_some()),
             deleting: change.old.metadata.deletion_timestamp.is_some(),
             used: history::knows(&history::read(past.as_deref()), &request.nonce),
         };
         if let Err(objection) = verb::judge(request, runs, ground) {
-            let denial = Refusal::invalid(
+            let denial = Denial::invalid(
                 Rule::VerbRequest,
                 format!("Instance {instance}: {} is not possible", request.verb.word()),
-                vec![Field::new(REQUEST, FieldReason::Invalid, objection.to_string())],
+                vec![ObjectionField::new(REQUEST, FieldReason::Invalid, objection.to_string())],
             );
             self.violations.push(denial.next(remedy(&objection, instance)));
         }
@@ -196,12 +200,14 @@ impl<'a> Ask<'a> {
     }
 }
 
-fn remedy(objection: &Objection, instance: &str) -> String {
+fn remedy(objection: &RequestObjection, instance: &str) -> String {
     let (namespace, name) = instance.split_once('/').unwrap_or_default();
     match objection {
-        Objection::Used(_) => "leave it; `interlock plan history` shows what became of it".to_owned(),
-        Objection::NoPrevious => format!("use `interlock plan abort {name} -n {namespace}` without --revert"),
-        Objection::Deleting => "wait; an abort of cleanup lets the Instance go".to_owned(),
+        RequestObjection::Used(_) => "leave it; `interlock plan history` shows what became of it".to_owned(),
+        RequestObjection::NoPrevious => {
+            format!("use `interlock plan abort {name} -n {namespace}` without --revert")
+        }
+        RequestObjection::Deleting => "wait; an abort of cleanup lets the Instance go".to_owned(),
         _ => format!("`interlock plan status {name} -n {namespace}` names the runs there are"),
     }
 }

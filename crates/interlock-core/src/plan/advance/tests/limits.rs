@@ -8,19 +8,19 @@ use super::steps;
 use crate::api::kudo::ExecutionStatus::{Complete, Error, FatalError, InProgress};
 use crate::plan::advance::fixture::{one, package, phase};
 use crate::plan::advance::sim::{Fixture, Process, Server, failure};
-use crate::plan::limits::{Limits, Patience};
-use crate::plan::observe::{Served, Step};
+use crate::plan::limits::{CleanupDeadline, RunLimits};
+use crate::plan::observe::{EngineStep, KindServed};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-fn deadlines(text: &str, now: i64) -> Limits {
-    Limits { now: at(now), steps: text.parse().unwrap(), ..Limits::default() }
+fn deadlines(text: &str, now: i64) -> RunLimits {
+    RunLimits { now: at(now), steps: text.parse().unwrap(), ..RunLimits::default() }
 }
 
 /// One pass at that second.
-fn pass(process: &mut Process<'_>, server: &mut Server, now: i64) -> Step {
+fn pass(process: &mut Process<'_>, server: &mut Server, now: i64) -> EngineStep {
     process.limits.now = at(now);
     process.pass(server).unwrap()
 }
@@ -92,10 +92,10 @@ fn a_deadline_counts_from_the_beginning_of_its_step() {
     assert_eq!(steps(&step.state)[1].0, FatalError, "a restart forgets nothing");
 }
 
-fn cleanup(now: i64, failing: bool) -> Limits {
+fn cleanup(now: i64, failing: bool) -> RunLimits {
     let length = SignedDuration::from_mins(10);
-    let patience = Patience { length, until: at(1600), failing };
-    Limits { now: at(now), patience: Some(patience), ..Limits::default() }
+    let patience = CleanupDeadline { length, until: at(1600), failing };
+    RunLimits { now: at(now), patience: Some(patience), ..RunLimits::default() }
 }
 
 #[rstest]
@@ -105,12 +105,12 @@ fn cleanup(now: i64, failing: bool) -> Limits {
 #[case::never_done(&["wait"], cleanup(1600, false), Some("task deploy.main.s0.wait is a Dummy that is never done; `interlock plan abort` ends the plan"))]
 #[case::kind_not_served(&["apply-j"], cleanup(1600, false), Some("waiting for the CustomResourceDefinition of batch/v1, Kind=Job"))]
 #[case::something_may_come_by_itself(&["apply-a", "apply-k"], cleanup(1600, true), None)]
-fn a_cleanup_that_cannot_go_on(#[case] tasks: &[&str], #[case] limits: Limits, #[case] why: Option<&str>) {
+fn a_cleanup_that_cannot_go_on(#[case] tasks: &[&str], #[case] limits: RunLimits, #[case] why: Option<&str>) {
     let fixture = Fixture::new(package(phase(
         json!("parallel"),
         &tasks.iter().map(std::slice::from_ref).collect::<Vec<_>>(),
     )));
-    let served = if tasks == ["apply-j"] { Served::Undefined } else { Served::Namespaced };
+    let served = if tasks == ["apply-j"] { KindServed::Undefined } else { KindServed::Namespaced };
     let mut server = Server { served: [("Job", served)].into(), ..Server::default() };
     if tasks[0] == "apply-a" {
         server.faults.push_back(Some(failure(403, "no luck")));

@@ -9,7 +9,7 @@ use super::sim::{Did, Fixture, Process, Server, manifest};
 use crate::api::kudo::ExecutionStatus::{self, Complete, Error, InProgress};
 use crate::api::object::{ObjectKey, annotation, meta_str};
 use crate::effect::ChildWrite;
-use crate::plan::observe::{Observed, PlanState, Seen, Served, Step};
+use crate::plan::observe::{EngineStep, Found, KindServed, Observed, PlanState};
 
 mod existing;
 mod failures;
@@ -30,13 +30,13 @@ fn statuses(state: &PlanState) -> Vec<ExecutionStatus> {
 fn empty(keys: &[ObjectKey]) -> Observed {
     let mut observed = Observed::default();
     for key in keys {
-        observed.kinds.insert(key.gvk.clone(), Served::Namespaced);
-        observed.objects.insert(key.clone(), Seen::Absent);
+        observed.kinds.insert(key.gvk.clone(), KindServed::Namespaced);
+        observed.objects.insert(key.clone(), Found::Absent);
     }
     observed
 }
 
-fn writes(step: &Step) -> Vec<Vec<ObjectKey>> {
+fn writes(step: &EngineStep) -> Vec<Vec<ObjectKey>> {
     step.effects.iter().map(|lane| lane.iter().map(|w| w.key().unwrap()).collect()).collect()
 }
 

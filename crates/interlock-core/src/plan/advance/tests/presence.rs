@@ -7,7 +7,7 @@ use crate::api::kudo::ExecutionStatus::{self, Complete, FatalError, InProgress};
 use crate::api::object::Gvk;
 use crate::plan::advance::fixture::{config_map, key, made, one, package, phase};
 use crate::plan::advance::sim::{Did, Fixture, Process, Server, manifest};
-use crate::plan::observe::Served;
+use crate::plan::observe::KindServed;
 
 #[rstest]
 #[case::on("T", true)]
@@ -63,7 +63,7 @@ fn data_is_reported_and_not_deleted(
     let mut server = Server::default();
     let mut object = made(api_version, kind, "a");
     object["metadata"]["annotations"] = annotations;
-    if server.kind(&Gvk::new(api_version, kind)) == Served::Cluster {
+    if server.kind(&Gvk::new(api_version, kind)) == KindServed::Cluster {
         let metadata = object["metadata"].as_object_mut().unwrap();
         metadata.retain(|key, _| key == "name" || key == "annotations");
         metadata.insert("labels".to_owned(), json!({"interlock.dev/instance-uid": "uid-1"}));
@@ -81,16 +81,16 @@ fn data_is_reported_and_not_deleted(
 /// What is of a kind that is not defined is gone; what is of one that is not served, or of which
 /// nobody can tell, may be there.
 #[rstest]
-#[case::never_served(Served::No, Complete, "")]
-#[case::not_defined(Served::Undefined, Complete, "")]
-#[case::withheld(Served::Withheld, InProgress, "the API server does not serve batch/v1, Kind=Job now")]
+#[case::never_served(KindServed::No, Complete, "")]
+#[case::not_defined(KindServed::Undefined, Complete, "")]
+#[case::withheld(KindServed::Withheld, InProgress, "the API server does not serve batch/v1, Kind=Job now")]
 #[case::unsure(
-    Served::Unsure,
+    KindServed::Unsure,
     InProgress,
     "it is not known yet whether the API server serves batch/v1, Kind=Job"
 )]
 fn deletion_passes_over_kinds_that_are_not_defined(
-    #[case] served: Served,
+    #[case] served: KindServed,
     #[case] status: ExecutionStatus,
     #[case] waiting: &str,
 ) {
@@ -100,7 +100,7 @@ fn deletion_passes_over_kinds_that_are_not_defined(
     let mut process = Process::new(fixture.run(), fixture.start());
     let step = process.pass(&mut server).unwrap();
     assert_eq!((step.state.status.status, step.waiting.join("; ")), (status, waiting.to_owned()));
-    assert_eq!(step.absent.is_empty(), served != Served::Withheld, "Stalled names it");
+    assert_eq!(step.absent.is_empty(), served != KindServed::Withheld, "Stalled names it");
     if step.waiting.is_empty() {
         return;
     }
@@ -112,7 +112,7 @@ fn deletion_passes_over_kinds_that_are_not_defined(
 #[test]
 fn applying_a_kind_that_is_not_served_is_fatal() {
     let fixture = one("apply-j");
-    let mut server = Server { served: [("Job", Served::No)].into(), ..Server::default() };
+    let mut server = Server { served: [("Job", KindServed::No)].into(), ..Server::default() };
     let fatal = Process::new(fixture.run(), fixture.start()).pass(&mut server).unwrap().fatal.unwrap();
     assert_eq!(fatal.reason, "TaskEnhancementError");
     assert!(
@@ -129,7 +129,7 @@ fn a_kind_that_is_being_defined_is_waited_for() {
                       things.x.io\nspec:\n  group: x.io\n  names:\n    kind: Thing\n";
     spec["templates"]["a.yaml"] = format!("{definition}---\n{}", manifest("x.io/v1", "Thing", "t")).into();
     let fixture = Fixture::new(spec);
-    let mut server = Server { served: [("Thing", Served::No)].into(), ..Server::default() };
+    let mut server = Server { served: [("Thing", KindServed::No)].into(), ..Server::default() };
     let mut process = Process::new(fixture.run(), fixture.start());
     let step = process.pass(&mut server).unwrap();
     assert_eq!(step.fatal, None);

@@ -4,8 +4,8 @@ use rstest::rstest;
 
 use super::world::{V4, V5, World, abort, failed, forget, retry};
 use crate::api::kudo::ExecutionStatus::{Complete, FatalError, InProgress};
-use crate::plan::next::Source::Stamp as Stamped;
-use crate::plan::next::{Answer, Next};
+use crate::plan::next::SpecSource::Stamp as Stamped;
+use crate::plan::next::{Next, RequestAnswer};
 
 #[rstest]
 #[case::abort_of_a_run(
@@ -23,9 +23,9 @@ use crate::plan::next::{Answer, Next};
 #[case::an_aborted_run_that_an_edit_replaced(
     failed().scheduled("audit", V4).asked("abort/r/nonce-01"), forget(None))]
 #[case::abort_and_go_back(
-    failed().scheduled("backup", "r").asked("abort-revert/r/nonce-01"), Next::Answer(Answer::Revert))]
+    failed().scheduled("backup", "r").asked("abort-revert/r/nonce-01"), Next::Answer(RequestAnswer::Revert))]
 #[case::a_newer_edit_is_not_reverted(
-    failed().scheduled("deploy", V5).asked("abort-revert/r/nonce-01"), Next::Answer(Answer::Overtaken))]
+    failed().scheduled("deploy", V5).asked("abort-revert/r/nonce-01"), Next::Answer(RequestAnswer::Overtaken))]
 #[case::a_run_that_completed_meanwhile_is_not_reverted(
     World::settled().ran("backup", "r", Complete).scheduled("backup", "r").asked("abort-revert/r/nonce-01"),
     Next::Clear)]

@@ -6,7 +6,7 @@ use super::world::{V4, V5, World, failed, forget, report, schedule};
 use crate::api::kudo::ExecutionStatus::{Complete, FatalError};
 use crate::api::object::NamespacedName;
 use crate::plan::next::Next;
-use crate::plan::next::Source::{Spec, Stamp as Stamped};
+use crate::plan::next::SpecSource::{Spec, Stamp as Stamped};
 
 /// A stamp that was written by hand, of a spec that would be refused.
 fn forged(world: World) -> World {

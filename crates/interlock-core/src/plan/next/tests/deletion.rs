@@ -5,7 +5,7 @@ use rstest::rstest;
 use super::world::{V5, World, schedule};
 use crate::api::kudo::ExecutionStatus::{self, Complete, FatalError, InProgress, Pending};
 use crate::plan::next::Next;
-use crate::plan::next::Source::Stamp as Stamped;
+use crate::plan::next::SpecSource::Stamp as Stamped;
 
 #[rstest]
 #[case::deletion_without_finalizer(World::settled().without_finalizer().deleted(false, 0), Next::Idle)]

@@ -4,7 +4,7 @@ use rstest::rstest;
 
 use self::world::{V4, V5, World, report, schedule};
 use super::Next;
-use super::Source::{Spec, Stamp as Stamped};
+use super::SpecSource::{Spec, Stamp as Stamped};
 use crate::api::kudo::ExecutionStatus::{FatalError, InProgress};
 use crate::plan::basis::Owed;
 

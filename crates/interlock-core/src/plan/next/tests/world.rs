@@ -10,9 +10,11 @@ use crate::api::kudo::{ExecutionStatus, OperatorVersionSpec, PhaseStatus, PlanSt
 use crate::api::object::NamespacedName;
 use crate::api::stamp::{Applied, SpecHash, VersionRef};
 use crate::plan::basis::{Basis, Owed};
-use crate::plan::next::{Answer, Deletion, Facts, Next, Reference, Refusal, Source, Stamp, next};
+use crate::plan::next::{
+    Deletion, DriftRefusal, FoundStamp, InstanceFacts, Next, ReferenceAccess, RequestAnswer, SpecSource, next,
+};
 use crate::plan::package::Package;
-use crate::plan::verb::Asked;
+use crate::plan::verb::PendingRequest;
 
 /// An Instance in the making; every method adds one fact and reads as a sentence.
 #[derive(Clone)]
@@ -27,11 +29,11 @@ pub(super) struct World {
     finalizer: bool,
     pub(super) stampable: bool,
     deletion: Option<Deletion>,
-    refusal: Option<Refusal>,
-    stamp_refusal: Option<Refusal>,
-    reference: Reference,
+    refusal: Option<DriftRefusal>,
+    stamp_refusal: Option<DriftRefusal>,
+    reference: ReferenceAccess,
     packages: BTreeMap<String, Arc<Package>>,
-    asked: Option<Asked>,
+    asked: Option<PendingRequest>,
 }
 
 pub(super) const V5: &str = "74738ff5-5367-5958-9aee-98fffdcd1876";
@@ -80,7 +82,7 @@ impl World {
             deletion: None,
             refusal: None,
             stamp_refusal: None,
-            reference: Reference::Allowed,
+            reference: ReferenceAccess::Allowed,
             asked: None,
             packages: [package("v1", &PLANS), package("v2", &PLANS)]
                 .into_iter()
@@ -209,13 +211,13 @@ impl World {
 
     /// Packages of the namespace may not use the OperatorVersion.
     pub(super) fn reference_refused(mut self) -> Self {
-        self.reference = Reference::Refused(refusal());
+        self.reference = ReferenceAccess::Refused(refusal());
         self
     }
 
     /// Whether they may has not been asked lately.
     pub(super) fn reference_unknown(mut self) -> Self {
-        self.reference = Reference::Unknown;
+        self.reference = ReferenceAccess::Unknown;
         self
     }
 
@@ -260,8 +262,8 @@ impl World {
     /// Somebody asks something of a run; the retry of `r` runs under [`V5`].
     pub(super) fn asked(mut self, request: &str) -> Self {
         let of = crate::plan::uid::Retry { namespace: "ns", name: "i" };
-        let asked = Asked::read(request, "because", "alice", of).unwrap();
-        self.asked = Some(Asked { retry: V5.to_owned(), ..asked });
+        let asked = PendingRequest::read(request, "because", "alice", of).unwrap();
+        self.asked = Some(PendingRequest { retry: V5.to_owned(), ..asked });
         self
     }
 
@@ -279,14 +281,14 @@ impl World {
     }
 
     pub(super) fn next(&self) -> Next {
-        next(&Facts {
+        next(&InstanceFacts {
             asked: self.asked.as_ref(),
             spec: &self.spec,
             plan: &self.plan,
             uid: &self.uid,
             entries: &self.entries,
             basis: self.basis.as_ref(),
-            stamp: self.stamp.as_ref().map(|(hash, spec)| Stamp { hash, spec: spec.as_ref() }),
+            stamp: self.stamp.as_ref().map(|(hash, spec)| FoundStamp { hash, spec: spec.as_ref() }),
             finalizer: self.finalizer,
             stampable: self.stampable,
             created_whole: self.whole,
@@ -298,32 +300,32 @@ impl World {
                 self.packages.get(&key.name).cloned()
             },
             refusal: &|source| match source {
-                Source::Spec => self.refusal.clone(),
-                Source::Stamp => self.stamp_refusal.clone(),
+                SpecSource::Spec => self.refusal.clone(),
+                SpecSource::Stamp => self.stamp_refusal.clone(),
             },
             reference: &|_| self.reference.clone(),
         })
     }
 }
 
-fn refusal() -> Refusal {
-    Refusal { rule: "some-rule".to_owned(), message: "no".to_owned(), passes: false }
+fn refusal() -> DriftRefusal {
+    DriftRefusal { rule: "some-rule".to_owned(), message: "no".to_owned(), passes: false }
 }
 
-pub(super) fn schedule(plan: &str, source: Source) -> Next {
+pub(super) fn schedule(plan: &str, source: SpecSource) -> Next {
     Next::Schedule { plan: plan.to_owned(), source }
 }
 
 pub(super) fn abort(plan: &str) -> Next {
-    Next::Answer(Answer::Abort { plan: plan.to_owned() })
+    Next::Answer(RequestAnswer::Abort { plan: plan.to_owned() })
 }
 
 pub(super) fn retry(plan: &str) -> Next {
-    Next::Answer(Answer::Retry { plan: plan.to_owned() })
+    Next::Answer(RequestAnswer::Retry { plan: plan.to_owned() })
 }
 
 pub(super) fn forget(why: Option<&str>) -> Next {
-    Next::Answer(Answer::Forget(why.map(str::to_owned)))
+    Next::Answer(RequestAnswer::Forget(why.map(str::to_owned)))
 }
 
 /// A plan that failed, as run `r`, and nothing scheduled.

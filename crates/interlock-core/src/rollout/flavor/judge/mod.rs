@@ -5,13 +5,13 @@
 //! its other fields; going back to the live flavor is always allowed.
 
 use super::Flavor;
-use super::change::Change;
+use super::change::FlavorChange;
 use super::environment::Unknown;
 use super::finding::{Finding, Findings};
-use super::matrix::{self, InPlace, Loads, Row, Staged};
-use super::reading::{Effective, FILE_VARIABLE, Reading, VARIABLE};
+use super::matrix::{self, InPlace, Loads, MatrixRow, Staged};
+use super::reading::{Effective, FILE_VARIABLE, FlavorReading, VARIABLE};
 use super::sources::SourceKind;
-use super::subject::SubjectKind;
+use super::subject::GatewayKind;
 use crate::api::meta;
 use crate::api::rule::Rule;
 
@@ -19,7 +19,7 @@ mod served;
 mod versions;
 
 /// What the rules say about a change.
-pub fn judge(change: &Change<'_>) -> Findings {
+pub fn judge(change: &FlavorChange<'_>) -> Findings {
     let mut findings = Findings::default();
     slips(change, &mut findings);
     match &change.new.reading.effective {
@@ -32,12 +32,12 @@ pub fn judge(change: &Change<'_>) -> Findings {
     findings
 }
 
-fn stored<'a>(change: &Change<'a>) -> Option<&'a Reading> {
+fn stored<'a>(change: &FlavorChange<'a>) -> Option<&'a FlavorReading> {
     change.stored.map(|spec| &spec.reading)
 }
 
 /// RF14, RF16: what has no effect, or not the one that it seems to have.
-fn slips(change: &Change<'_>, findings: &mut Findings) {
+fn slips(change: &FlavorChange<'_>, findings: &mut Findings) {
     let new = &change.new.reading;
     for container in &new.elsewhere {
         if !stored(change).is_some_and(|stored| stored.elsewhere.contains(container)) {
@@ -54,7 +54,7 @@ fn slips(change: &Change<'_>, findings: &mut Findings) {
 }
 
 /// RF01, RF15: Kong would not start.
-fn broken(change: &Change<'_>, findings: &mut Findings) {
+fn broken(change: &FlavorChange<'_>, findings: &mut Findings) {
     let new = &change.new.reading.effective;
     if stored(change).is_some_and(|stored| stored.effective == *new) {
         return;
@@ -80,7 +80,7 @@ fn broken(change: &Change<'_>, findings: &mut Findings) {
 }
 
 /// RF10: the flavor cannot be told.
-fn untold(change: &Change<'_>, findings: &mut Findings) {
+fn untold(change: &FlavorChange<'_>, findings: &mut Findings) {
     let Effective::Unknown(why) = &change.new.reading.effective else { return };
     let before = stored(change).map(|stored| &stored.effective);
     if before == Some(&change.new.reading.effective) {
@@ -109,7 +109,7 @@ fn untold(change: &Change<'_>, findings: &mut Findings) {
     findings.warn(Rule::FlavorUntold, format!("{text}; {known}{verify}"));
 }
 
-fn known(change: &Change<'_>, to: Flavor, findings: &mut Findings) {
+fn known(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
     versions::crossings(change, to, findings);
     let Some(from) = change.live.and_then(runs_with) else {
         return first(change, to, findings);
@@ -125,7 +125,7 @@ fn known(change: &Change<'_>, to: Flavor, findings: &mut Findings) {
 }
 
 /// A change from one flavor to another.
-fn between(change: &Change<'_>, from: Flavor, to: Flavor, findings: &mut Findings) {
+fn between(change: &FlavorChange<'_>, from: Flavor, to: Flavor, findings: &mut Findings) {
     let before = stored(change).and_then(runs_with);
     let was_staged = change.stored.is_some_and(|stored| stored.staged);
     if before == Some(to) {
@@ -154,7 +154,7 @@ fn between(change: &Change<'_>, from: Flavor, to: Flavor, findings: &mut Finding
 }
 
 /// The router that pods run with, in terms of flavors.
-fn runs_with(reading: &Reading) -> Option<Flavor> {
+fn runs_with(reading: &FlavorReading) -> Option<Flavor> {
     match &reading.effective {
         Effective::Known(flavor) => Some(*flavor),
         Effective::Legacy => Some(Flavor::Traditional),
@@ -163,12 +163,12 @@ fn runs_with(reading: &Reading) -> Option<Flavor> {
 }
 
 /// Nothing was said about flavors before Kong 3.0, and nothing is said now: RF12 says enough.
-fn upgraded_from_legacy(change: &Change<'_>) -> bool {
+fn upgraded_from_legacy(change: &FlavorChange<'_>) -> bool {
     !change.new.reading.said && change.live.is_some_and(|live| live.effective == Effective::Legacy)
 }
 
 /// A flavor where nothing runs yet, or nobody knows what: only what never works is refused.
-fn first(change: &Change<'_>, to: Flavor, findings: &mut Findings) {
+fn first(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
     if stored(change).and_then(runs_with) == Some(to) {
         return;
     }
@@ -177,7 +177,7 @@ fn first(change: &Change<'_>, to: Flavor, findings: &mut Findings) {
     mixed(change, to, findings);
 }
 
-fn step(change: &Change<'_>, from: Flavor, to: Flavor, findings: &mut Findings) {
+fn step(change: &FlavorChange<'_>, from: Flavor, to: Flavor, findings: &mut Findings) {
     deprecated(change, to, findings);
     let skips = from != Flavor::TraditionalCompatible && to != Flavor::TraditionalCompatible;
     if skips {
@@ -198,7 +198,7 @@ fn step(change: &Change<'_>, from: Flavor, to: Flavor, findings: &mut Findings) 
 }
 
 /// RF13.
-fn deprecated(change: &Change<'_>, to: Flavor, findings: &mut Findings) {
+fn deprecated(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
     if to == Flavor::Traditional && change.new.reading.effective != Effective::Legacy {
         findings.warn(
             Rule::FlavorDeprecated,
@@ -207,7 +207,7 @@ fn deprecated(change: &Change<'_>, to: Flavor, findings: &mut Findings) {
     }
 }
 
-fn by_the_table(change: &Change<'_>, row: &Row, findings: &mut Findings) {
+fn by_the_table(change: &FlavorChange<'_>, row: &MatrixRow, findings: &mut Findings) {
     let (from, to) = (row.from, row.to);
     // RF04 and RF03 say it where staging does not help either.
     if !change.new.staged && row.in_place == InPlace::Deny {
@@ -255,12 +255,12 @@ fn deadlock(loads: Loads) -> &'static str {
     }
 }
 
-fn instead(change: &Change<'_>, row: &Row) -> String {
+fn instead(change: &FlavorChange<'_>, row: &MatrixRow) -> String {
     let stage = match change.subject.kind {
-        SubjectKind::DataPlane => {
+        GatewayKind::DataPlane => {
             "set spec.deployment.rollout.strategy.blueGreen and follow the flavor change plan"
         }
-        SubjectKind::Deployment => "stop its pods for the change",
+        GatewayKind::Deployment => "stop its pods for the change",
     };
     match (row.from, row.to) {
         (Flavor::TraditionalCompatible, Flavor::Expressions) => {
@@ -274,7 +274,7 @@ fn instead(change: &Change<'_>, row: &Row) -> String {
 }
 
 /// RF21.
-fn mixed(change: &Change<'_>, to: Flavor, findings: &mut Findings) {
+fn mixed(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
     let Some(group) = change.group else { return };
     let Some((other, flavor)) = group.left_behind(to) else { return };
     let already = change.live.and_then(runs_with).is_some_and(|live| live.dialect() == to.dialect());
@@ -299,7 +299,7 @@ fn mixed(change: &Change<'_>, to: Flavor, findings: &mut Findings) {
 }
 
 /// RF19: somebody who may says so, or no pod runs.
-fn let_through(change: &Change<'_>, from: Flavor, to: Flavor, findings: &mut Findings) {
+fn let_through(change: &FlavorChange<'_>, from: Flavor, to: Flavor, findings: &mut Findings) {
     if change.stopped {
         without_pods(from, to, findings);
     }

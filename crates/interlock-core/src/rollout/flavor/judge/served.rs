@@ -2,13 +2,13 @@
 
 use crate::api::rule::Rule;
 use crate::rollout::flavor::Flavor;
-use crate::rollout::flavor::change::Change;
+use crate::rollout::flavor::change::FlavorChange;
 use crate::rollout::flavor::finding::Findings;
 use crate::rollout::flavor::routes::{Listed, Trait};
-use crate::rollout::flavor::version::Version;
+use crate::rollout::flavor::version::KongVersion;
 
 /// What both ends of a change mean for the routes.
-pub(super) fn routes(change: &Change<'_>, from: Flavor, to: Flavor, findings: &mut Findings) {
+pub(super) fn routes(change: &FlavorChange<'_>, from: Flavor, to: Flavor, findings: &mut Findings) {
     let change_of = format!("router flavor change {from} -> {to}");
     match from {
         Flavor::Traditional => regex_engine(change, &change_of, findings),
@@ -28,12 +28,12 @@ pub(super) fn routes(change: &Change<'_>, from: Flavor, to: Flavor, findings: &m
     }
 }
 
-fn list(change: &Change<'_>, word: &str, which: &Trait) -> Option<Listed> {
+fn list(change: &FlavorChange<'_>, word: &str, which: &Trait) -> Option<Listed> {
     let namespace = &change.subject.name.namespace;
     change.routes.list(namespace, |found| (found == which).then(|| word.to_owned()))
 }
 
-fn leaving_expressions(change: &Change<'_>, change_of: &str, findings: &mut Findings) {
+fn leaving_expressions(change: &FlavorChange<'_>, change_of: &str, findings: &mut Findings) {
     if let Some(lost) = list(change, "queryParams", &Trait::QueryParameters) {
         let routes = if lost.count == 1 { "route that needs" } else { "routes that need" };
         findings.deny(
@@ -43,7 +43,7 @@ fn leaving_expressions(change: &Change<'_>, change_of: &str, findings: &mut Find
     }
 }
 
-fn entering_expressions(change: &Change<'_>, change_of: &str, findings: &mut Findings) {
+fn entering_expressions(change: &FlavorChange<'_>, change_of: &str, findings: &mut Findings) {
     let ignored = change.routes.list(&change.subject.name.namespace, |found| match found {
         Trait::Ignored(key) => Some((*key).to_owned()),
         Trait::Pattern(_) | Trait::QueryParameters | Trait::WildcardSni => None,
@@ -63,9 +63,9 @@ fn entering_expressions(change: &Change<'_>, change_of: &str, findings: &mut Fin
 }
 
 /// `traditional` takes none, and from 3.7 on the others do.
-fn wildcard_snis(change: &Change<'_>, change_of: &str, findings: &mut Findings) {
+fn wildcard_snis(change: &FlavorChange<'_>, change_of: &str, findings: &mut Findings) {
     let wildcards = list(change, "wildcard SNI", &Trait::WildcardSni);
-    if let Some(lost) = wildcards.filter(|_| change.version() >= Version::new(3, 7, 0)) {
+    if let Some(lost) = wildcards.filter(|_| change.version() >= KongVersion::new(3, 7, 0)) {
         let text = format!("{change_of}: traditional does not take wildcard SNIs: {}", lost.text);
         match change.new.staged {
             true => findings.warn(Rule::FlavorRoutes, text),
@@ -75,7 +75,7 @@ fn wildcard_snis(change: &Change<'_>, change_of: &str, findings: &mut Findings) 
 }
 
 /// RF09: leaving PCRE.
-fn regex_engine(change: &Change<'_>, change_of: &str, findings: &mut Findings) {
+fn regex_engine(change: &FlavorChange<'_>, change_of: &str, findings: &mut Findings) {
     let (rejected, not_tried) = change.routes.rejected_patterns(&change.subject.name.namespace);
     match rejected {
         Some(rejected) => {

@@ -2,15 +2,15 @@
 
 use crate::api::rule::Rule;
 use crate::rollout::flavor::Flavor;
-use crate::rollout::flavor::change::Change;
+use crate::rollout::flavor::change::FlavorChange;
 use crate::rollout::flavor::finding::Findings;
-use crate::rollout::flavor::matrix::Configuration;
+use crate::rollout::flavor::matrix::ProducerConfiguration;
 use crate::rollout::flavor::reading::{Effective, VARIABLE};
-use crate::rollout::flavor::version::Version;
+use crate::rollout::flavor::version::KongVersion;
 
 /// RF04.
-pub(super) fn too_low(change: &Change<'_>, to: Flavor, findings: &mut Findings) {
-    let lowest = Version::new(3, 4, 0);
+pub(super) fn too_low(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
+    let lowest = KongVersion::new(3, 4, 0);
     if let Some(version) = change.new.reading.version.filter(|version| *version < lowest)
         && to == Flavor::Expressions
     {
@@ -25,7 +25,7 @@ pub(super) fn too_low(change: &Change<'_>, to: Flavor, findings: &mut Findings) 
 }
 
 /// RF08, RF12: the same flavor on another version.
-pub(super) fn crossings(change: &Change<'_>, to: Flavor, findings: &mut Findings) {
+pub(super) fn crossings(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
     let new = &change.new.reading;
     let Some(live) = change.live else { return };
     if change.stored.is_some_and(|stored| stored.reading.version == new.version) {
@@ -44,8 +44,8 @@ pub(super) fn crossings(change: &Change<'_>, to: Flavor, findings: &mut Findings
     if live.effective.known() != Some(to) {
         return;
     }
-    let across = |line: Version| (before < line) != (after < line);
-    let mixed = Version::new(3, 7, 0);
+    let across = |line: KongVersion| (before < line) != (after < line);
+    let mixed = KongVersion::new(3, 7, 0);
     match to {
         Flavor::Expressions if before >= mixed && after < mixed => {
             let text = format!(
@@ -53,16 +53,16 @@ pub(super) fn crossings(change: &Change<'_>, to: Flavor, findings: &mut Findings
                  {before} may be rejected"
             );
             match change.configuration {
-                Configuration::FieldsOnly => findings.deny(Rule::FlavorFields, text),
-                Configuration::Usual => findings.warn(Rule::FlavorFields, text),
+                ProducerConfiguration::FieldsOnly => findings.deny(Rule::FlavorFields, text),
+                ProducerConfiguration::Usual => findings.warn(Rule::FlavorFields, text),
             }
         }
-        Flavor::Expressions if across(Version::new(3, 6, 0)) => findings.warn(
+        Flavor::Expressions if across(KongVersion::new(3, 6, 0)) => findings.warn(
             Rule::FlavorImage,
             "from Kong 3.6 on, expressions compare header values case-sensitively; check the routes that match \
              headers",
         ),
-        Flavor::TraditionalCompatible if across(Version::new(3, 3, 0)) => findings.warn(
+        Flavor::TraditionalCompatible if across(KongVersion::new(3, 3, 0)) => findings.warn(
             Rule::FlavorImage,
             "from Kong 3.3 on, each path of a route has its own priority under traditional_compatible; check \
              routes with several paths",

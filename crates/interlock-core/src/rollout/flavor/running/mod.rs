@@ -9,7 +9,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::Flavor;
-use crate::api::condition::{Status, Wanted};
+use crate::api::condition::{ConditionStatus, WantedCondition};
 use crate::api::meta;
 use crate::api::object::meta_str;
 
@@ -24,7 +24,7 @@ const NAMED: usize = 3;
 
 /// What is known of the router of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum RouterState {
     /// Its Admin API says so.
     Reports(String),
     /// Its environment says so; it could not be asked, for this reason.
@@ -33,7 +33,7 @@ pub enum Told {
     Nothing(String),
 }
 
-impl Told {
+impl RouterState {
     /// The flavor, where one is told.
     pub fn flavor(&self) -> Option<&str> {
         match self {
@@ -44,7 +44,7 @@ impl Told {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for RouterState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Reports(flavor) => write!(f, "reports {flavor}"),
@@ -62,7 +62,7 @@ pub struct Pod {
     /// Labels.
     pub labels: BTreeMap<String, String>,
     /// What is known of its router.
-    pub told: Told,
+    pub told: RouterState,
 }
 
 /// A Service of the gateway's namespace.
@@ -185,8 +185,8 @@ pub fn consistency(pods: &[Pod], services: &[Selector], wanted: Option<Flavor>) 
         }
     }
     let silent = |pod: &Pod| match &pod.told {
-        Told::Nothing(why) => Some((pod.name.clone(), why.clone())),
-        Told::Reports(_) | Told::Declares(..) => None,
+        RouterState::Nothing(why) => Some((pod.name.clone(), why.clone())),
+        RouterState::Reports(_) | RouterState::Declares(..) => None,
     };
     let untold: BTreeSet<(String, String)> = pods.iter().filter_map(silent).collect();
     if let Some((_, why)) = untold.first() {
@@ -194,7 +194,7 @@ pub fn consistency(pods: &[Pod], services: &[Selector], wanted: Option<Flavor>) 
         return Consistency::Untold { pods: untold.into_iter().map(|(name, _)| name).collect(), why };
     }
     let all = ByFlavor::of(pods);
-    let asked = pods.iter().filter(|pod| matches!(pod.told, Told::Reports(_))).count();
+    let asked = pods.iter().filter(|pod| matches!(pod.told, RouterState::Reports(_))).count();
     let mut flavors = all.flavors();
     match (flavors.next(), flavors.next(), wanted) {
         (Some(runs), None, Some(wanted)) if runs != wanted.as_str() => {
@@ -212,16 +212,16 @@ impl Consistency {
     }
 
     /// The condition `RouterFlavorConsistent`.
-    pub fn condition(&self) -> Wanted {
+    pub fn condition(&self) -> WantedCondition {
         let (status, reason) = match self {
-            Self::NoPods => (Status::Unknown, "NoPods"),
-            Self::Same { .. } => (Status::True, "Consistent"),
-            Self::Apart(_) => (Status::True, "Staged"),
-            Self::Mixed { .. } => (Status::False, "Mixed"),
-            Self::Unexpected { .. } => (Status::False, "Unexpected"),
-            Self::Untold { .. } => (Status::Unknown, "Untold"),
+            Self::NoPods => (ConditionStatus::Unknown, "NoPods"),
+            Self::Same { .. } => (ConditionStatus::True, "Consistent"),
+            Self::Apart(_) => (ConditionStatus::True, "Staged"),
+            Self::Mixed { .. } => (ConditionStatus::False, "Mixed"),
+            Self::Unexpected { .. } => (ConditionStatus::False, "Unexpected"),
+            Self::Untold { .. } => (ConditionStatus::Unknown, "Untold"),
         };
-        Wanted {
+        WantedCondition {
             type_: meta::condition::ROUTER_FLAVOR_CONSISTENT,
             status,
             reason: reason.to_owned(),

@@ -11,7 +11,7 @@ use crate::api::object::meta_str;
 use crate::api::pod::PodTemplate;
 use crate::rollout::flavor::Flavor;
 use crate::rollout::flavor::environment::Surroundings;
-use crate::rollout::flavor::reading::{Effective, Reading};
+use crate::rollout::flavor::reading::{Effective, FlavorReading};
 use crate::rollout::flavor::sources::Sources;
 
 /// Name of the port that carries the Admin API without TLS, as charts call it; where there is
@@ -20,7 +20,7 @@ const ADMIN_PORT: &str = "admin";
 
 /// Where a pod is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint {
+pub struct AdminEndpoint {
     /// Its own address.
     pub address: String,
     /// The port.
@@ -70,7 +70,7 @@ pub fn texts(value: &Value) -> BTreeMap<String, String> {
 }
 
 /// Where a pod is asked; else why it is not.
-pub fn endpoint(pod: &Value) -> Result<Endpoint, String> {
+pub fn endpoint(pod: &Value) -> Result<AdminEndpoint, String> {
     if pod["spec"]["hostNetwork"] == true {
         return Err("it has the address of its node".to_owned());
     }
@@ -84,7 +84,7 @@ pub fn endpoint(pod: &Value) -> Result<Endpoint, String> {
         .filter(|port| port["name"] == ADMIN_PORT);
     let port = ports.find_map(|port| u16::try_from(port["containerPort"].as_u64()?).ok());
     let port = port.ok_or_else(|| format!("container \"{PROXY}\" has no port named \"{ADMIN_PORT}\""))?;
-    Ok(Endpoint { address: address.to_owned(), port })
+    Ok(AdminEndpoint { address: address.to_owned(), port })
 }
 
 /// What the environment of a pod says; else why it does not.
@@ -94,7 +94,7 @@ pub fn declared(pod: &Value, sources: &dyn Sources) -> Result<Flavor, String> {
     let template = PodTemplate::deserialize(pod).map_err(|error| format!("it cannot be read: {error}"))?;
     let namespace = meta_str(pod, "namespace").unwrap_or_default();
     let surroundings = Surroundings { namespace, template: &template.metadata, sources };
-    match Reading::of(&template, surroundings).effective {
+    match FlavorReading::of(&template, surroundings).effective {
         Effective::Known(flavor) => Ok(flavor),
         Effective::Unknown(why) => Err(why.to_string()),
         other => Err(format!("its environment gives {other}")),

@@ -7,7 +7,7 @@ const LONGEST: usize = 64;
 
 /// An answer, as far as flavors go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct StatusReport {
     /// `configuration.router_flavor`.
     pub flavor: String,
     /// `version`.
@@ -25,7 +25,7 @@ struct Configuration {
     router_flavor: Option<String>,
 }
 
-impl Report {
+impl StatusReport {
     /// Of an answer; else what is wrong with it. Nothing of it is passed on but words.
     pub fn read(body: &[u8]) -> Result<Self, String> {
         let root: Root = serde_json::from_slice(body)

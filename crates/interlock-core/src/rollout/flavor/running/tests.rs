@@ -3,8 +3,8 @@ use std::collections::BTreeSet;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::pod::{Endpoint, declared, endpoint, is_alive, is_of};
-use super::report::Report;
+use super::pod::{AdminEndpoint, declared, endpoint, is_alive, is_of};
+use super::report::StatusReport;
 use super::*;
 use crate::rollout::flavor::sources::Nothing;
 
@@ -14,9 +14,9 @@ fn pods(lines: &[&str]) -> Vec<Pod> {
         let mut words = line.split(' ');
         let (name, set, flavor) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
         let told = match flavor.strip_prefix('(').and_then(|f| f.strip_suffix(')')) {
-            Some(declared) => Told::Declares(Flavor::named(declared).unwrap(), "no port".into()),
-            None if flavor == "?" => Told::Nothing("no answer".into()),
-            None => Told::Reports(flavor.into()),
+            Some(declared) => RouterState::Declares(Flavor::named(declared).unwrap(), "no port".into()),
+            None if flavor == "?" => RouterState::Nothing("no answer".into()),
+            None => RouterState::Reports(flavor.into()),
         };
         let labels =
             BTreeMap::from([("app".to_owned(), "edge".to_owned()), ("set".to_owned(), set.to_owned())]);
@@ -66,7 +66,7 @@ fn conditions(#[case] lines: &[&str], #[case] wanted: Option<Flavor>, #[case] to
 #[case::long(json!({"configuration": {"router_flavor": "x".repeat(65)}}), Err("it reports a router flavor that is none"))]
 #[case::version_is_text(json!({"version": "<b>", "configuration": {"router_flavor": "traditional"}}), Ok(("traditional", None)))]
 fn reports(#[case] body: Value, #[case] read: Result<(&str, Option<&str>), &str>) {
-    let found = Report::read(body.to_string().as_bytes());
+    let found = StatusReport::read(body.to_string().as_bytes());
     let found = found.as_ref().map(|r| (r.flavor.as_str(), r.version.as_deref())).map_err(String::as_str);
     assert_eq!(found, read);
 }
@@ -95,7 +95,8 @@ fn on_the_host(mut spec: Value) -> Value {
 #[case::host(on_the_host(proxy(json!({"name": "admin", "containerPort": 8001}))), json!({"podIP": "10.1.2.3"}), Err("it has the address of its node"))]
 fn who_is_asked(#[case] spec: Value, #[case] status: Value, #[case] asked: Result<u16, &str>) {
     let found = endpoint(&pod(spec, status));
-    let asked = asked.map(|port| Endpoint { address: "10.1.2.3".to_owned(), port }).map_err(str::to_owned);
+    let asked =
+        asked.map(|port| AdminEndpoint { address: "10.1.2.3".to_owned(), port }).map_err(str::to_owned);
     assert_eq!(found, asked);
 }
 

@@ -7,22 +7,22 @@ use crate::api::object::NamespacedName;
 use crate::api::stamp::SpecHash;
 use crate::rollout::flavor::Flavor;
 use crate::rollout::flavor::gateway::{Gateway, sources_of};
-use crate::rollout::flavor::known::{Known, RolledOut};
+use crate::rollout::flavor::known::{GatewayInventory, RolledOut};
 use crate::rollout::flavor::overlooked::Overlooked;
-use crate::rollout::flavor::reading::{Effective, Reading};
+use crate::rollout::flavor::reading::{Effective, FlavorReading};
 use crate::rollout::flavor::rolled_out::is_rolled_out;
 use crate::rollout::flavor::routes::Inventory;
-use crate::rollout::flavor::sources::{Asked, Given, Source, SourceKind, Sources};
-use crate::rollout::flavor::subject::{Subject, SubjectKind};
+use crate::rollout::flavor::sources::{FlavorSource, GivenSources, KeyLookup, SourceKind, Sources};
+use crate::rollout::flavor::subject::{GatewayKind, GatewayRef};
 
-fn known(objects: &[Value]) -> Known {
-    let mut known = Known::default();
+fn known(objects: &[Value]) -> GatewayInventory {
+    let mut known = GatewayInventory::default();
     objects.iter().for_each(|object| known.take(object, "kong"));
     known
 }
 
-fn subject(kind: SubjectKind, name: &str) -> Subject {
-    Subject { kind, name: NamespacedName::new("kong", name) }
+fn subject(kind: GatewayKind, name: &str) -> GatewayRef {
+    GatewayRef { kind, name: NamespacedName::new("kong", name) }
 }
 
 fn deployment(name: &str, container: Value, ready: i64) -> Value {
@@ -51,9 +51,9 @@ fn what_is_kept_of_a_gateway_reads_the_same(#[case] env: Value) {
     let object = data_plane(with_env(env), true);
     let map = config_map("router", json!({"flavor": "expressions", "other": "x".repeat(4000)}));
     let known = known(&[object.clone(), map.clone()]);
-    let sources = Given::of([&map], "kong");
+    let sources = GivenSources::of([&map], "kong");
     let kept = known.gateways().next().unwrap();
-    let read = |object: &Value, sources: &Given| Gateway::read(object, "kong", sources).unwrap();
+    let read = |object: &Value, sources: &GivenSources| Gateway::read(object, "kong", sources).unwrap();
     assert_eq!(read(kept, known.sources()), read(&object, &sources));
     assert!(!kept.to_string().contains("much") && !kept.to_string().contains("limits"), "{kept}");
 }
@@ -61,8 +61,8 @@ fn what_is_kept_of_a_gateway_reads_the_same(#[case] env: Value) {
 #[test]
 fn a_long_value_is_not_kept_and_stays_too_long() {
     let known = known(&[config_map("router", json!({"flavor": "x".repeat(100_000)}))]);
-    let source = Source { kind: SourceKind::ConfigMap, name: NamespacedName::new("kong", "router") };
-    let Asked::Value(value) = known.sources().ask(&source, "flavor") else { panic!("not kept") };
+    let source = FlavorSource { kind: SourceKind::ConfigMap, name: NamespacedName::new("kong", "router") };
+    let KeyLookup::Value(value) = known.sources().ask(&source, "flavor") else { panic!("not kept") };
     assert!((257..300).contains(&value.len()), "{}", value.len());
 }
 
@@ -81,8 +81,9 @@ fn the_sources_of_a_flavor_are_all_that_could_set_it() {
     let names: Vec<String> = sources_of(&object).iter().map(ToString::to_string).collect();
     assert_eq!(names, ["ConfigMap kong/all", "ConfigMap kong/prefixed", "Secret kong/s"]);
     let known = known(&[object]);
-    let fed =
-        |kind, name: &str| known.fed_by(&Source { kind, name: NamespacedName::new("kong", name) }).len();
+    let fed = |kind, name: &str| {
+        known.fed_by(&FlavorSource { kind, name: NamespacedName::new("kong", name) }).len()
+    };
     assert_eq!((fed(SourceKind::Secret, "s"), fed(SourceKind::ConfigMap, "unrelated")), (1, 0));
 }
 
@@ -95,8 +96,8 @@ fn a_rollout_is_over_when_all_pods_are_of_one_template(#[case] ready: i64, #[cas
 
 #[test]
 fn live_is_what_was_rolled_out_last() {
-    let edge = subject(SubjectKind::Deployment, "edge");
-    let flavor = |known: &Known| match known.around(&edge).rolled_out {
+    let edge = subject(GatewayKind::Deployment, "edge");
+    let flavor = |known: &GatewayInventory| match known.around(&edge).rolled_out {
         RolledOut::With(reading) => Some(reading.effective),
         RolledOut::Never => None,
         RolledOut::Untold(why) => panic!("{why}"),
@@ -122,9 +123,9 @@ fn live_is_what_was_rolled_out_last() {
 #[case::forbidden(Err("forbidden"), |_| RolledOut::Untold("forbidden".to_owned()))]
 fn a_rollout_that_nobody_saw_begin_is_told_of(
     #[case] found: Result<Option<&str>, &str>,
-    #[case] then: fn(Reading) -> RolledOut,
+    #[case] then: fn(FlavorReading) -> RolledOut,
 ) {
-    let edge = subject(SubjectKind::Deployment, "edge");
+    let edge = subject(GatewayKind::Deployment, "edge");
     let of = |flavor: &str, ready| deployment("edge", proxy("kong:3.9", Some(flavor)), ready);
     let mut known = known(&[of("traditional_compatible", 1)]);
     assert!(matches!(known.around(&edge).rolled_out, RolledOut::Untold(_)));
@@ -161,7 +162,7 @@ fn others_count_by_what_they_run(#[case] selector: &str, #[case] runs: Flavor) {
     let mut other = staged("other", "traditional_compatible", "expressions");
     other["status"]["selector"] = json!(selector);
     let known = known(&[staged("edge", "expressions", "expressions"), other]);
-    let group = known.around(&subject(SubjectKind::DataPlane, "edge")).group.unwrap();
+    let group = known.around(&subject(GatewayKind::DataPlane, "edge")).group.unwrap();
     let others: Vec<_> = group.others.iter().map(|(_, effective)| effective.known()).collect();
     assert_eq!(others, [Some(runs)]);
 }
@@ -183,7 +184,7 @@ fn sources_of_what_runs_are_wanted_as_well() {
     let wanted: Vec<String> = known.wanted_sources().into_iter().map(|source| source.name.name).collect();
     assert_eq!(wanted, ["edge-live", "edge-next", "plane-live", "plane-next"]);
     for name in wanted {
-        let source = Source { kind: SourceKind::ConfigMap, name: NamespacedName::new("kong", &name) };
+        let source = FlavorSource { kind: SourceKind::ConfigMap, name: NamespacedName::new("kong", &name) };
         assert_eq!(known.fed_by(&source).len(), 1, "{name}");
     }
 }
@@ -233,10 +234,10 @@ fn what_could_not_be_read_and_is_staged_is_judged_as_staged() {
 
 #[test]
 fn routes_come_and_go() {
-    let gateway = subject(SubjectKind::DataPlane, "edge");
+    let gateway = subject(GatewayKind::DataPlane, "edge");
     let query = http_route("kong", "search", json!({"queryParams": [{"name": "q"}]}));
     let plain = http_route("kong", "search", json!({"path": {"type": "PathPrefix", "value": "/"}}));
-    let count = |known: &Known| match &*known.around(&gateway).routes {
+    let count = |known: &GatewayInventory| match &*known.around(&gateway).routes {
         Inventory::Unseen => None,
         Inventory::Seen { routes, .. } => Some(routes.len()),
     };
@@ -292,7 +293,7 @@ fn producers_are_found() {
     ];
     let known = known(&objects);
     let producer = |kind, name| known.around(&subject(kind, name)).group.map(|group| group.producer);
-    assert_eq!(producer(SubjectKind::DataPlane, "edge").as_deref(), Some("ControlPlane kong/cp"));
-    assert_eq!(producer(SubjectKind::Deployment, "proxy").as_deref(), Some("Deployment kong/kic"));
-    assert_eq!(producer(SubjectKind::Deployment, "kic"), None);
+    assert_eq!(producer(GatewayKind::DataPlane, "edge").as_deref(), Some("ControlPlane kong/cp"));
+    assert_eq!(producer(GatewayKind::Deployment, "proxy").as_deref(), Some("Deployment kong/kic"));
+    assert_eq!(producer(GatewayKind::Deployment, "kic"), None);
 }

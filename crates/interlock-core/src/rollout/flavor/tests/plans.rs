@@ -4,17 +4,17 @@ use serde_json::{Value, json};
 use super::world::{EX, T, TC, data_plane, http_route, plane, proxy, read};
 use crate::rollout::flavor::Flavor;
 use crate::rollout::flavor::gateway::Gateway;
-use crate::rollout::flavor::matrix::Configuration;
-use crate::rollout::flavor::plan::{NoPlan, Plan, Question};
+use crate::rollout::flavor::matrix::ProducerConfiguration;
+use crate::rollout::flavor::plan::{FlavorPlan, NoPlan, Question};
 use crate::rollout::flavor::routes::Inventory;
 
-fn plan(gateway: &Gateway, to: Flavor, routes: &Inventory) -> Result<Plan, NoPlan> {
-    Plan::make(&Question {
+fn plan(gateway: &Gateway, to: Flavor, routes: &Inventory) -> Result<FlavorPlan, NoPlan> {
+    FlavorPlan::make(&Question {
         subject: &gateway.subject,
         live: &gateway.spec,
         to,
         routes,
-        configuration: Configuration::Usual,
+        configuration: ProducerConfiguration::Usual,
         group: None,
         outage: true,
         notes: &[],

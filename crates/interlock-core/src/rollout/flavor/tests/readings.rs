@@ -2,7 +2,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::world::{config_map, data_plane, read};
-use crate::rollout::flavor::reading::Reading;
+use crate::rollout::flavor::reading::FlavorReading;
 
 fn cluster() -> Vec<Value> {
     vec![
@@ -19,7 +19,7 @@ fn cluster() -> Vec<Value> {
     ]
 }
 
-fn reading(container: Value) -> Reading {
+fn reading(container: Value) -> FlavorReading {
     let mut container = container;
     container["name"] = json!("proxy");
     if container.get("image").is_none() {

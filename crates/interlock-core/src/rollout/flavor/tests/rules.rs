@@ -5,7 +5,7 @@ use super::world::{Case, config_map, data_plane, http_route, lines, plane, proxy
 use crate::api::stamp::SpecHash;
 use crate::rollout::flavor::allowance::{Allowance, ChangeId};
 use crate::rollout::flavor::gateway::Gateway;
-use crate::rollout::flavor::matrix::Configuration;
+use crate::rollout::flavor::matrix::ProducerConfiguration;
 use crate::rollout::flavor::routes::Inventory;
 
 const NEW: &str = "kong:3.9";
@@ -233,7 +233,7 @@ fn an_outage_does_not_save_routes() {
 #[test]
 fn a_configuration_without_expressions_may_leave_them() {
     let case = Case {
-        configuration: Configuration::FieldsOnly,
+        configuration: ProducerConfiguration::FieldsOnly,
         ..Case::change(
             &plane(NEW, Some("expressions"), false),
             &plane(NEW, Some("traditional_compatible"), false),

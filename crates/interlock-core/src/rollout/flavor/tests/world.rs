@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use crate::rollout::flavor::Flavor;
 use crate::rollout::flavor::allowance::Allowance;
-use crate::rollout::flavor::change::Change;
+use crate::rollout::flavor::change::FlavorChange;
 use crate::rollout::flavor::finding::Findings;
 use crate::rollout::flavor::gateway::Gateway;
 use crate::rollout::flavor::judge::judge;
-use crate::rollout::flavor::matrix::Configuration;
+use crate::rollout::flavor::matrix::ProducerConfiguration;
 use crate::rollout::flavor::routes::Inventory;
-use crate::rollout::flavor::sources::Given;
+use crate::rollout::flavor::sources::GivenSources;
 
 /// A DataPlane `kong/edge` with one container, and changes staged or not.
 pub fn data_plane(container: Value, staged: bool) -> Value {
@@ -50,7 +50,7 @@ pub fn http_route(namespace: &str, name: &str, matched: Value) -> Value {
 }
 
 pub fn read(object: &Value, objects: &[Value]) -> Gateway {
-    Gateway::read(object, "kong", &Given::of(objects, "kong")).unwrap().unwrap()
+    Gateway::read(object, "kong", &GivenSources::of(objects, "kong")).unwrap().unwrap()
 }
 
 /// A change to judge.
@@ -59,7 +59,7 @@ pub struct Case {
     pub stored: Option<Gateway>,
     pub new: Gateway,
     pub routes: Inventory,
-    pub configuration: Configuration,
+    pub configuration: ProducerConfiguration,
     pub stopped: bool,
     pub allowance: Option<Allowance>,
 }
@@ -72,14 +72,14 @@ impl Case {
             stored: Some(old.clone()),
             new: new.clone(),
             routes: Inventory::Unseen,
-            configuration: Configuration::Usual,
+            configuration: ProducerConfiguration::Usual,
             stopped: false,
             allowance: None,
         }
     }
 
     pub fn judge(&self) -> Findings {
-        judge(&Change {
+        judge(&FlavorChange {
             subject: &self.new.subject,
             live: self.live.as_ref().map(|gateway| &gateway.spec.reading),
             stored: self.stored.as_ref().map(|gateway| &gateway.spec),
