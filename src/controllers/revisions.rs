@@ -7,7 +7,8 @@ use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::api::revision::{self, Owner};
 use crate::api::stamp::SpecHash;
-use crate::cluster::apply::{Bookkeeping, local};
+use crate::cluster::apply::Bookkeeping;
+use crate::cluster::requests::local;
 use crate::effect::ApiFailure;
 
 /// Writes a spec, given as JSON that hashes to `hash`. One that is there already is left as it is.

@@ -16,9 +16,9 @@ use tokio::time::Instant;
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
-use crate::cluster::apply::failure;
 use crate::cluster::authorize::Authorizer;
 use crate::cluster::guard::Guard;
+use crate::cluster::requests::failure;
 use crate::effect::ApiFailure;
 use crate::plan::next::{Reference, Refusal};
 
