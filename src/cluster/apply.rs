@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::StreamExt;
-use http::{Method, Request};
+use http::Method;
 use interlock_core::api::object::{NamespacedName, ObjectKey};
 use interlock_core::api::path::segment;
 use interlock_core::api::{kong, meta, revision};
@@ -14,21 +14,15 @@ use serde_json::{Value, json};
 
 use super::kinds::{KindLookup, Kinds, is_built_in};
 use super::path;
+use super::requests::{ApiRequests, FIELD_MANAGER, failure, local};
 
 /// Writes of one decision that are under way at the same time.
 const CONCURRENT: usize = 8;
 
-/// Name under which fields are owned; merge patches record it in `managedFields`.
-const FIELD_MANAGER: &str = "interlock-plan";
-
-/// Field validation of writes. The API server drops unknown fields in any case; for warnings, which this
-/// process would not read, it checks each decoded object for them.
-const VALIDATION: &str = "Ignore";
-
 /// Reads and writes objects of any kind as a service account, by impersonation.
 #[derive(Clone)]
 pub struct Objects {
-    client: Client,
+    requests: ApiRequests,
     kinds: Arc<Kinds>,
     account: NamespacedName,
 }
@@ -36,7 +30,7 @@ pub struct Objects {
 impl Objects {
     /// As this service account; the user of `client` must have the right to impersonate it.
     pub fn new(client: Client, kinds: Arc<Kinds>, account: NamespacedName) -> Self {
-        Self { client, kinds, account }
+        Self { requests: ApiRequests::new(client), kinds, account }
     }
 
     /// The service account.
@@ -47,7 +41,7 @@ impl Objects {
     /// The same as another service account.
     #[must_use]
     pub fn under(&self, account: NamespacedName) -> Self {
-        Self { client: self.client.clone(), kinds: self.kinds.clone(), account }
+        Self { requests: self.requests.clone(), kinds: self.kinds.clone(), account }
     }
 
     /// Reads an object; `Ok(None)` when it does not exist or its kind is not defined. A 404 for the path
@@ -132,7 +126,7 @@ impl Objects {
     }
 
     async fn path(&self, key: &ObjectKey) -> Result<Option<String>, ApiFailure> {
-        match self.kinds.get(&self.client, &key.gvk).await.map_err(|error| failure(&error))? {
+        match self.kinds.get(self.requests.client(), &key.gvk).await.map_err(|error| failure(&error))? {
             KindLookup::Served(kind) => {
                 let (api_version, namespace) = (key.gvk.api_version(), key.namespace.as_deref());
                 path::of(&api_version, namespace, &kind.plural, &[&key.name]).map(Some)
@@ -157,7 +151,7 @@ impl Objects {
     ) -> Result<Value, ApiFailure> {
         let NamespacedName { namespace, name } = &self.account;
         let user = format!("system:serviceaccount:{namespace}:{name}");
-        request_as(&self.client, Some(&user), method, path, content_type, body).await
+        self.requests.send(Some(&user), method, path, content_type, body).await
     }
 }
 
@@ -179,18 +173,18 @@ pub enum Written {
 /// records about the installation.
 #[derive(Clone)]
 pub struct Bookkeeping {
-    client: Client,
+    requests: ApiRequests,
 }
 
 impl Bookkeeping {
     /// As the user of the process.
     pub fn new(client: Client) -> Self {
-        Self { client }
+        Self { requests: ApiRequests::new(client) }
     }
 
     /// The Instance as the API server has it now; `None` when it is gone.
     pub async fn instance(&self, key: &NamespacedName) -> Result<Option<Arc<Value>>, ApiFailure> {
-        match request(&self.client, Method::GET, &instance_path(key, &[])?, "", None).await {
+        match self.requests.send(None, Method::GET, &instance_path(key, &[])?, "", None).await {
             Ok(value) => Ok(Some(Arc::new(value))),
             Err(failure) if failure.code == 404 => Ok(None),
             Err(failure) => Err(failure),
@@ -204,7 +198,7 @@ impl Bookkeeping {
         let Ok(path) = path::of(api, Some(&key.namespace), "operatorversions", &[&key.name]) else {
             return Ok(None);
         };
-        match request(&self.client, Method::GET, &path, "", None).await {
+        match self.requests.send(None, Method::GET, &path, "", None).await {
             Ok(value) => Ok(Some(Arc::new(value))),
             Err(failure) if failure.code == 404 => Ok(None),
             Err(failure) => Err(failure),
@@ -219,7 +213,7 @@ impl Bookkeeping {
         object: &Value,
     ) -> Result<Arc<Value>, ApiFailure> {
         let path = instance_path(key, &["status"])?;
-        request(&self.client, Method::PUT, &path, JSON, Some(object)).await.map(Arc::new)
+        self.requests.send(None, Method::PUT, &path, JSON, Some(object)).await.map(Arc::new)
     }
 
     /// Merge patch of spec and metadata, on exactly this version.
@@ -230,7 +224,8 @@ impl Bookkeeping {
         mut patch: Value,
     ) -> Result<Arc<Value>, ApiFailure> {
         set_resource_version(&mut patch, resource_version);
-        request(&self.client, Method::PATCH, &instance_path(key, &[])?, MERGE_PATCH, Some(&patch))
+        self.requests
+            .send(None, Method::PATCH, &instance_path(key, &[])?, MERGE_PATCH, Some(&patch))
             .await
             .map(Arc::new)
     }
@@ -243,7 +238,7 @@ impl Bookkeeping {
     ) -> Result<Arc<Value>, ApiFailure> {
         let body = serde_json::to_value(patch).map_err(|error| local(error.to_string()))?;
         let path = instance_path(key, &[])?;
-        request(&self.client, Method::PATCH, &path, JSON_PATCH, Some(&body)).await.map(Arc::new)
+        self.requests.send(None, Method::PATCH, &path, JSON_PATCH, Some(&body)).await.map(Arc::new)
     }
 
     /// Merge patch of the status of an Interlock, on exactly this version.
@@ -256,7 +251,7 @@ impl Bookkeeping {
         let mut patch = json!({ "status": status });
         set_resource_version(&mut patch, resource_version);
         let path = path::of(meta::INTERLOCK_API_VERSION, None, "interlocks", &[name, "status"])?;
-        request(&self.client, Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await.map(drop)
+        self.requests.send(None, Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await.map(drop)
     }
 
     /// Merge patch of the status of a DataPlane, on exactly this version.
@@ -270,20 +265,20 @@ impl Bookkeeping {
         set_resource_version(&mut patch, resource_version);
         let below = [key.name.as_str(), "status"];
         let path = path::of(kong::API_VERSION, Some(&key.namespace), "dataplanes", &below)?;
-        request(&self.client, Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await.map(drop)
+        self.requests.send(None, Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await.map(drop)
     }
 
     /// Merge patch of a policy binding, which names the version that it was decided on.
     pub async fn patch_binding(&self, name: &str, patch: &Value) -> Result<(), ApiFailure> {
         let (api, plural) = ("admissionregistration.k8s.io/v1", "validatingadmissionpolicybindings");
         let path = path::of(api, None, plural, &[name])?;
-        request(&self.client, Method::PATCH, &path, MERGE_PATCH, Some(patch)).await.map(drop)
+        self.requests.send(None, Method::PATCH, &path, MERGE_PATCH, Some(patch)).await.map(drop)
     }
 
     /// The recorded revision of the request policy that is in force; `None` without a record.
     pub async fn enforced_revision(&self, namespace: &str) -> Result<Option<String>, ApiFailure> {
         let path = path::of("v1", Some(namespace), "configmaps", &[meta::install::ENFORCED])?;
-        match request(&self.client, Method::GET, &path, "", None).await {
+        match self.requests.send(None, Method::GET, &path, "", None).await {
             Ok(found) => Ok(found["data"][REVISION].as_str().map(str::to_owned)),
             Err(failure) if failure.code == 404 => Ok(None),
             Err(failure) => Err(failure),
@@ -297,20 +292,20 @@ impl Bookkeeping {
             "data": { REVISION: revision },
         });
         let path = path::of("v1", Some(namespace), "configmaps", &[])?;
-        match request(&self.client, Method::POST, &path, JSON, Some(&object)).await {
+        match self.requests.send(None, Method::POST, &path, JSON, Some(&object)).await {
             Ok(_) => return Ok(()),
             Err(failure) if failure.reason != "AlreadyExists" => return Err(failure),
             Err(_) => {}
         }
         let path = path::of("v1", Some(namespace), "configmaps", &[meta::install::ENFORCED])?;
         let patch = json!({ "data": { REVISION: revision } });
-        request(&self.client, Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await.map(drop)
+        self.requests.send(None, Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await.map(drop)
     }
 
     /// Creates a ControllerRevision; answers whether it was not there before.
     pub async fn create_revision(&self, namespace: &str, revision: &Value) -> Result<bool, ApiFailure> {
         let path = path::of(revision::API_VERSION, Some(namespace), REVISIONS, &[])?;
-        match request(&self.client, Method::POST, &path, JSON, Some(revision)).await {
+        match self.requests.send(None, Method::POST, &path, JSON, Some(revision)).await {
             Ok(_) => Ok(true),
             Err(failure) if failure.reason == "AlreadyExists" => Ok(false),
             Err(failure) => Err(failure),
@@ -319,7 +314,7 @@ impl Bookkeeping {
 
     /// Reads a ControllerRevision by name.
     pub async fn revision(&self, key: &NamespacedName) -> Result<Option<Value>, ApiFailure> {
-        found(request(&self.client, Method::GET, &revision_path(key)?, "", None).await)
+        found(self.requests.send(None, Method::GET, &revision_path(key)?, "", None).await)
     }
 
     /// The metadata of the ControllerRevisions of a namespace with a label.
@@ -335,7 +330,8 @@ impl Bookkeeping {
             kind: revision::KIND.to_owned(),
             plural: REVISIONS.to_owned(),
         };
-        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &resource);
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.requests.client().clone(), namespace, &resource);
         let wanted = ListParams::default().labels(&format!("{label}={value}"));
         let list = api.list_metadata(&wanted).await.map_err(|error| failure(&error))?;
         Ok(list.items.into_iter().map(|item| item.metadata).collect())
@@ -355,7 +351,7 @@ impl Bookkeeping {
         let options = json!({
             "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": { "uid": uid },
         });
-        found(request(&self.client, Method::DELETE, path, JSON, Some(&options)).await).map(drop)
+        found(self.requests.send(None, Method::DELETE, path, JSON, Some(&options)).await).map(drop)
     }
 
     /// Adds our label to an object of the core API, or removes it, at the version that was read; reads and
@@ -379,7 +375,8 @@ impl Bookkeeping {
             kind: kind.to_owned(),
             plural: plural.to_owned(),
         };
-        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.namespace, &resource);
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.requests.client().clone(), &key.namespace, &resource);
         let found = match api.get_metadata(&key.name).await {
             Ok(found) => found.metadata,
             Err(error) if failure(&error).code == 404 => return Ok(false),
@@ -400,7 +397,7 @@ impl Bookkeeping {
 
     /// Reads a Secret by name.
     pub async fn secret(&self, key: &NamespacedName) -> Result<Option<Value>, ApiFailure> {
-        found(request(&self.client, Method::GET, &secret_path(key)?, "", None).await)
+        found(self.requests.send(None, Method::GET, &secret_path(key)?, "", None).await)
     }
 }
 
@@ -441,64 +438,5 @@ fn set_resource_version(patch: &mut Value, resource_version: &str) {
     let metadata = patch.entry("metadata").or_insert_with(|| json!({}));
     if let Value::Object(metadata) = metadata {
         metadata.insert("resourceVersion".to_owned(), Value::from(resource_version));
-    }
-}
-
-async fn request(
-    client: &Client,
-    method: Method,
-    path: &str,
-    content_type: &str,
-    body: Option<&Value>,
-) -> Result<Value, ApiFailure> {
-    request_as(client, None, method, path, content_type, body).await
-}
-
-async fn request_as(
-    client: &Client,
-    user: Option<&str>,
-    method: Method,
-    path: &str,
-    content_type: &str,
-    body: Option<&Value>,
-) -> Result<Value, ApiFailure> {
-    let uri = match method {
-        Method::POST | Method::PUT | Method::PATCH => {
-            format!("{path}?fieldManager={FIELD_MANAGER}&fieldValidation={VALIDATION}")
-        }
-        _ => path.to_owned(),
-    };
-    let mut request = Request::builder().method(method).uri(uri);
-    if !content_type.is_empty() {
-        request = request.header(http::header::CONTENT_TYPE, content_type);
-    }
-    if let Some(user) = user {
-        request = request.header("Impersonate-User", user);
-    }
-    let bytes = match body {
-        Some(body) => serde_json::to_vec(body).map_err(|error| local(error.to_string()))?,
-        None => Vec::new(),
-    };
-    let request = request.body(bytes).map_err(|error| local(error.to_string()))?;
-    client.request::<Value>(request).await.map_err(|error| failure(&error))
-}
-
-/// A failure inside this process, before any request.
-pub fn local(message: String) -> ApiFailure {
-    ApiFailure { code: 0, reason: "Local".to_owned(), message, namespace_terminating: false }
-}
-
-/// The API server's Status, or that no answer came.
-pub fn failure(error: &kube::Error) -> ApiFailure {
-    let kube::Error::Api(status) = error else { return local(error.to_string()) };
-    let namespace_terminating = status
-        .details
-        .as_ref()
-        .is_some_and(|details| details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating"));
-    ApiFailure {
-        code: status.code,
-        reason: status.reason.clone(),
-        message: status.message.clone(),
-        namespace_terminating,
     }
 }

@@ -16,5 +16,7 @@ pub mod list;
 pub mod path;
 pub mod queue;
 pub mod read;
+pub mod requests;
 pub mod supervisor;
 pub mod watch;
+mod write_limit;

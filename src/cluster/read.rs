@@ -5,7 +5,7 @@ use interlock_core::effect::ApiFailure;
 use kube::Client;
 use serde_json::Value;
 
-use super::{apply, path};
+use super::{path, requests};
 
 /// The object at a path of [`path::of`]; `None` for 404.
 pub async fn get(client: &Client, path: &str) -> Result<Option<Value>, ApiFailure> {
@@ -30,6 +30,6 @@ pub async fn list(client: &Client, path: &str, labels: &str) -> Result<Vec<Value
 
 async fn read(client: &Client, path: &str) -> Result<Value, ApiFailure> {
     let request = Request::builder().method(Method::GET).uri(path).body(Vec::new());
-    let request = request.map_err(|error| apply::local(error.to_string()))?;
-    client.request::<Value>(request).await.map_err(|error| apply::failure(&error))
+    let request = request.map_err(|error| requests::local(error.to_string()))?;
+    client.request::<Value>(request).await.map_err(|error| requests::failure(&error))
 }

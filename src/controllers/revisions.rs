@@ -9,7 +9,8 @@ use interlock_core::api::revision::{self, RevisionOwner};
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::effect::ApiFailure;
 
-use crate::cluster::apply::{Bookkeeping, local};
+use crate::cluster::apply::Bookkeeping;
+use crate::cluster::requests::local;
 
 /// Writes a spec, given as JSON that hashes to `hash`. One that is there already is left as it is.
 pub async fn write(

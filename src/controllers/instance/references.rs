@@ -18,9 +18,9 @@ use kube::Client;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::cluster::apply::failure;
 use crate::cluster::authorize::Authorizer;
 use crate::cluster::guard::GuardState;
+use crate::cluster::requests::failure;
 
 /// How long an answer holds: rights are not watched.
 const ALLOWED: Duration = Duration::from_secs(60);

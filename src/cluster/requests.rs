@@ -1,0 +1,91 @@
+//! Requests to the API server, of which each namespace has a share.
+
+use std::sync::Arc;
+
+use http::{Method, Request};
+use interlock_core::effect::ApiFailure;
+use kube::Client;
+use serde_json::Value;
+
+use super::write_limit::WriteLimit;
+
+/// Name under which fields are owned; merge patches record it in `managedFields`.
+pub const FIELD_MANAGER: &str = "interlock-plan";
+
+/// What to do about unknown fields of a write. The API server drops them in any case; to warn of
+/// them, which nobody would read here, it looks for them in each object that it decodes.
+const VALIDATION: &str = "Ignore";
+
+/// Sends requests as one user.
+#[derive(Clone)]
+pub struct ApiRequests {
+    client: Client,
+    writes: Arc<WriteLimit>,
+}
+
+impl ApiRequests {
+    /// As the user of this client, or those that it impersonates.
+    pub fn new(client: Client) -> Self {
+        Self { client, writes: Arc::default() }
+    }
+
+    /// The client, for what is no write of an object.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Sends one request, as `user` where one is impersonated. A write waits until it is within the share
+    /// of its namespace.
+    pub async fn send(
+        &self,
+        user: Option<&str>,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, ApiFailure> {
+        let uri = match method {
+            Method::POST | Method::PUT | Method::PATCH => {
+                format!("{path}?fieldManager={FIELD_MANAGER}&fieldValidation={VALIDATION}")
+            }
+            _ => path.to_owned(),
+        };
+        let bytes = match body {
+            Some(body) => serde_json::to_vec(body).map_err(|error| local(error.to_string()))?,
+            None => Vec::new(),
+        };
+        let _share = match method {
+            Method::GET => None,
+            _ => self.writes.enter(path, bytes.len()).await,
+        };
+        let mut request = Request::builder().method(method).uri(uri);
+        if !content_type.is_empty() {
+            request = request.header(http::header::CONTENT_TYPE, content_type);
+        }
+        if let Some(user) = user {
+            request = request.header("Impersonate-User", user);
+        }
+        let request = request.body(bytes).map_err(|error| local(error.to_string()))?;
+        self.client.request::<Value>(request).await.map_err(|error| failure(&error))
+    }
+}
+
+/// A failure that never left the process.
+pub fn local(message: String) -> ApiFailure {
+    ApiFailure { code: 0, reason: "Local".to_owned(), message, namespace_terminating: false }
+}
+
+/// What the API server said, or that there was no answer.
+pub fn failure(error: &kube::Error) -> ApiFailure {
+    let kube::Error::Api(status) = error else { return local(error.to_string()) };
+    let namespace_terminating = status
+        .details
+        .as_ref()
+        .is_some_and(|details| details.causes.iter().any(|cause| cause.reason == "NamespaceTerminating"));
+    ApiFailure {
+        code: status.code,
+        reason: status.reason.clone(),
+        message: status.message.clone(),
+        namespace_terminating,
+    }
+}
