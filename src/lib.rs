@@ -1,10 +1,10 @@
-//! Interlock keeps changes to Kubernetes custom resources safe while they are carried out.
+//! Interlock keeps changes to Kubernetes custom resources safe while plans apply them.
 //!
-//! What has an effect: the webhook's port ([`server`]), the watches and the writes ([`cluster`],
-//! [`controllers`]), what is installed and what people run ([`install`], [`cli`]). What it does is decided in
+//! Code with effects: the webhook's port ([`server`]), the watches and the writes ([`cluster`],
+//! [`controllers`]), the installed objects and the commands ([`install`], [`cli`]). The decisions are in
 //! `interlock-core`.
 //!
-//! `docs/architecture.md` tells where everything lives; imports run downwards only.
+//! `docs/architecture.md` describes the modules; imports point downwards only.
 
 pub mod cli;
 pub mod cluster;

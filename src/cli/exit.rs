@@ -1,4 +1,4 @@
-//! What a command leaves behind: its exit code, and the error where there is one.
+//! The end of a command: its exit code, and the error if there is one.
 
 use std::process::ExitCode;
 
@@ -19,7 +19,7 @@ pub(super) fn decided(answer: anyhow::Result<bool>) -> ExitCode {
     }
 }
 
-/// Says what went wrong.
+/// Prints the error.
 pub(super) fn failed(error: &anyhow::Error, code: ExitCode) -> ExitCode {
     eprintln!("error: {error:#}");
     code

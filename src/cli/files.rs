@@ -8,7 +8,7 @@ use anyhow::{Context as _, anyhow, bail};
 use go_template::yaml;
 use serde_json::Value;
 
-/// What can be read.
+/// The readable inputs, for messages.
 const READABLE: &str = "give a file of YAML or JSON, or - for standard input";
 
 /// The one object of a file.
@@ -50,7 +50,7 @@ fn text_of(path: &Path) -> anyhow::Result<String> {
     text.map_err(|error| anyhow!("{} cannot be read: {error}; {READABLE}", path.display()))
 }
 
-/// Documents that are objects; a List stands for its items.
+/// Documents that are objects; a List counts as its items.
 fn parse(path: &Path, text: &str) -> anyhow::Result<Vec<Value>> {
     let documents = match serde_json::from_str(text) {
         Ok(value) => vec![value],
@@ -76,7 +76,7 @@ fn parse(path: &Path, text: &str) -> anyhow::Result<Vec<Value>> {
 /// Members of `metadata` that the rules read as text.
 const TEXTS: [&str; 6] = ["name", "generateName", "namespace", "uid", "resourceVersion", "deletionTimestamp"];
 
-/// What can be taken for an object: whoever reads it may rely on its metadata.
+/// Validates an object, so that readers may rely on its metadata.
 fn object(path: &Path, what: &str, value: Value) -> anyhow::Result<Value> {
     let kind = value["kind"].as_str().map(|kind| format!(" of kind {kind}")).unwrap_or_default();
     let holds = || format!("{} holds {what}{kind}", path.display());

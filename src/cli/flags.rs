@@ -1,4 +1,4 @@
-//! What flags of several commands are made of.
+//! Parts of flags that several commands share.
 
 use std::time::Duration;
 
@@ -67,12 +67,12 @@ pub(super) fn dns_label(text: &str) -> Result<String, String> {
         .to_owned())
 }
 
-/// Namespaces that are looked after, as one value of a flag has them; none means all.
+/// Namespaces to watch, as one value of a flag lists them; none means all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Namespaces(Vec<String>);
 
 impl Namespaces {
-    /// What several values mean together: all, where one of them does.
+    /// The union of several values: all, where one of them is all.
     pub(super) fn union(values: Vec<Self>) -> Vec<String> {
         if values.iter().any(|value| value.0.is_empty()) {
             return Vec::new();
@@ -81,7 +81,7 @@ impl Namespaces {
     }
 }
 
-/// Namespaces with commas between them. An empty value, as an unset variable leaves it, is none.
+/// Namespaces separated by commas. An empty value, as of an unset variable, means none.
 pub(super) fn namespaces(text: &str) -> Result<Namespaces, String> {
     if text.is_empty() {
         return Ok(Namespaces(Vec::new()));
@@ -96,18 +96,18 @@ pub(super) fn namespaces(text: &str) -> Result<Namespaces, String> {
     text.split(',').map(name).collect::<Result<_, _>>().map(Namespaces)
 }
 
-/// Ranges of addresses, as one value of a flag has them.
+/// Ranges of addresses, as one value of a flag lists them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cidrs(Vec<Cidr>);
 
 impl Cidrs {
-    /// What several values mean together.
+    /// The union of several values.
     pub(super) fn union(values: Vec<Self>) -> Vec<Cidr> {
         values.into_iter().flat_map(|value| value.0).collect()
     }
 }
 
-/// Ranges with commas between them. An empty value, as an unset variable leaves it, is none.
+/// Ranges separated by commas. An empty value, as of an unset variable, means none.
 pub(super) fn cidrs(text: &str) -> Result<Cidrs, String> {
     if text.is_empty() {
         return Ok(Cidrs::default());

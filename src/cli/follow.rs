@@ -1,21 +1,21 @@
-//! Waiting for a plan by events: what has happened since, and whether it is over.
+//! Follows a plan by events: its changes, and whether it is over.
 
 use std::collections::BTreeMap;
 
 use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus};
 
-/// What is waited for.
+/// Whether a plan is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Over {
     /// Not yet.
     No,
     /// The plan is COMPLETE.
     Complete(String),
-    /// The plan failed; what it says.
+    /// The plan failed; its messages.
     Failed(String),
 }
 
-/// Follows the plan that an Instance runs, also when it is replaced by another.
+/// Follows the plan of an Instance, also when another replaces it.
 #[derive(Debug, Default)]
 pub(super) struct Follower {
     run: Option<(String, String)>,
@@ -23,7 +23,7 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Looks at the Instance as it is now: what there is to tell, and whether it is over.
+    /// Takes in a version of the Instance; returns new lines, and whether the plan is over.
     pub(super) fn see(&mut self, instance: &Instance) -> (Vec<String>, Over) {
         if let Some(execution) = instance.spec.plan_execution.as_ref().filter(|e| !e.plan().is_empty()) {
             let run = (execution.plan().to_owned(), execution.uid().to_owned());
@@ -49,7 +49,7 @@ impl Follower {
         self.run.is_some()
     }
 
-    /// Where the plan stands, for someone who waits no longer.
+    /// The state of the plan, for a caller whose wait has timed out.
     pub(super) fn standing(&self) -> String {
         match &self.run {
             None => "no plan has been scheduled; is Interlock running?".to_owned(),
@@ -84,7 +84,7 @@ impl Follower {
     }
 }
 
-/// Why a plan failed: every message, with where it stands.
+/// Why a plan failed: every message, with its phase and step.
 pub(super) fn complaint(plan: &str, entry: &PlanStatus) -> String {
     let mut parts = Vec::new();
     let mut add = |at: String, message: Option<&String>| {

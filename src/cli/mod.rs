@@ -1,4 +1,4 @@
-//! The command line: one file a subcommand.
+//! The command line: one file for each subcommand.
 
 use std::process::ExitCode;
 
@@ -52,7 +52,7 @@ enum Command {
     Flavor(Box<flavor::FlavorArguments>),
 }
 
-/// Reads the arguments and does what they ask. Exit codes: 0 done, 1 failed, 2 misused.
+/// Parses the arguments and runs the command. Exit codes: 0 done, 1 failed, 2 misused.
 pub fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(arguments) => run::main(*arguments),

@@ -1,4 +1,4 @@
-//! Reading objects with the caller's rights: what cannot be seen is never taken for absent.
+//! Reads objects with the caller's rights: an unreadable object never counts as absent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,25 +12,25 @@ use serde_json::{Value, json};
 
 use super::served::Resource;
 
-/// How many objects are asked for at a time.
+/// Objects for each page of a list.
 const PAGE: u32 = 500;
-/// How often a list is asked for that the API server cannot give yet: that of a kind whose
-/// definition is new, for a second or two.
+/// Retries of a list that the API server cannot give yet: that of a kind whose definition is new, for a
+/// second or two.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What became of a look at one object.
+/// The result of a read of one object.
 #[derive(Clone, Debug)]
 pub(super) enum ReadOutcome {
-    /// It is there.
+    /// It exists.
     There(Arc<Value>),
-    /// The API server says that it is not there.
+    /// The API server answered 404.
     Missing,
-    /// Nobody can tell, for this reason.
+    /// It is unknown whether it exists, for this reason.
     Unknown(String),
 }
 
-/// What a list is asked for.
+/// What to list.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selection<'a> {
     /// One namespace; `None` for all.
@@ -39,13 +39,13 @@ pub(super) struct Selection<'a> {
     pub(super) labels: Option<&'a str>,
     /// Field selector.
     pub(super) fields: Option<&'a str>,
-    /// Nothing but the metadata.
+    /// Only the metadata.
     pub(super) metadata_only: bool,
 }
 
 /// One object.
 pub(super) async fn get(client: &Client, resource: &Resource, namespace: &str, name: &str) -> ReadOutcome {
-    // What another object refers to may be any text, and becomes a part of the path.
+    // A reference may be any text, and becomes a part of the path.
     if segment(name).is_err() || !namespace.is_empty() && segment(namespace).is_err() {
         return ReadOutcome::Missing;
     }
@@ -144,7 +144,7 @@ pub(super) fn code(error: &Error) -> Option<u16> {
     }
 }
 
-/// The server's own words, without the ones around them.
+/// The API server's own message, without kube's wrapping.
 pub(super) fn said(error: &Error) -> String {
     match error {
         Error::Api(status) => status.message.clone(),

@@ -1,4 +1,4 @@
-//! `interlock render`: everything that an installation consists of, as YAML.
+//! `interlock render`: all objects of an installation, as YAML.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::exit;
 use super::flags::{Cidrs, FreezeFlag, Namespaces, cidrs, dns_label, namespaced_name, namespaces};
 use crate::install::{self, CertificateIssuer, ClientCa, Endpoint, InstallOptions, Layout, Part};
 
-/// What is rendered.
+/// The parts to render.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Part(Part),
@@ -124,7 +124,7 @@ fn replicas(text: &str) -> Result<i32, String> {
     text.parse().ok().filter(|&count| count >= 0).ok_or_else(|| "give a whole number, 0 or more".to_owned())
 }
 
-/// Prints or writes what was asked for.
+/// Prints or writes the rendered objects.
 pub fn main(arguments: RenderArguments) -> ExitCode {
     exit::done(render(arguments))
 }
@@ -177,7 +177,7 @@ fn options(arguments: RenderArguments) -> anyhow::Result<InstallOptions> {
     })
 }
 
-/// With a bundle that it cannot read, the API server calls no webhook.
+/// With an invalid bundle the API server calls no webhook.
 fn ca_bundle(file: &Path) -> anyhow::Result<Vec<u8>> {
     let pem = std::fs::read(file)?;
     let remedy = "give a file of PEM with the certificate of the CA";

@@ -183,7 +183,7 @@ fn service_account(text: &str, namespace: &str) -> Result<NamespacedName, String
     Ok(NamespacedName::new(namespace, name))
 }
 
-/// `--cert-dir` says files, unless `--cert-mode` says something else.
+/// `--cert-dir` implies files, unless `--cert-mode` is set.
 fn certificates(a: &RunArguments) -> Result<ServingCertificate, String> {
     match (a.cert_mode, &a.cert_dir) {
         (Some(CertMode::Files), None) => {
@@ -200,7 +200,7 @@ fn certificates(a: &RunArguments) -> Result<ServingCertificate, String> {
     }
 }
 
-/// Runs until it is told to stop.
+/// Runs until a signal.
 pub fn main(arguments: RunArguments) -> ExitCode {
     if let Err(error) = log::start(&arguments.log_level, arguments.log_format) {
         eprintln!("error: {error}");

@@ -1,4 +1,4 @@
-//! What the API server serves, and how people call it.
+//! The kinds that the API server serves, and their names.
 
 use anyhow::{Context as _, anyhow, bail};
 use kube::Client;
@@ -21,12 +21,12 @@ pub(super) struct Resource {
 #[derive(Debug, Default)]
 pub(super) struct ServedKinds {
     resources: Vec<Resource>,
-    /// Groups whose kinds are not known now, as their server does not answer.
+    /// Groups whose kinds are unknown at present, as their API server does not answer.
     pub(super) stale: Vec<String>,
 }
 
 impl ServedKinds {
-    /// Asks for all of them: two requests.
+    /// Discovers all kinds: two requests.
     pub(super) async fn ask(client: &Client) -> anyhow::Result<Self> {
         let asked = "the API server could not be asked what it serves";
         let core = client.list_core_api_versions_aggregated().await.context(asked)?;
@@ -80,8 +80,8 @@ impl ServedKinds {
         self.resources.iter().find(|known| known.api.group == group && known.api.kind == kind)
     }
 
-    /// A kind as people write it: `Instance`, `instances`, `inst`, `instance.kudo.dev`. Where
-    /// several groups have it, one that the topology declares is meant, else the first.
+    /// A kind as people write it: `Instance`, `instances`, `inst`, `instance.kudo.dev`. Where several
+    /// groups have it, prefers one that the topology declares, else takes the first.
     pub(super) fn find(&self, word: &str) -> anyhow::Result<&Resource> {
         let declared = |found: &&&Resource| {
             let name = (found.api.group.as_str(), found.api.kind.as_str());
@@ -105,7 +105,7 @@ impl ServedKinds {
 }
 
 impl Resource {
-    /// Whether this is meant: kind, plural, singular or short name, perhaps with the group.
+    /// Whether a word names this kind: kind, plural, singular or short name, perhaps with the group.
     fn is_called(&self, word: &str) -> bool {
         let word = word.to_lowercase();
         let names = |word: &str| {

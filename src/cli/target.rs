@@ -1,4 +1,4 @@
-//! The cluster that a command speaks to, with the rights of whoever calls it.
+//! The cluster of a command, with the caller's rights.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -28,11 +28,11 @@ pub(super) struct TargetFlags {
 }
 
 impl TargetFlags {
-    /// A client, and the namespace that is meant where none is named.
+    /// A client, and the default namespace.
     pub(super) async fn connect(&self) -> anyhow::Result<(Client, String)> {
         let connection = Connection { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() };
         let mut config = connection.config().await?;
-        // The API server notes whose writes are whose by the first word of it.
+        // The API server records field ownership by its first word.
         if let Ok(agent) = HeaderValue::from_str(&build::user_agent(" command line")) {
             config.headers.push((header::USER_AGENT, agent));
         }
@@ -42,7 +42,7 @@ impl TargetFlags {
     }
 }
 
-/// The server's own words, without the ones around them.
+/// The API server's own message, without kube's wrapping.
 pub(super) fn said(error: kube::Error) -> anyhow::Error {
     match error {
         kube::Error::Api(status) => anyhow::anyhow!("{}", status.message),
@@ -50,12 +50,12 @@ pub(super) fn said(error: kube::Error) -> anyhow::Error {
     }
 }
 
-/// Runs what a command has to wait for, on this thread.
+/// Runs a command's asynchronous work on this thread.
 pub(super) fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> ExitCode {
     exit::done(finish(work))
 }
 
-/// Runs what a command has to wait for, on this thread, to its result.
+/// Runs a command's asynchronous work on this thread; returns its result.
 pub(super) fn finish<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("the process could not be started")?.block_on(work)

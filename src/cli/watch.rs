@@ -1,4 +1,4 @@
-//! Waiting for something to hold of an Instance, with the rights of whoever calls.
+//! Waits for a condition on an Instance, with the caller's rights.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use kube::runtime::watcher::{self, Error};
 
 use interlock_core::api::kudo::Instance;
 
-/// Watches an Instance until something holds of it, which may be that it is gone; `None` where the
-/// time is over before. A broken watch is taken up again.
+/// Watches an Instance until a condition is met, which may be its deletion; `None` after a timeout. A
+/// broken watch is restarted.
 ///
 /// # Errors
-/// Where the caller may not watch it, and where it was not seen when the time was over: what was
-/// seen before tells nothing then.
+/// Where the caller may not watch it, and where the watch was broken at the timeout: earlier events prove
+/// nothing then.
 pub(super) async fn until<T>(
     instances: Api<Instance>,
     name: &str,
@@ -56,7 +56,7 @@ pub(super) async fn until<T>(
     }
 }
 
-/// Whether trying again changes nothing.
+/// Whether a retry would not help.
 fn is_refusal(error: &Error) -> bool {
     let code = match error {
         Error::InitialListFailed(kube::Error::Api(status))

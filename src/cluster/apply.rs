@@ -16,7 +16,7 @@ use super::kinds::{KindLookup, Kinds, is_built_in};
 use super::path;
 use super::requests::{ApiRequests, FIELD_MANAGER, failure, local};
 
-/// Writes of one decision that are under way at the same time.
+/// Concurrent writes of one decision.
 const CONCURRENT: usize = 8;
 
 /// Reads and writes objects of any kind as a service account, by impersonation.
@@ -155,7 +155,7 @@ impl Objects {
     }
 }
 
-/// Whether an object is not there, rather than its kind not served now.
+/// Whether an object does not exist, as opposed to a kind that is not served now.
 fn tells_gone(key: &ObjectKey, failure: &ApiFailure) -> bool {
     failure.code == 404 && (is_built_in(&key.gvk.group) || !failure.is_of_kind())
 }
@@ -193,7 +193,7 @@ impl Bookkeeping {
 
     /// Reads an OperatorVersion.
     pub async fn operator_version(&self, key: &NamespacedName) -> Result<Option<Arc<Value>>, ApiFailure> {
-        // What an Instance refers to may be any text; there is no OperatorVersion of such a name.
+        // A reference of an Instance may be any text; no OperatorVersion has such a name.
         let api = meta::KUDO_API_VERSION;
         let Ok(path) = path::of(api, Some(&key.namespace), "operatorversions", &[&key.name]) else {
             return Ok(None);
@@ -302,7 +302,7 @@ impl Bookkeeping {
         self.requests.send(None, Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await.map(drop)
     }
 
-    /// Creates a ControllerRevision; answers whether it was not there before.
+    /// Creates a ControllerRevision; returns whether it is new.
     pub async fn create_revision(&self, namespace: &str, revision: &Value) -> Result<bool, ApiFailure> {
         let path = path::of(revision::API_VERSION, Some(namespace), REVISIONS, &[])?;
         match self.requests.send(None, Method::POST, &path, JSON, Some(revision)).await {
@@ -364,7 +364,7 @@ impl Bookkeeping {
         (label, ours): (&str, &str),
         wanted: bool,
     ) -> Result<bool, ApiFailure> {
-        // What a pod refers to may be any text; there is no object of such a name.
+        // A reference of a pod may be any text; no object has such a name.
         if segment(&key.namespace).and(segment(&key.name)).is_err() {
             return Ok(false);
         }

@@ -51,7 +51,7 @@ pub enum BindingState {
     Unknown,
     /// There is none: its policy denies nothing.
     Absent,
-    /// It is there.
+    /// It exists.
     Present(FoundBinding),
 }
 

@@ -1,6 +1,6 @@
 //! The table of CustomResourceDefinitions: which custom kinds can be used, and why others cannot.
 //!
-//! Existing, established and served are three separate moments, so all of them are asked for.
+//! Existing, established and served are three separate moments, so the table checks all of them.
 //! A definition is kept as a row of a few words; its schemas are never built (see [`Definition`]).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,7 +65,7 @@ pub struct Condition {
     pub message: String,
 }
 
-/// Reads `null` as what is absent, as Go does.
+/// Reads `null` as absent, as Go does.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
     Option::deserialize(from).map(Option::unwrap_or_default)
 }

@@ -1,4 +1,4 @@
-//! Requests to the API server, of which each namespace has a share.
+//! Sends requests to the API server, with a limit on the writes into each namespace.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use super::write_limit::WriteLimit;
 /// Name under which fields are owned; merge patches record it in `managedFields`.
 pub const FIELD_MANAGER: &str = "interlock-plan";
 
-/// What to do about unknown fields of a write. The API server drops them in any case; to warn of
-/// them, which nobody would read here, it looks for them in each object that it decodes.
+/// Field validation of writes. The API server drops unknown fields in any case; for warnings, which this
+/// process would not read, it checks each decoded object for them.
 const VALIDATION: &str = "Ignore";
 
 /// Sends requests as one user.
@@ -24,17 +24,17 @@ pub struct ApiRequests {
 }
 
 impl ApiRequests {
-    /// As the user of this client, or those that it impersonates.
+    /// As the user of this client, or as users that it impersonates.
     pub fn new(client: Client) -> Self {
         Self { client, writes: Arc::default() }
     }
 
-    /// The client, for what is no write of an object.
+    /// The client, for requests other than object writes.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Sends one request, as `user` where one is impersonated. A write waits until it is within the share
+    /// Sends one request, as `user` where it impersonates one. A write waits until it is within the share
     /// of its namespace.
     pub async fn send(
         &self,
@@ -70,12 +70,12 @@ impl ApiRequests {
     }
 }
 
-/// A failure that never left the process.
+/// A failure inside this process, before any request.
 pub fn local(message: String) -> ApiFailure {
     ApiFailure { code: 0, reason: "Local".to_owned(), message, namespace_terminating: false }
 }
 
-/// What the API server said, or that there was no answer.
+/// The API server's Status, or that no answer came.
 pub fn failure(error: &kube::Error) -> ApiFailure {
     let kube::Error::Api(status) = error else { return local(error.to_string()) };
     let namespace_terminating = status

@@ -25,13 +25,13 @@ use crate::cluster::list::{self, ListedResource, Portion};
 /// An event of a kind.
 #[derive(Clone, Debug)]
 pub enum KindEvent<K> {
-    /// A list begins. It may break off, and begin anew.
+    /// A list begins. It may break off, and start again.
     Listing,
     /// An object is in the list.
     Listed(K),
     /// The list is complete: objects that it does not hold are gone.
     Synced,
-    /// An object is there.
+    /// An object was added or modified.
     Applied(K),
     /// An object is gone; its last state.
     Deleted(K),
@@ -51,7 +51,7 @@ pub enum WatchChange {
     Listed(Arc<Value>),
     /// The list of that namespace is complete: objects that it does not hold are gone.
     Synced(Arc<str>),
-    /// It is there, as given.
+    /// It was added or modified; its new state.
     Applied(Arc<Value>),
     /// It is gone; its last known state.
     Deleted(Arc<Value>),
@@ -182,7 +182,7 @@ async fn watch_from<K: Watchable>(
 enum Broken {
     /// It can continue at the last version.
     Ended,
-    /// The kind has to be listed again.
+    /// The kind needs a new list.
     List(String),
     /// An event cannot be decoded; the next list holds its object.
     Unreadable(String),

@@ -1,7 +1,7 @@
-//! How much is written into one namespace at the same time.
+//! Limits the concurrent writes into one namespace.
 //!
 //! The API server queues requests by user, and Interlock is one user for all namespaces: without a limit
-//! here, what the packages of one tenant write stands before the writes of all others.
+//! here, the writes of one tenant's packages would delay those of all others.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Shares of a namespace that may be in use at the same time.
 const SHARES: usize = 16;
 
-/// Bytes of a body for which a write takes one more share: the API server's work grows with them.
+/// Body bytes for which a write takes one more share: the API server's work grows with them.
 const BYTES_A_SHARE: usize = 16 << 10;
 
 /// The writes in flight, by namespace.
@@ -19,8 +19,8 @@ const BYTES_A_SHARE: usize = 16 << 10;
 pub struct WriteLimit(Mutex<HashMap<String, Weak<Semaphore>>>);
 
 impl WriteLimit {
-    /// Waits until a write of so many bytes at a path is within the share of its namespace. It is in flight
-    /// until the permit is dropped. `None` for what is in no namespace.
+    /// Waits until a write of so many bytes at a path is within the share of its namespace. The write is in
+    /// flight until the permit is dropped. `None` for paths without a namespace.
     pub async fn enter(&self, path: &str, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let shares = (1 + bytes / BYTES_A_SHARE).min(SHARES);
         let shares = u32::try_from(shares).unwrap_or(u32::MAX);

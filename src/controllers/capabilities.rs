@@ -1,4 +1,4 @@
-//! What can run: one declaration each, and nothing else to add one but its controller.
+//! The declared capabilities: adding one takes an entry here and its controller.
 
 use interlock_core::api::kong;
 use interlock_core::api::meta;
@@ -8,19 +8,19 @@ use crate::cluster::supervisor::{Capability, CapabilityKind};
 
 /// Plans of Instances, and the rules of admission about them.
 pub const INSTANCES: &str = "instances";
-/// Inventory of routes: what decides about the flavors of gateways.
+/// Inventory of routes, which the rules about the flavors of gateways need.
 pub const ROUTES: &str = "routes";
 
-/// Gateways, who configures them and where their flavors come from, for admission.
+/// Gateways, their ingress controllers and the sources of their flavors, for admission.
 pub const FLAVORS: &str = "flavors";
 
-/// The settings: the object that says which of the others run. It cannot itself be switched off.
+/// The settings: the object that enables the others. It cannot itself be switched off.
 pub const SETTINGS: &str = "settings";
 
-/// Those without which Interlock is not ready.
+/// Interlock is not ready without these.
 pub const ESSENTIAL: &[&str] = &[INSTANCES];
 
-/// Names of those that the settings are about.
+/// Names of the capabilities that the settings configure.
 pub fn settable() -> Vec<&'static str> {
     CAPABILITIES.iter().map(|capability| capability.name).filter(|name| *name != SETTINGS).collect()
 }

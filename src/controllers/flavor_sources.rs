@@ -1,11 +1,11 @@
-//! Labels the ConfigMaps, and where that was chosen the Secrets, that flavors of gateways may come
-//! from, so that the API server sends changes of them, and of no others, to admission.
+//! Labels the ConfigMaps, and if configured the Secrets, that are sources of flavors of gateways, so that
+//! the API server sends changes of only these to admission.
 //!
-//! Event -> what gateways refer to, what is labelled -> labels (leader). A flavor that could not be
-//! read when it was admitted is judged again once its source is labelled, and seen: what would have
-//! been refused is a Warning Event. Nothing is taken away
-//! because of what cannot be seen; Secrets are never listed, so one whose last gateway went while
-//! nobody led keeps its label, and its changes go on being sent, and allowed.
+//! Event -> referenced sources, labelled objects -> labels (leader). A flavor whose source was unreadable
+//! at admission is checked again once its source is labelled and cached: a Warning Event reports one that
+//! admission would have denied. Missing data removes no label; Secrets are never listed, so one whose last
+//! gateway was deleted while no process led keeps its label, and admission still gets and allows its
+//! changes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,40 +25,40 @@ use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
 use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot, WatchState};
 
-/// A burst of changes is looked at once.
+/// Collects a burst of changes into one pass.
 const BURST: Duration = Duration::from_millis(100);
-/// Pause before a source is looked for again that is not there, or could not be labelled: of
-/// objects without the label nothing is told.
+/// Pause before another attempt to label a missing or unlabelled source: without the label no event
+/// arrives.
 const AGAIN: Duration = Duration::from_secs(30);
 
-/// Kinds that say what is a source, and what is labelled.
+/// The kinds of gateways and of labelled sources.
 const READ: [&str; 3] = ["dataplanes.gateway-operator.konghq.com", "deployments.apps", "configmaps"];
 
-/// Keeps the labels.
+/// Maintains the labels.
 #[derive(Clone)]
 pub struct Labeller {
     /// Gateways and their sources.
     pub store: Arc<Store>,
-    /// How the kinds are seen.
+    /// The watch states of the kinds.
     pub snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
     /// Whether this process may write.
     pub leadership: watch::Receiver<Leadership>,
     /// Writes.
     pub bookkeeping: Bookkeeping,
-    /// Tells people.
+    /// Publishes Events.
     pub events: EventPublisher,
-    /// Whether Secrets are labelled as well, which takes rights on all of them.
+    /// Whether Secrets are labelled as well, which needs rights on all of them.
     pub secrets: bool,
 }
 
-/// What this process has labelled since it leads, as far as no watch tells.
+/// Secrets that this process has labelled in its leader epoch, which no watch reports.
 #[derive(Default)]
 struct Term {
     secrets: BTreeSet<FlavorSource>,
 }
 
 impl Labeller {
-    /// Labels what is not, until it is told to stop.
+    /// Labels sources, until `stop`.
     pub async fn run(self, stop: CancellationToken) {
         let mut changes = self.store.flavor_changes();
         let (mut snapshot, mut leadership) = (self.snapshot.clone(), self.leadership.clone());
@@ -82,7 +82,7 @@ impl Labeller {
         }
     }
 
-    /// Only the leader tells; what others have seen is told already.
+    /// Only the leader publishes; an earlier leader has published its own findings.
     async fn judge_again(&self, leads: bool) {
         for overlooked in self.store.overlooked().into_iter().filter(|_| leads) {
             let reason = meta::event::ROUTER_FLAVOR_OVERLOOKED.to_owned();
@@ -101,7 +101,7 @@ impl Labeller {
         matches!(flavors.state, CapabilityPhase::Running(_)) && read.all(|kind| seen(&kind.sight))
     }
 
-    /// One look; when to look again though nothing happens.
+    /// One pass; returns when to run again without an event.
     async fn pass(&self, term: &mut Term) -> Option<Duration> {
         let (wanted, due, unused) = self.store.sources_due(&term.secrets);
         let mut again = None;
@@ -125,7 +125,7 @@ impl Labeller {
         again
     }
 
-    /// Whether the source is there; `None` where that could not be told.
+    /// Whether the source exists; `None` where the request failed.
     async fn mark(&self, source: &FlavorSource, wanted: bool) -> Option<bool> {
         let kind = match source.kind {
             SourceKind::ConfigMap => ("ConfigMap", "configmaps"),

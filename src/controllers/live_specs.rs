@@ -1,8 +1,7 @@
-//! Keeps the specs that the live pods of DataPlanes are made from, where these are too large for the
-//! stamp.
+//! Archives the specs of live pods of DataPlanes that are too large for the stamp.
 //!
 //! Event of a DataPlane -> its stamp refers to a spec -> a ControllerRevision that it owns (leader).
-//! Until something is staged, the DataPlane itself holds that spec.
+//! Until a change is staged, the DataPlane itself holds that spec.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,17 +29,17 @@ use crate::cluster::lease::Leadership;
 use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot};
 use crate::cluster::{path, read};
 
-/// Pause before a DataPlane is looked at again whose spec could not be kept.
+/// Pause before another attempt to archive a spec.
 const AGAIN: Duration = Duration::from_secs(30);
-/// How many earlier specs of a DataPlane are kept, as many as a Deployment keeps ReplicaSets.
+/// Archived earlier specs of a DataPlane, as many as a Deployment keeps ReplicaSets.
 const HISTORY: usize = 10;
 
-/// Keeps the specs.
+/// The archive.
 #[derive(Clone)]
 pub struct Archive {
     /// DataPlanes and their stamps.
     pub store: Arc<Store>,
-    /// How the kinds are seen.
+    /// The watch states of the kinds.
     pub snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
     /// Whether this process may write.
     pub leadership: watch::Receiver<Leadership>,
@@ -48,7 +47,7 @@ pub struct Archive {
     pub client: Client,
     /// Writes.
     pub bookkeeping: Bookkeeping,
-    /// Tells people.
+    /// Publishes Events.
     pub events: EventPublisher,
 }
 
@@ -56,13 +55,13 @@ pub struct Archive {
 type Kept = (String, SpecHash);
 
 impl Archive {
-    /// Keeps what is not kept yet, until it is told to stop.
+    /// Archives referenced specs, until `stop`.
     pub async fn run(self, stop: CancellationToken) {
         let mut changes = self.store.flavor_changes();
         let (mut snapshot, mut leadership) = (self.snapshot.clone(), self.leadership.clone());
         let mut kept = BTreeSet::new();
         loop {
-            // What is staged next replaces the only source: no burst is waited for.
+            // The next staged change replaces the only source, so it does not wait for a burst to end.
             changes.mark_unchanged();
             let again = if self.may_write() { self.pass(&mut kept).await } else { None };
             if !self.leadership.borrow().holds() {
@@ -85,7 +84,7 @@ impl Archive {
         self.leadership.borrow().holds() && runs(&self.snapshot.borrow())
     }
 
-    /// One look; when to look again though nothing happens.
+    /// One pass; returns when to run again without an event.
     async fn pass(&self, kept: &mut BTreeSet<Kept>) -> Option<Duration> {
         let referenced = self.store.referenced_specs();
         let known = |(uid, hash): &Kept| referenced.iter().any(|(_, of, wanted)| of == uid && wanted == hash);
@@ -107,7 +106,7 @@ impl Archive {
         again
     }
 
-    /// Keeps the live spec of a DataPlane as it is now; which, where its stamp refers to one.
+    /// Archives the live spec of a DataPlane; returns its key, where the stamp refers to one.
     async fn keep(&self, name: &NamespacedName) -> Result<Option<Kept>, ApiFailure> {
         let path = path::of(kong::API_VERSION, Some(&name.namespace), "dataplanes", &[&name.name])?;
         let Some(object) = read::get(&self.client, &path).await? else { return Ok(None) };

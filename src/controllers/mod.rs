@@ -1,4 +1,4 @@
-//! Glue, one folder a capability: event -> facts -> pure decision -> effects.
+//! Glue, one folder for each capability: event -> facts -> pure decision -> effects.
 
 use std::sync::Arc;
 
@@ -31,38 +31,38 @@ pub mod revisions;
 pub mod rollouts;
 pub mod turns;
 
-/// What the controllers are given.
+/// The context of the controllers.
 #[derive(Clone)]
 pub struct ControllersContext {
-    /// Keeps the books: planExecution, status, stamp, finalizer.
+    /// Writes of the process itself: planExecution, status, stamp, finalizer.
     pub client: Client,
     /// Acts for packages, under their own identity.
     pub effects: Client,
     /// The service account that packages act as where the settings name no other.
     pub packages: NamespacedName,
-    /// What the process knows of the cluster; the watches fill it.
+    /// The cluster cache; the watches fill it.
     pub store: Arc<Store>,
-    /// Which kinds are watched for whom.
+    /// Requests watches for packages and Instances.
     pub watches: Arc<Observer>,
-    /// Tells what to work on, and how kinds are seen.
+    /// Assigns work, and publishes the watch states of kinds.
     pub supervisor: Handle,
-    /// Instances that something happened to; the watches fill it.
+    /// Instances with new events; the watches fill it.
     pub queue: Arc<Queue<NamespacedName>>,
-    /// Whether this process may act; asked before each reconcile.
+    /// Whether this process may act; checked before each reconcile.
     pub leadership: watch::Receiver<Leadership>,
     /// The namespace of the process.
     pub namespace: String,
-    /// How the policy stands that guards requests.
+    /// The state of the policy that guards requests.
     pub verbs: watch::Receiver<PolicyState>,
-    /// How the policy stands that guards references into other namespaces.
+    /// The state of the policy that guards references into other namespaces.
     pub versions: watch::Receiver<GuardState>,
-    /// Threads for what costs by the content of a package.
+    /// Threads for work whose cost depends on the content of a package.
     pub pool: Arc<Pool>,
     /// Counts.
     pub metrics: Arc<Metrics>,
 }
 
-/// Runs the controllers until `stop`; returns when nothing is being written any more.
+/// Runs the controllers until `stop`; returns when no write is in flight any more.
 pub async fn run(context: ControllersContext, stop: CancellationToken) {
     let Some(work) = context.supervisor.work(capabilities::INSTANCES) else { return };
     let gateways = context.watches.gateways();

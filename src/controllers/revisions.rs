@@ -1,5 +1,5 @@
-//! Specs that are too large for the annotation, in ControllerRevisions owned by their object: written,
-//! read back, and deleted when nothing refers to them any more.
+//! Specs that are too large for the annotation, in ControllerRevisions owned by their object: written, read
+//! back, and deleted when unreferenced.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use interlock_core::effect::ApiFailure;
 use crate::cluster::apply::Bookkeeping;
 use crate::cluster::requests::local;
 
-/// Writes a spec, given as JSON that hashes to `hash`. One that is there already is left as it is.
+/// Writes a spec, given as JSON that hashes to `hash`. An existing one is left alone.
 pub async fn write(
     bookkeeping: &Bookkeeping,
     owner: &RevisionOwner<'_>,
@@ -25,7 +25,7 @@ pub async fn write(
     for part in &parts {
         foreign |= !bookkeeping.create_revision(&owner.key.namespace, part).await?;
     }
-    // Somebody else may have made one of that name.
+    // Another client may have made one of that name.
     if foreign && read(bookkeeping, owner, hash).await?.as_deref() != Some(spec) {
         let name = revision::name(&owner.key.name, owner.uid, hash, 0);
         return Err(ApiFailure {
@@ -41,8 +41,7 @@ pub async fn write(
     Ok(())
 }
 
-/// Reads a spec back as JSON; `None` where it is not there whole. Whether it is the one of that hash,
-/// the caller looks.
+/// Reads a spec back as JSON; `None` where it is incomplete. The caller checks its hash.
 pub async fn read(
     bookkeeping: &Bookkeeping,
     owner: &RevisionOwner<'_>,
@@ -61,8 +60,8 @@ pub async fn read(
     Ok(revision::unpack(&parts))
 }
 
-/// Deletes the specs of an object but for those whose short hash is to be kept, and the newest
-/// `spared` of the others.
+/// Deletes the specs of an object, except those with a short hash to keep, and the newest `spared` of the
+/// others.
 pub async fn prune(
     bookkeeping: &Bookkeeping,
     owner: &RevisionOwner<'_>,

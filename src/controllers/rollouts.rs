@@ -1,8 +1,8 @@
-//! Finds what the pods of Deployments had before a rollout that was under way when this process
-//! first saw them: of later ones it sees the end itself.
+//! Finds the previous pod templates of Deployments whose rollout was in progress when this process first
+//! saw them: it observes later rollouts itself.
 //!
-//! Event of a gateway -> rollouts that nobody saw begin -> its ReplicaSets -> the template, or why it
-//! cannot be told. Every process that answers admission looks for itself, and nothing is written.
+//! Event of a gateway -> rollouts without an observed start -> their ReplicaSets -> the template, or why it
+//! is unknown. Every process with admission does this for itself; nothing is written.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,22 +17,22 @@ use tokio_util::sync::CancellationToken;
 use super::observe::Store;
 use crate::cluster::{path, read};
 
-/// A burst of changes is looked at once.
+/// Collects a burst of changes into one pass.
 const BURST: Duration = Duration::from_millis(100);
-/// Pause before a rollout is looked at again of which its ReplicaSets did not tell enough.
+/// Pause before another attempt for a rollout whose ReplicaSets were inconclusive.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// Looks at ReplicaSets.
+/// Reads ReplicaSets.
 #[derive(Clone)]
 pub struct Finder {
-    /// What the process knows of gateways.
+    /// The cache of gateways.
     pub store: Arc<Store>,
     /// Reads.
     pub client: Client,
 }
 
 impl Finder {
-    /// Looks until it is told to stop.
+    /// Runs until `stop`.
     pub async fn run(self, stop: CancellationToken) {
         let mut changes = self.store.flavor_changes();
         loop {
@@ -47,7 +47,7 @@ impl Finder {
         }
     }
 
-    /// Whether all could be told.
+    /// Returns whether all rollouts were resolved.
     async fn pass(&self) -> bool {
         let mut told = true;
         for name in self.store.untold_rollouts() {
@@ -64,7 +64,7 @@ impl Finder {
         told
     }
 
-    /// The template of its pods; `None` where there are none.
+    /// The template of its pods; `None` without pods.
     async fn look(&self, name: &NamespacedName) -> Result<Option<Value>, String> {
         let NamespacedName { namespace, name } = name;
         let at = |plural: &str, below: &[&str]| path::of("apps/v1", Some(namespace), plural, below);
@@ -77,7 +77,7 @@ impl Finder {
         if is_rolled_out(&deployment) {
             return Ok(Some(deployment["spec"]["template"].take()));
         }
-        // Its selector may hold expressions; whose a ReplicaSet is, its owner tells.
+        // Its selector may hold expressions, so filter ReplicaSets by owner.
         let sets = at("replicasets", &[]).map_err(unread("its ReplicaSets"))?;
         let sets = read::list(&self.client, &sets, "").await.map_err(unread("its ReplicaSets"))?;
         match find(&deployment, &sets) {

@@ -1,5 +1,5 @@
-//! What the supervisor tells: Events when a capability starts or stops, or a kind of it comes or goes, and
-//! work that may go on.
+//! Handles the supervisor's notifications: publishes Events when a capability starts or stops, or a kind of
+//! it comes or goes, and wakes work that may continue.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::cluster::supervisor::{Listener, Needer, Turn, WatchState};
 /// Listens to the supervisor.
 pub struct CapabilityTurns {
     observer: Arc<Observer>,
-    /// Where controllers run: one voice of each process is enough.
+    /// Where controllers run: one publisher for each process is enough.
     events: Option<EventPublisher>,
 }
 
@@ -34,7 +34,7 @@ impl CapabilityTurns {
 
 impl Listener for CapabilityTurns {
     fn turned(&self, capability: &'static str, turn: Turn, kind: &str, why: &str) {
-        // A capability that needs no definition has none to tell it of.
+        // A capability without definitions has none to attach an Event to.
         if kind.is_empty() {
             return;
         }

@@ -1,9 +1,8 @@
 //! The CustomResourceDefinitions, from the types in [`interlock_core::api`].
 //!
-//! Those of `kudo.dev` accept every object that KUDO's own CRDs accept and prune like
-//! them: nothing is
-//! required, defaulted or restricted that KUDO's leave alone. Clients of KUDO send `null` in a
-//! few places; exactly those are nullable.
+//! Those of `kudo.dev` accept every object that KUDO's own CRDs accept and prune like them: they require,
+//! default and restrict no field that KUDO's leave alone. Clients of KUDO send `null` in a few places;
+//! exactly those are nullable.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -42,7 +41,7 @@ pub fn kong() -> Vec<CustomResourceDefinition> {
     vec![crd]
 }
 
-/// As Kong's: what is absent is left out.
+/// As Kong's: absent fields are omitted.
 fn never_null(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     schema.properties.iter_mut().flatten().for_each(|(_, property)| never_null(property));
@@ -81,7 +80,7 @@ fn like_kudo(crd: CustomResourceDefinition) -> CustomResourceDefinition {
     crd
 }
 
-/// Takes out what the derived schema has and KUDO's has not.
+/// Removes constraints of the derived schema that KUDO's lacks.
 fn relax(schema: &mut JSONSchemaProps, path: &str) {
     schema.default = None;
     schema.nullable = NULLABLE.contains(&path).then_some(true);
@@ -109,13 +108,13 @@ mod tests {
 
     use super::*;
 
-    /// KUDO's own CRDs, which are not part of this repository; `None` where they are not there.
+    /// KUDO's own CRDs, which are not part of this repository; `None` without them.
     fn stock(plural: &str) -> Option<Value> {
         let shared =
             std::env::var_os("INTERLOCK_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from);
         let file = shared.join(format!("crds/kudo_{plural}.yaml"));
         let Ok(text) = std::fs::read_to_string(&file) else {
-            // On CI a skip is a failure where the folder is there.
+            // On CI, a skip is a failure if the folder exists.
             assert!(
                 std::env::var_os("CI").is_none_or(|ci| ci != "true") || !shared.exists(),
                 "{} is not there",
@@ -131,7 +130,7 @@ mod tests {
         schema.get(name).filter(|v| *v != &Value::Bool(false))
     }
 
-    /// What an object may be under `theirs` and may not be under `ours`, and fields that differ.
+    /// Collects objects that `theirs` accepts and `ours` rejects, and fields that differ.
     fn stricter(ours: &Value, theirs: &Value, path: &str, found: &mut Vec<String>) {
         for same in
             ["type", "nullable", "format", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-list-type"]

@@ -38,7 +38,7 @@ pub fn tree() -> Result<BTreeMap<String, String>, serde_saphyr::ser::Error> {
     put(&format!("{admin}/binding.yaml"), &[rbac::packages_cluster_admin(&options)])?;
     put(&format!("{admin}/kustomization.yaml"), &[kustomization(&["../../base", "binding.yaml"], &[])])?;
 
-    // Without the base: it is applied to what is installed, and deleted again.
+    // Without the base: users apply it to an existing installation, and delete it again.
     let migrate = format!("overlays/{}", install::MIGRATE_SPEC_SECRETS);
     put(&format!("{migrate}/rbac.yaml"), &rbac::migrate_spec_secrets(&options))?;
     put(&format!("{migrate}/kustomization.yaml"), &[kustomization(&["rbac.yaml"], &[])])?;
@@ -100,7 +100,7 @@ fn split_resources(options: &InstallOptions) -> Vec<Value> {
     all
 }
 
-/// The base's Deployment becomes the controller, the Service finds the webhook.
+/// The base's Deployment becomes the controller, the Service selects the webhook.
 fn split_patches(options: &InstallOptions) -> Vec<Value> {
     let service = json!(workload::service(DeploymentRole::Webhook, options));
     vec![
@@ -115,7 +115,7 @@ fn split_patches(options: &InstallOptions) -> Vec<Value> {
     ]
 }
 
-/// What gives the base's Deployment the arguments of a role.
+/// Gives the base's Deployment the arguments of a role.
 fn argument_patch(role: DeploymentRole, options: &InstallOptions) -> Value {
     let container = json!({ "args": workload::arguments(role, options) });
     patch("apps/v1", "Deployment", install::NAME, Some(options), pod_patch(container, json!({})))

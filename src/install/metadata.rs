@@ -1,4 +1,4 @@
-//! Names and labels of what is installed.
+//! Names and labels of installed objects.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ pub(super) fn strings<const N: usize>(list: [&str; N]) -> Vec<String> {
     list.into_iter().map(str::to_owned).collect()
 }
 
-/// Labels of everything that is installed.
+/// Labels of every installed object.
 pub(super) fn labels() -> BTreeMap<String, String> {
     [("app.kubernetes.io/name", "interlock"), ("app.kubernetes.io/part-of", "interlock")]
         .into_iter()

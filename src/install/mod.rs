@@ -1,7 +1,6 @@
-//! Everything that an installation consists of, as typed data; `interlock render` prints it.
+//! All objects of an installation, as typed data; `interlock render` prints them.
 //!
-//! A pure room: no client, no file system. The order of objects is fixed, so that what is
-//! rendered twice is equal.
+//! Pure: no client, no file system. The order of objects is fixed, so that two renderings are equal.
 
 use std::fmt::Write as _;
 

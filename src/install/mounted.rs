@@ -6,21 +6,21 @@ use k8s_openapi::api::core::v1::{ConfigMapVolumeSource, KeyToPath, SecretVolumeS
 use super::role::DeploymentRole;
 use super::{CertificateIssuer, ClientCa, InstallOptions};
 
-/// Where the certificate is mounted when somebody else makes it.
+/// Mount path of a certificate that the process does not make itself.
 const CERTIFICATE_DIR: &str = "/etc/interlock/certificate";
-/// Where the CA of the API server's client certificate is mounted.
+/// Mount path of the CA of the API server's client certificate.
 const CLIENT_CA_DIR: &str = "/etc/interlock/client-ca";
 
 /// One folder of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mounted<'a> {
-    /// The certificate of the webhook: where the process must not read Secrets, or does not make it.
+    /// The certificate of the webhook: for a process that must not read Secrets, or does not make it.
     Certificate,
-    /// The CA whose client certificates are answered reviews.
+    /// The CA whose client certificates reviews require.
     ClientCa(&'a ClientCa),
 }
 
-/// What the pods of a Deployment mount.
+/// The mounts of the pods of a Deployment.
 pub(super) fn mounted(role: DeploymentRole, options: &InstallOptions) -> Vec<Mounted<'_>> {
     let certificate =
         role == DeploymentRole::Webhook || options.certificates == CertificateIssuer::CertManager;
@@ -48,7 +48,7 @@ impl Mounted<'_> {
         let item = |key: &str| KeyToPath { key: key.to_owned(), path: key.to_owned(), mode: None };
         let volume = Volume { name: self.name().to_owned(), ..Volume::default() };
         match self {
-            // The Secret holds the key of the CA as well: what serves has no use for it.
+            // The Secret holds the CA's key as well, which the server does not need.
             Self::Certificate => Volume {
                 secret: Some(SecretVolumeSource {
                     secret_name: Some(install::CERTIFICATE_SECRET.to_owned()),
@@ -96,7 +96,7 @@ mod tests {
     use super::super::{Layout, workload};
     use super::*;
 
-    /// The key of the CA makes certificates for any name that the API server believes in.
+    /// The CA's key can sign certificates for any name that the API server trusts.
     #[test]
     fn no_pod_mounts_the_key_of_the_ca() {
         let layouts = [

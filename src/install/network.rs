@@ -1,4 +1,4 @@
-//! What may reach the pods, and where it is wanted what they may reach.
+//! Which traffic may reach the pods, and optionally which may leave them.
 
 use interlock_core::api::meta::install;
 use k8s_openapi::api::networking::v1::{
@@ -11,16 +11,16 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use super::InstallOptions;
 use super::metadata::{namespaced, strings};
 
-/// Where API servers mostly listen; what counts is the port behind their Service.
+/// Usual ports of API servers; the policy applies to the port behind their Service.
 const API_SERVER: [i32; 2] = [443, 6443];
 const DNS: i32 = 53;
-/// Where charts put the port `admin` of a gateway's pods.
+/// The port `admin` of a gateway's pods in charts.
 const ADMIN: i32 = 8001;
 
-/// In: the webhook, from the API servers where their addresses are known, else from anywhere, as an
-/// API server has no label. A node reaches its own pods whatever a policy says, so probes go on.
-/// Nothing is said of what goes out: the ports differ between clusters, and a process that cannot
-/// reach the API server is never ready.
+/// Ingress: the webhook, from the API servers where their addresses are known, else from anywhere, as an
+/// API server has no label. A node reaches its own pods whatever a policy is, so probes still work. Egress
+/// is not restricted: the ports differ between clusters, and a process that cannot reach the API server is
+/// never ready.
 pub(super) fn ingress(options: &InstallOptions) -> NetworkPolicy {
     let peer = |cidr: String| NetworkPolicyPeer {
         ip_block: Some(IPBlock { cidr, except: None }),
@@ -35,8 +35,8 @@ pub(super) fn ingress(options: &InstallOptions) -> NetworkPolicy {
     NetworkPolicy { metadata: namespaced(install::NAME, options), spec: Some(spec) }
 }
 
-/// Out: the API server, DNS and the Admin API of gateways. An overlay of its own, never part of the
-/// base: it has to be made to fit the cluster.
+/// Egress: the API server, DNS and the Admin API of gateways. An overlay of its own, never part of the
+/// base: users have to adapt it to the cluster.
 pub fn egress(options: &InstallOptions) -> NetworkPolicy {
     let mut ports: Vec<_> = API_SERVER.map(|number| port("TCP", number)).into();
     ports.extend([port("TCP", DNS), port("UDP", DNS), port("TCP", ADMIN)]);
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use crate::install::{Layout, Part, objects};
 
-    /// Whoever wants it otherwise adds the overlay.
+    /// Only the overlay restricts egress.
     #[test]
     fn an_installation_restricts_nothing_that_goes_out() {
         for layout in [Layout::Together, Layout::Split] {
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(json!(ingress(&InstallOptions::default()))["spec"]["ingress"][0].get("from"), None);
     }
 
-    /// Policies add up: the overlay's says nothing of what comes in.
+    /// Policies add up: the overlay's does not restrict ingress.
     #[test]
     fn the_overlay_restricts_only_what_goes_out() {
         let policy = json!(egress(&InstallOptions::default()));

@@ -1,4 +1,4 @@
-//! What can be chosen about an installation.
+//! The options of an installation.
 
 use clap::ValueEnum;
 use k8s_openapi::ByteString;
@@ -47,32 +47,32 @@ pub enum CertificateIssuer {
     CertManager,
 }
 
-/// The client certificates to which reviews are answered.
+/// The client certificates that reviews require.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCa {
     /// ConfigMap in our namespace with the CA under [`meta::install::CLIENT_CA_KEY`].
     pub config_map: String,
-    /// Subjects that are accepted; empty means all.
+    /// Accepted subjects; empty means all.
     pub names: Vec<String>,
 }
 
-/// What can be chosen about an installation.
+/// The options of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstallOptions {
     /// Namespace of the process.
     pub namespace: String,
     /// Where the API server finds the webhook.
     pub endpoint: Endpoint,
-    /// User of the process, the only one that admission skips; absent means its service account.
+    /// User of the process, the only one that admission skips; `None` means its service account.
     pub controller_user: Option<String>,
-    /// Service account that package effects are made as.
+    /// Service account that packages act as.
     pub packages: NamespacedName,
-    /// How a locked Instance is guarded.
+    /// How strictly a locked Instance is frozen.
     pub freeze: Freeze,
-    /// Whether Secrets that flavors come from are labelled, for which the process may read and patch
-    /// all of them.
+    /// Whether Secrets that are sources of flavors are labelled, which needs rights to read and patch all
+    /// Secrets.
     pub flavor_secrets: bool,
-    /// The only namespaces that are looked at; empty means all.
+    /// The only watched namespaces; empty means all.
     pub watch_namespaces: Vec<String>,
     /// How the roles are spread.
     pub layout: Layout,
@@ -82,9 +82,9 @@ pub struct InstallOptions {
     pub image: String,
     /// Replicas of each Deployment that serves the webhook.
     pub replicas: i32,
-    /// Addresses that the API servers call from, as the pods see them; empty: not known.
+    /// Addresses of the API servers as the pods see them; empty: not known.
     pub api_servers: Vec<Cidr>,
-    /// Client certificates to which alone reviews are answered; absent means all callers.
+    /// Client certificates that reviews require; `None` accepts all callers.
     pub client_ca: Option<ClientCa>,
 }
 
@@ -116,7 +116,7 @@ impl InstallOptions {
             .unwrap_or_else(|| format!("system:serviceaccount:{}:{}", self.namespace, meta::install::NAME))
     }
 
-    /// Name of the Service; a process outside the cluster has none of its own.
+    /// Name of the Service; a process outside the cluster has none.
     pub fn service(&self) -> &str {
         match &self.endpoint {
             Endpoint::Service { name } => name,
@@ -131,8 +131,8 @@ impl InstallOptions {
         }
     }
 
-    /// The namespaces that admission concerns: those watched, by a label that only the API
-    /// server writes, or all. No label lets a namespace escape.
+    /// The namespaces that admission covers: the watched ones, by a label that only the API server writes,
+    /// or all. No label excludes a namespace.
     pub(super) fn namespace_selector(&self) -> Option<LabelSelector> {
         if self.watch_namespaces.is_empty() {
             return None;

@@ -1,8 +1,7 @@
-//! Who may do what: two identities, and roles for people.
+//! RBAC: two identities, and roles for people.
 //!
-//! No rule has a wildcard. Effects of packages are made as another service account, by
-//! impersonation; it is bound to nothing here, so that whoever installs decides what packages
-//! may do.
+//! No rule has a wildcard. Effects of packages use another service account, by impersonation; no binding
+//! here gives it rights, so that the installing user decides what packages may do.
 
 use std::collections::BTreeMap;
 
@@ -60,14 +59,14 @@ pub fn all(options: &InstallOptions) -> Vec<Value> {
     all
 }
 
-/// What the webhook has where it runs apart: it reads what it decides with, and nothing else.
+/// The rights of a separate webhook: read the data of its decisions, and nothing else.
 pub fn webhook(options: &InstallOptions) -> Vec<Value> {
     let rules = vec![
         rule([meta::KUDO_GROUP], ["instances", "operatorversions"], READ),
         rule([""], ["namespaces"], READ),
         rule([DEFINITIONS_GROUP], [DEFINITIONS], ["list", "watch"]),
         rule([meta::INTERLOCK_GROUP], ["interlocks"], READ),
-        // Overrides count only while what guards them is as installed.
+        // Overrides count only while their policy is intact.
         rule(
             ["admissionregistration.k8s.io"],
             ["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
@@ -87,7 +86,7 @@ pub fn webhook(options: &InstallOptions) -> Vec<Value> {
     ]
 }
 
-/// What KUDO gives its packages: everything. An overlay of its own, never part of the base.
+/// The rights that KUDO gives its packages: everything. An overlay of its own, never part of the base.
 pub fn packages_cluster_admin(options: &InstallOptions) -> Value {
     json!(bind_cluster(
         "interlock-packages-cluster-admin",
@@ -96,15 +95,15 @@ pub fn packages_cluster_admin(options: &InstallOptions) -> Value {
     ))
 }
 
-/// What labelling the Secrets takes that flavors come from. Opt-in: a right to read one whose name is
-/// not known beforehand is a right to read them all.
+/// The rights to label Secrets that are sources of flavors. Opt-in: the right to read a Secret whose name
+/// is not known beforehand is the right to read them all.
 pub fn flavor_secrets(options: &InstallOptions) -> Vec<Value> {
     let rules = vec![rule([""], ["secrets"], ["get", "patch"])];
     granted(FLAVOR_SECRETS, rules, FLAVOR_SECRETS_WHY, options)
 }
 
-/// What moving specs out of the Secrets of Interlock 0.1 takes. An overlay of its own, for the time
-/// of an upgrade.
+/// The rights to move specs out of the Secrets of Interlock 0.1. An overlay of its own, for the time of an
+/// upgrade.
 pub fn migrate_spec_secrets(options: &InstallOptions) -> Vec<Value> {
     let rules = vec![rule([""], ["secrets"], ["get", "delete"])];
     granted(MIGRATE_SPEC_SECRETS, rules, MIGRATE_WHY, options)
@@ -118,8 +117,8 @@ fn granted(name: &str, rules: Vec<PolicyRule>, why: &str, options: &InstallOptio
     ]
 }
 
-/// What a change of router flavor is judged by. Of Deployments, Services and ConfigMaps only
-/// labelled ones are listed, which a role cannot say.
+/// The data for decisions about router flavors. Of Deployments, Services and ConfigMaps the process lists
+/// only labelled ones, which a role cannot express.
 fn flavor_rules() -> Vec<PolicyRule> {
     let routes = ["gatewayclasses", "gateways", "grpcroutes", "httproutes", "tlsroutes"];
     vec![
@@ -127,7 +126,7 @@ fn flavor_rules() -> Vec<PolicyRule> {
         rule(["networking.k8s.io"], ["ingresses"], READ),
         rule([kong::GROUP], ["controlplanes", "dataplanes"], READ),
         rule(["apps"], ["deployments"], READ),
-        // What runs while a Deployment is rolled out.
+        // The running template during a rollout of a Deployment.
         rule(["apps"], ["replicasets"], ["list"]),
         rule([""], ["configmaps", "services"], READ),
     ]
@@ -139,11 +138,11 @@ fn controller_rules() -> Vec<PolicyRule> {
         rule([meta::KUDO_GROUP], ["instances"], ["get", "list", "watch", "update", "patch"]),
         rule([meta::KUDO_GROUP], ["instances/status"], ["get", "update", "patch"]),
         rule([""], ["namespaces"], READ),
-        // Specs that are too large for the annotation, under names that nobody knows beforehand.
+        // Specs that are too large for the annotation, under names that are not known beforehand.
         rule(["apps"], ["controllerrevisions"], ["create", "get", "list", "delete"]),
-        // Capabilities come and go with their definitions.
+        // Capabilities start and stop with their definitions.
         rule([DEFINITIONS_GROUP], [DEFINITIONS], ["list", "watch"]),
-        // Whether the pods behind one Service run with one router flavor.
+        // For the check that the pods behind one Service run with one router flavor.
         rule([""], ["pods"], ["list"]),
         rule([kong::GROUP], ["dataplanes/status"], ["patch"]),
         rule(["events.k8s.io"], ["events"], ["create", "patch"]),
@@ -153,14 +152,14 @@ fn controller_rules() -> Vec<PolicyRule> {
             ["get", "list", "watch", "patch"],
         )
         .named([install::WEBHOOK_CONFIGURATION]),
-        // Whether they are as installed is told, and requests are carried out only while it is so. All
-        // are watched at once: a watch of several names is more connections, a right by name to each.
+        // Detects tampering; plan requests run only while the policies are intact. One watch covers all: a
+        // watch for each name takes more connections, and a right for each.
         rule(
             ["admissionregistration.k8s.io"],
             ["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
             READ,
         ),
-        // The second layer of the freeze follows the settings of namespaces.
+        // The freeze's binding follows the settings of namespaces.
         rule(["admissionregistration.k8s.io"], ["validatingadmissionpolicybindings"], ["patch"])
             .named([install::FREEZE_BINDING]),
         rule([meta::INTERLOCK_GROUP], ["interlocks"], READ),
@@ -172,7 +171,7 @@ fn controller_rules() -> Vec<PolicyRule> {
     rules
 }
 
-/// What packages made is watched, so that their plans go on by events.
+/// Objects of packages are watched, so that events drive their plans.
 fn watched_rules() -> Vec<PolicyRule> {
     let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for kind in BUILT_IN {
@@ -216,11 +215,11 @@ fn flavor_source_rules() -> Vec<PolicyRule> {
 
 fn own_namespace_rules() -> Vec<PolicyRule> {
     vec![
-        // The name of what is created cannot be restricted.
+        // RBAC cannot restrict the name of a created object.
         rule(["coordination.k8s.io"], ["leases"], ["create"]),
         rule(["coordination.k8s.io"], ["leases"], ["get", "list", "watch", "update", "patch"])
             .named([install::LEASE]),
-        // Which state of the policy of requests has been in force.
+        // The recorded revision of the request policy.
         rule([""], ["configmaps"], ["create"]),
         rule([""], ["configmaps"], ["get", "patch"]).named([install::ENFORCED]),
         rule([""], ["secrets"], ["create"]),
@@ -233,11 +232,10 @@ fn impersonation_rules(options: &InstallOptions) -> Vec<PolicyRule> {
     vec![rule([""], ["serviceaccounts"], ["impersonate"]).named([options.packages.name.as_str()])]
 }
 
-/// Verbs on Instances that end a run, or begin it again.
+/// Verbs on Instances that end a run, or start it again.
 const VERBS: [&str; 2] = ["abort", "retry"];
 
-/// Who answers for a namespace may make a change of router flavor against the rules, where a
-/// flavor is written.
+/// An admin of a namespace may override the rules about router flavors, on resources that declare a flavor.
 fn flavor_overrides() -> Vec<PolicyRule> {
     vec![
         rule([kong::GROUP], ["dataplanes"], [meta::ALLOW_FLAVOR_VERB]),
@@ -252,8 +250,8 @@ const PACKAGE_INSTALLER_WHY: &str = "A package does what its service account may
      rights of that account. That is why this role is not added to edit or admin: bind it to people that are trusted with \
      those rights.";
 
-/// Roles for people, most of them added to the ones that every cluster has. The status of an Instance
-/// is the record of its plans; nobody but the process gets a right to write it.
+/// Roles for people, most of them aggregated to the default ClusterRoles. The status of an Instance records
+/// its plans; only the process gets the right to write it.
 fn people() -> Vec<Value> {
     let write = ["create", "update", "patch", "delete", "deletecollection"];
     let instances = || {
@@ -267,7 +265,7 @@ fn people() -> Vec<Value> {
             vec![
                 rule([meta::KUDO_GROUP], ["instances", "operators", "operatorversions"], READ),
                 rule([meta::KUDO_GROUP], ["instances/status"], ["get"]),
-                // Who edits it decides what is guarded: that takes a right of its own.
+                // An editor of it decides what is guarded, which takes a separate right.
                 rule([meta::INTERLOCK_GROUP], ["interlocks"], READ),
             ],
         )),
@@ -277,7 +275,7 @@ fn people() -> Vec<Value> {
     ]
 }
 
-/// A ClusterRole whose rules are added to one of those that every cluster has.
+/// A ClusterRole that is aggregated to a default one.
 fn aggregated_to(into: &str, name: &str, rules: Vec<PolicyRule>) -> ClusterRole {
     let mut role = cluster_role(name, rules, None);
     let labels = role.metadata.labels.get_or_insert_default();
@@ -324,7 +322,7 @@ fn cluster_role(name: &str, rules: Vec<PolicyRule>, why: Option<&str>) -> Cluste
     ClusterRole { metadata, rules: Some(rules), aggregation_rule: None }
 }
 
-/// A ClusterRole whose rules are those of all that carry our label.
+/// A ClusterRole that aggregates all those with our label.
 fn aggregating(name: &str, why: &str) -> ClusterRole {
     let selector = LabelSelector {
         match_labels: Some([(AGGREGATE.to_owned(), "true".to_owned())].into()),
@@ -407,8 +405,8 @@ mod tests {
         }
     }
 
-    /// Of Secrets the process has its certificate, and the right to make it. `override-router-flavor`
-    /// is a verb of people.
+    /// The process reads only the Secret of its certificate, and may create it. `override-router-flavor` is
+    /// a verb for people.
     #[test]
     fn no_secret_but_our_certificate_is_read() {
         for layout in [Layout::Together, Layout::Split] {
@@ -427,7 +425,7 @@ mod tests {
         }
     }
 
-    /// What reads Secrets of others is opt-in, and lists none.
+    /// Rights on other Secrets are opt-in, and do not list any.
     #[test]
     fn rights_on_secrets_are_bindings_of_their_own() {
         let options = InstallOptions { flavor_secrets: true, ..InstallOptions::default() };
@@ -458,7 +456,7 @@ mod tests {
         assert!(kinds <= 19);
     }
 
-    /// What the process watches is what it may watch: declared kinds and those of packages.
+    /// The process may watch exactly the kinds it watches: declared ones and those of packages.
     #[test]
     fn every_kind_that_is_watched_may_be_read() {
         use crate::controllers::capabilities::CAPABILITIES;
@@ -488,7 +486,7 @@ mod tests {
         assert_eq!(packages_cluster_admin(&InstallOptions::default())["roleRef"]["name"], "cluster-admin");
     }
 
-    /// A package may do what its account may: `edit` and `admin` of a namespace stay what they are.
+    /// A package may do what its account may: `edit` and `admin` of a namespace stay unchanged.
     #[test]
     fn only_a_role_of_its_own_writes_packages() {
         let people = people();

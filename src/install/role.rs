@@ -1,8 +1,8 @@
-//! How the work is spread over Deployments.
+//! How the roles are spread over Deployments.
 
 use interlock_core::api::meta::install;
 
-/// What a Deployment does.
+/// The role of a Deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeploymentRole {
     All,

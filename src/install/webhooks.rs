@@ -1,7 +1,7 @@
 //! The webhook configurations: exactly our kinds and subresources, never `*`.
 //!
-//! Nothing that is needed to start the process is matched, so a dead webhook cannot keep
-//! itself from coming back. Metadata of Instances can be changed while it is dead.
+//! They match nothing that the process needs to start, so a dead webhook cannot prevent its own restart.
+//! Metadata of Instances stays editable while it is dead.
 
 use interlock_core::admission::Door;
 use interlock_core::api::kong;
@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use super::metadata::{cluster_wide, strings};
 use super::{CertificateIssuer, Endpoint, InstallOptions};
 
-/// Longest wait of the API server for an answer. Ours takes well below a millisecond, unless an
-/// OperatorVersion is waited for (at most two seconds).
+/// Longest wait of the API server for an answer. Ours takes well below a millisecond, unless it waits for
+/// an OperatorVersion (at most two seconds).
 const TIMEOUT_SECONDS: i32 = 5;
 
 /// Whether an update changes the spec or an annotation. The optional fields are needed: the
@@ -30,8 +30,8 @@ const SPEC_OR_ANNOTATIONS_CHANGED: &str = "request.operation != 'UPDATE'\n\
 const SPEC_CHANGED: &str = "request.operation != 'UPDATE'\n\
     || object.?spec.orValue({}) != oldObject.?spec.orValue({})";
 
-/// Whether an update changes what a ConfigMap or Secret holds, or takes a label away: without it no
-/// later change would be sent. The selector of the entry matches the object as it was as well.
+/// Whether an update changes the data of a ConfigMap or Secret, or removes a label: without that the API
+/// server would send no later change. The entry's selector also matches the old object.
 fn data_changed_or_label_removed(label: &str) -> String {
     let labelled =
         |object: &str| format!("({} in {object}.?metadata.?labels.orValue({{}}))", cel_string(label));
@@ -44,7 +44,7 @@ fn data_changed_or_label_removed(label: &str) -> String {
     )
 }
 
-/// What happens to a request that cannot be judged.
+/// The failure policy of an entry.
 #[derive(Clone, Copy)]
 enum OnFailure {
     Refuse,
@@ -63,14 +63,14 @@ struct Entry {
     objects: Objects,
 }
 
-/// Which objects an entry is about.
+/// The objects that an entry matches.
 #[derive(Clone, Copy)]
 enum Objects {
     All,
     /// Those with a label, and a value of it.
     Labelled(&'static str, &'static str),
-    /// Those with a label, whatever its value, outside of our own namespace: nothing that the
-    /// process needs is in the way of its coming back.
+    /// Those with a label, whatever its value, outside of our own namespace: no match can block a restart
+    /// of the process.
     Marked(&'static str),
 }
 
@@ -100,7 +100,7 @@ pub(super) fn cel_string(text: &str) -> String {
 const NOT_OURSELVES: &str = "not-the-controller";
 const IS_NOT: &str = "request.userInfo.username != ";
 
-/// Skips the user of the process, and nobody else: an exact match of the whole name.
+/// Skips the user of the process, and no other: an exact match of the whole name.
 pub(super) fn not_ourselves(options: &InstallOptions) -> MatchCondition {
     MatchCondition {
         name: NOT_OURSELVES.to_owned(),
@@ -203,7 +203,7 @@ fn validating(options: &InstallOptions) -> ValidatingWebhookConfiguration {
             objects: Objects::All,
         },
         data_planes("dataplanes.interlock.dev", options),
-        // Deployments are everywhere: only labelled ones, and never in the way of a cluster that heals.
+        // Every cluster has Deployments: match only labelled ones, and never block recovery.
         Entry {
             name: "kong-deployments.interlock.dev",
             api: ("apps", "v1"),
@@ -213,7 +213,7 @@ fn validating(options: &InstallOptions) -> ValidatingWebhookConfiguration {
             conditions: vec![condition("spec-changed", SPEC_CHANGED)],
             objects: Objects::Labelled(meta::GUARD, meta::GUARD_FLAVOR),
         },
-        // An edit of any other ConfigMap or Secret is not sent at all.
+        // The API server does not send edits of other ConfigMaps and Secrets at all.
         Entry {
             name: "flavor-sources.interlock.dev",
             api: ("", "v1"),
@@ -355,7 +355,7 @@ mod tests {
         assert_eq!(bookkeeper_of(&json!({"webhooks": []})), None);
     }
 
-    /// The process needs Pods, Secrets, Leases, Nodes and reviews to start, and none of ours; its own
+    /// The process needs Pods, Secrets, Leases, Nodes and reviews to start, and none of our kinds; its own
     /// Deployment has no label of ours.
     #[test]
     fn nothing_that_we_need_to_start_is_matched() {
@@ -387,7 +387,7 @@ mod tests {
         }
     }
 
-    /// Operators are known, and nobody is asked about them.
+    /// No rule is about Operators, so the webhooks do not match them.
     #[test]
     fn what_is_asked_about_is_what_rules_know() {
         let mut asked = std::collections::BTreeSet::new();

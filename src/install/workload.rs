@@ -22,9 +22,9 @@ use super::mounted::{Mounted, mounted};
 use super::role::DeploymentRole;
 use super::{CertificateIssuer, Endpoint, InstallOptions, Layout, network};
 
-/// Readiness goes at once on SIGTERM, calls are answered for at least 15 s more, then drained.
+/// On SIGTERM readiness fails at once, the webhook answers for at least 15 s more, then drains.
 const GRACE_SECONDS: i64 = 60;
-/// Nodes under pressure evict other pods first: while no replica runs, what it guards is refused.
+/// Nodes under pressure evict other pods first: without a replica, writes of guarded objects are denied.
 const PRIORITY_CLASS: &str = "system-cluster-critical";
 /// More than any number of replicas that is sensible.
 const MOST_CRITICAL_PODS: &str = "100";
@@ -97,7 +97,7 @@ pub(super) fn service(serving: DeploymentRole, options: &InstallOptions) -> Serv
 }
 
 pub(super) fn deployment(role: DeploymentRole, options: &InstallOptions) -> Deployment {
-    // Two controllers are one too many only for a moment; the Lease decides.
+    // Two controllers overlap only for a moment; the Lease decides.
     Deployment {
         metadata: namespaced(role.name(), options),
         spec: Some(DeploymentSpec {
@@ -120,7 +120,7 @@ pub(super) fn deployment(role: DeploymentRole, options: &InstallOptions) -> Depl
     }
 }
 
-/// An empty list is left out of a manifest.
+/// Manifests omit empty lists.
 fn some<T>(list: Vec<T>) -> Option<Vec<T>> {
     (!list.is_empty()).then_some(list)
 }
@@ -227,7 +227,7 @@ fn container(role: DeploymentRole, options: &InstallOptions) -> Container {
         readiness_probe: Some(probe("/readyz", 2)),
         // A cold start reads all Instances first; liveness must not end it.
         startup_probe: Some(Probe { failure_threshold: Some(60), ..probe("/livez", 1) }),
-        // A limit on CPU would only make answers late.
+        // A CPU limit would only delay answers.
         resources: Some(ResourceRequirements {
             requests: quantities(&[("cpu", "50m"), ("memory", "64Mi")]),
             limits: quantities(&[("memory", "512Mi")]),
@@ -244,8 +244,8 @@ fn container(role: DeploymentRole, options: &InstallOptions) -> Container {
     }
 }
 
-/// Where an API server limits who may run critical pods (`limitedResources` of its ResourceQuota
-/// plugin, as some providers do outside `kube-system`), a quota of a namespace permits them there.
+/// Where an API server limits critical pods (`limitedResources` of its ResourceQuota plugin, as some
+/// providers do outside `kube-system`), a quota of a namespace permits them there.
 fn critical_pods(options: &InstallOptions) -> ResourceQuota {
     let of_the_class = ScopedResourceSelectorRequirement {
         scope_name: "PriorityClass".to_owned(),
@@ -277,7 +277,7 @@ pub(super) fn disruption_budget(role: DeploymentRole, options: &InstallOptions) 
     }
 }
 
-/// A self-signed issuer and the certificate of the webhook, as cert-manager wants them.
+/// A self-signed issuer and the certificate of the webhook, for cert-manager.
 pub(super) fn cert_manager(options: &InstallOptions) -> Vec<Value> {
     let object = |kind: &str, name: &str, spec: Value| {
         json!({

@@ -1,4 +1,4 @@
-//! Where the shown certificate comes from, and whether the API server accepts it.
+//! The source of the serving certificate, and whether the API server accepts it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,17 +17,17 @@ use crate::server::tls::{Pair, Shown};
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::readiness::Check;
 
-/// A certificate ends by the wall clock, which no event tells.
+/// No event reports that a certificate expires.
 const LOOK: Duration = Duration::from_secs(30);
-/// How long a caBundle stands before it is relied on: the time in which every API server of a
-/// cluster has seen it in its own watch.
+/// How long a caBundle must be unchanged before the process relies on it: the time in which every API
+/// server of a cluster has seen it in its own watch.
 const SETTLE: Duration = Duration::from_secs(5);
-/// How long a CA that has left the Secret is still trusted: every replica has seen the other one
-/// for [`SETTLE`], and kubelets, which look once a minute, have brought it to those that read files.
+/// How long a CA that has left the Secret is still trusted: every replica has seen the other one for
+/// [`SETTLE`], and kubelets, which sync once a minute, have delivered it to replicas that read files.
 const STAY: Duration = Duration::from_secs(180);
 
 impl Process {
-    /// `watched` hears of each change of the webhook configurations.
+    /// `watched` receives each change of the webhook configurations.
     pub(super) fn keep_certificates(
         &self,
         books: &Client,
@@ -63,7 +63,7 @@ impl Process {
                     leaf_lifetime,
                     authority_lifetime: ca_lifetime,
                     settle: SETTLE.min(leaf_lifetime / 10),
-                    // By then every leaf of it has ended.
+                    // By then every leaf of it has expired.
                     stay: STAY.min(leaf_lifetime),
                 };
                 let keeper = Keeper::new(books.clone(), settings, seen.clone(), leadership);
@@ -80,7 +80,7 @@ impl Process {
     }
 }
 
-/// Shows what the keeper says.
+/// Serves the certificate that the controller selects.
 async fn show(mut serve: watch::Receiver<Option<KeyPem>>, shown: Shown) -> Result<&'static str, RunError> {
     while serve.changed().await.is_ok() {
         let Some(pem) = serve.borrow_and_update().clone() else { continue };
@@ -92,7 +92,7 @@ async fn show(mut serve: watch::Receiver<Option<KeyPem>>, shown: Shown) -> Resul
     Ok("the keeper of the certificates")
 }
 
-/// Ready only while the API server would accept what is shown, as far as that can be seen.
+/// Ready only while the API server would accept the served certificate, as far as its caBundle shows.
 async fn judge(
     shown: Shown,
     mut trust: watch::Receiver<Trust>,

@@ -1,4 +1,4 @@
-//! What guards beside this process, compared with what it would render for itself.
+//! Tamper detection: compares the guard objects with those that this process would render.
 
 use interlock_core::api::meta::install::FREEZE_BINDING;
 use kube::Client;
@@ -31,8 +31,8 @@ fn replace<T: PartialEq>(sender: &watch::Sender<T>, now: T) {
 }
 
 impl Process {
-    /// Watches what guards, as soon as the user is known that it names. The watch of the webhook
-    /// configurations is that of the certificates, which sends here what it sees.
+    /// Watches the guard objects, as soon as the user in them is known. The watch of the webhook
+    /// configurations is that of the certificates, which sends its observations here.
     pub(super) fn watch_guards(
         &self,
         books: &Client,
@@ -54,7 +54,7 @@ impl Process {
             if all {
                 installed.extend(webhooks_named(&configuration, &options));
             } else {
-                // A webhook that runs apart has a right to read no more.
+                // A separate webhook may read only this one.
                 installed.retain(|object| object["metadata"]["name"] == OVERRIDES);
             }
             let heard = |standing: &GuardStates| {
@@ -68,7 +68,7 @@ impl Process {
         seen
     }
 
-    /// What this process was installed with, as far as it can be told from its flags.
+    /// The options of the installation, as far as the flags show them.
     fn installation(&self) -> install::InstallOptions {
         let options = &self.options;
         let endpoint = match &options.webhook_url {

@@ -1,9 +1,9 @@
-//! The wiring of `interlock run`: who is started with what, on which runtime ([`runtimes`]), and in
-//! which order everything ends.
+//! The wiring of `interlock run`: starts all parts, each on its runtime ([`runtimes`]), and stops them in
+//! order.
 //!
-//! Ports open first, so that probes are answered from the first moment; what is not known yet
-//! keeps the doors shut by a gate. At a signal the controllers stop and give the lease back
-//! while the webhook goes on answering; then the doors close, and what is in flight ends.
+//! Ports open first, so that probes get answers from the first moment; gates keep the webhook at 503 until
+//! its data is known. At a signal the controllers stop and release the lease while the webhook still
+//! answers; then the ports close, and requests in flight finish.
 
 mod certificates;
 mod guards;
@@ -50,36 +50,36 @@ pub enum RunError {
     /// A port is taken, or the address is not of this machine.
     #[error("{address} cannot be listened on: {source}; {flag} chooses another")]
     Listen {
-        /// Where.
+        /// The address.
         address: std::net::SocketAddr,
-        /// The flag that chooses another place.
+        /// The flag that changes it.
         flag: &'static str,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The API server cannot be asked.
+    /// No client of the API server can be made.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The threads that render cannot be started.
+    /// The rendering threads cannot be started.
     #[error("the threads that render packages could not be started: {0}")]
     Threads(std::io::Error),
     /// The handlers of SIGTERM and SIGINT cannot be installed.
     #[error("signals cannot be received: {0}")]
     Signals(std::io::Error),
-    /// Somebody did not want to wait for the drain.
+    /// A second signal during the drain.
     #[error("a second signal ended the process before it had stopped")]
     Impatience,
-    /// Admission would not know our own writes.
+    /// Admission would not recognise our own writes.
     #[error(
         "--controller-user is {given:?}, but the API server knows this process as {found:?}: its own writes would be refused"
     )]
     WrongUser {
-        /// Who the flag says we are.
+        /// The user in the flag.
         given: String,
-        /// Who we are.
+        /// Our user.
         found: String,
     },
-    /// The caBundle cannot be kept for such an address.
+    /// The caBundle cannot be maintained for such an address.
     #[error("--webhook-url {url:?} cannot be used: {problem}")]
     WebhookUrl {
         /// The address.
@@ -87,12 +87,12 @@ pub enum RunError {
         /// What is wrong with it.
         problem: String,
     },
-    /// A task that runs until the end is gone; which one.
+    /// A task that must run until the end has ended; its name.
     #[error("a part of the process ended that never should: {0}")]
     Ended(&'static str),
 }
 
-/// What all parts share.
+/// Shared by all parts.
 struct Process {
     options: RunOptions,
     metrics: Arc<Metrics>,
@@ -103,17 +103,17 @@ struct Process {
     config: Arc<OnceLock<admission::Config>>,
     /// API user of the controllers, once it is known.
     user: watch::Sender<Option<String>>,
-    /// Where what does not answer runs.
+    /// The runtimes of everything but the server.
     runtimes: Handles,
-    /// Where packages are rendered.
+    /// Renders packages.
     pool: Arc<Pool>,
 }
 
-/// How long the controllers may take to end before the lease is given back without them: a little
-/// longer than they take to cut what they have begun.
+/// How long the controllers may take to end before the lease is released without them: a little longer than
+/// they take to abort running work.
 const END: Duration = Duration::from_secs(12);
 
-/// Runs until a signal, or until a part fails that the others need. To be run on the serving runtime
+/// Runs until a signal, or until an essential part fails. Call it on the serving runtime
 /// ([`Runtimes::run`]).
 pub async fn run(options: RunOptions, runtimes: Handles) -> Result<(), RunError> {
     let signals = Signals::listen().map_err(RunError::Signals)?;
@@ -139,10 +139,10 @@ async fn listen(address: std::net::SocketAddr, flag: &'static str) -> Result<Tcp
     TcpListener::bind(address).await.map_err(|source| RunError::Listen { address, flag, source })
 }
 
-/// What others do only while a guard holds, or with what is seen of it.
+/// States of guard objects that other parts depend on.
 #[derive(Default)]
 struct Guards {
-    /// The policy of what people ask of a run.
+    /// The policy of plan requests.
     verbs: watch::Sender<PolicyState>,
     /// The policy of references to OperatorVersions of other namespaces.
     versions: watch::Sender<GuardState>,
@@ -150,13 +150,13 @@ struct Guards {
     freeze: watch::Sender<BindingState>,
 }
 
-/// What the controllers write with. A client belongs to the runtime that it was made on: its
-/// connections are tasks of that.
+/// The controllers' clients. A client belongs to the runtime that it was made on: its connections are tasks
+/// of that.
 #[derive(Clone)]
 struct Clients {
     /// planExecution, status, stamp and finalizer.
     books: Client,
-    /// What packages make.
+    /// Effects of packages.
     effects: Client,
 }
 
@@ -212,7 +212,7 @@ impl Process {
         };
         let webhooks = self.watch_guards(&watching, guards, leadership.clone(), &mut parts);
         self.keep_certificates(&books, webhooks, leadership, &mut parts)?;
-        // Last, as a process that has no checks yet would call itself ready.
+        // Last, as a process without checks would report itself ready.
         self.serve_webhook(webhook, capabilities.clone(), &mut servers, &mut parts);
         self.serve_ops(ops, &books, capabilities, &mut servers);
         tokio::select! {
@@ -221,7 +221,7 @@ impl Process {
         }
     }
 
-    /// What spawns tasks when it is made, made where these are to run.
+    /// Makes a value whose constructor spawns tasks, on the runtime where these must run.
     fn on<T>(&self, runtime: &tokio::runtime::Handle, make: impl FnOnce() -> T) -> T {
         let _entered = runtime.enter();
         make()
@@ -234,7 +234,7 @@ impl Process {
         })
     }
 
-    /// Waits for a signal; then everything ends in its order, unless a second one comes.
+    /// Waits for a signal; then stops everything in order, unless a second one comes.
     async fn until_stopped(
         &self,
         signals: &mut Signals,
@@ -262,7 +262,7 @@ impl Process {
         tracing::info!("stopped");
     }
 
-    /// The name of the process decides whom admission skips, so the doors wait for it.
+    /// Learns the user of the process, which admission must skip; the gate stays closed until then.
     fn know_the_user(&self, books: &Client, parts: &mut Parts) {
         let gate = self.readiness.gate("user");
         let (client, config) = (books.clone(), self.config.clone());
@@ -282,15 +282,15 @@ impl Process {
             };
             tracing::info!(user, "admission skips the user of the controllers, and nobody else");
             known.send_replace(Some(user.clone()));
-            // Nobody else sets it.
+            // No other code sets it.
             let _ = config.set(admission::Config { controller_user: user, freeze });
             gate.pass();
             std::future::pending().await
         });
     }
 
-    /// The controllers, on a runtime of their own, under a lease that is renewed on this one while
-    /// they have a heartbeat, and given back after their last write.
+    /// Starts the controllers on a runtime of their own, under a lease that this runtime renews while they
+    /// have a heartbeat, and releases after their last write.
     fn reconcile(
         &self,
         books: &Client,
@@ -347,7 +347,7 @@ impl Process {
     }
 }
 
-/// A part that ends takes the process with it: nothing limps.
+/// A part that ends takes the process with it: no partial operation.
 async fn first_end(parts: &mut Parts) -> RunError {
     match parts.join_next().await {
         Some(Ok(Err(error))) => error,
@@ -357,7 +357,7 @@ async fn first_end(parts: &mut Parts) -> RunError {
     }
 }
 
-/// Asks until the API server answers.
+/// Retries until the API server answers.
 async fn ask_who_i_am(client: &Client, gate: &Check) -> String {
     let mut pause = Duration::from_millis(100);
     loop {

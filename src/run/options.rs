@@ -1,4 +1,4 @@
-//! What `interlock run` was asked for, checked.
+//! The validated options of `interlock run`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use interlock_core::api::object::NamespacedName;
 use crate::cluster::lease::Timing;
 use crate::server::tls::MinVersion;
 
-/// What this process does.
+/// The roles of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Roles {
     /// Answers admission reviews.
@@ -20,7 +20,7 @@ pub struct Roles {
     pub controllers: bool,
 }
 
-/// Where the serving certificate comes from.
+/// The source of the serving certificate.
 #[derive(Clone, Debug)]
 pub enum ServingCertificate {
     /// Made by the process, kept in a Secret.
@@ -32,11 +32,11 @@ pub enum ServingCertificate {
         /// Life of a CA.
         ca_lifetime: Duration,
     },
-    /// Made by somebody else, in files.
+    /// Files that another process writes.
     Files {
         /// Directory with tls.crt and tls.key.
         dir: PathBuf,
-        /// Time between two looks.
+        /// Time between two reads.
         interval: Duration,
     },
 }
@@ -50,53 +50,53 @@ pub struct LeaseOptions {
     pub timing: Timing,
 }
 
-/// Who is answered on the webhook port.
+/// Accepted callers of the webhook port.
 #[derive(Clone, Debug, Default)]
 pub struct CallerOptions {
     /// Addresses of the API servers; empty: not known.
     pub api_servers: Vec<Cidr>,
-    /// File of the CA whose client certificates are required of reviews.
+    /// File of the CA whose client certificates reviews require.
     pub authority: Option<PathBuf>,
-    /// Subjects that are accepted; empty: all of that CA.
+    /// Accepted subjects; empty: all of that CA.
     pub names: Vec<String>,
-    /// Time between two looks at the file.
+    /// Time between two reads of the file.
     pub interval: Duration,
 }
 
-/// Everything that can be chosen.
+/// All options.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// What this process does.
+    /// The roles of this process.
     pub roles: Roles,
     /// Address of the webhook.
     pub webhook_address: SocketAddr,
     /// Address of health and metrics.
     pub ops_address: SocketAddr,
-    /// Who is answered on the webhook port.
+    /// Accepted callers of the webhook port.
     pub callers: CallerOptions,
-    /// Oldest version of TLS that the ports speak.
+    /// Oldest TLS version of the ports.
     pub tls_min_version: MinVersion,
-    /// Where the serving certificate comes from.
+    /// The source of the serving certificate.
     pub certificates: ServingCertificate,
-    /// Service that the API server reaches the webhook by.
+    /// Service through which the API server reaches the webhook.
     pub service: String,
-    /// URL that it reaches the webhook by instead.
+    /// URL at which it reaches the webhook instead.
     pub webhook_url: Option<String>,
     /// Name of our webhook configurations.
     pub webhook_configuration: String,
     /// Namespace of the process.
     pub namespace: String,
-    /// Name of the pod, where there is one.
+    /// Name of the pod, if there is one.
     pub pod_name: Option<String>,
     /// API user of the controllers.
     pub controller_user: Option<String>,
-    /// Service account that effects of packages are made as.
+    /// Service account that packages act as.
     pub packages: NamespacedName,
     /// How strictly a locked Instance is frozen.
     pub freeze: Freeze,
-    /// Whether Secrets that flavors come from are labelled; it takes rights on Secrets.
+    /// Whether Secrets that are sources of flavors are labelled; it needs rights on Secrets.
     pub flavor_secrets: bool,
-    /// The only namespaces that are looked at; empty means all.
+    /// The only watched namespaces; empty means all.
     pub watch_namespaces: Vec<String>,
     /// The lease of the controllers.
     pub lease: LeaseOptions,
@@ -111,8 +111,7 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// Names that the API server may call the webhook by: those of the Service, and the host of
-    /// the URL.
+    /// Names by which the API server may call the webhook: those of the Service, and the host of the URL.
     pub fn names(&self) -> Result<Vec<String>, String> {
         let service = format!("{}.{}.svc", self.service, self.namespace);
         let mut names = vec![service.clone(), format!("{service}.cluster.local")];

@@ -6,9 +6,9 @@
 //! | `watching` | watches and what they fill: the store, the settings, the guards |
 //! | `reconciling` | the controllers and all that they write |
 //!
-//! What a tenant's objects cost is paid on the last two, and by the pool of
-//! [`crate::controllers::pool`]: the scheduler of the system shares the cores between threads, so
-//! that a thread that spins holds up no answer.
+//! Work whose cost depends on a tenant's objects runs on the last two, and in the pool of
+//! [`crate::controllers::pool`]: the system's scheduler shares the cores between threads, so that a
+//! spinning thread delays no answer.
 
 use std::num::NonZero;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::panics::caught;
 
-/// Answers are never left to one thread alone, which a large review may hold for milliseconds.
+/// A single thread would block all answers while it handles a large review, for milliseconds.
 const SERVING_LEAST: usize = 2;
 
-/// Events are decoded by at most this many threads: they share one lock on the store.
+/// At most this many threads decode events: they share one lock on the store.
 const WATCHING_MOST: usize = 4;
 
-/// What is blocked in a file or a name look-up does not hold up the exit for longer.
+/// Blocking file access and name look-ups delay the exit for at most this long.
 const EXIT: Duration = Duration::from_secs(1);
 
 /// First pause before a part that panicked is started again; doubled with each panic.
@@ -39,7 +39,7 @@ pub struct Runtimes {
     reconciling: Runtime,
 }
 
-/// Where each part of the process runs.
+/// The runtimes of the parts of the process.
 #[derive(Clone, Debug)]
 pub struct Handles {
     /// Feeds the store.
@@ -59,13 +59,13 @@ impl Runtimes {
         })
     }
 
-    /// Where what is not serving runs.
+    /// The runtimes other than the serving one.
     pub fn handles(&self) -> Handles {
         Handles { watching: self.watching.handle().clone(), reconciling: self.reconciling.handle().clone() }
     }
 
-    /// Runs the process on the serving runtime until its end; what the others do then is left as
-    /// it is, as a package may hold their threads for any time.
+    /// Runs the process on the serving runtime until its end; then drops the other runtimes without
+    /// waiting, as a package may hold their threads for any time.
     pub fn run<T>(self, process: impl Future<Output = T>) -> T {
         let result = self.serving.block_on(process);
         self.reconciling.shutdown_background();
@@ -79,7 +79,7 @@ fn runtime(name: &str, threads: usize) -> std::io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(threads).thread_name(name).enable_all().build()
 }
 
-/// Runs a part of the controllers, and starts it again after a panic: others, and answers, go on.
+/// Runs a part of the controllers, and restarts it after a panic; others, and the server, continue.
 pub async fn restarted<W: Future>(
     part: &'static str,
     metrics: &Metrics,
@@ -106,8 +106,7 @@ mod tests {
 
     use super::*;
 
-    /// Every thread of the other runtimes spins or panics; what is served is served, and the
-    /// process ends.
+    /// Every thread of the other runtimes spins or panics; the server still answers, and the process ends.
     #[test]
     fn what_spins_elsewhere_is_not_felt_by_what_is_served() {
         let runtimes = Runtimes::start().unwrap();

@@ -1,4 +1,4 @@
-//! The settings: followed by every replica, reported on by the one that leads.
+//! The settings: every replica follows them, and the leader reports on them.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ use crate::controllers::observe::Interlocks;
 use crate::controllers::rollouts::Finder;
 
 impl Process {
-    /// Follows the Interlock objects, which the supervisor's watch fills in; rules and modes change
-    /// with the one that is honoured.
+    /// Follows the Interlock objects, which the supervisor's watch delivers; rules and modes change with
+    /// the honoured one.
     pub(super) fn follow_settings(
         &self,
         objects: Arc<Interlocks>,
@@ -39,7 +39,7 @@ impl Process {
         parts.spawn_on(follow, &self.runtimes.watching);
     }
 
-    /// Labels what flavors of gateways come from, while this process leads.
+    /// Labels the sources of gateways' flavors, while this process leads.
     pub(super) fn label_flavor_sources(
         &self,
         books: &Client,
@@ -58,7 +58,7 @@ impl Process {
         self.control("labels of flavor sources", labeller, |labeller, stop| labeller.run(stop), parts);
     }
 
-    /// Keeps the live specs of DataPlanes that are too large for the stamp, while this process leads.
+    /// Archives the live specs of DataPlanes that are too large for the stamp, while this process leads.
     pub(super) fn keep_live_specs(
         &self,
         books: &Client,
@@ -77,7 +77,7 @@ impl Process {
         self.control("archive of live specs", archive, |archive, stop| archive.run(stop), parts);
     }
 
-    /// Finds what Deployments ran before rollouts that were under way when this process came.
+    /// Finds the previous templates of rollouts that were in progress when this process started.
     pub(super) fn find_rollouts(&self, books: &Client, parts: &mut Parts) {
         let finder = Finder { store: self.store.clone(), client: books.clone() };
         let (stop, metrics) = (self.shutdown.lingering_token(), self.metrics.clone());
@@ -88,7 +88,7 @@ impl Process {
         parts.spawn_on(running, &self.runtimes.watching);
     }
 
-    /// Tells what became of the settings, while this process leads.
+    /// Reports on the settings, while this process leads.
     pub(super) fn report_settings(
         &self,
         books: &Client,
@@ -110,7 +110,7 @@ impl Process {
         self.control("report on the settings", reporter, |reporter, stop| reporter.run(stop), parts);
     }
 
-    /// Runs a controller where they run, until the process stops; after a panic anew.
+    /// Runs a controller on the controllers' runtime, until the process stops; restarts it after a panic.
     fn control<C, W>(
         &self,
         name: &'static str,

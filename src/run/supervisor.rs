@@ -1,4 +1,4 @@
-//! The supervisor of the process, and what its snapshot means for readiness.
+//! The supervisor of the process, and readiness by its snapshot.
 
 use std::sync::Arc;
 
@@ -67,8 +67,8 @@ impl Process {
     }
 }
 
-/// The kinds that bear on flavors are listed before the first answer, where that takes no longer
-/// than a caller can be asked to wait; afterwards what is not seen is said.
+/// Delays the first answer until the kinds that affect flavors are listed, but no longer than a caller can
+/// be asked to wait; afterwards answers name the kinds that are missing.
 async fn first_look(
     mut snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
     gate: Check,
@@ -86,8 +86,8 @@ async fn first_look(
     std::future::pending().await
 }
 
-/// Readiness never depends on what is optional, nor on kinds that are not there: a process that
-/// has nothing to guard is ready. It is not while what it will guard is being listed.
+/// Readiness never depends on optional or absent kinds: a process that has nothing to guard is ready. It is
+/// unready while the kinds it guards are being listed.
 async fn follow(
     mut snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
     answers: Check,

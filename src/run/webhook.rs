@@ -1,4 +1,4 @@
-//! The two ports, and the certificate that they show.
+//! The two ports, and their certificate.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl Process {
         Probes { readiness: self.readiness.clone(), shutdown: self.shutdown.clone() }
     }
 
-    /// Who is answered on the webhook port; follows the file of the CA, where there is one.
+    /// The accepted callers of the webhook port; follows the CA's file, if there is one.
     fn callers(&self, parts: &mut Parts) -> Arc<Callers> {
         let options = &self.options.callers;
         let authority = options.authority.clone().map(|file| {
@@ -57,7 +57,7 @@ impl Process {
         }
     }
 
-    /// Health on every role, the doors where the webhook is one of them.
+    /// Health on every role, the webhook routes where the webhook is one of them.
     pub(super) fn serve_webhook(
         &self,
         listener: TcpListener,

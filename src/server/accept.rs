@@ -1,4 +1,4 @@
-//! The accept loop: TLS, deadlines, caps and drain around any router.
+//! The accept loop: TLS, timeouts, limits and drain around any router.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -31,32 +31,32 @@ use super::shutdown::Shutdown;
 use super::tls::Tls;
 use crate::telemetry::metrics::{Cap, Metrics};
 
-/// One port and what is behind it.
+/// One port and its router.
 #[derive(Clone)]
 pub struct Port {
-    /// The router; made apart, so that it can be tested without a socket.
+    /// The router; separate, so that tests need no socket.
     pub app: Router,
     /// TLS, or plain HTTP.
     pub tls: Option<Tls>,
-    /// Who is the API server, whose connections never give way.
+    /// Identifies the API server, whose connections are never evicted.
     pub callers: Arc<Callers>,
     /// Bounds.
     pub limits: Limits,
-    /// The way out.
+    /// The state of the shutdown.
     pub shutdown: Shutdown,
-    /// Where refusals are counted.
+    /// Counts refusals.
     pub metrics: Arc<Metrics>,
 }
 
-/// A TLS record of the largest size: rustls by itself asks the kernel for 4 KiB at a time, three
-/// times for a usual review.
+/// A TLS record of the largest size: rustls by itself reads 4 KiB at a time, three times for a usual
+/// review.
 const READ_AHEAD: usize = 16 * 1024 + 256 + 5;
 
 /// Longest wait for requests in flight once the port is closed.
 pub const DRAIN: Duration = Duration::from_secs(30);
 
 impl Port {
-    /// Accepts until the doors close, then lets the requests in flight finish, at most `drain`.
+    /// Accepts until the port closes, then lets the requests in flight finish, at most `drain`.
     pub async fn serve(self, listener: TcpListener, drain: Duration) {
         let open = OpenConnections::new(self.limits.bounds(), self.metrics.clone());
         let connections = TaskTracker::new();
@@ -92,7 +92,7 @@ impl Port {
     }
 }
 
-/// The next connection; an error of one (reset before accept, no file descriptor) is not ours.
+/// The next connection; retries after errors of single ones (reset before accept, no file descriptor).
 async fn accept(listener: &TcpListener) -> (TcpStream, IpAddr) {
     loop {
         match listener.accept().await {
@@ -115,7 +115,7 @@ struct Connection {
 
 impl Connection {
     async fn run(self, stream: TcpStream) {
-        // Answers are small and complete: waiting for more to send costs only time.
+        // Answers are small and complete: Nagle's algorithm would only delay them.
         let _ = stream.set_nodelay(true);
         match &self.port.tls {
             None => self.serve(stream, None).await,
@@ -183,7 +183,7 @@ impl Connection {
         }
     }
 
-    /// One request; a panic in it is its own 500 and nobody else's.
+    /// One request; a panic in it answers 500 and affects no other.
     async fn exchange(
         &self,
         mut request: Request<Incoming>,
@@ -192,8 +192,8 @@ impl Connection {
         self.clock.enter(ConnectionPhase::Exchange);
         self.open.reading();
         request.extensions_mut().insert(caller);
-        // Where a length and chunks are both given, others may end this request elsewhere: what
-        // follows it is never read as another. The API server always gives a length.
+        // With both a length and chunks, a proxy may end this request elsewhere: bytes after it are never
+        // read as another request. The API server always sends a length.
         let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
         let answer = self.port.app.clone().oneshot(request.map(Body::new));
         let mut response = match AssertUnwindSafe(answer).catch_unwind().await {

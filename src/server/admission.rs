@@ -1,4 +1,4 @@
-//! The judge of the doors: the pure rules, over what the process knows of the cluster.
+//! Answers reviews: the pure rules, on the cluster cache.
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,26 +16,26 @@ use super::doors::Judge;
 use crate::cluster::crds::Absence;
 use crate::cluster::supervisor::{self as capability, CapabilityPhase, CapabilitySnapshot, WatchState};
 
-/// The rules, a view and a configuration.
+/// The rules, a lister and a configuration.
 pub struct Admission {
     /// Cross-object facts.
     pub view: Arc<dyn Lister + Send + Sync>,
-    /// Set once the process knows its own name; until then a gate keeps the doors shut.
+    /// Set once the process knows its own user; until then a gate keeps the webhook at 503.
     pub config: Arc<OnceLock<Config>>,
-    /// Whether what the view shows can be relied on.
+    /// Whether the cache is complete.
     pub capabilities: watch::Receiver<Arc<CapabilitySnapshot>>,
 }
 
-/// The capability whose kinds admission is about.
+/// The capability of the kinds that admission guards.
 const CAPABILITY: &str = "instances";
-/// Those whose kinds bear on the flavors of gateways.
+/// The capabilities of the kinds that affect the flavors of gateways.
 const INVENTORY: [&str; 2] = ["flavors", "routes"];
 
 impl Admission {
     fn cache(&self) -> CacheState {
         let snapshot = self.capabilities.borrow();
         match snapshot.get(CAPABILITY).map(|status| &status.answer) {
-            // "Not yet" is a closed gate, and does not come here.
+            // A closed gate answers "not yet" before this code.
             Some(capability::UnavailableAnswer::Judge | capability::UnavailableAnswer::NotYet) | None => {
                 CacheState::Synced
             }
@@ -44,8 +44,8 @@ impl Admission {
         }
     }
 
-    /// Kinds that bear on flavors and are not seen, with the reason: kinds that are not served have
-    /// no objects; of others that are not listed nobody can tell.
+    /// Kinds that affect flavors and are not cached, with the reason. Unserved kinds have no objects; the
+    /// contents of unlisted kinds are unknown.
     fn blind(&self) -> Vec<String> {
         let snapshot = self.capabilities.borrow();
         let mut blind = Vec::new();
@@ -69,7 +69,7 @@ fn is_seen(sight: &WatchState) -> bool {
     matches!(sight, WatchState::Synced | WatchState::Absent(Absence::Missing))
 }
 
-/// A view, and how much it is worth now.
+/// A lister, and the present state of its cache.
 struct Seen<'a> {
     view: &'a dyn Lister,
     cache: CacheState,
@@ -98,7 +98,7 @@ impl Lister for Seen<'_> {
     }
 
     fn around(&self, gateway: &GatewayRef) -> Around {
-        // First what is not seen: a kind that is listed in between would else pass for one without objects.
+        // Check for uncached kinds first: a kind that is listed in between would otherwise count as empty.
         let blind = self.admission.blind();
         let around = self.view.around(gateway);
         if blind.is_empty() {

@@ -1,4 +1,4 @@
-//! Reading the body of a review: type, size, time and memory are bounded while it streams.
+//! Reads the body of a review: type, size, time and memory are bounded while it streams.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::in_flight::{InFlight, Share};
 use super::limits::Limits;
 use crate::telemetry::metrics::Cap;
 
-/// A body that was read, and its share of the memory.
+/// A complete body, and its share of the memory.
 pub struct HeldBody {
     /// The bytes.
     pub bytes: Bytes,
@@ -21,28 +21,28 @@ pub struct HeldBody {
 /// Why a body was not read.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum BodyRefused {
-    /// Not JSON, by its header; the header.
+    /// Not JSON, by its header; the header's value.
     #[error("Content-Type is {0:?}; a review is application/json")]
     ContentType(String),
-    /// Compressed, which the API server never sends; the header.
+    /// Compressed, which the API server never sends; the header's value.
     #[error("Content-Encoding is {0:?}; send the review as it is")]
     ContentEncoding(String),
-    /// Larger than the cap on one body; the cap.
+    /// Larger than the limit of one body; the limit.
     #[error("the body is larger than {0} bytes")]
     TooLarge(usize),
-    /// Slower than the deadline; the deadline.
+    /// Slower than the timeout; the timeout.
     #[error("the body did not arrive within {0:?}")]
     TooSlow(Duration),
-    /// No room under the cap on all bodies in flight.
+    /// All bodies in flight have used up the memory limit.
     #[error("too many bytes of reviews are in memory; try again")]
     NoRoom,
-    /// The connection ended first; what hyper says of it.
+    /// The connection ended first; hyper's error.
     #[error("the body broke off: {0}")]
     Broken(String),
 }
 
 impl BodyRefused {
-    /// The answer's status.
+    /// Status code of the answer.
     pub fn status(&self) -> StatusCode {
         match self {
             Self::ContentType(_) | Self::ContentEncoding(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -53,7 +53,7 @@ impl BodyRefused {
         }
     }
 
-    /// The limit that it counts under.
+    /// The limit that metrics count.
     pub fn cap(&self) -> Cap {
         match self {
             Self::ContentType(_) | Self::ContentEncoding(_) | Self::Broken(_) => Cap::Malformed,
@@ -64,12 +64,12 @@ impl BodyRefused {
     }
 }
 
-/// Room made for a body that comes in pieces; most reviews are smaller.
+/// Initial buffer of a body that comes in pieces; most reviews are smaller.
 const FIRST_ROOM: usize = 64 * 1024;
-/// What is still read, and thrown away, of a body that is refused.
+/// Bytes of a refused body that are still read and discarded.
 const REST_TO_DISCARD: usize = 16 * 1024 * 1024;
 
-/// Reads a body whole.
+/// Reads a whole body.
 pub async fn read(
     headers: &HeaderMap,
     mut body: Body,
@@ -92,8 +92,8 @@ pub async fn read(
     Err(refused)
 }
 
-/// Reads what is left of a body, within bounds: an answer that is followed by a reset, because its
-/// peer was still sending, may never be read, and the API server does not repeat such a call.
+/// Reads the rest of a body, within bounds: if the connection resets while the peer still sends, the peer
+/// may never read the answer, and the API server does not retry such a call.
 pub async fn discard(mut body: Body, limits: &Limits) {
     let _ = tokio::time::timeout(limits.discard.min(limits.body), discard_frames(&mut body)).await;
 }
@@ -136,7 +136,7 @@ async fn read_frames(
         if length > limit {
             return Err(BodyRefused::TooLarge(limit));
         }
-        // Memory is counted as it comes, so that nobody holds room by announcing a size.
+        // Memory is counted as data arrives, so that announcing a size reserves nothing.
         if !share.grow(data.len()) {
             return Err(BodyRefused::NoRoom);
         }
@@ -145,7 +145,7 @@ async fn read_frames(
     Ok(HeldBody { bytes: pieces.joined(), _share: share })
 }
 
-/// What came of a body so far: most come in one piece, which is taken as it is.
+/// The body so far: most come in one piece, which is used as it is.
 enum Pieces {
     None,
     One(Bytes),
@@ -153,7 +153,7 @@ enum Pieces {
 }
 
 impl Pieces {
-    /// Takes another piece; `room` is what all are likely to need.
+    /// Adds a piece; `room` is the likely size of the whole body.
     fn and(self, piece: Bytes, room: usize) -> Self {
         let mut joined = match self {
             Self::None => return Self::One(piece),

@@ -1,4 +1,4 @@
-//! Who asks: what is known of a caller, and whether it is answered.
+//! Identity of callers, and whether they are accepted.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,48 +10,48 @@ use rustls::pki_types::UnixTime;
 use super::client_auth::{ClientAuthority, ClientCertificate, Untrusted};
 use super::open_connections::OpenConnection;
 
-/// What is known of a caller from its connection.
+/// The identity of a caller, from its connection.
 #[derive(Debug)]
 pub struct Caller {
-    /// Where it calls from.
+    /// Its address.
     pub address: IpAddr,
-    /// The certificate that it has shown.
+    /// Its client certificate.
     pub certificate: Option<ClientCertificate>,
     /// Its connection.
     pub connection: Arc<OpenConnection>,
 }
 
-/// Who is answered, and who is the API server.
+/// Which callers are accepted, and which are API servers.
 #[derive(Clone, Default)]
 pub struct Callers {
     /// Addresses of API servers; empty: not known.
     pub api_servers: Vec<Cidr>,
-    /// Whose certificates are required.
+    /// The CA whose certificates are required.
     pub authority: Option<Arc<ClientAuthority>>,
 }
 
-/// Whether it is known that a caller is an API server.
+/// Whether a caller is known to be an API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallerTrust {
     /// By its certificate or its address.
     Known,
-    /// Nothing was said by which it could be known.
+    /// The configuration identifies no API server.
     Unknown,
 }
 
-/// Why a review is not answered.
+/// Why a review is refused.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum CallerRefused {
-    /// Its caller does not show who it is.
+    /// Its caller has no valid certificate.
     #[error("{0}; the API server shows one where its --admission-control-config-file says so")]
     Untrusted(#[from] Untrusted),
-    /// From elsewhere.
+    /// From another address.
     #[error("reviews are answered to the addresses in --api-server-cidr, and {0} is none of them")]
     Address(IpAddr),
 }
 
 impl CallerRefused {
-    /// The answer's status.
+    /// Status code of the answer.
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Untrusted(Untrusted::NoCertificate | Untrusted::NotVerified(_)) => StatusCode::UNAUTHORIZED,
@@ -66,14 +66,14 @@ impl Callers {
         self.api_servers.iter().any(|range| range.contains(address))
     }
 
-    /// Whether a certificate shows that its caller is an API server.
+    /// Whether a certificate identifies an API server.
     pub fn is_certified(&self, certificate: Option<&ClientCertificate>) -> bool {
         let checked = |authority: &Arc<ClientAuthority>| authority.check(certificate, UnixTime::now());
         self.authority.as_ref().is_some_and(|authority| checked(authority).is_ok())
     }
 
-    /// Whether a review of this caller is answered. Where certificates are required, a known address
-    /// does not stand for one.
+    /// Whether a review of this caller is accepted. Where certificates are required, a known address does
+    /// not replace one.
     pub fn check(
         &self,
         address: Option<IpAddr>,

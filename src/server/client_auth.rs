@@ -1,9 +1,8 @@
-//! The client certificates that callers show: requested, never required by the handshake, as the
-//! kubelet has none for its probes.
+//! Client certificates: requested, never required by the handshake, as the kubelet has none for its probes.
 //!
-//! The CA is read from a file again and again, like our own certificate. A certificate that was
-//! accepted is verified again after each exchange of the CA and after its end, so that an open
-//! connection is trusted no longer than a new one would be.
+//! The CA is reloaded from a file, like our own certificate. An accepted certificate is verified again
+//! after each change of the CA and after its own expiry, so that an open connection is trusted no longer
+//! than a new one would be.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,13 +28,13 @@ pub enum BadAuthority {
     /// The file cannot be read.
     #[error(transparent)]
     Unreadable(#[from] files::UnreadableFile),
-    /// More PEM than is parsed.
+    /// More PEM than the parser accepts.
     #[error("it is larger than {MOST_PEM_BYTES} bytes")]
     TooLarge,
     /// Not PEM.
     #[error("it is not PEM: {0}")]
     NotPem(rustls::pki_types::pem::Error),
-    /// PEM of what cannot sign.
+    /// PEM of a certificate that cannot sign.
     #[error("it holds what is no certificate of a CA: {0}")]
     NotCertificate(rustls::Error),
     /// No certificate, or nothing that verifies.
@@ -49,7 +48,7 @@ pub enum Untrusted {
     /// There is none.
     #[error("this port answers reviews only to a client certificate of the CA in --client-ca")]
     NoCertificate,
-    /// Not, or no longer, one of this CA; what the verifier says.
+    /// Not, or no longer, one of this CA; the verifier's error.
     #[error("the client certificate is none of the CA in --client-ca: {0}")]
     NotVerified(String),
     /// Of this CA, for another subject.
@@ -57,7 +56,7 @@ pub enum Untrusted {
     OtherName,
 }
 
-/// What a caller has shown.
+/// A caller's certificate.
 #[derive(Debug)]
 pub struct ClientCertificate {
     chain: Vec<CertificateDer<'static>>,
@@ -65,12 +64,12 @@ pub struct ClientCertificate {
     names: Vec<String>,
     /// Unix seconds.
     not_after: u64,
-    /// The exchange of the CA that it was verified after; 0 = none.
+    /// The generation of the CA that last verified it; 0 = none.
     verified: AtomicU64,
 }
 
 impl ClientCertificate {
-    /// From a chain that a handshake has accepted; `None` where its leaf cannot be read.
+    /// From a chain that a handshake has accepted; `None` where its leaf cannot be parsed.
     pub fn new(chain: &[CertificateDer<'_>]) -> Option<Self> {
         let (_, leaf) = x509_parser::parse_x509_certificate(chain.first()?).ok()?;
         let common = leaf.subject().iter_common_name().filter_map(|name| name.as_str().ok());
@@ -95,7 +94,7 @@ impl ClientCertificate {
 
 struct Trusted {
     verifier: Arc<dyn ClientCertVerifier>,
-    /// Number of the exchange, from 1 on.
+    /// Generation of the CA, from 1 on.
     exchange: u64,
 }
 
@@ -103,25 +102,25 @@ struct Trusted {
 pub struct ClientAuthority {
     shown: Shown,
     oldest: MinVersion,
-    /// The subjects that are accepted; empty means all.
+    /// Accepted subjects; empty means all.
     names: Vec<String>,
     trusted: RwLock<Option<Trusted>>,
     config: watch::Sender<Arc<rustls::ServerConfig>>,
 }
 
 impl ClientAuthority {
-    /// No CA yet: no certificate is asked for, and none is trusted.
+    /// No CA yet: the handshake requests no certificate, and none is trusted.
     pub fn new(shown: Shown, oldest: MinVersion, names: Vec<String>) -> Arc<Self> {
         let config = watch::Sender::new(shown.server_config(oldest));
         Arc::new(Self { shown, oldest, names, trusted: RwLock::new(None), config })
     }
 
-    /// The TLS side of a port that asks for a certificate of this CA.
+    /// The TLS configuration of a port that requests a certificate of this CA.
     pub fn tls(&self) -> Tls {
         Tls::following(self.config.subscribe())
     }
 
-    /// Trusts the CAs in PEM, and no longer those that were trusted before.
+    /// Trusts the CAs in PEM, in place of earlier ones.
     pub fn trust(&self, pem: &[u8]) -> Result<(), BadAuthority> {
         if pem.len() > MOST_PEM_BYTES {
             return Err(BadAuthority::TooLarge);
@@ -141,7 +140,7 @@ impl ClientAuthority {
         Ok(())
     }
 
-    /// Whether a certificate counts now.
+    /// Whether a certificate is valid now.
     pub fn check(&self, certificate: Option<&ClientCertificate>, now: UnixTime) -> Result<(), Untrusted> {
         let certificate = certificate.ok_or(Untrusted::NoCertificate)?;
         let trusted = self.trusted.read().unwrap_or_else(PoisonError::into_inner);
@@ -159,8 +158,8 @@ impl ClientAuthority {
         if named { Ok(()) } else { Err(Untrusted::OtherName) }
     }
 
-    /// Trusts what is in a file, for ever; the gate opens with the first CA. After a bad write the
-    /// last good CA stays.
+    /// Trusts the CAs in a file, for ever; the gate opens with the first CA. After an invalid write the
+    /// last valid CA stays.
     pub async fn follow(&self, file: PathBuf, interval: Duration, gate: Check) {
         let mut taken = None;
         gate.fail(format!("{} was not read yet", file.display()));
@@ -171,7 +170,7 @@ impl ClientAuthority {
         }
     }
 
-    /// Whether the file held something new.
+    /// Whether the file's content has changed.
     async fn read(&self, file: &Path, taken: &mut Option<[u8; 32]>) -> Result<bool, BadAuthority> {
         let pem = files::read(file).await?;
         let hash: [u8; 32] = Sha256::digest(&pem).into();
@@ -185,7 +184,7 @@ impl ClientAuthority {
     }
 }
 
-/// Says what became of a look at the file; `trusted` = there is a CA, this one or an earlier one.
+/// Reports the result of a read of the file; `trusted` = there is a CA, this one or an earlier one.
 fn report(file: &Path, read: Result<bool, BadAuthority>, trusted: bool, gate: &Check) {
     let Err(error) = read else {
         gate.pass();
@@ -251,7 +250,7 @@ mod tests {
         assert_eq!(authority.check(Some(&shown), now()), expected);
     }
 
-    /// What was accepted once is not for ever.
+    /// An accepted certificate does not count for ever.
     #[test]
     fn a_certificate_counts_no_longer_than_its_ca() {
         let ((old, signs), (new, _)) = (issuer("old"), issuer("new"));

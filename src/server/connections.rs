@@ -1,11 +1,10 @@
-//! The table of open connections: which of them give way to a new one.
+//! The table of open connections: which of them a new one evicts.
 //!
-//! A new connection is accepted, and where that is too many another one is closed for it. HTTP/1.1
-//! has one connection for each review under way, and the API server may have hundreds, so what is
-//! counted for an address are its connections without a request. A connection that has carried a
-//! review is the API server's, as far as can be told: it pools idle connections for 90 s and a POST
-//! on one that is being closed may be lost, so such a connection is kept for [`Bounds::pooled`]
-//! after its last review.
+//! A new connection is accepted, and above a limit another one is closed for it. HTTP/1.1 has one
+//! connection for each review in flight, and the API server may have hundreds, so the limit for an address
+//! counts its connections without a request. A connection that has carried a review is presumably the API
+//! server's: it pools idle connections for 90 s and a POST on one that is being closed may be lost, so such
+//! a connection is kept for [`Bounds::pooled`] after its last review.
 //!
 //! The table knows no socket and no clock; `now` is the time since the port opened.
 
@@ -14,7 +13,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// What the table keeps to.
+/// The limits of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Open connections.
@@ -23,28 +22,28 @@ pub struct Bounds {
     pub per_address: usize,
     /// Time for the handshake and the first request, before a connection counts as unused.
     pub opening: Duration,
-    /// Time for a body to arrive before its connection may give way.
+    /// Time for a body to arrive before its connection may be evicted.
     pub reading: Duration,
-    /// Time for the answer to be read. The API server waits at most 30 s for a webhook.
+    /// Time to read the answer. The API server waits at most 30 s for a webhook.
     pub answering: Duration,
     /// How long a connection is kept after its last review.
     pub pooled: Duration,
 }
 
-/// Which connection.
+/// Identifies a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(u64);
 
-/// What a connection does.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// The handshake, or the wait for the first request.
     Opening,
-    /// Nothing, after a request.
+    /// No request, after an earlier one.
     Idle,
     /// The body of a request arrives.
     Reading,
-    /// A request is decided, or its answer is being read.
+    /// A request is being decided, or its answer is being read.
     Answering,
 }
 
@@ -58,28 +57,28 @@ impl State {
 #[derive(Clone, Copy, Debug)]
 struct Connection {
     address: IpAddr,
-    /// The API server's, as its address or its certificate says: no cap per address.
+    /// Identified as the API server's, by its address or certificate: no limit per address.
     exempt: bool,
     state: State,
-    /// Since when.
+    /// Start of the state.
     since: Duration,
     last_review: Option<Duration>,
 }
 
-/// Who gives way first.
+/// Order of eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     /// Has never carried a review, and carries nothing.
     Unused,
-    /// Has carried none for so long that the API server has let go of it.
+    /// Has carried no review for so long that the API server has dropped it from its pool.
     Abandoned,
     /// Sends its body, or reads its answer, so slowly that its caller has given up.
     Stalled,
-    /// Has carried a review not long ago, and its address has more idle ones than it may.
+    /// Has carried a review recently, and its address has more idle ones than permitted.
     PooledOfMany,
-    /// Is being made.
+    /// Is being established.
     Opening,
-    /// Has carried a review not long ago.
+    /// Has carried a review recently.
     Pooled,
 }
 
@@ -89,18 +88,18 @@ pub struct Connections {
     bounds: Bounds,
     next: u64,
     open: HashMap<ConnectionId, Connection>,
-    /// Connections without a request in flight by address, the exempt ones left out.
+    /// Connections without a request in flight by address, except exempt ones.
     idle: HashMap<IpAddr, usize>,
 }
 
-/// A connection was taken in.
+/// The result of adding a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Opened {
     /// The new one.
     pub id: ConnectionId,
-    /// To be closed, as all connections together were too many.
+    /// Connections to close because of the total limit.
     pub for_total: Vec<ConnectionId>,
-    /// To be closed, as those of this address were too many.
+    /// Connections to close because of this address's limit.
     pub for_address: Vec<ConnectionId>,
 }
 
@@ -110,7 +109,7 @@ impl Connections {
         Self { bounds, next: 0, open: HashMap::new(), idle: HashMap::new() }
     }
 
-    /// How many there are.
+    /// Number of open connections.
     pub fn len(&self) -> usize {
         self.open.len()
     }
@@ -120,8 +119,8 @@ impl Connections {
         self.open.is_empty()
     }
 
-    /// Takes in a connection; `None` where there are too many and none can give way: every other
-    /// one carries a request or is exempt.
+    /// Adds a connection; `None` at the limit where none can be evicted: every other one carries a request
+    /// or is exempt.
     pub fn open(&mut self, address: IpAddr, exempt: bool, now: Duration) -> Option<Opened> {
         let mut for_total = Vec::new();
         while self.open.len() >= self.bounds.total {
@@ -138,25 +137,25 @@ impl Connections {
         Some(Opened { id, for_total, for_address })
     }
 
-    /// The peer has shown who it is.
+    /// The peer is identified as an API server.
     pub fn exempt(&mut self, id: ConnectionId) {
         let Some(before) = self.open.get(&id).copied() else { return };
         self.count(before, false);
         self.open.insert(id, Connection { exempt: true, ..before });
     }
 
-    /// The head of a request has come.
+    /// The head of a request has arrived.
     pub fn reading(&mut self, id: ConnectionId, now: Duration) {
         self.enter(id, State::Reading, now);
     }
 
-    /// The body of the request has come.
+    /// The body of the request has arrived.
     pub fn answering(&mut self, id: ConnectionId, now: Duration) {
         self.enter(id, State::Answering, now);
     }
 
-    /// The request, which was a review or not, is answered. Gives the connections of this address
-    /// that are to be closed, as they have become too many.
+    /// The request, a review or not, is answered. Returns the connections of this address to close, as they
+    /// exceed the limit.
     pub fn answered(&mut self, id: ConnectionId, review: bool, now: Duration) -> Vec<ConnectionId> {
         self.enter(id, State::Idle, now);
         let Some(connection) = self.open.get_mut(&id) else { return Vec::new() };
@@ -167,7 +166,7 @@ impl Connections {
         self.close_surplus(address, now)
     }
 
-    /// It is closed.
+    /// The connection is closed.
     pub fn close(&mut self, id: ConnectionId) {
         if let Some(connection) = self.open.remove(&id) {
             self.count(connection, false);
@@ -197,7 +196,7 @@ impl Connections {
         self.idle.get(&address).is_some_and(|idle| *idle > self.bounds.per_address)
     }
 
-    /// Brings an address down to its cap, as far as its connections may give way for that.
+    /// Brings an address down to its limit, as far as its connections may be evicted for that.
     fn close_surplus(&mut self, address: IpAddr, now: Duration) -> Vec<ConnectionId> {
         let mut closed = Vec::new();
         while self.is_over(address) {
@@ -211,8 +210,7 @@ impl Connections {
         closed
     }
 
-    /// By rank; among equals those of an address with too many, then the one that has been so for
-    /// the longest.
+    /// By rank; among equals those of an address above its limit, then the one longest in its state.
     fn first_to_go(
         &self,
         now: Duration,
@@ -226,7 +224,7 @@ impl Connections {
         ranked.min().map(|(_, _, _, id)| id)
     }
 
-    /// `None`: it does not give way.
+    /// `None`: it is never evicted.
     fn rank(&self, connection: &Connection, now: Duration) -> Option<Rank> {
         if connection.exempt {
             return None;
@@ -283,7 +281,7 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// What was done with a connection, and when.
+    /// The past of a connection, and when.
     #[derive(Clone, Copy, Debug)]
     enum Did {
         Nothing(u64),
@@ -320,7 +318,7 @@ mod tests {
 
     use Did::{Answers, Exempt, Nothing, Probed, Reads, Reviewed};
 
-    /// The port is full; who goes is the last of the list, or nobody.
+    /// The port is full; the last of the list is evicted, or none.
     #[rstest]
     #[case::unused_before_pooled(&[(API_SERVER, Reviewed(NOW)), (OTHER, Probed(NOW))], true)]
     #[case::unused_before_abandoned(&[(API_SERVER, Reviewed(LONG_AGO)), (OTHER, Probed(NOW))], true)]
@@ -353,7 +351,7 @@ mod tests {
         assert_eq!(went, one_goes.then(|| vec![*ids.last().unwrap()]));
     }
 
-    /// One more of an address that has as many as it may.
+    /// One more of an address that is at its limit.
     #[rstest]
     #[case::unused(Probed(NOW), 1)]
     #[case::abandoned(Reviewed(NOW - 95), 1)]
@@ -402,7 +400,7 @@ mod tests {
             assert_eq!(table.answered(*id, true, at(NOW + 2)), []);
         }
         assert_eq!(table.len(), 200);
-        // 95 s later its pool has let go of them.
+        // 95 s later its pool has dropped them.
         let opened = table.open(address(API_SERVER), false, at(NOW + 97)).unwrap();
         assert_eq!((opened.for_address.len(), table.len()), (137, 64));
     }

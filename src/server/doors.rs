@@ -1,4 +1,4 @@
-//! The webhook paths: body -> admission -> answer, one log line and one count a decision.
+//! The webhook routes: body -> admission -> answer, with one log line and one count for each decision.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -28,9 +28,9 @@ use crate::telemetry::line_budget::LineBudget;
 use crate::telemetry::metrics::{Cap, DecisionLabels, Metrics};
 use crate::telemetry::readiness::Readiness;
 
-/// Who answers; the server does not know the rules.
+/// Decides reviews; the server does not know the rules.
 pub trait Judge: Send + Sync + 'static {
-    /// Decides about one review, without waiting for anything.
+    /// Decides one review, without waiting.
     fn judge<'a>(
         &self,
         door: Door,
@@ -39,13 +39,13 @@ pub trait Judge: Send + Sync + 'static {
     ) -> Result<AdmissionAnswer<'a>, BadReview>;
 }
 
-/// What the doors need.
+/// The dependencies of the webhook routes.
 pub struct Doors {
-    /// Who answers.
+    /// Decides reviews.
     pub judge: Arc<dyn Judge>,
-    /// Whose reviews are answered.
+    /// The accepted callers.
     pub callers: Arc<Callers>,
-    /// Wakes reviews when the OperatorVersion that they wait for is in the judge's cache.
+    /// Wakes reviews when the cache holds the OperatorVersion that they wait for.
     pub arrivals: Arc<Arrivals>,
     /// Whether that cache is in sync.
     pub readiness: Readiness,
@@ -57,12 +57,12 @@ pub struct Doors {
     pub metrics: Arc<Metrics>,
 }
 
-/// Longest wait for an OperatorVersion that the cache does not show yet.
+/// Longest wait for an OperatorVersion that is not cached yet.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
-/// `timeoutSeconds` of our own webhook configurations, for callers that do not say.
+/// `timeoutSeconds` of our own webhook configurations, for callers that send none.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Routes of the doors.
+/// The webhook routes.
 pub fn router(doors: Doors) -> Router {
     Door::ALL
         .into_iter()
@@ -73,11 +73,11 @@ pub fn router(doors: Doors) -> Router {
         .with_state(Arc::new(Open::of(doors)))
 }
 
-/// The doors, and what they hold to while they are open.
+/// The webhook's state.
 struct Open {
     doors: Doors,
     waiting: Arc<Waiting>,
-    /// For lines about callers that may be anybody.
+    /// For log lines that unknown callers can cause.
     lines: LineBudget,
     since: Instant,
 }
@@ -86,7 +86,7 @@ async fn enter(open: Arc<Open>, door: Door, request: Request) -> Response {
     let start = Instant::now();
     let doors = &open.doors;
     let _counted = Counted::new(&doors.metrics);
-    // A span costs as much as its line, and the line of a decision says which review it is of.
+    // A span costs as much as its line, and the line of a decision already identifies the review.
     let span = tracing::debug_span!("review", door = door.name());
     let address = request.extensions().get::<Arc<Caller>>().map(|caller| caller.address);
     let response = match open.answer(door, request, start).instrument(span).await {
@@ -109,7 +109,7 @@ impl Open {
         Self { doors, waiting, lines: LineBudget::default(), since: Instant::now() }
     }
 
-    /// Whether a line may be written about a caller: how many were left out before it.
+    /// Whether to log a line about a caller: the number of lines suppressed before it.
     fn may_log(&self, standing: CallerTrust) -> Option<u64> {
         match standing {
             CallerTrust::Known => Some(0),
@@ -149,7 +149,7 @@ impl Open {
         Ok(reply.body)
     }
 
-    /// Asks again when the OperatorVersion that admission waits for is in the cache.
+    /// Decides again when the cache holds the OperatorVersion that admission waits for.
     async fn decide<'a>(
         &self,
         door: Door,
@@ -188,7 +188,7 @@ impl Open {
         loop {
             let mut arrival = self.doors.arrivals.expect(&awaited.operator_version);
             loop {
-                // It may have come since it was looked for.
+                // It may have arrived since the look-up.
                 match self.doors.judge.judge(door, body, CacheWait::Wait)? {
                     AdmissionAnswer::Done(reply) => return Ok(reply),
                     AdmissionAnswer::Wait(now) if now != awaited => {
@@ -198,7 +198,7 @@ impl Open {
                     AdmissionAnswer::Wait(_) => arrival.next().await,
                 }
             }
-            // Lets the deadline be seen, whatever the judge says.
+            // Yields, so that the timeout works whatever the result is.
             tokio::task::yield_now().await;
         }
     }
@@ -229,8 +229,8 @@ impl Doors {
     }
 }
 
-/// A caller that is not known to be the API server is worth a line, as it may well be; other
-/// refusals are told to their callers.
+/// Logs refusals of unidentified callers, as they may be the API server; other refusals only go into
+/// answers.
 fn log_refusal(
     door: Door,
     address: Option<IpAddr>,
@@ -252,11 +252,10 @@ fn log_refusal(
     }
 }
 
-/// Operations that are told apart in metrics.
+/// Operations with a metrics label of their own.
 const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
-/// Who was refused, what was changed for whom and what was let through is worth a line; the rest
-/// is not.
+/// Logs denials, mutations and downgraded violations at info; other decisions at debug.
 fn tell_log(door: Door, record: &DecisionRecord<'_>, start: Instant, may_log: impl FnOnce() -> Option<u64>) {
     let verdict = verdict(record.verdict);
     let DecisionRecord { uid, operation, group, kind, namespace, name, user, rules, plan, dry_run, .. } =
@@ -303,8 +302,8 @@ struct Refusal {
 }
 
 impl Refusal {
-    /// The API server tries again inside the webhook's timeout, on a new connection, and may
-    /// so reach a replica that is in sync.
+    /// The API server retries inside the webhook's timeout, on a new connection, and may so reach a replica
+    /// that is in sync.
     fn not_in_sync() -> Self {
         Self {
             status: StatusCode::SERVICE_UNAVAILABLE,
@@ -329,7 +328,7 @@ impl Refusal {
 
     fn into_response(self) -> Response {
         let mut response = match self.cap {
-            // The API server shows the message of a Status, and of a text with some codes only.
+            // The API server shows the message of a Status, but that of a plain text only for some codes.
             Some(Cap::Unauthenticated) => (self.status, with_json(self.status_object())).into_response(),
             _ => (self.status, format!("{}\n", self.text)).into_response(),
         };

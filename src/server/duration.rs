@@ -1,4 +1,4 @@
-//! Go's durations, as the API server writes them into `?timeout=`.
+//! Parses Go's durations, as the API server writes them into `?timeout=`.
 
 use std::time::Duration;
 

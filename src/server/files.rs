@@ -1,7 +1,7 @@
-//! Certificates from files: read again on a timer, exchanged when their content differs.
+//! Certificate reloader: reads files again on a timer, and replaces the certificate when they change.
 //!
-//! A Secret volume is exchanged by swapping the symlink `..data`, which a watch on the files
-//! themselves never sees, so the content is compared instead.
+//! A Secret volume is updated by swapping the symlink `..data`, which a watch on the files themselves never
+//! sees, so the content is compared instead.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::tls::{BadPair, MOST_PEM_BYTES, Pair, Shown};
 const CHAIN: &str = "tls.crt";
 const KEY: &str = "tls.key";
 
-/// Time between two looks; a kubelet takes up to a minute to deliver a new Secret anyway.
+/// Time between two reads; a kubelet takes up to a minute to deliver a new Secret anyway.
 pub const INTERVAL: Duration = Duration::from_secs(10);
 
 /// A file cannot be read.
@@ -27,7 +27,7 @@ pub struct UnreadableFile {
     source: io::Error,
 }
 
-/// Why the files were not taken.
+/// Why the files were rejected.
 #[derive(Debug, thiserror::Error)]
 enum BadFiles {
     #[error(transparent)]
@@ -43,12 +43,12 @@ pub struct Files {
 }
 
 impl Files {
-    /// Nothing read yet.
+    /// A reloader that has read nothing yet.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into(), taken: None }
     }
 
-    /// Shows what is in the files, for ever. After a bad write the last good pair stays.
+    /// Serves the pair in the files, for ever. After an invalid write the last valid pair stays.
     pub async fn follow(mut self, interval: Duration, shown: Shown) {
         loop {
             match self.read().await {
@@ -63,7 +63,7 @@ impl Files {
         }
     }
 
-    /// The pair, when it differs from the one taken before.
+    /// The pair, if it differs from the previous one.
     async fn read(&mut self) -> Result<Option<Pair>, BadFiles> {
         let chain = read(&self.dir.join(CHAIN)).await?;
         let key = read(&self.dir.join(KEY)).await?;
@@ -78,7 +78,7 @@ impl Files {
     }
 }
 
-/// Reads a little more than is accepted, so that what is too large is seen to be.
+/// Reads a little more than the limit, so that too large a file is detected.
 pub(super) async fn read(path: &Path) -> Result<Vec<u8>, UnreadableFile> {
     let unreadable = |source| UnreadableFile { path: path.to_owned(), source };
     let file = tokio::fs::File::open(path).await.map_err(unreadable)?;

@@ -1,7 +1,7 @@
-//! `/graph`, a page that draws the live graph of this process, and `/graph.json`, what it draws.
+//! `/graph`, a page that draws the live graph of this process, and `/graph.json`, its data.
 //!
-//! Nothing is worked on while nobody asks: the page asks every two seconds while it is looked at,
-//! and what one page was told is told to all others within [`FRESH`].
+//! Without a viewer no work is done: a visible page requests the data every two seconds, and all pages
+//! share an answer within [`FRESH`].
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,17 +19,17 @@ use http::{HeaderValue, StatusCode, header};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-/// How long an answer is given again without a look at the graph.
+/// How long an answer is reused without a new look at the graph.
 const FRESH: Duration = Duration::from_millis(500);
 
 const FRAME: &str = include_str!("graph/page.html");
 const STYLE: &str = include_str!("graph/page.css");
 const SCRIPT: &str = include_str!("graph/page.js");
 
-/// Gives the graph as JSON, as it is now.
+/// Returns the current graph as JSON.
 pub type GraphSource = Arc<dyn Fn() -> Vec<u8> + Send + Sync>;
 
-/// The graph, and what was told of it last.
+/// The graph, and its last answer.
 #[derive(Clone)]
 pub struct GraphPage {
     look: GraphSource,
@@ -51,12 +51,12 @@ struct Page {
 }
 
 impl GraphPage {
-    /// Of a process.
+    /// For a graph source.
     pub fn new(look: GraphSource) -> Self {
         Self { look, told: Arc::default(), page: Page::new() }
     }
 
-    /// What to tell now. One look at a time: who comes meanwhile is told the same.
+    /// The current answer. Computed once at a time: concurrent requests share it.
     fn tell(&self) -> Told {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(told) = told.as_ref().filter(|told| told.at.elapsed() < FRESH) {
@@ -71,8 +71,8 @@ impl GraphPage {
 }
 
 impl Page {
-    /// The page in one piece; its policy lets exactly its own style and script run, and lets it
-    /// ask nobody but this process.
+    /// The page in one piece; its policy permits exactly its own style and script, and requests only to
+    /// this process.
     fn new() -> Self {
         let body = FRAME.replace("/*STYLE*/", STYLE).replace("/*SCRIPT*/", SCRIPT);
         let policy = format!(
@@ -89,19 +89,19 @@ fn hash(bytes: &[u8]) -> String {
     STANDARD.encode(Sha256::digest(bytes))
 }
 
-/// Of text that is made of base64 and fixed words.
+/// Of text in base64 and fixed words.
 fn header_of(text: String) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// Routes of the graph. `open` says that everybody who reaches the port may read.
+/// Routes of the graph. `open` means that every user who reaches the port may read.
 pub fn router(graph: GraphPage, open: bool) -> Router {
     let routes = Router::new().route("/graph", get(page)).route("/graph.json", get(json)).with_state(graph);
     if open { routes.route_layer(from_fn(here_only)) } else { routes }
 }
 
-/// A page elsewhere could give its own name this address, and read what a browser on this machine
-/// may read; the name in the request tells.
+/// Checks `Host`, against DNS rebinding: a foreign page could resolve its own name to this address, and
+/// read what a browser on this machine may read.
 async fn here_only(request: Request, next: Next) -> Response {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     if is_here(host) {
@@ -159,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts looks; each shows another graph.
+    /// Counts looks; each returns another graph.
     fn graph() -> (GraphPage, Arc<AtomicUsize>) {
         let looks = Arc::new(AtomicUsize::new(0));
         let count = looks.clone();

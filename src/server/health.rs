@@ -9,12 +9,12 @@ use http::{HeaderValue, StatusCode, Uri, header};
 use super::shutdown::Shutdown;
 use crate::telemetry::readiness::{Probe, Readiness, answer};
 
-/// What the probes look at.
+/// The state behind the probes.
 #[derive(Clone)]
 pub struct Probes {
     /// The checks.
     pub readiness: Readiness,
-    /// A process on its way out is not ready.
+    /// A process that shuts down is not ready.
     pub shutdown: Shutdown,
 }
 

@@ -1,11 +1,11 @@
-//! The bytes of all bodies in memory, bounded.
+//! Limits the bytes of all bodies in memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::telemetry::metrics::Metrics;
 
-/// How many bytes are in memory, and how many may be.
+/// Bytes in memory, and their limit.
 #[derive(Clone)]
 pub struct InFlight {
     used: Arc<AtomicUsize>,
@@ -13,7 +13,7 @@ pub struct InFlight {
     metrics: Arc<Metrics>,
 }
 
-/// Bytes of one body; given back when dropped.
+/// Bytes of one body; released when dropped.
 pub struct Share {
     of: InFlight,
     bytes: usize,

@@ -1,4 +1,4 @@
-//! Every bound of the webhook port, with its reason; hitting one is a metric.
+//! Every limit of the webhook port, with its reason; a metric counts each hit.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use super::waiting::{Amount, WaitBounds};
 /// Two objects of 3 MiB, the largest an API server takes, and the review around them.
 pub const BODY_BYTES: usize = 7 * 1024 * 1024;
 
-/// What may be spent on one connection and on all of them together.
+/// Limits of one connection and of all of them together.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Open connections; for one more another one is closed.
+    /// Open connections; above it, a new one evicts another.
     pub connections: usize,
-    /// Connections of one address without a request in flight. Address translation can merge the
-    /// addresses of several callers, so that more than an API server's pool must fit.
+    /// Connections of one address without a request in flight. NAT can merge the addresses of several
+    /// callers, so more than an API server's pool must fit.
     pub connections_per_address: usize,
     /// How long a connection is kept after its last review: the API server pools it for 90 s.
     pub pooled: Duration,
@@ -24,27 +24,27 @@ pub struct Limits {
     pub headers: Duration,
     /// For the whole body of a request.
     pub body: Duration,
-    /// For what is still read, and thrown away, of a body that is refused.
+    /// For the rest of a refused body, which is read and discarded.
     pub discard: Duration,
     /// From the end of the headers to the last byte of the answer.
     pub exchange: Duration,
-    /// A connection without a request. The API server pools connections for 90 s and does not
-    /// repeat a POST on one that was closed under it, so it must be the first to let go.
+    /// A connection without a request. The API server pools connections for 90 s and does not retry a POST
+    /// on one that was closed meanwhile, so it must close first.
     pub idle: Duration,
     /// The same for a connection that never carried a request, while more than half of
-    /// [`Self::connections`] are taken: whoever keeps us busy by doing nothing is let go early.
+    /// [`Self::connections`] are open: idle clients are closed early.
     pub idle_unused_when_crowded: Duration,
     /// Size of one body.
     pub body_bytes: usize,
     /// Size of all bodies in memory.
     pub in_flight_bytes: usize,
-    /// The reviews among them that wait for the cache: less than what is in memory, so that the
-    /// rest is answered, and of one namespace a small part of that.
+    /// The reviews among them that wait for the cache: less than the total, so that others get answers, and
+    /// for one namespace a small part of that.
     pub waiting: WaitBounds,
 }
 
 impl Limits {
-    /// What the table of connections keeps to.
+    /// The limits of the connection table.
     pub fn bounds(&self) -> Bounds {
         Bounds {
             total: self.connections,

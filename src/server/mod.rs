@@ -1,10 +1,9 @@
-//! The webhook server: sockets, deadlines and caps around the pure rooms.
+//! The webhook server: sockets, timeouts and limits around pure modules.
 //!
-//! `accept` takes connections, and `connections` says which of them give way when they are too
-//! many; `callers` says who is answered; `doors` turns a request into a review and a verdict into
-//! an answer, and `waiting` bounds the reviews that wait for the cache; `health` says when not to
-//! send any; `tls` holds the certificate that is shown. Nothing here knows a rule, and nothing on
-//! the way from request to answer makes a call.
+//! `accept` accepts connections, and `connections` selects those to evict above the limit; `callers`
+//! accepts or refuses callers; `doors` turns a request into a review and a decision into an answer, and
+//! `waiting` limits the reviews that wait for the cache; `health` reports readiness; `tls` holds the
+//! serving certificate. Nothing here knows a rule, and no step from request to answer makes a call.
 
 pub mod accept;
 pub mod admission;

@@ -1,4 +1,4 @@
-//! The open connections of a port: the table of them, and the means to close one.
+//! The open connections of a port: their table, and the means to close one.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use super::connections::{Bounds, ConnectionId, Connections};
 use crate::telemetry::metrics::{Cap, Metrics};
 
-/// Time between two tries to take in a connection while none can give way: what is slow gives way
-/// after a while, and no event says so.
+/// Time between two attempts to add a connection while none can be evicted: slow ones become evictable
+/// after a while, without an event.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// The open connections of one port.
@@ -24,14 +24,14 @@ pub struct OpenConnections(Arc<Shared>);
 struct Shared {
     origin: Instant,
     metrics: Arc<Metrics>,
-    /// A connection was closed, or has nothing to do.
+    /// A connection was closed, or has become idle.
     room: Notify,
     state: Mutex<State>,
 }
 
 struct State {
     table: Connections,
-    /// How each is told to close.
+    /// Closes each connection.
     close: HashMap<ConnectionId, CancellationToken>,
 }
 
@@ -43,7 +43,7 @@ impl OpenConnections {
         Self(Arc::new(Shared { origin, metrics, room, state: Mutex::new(state) }))
     }
 
-    /// How many there are.
+    /// Number of open connections.
     pub fn len(&self) -> usize {
         self.0.lock().table.len()
     }
@@ -53,8 +53,8 @@ impl OpenConnections {
         self.len() == 0
     }
 
-    /// Takes in a connection, and closes others where they are too many; waits where none of them
-    /// can give way. `close` is cancelled when this one gives way.
+    /// Adds a connection, and evicts others above the limit; waits where none can be evicted. `close` is
+    /// cancelled when this one is evicted.
     pub async fn open(&self, address: IpAddr, exempt: bool, close: CancellationToken) -> OpenConnection {
         let mut waited = false;
         loop {
@@ -106,7 +106,7 @@ impl State {
 pub struct OpenConnection {
     of: Arc<Shared>,
     id: ConnectionId,
-    /// Whether the request under way is a review.
+    /// Whether the request in flight is a review.
     review: AtomicBool,
 }
 
@@ -117,23 +117,23 @@ impl std::fmt::Debug for OpenConnection {
 }
 
 impl OpenConnection {
-    /// Its peer is an API server: it gives way to none.
+    /// Its peer is an API server: it is never evicted.
     pub fn exempt(&self) {
         self.of.lock().table.exempt(self.id);
     }
 
-    /// The head of a request has come.
+    /// The head of a request has arrived.
     pub fn reading(&self) {
         self.review.store(false, Ordering::Relaxed);
         self.of.lock().table.reading(self.id, self.of.now());
     }
 
-    /// The body of the request has come.
+    /// The body of the request has arrived.
     pub fn answering(&self) {
         self.of.lock().table.answering(self.id, self.of.now());
     }
 
-    /// The request is a review that is answered.
+    /// The request is an answered review.
     pub fn carries_a_review(&self) {
         self.review.store(true, Ordering::Relaxed);
     }

@@ -1,5 +1,5 @@
-//! The ops port: health, metrics and the live graph. Plain on loopback; beyond it TLS, and only
-//! those read metrics and graph whom the API server lets.
+//! The ops port: health, metrics and the live graph. Plain on loopback; beyond it TLS, and the API server
+//! authorizes readers of metrics and graph.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use super::health::{self, Probes};
 use crate::cluster::authorize::Authorizer;
 use crate::telemetry::metrics::{CONTENT_TYPE, Metrics};
 
-/// Questions to the API server under way at the same time, whoever asks.
+/// Concurrent requests to the API server, for all callers.
 const CONCURRENT_QUESTIONS: usize = 4;
 
-/// Asks the API server before it lets anyone pass.
+/// Authorizes each request at the API server.
 #[derive(Clone)]
 pub struct OpsGuard {
     authorizer: Authorizer,
@@ -51,7 +51,7 @@ impl OpsGuard {
     }
 }
 
-/// Routes of the ops port; without a guard everybody who reaches it may read.
+/// Routes of the ops port; without a guard every user who reaches it may read.
 pub fn router(health: Probes, metrics: Arc<Metrics>, graph: GraphPage, guard: Option<OpsGuard>) -> Router {
     let metrics = Router::new().route("/metrics", get(exposition)).with_state(metrics);
     let mut private = metrics.merge(graph::router(graph, guard.is_none()));

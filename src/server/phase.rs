@@ -1,9 +1,8 @@
-//! Where a connection stands between two requests, and how long it may stand there.
+//! Connection timeouts: the phase of a connection between two requests, and how long it may last.
 //!
-//! hyper's one timer counts from the moment it starts to wait for a request, so a deadline for
-//! slow headers would also be the idle limit. Here the bytes themselves tell: the first byte
-//! read while idle starts the clock of the headers, the flushed answer stops the clock of the
-//! exchange.
+//! hyper's one timer counts from the moment it starts to wait for a request, so a deadline for slow headers
+//! would also be the idle limit. Here the bytes themselves drive the clock: the first byte read while idle
+//! starts the timeout of the headers, the flushed answer ends that of the exchange.
 
 use std::io;
 use std::pin::Pin;
@@ -18,18 +17,18 @@ use tokio::time::Instant;
 use super::limits::Limits;
 use super::open_connections::OpenConnection;
 
-/// What the connection waits for.
+/// The event that the connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionPhase {
-    /// For a first request.
+    /// A first request.
     Unused,
-    /// For a further request.
+    /// A further request.
     Idle,
-    /// For the rest of the headers.
+    /// The rest of the headers.
     Headers,
-    /// For the body, the decision and the peer's reading of the answer.
+    /// The body, the decision and the peer's reading of the answer.
     Exchange,
-    /// For the answer to be flushed.
+    /// The flush of the answer.
     Answering,
 }
 
@@ -55,7 +54,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A connection that has just been made.
+    /// A new connection.
     pub fn start() -> Self {
         Self { origin: Instant::now(), state: Arc::new(AtomicU64::new(ConnectionPhase::Unused as u64)) }
     }
@@ -73,9 +72,9 @@ impl Clock {
         (phase, self.origin + Duration::from_millis(state >> 3))
     }
 
-    /// Returns when the connection has stood in one phase for too long, with that phase.
+    /// Returns when one phase has lasted too long, with that phase.
     pub async fn expired(&self, limits: &Limits, crowded: impl Fn() -> bool) -> ConnectionPhase {
-        // Phases change without telling, so the longest sleep is the shortest limit.
+        // Phases change without a notification, so it sleeps at most for the shortest limit.
         let glance = limits.headers.min(limits.exchange).min(limits.idle_unused_when_crowded);
         loop {
             let (phase, since) = self.now();
@@ -89,7 +88,7 @@ impl Clock {
     }
 }
 
-/// A socket that tells the clock what passes through it.
+/// A socket that reports its bytes to the clock.
 pub struct Timed<S> {
     socket: S,
     clock: Clock,

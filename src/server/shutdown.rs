@@ -1,14 +1,14 @@
-//! The order of a stop: first say it, then wait, then close.
+//! The order of a shutdown: announce, wait, close.
 //!
-//! An endpoint that turns unready keeps its open connections, and the API server goes on using
-//! them: only an answer with `Connection: close` ends one without losing a call. So a replica
-//! lingers, answering, until the callers have gone elsewhere, and only then stops accepting.
+//! An endpoint that turns unready keeps its open connections, and the API server still uses them: only an
+//! answer with `Connection: close` ends one without losing a call. So a replica answers on until its
+//! callers have moved to others, and only then stops accepting.
 
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-/// Where the process stands on its way out.
+/// The state of the shutdown.
 #[derive(Clone, Debug, Default)]
 pub struct Shutdown {
     lingering: CancellationToken,
@@ -16,17 +16,17 @@ pub struct Shutdown {
 }
 
 impl Shutdown {
-    /// Not on the way out.
+    /// Not shutting down.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Readiness is false and every answer closes its connection; work goes on.
+    /// Readiness is false and every answer closes its connection; work continues.
     pub fn begin(&self) {
         self.lingering.cancel();
     }
 
-    /// Nothing new is accepted.
+    /// Accept nothing new.
     pub fn close(&self) {
         self.begin();
         self.closing.cancel();
@@ -47,17 +47,17 @@ impl Shutdown {
         self.closing.cancelled().await;
     }
 
-    /// For parts of the process that stop as soon as the stop is announced.
+    /// For parts of the process that stop as soon as the shutdown is announced.
     pub fn lingering_token(&self) -> CancellationToken {
         self.lingering.clone()
     }
 
-    /// For parts of the process that stop when the doors close.
+    /// For parts of the process that stop when the ports close.
     pub fn closing_token(&self) -> CancellationToken {
         self.closing.clone()
     }
 
-    /// From the first signal to closed doors.
+    /// From the first signal to closed ports.
     pub async fn run(&self, linger: Duration) {
         self.begin();
         tokio::time::sleep(linger).await;

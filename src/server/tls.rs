@@ -1,8 +1,7 @@
-//! The certificate that is shown, exchangeable while connections are open.
+//! Certificate resolver: the serving certificate, replaceable while connections are open.
 //!
-//! A pair is shown only after it was read whole and its key was found to belong to it; until a
-//! better one comes the last good pair stays. HTTP/1.1 is the only protocol on offer: the API
-//! server speaks HTTP/2 to a webhook only where that is offered.
+//! Serves only complete pairs with a matching key; the last valid pair stays until a newer one. Offers only
+//! HTTP/1.1: the API server speaks HTTP/2 to a webhook only where that is offered.
 
 use std::sync::Arc;
 
@@ -16,35 +15,35 @@ use rustls::version::TLS13;
 use rustls::{ALL_VERSIONS, ServerConfig, SupportedProtocolVersion};
 use tokio::sync::watch;
 
-/// A chain and its key, checked.
+/// A chain and its key, validated.
 #[derive(Clone, Debug)]
 pub struct Pair {
     key: Arc<CertifiedKey>,
     not_after: i64,
 }
 
-/// Why a pair cannot be shown.
+/// Why a pair is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum BadPair {
-    /// More PEM than is parsed; which file.
+    /// More PEM than the parser accepts; which file.
     #[error("{0} is larger than {MOST_PEM_BYTES} bytes")]
     TooLarge(&'static str),
-    /// No PEM where certificates should be.
+    /// No PEM in the certificate file.
     #[error("the certificate is not PEM: {0}")]
     Chain(rustls::pki_types::pem::Error),
-    /// PEM, but of other things.
+    /// PEM, but no certificate.
     #[error("there is no certificate in the certificate file")]
     NoCertificate,
-    /// No PEM where the key should be.
+    /// No PEM in the key file.
     #[error("the key is not PEM: {0}")]
     Key(rustls::pki_types::pem::Error),
-    /// The key is of no kind that TLS takes, or belongs to another certificate.
+    /// TLS does not support the kind of key, or it belongs to another certificate.
     #[error("certificate and key are not a pair: {0}")]
     NoPair(rustls::Error),
     /// PEM of a certificate that cannot be parsed.
     #[error("the certificate is not X.509: {0}")]
     NotX509(String),
-    /// Nothing installed the provider that `main` installs.
+    /// `main` has not installed the provider.
     #[error("no TLS provider is installed in this process")]
     NoProvider,
 }
@@ -53,7 +52,7 @@ pub enum BadPair {
 pub const MOST_PEM_BYTES: usize = 64 * 1024;
 
 impl Pair {
-    /// Reads and checks a pair.
+    /// Parses and validates a pair.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, BadPair> {
         for (name, pem) in [("the certificate", chain), ("the key", key)] {
             if pem.len() > MOST_PEM_BYTES {
@@ -84,7 +83,7 @@ impl Pair {
     }
 }
 
-/// The place where the shown pair is exchanged.
+/// Holds the served pair, and replaces it.
 #[derive(Clone, Debug)]
 pub struct Shown {
     pair: watch::Sender<Option<Pair>>,
@@ -97,27 +96,27 @@ impl Default for Shown {
 }
 
 impl Shown {
-    /// Nothing yet: handshakes fail.
+    /// No pair yet: handshakes fail.
     pub fn new() -> Self {
         Self { pair: watch::Sender::new(None) }
     }
 
-    /// Shows a pair from the next handshake on.
+    /// Serves a pair from the next handshake on.
     pub fn show(&self, pair: Pair) {
         self.pair.send_replace(Some(pair));
     }
 
-    /// What is shown, and when it is exchanged.
+    /// The served pair, and its changes.
     pub fn subscribe(&self) -> watch::Receiver<Option<Pair>> {
         self.pair.subscribe()
     }
 
-    /// The TLS side of a port that shows it and asks for no client certificate.
+    /// The TLS configuration of a port that serves it and requests no client certificate.
     pub fn server_config(&self, oldest: MinVersion) -> Arc<ServerConfig> {
         self.mutual_config(oldest, WebPkiClientVerifier::no_client_auth())
     }
 
-    /// The same for a port that asks for the client certificates which a verifier accepts.
+    /// The same for a port that requests client certificates, which a verifier checks.
     pub fn mutual_config(
         &self,
         oldest: MinVersion,
@@ -129,7 +128,7 @@ impl Shown {
             .with_cert_resolver(Arc::new(self.clone()));
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         if asks {
-            // A resumed session would be trusted for what was verified once.
+            // A resumed session would keep the trust of an earlier verification.
             config.session_storage = Arc::new(NoServerSessionStorage {});
             config.send_tls13_tickets = 0;
         }
@@ -137,7 +136,7 @@ impl Shown {
     }
 }
 
-/// The oldest version of TLS that is spoken.
+/// The oldest supported TLS version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MinVersion {
     /// TLS 1.2.
@@ -164,26 +163,26 @@ impl ResolvesServerCert for Shown {
     }
 }
 
-/// The TLS side of a port; each handshake takes what is current.
+/// The TLS configuration of a port; each handshake uses the current one.
 #[derive(Clone, Debug)]
 pub struct Tls {
     config: watch::Receiver<Arc<ServerConfig>>,
 }
 
 impl Tls {
-    /// Follows a configuration that is exchanged.
+    /// Follows a configuration that changes.
     pub fn following(config: watch::Receiver<Arc<ServerConfig>>) -> Self {
         Self { config }
     }
 
-    /// For the next handshake.
+    /// The configuration for the next handshake.
     pub fn current(&self) -> Arc<ServerConfig> {
         self.config.borrow().clone()
     }
 }
 
 impl From<Arc<ServerConfig>> for Tls {
-    /// One that stays.
+    /// A fixed configuration.
     fn from(config: Arc<ServerConfig>) -> Self {
         Self { config: watch::Sender::new(config).subscribe() }
     }

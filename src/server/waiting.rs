@@ -1,10 +1,10 @@
-//! Bounds on the reviews that wait for an OperatorVersion: a body is in memory for as long as its
-//! review waits, so that the waiting of one namespace must not use up what all reviews share.
+//! Limits the reviews that wait for an OperatorVersion: a body stays in memory while its review waits, so
+//! one namespace must not use up the share of all reviews.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What may wait at the same time.
+/// An amount of waiting reviews.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
     /// Reviews.
@@ -27,16 +27,16 @@ impl Amount {
     }
 }
 
-/// The most that may wait.
+/// The limits of waiting reviews.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitBounds {
-    /// Of one namespace.
+    /// For one namespace.
     pub per_namespace: Amount,
-    /// Of all.
+    /// In all.
     pub total: Amount,
 }
 
-/// The reviews that wait.
+/// The waiting reviews.
 #[derive(Debug)]
 pub struct Waiting {
     bounds: WaitBounds,
@@ -55,7 +55,7 @@ impl Waiting {
         Arc::new(Self { bounds, now: Mutex::default() })
     }
 
-    /// A place for a review of a namespace with a body of so many bytes; `None` = it must not wait.
+    /// A slot for a review of a namespace with a body of so many bytes; `None` = it must not wait.
     pub fn enter(self: &Arc<Self>, namespace: &str, bytes: usize) -> Option<WaitingSlot> {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         let total = now.total.plus(bytes);
@@ -69,7 +69,7 @@ impl Waiting {
     }
 }
 
-/// The place of one waiting review, given back when dropped.
+/// The slot of one waiting review, released when dropped.
 #[derive(Debug)]
 pub struct WaitingSlot {
     of: Arc<Waiting>,
@@ -101,7 +101,7 @@ mod tests {
         total: Amount { reviews: 4, bytes: 15 },
     };
 
-    /// Which of the reviews find a place, in their order.
+    /// Which of the reviews get a slot, in their order.
     #[rstest]
     #[case::all(&[("a", 1), ("a", 1), ("b", 1), ("b", 1)], &[true, true, true, true])]
     #[case::number_of_a_namespace(&[("a", 1), ("a", 1), ("a", 1), ("b", 1)], &[true, true, false, true])]

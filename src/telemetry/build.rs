@@ -1,4 +1,4 @@
-//! What this binary was built from.
+//! Version information of this binary.
 
 /// Version of the crate.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,6 +1,6 @@
-//! Fields of log lines: bounded, as their values may be a caller's.
+//! Fields of log lines: bounded, as their values may come from a caller.
 //!
-//! Nothing is bounded here but log lines: what people are answered is bounded where it is made.
+//! Bounds only log lines: answers to users are bounded where they are made.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -12,17 +12,17 @@ use tracing_subscriber::fmt::format::Writer;
 
 /// Bytes of a value: the longest name that Kubernetes gives an object.
 const VALUE_BYTES: usize = 253;
-/// Bytes of a line's message, of an error with its sources, and of a reason (`why`): they are ours and the API server's,
-/// and say at their end what to do.
+/// Bytes of a line's message, of an error with its sources, and of a reason (`why`): these come from us or
+/// the API server, and end with the remedy.
 const SENTENCE_BYTES: usize = 1024;
-/// Follows what was cut.
+/// Marks a cut value.
 const CUT: &str = "…";
 
 fn most_bytes(field: &str) -> usize {
     if matches!(field, "message" | "error" | "why") { SENTENCE_BYTES } else { VALUE_BYTES }
 }
 
-/// A value, cut where it is too long.
+/// A value, cut if it is too long.
 pub(super) fn bounded<'v>(field: &Field, value: &'v str) -> Cow<'v, str> {
     let most = most_bytes(field.name());
     if value.len() <= most {
@@ -32,7 +32,7 @@ pub(super) fn bounded<'v>(field: &Field, value: &'v str) -> Cow<'v, str> {
     Cow::Owned(format!("{}{CUT}", &value[..end]))
 }
 
-/// A value as it is printed; what is too long is not printed to its end.
+/// A formatted value; formatting stops at the limit.
 pub(super) fn printed(field: &Field, value: &dyn fmt::Debug) -> String {
     let mut text = Bounded { text: String::new(), room: most_bytes(field.name()) };
     if write!(text, "{value:?}").is_err() {
@@ -55,8 +55,8 @@ impl fmt::Write for Bounded {
     }
 }
 
-/// Fields of a line for people: the message, then `name=value`. Control characters are escaped: no
-/// value begins a line of its own or speaks to a terminal.
+/// Fields of a line for people: the message, then `name=value`. Control characters are escaped: no value
+/// can start a line of its own or control a terminal.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TextFields;
 
@@ -155,7 +155,7 @@ mod tests {
         String::from_utf8(lines.0.lock().unwrap().clone()).unwrap()
     }
 
-    /// A review of 7 MB by somebody who is not the API server.
+    /// A review of 7 MB by a caller that is not the API server.
     #[test]
     fn a_line_is_short_however_long_its_values_are() {
         let long = "ä".repeat(3_500_000);

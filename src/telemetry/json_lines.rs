@@ -1,9 +1,8 @@
-//! One JSON object a line, written straight into one buffer.
+//! One JSON object for each line, written straight into one buffer.
 //!
-//! The lines are those of `tracing_subscriber`'s own JSON format with its fields flattened and
-//! the innermost span beside them. That one keeps the fields of a span as a JSON text, which it
-//! parses again for every line and every field that is added; a decision would spend more on its
-//! line than on its patch.
+//! The lines are those of `tracing_subscriber`'s own JSON format with its fields flattened and the
+//! innermost span beside them. That format stores the fields of a span as JSON text, which it parses again
+//! for every line and every added field; a decision would spend more on its line than on its patch.
 
 use std::fmt::{self, Write as _};
 
@@ -67,7 +66,7 @@ where
 #[derive(Default)]
 struct Members {
     text: String,
-    /// The target of a line of the `log` crate, which comes as a field.
+    /// The target of a line of the `log` crate, which arrives as a field.
     logged_by: Option<String>,
 }
 
@@ -77,7 +76,7 @@ impl Members {
         if name.starts_with("log.") {
             return false;
         }
-        // Names of fields are those of variables: there is nothing in them to escape.
+        // Field names are Rust identifiers: they need no escaping.
         self.text.push_str(",\"");
         self.text.push_str(name.strip_prefix("r#").unwrap_or(name));
         self.text.push_str("\":");
@@ -125,7 +124,7 @@ impl Visit for Members {
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        // JSON has no word for what is not finite.
+        // JSON cannot express non-finite numbers.
         if value.is_finite() {
             self.plain(field, value);
         } else {

@@ -1,14 +1,14 @@
-//! A bound on the log lines that callers whom nobody knows can cause.
+//! Limits the log lines that unknown callers can cause.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Lines at once, after a while without any.
+/// Burst of lines, after a while without any.
 const BURST: f64 = 500.0;
-/// Lines a second, on end.
+/// Sustained lines per second.
 const RATE: f64 = 50.0;
 
-/// Lines that may be written: a token bucket.
+/// A token bucket of log lines.
 #[derive(Debug)]
 pub struct LineBudget {
     state: Mutex<State>,
@@ -28,8 +28,8 @@ impl Default for LineBudget {
 }
 
 impl LineBudget {
-    /// Whether a line may be written at a time since some beginning: how many were left out before
-    /// it; `None` = leave this one out as well.
+    /// Whether to write a line at a time since a fixed start: the number of lines suppressed before it;
+    /// `None` = suppress this one as well.
     pub fn take(&self, now: Duration) -> Option<u64> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let passed = now.saturating_sub(state.at).as_secs_f64();
@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(written(0, 10_000), [0; 500]);
         let after = written(1, 10_000);
         assert_eq!((after.len(), after[0], after[1]), (50, 9_500, 0));
-        // What is there again after a minute is no more than a burst.
+        // A minute refills no more than a burst.
         let later = written(61, 10_000);
         assert_eq!((later.len(), later[0]), (500, 9_950));
     }

@@ -1,4 +1,4 @@
-//! Log lines on stderr: text for people, one JSON object a line for machines.
+//! Log lines on stderr: text for people, one JSON object for each line for machines.
 
 use std::io::IsTerminal as _;
 
@@ -10,7 +10,7 @@ use tracing_subscriber::{EnvFilter, fmt, registry};
 use super::fields::TextFields;
 use super::json_lines::JsonLines;
 
-/// How a log line is written.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// For people.
@@ -20,7 +20,7 @@ pub enum Format {
     Json,
 }
 
-/// The filter was not understood.
+/// The filter is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "--log-level {level:?} is not a filter: {problem}; use error, warn, info, debug, trace or TARGET=LEVEL,..."

@@ -1,4 +1,4 @@
-//! What the process tells about itself: log lines, metrics, and what it was built from.
+//! Telemetry: log lines, metrics, and version information.
 
 pub mod build;
 mod fields;

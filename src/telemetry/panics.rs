@@ -1,4 +1,4 @@
-//! Panics as values: what the work on one object runs into ends no other work.
+//! Panics as values: a panic in the work on one object ends no other work.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 use futures::FutureExt as _;
 use thiserror::Error;
 
-/// Work that panicked; where, the log says ([`super::log`]).
+/// Work that panicked; the log names the place ([`super::log`]).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("panicked: {0}")]
 pub struct Panicked(String);
@@ -19,8 +19,7 @@ impl Panicked {
     }
 }
 
-/// Does work to its end, or until it panics. What it shares with others has to bear that it stops
-/// half-way.
+/// Runs work to its end, or until it panics. State that it shares must tolerate that it stops half-way.
 pub async fn caught<W: Future>(work: W) -> Result<W::Output, Panicked> {
     let done = AssertUnwindSafe(work).catch_unwind().await;
     done.map_err(|payload| Panicked::of(payload.as_ref()))

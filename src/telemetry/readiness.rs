@@ -1,7 +1,7 @@
-//! Readiness as a set of named handles: whoever can be unready holds one.
+//! Readiness as a set of named handles: each part that can be unready holds one.
 //!
-//! Some of the checks are gates: until their kinds are in sync the webhook cannot judge and
-//! says 503, which the API server tries again inside its own timeout.
+//! Some of the checks are gates: until their kinds are in sync the webhook cannot decide and answers 503,
+//! which the API server retries inside its own timeout.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ struct State {
     problem: ArcSwapOption<String>,
 }
 
-/// One check; the part of the process that it speaks for holds it.
+/// One check; the part of the process that it describes holds it.
 #[derive(Clone, Debug)]
 pub struct Check {
     state: Arc<State>,
@@ -43,12 +43,12 @@ impl Readiness {
         Self::default()
     }
 
-    /// A check that decides about `/readyz` only; it fails until [`Check::pass`].
+    /// A check that affects `/readyz` only; it fails until [`Check::pass`].
     pub fn check(&self, name: impl Into<String>) -> Check {
         self.add(name.into(), false)
     }
 
-    /// A check without which the doors answer 503; it fails until [`Check::pass`].
+    /// A check without which the webhook answers 503; it fails until [`Check::pass`].
     pub fn gate(&self, name: impl Into<String>) -> Check {
         self.add(name.into(), true)
     }
@@ -84,7 +84,7 @@ impl Readiness {
 }
 
 impl Check {
-    /// The check holds from now on.
+    /// The check passes from now on.
     pub fn pass(&self) {
         self.state.problem.store(None);
         if self.state.gate && !self.state.open.swap(true, Ordering::SeqCst) {
@@ -92,7 +92,7 @@ impl Check {
         }
     }
 
-    /// The check does not hold, and why; one line.
+    /// The check fails, with the reason; one line.
     pub fn fail(&self, problem: impl Into<String>) {
         self.state.problem.store(Some(Arc::new(problem.into())));
         if self.state.gate && self.state.open.swap(false, Ordering::SeqCst) {
@@ -100,25 +100,25 @@ impl Check {
         }
     }
 
-    /// Whether the check holds.
+    /// Whether the check passes.
     pub fn holds(&self) -> bool {
         self.state.problem.load().is_none()
     }
 }
 
-/// What a probe asked for.
+/// The parameters of a probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probe {
-    /// `/readyz/NAME`: this check only.
+    /// `/readyz/NAME`: only this check.
     pub only: Option<String>,
-    /// `?exclude=NAME`: not these.
+    /// `?exclude=NAME`: all except these.
     pub exclude: Vec<String>,
     /// `?verbose`: every check with its state.
     pub verbose: bool,
 }
 
 impl Probe {
-    /// From the query of the URL; what is not known is ignored, as the API server does.
+    /// From the query of the URL; ignores unknown parameters, as the API server does.
     pub fn from_query(query: Option<&str>, only: Option<String>) -> Self {
         let mut probe = Self { only, ..Self::default() };
         for pair in query.unwrap_or_default().split('&') {

@@ -22,7 +22,7 @@ pub(super) enum Node {
     Continue { pos: usize },
 }
 
-/// Which control structure a branch is.
+/// Kind of a control structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Control {
     If,
@@ -69,14 +69,14 @@ pub(super) struct Command {
     pub(super) args: Vec<Operand>,
 }
 
-/// One word of a command, with its place in the text.
+/// One word of a command, with its position in the text.
 #[derive(Clone, Debug)]
 pub(super) struct Operand {
     pub(super) pos: usize,
     pub(super) term: Term,
 }
 
-/// What an operand is.
+/// Kind of an operand.
 #[derive(Clone, Debug)]
 pub(super) enum Term {
     /// `.A.B`
@@ -98,7 +98,7 @@ pub(super) enum Term {
     },
 }
 
-/// A number under all the types that can hold it.
+/// A number in each of the types that can hold it.
 #[derive(Clone, Debug)]
 pub(super) struct Number {
     pub(super) literal: String,
@@ -107,7 +107,7 @@ pub(super) struct Number {
 }
 
 impl Node {
-    /// Where errors about the node point.
+    /// Position that errors about the node point to.
     pub(super) fn pos(&self) -> usize {
         match self {
             Self::Text(_) => 0,
@@ -125,7 +125,7 @@ impl Node {
 }
 
 impl NodeList {
-    /// Whether there is nothing but space: such a definition does not replace another.
+    /// Whether it is empty except for spaces: such a definition does not replace another.
     pub(super) fn is_empty(&self) -> bool {
         self.nodes.iter().all(Node::is_empty)
     }

@@ -1,7 +1,7 @@
-//! Values while a template runs: what Go's `reflect.Value` would hold.
+//! Values of a running template: the contents of Go's `reflect.Value`.
 //!
-//! Strings are bytes, and maps are shared and can be changed (sprig's `set`), as in Go. Values
-//! live within one rendering and never leave its thread.
+//! Strings are bytes, and maps are shared and mutable (sprig's `set`), as in Go. Values live within one
+//! rendering and never leave its thread.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -70,7 +70,7 @@ pub(super) struct Map {
     entries: Rc<RefCell<Entries>>,
 }
 
-/// Entries in key order, which is the order in which Go prints and ranges over a map.
+/// Entries in key order, in which Go prints and ranges over a map.
 pub(super) type Tree = BTreeMap<Rc<[u8]>, Val>;
 
 #[derive(Debug, Default)]
@@ -132,7 +132,7 @@ impl Map {
         self.entries.borrow().0.len()
     }
 
-    /// What it holds now.
+    /// Its present entries.
     pub(super) fn entries(&self) -> Vec<(Rc<[u8]>, Val)> {
         self.entries.borrow().0.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
@@ -169,7 +169,7 @@ impl Val {
         Self::Map(Map::new(Elem::Any, entries))
     }
 
-    /// What a template can read of a version (in Go: methods without arguments).
+    /// The fields of a version that a template can read (in Go: methods without arguments).
     pub(super) fn part(version: &SemVersion, name: &str) -> Option<Self> {
         let [major, minor, patch] = version.numbers;
         Some(match name {
@@ -216,7 +216,7 @@ impl Val {
         }
     }
 
-    /// The truth of `if`, `and`, `or`, `not`: not the zero value of its type.
+    /// Truth in `if`, `and`, `or`, `not`: whether it differs from the zero value of its type.
     pub(super) fn truth(&self) -> bool {
         match self {
             Self::Nil => false,
@@ -231,7 +231,7 @@ impl Val {
         }
     }
 
-    /// Its number, where it is of one of Go's integer types.
+    /// Its number, if its type is one of Go's integer types.
     pub(super) fn integer(&self) -> Option<i64> {
         match self {
             Self::Int(value) | Self::Int64(value) => Some(*value),
@@ -241,7 +241,7 @@ impl Val {
     }
 }
 
-// Templates may change what they are given (`set`), so each rendering has its own.
+// Templates may change their values (`set`), so each rendering has its own.
 impl Val {
     /// The values of a rendering.
     pub(super) fn of_root(meter: &Meter, root: &Root<'_>) -> Result<Self, LimitReached> {
@@ -281,7 +281,7 @@ impl Val {
         Ok(Self::map(entries.collect::<Result<_, LimitReached>>()?))
     }
 
-    /// As a program sees it: bytes that are not UTF-8 become U+FFFD, and a version is its text.
+    /// The value for a program: bytes that are not UTF-8 become U+FFFD, and a version becomes its text.
     pub(super) fn to_value(&self, meter: &Meter, depth: usize) -> Result<Value, LimitReached> {
         if depth > MAX_VALUE_DEPTH {
             return Err(LimitReached::ValueDepth);

@@ -1,10 +1,10 @@
-//! What can be wrong with a template, in Go's words and with its place.
+//! Errors of a template, in Go's words and with their position.
 
 use std::fmt;
 
 use super::limits::Interrupted;
 
-/// A place in a template's text.
+/// A position in a template's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// Line, from 1.
@@ -14,7 +14,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place of a byte offset.
+    /// The position of a byte offset.
     pub(super) fn of(text: &str, pos: usize) -> Self {
         let before = text.get(..pos).unwrap_or(text);
         let column = before.rfind('\n').map_or(before.len(), |newline| before.len() - newline - 1);
@@ -28,45 +28,45 @@ impl fmt::Display for Place {
     }
 }
 
-/// A template that cannot be used, whatever its parameters are.
+/// A template that is invalid for all values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("template: {name}:{}: {}", place.line, kind)]
 pub struct ParseError {
     /// Name of the template (its file).
     pub name: String,
-    /// Where reading stopped; Go's text names the line only.
+    /// Where the parser stopped; Go's text names the line only.
     pub place: Place,
-    /// What is wrong.
+    /// The error.
     pub kind: ParseErrorKind,
 }
 
-/// What is wrong with a template's text.
+/// Errors in a template's text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseErrorKind {
-    /// Not the language.
+    /// Invalid syntax.
     #[error("{0}")]
     Syntax(String),
-    /// A function that is not among those the template may call.
+    /// A function that templates may not call.
     #[error("function \"{0}\" not defined")]
     UndefinedFunction(String),
-    /// A variable that is not declared where it is used.
+    /// An undeclared variable.
     #[error("undefined variable \"{0}\"")]
     UndefinedVariable(String),
     /// A function of sprig 2.22 that this crate does not offer.
     #[error("function \"{0}\" of sprig is not supported yet")]
     UnsupportedFunction(String),
-    /// Actions or parentheses deeper than anyone writes.
+    /// Actions or parentheses nested deeper than any real template.
     #[error("nested deeper than {0} levels")]
     TooDeep(usize),
-    /// More actions and operands than anyone writes.
+    /// More actions and operands than any real template.
     #[error("more than {0} actions and operands: divide the file")]
     TooLarge(usize),
 }
 
-/// Bytes of a text of the template's author that an error shows.
+/// Limit of bytes of the author's text that an error shows.
 const MAX_SHOWN: usize = 1 << 10;
 
-/// A text as an error shows it: a template can make it as long as it likes.
+/// A text for an error, cut to that limit: a template can make it arbitrarily long.
 pub(super) fn shown(mut text: String) -> String {
     if text.len() > MAX_SHOWN {
         text.truncate(text.floor_char_boundary(MAX_SHOWN));
@@ -76,7 +76,7 @@ pub(super) fn shown(mut text: String) -> String {
 }
 
 impl ParseErrorKind {
-    /// The construct that the error is about, for a refusal: `function "now"`.
+    /// The rejected construct: `function "now"`.
     pub fn construct(&self) -> String {
         match self {
             Self::Syntax(_) => "syntax".to_owned(),
@@ -87,7 +87,7 @@ impl ParseErrorKind {
         }
     }
 
-    /// With texts of bounded length.
+    /// The same with texts of bounded length.
     pub(super) fn cut(self) -> Self {
         match self {
             Self::Syntax(text) => Self::Syntax(shown(text)),
@@ -98,7 +98,7 @@ impl ParseErrorKind {
     }
 }
 
-/// A template that cannot be rendered with what it was given.
+/// A template that fails with the given values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RenderError {
     /// As Go's `template.ExecError`.
@@ -106,13 +106,13 @@ pub enum RenderError {
     Execution {
         /// Name of the file.
         name: String,
-        /// Name of the template that was executing: the file or one of its definitions.
+        /// Name of the template in execution: the file or one of its definitions.
         template: String,
-        /// Where.
+        /// Position.
         place: Place,
         /// The action or operand.
         node: String,
-        /// What is wrong.
+        /// The error.
         message: String,
     },
     /// The text holds bytes that are not UTF-8, so it cannot be YAML.
@@ -125,14 +125,14 @@ pub enum RenderError {
         /// First offending byte of the output.
         offset: usize,
     },
-    /// Ended from outside; the same rendering may succeed later.
+    /// Interrupted; the same rendering may succeed later.
     #[error("template: {name}:{place}: rendering {why}")]
     Interrupted {
         /// Name of the file.
         name: String,
-        /// How far it came.
+        /// Position at the interruption.
         place: Place,
-        /// Who ended it.
+        /// The reason.
         why: Interrupted,
     },
 }
@@ -148,13 +148,13 @@ fn quoted(name: &str) -> String {
     super::go::quote::quote(name.as_bytes(), super::go::quote::Keep::Printable)
 }
 
-/// Why a function could not give its result.
+/// Why a function returned no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Failure {
-    /// The function refuses its arguments; Go prefixes this with the function's name.
+    /// The function rejects its arguments; Go prefixes this with the function's name.
     #[error("{0}")]
     Refused(String),
-    /// A bound of ours, not of the function.
+    /// A limit of this crate, not of the function.
     #[error(transparent)]
     Limit(#[from] super::limits::LimitReached),
 }

@@ -65,7 +65,7 @@ impl<'t> Executor<'t> {
         if has_args { self.error(format!("can't give argument to non-function {first}")) } else { Ok(()) }
     }
 
-    /// A literal where no type is wanted.
+    /// A literal without a wanted type.
     fn constant(&mut self, operand: &'t Operand) -> Executed<Val> {
         self.at(operand.pos, operand);
         Ok(match &operand.term {
@@ -142,20 +142,20 @@ impl<'t> Executor<'t> {
     }
 }
 
-/// A function with its arguments as written.
+/// A function with its unevaluated arguments.
 struct Call<'t> {
     function: &'static Function,
     args: &'t [Operand],
-    /// The value that the pipeline hands over as the last argument.
+    /// The value that the pipeline passes as the last argument.
     last: Option<Val>,
-    /// Where errors of the function itself point.
+    /// Position for errors of the function itself.
     pos: usize,
     node: &'t dyn std::fmt::Display,
 }
 
 // Arguments and calls.
 impl<'t> Executor<'t> {
-    /// An operand where no type is wanted, as the receiver of a field chain.
+    /// An operand without a wanted type, as the receiver of a field chain.
     fn untyped(&mut self, dot: &Reached, operand: &'t Operand) -> Executed<Reached> {
         self.at(operand.pos, operand);
         match &operand.term {
@@ -273,7 +273,7 @@ impl<'t> Executor<'t> {
         }
     }
 
-    /// `and` and `or` evaluate only as far as they must.
+    /// `and` and `or` evaluate only as many arguments as necessary.
     fn short_circuit(
         &mut self,
         dot: &Reached,
@@ -297,7 +297,7 @@ impl<'t> Executor<'t> {
     }
 }
 
-/// Calls a function that the program added.
+/// Calls a function of the program.
 fn plain(meter: &Meter, body: Plain, args: &[Val]) -> Result<Val, Failure> {
     let args: Vec<Value> = args.iter().map(|arg| arg.to_value(meter, 0)).collect::<Result<_, _>>()?;
     let result = body(&args).map_err(Failure::Refused)?;

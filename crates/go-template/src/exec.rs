@@ -1,5 +1,5 @@
-//! Walks a parsed template and writes its text, as Go's `text/template/exec.go` does it, with
-//! the option `missingkey=error`.
+//! Executes a parsed template and writes its text, like Go's `text/template/exec.go` with the option
+//! `missingkey=error`.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -11,11 +11,11 @@ use super::limits::{Interrupt, LimitReached, MAX_DEPTH, MAX_OUTPUT, Meter};
 use super::print;
 use super::value::Root;
 
-/// A value as it was reached: Go's errors tell one that lies in an `interface{}` from others.
+/// A value and its access path: Go's errors distinguish one in an `interface{}` from others.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reached {
     pub(super) value: Val,
-    /// It is an element of a `[]interface{}` or `map[string]interface{}`.
+    /// Whether it is an element of a `[]interface{}` or `map[string]interface{}`.
     pub(super) boxed: bool,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn render<'t>(
 
 pub(super) type Executed<T> = Result<T, RenderError>;
 
-/// Whether a loop goes on.
+/// Whether a loop continues.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flow {
     On,
@@ -67,16 +67,16 @@ pub(super) struct Variable<'t> {
     pub(super) value: Reached,
 }
 
-/// The rounds of a `range`.
+/// The iterations of a `range`.
 struct Rounds<'t> {
     branch: &'t Branch,
-    /// Variables that are there in all of them.
+    /// Number of variables that all iterations share.
     scope: usize,
-    /// Whether there was one.
+    /// Whether there was an iteration.
     any: bool,
 }
 
-/// What an error points to.
+/// The node that an error points to.
 #[derive(Clone, Copy)]
 struct At<'t> {
     pos: usize,
@@ -88,7 +88,7 @@ pub(super) struct Executor<'t> {
     name: &'t str,
     text: &'t str,
     trees: &'t BTreeMap<String, NodeList>,
-    /// Name of the template that is executing.
+    /// Name of the template in execution.
     template: &'t str,
     out: Vec<u8>,
     pub(super) variables: Vec<Variable<'t>>,
@@ -98,7 +98,7 @@ pub(super) struct Executor<'t> {
 }
 
 impl<'t> Executor<'t> {
-    /// From here on errors point to this node.
+    /// Sets the node for the following errors.
     pub(super) fn at(&mut self, pos: usize, node: &'t dyn Display) {
         self.at = Some(At { pos, node });
     }
@@ -114,7 +114,7 @@ impl<'t> Executor<'t> {
         })
     }
 
-    /// The error of a bound that was reached here.
+    /// The error for a limit reached at this node.
     pub(super) fn reached<T>(&self, limit: LimitReached) -> Executed<T> {
         let LimitReached::Interrupted(why) = limit else { return self.error(limit.to_string()) };
         let pos = self.at.map_or(0, |at| at.pos);
@@ -141,7 +141,7 @@ impl<'t> Executor<'t> {
         Ok(())
     }
 
-    /// Goes one level down for as long as `run` takes.
+    /// Descends one level while `run` executes.
     pub(super) fn deeper<T>(&mut self, run: impl FnOnce(&mut Self) -> Executed<T>) -> Executed<T> {
         if self.depth >= MAX_DEPTH {
             return self.reached(LimitReached::Depth);
@@ -241,7 +241,7 @@ impl<'t> Executor<'t> {
             }
             Val::Map(map) => {
                 let boxed = map.elem == Elem::Any;
-                // The rounds may change the map.
+                // The iterations may change the map.
                 self.limit(self.meter.entries(map.len()))?;
                 for (key, value) in map.entries() {
                     let element = Reached { value, boxed };
@@ -259,7 +259,7 @@ impl<'t> Executor<'t> {
         if rounds.any { Ok(Flow::On) } else { self.otherwise(dot, branch) }
     }
 
-    /// The numbers from 0 that a `range` over an integer goes through.
+    /// A `range` over an integer: the numbers from 0.
     fn count(&mut self, value: &Val, rounds: &mut Rounds<'t>) -> Executed<()> {
         let number = value.integer().unwrap_or(0);
         if rounds.branch.pipe.variables.len() > 1 {
@@ -278,7 +278,7 @@ impl<'t> Executor<'t> {
         Ok(())
     }
 
-    /// One round of a `range`.
+    /// One iteration of a `range`.
     fn round(&mut self, rounds: &mut Rounds<'t>, key: Val, element: &Reached) -> Executed<Flow> {
         rounds.any = true;
         self.limit(self.meter.step())?;
@@ -288,7 +288,7 @@ impl<'t> Executor<'t> {
         Ok(flow)
     }
 
-    /// Gives the variables of a `range` their values for one round.
+    /// Sets the variables of a `range` for one iteration.
     fn bind(&mut self, pipe: &'t Pipe, key: Val, element: &Reached) -> Executed<()> {
         let values = match pipe.variables.len() {
             0 => return Ok(()),
@@ -316,7 +316,7 @@ impl<'t> Executor<'t> {
         }
     }
 
-    /// Where the innermost variable of a name is.
+    /// Index of the innermost variable of a name.
     pub(super) fn place(&self, name: &str) -> Executed<Option<usize>> {
         let at = self.variables.iter().rposition(|variable| variable.name == name);
         let passed = self.variables.len() - at.unwrap_or(0);
@@ -332,7 +332,7 @@ impl<'t> Executor<'t> {
             Some(pipe) => self.pipeline(dot, pipe)?.into(),
             None => Val::Nil.into(),
         };
-        // A template sees none of its caller's variables.
+        // A template cannot access its caller's variables.
         let outside =
             std::mem::replace(&mut self.variables, vec![Variable { name: "$", value: dot.clone() }]);
         let caller = std::mem::replace(&mut self.template, name);

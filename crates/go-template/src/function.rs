@@ -1,4 +1,4 @@
-//! What the evaluator knows of a function before it calls it: its name and its Go signature.
+//! Name and Go signature of a function, known before a call.
 
 use super::dynamic::Val;
 use super::error::Failure;
@@ -8,7 +8,7 @@ use super::value::Value;
 /// The type of a parameter, as Go declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// `interface{}` or `reflect.Value`: takes everything.
+    /// `interface{}` or `reflect.Value`: accepts every value.
     Any,
     /// `bool`.
     Bool,
@@ -23,7 +23,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// Go's name of it.
+    /// Its name in Go.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Any => "interface {}",
@@ -40,7 +40,7 @@ impl Type {
         matches!(self, Self::Any | Self::Dict)
     }
 
-    /// Whether Go would pass the value as it is.
+    /// Whether Go would pass the value unconverted.
     pub(super) fn takes(self, value: &Val) -> bool {
         match self {
             Self::Any => true,
@@ -56,12 +56,12 @@ impl Type {
 /// The body of a function; its arguments have the declared types.
 pub(super) type Body = fn(&Meter, &[Val]) -> Result<Val, Failure>;
 
-/// The body of a function that a program adds; its arguments have the declared types. What they and its
-/// result take is charged to the rendering, what it does beside that is not. An error is what it refuses
-/// its arguments with; the template's error prefixes it with the function's name.
+/// The body of a function of the program; its arguments have the declared types. The rendering is charged
+/// for its arguments and its result, not for its work. An error rejects the arguments; the template's error
+/// prefixes it with the function's name.
 pub type Plain = fn(&[Value]) -> Result<Value, String>;
 
-/// How a function is carried out.
+/// Implementation of a function.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Implementation {
     /// `and`: the first false argument, without evaluating those behind it.
@@ -90,7 +90,7 @@ impl Function {
         Self { name, params, variadic: None, run: Implementation::Plain(body) }
     }
 
-    /// The same, which takes any number of further arguments of this type.
+    /// The same with any number of further arguments of this type.
     #[must_use]
     pub const fn and_more(self, more: Type) -> Self {
         Self { variadic: Some(more), ..self }
@@ -102,7 +102,7 @@ pub(super) const fn fixed(name: &'static str, params: &'static [Type], body: Bod
     Function { name, params, variadic: None, run: Implementation::Body(body) }
 }
 
-/// A function that takes any number of further arguments.
+/// A function with any number of further arguments.
 pub(super) const fn variadic(
     name: &'static str,
     params: &'static [Type],
@@ -112,7 +112,7 @@ pub(super) const fn variadic(
     Function { name, params, variadic: Some(more), run: Implementation::Body(body) }
 }
 
-/// Arguments of declared types, read without a second check.
+/// Access to arguments of declared types without a second check.
 pub(super) mod arg {
     use std::rc::Rc;
 

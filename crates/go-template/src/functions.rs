@@ -6,46 +6,46 @@ use super::function::Function;
 use super::to_yaml;
 use super::{builtins, sprig};
 
-/// `toYaml`: a value as [`crate::yaml::write`] writes it. In neither Go nor sprig; many programs add it.
+/// `toYaml`: writes a value like [`crate::yaml::write`]. Neither Go nor sprig has it; many programs add it.
 pub const TO_YAML: &[Function] = to_yaml::FUNCTIONS;
 
-/// What a template may call. The last function that is added under a name is the one that is called.
+/// The functions that a template may call. Of several with one name, the last one added wins.
 #[derive(Clone, Debug, Default)]
 pub struct Functions {
     known: BTreeMap<&'static str, &'static Function>,
     unsupported: BTreeSet<&'static str>,
 }
 
-/// What a name stands for.
+/// Result of looking up a name.
 pub(super) enum Lookup {
     Known(&'static Function),
-    /// In sprig 2.22, and not here.
+    /// A function of sprig 2.22 that this crate does not have.
     Unsupported,
     Unknown,
 }
 
 impl Functions {
-    /// Those of Go's `text/template` itself.
+    /// The functions of Go's `text/template` itself.
     pub fn go() -> Self {
         Self::default().with(builtins::FUNCTIONS)
     }
 
-    /// Go's, and those of sprig 2.22, which hide Go's of the same name (`slice`). A template that names
-    /// one that needs a clock, randomness, keys, the network, the environment or a file system is refused.
+    /// Go's functions, and those of sprig 2.22, which replace Go's of the same name (`slice`). Parsing
+    /// rejects those that need a clock, randomness, keys, the network, the environment or a file system.
     pub fn sprig() -> Self {
         let mut functions = sprig::FAMILIES.iter().fold(Self::go(), |all, family| all.with(family));
         functions.unsupported.extend(sprig::UNSUPPORTED);
         functions
     }
 
-    /// These as well.
+    /// Adds these functions.
     #[must_use]
     pub fn with(mut self, more: &'static [Function]) -> Self {
         self.known.extend(more.iter().map(|function| (function.name, function)));
         self
     }
 
-    /// All but these: a template that names one of them is told that it is not defined.
+    /// Removes these functions: to templates they are undefined.
     #[must_use]
     pub fn without(mut self, names: &[&str]) -> Self {
         self.known.retain(|name, _| !names.contains(name));

@@ -1,4 +1,4 @@
-//! Template text to tokens, state by state as Go's `text/template/parse/lex.go` does it.
+//! Template text to tokens, state by state like Go's `text/template/parse/lex.go`.
 
 use super::go::quote::{Keep, quote};
 use super::go::utf8::is_print;
@@ -39,7 +39,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The next token; after the end or an error it repeats itself.
+    /// The next token; repeats the last one after the end or an error.
     pub(super) fn next_token(&mut self) -> Token {
         if let Some(token) = &self.failed {
             return token.clone();
@@ -64,7 +64,7 @@ impl<'a> Lexer<'a> {
         Some(c)
     }
 
-    /// Moves over bytes without reading them as characters.
+    /// Advances over bytes without decoding them as characters.
     fn skip(&mut self, bytes: usize) {
         let text = &self.input[self.pos..self.pos + bytes];
         self.line += text.matches('\n').count();
@@ -202,7 +202,7 @@ impl<'a> Lexer<'a> {
             '\'' => self.quoted('\'', TokenKind::CharConstant, "unterminated character constant"),
             '`' => self.raw_string(),
             '$' => self.field_or_variable(TokenKind::Variable, TokenKind::Variable),
-            // A point at the very end of the text is read as a number by Go, and is wrong there.
+            // Go reads a point at the very end of the text as a number, and rejects it as such.
             '.' if self.peek().is_none() => self.emit(TokenKind::Number),
             '.' => self.field_or_variable(TokenKind::Field, TokenKind::Dot),
             '(' => {
@@ -220,7 +220,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A run of spaces; the space of a trimming right delimiter is not part of it.
+    /// A run of spaces, without the space of a trimming right delimiter.
     fn space(&mut self) -> Token {
         while self.peek().is_some_and(is_space) {
             self.next();
@@ -300,7 +300,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Accepts more than the numbers there are; the parser notices.
+    /// Accepts more than valid numbers; the parser rejects the rest.
     fn number(&mut self) -> Token {
         if !self.scan_number() {
             return self.bad_number();
@@ -362,7 +362,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// `U+0040 '@'`, as Go's `%#U`.
+/// `U+0040 '@'`, like Go's `%#U`.
 fn unicode(c: char) -> String {
     let code = format!("U+{:04X}", u32::from(c));
     if is_print(c) { format!("{code} '{c}'") } else { code }
@@ -381,7 +381,7 @@ fn has_left_trim_marker(text: &str) -> bool {
     chars.next() == Some('-') && chars.next().is_some_and(is_space)
 }
 
-/// Whether the text starts with a right delimiter, and then whether that one trims.
+/// Whether the text starts with a right delimiter, and whether that trims.
 fn right_delim(text: &str) -> Option<bool> {
     if text.starts_with(RIGHT) {
         return Some(false);

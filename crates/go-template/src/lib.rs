@@ -1,8 +1,8 @@
 //! Go's `text/template` with the functions of sprig 2.22, and YAML as Go reads and writes it.
 //!
-//! For programs that have to render templates which were written for Go. Output and errors are kept to the
-//! letter, with the option `missingkey=error`; what differs on purpose is listed in the README. Work, memory
-//! and nesting of a rendering are bounded ([`limits`]), so that templates of strangers can be rendered.
+//! For programs that render templates written for Go. Output and errors match Go's exactly, with the option
+//! `missingkey=error`; the README lists intended differences. Work, memory and nesting of a rendering are
+//! limited ([`limits`]), so that untrusted templates can be rendered.
 //!
 //! ```
 //! use go_template::{Functions, Never, Root, Template, Value};
@@ -13,7 +13,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An error says where it is, in Go's words:
+//! An error has its position, in Go's words:
 //!
 //! ```
 //! # use go_template::{Functions, Never, Root, Template, Value};
@@ -26,7 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A program adds functions of its own ([`Function::new`]), and takes others away:
+//! A program adds functions of its own ([`Function::new`]), and removes others:
 //!
 //! ```
 //! # use go_template::{Function, Functions, Never, Root, Template, Type, Value};
@@ -71,7 +71,7 @@ pub use functions::{Functions, TO_YAML};
 pub use limits::{Interrupt, Interrupted, Never};
 pub use value::{Given, Root, Value};
 
-/// A template that was read without an error, ready to be rendered.
+/// A parsed template, ready to be rendered.
 #[derive(Clone, Debug)]
 pub struct Template {
     name: String,
@@ -81,21 +81,20 @@ pub struct Template {
 }
 
 impl Template {
-    /// Reads a template; `name` is the name of its file, as errors show it.
+    /// Parses a template; `name` is the name of its file, for errors.
     ///
     /// # Errors
-    /// The text is no template, names a function that is not among these, or is beyond a bound of
-    /// [`limits`].
+    /// The text is no template, calls a function that is not among these, or exceeds one of the [`limits`].
     pub fn parse(name: &str, text: &str, functions: &Functions) -> Result<Self, ParseError> {
         let parser::Parse { trees, nodes } = parser::parse(name, text, functions)?;
         Ok(Self { name: name.to_owned(), text: text.to_owned(), trees, nodes })
     }
 
-    /// The text that the template gives for these values.
+    /// Renders the template with these values.
     ///
     /// # Errors
-    /// For good where the template is wrong or a budget of [`limits`] runs out, and for now where
-    /// `interrupt` ends it ([`RenderError::is_transient`]).
+    /// Permanent if the template is wrong or exceeds a budget of [`limits`], transient if `interrupt` ends
+    /// the rendering ([`RenderError::is_transient`]).
     pub fn render(&self, root: &Root<'_>, interrupt: &dyn Interrupt) -> Result<String, RenderError> {
         let bytes = exec::render(&self.name, &self.text, &self.trees, root, interrupt)?;
         String::from_utf8(bytes).map_err(|error| RenderError::NotText {
@@ -104,7 +103,7 @@ impl Template {
         })
     }
 
-    /// How many nodes, commands and operands it has; each takes a hundred bytes or two.
+    /// Number of its nodes, commands and operands; each takes a hundred bytes or two.
     pub fn nodes(&self) -> usize {
         self.nodes
     }

@@ -1,17 +1,17 @@
-//! Bounds on what one rendering may cost, so that no template can take the process down.
+//! Limits of the cost of one rendering, so that no template can take the process down.
 //!
-//! Two kinds. A *budget* is counted from the template and its values alone: it runs out at the same
-//! place on every machine, and the rendering fails for good. An [`Interrupt`] comes from outside (a
-//! deadline, the end of the process): it says nothing about the template, and the same rendering may
-//! succeed later.
+//! There are two kinds. A *budget* counts costs of the template and its values alone: it is exceeded at the
+//! same position on every machine, and the rendering fails permanently. An [`Interrupt`] comes from outside
+//! (a deadline, the end of the process) and is independent of the template: the same rendering may succeed
+//! later.
 
 use std::cell::Cell;
 use std::fmt;
 
 use super::patterns::Patterns;
 
-/// Nesting of actions and parentheses in a template's text. The parser and the executor recurse
-/// once a level; Go's own bound is 10000 for parentheses and none for actions.
+/// Nesting of actions and parentheses in a template's text. Parser and executor recurse once per level; Go's
+/// own limit is 10000 for parentheses and none for actions.
 pub const MAX_NESTING: usize = 100;
 
 /// Nodes, commands and operands of a template's text, each of which takes a hundred bytes or two.
@@ -20,58 +20,56 @@ pub const MAX_NODES: usize = 100_000;
 /// Actions, parentheses and templates that call each other, while rendering (Go: 100000 templates).
 pub const MAX_DEPTH: usize = 200;
 
-/// Lists and maps within each other, where a value is printed or compared.
+/// Nesting of lists and maps that are printed or compared.
 pub const MAX_VALUE_DEPTH: usize = 100;
 
 /// Bytes of rendered text.
 pub const MAX_OUTPUT: usize = 8 << 20;
 
-/// Bytes of the values that one rendering makes, those that it drops again included. An element of a
-/// list counts as [`ITEM_COST`] bytes.
+/// Bytes of the values that one rendering creates, including dropped ones. An element of a list counts as
+/// [`ITEM_COST`] bytes.
 pub const MAX_MADE: usize = 32 << 20;
 
-/// Work of one rendering, in bytes made or read; a step counts as [`STEP_COST`] bytes.
+/// Work of one rendering, in bytes created or read; a step counts as [`STEP_COST`] bytes.
 pub const MAX_WORK: usize = 64 << 20;
 
-/// Bytes that a regular expression may take when it is compiled.
+/// Bytes of a compiled regular expression.
 pub const MAX_COMPILED: usize = 1 << 20;
 
-/// Bytes of a regular expression's text: a class of two characters is read into kilobytes.
+/// Bytes of a regular expression's text: a class of two characters compiles to kilobytes.
 pub const MAX_PATTERN: usize = 2 << 10;
 
-/// What visiting a node or calling a function costs.
+/// Cost of visiting a node or calling a function.
 pub(super) const STEP_COST: usize = 64;
 
-/// What an element of a list costs.
+/// Cost of an element of a list.
 pub(super) const ITEM_COST: usize = 32;
 
-/// What an entry of a map costs.
+/// Cost of an entry of a map.
 const ENTRY_COST: usize = 96;
 
-/// Work between two questions to the [`Interrupt`]: well under a millisecond.
+/// Work between two calls of the [`Interrupt`]: well under a millisecond.
 const INTERRUPT_EVERY: usize = 64 << 10;
 
-/// Why work has to end that no budget of its own ended: what stands behind "rendering" in an error,
-/// such as "took longer than a second".
+/// Why the work was interrupted: the text after "rendering" in an error, such as "took longer than a
+/// second".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Interrupted(pub &'static str);
 
 /// Ends a rendering, or the decoding of what it rendered, from outside.
 ///
-/// This module has no clock. The caller gives a handle that knows one, or that another thread
-/// sets. It is asked before a rendering and after every 64 KiB of work (which takes less than a
-/// millisecond), on the thread that renders, so an answer may depend on the processor time of the
-/// current thread. It must be cheap: a few hundred nanoseconds are.
+/// This module has no clock. The caller passes a handle that reads one, or that another thread sets. A
+/// rendering calls it at the start and after every 64 KiB of work (which takes less than a millisecond), on
+/// its own thread, so the result may depend on the processor time of the current thread. It must be cheap: a
+/// few hundred nanoseconds are.
 ///
-/// One handle can serve many renderings one after another: [`Interrupt::begin`] marks where each
-/// starts.
+/// One handle can serve many renderings one after another: [`Interrupt::begin`] marks the start of each.
 pub trait Interrupt: fmt::Debug + Send + Sync {
-    /// A rendering starts now on this thread; what it may take is
-    /// counted from here.
+    /// A rendering starts now on this thread; its time counts from here.
     fn begin(&self) {}
 
-    /// Why the work has to end, if it has to.
+    /// Why the work has to end, if so.
     fn interrupted(&self) -> Option<Interrupted>;
 }
 
@@ -85,7 +83,7 @@ impl Interrupt for Never {
     }
 }
 
-/// A bound was reached.
+/// A limit was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitReached {
     /// [`MAX_DEPTH`].
@@ -115,17 +113,17 @@ pub enum LimitReached {
          bytes as text: repeat large classes less often"
     )]
     Pattern,
-    /// Not a bound of the template.
+    /// Not a limit of the template.
     #[error("rendering {0}")]
     Interrupted(#[from] Interrupted),
 }
 
-/// Counts what one rendering makes and what work that is.
+/// Counts the values that one rendering creates, and its work.
 #[derive(Debug)]
 pub(super) struct Meter<'i> {
     made: Cell<usize>,
     work: Cell<usize>,
-    /// Work since the interrupt was asked.
+    /// Work since the last call of the interrupt.
     unasked: Cell<usize>,
     interrupt: &'i dyn Interrupt,
     /// Regular expressions that this rendering has compiled.
@@ -137,31 +135,31 @@ impl<'i> Meter<'i> {
         Self {
             made: Cell::new(0),
             work: Cell::new(0),
-            // The first step asks.
+            // The first step calls it.
             unasked: Cell::new(INTERRUPT_EVERY),
             interrupt,
             patterns: Patterns::default(),
         }
     }
 
-    /// Before a text of `bytes` bytes is made.
+    /// Charges for a text of `bytes` bytes, before it is created.
     pub(super) fn bytes(&self, bytes: usize) -> Result<(), LimitReached> {
         let made = self.made.get().saturating_add(bytes);
         self.made.set(made);
         if made > MAX_MADE { Err(LimitReached::Made) } else { self.read(bytes) }
     }
 
-    /// Before a list of `count` elements is made.
+    /// Charges for a list of `count` elements, before it is created.
     pub(super) fn items(&self, count: usize) -> Result<(), LimitReached> {
         self.bytes(count.saturating_mul(ITEM_COST))
     }
 
-    /// Before a map of `count` entries is made.
+    /// Charges for a map of `count` entries, before it is created.
     pub(super) fn entries(&self, count: usize) -> Result<(), LimitReached> {
         self.bytes(count.saturating_mul(ENTRY_COST))
     }
 
-    /// Before `bytes` bytes of a text are read.
+    /// Charges for reading `bytes` bytes of a text, in advance.
     pub(super) fn read(&self, bytes: usize) -> Result<(), LimitReached> {
         let work = self.work.get().saturating_add(bytes);
         self.work.set(work);
@@ -171,18 +169,18 @@ impl<'i> Meter<'i> {
         self.pass(bytes)
     }
 
-    /// Before `count` elements of a list or map are visited.
+    /// Charges for visiting `count` elements of a list or map, in advance.
     pub(super) fn visit(&self, count: usize) -> Result<(), LimitReached> {
         self.read(count.saturating_mul(ITEM_COST))
     }
 
-    /// Before a node is visited or a function is called.
+    /// Charges for visiting a node or calling a function, in advance.
     pub(super) fn step(&self) -> Result<(), LimitReached> {
         self.read(STEP_COST)
     }
 
-    /// Before work that takes the time of `bytes` bytes at most, and probably much less: it counts
-    /// for the interrupt only.
+    /// Counts, for the interrupt only, work that takes the time of `bytes` bytes at most, and probably much
+    /// less.
     pub(super) fn pass(&self, bytes: usize) -> Result<(), LimitReached> {
         let unasked = self.unasked.get().saturating_add(bytes);
         if unasked < INTERRUPT_EVERY {

@@ -1,4 +1,4 @@
-//! Number literals of the template language: every way in which Go writes a number.
+//! Number literals of the template language, in all of Go's notations.
 
 use super::ast::Number;
 use super::go::number::{parse_float, parse_int, parse_uint};
@@ -54,7 +54,7 @@ fn plain(text: &str) -> Result<Number, String> {
     Ok(number)
 }
 
-/// How Go reads a constant where no type is wanted.
+/// Go's type of a constant without a wanted type.
 pub(super) enum Ideal {
     Int(i64),
     Float(f64),

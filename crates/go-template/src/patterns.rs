@@ -1,5 +1,5 @@
-//! Regular expressions, compiled within bounds and kept for as long as a rendering lasts, so that a
-//! loop compiles its expression once.
+//! Regular expressions, compiled within limits and cached for one rendering, so that a loop compiles its
+//! expression once.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,22 +9,22 @@ use regex_automata::nfa::thompson::WhichCaptures;
 use regex_automata::util::syntax;
 use regex_automata::{Input, MatchKind};
 
-/// How many are kept; the oldest makes room.
+/// Size of the cache; a new entry replaces the oldest.
 const KEPT: usize = 16;
 
-/// Bytes that those that are kept take together, without what searching needs.
+/// Bytes of all cached expressions together, without the memory of searches.
 const KEPT_BYTES: usize = 4 << 20;
 
-/// Bytes for states that a search makes as it meets them.
+/// Bytes for states that a search creates lazily.
 const SEARCH_BYTES: usize = 256 << 10;
 
-/// Bytes for the places of groups while a search runs: one for each group and state.
+/// Bytes for the positions of groups during a search: one for each group and state.
 const GROUP_BYTES: usize = 4 << 20;
 
-/// Bytes of the automaton that count as one more unit of work for each byte of text.
+/// Each of these many bytes of the automaton adds one unit of work per byte of text.
 const BYTES_A_UNIT: usize = 256;
 
-/// Why a pattern is not compiled.
+/// Why a pattern was not compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PatternRefused {
     /// It is no regular expression.
@@ -43,7 +43,7 @@ pub(super) struct Pattern {
 impl Pattern {
     /// Compiles what the `regex` crate calls `regex::bytes::Regex`.
     fn compile(text: &str, groups: bool, limit: usize) -> Result<Self, PatternRefused> {
-        // The engines that are left out make the size say little about the work of a search.
+        // The disabled engines would make the work of a search depend little on the size.
         let config = Config::new()
             .match_kind(MatchKind::LeftmostFirst)
             .utf8_empty(false)
@@ -63,17 +63,17 @@ impl Pattern {
         if groups && places > GROUP_BYTES { Err(PatternRefused::TooLarge) } else { Ok(Self { regex, bytes }) }
     }
 
-    /// Bytes that it takes.
+    /// Its size in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How much work a byte of text is at most: about one for each state that it can be in.
+    /// Upper bound of the work per byte of text: about one unit for each possible state.
     pub(super) fn weight(&self) -> usize {
         1 + self.bytes / BYTES_A_UNIT
     }
 
-    /// What of a text is searched.
+    /// Bytes of the searched part of a text.
     pub(super) fn length(input: &Input<'_>) -> usize {
         input.end().saturating_sub(input.start()) + 1
     }
@@ -94,18 +94,18 @@ impl Kept {
     }
 }
 
-/// Those of one rendering.
+/// The expressions of one rendering.
 #[derive(Debug, Default)]
 pub(super) struct Patterns(RefCell<Vec<Kept>>);
 
 impl Patterns {
-    /// One that was compiled before.
+    /// A cached expression.
     pub(super) fn get(&self, text: &str, groups: bool) -> Option<Found> {
         let kept = self.0.borrow();
         kept.iter().find(|kept| kept.groups == groups && kept.text == text).map(|kept| kept.found.clone())
     }
 
-    /// Compiles one of at most `limit` bytes, and keeps it.
+    /// Compiles an expression of at most `limit` bytes, and caches it.
     pub(super) fn compile(&self, text: &str, groups: bool, limit: usize) -> Found {
         let found: Found = Rc::new(Pattern::compile(text, groups, limit));
         let mut kept = self.0.borrow_mut();

@@ -27,7 +27,7 @@ fn doc(meter: &Meter, value: &Val, depth: usize) -> Result<Doc, Failure> {
             meter.bytes(text.len())?;
             Doc::Text(text.to_vec())
         }
-        // A structure without exported fields.
+        // A struct without exported fields.
         Val::Version(_) => Doc::Map(Vec::new()),
         Val::List(list) => {
             let items = list.items().iter().map(|item| doc(meter, item, depth + 1));
@@ -35,7 +35,7 @@ fn doc(meter: &Meter, value: &Val, depth: usize) -> Result<Doc, Failure> {
         }
         Val::Map(map) => {
             let entries = map.entries();
-            // Their keys are sorted in another order.
+            // YAML sorts their keys in another order.
             let bytes = entries.iter().map(|(key, _)| key.len()).sum::<usize>();
             meter.entries(entries.len())?;
             meter.bytes(bytes)?;

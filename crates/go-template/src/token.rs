@@ -1,11 +1,11 @@
-//! Words of a template, as Go's `text/template/parse/lex.go` names them.
+//! Tokens of a template, named as in Go's `text/template/parse/lex.go`.
 
 use super::go::quote::{Keep, quote};
 
 /// Kinds of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenKind {
-    /// The text cannot be read further; the value says why.
+    /// The text cannot be read further; the value has the reason.
     Error,
     Bool,
     Char,
@@ -42,7 +42,7 @@ pub(super) enum TokenKind {
 }
 
 impl TokenKind {
-    /// The kind of a word with a meaning of its own.
+    /// The kind of a keyword.
     pub(super) fn keyword(word: &str) -> Option<Self> {
         Some(match word {
             "block" => Self::Block,
@@ -79,7 +79,7 @@ impl TokenKind {
     }
 }
 
-/// A token with its place in the text.
+/// A token with its position in the text.
 #[derive(Clone, Debug)]
 pub(super) struct Token {
     pub(super) kind: TokenKind,
@@ -91,7 +91,7 @@ pub(super) struct Token {
 }
 
 impl Token {
-    /// As Go names the token in an error.
+    /// The name of the token in Go's errors.
     pub(super) fn shown(&self) -> String {
         match self.kind {
             TokenKind::Eof => "EOF".to_owned(),

@@ -1,4 +1,4 @@
-//! What a template is rendered with.
+//! The values that a template is rendered with.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub enum Value {
     Map(BTreeMap<String, Value>),
 }
 
-/// What a template sees under a name.
+/// A value that a template sees under a name.
 #[derive(Clone, Copy, Debug)]
 pub enum Given<'a> {
     /// A `string`.

@@ -1,18 +1,18 @@
-//! Versions, as `Masterminds/semver` 1.5 reads and compares them.
+//! Versions, parsed and compared like `Masterminds/semver` 1.5.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use super::error::Failure;
 
-/// A version; minor and patch may be left out.
+/// A version; minor and patch may be absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SemVersion {
     /// Major, minor and patch.
     pub(super) numbers: [i64; 3],
     pub(super) prerelease: String,
     pub(super) metadata: String,
-    /// As it was written.
+    /// The original text.
     pub(super) original: String,
 }
 
@@ -35,7 +35,7 @@ fn invalid() -> Failure {
 }
 
 impl SemVersion {
-    /// Reads a version.
+    /// Parses a version.
     pub(super) fn parse(text: &str) -> Result<Self, Failure> {
         let (rest, metadata) = match text.split_once('+') {
             Some((rest, metadata)) => (rest, Some(metadata)),
@@ -71,7 +71,7 @@ impl SemVersion {
         })
     }
 
-    /// Precedence: metadata does not count.
+    /// Precedence, which ignores metadata.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
         self.numbers.cmp(&other.numbers).then_with(|| {
             match (self.prerelease.is_empty(), other.prerelease.is_empty()) {
@@ -97,7 +97,7 @@ fn compare_prerelease(a: &str, b: &str) -> Ordering {
             (None, Some(_)) => return Ordering::Less,
             (Some(_), None) => return Ordering::Greater,
             (Some(a), Some(b)) => match (a.parse::<u64>(), b.parse::<u64>()) {
-                // The library takes 1 and 01 for different, the first for the lesser.
+                // The library considers 1 and 01 different, the first being lower.
                 (Ok(x), Ok(y)) if x == y && a != b => Ordering::Less,
                 (Ok(x), Ok(y)) => x.cmp(&y),
                 (Ok(_), Err(_)) => Ordering::Less,

@@ -1,4 +1,4 @@
-//! What a decision asks for, as data. Only `cluster::apply` carries effects out.
+//! The writes that a decision requests, as data. Only `cluster::apply` executes them.
 
 use serde_json::Value;
 
@@ -12,12 +12,12 @@ use crate::api::object::ObjectKey;
 pub enum ChildWrite {
     /// POST; fails when the object is there already.
     Create {
-        /// What is written, complete.
+        /// The complete object.
         object: Value,
     },
     /// JSON merge patch (RFC 7396) with `metadata.resourceVersion` in it.
     MergePatch {
-        /// What is written to.
+        /// The object.
         key: ObjectKey,
         /// Version that the patch was computed against.
         resource_version: String,
@@ -26,7 +26,7 @@ pub enum ChildWrite {
     },
     /// DELETE with foreground propagation.
     Delete {
-        /// What is deleted.
+        /// The object.
         key: ObjectKey,
         /// Precondition.
         uid: String,
@@ -45,7 +45,7 @@ impl ChildWrite {
     }
 }
 
-/// What the API server answered to a write that failed, as the pure rooms judge it.
+/// Answer of the API server to a failed request, as the pure modules evaluate it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiFailure {
     /// HTTP status; 0 when there was no answer.
@@ -54,19 +54,19 @@ pub struct ApiFailure {
     pub reason: String,
     /// `status.message`, for people.
     pub message: String,
-    /// Whether the server says that the namespace is being terminated
+    /// Whether the server reports that the namespace is being terminated
     /// (`details.causes[].reason == NamespaceTerminating`).
     pub namespace_terminating: bool,
 }
 
 impl ApiFailure {
-    /// Whether nothing is served at the path, not even an API that would give a reason: it tells
-    /// nothing of the object.
+    /// Whether the server serves nothing at the path, not even an API that would give a reason: the
+    /// answer is not about the object.
     pub fn is_of_kind(&self) -> bool {
         self.code == 404 && self.reason != "NotFound"
     }
 
-    /// Whether the write may have been made all the same.
+    /// Whether the write may have happened nevertheless.
     pub fn may_have_happened(&self) -> bool {
         self.code == 0 || self.code >= 500
     }

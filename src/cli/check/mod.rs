@@ -89,7 +89,7 @@ pub struct CheckArguments {
     output: Output,
 }
 
-/// Runs the command: 0 allowed, 1 refused, 2 it could not be told.
+/// Runs the command: 0 allowed, 1 denied, 2 error.
 pub fn main(arguments: CheckArguments) -> ExitCode {
     let told = run(&arguments).and_then(|verdict| {
         let text = match arguments.output {
@@ -137,7 +137,7 @@ fn run(arguments: &CheckArguments) -> anyhow::Result<CheckVerdict> {
     both_doors(review, &view, &config)
 }
 
-/// The object that is given, as it was where that is known, and the namespace of both.
+/// The given object, its old version where known, and their namespace.
 fn change(arguments: &CheckArguments, objects: &[Value]) -> anyhow::Result<(Value, Option<Value>, String)> {
     let mut given = read_judged(&arguments.new)?;
     let mut old = arguments.old.as_deref().map(read_judged).transpose()?;
@@ -161,7 +161,7 @@ fn change(arguments: &CheckArguments, objects: &[Value]) -> anyhow::Result<(Valu
     Ok((given, old, namespace))
 }
 
-/// The object of a file, of a kind that the webhook decides on: it is not asked about others.
+/// The object of a file, of a kind that the webhook matches.
 fn read_judged(path: &Path) -> anyhow::Result<Value> {
     let object = read_one(path)?;
     let gvk = Gvk::of(&object)
@@ -179,7 +179,7 @@ fn read_judged(path: &Path) -> anyhow::Result<Value> {
     )
 }
 
-/// A Secret is stored without `stringData`: its texts are in `data` then.
+/// The API server stores a Secret without `stringData`: it moves the texts to `data`.
 fn as_stored(object: &mut Value) {
     if Gvk::of(object) != Some(Gvk::new("v1", "Secret")) {
         return;
@@ -205,7 +205,7 @@ fn namespace_object(name: &str) -> Value {
     })
 }
 
-/// Mutation, then validation of what it made.
+/// Mutation, then validation of the mutated object.
 fn both_doors(mut review: Value, view: &dyn Lister, config: &Config) -> anyhow::Result<CheckVerdict> {
     let mutated = ask(Door::Mutate, &review, view, config)?;
     if !mutated.allowed() {
@@ -242,7 +242,7 @@ fn namespace_of(object: Option<&Value>) -> Option<&str> {
     meta_str(object?, "namespace").filter(|namespace| !namespace.is_empty())
 }
 
-/// Whether two objects are one, in a namespace that stands for one that is absent.
+/// Whether two objects are the same, with a default for an absent namespace.
 fn same(one: &Value, other: &Value, namespace: &str) -> bool {
     let name = |object| {
         Some(NamespacedName::new(namespace_of(Some(object)).unwrap_or(namespace), meta_str(object, "name")?))
@@ -253,15 +253,15 @@ fn same(one: &Value, other: &Value, namespace: &str) -> bool {
         && name(one) == name(other)
 }
 
-/// An object for people, in a namespace that stands for one that is absent.
+/// An object for people, with a default for an absent namespace.
 fn named(object: &Value, namespace: &str) -> String {
     let kind = object["kind"].as_str().unwrap_or_default();
     let name = meta_str(object, "name").or(meta_str(object, "generateName")).unwrap_or_default();
     format!("{kind} {}/{name}", namespace_of(Some(object)).unwrap_or(namespace))
 }
 
-/// A manifest does not name the label that the controller wrote on a source of flavors, and apply
-/// keeps it.
+/// A manifest does not contain the label that the controller wrote on a source of flavors, and apply keeps
+/// it.
 fn with_kept_label(mut given: Value, old: &Value) -> Value {
     let kept = &old["metadata"]["labels"][meta::FLAVOR_SOURCE];
     if *kept == meta::FLAVOR_SOURCE_OURS

@@ -1,5 +1,5 @@
-//! The rules of an Interlock object, read as strictly as kubectl, the API server and the process
-//! read it together.
+//! Reads the rules of an Interlock object as strictly as kubectl, the API server and the process do
+//! together.
 
 use std::path::Path;
 
@@ -16,11 +16,11 @@ use serde_json::Value;
 use crate::cli::files::read_one;
 use crate::controllers::capabilities;
 
-/// Members of every object, whose fields are not those of the spec.
+/// Fields of every object, which are not part of the spec.
 const COMMON: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
-/// What the rules of an Interlock object do. What the process would report and leave out is an
-/// error here, and so is an object that it would not honour.
+/// The actions of the rules of an Interlock object. Problems that the process would report and ignore are
+/// errors here, and so is an object that it would not honour.
 pub(super) fn read_rules(path: &Path) -> anyhow::Result<Rules> {
     let object = read_one(path)?;
     let problem = |problem: &str| format!("{}: {problem}", path.display());
@@ -39,7 +39,7 @@ pub(super) fn read_rules(path: &Path) -> anyhow::Result<Rules> {
     }
 }
 
-/// Why the process would go on without this object.
+/// Why the process would ignore this object.
 fn not_honoured(object: &Value) -> Option<String> {
     let name = meta_str(object, "name").unwrap_or_default();
     if name != DEFAULT {
@@ -56,8 +56,8 @@ fn not_honoured(object: &Value) -> Option<String> {
     })
 }
 
-/// A field that the definition does not have: without it an entry may be about more namespaces
-/// than its writer meant.
+/// A field that the definition lacks: without it an entry may apply to more namespaces than its author
+/// meant.
 fn unknown_field(object: &Value) -> Option<String> {
     let crd = Interlock::crd();
     let schema = crd.spec.versions.first()?.schema.as_ref()?.open_api_v3_schema.as_ref()?;
@@ -77,7 +77,7 @@ struct UnknownField<'a> {
     known: Vec<&'a str>,
 }
 
-/// What is of another type than the schema says has no fields to look for; reading it fails.
+/// A value whose type differs from the schema's has no fields to check; reading it fails.
 fn unknown_below<'a>(given: &Value, schema: &'a JSONSchemaProps, path: &str) -> Option<UnknownField<'a>> {
     match (given, &schema.properties, &schema.additional_properties, &schema.items) {
         (Value::Object(members), Some(properties), ..) => members.iter().find_map(|(name, value)| {

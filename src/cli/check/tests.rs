@@ -95,7 +95,7 @@ fn nothing_is_decided_about_other_kinds(#[case] api_version: &str, #[case] kind:
     }
 }
 
-/// A new ConfigMap, of which the webhook is not told, is as free as it is on a cluster.
+/// The API server does not send a new ConfigMap to the webhook, so `check` allows it as well.
 #[test]
 fn every_known_kind_is_answered() {
     let folder = folder();
@@ -217,7 +217,7 @@ fn what_the_process_would_not_honour_is_an_error(
     assert!(error.contains(text), "{error}");
 }
 
-/// What the API server gives back has more than what was written.
+/// The API server returns more fields than were written.
 #[test]
 fn an_interlock_of_a_cluster_is_read() {
     let folder = folder();
@@ -314,7 +314,7 @@ fn texts_of_the_page() -> Vec<(String, Regex)> {
     texts
 }
 
-/// Each text of the page is said, and what is said is on the page.
+/// Each text of the page is a message of a rule, and each message is on the page.
 #[test]
 fn the_page_about_flavors_says_what_the_rules_say() {
     let texts = texts_of_the_page();
@@ -322,7 +322,7 @@ fn the_page_about_flavors_says_what_the_rules_say() {
         assert!(texts.iter().any(|(id, _)| id == rule.id()), "the page lacks {}", rule.id());
     }
     let goldens = ["kubectl", "check"].map(goldens_about_flavors).concat();
-    // Tables of texts that no cluster is needed for.
+    // Tables of messages that need no cluster.
     let tables = ["crates/interlock-core/src/rollout/flavor", "crates/interlock-core/src/admission/tests"]
         .map(sources)
         .concat()
@@ -340,7 +340,7 @@ fn the_page_about_flavors_says_what_the_rules_say() {
     }
 }
 
-/// The texts of the sources below a folder.
+/// The content of the sources below a folder.
 fn sources(folder: &str) -> String {
     let mut text = String::new();
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
@@ -356,7 +356,7 @@ fn sources(folder: &str) -> String {
     text
 }
 
-/// What kubectl prints of rules about flavors, or what `interlock check` says of the same changes.
+/// kubectl's output for rules about flavors, or that of `interlock check` for the same changes.
 fn goldens_about_flavors(folder: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(folder);
     let paths = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
@@ -372,12 +372,12 @@ fn every_rule_about_flavors_has_a_golden(#[case] folder: &str) {
     for rule in RuleGroup::Flavors.rules() {
         assert!(text.contains(&format!("[{}]\n", rule.id())), "tests/data/{folder} lacks {}", rule.id());
     }
-    // RF11 says nothing.
+    // RF11 has no message.
     assert!(text.contains("# RF11\n"));
 }
 
-/// A DataPlane with a pod template of 40 KB, as a cluster holds it with `traditional_compatible`
-/// staged, by the stamp of Interlock 0.1, which referred to a Secret that nobody wrote.
+/// A DataPlane with a pod template of 40 KB, as a cluster holds it with `traditional_compatible` staged, by
+/// the stamp of Interlock 0.1, which referred to a Secret that does not exist.
 #[rstest]
 #[case::with_its_flavor(json!({"flavor": "traditional"}), None, "RF06")]
 #[case::bare(json!({}), None, "RF10")]
@@ -447,7 +447,7 @@ fn a_secret_is_judged_as_it_is_stored(#[case] given: Value, #[case] stored: Valu
     assert_eq!(object, secret(stored));
 }
 
-/// Every rule has a page that says what, why and what to do, and every page a rule.
+/// Every rule has a page with the problem, the reason and the remedy, and every page a rule.
 #[test]
 fn pages_and_rules_agree() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/denials");

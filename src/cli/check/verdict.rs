@@ -1,10 +1,10 @@
-//! What both doors said, for people and for programs.
+//! The answers of both webhook endpoints, for people and for programs.
 
 use serde_json::{Value, json};
 
 use interlock_core::admission::DecisionRecord;
 
-/// What both doors said.
+/// The answers of both webhook endpoints.
 pub(super) struct CheckVerdict {
     pub(super) response: Value,
     pub(super) record: DecisionRecord<'static>,
@@ -17,7 +17,7 @@ impl CheckVerdict {
         self.response["allowed"] == json!(true)
     }
 
-    /// What mutation said, with what validation adds.
+    /// The answer of mutation, with additions of validation.
     pub(super) fn clone_for(&self, validated: &Self) -> Self {
         let mut record = self.record.clone();
         let mut response = self.response.clone();

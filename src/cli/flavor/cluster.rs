@@ -1,4 +1,4 @@
-//! A gateway of a cluster and what is around it, with the rights of whoever asks.
+//! A gateway of a cluster and its context, with the caller's rights.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,21 +17,21 @@ use crate::cli::reader::{self, ReadOutcome, Selection};
 use crate::cli::served::{Resource, ServedKinds};
 use crate::cli::target::TargetFlags;
 
-/// Lists under way at the same time.
+/// Concurrent lists.
 const CONCURRENCY: usize = 4;
 
-/// What was seen.
+/// The objects that were read.
 pub(super) struct GatewayInputs {
-    /// The gateway, with the pod template that runs.
+    /// The gateway, with the running pod template.
     pub(super) gateway: Value,
     pub(super) sources: Looked,
-    /// Routes, other gateways and who configures them.
+    /// Routes, other gateways and their ingress controllers.
     pub(super) objects: Vec<Value>,
-    /// What is to be known of the look itself, above all what was not seen.
+    /// Notes on the reads, above all on missing ones.
     pub(super) notes: Vec<String>,
 }
 
-/// The sources that were looked for.
+/// The sources that were looked up.
 #[derive(Default)]
 pub(super) struct Looked {
     there: GivenSources,
@@ -44,7 +44,7 @@ impl Sources for Looked {
     }
 }
 
-/// What is listed: group, kind, label selector.
+/// The kinds to list: group, kind, label selector.
 fn wanted() -> [(&'static str, &'static str, Option<String>); 8] {
     const ROUTES: &str = "gateway.networking.k8s.io";
     [
@@ -59,7 +59,7 @@ fn wanted() -> [(&'static str, &'static str, Option<String>); 8] {
     ]
 }
 
-/// Looks for a gateway, called `NAME` or `KIND/NAME`, and around it.
+/// Reads a gateway, called `NAME` or `KIND/NAME`, and its context.
 pub(super) async fn look(target: &TargetFlags, name: &str) -> anyhow::Result<GatewayInputs> {
     let (client, namespace) = target.connect().await?;
     let served = ServedKinds::ask(&client).await?;
@@ -72,7 +72,7 @@ pub(super) async fn look(target: &TargetFlags, name: &str) -> anyhow::Result<Gat
     Ok(seen)
 }
 
-/// The gateway; a DataPlane and a Deployment of one name are told apart by the kind.
+/// The gateway; the kind distinguishes a DataPlane and a Deployment of one name.
 pub(super) async fn find(
     client: &Client,
     served: &ServedKinds,
@@ -120,8 +120,7 @@ pub(super) async fn find(
 }
 
 impl GatewayInputs {
-    /// While a Deployment is being rolled out, the template of its last ReplicaSet that is ready
-    /// is what runs.
+    /// During a rollout of a Deployment, the template of its last ready ReplicaSet is the running one.
     async fn look_at_live(&mut self, client: &Client, served: &ServedKinds, namespace: &str) {
         if self.gateway["kind"] != "Deployment" || is_rolled_out(&self.gateway) {
             return;
@@ -200,7 +199,7 @@ impl GatewayInputs {
     }
 }
 
-/// All objects of a kind, or those of one namespace and why no others.
+/// All objects of a kind, or those of one namespace and the reason.
 async fn everywhere(
     client: &Client,
     resource: &Resource,

@@ -1,4 +1,4 @@
-//! `interlock flavor diagnose`: what holds gateways of a cluster up, seen with the caller's rights.
+//! `interlock flavor diagnose`: finds what blocks gateways of a cluster, with the caller's rights.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -27,9 +27,9 @@ use crate::cli::served::ServedKinds;
 use crate::cli::target::TargetFlags;
 use crate::cluster::path;
 
-/// How long one pod is waited for, through the API server.
+/// Timeout of a probe of one pod, through the API server.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Pods that are asked at the same time.
+/// Concurrent probes of pods.
 const CONCURRENCY: usize = 8;
 
 /// Flags of `interlock flavor diagnose`.
@@ -42,7 +42,7 @@ pub(super) struct DiagnoseArguments {
     target: TargetFlags,
 }
 
-/// Prints what was found; whether that is nothing.
+/// Prints the findings; returns whether there are none.
 pub(super) async fn run(arguments: &DiagnoseArguments) -> anyhow::Result<bool> {
     let (client, namespace) = arguments.target.connect().await?;
     let served = ServedKinds::ask(&client).await?;
@@ -69,7 +69,7 @@ struct Look {
     client: Client,
     served: ServedKinds,
     namespace: String,
-    /// What could not be seen, and why.
+    /// Kinds that could not be read, and why.
     unseen: BTreeMap<String, String>,
 }
 
@@ -78,7 +78,7 @@ impl Look {
         self.unseen.iter().map(|(what, why)| format!("{what}: {why}")).collect()
     }
 
-    /// Objects of a kind; what cannot be seen is noted.
+    /// Objects of a kind; records a failure.
     async fn list(&mut self, group: &str, kind: &str, namespace: &str, labels: Option<&str>) -> Vec<Value> {
         let Some(resource) = self.served.of(group, kind) else {
             self.unseen.insert(format!("{kind}s"), "not served by this cluster".to_owned());
@@ -153,7 +153,7 @@ impl Look {
         all.iter().filter(|object| pod::is_of(object, owners)).map(uid).collect()
     }
 
-    /// The Deployment that configures a gateway, as the rule about dialects finds it.
+    /// The ingress controller's Deployment of a gateway, as the rule about dialects finds it.
     async fn producer(&mut self, gateway: &Value, services: &[Value]) -> anyhow::Result<Option<Producer>> {
         let mut objects = self.labelled(&GUARDED_DEPLOYMENTS).await;
         objects.extend(services.iter().cloned());
@@ -189,7 +189,7 @@ impl Look {
     }
 }
 
-/// A pod as it stands; asked through the API server, which knows who may.
+/// The state of a pod; probed through the API server, which checks the caller's rights.
 async fn standing(client: &Client, object: &Value) -> PodDiagnosis {
     let why = match pod::endpoint(object) {
         Ok(endpoint) => match ask(client, object, endpoint.port).await {

@@ -1,5 +1,5 @@
-//! `interlock flavor`: the way from one router flavor of a gateway to another, and what holds
-//! gateways up that are on a way that does not work.
+//! `interlock flavor`: plans the hops from one router flavor of a gateway to another, and diagnoses
+//! gateways that are stuck between flavors.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -111,7 +111,7 @@ pub fn main(arguments: FlavorArguments) -> ExitCode {
     exit::decided(told)
 }
 
-/// Of the cluster, or of files.
+/// From the cluster, or from files.
 fn plan(arguments: &PlanArguments) -> anyhow::Result<FlavorPlan> {
     match (&arguments.name, &arguments.gateway) {
         (Some(name), _) => finish(of_cluster(arguments, name)),

@@ -1,4 +1,4 @@
-//! What is asked of the cluster.
+//! Calls to the cluster.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use crate::cli::follow::{Follower, Over};
 use crate::cli::target::{TargetFlags, said};
 use crate::cli::watch;
 
-/// The Instance that somebody wants.
+/// The wanted Instance.
 pub(super) struct WantedInstance<'a> {
     pub(super) package: &'a Packaged,
     pub(super) name: &'a str,
     pub(super) parameters: &'a BTreeMap<String, String>,
-    /// How long its plan is waited for, if at all.
+    /// How long to wait for its plan, if at all.
     pub(super) limit: Option<Duration>,
 }
 
@@ -125,7 +125,7 @@ impl Target {
         Ok(())
     }
 
-    /// Operator and OperatorVersion, where they are not there yet.
+    /// Creates Operator and OperatorVersion, unless they exist.
     pub(super) async fn ensure_version(&self, package: &Packaged) -> anyhow::Result<()> {
         let operators: Api<Operator> = Api::namespaced(self.client.clone(), &self.namespace);
         if operators.get_opt(&package.operator_name).await.map_err(said)?.is_none() {
@@ -155,7 +155,7 @@ impl Target {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// POSTs an object as it was converted: null and empty fields stay as KUDO writes them.
+    /// POSTs a converted object: null and empty fields stay as KUDO writes them.
     async fn create<K>(&self, mut object: Value) -> anyhow::Result<DynamicObject>
     where
         K: kube::Resource<DynamicType = ()>,
@@ -176,7 +176,7 @@ impl Target {
             .with_context(|| format!("failed to install {what}"))
     }
 
-    /// Waits by events for the plan that a write has scheduled.
+    /// Waits, by events, for the plan that a write has scheduled.
     async fn wait_for_plan(
         &self,
         name: &str,

@@ -113,7 +113,7 @@ struct UninstallFlags {
     wait: WaitFlags,
 }
 
-/// Does what was asked for.
+/// Runs the command.
 pub fn main(arguments: PackageArguments) -> ExitCode {
     block_on(run(arguments))
 }

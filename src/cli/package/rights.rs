@@ -1,5 +1,5 @@
-//! Warns where a package may do more than the user who installs it: its effects are made as a service
-//! account, and users with the right to write packages or Instances have the rights of that account.
+//! Warns where a package may do more than the user who installs it: its effects use a service account, and
+//! users with the right to write packages or Instances have the rights of that account.
 
 use std::fmt::Write as _;
 
@@ -16,16 +16,16 @@ use crate::cli::target::said;
 
 const DOCS: &str = "docs/rights.md";
 
-/// What the API server says of the service account of packages to this user.
+/// The API server's answer to this user about the packages' service account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Reach {
     /// It may do everything everywhere: cluster-admin.
     Cluster,
-    /// It may do everything in this namespace; of the rest the user may not ask.
+    /// It may do everything in this namespace; the user may not ask about others.
     Namespace,
     /// It is not cluster-admin.
     Limited,
-    /// The question was not answered, with the reason.
+    /// No answer; the reason.
     Unknown(String),
 }
 
@@ -37,8 +37,8 @@ struct Acting {
     doubt: Option<String>,
 }
 
-/// What to say before a package is written to a namespace, if anything; `default` is the service account
-/// of packages where the Interlock object names no other.
+/// The warning before a package is written to a namespace, if there is one; `default` is the packages'
+/// service account where the Interlock object names no other.
 pub(super) async fn warning(client: &Client, namespace: &str, default: &NamespacedName) -> Option<String> {
     if is_cluster_admin(client).await.unwrap_or(false) {
         return None;
@@ -49,11 +49,11 @@ pub(super) async fn warning(client: &Client, namespace: &str, default: &Namespac
     text(namespace, &acting, &reach)
 }
 
-/// As which service account packages act; `None` where Interlock is not installed.
+/// The service account that packages act as; `None` where Interlock is not installed.
 async fn acting(client: &Client, namespace: &str, default: &NamespacedName) -> Option<Acting> {
     let settings = match Api::<Interlock>::all(client.clone()).get(interlock::DEFAULT).await {
         Ok(interlock) => interlock.spec.instances.map(|instances| instances.service_accounts),
-        // An object that is not there is named in the answer, a kind that is not served is not.
+        // The answer names a missing object, but not an unserved kind.
         Err(Error::Api(status)) if status.is_not_found() => {
             status.details.as_ref().filter(|details| details.name == interlock::DEFAULT)?;
             None
@@ -78,7 +78,7 @@ async fn is_cluster_admin(client: &Client) -> Result<bool, Error> {
     Ok(allowed(api.create(&PostParams::default(), &review).await?.status))
 }
 
-/// Who may ask about others in the whole cluster is often an admin; in a namespace, its admin is.
+/// A user who may ask about others in the whole cluster is often an admin; in a namespace, its admin is.
 async fn reach(client: &Client, namespace: &str, account: &NamespacedName) -> Result<Reach, Error> {
     let everywhere = SubjectAccessReview { spec: of(account, None), ..SubjectAccessReview::default() };
     let api: Api<SubjectAccessReview> = Api::all(client.clone());
@@ -105,7 +105,7 @@ fn allowed(status: Option<SubjectAccessReviewStatus>) -> bool {
     status.is_some_and(|status| status.allowed && status.denied != Some(true))
 }
 
-/// What only cluster-admin may do.
+/// Rights that only cluster-admin has.
 fn everything(namespace: Option<&str>) -> ResourceAttributes {
     let all = || Some("*".to_owned());
     ResourceAttributes {
@@ -118,7 +118,7 @@ fn everything(namespace: Option<&str>) -> ResourceAttributes {
     }
 }
 
-/// The question about a service account, with the groups that the API server gives it.
+/// The review for a service account, with the groups that the API server gives it.
 fn of(account: &NamespacedName, namespace: Option<&str>) -> SubjectAccessReviewSpec {
     let groups = [
         "system:serviceaccounts".to_owned(),
@@ -137,7 +137,7 @@ fn user(account: &NamespacedName) -> String {
     format!("system:serviceaccount:{}:{}", account.namespace, account.name)
 }
 
-/// One line, or nothing where there is nothing to say.
+/// One line, or `None` without a problem.
 fn text(namespace: &str, acting: &Acting, reach: &Reach) -> Option<String> {
     let Acting { account, doubt } = acting;
     let mut acts = format!("packages in namespace {namespace} act as the service account {account}");

@@ -1,4 +1,4 @@
-//! Reading a package directory; what it means is decided by [`interlock_core::plan::packaged`].
+//! Reads a package directory; [`interlock_core::plan::packaged`] interprets it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(names, ["params.yaml", "s/operator.yaml", "x.yaml.bak"]);
     }
 
-    /// The examples can be installed, and every template of theirs can be parsed.
+    /// The examples can be installed, and all their templates can be parsed.
     #[test]
     fn the_examples_are_packages() {
         let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use interlock_core::plan::packaged::{Packaged, parameter_text};
 
-/// Values by name: those of flags before those of files, of files the last.
+/// Values by name: flags take precedence over files, and later files over earlier ones.
 pub(super) fn read(given: &[String], files: &[PathBuf]) -> anyhow::Result<BTreeMap<String, String>> {
     let mut values = BTreeMap::new();
     for file in files {
@@ -53,7 +53,7 @@ fn from_file(file: &Path, text: &str) -> anyhow::Result<BTreeMap<String, String>
     Ok(values)
 }
 
-/// Whether every parameter that must be given is given.
+/// Whether every required parameter has a value.
 pub(super) fn complete(package: &Packaged, values: &BTreeMap<String, String>) -> anyhow::Result<()> {
     let missing: Vec<_> =
         package.must_be_given.iter().filter(|name| !values.contains_key(*name)).map(String::as_str).collect();

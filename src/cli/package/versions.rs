@@ -1,9 +1,9 @@
-//! Comparing versions, as leniently as KUDO's client reads them.
+//! Compares versions, as leniently as KUDO's client parses them.
 
 use semver::Version;
 
-/// Reads `1.2.3`, and also `v1`, `1.2` and leading zeros are not an error of the package's
-/// author that would matter here.
+/// Parses `1.2.3`, and also `v1`, `1.2` and leading zeros: these errors of the package's author do not
+/// matter here.
 pub(super) fn parse(text: &str) -> Option<Version> {
     let text = text.trim().trim_start_matches('v');
     let end = text.find(['-', '+']).unwrap_or(text.len());

@@ -18,7 +18,7 @@ pub(super) struct AbortFlags {
     revert: bool,
 }
 
-/// Ends the run that is under way.
+/// Ends the run in progress.
 pub(super) async fn run(subject: &InstanceRef, flags: &AbortFlags) -> anyhow::Result<()> {
     let instance = subject.get().await?;
     let run = match &flags.request.run {

@@ -1,4 +1,4 @@
-//! What the verbs of `interlock plan` are given.
+//! Flags of the subcommands of `interlock plan`.
 
 use clap::{Args, ValueEnum};
 
@@ -16,14 +16,14 @@ pub(super) struct InstanceName {
 }
 
 impl InstanceName {
-    /// The name; clap has seen to it that there is one. `instance/NAME` is what kubectl prints.
+    /// The name; clap guarantees that there is one. `instance/NAME` is what kubectl prints.
     pub(super) fn get(&self) -> &str {
         let name = self.name.as_deref().or(self.instance.as_deref()).unwrap_or_default();
         name.rsplit_once('/').map_or(name, |(_, name)| name)
     }
 }
 
-/// In which form something is told.
+/// The output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
     /// For people.
@@ -36,7 +36,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// Prints a value, or the text where people read it.
+    /// Prints a value, or the text for people.
     pub(super) fn print<T: serde::Serialize>(
         self,
         value: &T,

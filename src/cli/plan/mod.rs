@@ -1,4 +1,4 @@
-//! `interlock plan`: how the plans of an Instance stand, and a way out of each.
+//! `interlock plan`: shows, aborts and retries plans of an Instance.
 
 use std::process::ExitCode;
 
@@ -41,7 +41,7 @@ enum Verb {
     Retry(retry::RequestFlags),
 }
 
-/// Does what was asked for. Exit codes: 0 done, 1 failed; those of `wait` are its own.
+/// Runs the command. Exit codes: 0 done, 1 failed; those of `wait` are its own.
 pub fn main(arguments: PlanCommand) -> ExitCode {
     let waits = matches!(arguments.verb, Verb::Wait(_));
     match finish(run(arguments)) {

@@ -1,4 +1,4 @@
-//! What `abort` and `retry` have in common: the request, and how it is answered.
+//! Shared by `abort` and `retry`: the request, and the wait for its result.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use serde_json::json;
 use super::flags::{InstanceName, WaitLimit};
 use super::subject::{InstanceRef, annotation, entries};
 
-/// What may be wrong where nothing is heard of a request.
+/// The likely cause where a request gets no reaction.
 const IS_IT_THERE: &str = "is Interlock running?";
 
 /// Flags of a request.
@@ -32,7 +32,7 @@ pub(super) struct RequestFlags {
     pub(super) patience: WaitLimit,
 }
 
-/// Asks something of a run.
+/// Writes a plan request.
 pub(super) async fn send(
     subject: &InstanceRef,
     verb: PlanVerb,
@@ -46,7 +46,7 @@ pub(super) async fn send(
     Ok(request)
 }
 
-/// Waits until a request was carried out: the Instance as it then is.
+/// Waits until a request was carried out; returns the new Instance.
 pub(super) async fn answered(
     subject: &InstanceRef,
     request: &PlanRequest,

@@ -8,7 +8,7 @@ use super::subject::{InstanceRef, current, failed};
 
 pub(super) use super::request::RequestFlags;
 
-/// Runs a plan again that failed.
+/// Runs a failed plan again.
 pub(super) async fn run(subject: &InstanceRef, flags: &RequestFlags) -> anyhow::Result<()> {
     let instance = subject.get().await?;
     let run = match &flags.run {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::flags::Telling;
 use super::subject::{self, InstanceRef, annotation, entries};
 
-/// How the plans of an Instance stand.
+/// The state of an Instance's plans.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Report {
@@ -23,12 +23,12 @@ struct Report {
     current: Option<Current>,
     /// The last run of each plan, by name.
     plans: Vec<PlanStatus>,
-    /// Plans that are owed, and how.
+    /// Pending plans, and why.
     #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     owed: std::collections::BTreeMap<String, Owed>,
-    /// Conditions that say something to people.
+    /// Conditions with a message for people.
     conditions: Vec<Said>,
-    /// What somebody asks and is not carried out yet.
+    /// A request that is not carried out yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     request: Option<String>,
 }
@@ -49,7 +49,7 @@ struct Said {
     message: String,
 }
 
-/// Prints how the plans stand.
+/// Prints the state of the plans.
 pub(super) async fn run(subject: &InstanceRef, flags: &Telling) -> anyhow::Result<()> {
     let report = Report::of(&subject.get().await?);
     flags.output.print(&report, || report.text())

@@ -1,4 +1,4 @@
-//! The Instance that a command is about.
+//! The Instance of a command.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ impl InstanceRef {
         self.instances.patch(&self.name, &PatchParams::default(), &Patch::Merge(patch)).await.map_err(said)
     }
 
-    /// Watches until something holds; `None` where the time is over before.
+    /// Watches until a condition is met; `None` after a timeout.
     pub(super) async fn until<T>(
         &self,
         limit: Duration,
@@ -61,7 +61,7 @@ pub(super) fn current(instance: &Instance) -> Option<(String, String)> {
     named.or_else(|| running().map(|(plan, entry)| (plan.clone(), entry.uid.clone())))
 }
 
-/// The newest run that failed: plan and uid.
+/// The newest failed run: plan and uid.
 pub(super) fn failed(instance: &Instance) -> Option<(String, String)> {
     let failed =
         entries(instance).filter(|(_, e)| e.status == ExecutionStatus::FatalError && !e.uid.is_empty());
@@ -69,12 +69,12 @@ pub(super) fn failed(instance: &Instance) -> Option<(String, String)> {
     newest.map(|(plan, entry)| (plan.clone(), entry.uid.clone()))
 }
 
-/// What is recorded of the plans.
+/// The recorded plans.
 pub(super) fn entries(instance: &Instance) -> impl Iterator<Item = (&String, &PlanStatus)> {
     instance.status.iter().flat_map(|status| &status.plan_status)
 }
 
-/// The last run that ended: how.
+/// The last ended run.
 pub(super) fn last(instance: &Instance) -> Option<(&String, &PlanStatus)> {
     let ended = entries(instance).filter(|(_, e)| e.status.is_terminal());
     ended.max_by_key(|(_, e)| e.last_updated_timestamp.as_ref().map(|time| time.0))

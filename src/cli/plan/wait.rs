@@ -20,8 +20,8 @@ pub(super) struct PlanWaitFlags {
     limit: Limit,
 }
 
-/// Waits for the run that is under way; where none is, tells how the last one ended, and where
-/// there was none, waits for the first.
+/// Waits for the run in progress; without one, reports how the last one ended, and without that, waits for
+/// the first.
 pub(super) async fn run(subject: &InstanceRef, flags: &PlanWaitFlags) -> anyhow::Result<ExitCode> {
     let instance = subject.get().await?;
     if subject::current(&instance).is_none()
@@ -30,7 +30,7 @@ pub(super) async fn run(subject: &InstanceRef, flags: &PlanWaitFlags) -> anyhow:
         return tell(subject, over);
     }
     let mut follower = Follower::default();
-    // What runs is known also where nothing more is seen.
+    // The running plan is known even if no event follows.
     follower.see(&instance).0.iter().for_each(|line| println!("{line}"));
     let over = subject.until(flags.limit.timeout, |seen| {
         let Some(instance) = seen else {
@@ -38,7 +38,7 @@ pub(super) async fn run(subject: &InstanceRef, flags: &PlanWaitFlags) -> anyhow:
         };
         let (lines, over) = follower.see(&instance);
         lines.iter().for_each(|line| println!("{line}"));
-        // What ended before the watch began is told by the record alone.
+        // Only the record shows a run that ended before the watch began.
         let over = match over {
             Over::No if subject::current(&instance).is_none() => ended(&instance),
             Over::No => None,

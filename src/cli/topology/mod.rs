@@ -1,5 +1,5 @@
-//! `interlock topology`: the objects that Interlock cares about and how they hang together, as
-//! the caller may see them.
+//! `interlock topology`: the objects that Interlock watches and the links between them, as far as the
+//! caller may read them.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -55,7 +55,7 @@ struct PrintFlags {
     target: TargetFlags,
 }
 
-/// Does what was asked for.
+/// Runs the command.
 pub fn main(arguments: TopologyArguments) -> ExitCode {
     match arguments.other {
         Some(Other::Events) => {
@@ -101,7 +101,7 @@ async fn run(flags: PrintFlags) -> anyhow::Result<()> {
     })
 }
 
-/// The node that is meant; a declared kind has one also while it is not served.
+/// The named node; a declared kind has one even while it is not served.
 fn id_of(named: &NamedObject, served: &ServedKinds, home: &str) -> anyhow::Result<NodeId> {
     let (name, section) = named.name.split_once('#').unwrap_or((&named.name, ""));
     let given = named.namespace.as_deref();

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use crate::cli::reader::{self, ReadOutcome, Selection};
 use crate::cli::served::{Resource, ServedKinds};
 
-/// Lists under way at the same time.
+/// Concurrent lists.
 const CONCURRENCY: usize = 8;
 
-/// Kinds that repeat what other objects say: by their labels they look as if a package made them.
+/// Kinds that repeat other objects: by their labels they look as if a package made them.
 const ECHOES: [(&str, &str); 5] = [
     ("", "Endpoints"),
     ("", "Event"),
@@ -24,17 +24,17 @@ const ECHOES: [(&str, &str); 5] = [
     ("metrics.k8s.io", "PodMetrics"),
 ];
 
-/// Kinds of which nothing but the metadata is read: what they hold may be large or secret.
+/// Kinds of which only the metadata is read: their content may be large or secret.
 const METADATA_ONLY: [(&str, &str); 2] = [("", "ConfigMap"), ("", "Secret")];
 
-/// What was seen and what was not.
+/// Listed objects, and gaps.
 pub(super) struct Listing {
     pub(super) graph: Graph,
-    /// Kinds of which nothing or only a part was seen, in order.
+    /// Kinds that were listed incompletely, in order.
     blind: Vec<Blind>,
 }
 
-/// A kind that was not seen, or not everywhere.
+/// A kind that was listed incompletely, and why.
 struct Blind {
     kind: String,
     why: Why,
@@ -44,11 +44,11 @@ struct Blind {
 enum Why {
     /// The API server does not serve it.
     NotServed,
-    /// It may be listed in this namespace only.
+    /// The caller may list it in this namespace only.
     OnlyIn(String),
-    /// It may not be listed.
+    /// The caller may not list it.
     Forbidden,
-    /// The server's words.
+    /// The API server's message.
     Failed(String),
 }
 
@@ -65,26 +65,26 @@ impl Why {
     }
 }
 
-/// What came of listing a kind.
+/// The result of listing a kind.
 enum Listed {
-    /// Of these namespaces (all where it is empty): everything.
+    /// All objects of this namespace (of all namespaces where it is empty).
     All(String, Vec<Value>),
     /// Single objects.
     Single(Vec<Value>),
     Nothing,
 }
 
-/// How far the caller looks.
+/// The namespaces to list.
 #[derive(Clone, Copy)]
 struct Horizon<'a> {
-    /// The namespace that was asked for; `None` for all.
+    /// The requested namespace; `None` for all.
     asked: Option<&'a str>,
-    /// The namespace that is left where all may not be listed.
+    /// The fallback where the caller may not list all.
     home: &'a str,
 }
 
 impl Listing {
-    /// Lists all declared kinds, and of every other kind what packages made.
+    /// Lists all declared kinds, and objects of packages of every other kind.
     pub(super) async fn look(client: &Client, served: &ServedKinds, asked: Option<&str>, home: &str) -> Self {
         let horizon = Horizon { asked, home };
         let mut sight = Self { graph: kinds::graph(), blind: Vec::new() };
@@ -142,12 +142,12 @@ impl Listing {
         }
     }
 
-    /// Whether every kind was seen everywhere.
+    /// Whether every kind was listed everywhere.
     pub(super) fn is_whole(&self) -> bool {
         self.blind.is_empty()
     }
 
-    /// What was not seen, for people: a line for each reason.
+    /// The gaps, for people: a line for each reason.
     pub(super) fn unseen(&self) -> Vec<String> {
         let mut reasons: Vec<&Why> = self.blind.iter().map(|blind| &blind.why).collect();
         reasons.sort();
@@ -159,13 +159,13 @@ impl Listing {
         reasons.into_iter().map(|why| format!("not seen ({}): {}", why.text(), of(why))).collect()
     }
 
-    /// What was not seen, for programs.
+    /// The gaps, for programs.
     pub(super) fn not_seen(&self) -> Vec<Value> {
         self.blind.iter().map(|blind| json!({ "kind": blind.kind, "why": blind.why.text() })).collect()
     }
 }
 
-/// All objects with these labels, else all of a declared kind and what packages made of others.
+/// All objects with these labels, else all of a declared kind and those of packages of others.
 async fn list(
     client: &Client,
     resource: &Resource,

@@ -1,4 +1,4 @@
-//! Who writes an object or decides about it.
+//! The writers of an object, and the components that decide about it.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::cli::reader::ReadOutcome;
 use crate::cluster::supervisor::Capability;
 use crate::controllers::capabilities::{CAPABILITIES, INSTANCES, SETTINGS};
 
-/// Packages, then Interlock, then whoever the API server names.
+/// Packages, then Interlock, then the field managers that the API server records.
 pub(super) fn all(facts: &ClusterFacts) -> Vec<Actor> {
     let mut actors = Vec::new();
     if let Some(instance) = facts.instance()
@@ -33,7 +33,7 @@ pub(super) fn all(facts: &ClusterFacts) -> Vec<Actor> {
     actors
 }
 
-/// The parts of Interlock that act on the object or read it.
+/// The capabilities of Interlock that act on the object or read it.
 pub(super) fn capabilities(facts: &ClusterFacts) -> impl Iterator<Item = &'static Capability> {
     let kind = Gvk::of(&facts.object);
     let made = facts.instance().is_some();
@@ -70,7 +70,7 @@ fn interlock(facts: &ClusterFacts, capability: &Capability) -> Actor {
     Actor { who: format!("Interlock, capability {} ({state}){user}", capability.name), does: does.to_owned() }
 }
 
-/// What the condition of a capability says: `InstancesReady` for `instances`.
+/// The reported condition of a capability: `InstancesReady` for `instances`.
 fn reported(report: &Value, capability: &str) -> Option<String> {
     let conditions = report["status"]["conditions"].as_array()?;
     let of = |condition: &&Value| {
@@ -84,7 +84,7 @@ fn reported(report: &Value, capability: &str) -> Option<String> {
     Some(if fine { reason.to_owned() } else { format!("{reason}: {message}") })
 }
 
-/// The tasks of a step, as the package of the Instance lists them now.
+/// The tasks of a step, as the package of the Instance now lists them.
 fn tasks_of(facts: &ClusterFacts, plan: &str, phase: &str, step: &str) -> Option<String> {
     let spec = OperatorVersionSpec::deserialize(&facts.package.as_ref()?["spec"]).ok()?;
     let plan = spec.plans?.remove(plan)?;
@@ -95,7 +95,7 @@ fn tasks_of(facts: &ClusterFacts, plan: &str, phase: &str, step: &str) -> Option
     Some(format!("{noun} {}", tasks.join(", ")))
 }
 
-/// Who wrote which part of the object, as the API server keeps it.
+/// The field managers of the object.
 fn managers(object: &Value) -> Vec<Actor> {
     let fields = object["metadata"]["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
     let actors = fields.iter().filter_map(|entry| {

@@ -1,4 +1,4 @@
-//! What is told of an object: the data of the answer, as text and JSON print it.
+//! The answer about an object: the data that text and JSON print.
 
 use interlock_core::api::kudo::Instance;
 use interlock_core::api::object::{Gvk, meta_str};
@@ -8,18 +8,18 @@ use serde_json::Value;
 
 use super::facts;
 
-/// What is told of an object.
+/// The answer about an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Story {
     pub(super) object: AnsweredObject,
-    /// What it is and how it stands.
+    /// Its kind and its state.
     pub(super) is: Vec<String>,
     pub(super) depends_on: Vec<Dependency>,
     pub(super) acted_on_by: Vec<Actor>,
     /// Newest first.
     pub(super) happened: Vec<Happening>,
-    /// What could not be told, and why.
+    /// Unknown parts, and why.
     pub(super) unknown: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ impl std::fmt::Display for AnsweredObject {
     }
 }
 
-/// Something that the object cannot do without.
+/// A dependency of the object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Dependency {
     #[serde(flatten)]
@@ -52,7 +52,7 @@ pub(super) struct Dependency {
     /// Name of the link between them.
     pub(super) link: &'static str,
     pub(super) state: Presence,
-    /// Why nobody can tell.
+    /// Why its presence is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) why: Option<String>,
 }
@@ -77,14 +77,14 @@ impl Presence {
     }
 }
 
-/// Somebody who writes the object or decides about it.
+/// A writer of the object, or a component that decides about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Actor {
     pub(super) who: String,
     pub(super) does: String,
 }
 
-/// Something that happened to the object or to its Instance.
+/// An event in the history of the object or of its Instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Happening {
     pub(super) at: Timestamp,

@@ -1,5 +1,5 @@
-//! What is read to tell why an object is as it is: the object, what it refers to, who made it, and
-//! the Events about both.
+//! Reads everything that explains an object: the object, its references, its owners, and the Events about
+//! both.
 
 use std::sync::Arc;
 
@@ -14,27 +14,27 @@ use serde_json::Value;
 use crate::cli::reader::{self, ReadOutcome, Selection};
 use crate::cli::served::{Resource, ServedKinds};
 
-/// Owners of owners that are followed: an Instance, a Deployment, a ReplicaSet, a Pod and spare.
+/// Length of the followed chain of owners: an Instance, a Deployment, a ReplicaSet, a Pod and spare.
 const GENERATIONS: usize = 8;
 
-/// Everything that was read.
+/// The objects that were read.
 pub(super) struct ClusterFacts {
     pub(super) object: Arc<Value>,
-    /// What it refers to, in the order of its declaration.
+    /// Its references, in the order of their declaration.
     pub(super) references: Vec<FoundReference>,
-    /// Who made it, then who made that one, up to the Instance if one did.
+    /// Its owner, then the owner's owner, up to the Instance if there is one.
     pub(super) makers: Vec<Maker>,
     /// The OperatorVersion that the Instance refers to.
     pub(super) package: Option<Arc<Value>>,
     /// Events about the object and its Instance; the error where they may not be listed.
     pub(super) events: Result<Vec<Value>, String>,
-    /// The user that keeps Interlock's books; the error where that may not be read.
+    /// The API user of Interlock; the error where it could not be read.
     pub(super) bookkeeper: Result<String, String>,
     /// The object in which Interlock reports its capabilities.
     pub(super) report: ReadOutcome,
 }
 
-/// Something that an object refers to.
+/// A reference of an object.
 pub(super) struct FoundReference {
     /// Name of the link.
     pub(super) link: &'static str,
@@ -55,7 +55,7 @@ pub(super) struct Maker {
 }
 
 impl ClusterFacts {
-    /// The Instance that it is or that made it.
+    /// The Instance: the object itself, or its owner.
     pub(super) fn instance(&self) -> Option<&Value> {
         if is_instance(&self.object) {
             return Some(&self.object);
@@ -73,14 +73,14 @@ pub(super) fn is_instance(object: &Value) -> bool {
     Gvk::of(object).is_some_and(|gvk| gvk.group == meta::KUDO_GROUP && gvk.kind == "Instance")
 }
 
-/// Who reads.
+/// Reads with the caller's rights.
 pub(super) struct FactReader<'a> {
     pub(super) client: &'a Client,
     pub(super) served: &'a ServedKinds,
 }
 
 impl FactReader<'_> {
-    /// Reads everything about an object that is there.
+    /// Reads everything about an existing object.
     pub(super) async fn gather(&self, object: Arc<Value>) -> ClusterFacts {
         let (references, makers) = tokio::join!(self.references(&object), self.makers(&object));
         let mut facts = ClusterFacts {
@@ -123,7 +123,7 @@ impl FactReader<'_> {
         found
     }
 
-    /// Follows owner references; then the label, as cluster-scoped objects cannot have an owner.
+    /// Follows owner references; then the label, as cluster-scoped objects cannot have a namespaced owner.
     async fn makers(&self, object: &Arc<Value>) -> Vec<Maker> {
         let mut makers = Vec::new();
         let mut below = object.clone();
@@ -210,7 +210,7 @@ impl FactReader<'_> {
         let kind = object["kind"].as_str().unwrap_or_default();
         let fields =
             format!("regarding.kind={kind},regarding.name={},regarding.uid={}", of("name"), of("uid"));
-        // Events about cluster-scoped objects are kept in the namespace default.
+        // Events about cluster-scoped objects are in the namespace default.
         let namespace = Some(of("namespace")).filter(|namespace| !namespace.is_empty()).unwrap_or("default");
         let selection =
             Selection { namespace: Some(namespace), fields: Some(&fields), ..Selection::default() };
@@ -221,7 +221,7 @@ impl FactReader<'_> {
         self.get("interlock.dev", "Interlock", "", interlock::DEFAULT).await
     }
 
-    /// The user that admission skips, as the installed webhook names it.
+    /// The user that admission skips, from the installed webhook configuration.
     async fn bookkeeper(&self) -> Result<String, String> {
         let (group, kind) = ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration");
         match self.get(group, kind, "", meta::install::WEBHOOK_CONFIGURATION).await {
@@ -233,7 +233,7 @@ impl FactReader<'_> {
     }
 }
 
-/// What a kind's declaration says that an object needs, or that traffic comes or goes by.
+/// Required references of an object by its kind's declaration, and those for traffic.
 fn declared_references(gvk: &Gvk, object: &Value) -> Vec<(&'static Link, KindName, Ref)> {
     let is = |kind: &&&'static DeclaredKind| kind.name.group == gvk.group && kind.name.kind == gvk.kind;
     let Some(declared) = kinds::DECLARED.iter().find(is) else { return Vec::new() };
@@ -264,7 +264,7 @@ pub(super) fn name_of(group: &str, kind: &str) -> String {
     if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") }
 }
 
-/// The plan, phase and step that wrote an object last, as its annotations say.
+/// The plan, phase and step that last wrote an object, from its annotations.
 pub(super) fn written_by(object: &Value) -> Option<[&str; 3]> {
     let of = |key| annotation(object, key).filter(|word| !word.is_empty());
     Some([of(meta::PLAN)?, of(meta::PHASE)?, of(meta::STEP)?])

@@ -1,4 +1,4 @@
-//! What happened to an object and to its Instance.
+//! The history of an object and of its Instance.
 
 use interlock_core::api::meta;
 use interlock_core::plan::history;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::answer::{Happening, one_line, read_instance};
 use super::facts::{self, ClusterFacts};
 
-/// Runs that ended, conditions that changed and Events, in no order.
+/// Ended runs, changed conditions and Events, in no order.
 pub(super) fn all(facts: &ClusterFacts) -> Vec<Happening> {
     let mut told = Vec::new();
     if let Some(instance) = facts.instance().and_then(read_instance) {

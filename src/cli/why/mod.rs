@@ -1,4 +1,4 @@
-//! `interlock why`: what an object is, what it depends on, who acts on it, and what happened last.
+//! `interlock why`: explains an object by its state, its dependencies, its actors and its history.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ pub struct WhyArguments {
     target: TargetFlags,
 }
 
-/// Tells it.
+/// Prints the answer.
 pub fn main(arguments: WhyArguments) -> ExitCode {
     block_on(run(arguments))
 }

@@ -1,4 +1,4 @@
-//! The story as text.
+//! The answer as text.
 
 use std::fmt::Write as _;
 

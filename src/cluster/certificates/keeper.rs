@@ -55,7 +55,7 @@ pub struct KeeperSettings {
     pub leaf_lifetime: Duration,
     /// Life of a CA.
     pub authority_lifetime: Duration,
-    /// How long a caBundle has stood before it is relied on.
+    /// How long a caBundle must be unchanged before the controller relies on it.
     pub settle: Duration,
     /// How long a CA that has left the Secret stays in the caBundles.
     pub stay: Duration,

@@ -157,7 +157,7 @@ mod tests {
         same(&bench.at(0, &new, &all, None), &[&old, &short]);
         same(&bench.at(30, &new, &all, None), &[&old]);
         same(&bench.at(31, &old, &all, None), &[&new]);
-        // Its time begins anew.
+        // Its time starts again.
         same(&bench.at(90, &new, &all, None), &[&old]);
         same(&bench.at(189, &new, &all, None), &[&old]);
         same(&bench.at(190, &new, &all, None), &[]);

@@ -42,7 +42,7 @@ pub enum ConfigurationState {
     Unknown,
     /// There is none: the API server does not call the webhook.
     Absent,
-    /// It is there.
+    /// It exists.
     Present(ConfigurationObject),
 }
 

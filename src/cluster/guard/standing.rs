@@ -10,7 +10,7 @@ use super::object::{GuardId, GuardKind, Observation};
 /// The state of a guard object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum GuardState {
-    /// Not looked at yet.
+    /// Not read yet.
     #[default]
     Unknown,
     /// As installed.

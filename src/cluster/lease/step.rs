@@ -11,7 +11,7 @@ use jiff::Timestamp;
 pub struct Timing {
     /// How long peers leave a holder alone after its last renewal.
     pub duration: Duration,
-    /// How long a leader goes on without renewing.
+    /// How long a leader continues without renewing.
     pub renew_deadline: Duration,
     /// Pause between two attempts.
     pub retry_period: Duration,

@@ -1,7 +1,7 @@
 //! Starts and stops controllers with their CustomResourceDefinitions.
 //!
 //! One watch of the definitions, one state machine for each declared [`Capability`]. Nothing is
-//! polled, nothing needs a restart, and nothing ends the process because a kind goes away.
+//! polled, nothing needs a restart, and nothing ends the process because a kind is removed.
 //!
 //! *Unavailable is not empty*: while a capability does not run, its controller decides nothing, so missing
 //! data never causes a write or a deletion.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::capability::Mode;
 use super::state::{CapabilitySnapshot, WatchState};
 
-/// A kind that a capability reads where it is there.
+/// A kind that a capability reads if it exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionalKind {
     /// The capability.

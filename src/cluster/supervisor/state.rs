@@ -64,7 +64,7 @@ impl fmt::Display for Missing {
 pub struct RefusedKind {
     /// Name of its definition, such as `instances.kudo.dev`.
     pub name: String,
-    /// What was refused.
+    /// The refused verb.
     pub verb: ApiVerb,
 }
 

@@ -1,4 +1,4 @@
-//! Asks a pod what it runs: one GET at its own address, never followed elsewhere.
+//! Probes the configuration of a pod: one GET at its own address, which follows no redirect.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use interlock_core::rollout::flavor::running::report::StatusReport;
 
 /// From the first packet to the last byte.
 const DEADLINE: Duration = Duration::from_secs(2);
-/// Kong answers some ten kilobytes.
+/// Kong answers with some ten kilobytes.
 const LARGEST: usize = 1 << 20;
 
-/// What the Admin API of a pod reports; else why it does not.
+/// The report of a pod's Admin API, or why there is none.
 pub async fn report(endpoint: &AdminEndpoint) -> Result<StatusReport, String> {
     let AdminEndpoint { address, port } = endpoint;
     let asked = tokio::time::timeout(DEADLINE, get(address, *port)).await;
@@ -45,7 +45,7 @@ async fn get(address: &str, port: u16) -> Result<Bytes, String> {
         .map_err(|error| format!("cannot be asked: {error}"))?;
     let answer = async {
         let answer = sender.send_request(request).await.map_err(broken)?;
-        // A redirect is an answer like any other that is not 200.
+        // A redirect counts as any other status that is not 200.
         if answer.status() != StatusCode::OK {
             return Err(format!("answers {}", answer.status().as_u16()));
         }

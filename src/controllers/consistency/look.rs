@@ -1,4 +1,4 @@
-//! The pods of a gateway and the Services around them, read with few lists.
+//! Lists the pods of a gateway and the Services around them, with few requests.
 
 use std::collections::BTreeSet;
 
@@ -20,10 +20,10 @@ use super::ask;
 use crate::cluster::path;
 use crate::cluster::read::{get, list};
 
-/// Pods that are asked at the same time.
+/// Concurrent probes of pods.
 const CONCURRENT: usize = 8;
 
-/// What was seen of a gateway.
+/// The observed state of a gateway.
 pub struct GatewayPods {
     /// The gateway.
     pub object: Value,
@@ -31,11 +31,11 @@ pub struct GatewayPods {
     pub pods: Vec<Pod>,
     /// Services of its namespace.
     pub services: Vec<Selector>,
-    /// The flavor that it says, where that is known and not staged.
+    /// Its declared flavor, where that is known and not staged.
     pub wanted: Option<Flavor>,
 }
 
-/// Looks at a gateway; `None` where it is gone, or is none.
+/// Reads a gateway; `None` where the object is gone, or is no gateway.
 pub async fn at(client: &Client, subject: &GatewayRef) -> Result<Option<GatewayPods>, ApiFailure> {
     let namespace = &subject.name.namespace;
     let Some(object) = get(client, &path_of(subject)?).await? else { return Ok(None) };
@@ -73,7 +73,7 @@ pub async fn at(client: &Client, subject: &GatewayRef) -> Result<Option<GatewayP
     }))
 }
 
-/// Pods of the ReplicaSets of a Deployment: labels alone could be anybody's.
+/// Pods of the ReplicaSets of a Deployment, by owner: any pod may carry the labels.
 async fn pods_of(client: &Client, namespace: &str, deployment: &Value) -> Result<Vec<Value>, ApiFailure> {
     let labels = pod::texts(&deployment["spec"]["selector"]["matchLabels"]);
     let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -86,7 +86,7 @@ async fn pods_of(client: &Client, namespace: &str, deployment: &Value) -> Result
     Ok(pods.into_iter().filter(|pod| pod::is_alive(pod) && pod::is_of(pod, &sets)).collect())
 }
 
-/// By its Admin API where that can be asked, else by its environment.
+/// From its Admin API where that can be probed, else from its environment.
 async fn tell(pod: &Value) -> RouterState {
     let why = match pod::endpoint(pod) {
         Ok(endpoint) => match ask::report(&endpoint).await {

@@ -1,11 +1,11 @@
 //! Whether the pods behind one Service run with one router flavor: condition
 //! `RouterFlavorConsistent` on DataPlanes, and a Warning Event where they do not.
 //!
-//! Event of a gateway -> queue -> its pods, as they are ([`look`]) and as they say ([`ask`]) ->
-//! [`running::consistency`] -> condition, Event. Only the leader looks, while the capability
-//! `flavors` runs ([`permit`]), and nothing rests on it. A gateway is looked at when the topology
-//! says that an event concerns it (a pod that starts, stops or turns ready changes its status), and
-//! a few times more where its pods did not agree yet.
+//! Event of a gateway -> queue -> its pods, as listed ([`look`]) and as probed ([`ask`]) ->
+//! [`running::consistency`] -> condition, Event. Only the leader checks, while the capability `flavors`
+//! runs ([`permit`]); nothing else depends on the result. The topology selects gateways that an event
+//! affects (a pod that starts, stops or turns ready changes its status); a gateway whose pods did not agree
+//! yet is checked a few times more.
 
 mod ask;
 mod look;
@@ -41,27 +41,27 @@ use crate::telemetry::metrics::Metrics;
 
 pub use permit::Permit;
 
-/// Gateways that are looked at at the same time.
+/// Concurrent checks of gateways.
 const WORKERS: usize = 4;
 
-/// How often a gateway is looked at that is not settled and to which nothing happens.
+/// Maximum number of checks of an unsettled gateway without a new event.
 const TRIES: u32 = 8;
 /// Pause before the first of these; doubled with each.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What is remembered of a gateway that is not settled.
+/// State of an unsettled gateway.
 #[derive(Debug, Default)]
 struct Unsettled {
     tries: u32,
     warned: bool,
 }
 
-/// What the controller works with.
+/// The context of the controller.
 pub struct ConsistencyContext {
     client: Client,
     bookkeeping: Bookkeeping,
     events: EventPublisher,
-    /// Gateways that something happened to; the watches fill it, while they may be looked at.
+    /// Gateways with new events; the watches fill it, while checks are permitted.
     queue: Arc<Queue<GatewayRef>>,
     store: Arc<Store>,
     permit: Permit,
@@ -70,7 +70,7 @@ pub struct ConsistencyContext {
 }
 
 impl ConsistencyContext {
-    /// Has looked at nothing yet.
+    /// A context without any state.
     pub fn new(
         client: Client,
         store: Arc<Store>,
@@ -83,7 +83,7 @@ impl ConsistencyContext {
     }
 }
 
-/// Looks at gateways until it is told to stop.
+/// Checks gateways until `stop`.
 pub async fn run(context: Arc<ConsistencyContext>, stop: CancellationToken) {
     let mut workers = JoinSet::new();
     for _ in 0..WORKERS {
@@ -102,7 +102,7 @@ pub async fn run(context: Arc<ConsistencyContext>, stop: CancellationToken) {
     let forget = || context.unsettled().clear();
     tokio::select! {
         () = stop.cancelled() => {}
-        // It ends with the process.
+        // It returns only when the process ends.
         _ = work::resume(&context.queue, context.permit.clone(), forget, || context.store.gateways()) => {}
     }
     while workers.join_next().await.is_some() {}
@@ -141,8 +141,8 @@ impl ConsistencyContext {
         }
     }
 
-    /// One Event each time that flavors begin to be mixed, also over a change of leader where the
-    /// condition remembers.
+    /// Publishes one Event each time that flavors become mixed; the condition keeps a new leader from
+    /// repeating it.
     async fn warn(&self, subject: &GatewayRef, object: &Value, found: &Consistency) {
         let Some(message) = found.warning() else { return };
         let known = conditions(object).iter().any(|condition| {
@@ -158,7 +158,7 @@ impl ConsistencyContext {
         self.events.publish_on_gateway(object, Note { severity: Severity::Warning, reason, message }).await;
     }
 
-    /// Writes the condition where it differs, on exactly the version that was read.
+    /// Writes the condition if it differs, on exactly the version that was read.
     async fn write(
         &self,
         subject: &GatewayRef,

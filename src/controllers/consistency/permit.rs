@@ -1,4 +1,4 @@
-//! When gateways are looked at: while this process leads and the capability `flavors` runs.
+//! Permits checks of gateways while this process leads and the capability `flavors` runs.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use crate::cluster::lease::Leadership;
 use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot};
 use crate::controllers::capabilities::FLAVORS;
 
-/// What has to be so.
+/// The conditions of the permit.
 #[derive(Clone)]
 pub struct Permit {
     /// Whether this process may write.
     pub leadership: watch::Receiver<Leadership>,
-    /// Where every capability stands.
+    /// The state of every capability.
     pub snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
 }
 
 impl Permit {
-    /// Waits until it is so; an error where the process ends.
+    /// Waits until both hold; an error where the process ends.
     pub async fn given(&mut self) -> Result<(), RecvError> {
         loop {
             self.leadership.wait_for(Leadership::holds).await?;
@@ -30,10 +30,10 @@ impl Permit {
         }
     }
 
-    /// Waits until it is not so any more.
+    /// Waits until one no longer holds.
     pub async fn withdrawn(&mut self) {
         let Self { leadership, snapshot } = self;
-        // Who tells ends with the process.
+        // The senders end with the process.
         tokio::select! {
             _ = leadership.wait_for(|leadership| !leadership.holds()) => {}
             _ = snapshot.wait_for(|snapshot| !runs(snapshot)) => {}
@@ -41,7 +41,7 @@ impl Permit {
     }
 }
 
-/// Definitions that cannot be watched end nothing that ran.
+/// Running work continues while the definitions cannot be watched.
 fn runs(snapshot: &CapabilitySnapshot) -> bool {
     let flavors = snapshot.get(FLAVORS);
     flavors.is_some_and(|flavors| {

@@ -1,4 +1,4 @@
-//! When gateways are looked at, and that nothing is done afterwards.
+//! When gateways are checked, and that no write follows a withdrawn permit.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,7 +17,7 @@ use crate::cluster::supervisor::{
 };
 use crate::controllers::capabilities::FLAVORS;
 
-/// Longer than any pause between two looks.
+/// Longer than any pause between two checks.
 const LONG: Duration = Duration::from_secs(600);
 
 fn snapshot(state: CapabilityPhase) -> Arc<CapabilitySnapshot> {
@@ -41,16 +41,16 @@ fn leads() -> Leadership {
     Leadership::Leader { reign: 1, until: tokio::time::Instant::now() + LONG * 100 }
 }
 
-/// How a look ends.
+/// How a check ends.
 #[derive(Clone, Copy)]
 enum End {
-    /// It writes, once it may go on.
+    /// It writes, once the test lets it continue.
     Writes,
     Fails,
     Panics,
 }
 
-/// A leader with one worker, whose looks can be held up before they write.
+/// A leader with one worker, whose checks tests can hold before they write.
 struct World {
     queue: Arc<Queue<GatewayRef>>,
     snapshot: watch::Sender<Arc<CapabilitySnapshot>>,
@@ -61,7 +61,7 @@ struct World {
 }
 
 impl World {
-    /// Looks that end in this way.
+    /// Checks that end in this way.
     fn new(state: CapabilityPhase, end: End) -> Self {
         let (queue, goes_on) = (Arc::new(Queue::default()), Arc::new(Notify::new()));
         let snapshot = watch::Sender::new(snapshot(state));
@@ -95,7 +95,7 @@ impl World {
         self.snapshot.send_replace(snapshot(state));
     }
 
-    /// Reads and writes, once nothing more comes of itself.
+    /// Reads and writes, once no task has anything more to do.
     async fn done(&self) -> (usize, usize) {
         tokio::time::sleep(LONG).await;
         (self.reads.load(Ordering::SeqCst), self.writes.load(Ordering::SeqCst))
@@ -128,7 +128,7 @@ async fn what_is_due_waits_until_the_capability_runs(#[case] state: CapabilityPh
     assert_eq!(world.done().await, (0, 0));
     world.stand(CapabilityPhase::Running(Epoch(2)));
     assert_eq!(world.done().await, (1, 0));
-    // A look is under way.
+    // A check is running.
     world.stand(state);
     assert_eq!(world.done().await, (1, 0));
     world.goes_on.notify_waiters();

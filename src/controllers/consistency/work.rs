@@ -1,4 +1,4 @@
-//! Hands gateways to those who look at them, while that may be.
+//! Workers that check gateways, while the permit lasts.
 
 use interlock_core::effect::ApiFailure;
 use interlock_core::rollout::flavor::subject::GatewayRef;
@@ -12,8 +12,8 @@ use crate::controllers::observe::watches::GATEWAY_BURST;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::panics::{Panicked, caught};
 
-/// Has one gateway after the other looked at, until the process ends. None is looked at while that
-/// may not be; a look that is under way then is given up where it stands.
+/// Checks one gateway after the other, until the process ends. Checks none without a permit, and drops a
+/// running check when the permit is withdrawn.
 pub async fn work<L: Future<Output = Result<(), ApiFailure>>>(
     queue: &Queue<GatewayRef>,
     metrics: &Metrics,
@@ -35,8 +35,8 @@ pub async fn work<L: Future<Output = Result<(), ApiFailure>>>(
     }
 }
 
-/// What comes after a look, and how it is counted. A panic is that of one gateway, and its worker
-/// goes on.
+/// Requeues after a check, and returns its result for metrics. A panic affects one gateway; its worker
+/// continues.
 fn settle(
     queue: &Queue<GatewayRef>,
     subject: &GatewayRef,
@@ -60,8 +60,7 @@ fn settle(
     }
 }
 
-/// While gateways may not be looked at, nothing is queued or remembered of them; each time that
-/// they may be again, has every one looked at.
+/// Without a permit, keeps the queue closed and no state; with each new permit, enqueues every gateway.
 pub async fn resume(
     queue: &Queue<GatewayRef>,
     mut permit: Permit,

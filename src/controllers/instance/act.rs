@@ -1,4 +1,4 @@
-//! Carrying out one decision about an Instance: a patch, a status, a run, an Event.
+//! Executes one decision about an Instance: a patch, a status, a run, an Event.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,10 +31,10 @@ const CLEANUP_BACKOFF: Duration = Duration::from_secs(2);
 /// Pause before a pass for which no thread was free; it has waited for one already.
 const BUSY: Duration = Duration::from_secs(2);
 
-/// Pause before an Instance is looked at again whose OperatorVersion waits for room.
+/// Pause before an Instance is reconciled again whose OperatorVersion exceeds the size budget.
 const ROOM: Duration = Duration::from_secs(30);
 
-/// Carries out what is next.
+/// Executes the next step.
 pub(super) async fn act(
     ctx: &InstanceContext,
     subject: InstanceView,
@@ -120,7 +120,7 @@ async fn create(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, A
     patch(ctx, subject, change).await
 }
 
-/// Entries that end without a step of the engine.
+/// Ends entries without a step of the engine.
 async fn end(
     ctx: &InstanceContext,
     subject: &InstanceView,
@@ -187,7 +187,7 @@ async fn run(
             return Ok(Flow::End(ReconcileOutcome::Retry));
         }
     };
-    // Nothing is done with settings that are only guessed.
+    // Waits for the settings: it never runs on assumed ones.
     let Some(adoption) = ctx.store.adoption(&subject.key.namespace) else {
         return Ok(Flow::End(ReconcileOutcome::Retry));
     };
@@ -203,9 +203,9 @@ async fn run(
     })
 }
 
-/// Keeps the spec of a run in ControllerRevisions where the stamp only refers to it: before anything
-/// else of the run, and as long as the object itself is the only source, which may change under the
-/// run.
+/// Archives the spec of a run in ControllerRevisions where the stamp only refers to it: before any other
+/// effect of the run, and as long as the object itself, which may change during the run, is the only
+/// source.
 async fn keep_spec(
     ctx: &InstanceContext,
     subject: &InstanceView,
@@ -222,7 +222,7 @@ async fn keep_spec(
     Ok(())
 }
 
-/// Basis and stamp are set to the spec that is there, without a rollout.
+/// Sets baseline and stamp to the present spec, without a rollout.
 async fn adopt(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
     let owed = subject.basis.as_ref().map(|b| b.owed.clone()).unwrap_or_default();
     let previous = subject.basis.as_ref().and_then(|basis| basis.previous.clone());
@@ -235,13 +235,13 @@ async fn adopt(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, Ap
     Ok(Flow::Again)
 }
 
-/// Asks whether packages may use an OperatorVersion of another namespace.
+/// Checks whether packages may use an OperatorVersion of another namespace.
 async fn ask(
     ctx: &InstanceContext,
     subject: &InstanceView,
     version: &NamespacedName,
 ) -> Result<Flow, ApiFailure> {
-    // Without an account there is nobody to ask about, and that is known.
+    // Without an account there is no subject to check.
     let Ok(account) = ctx.account(&subject.key.namespace) else {
         return Ok(Flow::End(ReconcileOutcome::Retry));
     };
@@ -308,7 +308,7 @@ async fn missing(ctx: &InstanceContext, subject: &InstanceView, version: &str) -
     Ok(Flow::End(left_out.map_or(ReconcileOutcome::Settled, |_| ReconcileOutcome::After(ROOM))))
 }
 
-/// Says what keeps a plan from going on, in `Stalled` and in an Event.
+/// Reports what blocks a plan, in `Stalled` and in an Event.
 async fn stall(
     ctx: &InstanceContext,
     subject: &InstanceView,
@@ -332,7 +332,7 @@ async fn release(
         note(ctx, subject, Severity::Warning, "CleanupSkipped", warning).await;
     }
     let body = writes::instance(subject, InstanceChange { release: true, ..InstanceChange::default() });
-    // The answer is not put into the store: the object may be gone with it.
+    // Does not store the answer: the object may be gone with it.
     ctx.bookkeeping.patch_instance(&subject.key, subject.resource_version(), body).await?;
     Ok(Flow::End(ReconcileOutcome::Settled))
 }
@@ -355,7 +355,7 @@ async fn retry_cleanup(
     schedule(ctx, subject, stamped, meta::plan::CLEANUP, source).await
 }
 
-/// Nothing is to be done but to say how the Instance is.
+/// No work is left; updates the conditions.
 async fn idle(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
     ctx.store.trust(&subject.key);
     let mut conditions: Vec<WantedCondition> = ready::condition(ctx, subject).await.into_iter().collect();

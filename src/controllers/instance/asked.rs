@@ -1,4 +1,4 @@
-//! What people ask of the runs of an Instance, as it stands there, and runs as the history has them.
+//! Plan requests on an Instance, and its runs as history entries.
 
 use interlock_core::api::kudo::PlanStatus;
 use interlock_core::api::meta;
@@ -10,7 +10,7 @@ use interlock_core::plan::verb::{self, Course, PendingRequest, PlanVerb, Runs};
 use super::context::InstanceContext;
 use super::subject::InstanceView;
 
-/// The request, where it can be read and was written under the policy that guards it.
+/// The request, if it is valid and was written under the policy that guards it.
 pub(super) fn asked(ctx: &InstanceContext, subject: &InstanceView) -> Option<PendingRequest> {
     if !ctx.requests.guarded(subject) {
         return None;
@@ -18,13 +18,13 @@ pub(super) fn asked(ctx: &InstanceContext, subject: &InstanceView) -> Option<Pen
     subject.asked().ok().flatten()
 }
 
-/// Whether a run is to be aborted.
+/// Whether a request aborts a run.
 pub(super) fn aborts(ctx: &InstanceContext, subject: &InstanceView, run: &str) -> bool {
     asked(ctx, subject)
         .is_some_and(|asked| matches!(asked.request.verb, PlanVerb::Abort { .. }) && asked.request.run == run)
 }
 
-/// The request that the clear of `planExecution` takes along.
+/// The request that the clear of `planExecution` also removes.
 pub(super) fn answered<'s>(ctx: &InstanceContext, subject: &'s InstanceView) -> Option<&'s str> {
     let asked = asked(ctx, subject)?;
     let over = matches!(course(subject, &asked), Settled::Clear | Settled::Done);
@@ -49,7 +49,7 @@ fn course(subject: &InstanceView, asked: &PendingRequest) -> Settled {
     }
 }
 
-/// A run as the history has it.
+/// A run as a history entry.
 pub(super) fn run_of(
     ctx: &InstanceContext,
     subject: &InstanceView,

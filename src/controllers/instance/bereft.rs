@@ -1,6 +1,6 @@
-//! While the capability of Instances does not run, nothing is carried out: every Instance says so in
-//! `Ready`, and why, once, until it runs again; one with a plan in `Stalled` as well, where people
-//! look for what a plan waits for.
+//! While the capability of Instances does not run, no plan runs: every Instance reports that and the reason
+//! in `Ready`, once, until it runs again; one with a plan also in `Stalled`, where people look for what
+//! blocks a plan.
 
 use std::time::Duration;
 
@@ -22,12 +22,11 @@ use crate::cluster::supervisor::{
 };
 use crate::controllers::capabilities::{CAPABILITIES, INSTANCES};
 
-/// How long a definition that is being deleted may take to go before that is said: most are gone in
-/// a moment.
+/// How long a definition may be terminating before that is reported: most are gone in a moment.
 const GOING: Duration = Duration::from_secs(10);
 
-/// Why nothing is carried out, for people, where the capability has stood for so long. What passes
-/// is not said.
+/// Why no plan runs, for people, if the capability has waited for so long. Transient states are not
+/// reported.
 fn lack(status: &Standing, waited: Duration) -> Option<String> {
     let stays = || held_up(&status.kinds).filter(|_| waited >= GOING);
     let why = match &status.state {
@@ -37,7 +36,7 @@ fn lack(status: &Standing, waited: Duration) -> Option<String> {
         CapabilityPhase::Disabled => format!(
             "{INSTANCES} is switched off: set spec.capabilities.{INSTANCES}.mode of Interlock {DEFAULT} to auto"
         ),
-        // Errors differ from one try to the next, so that only the condition tells them.
+        // Errors differ between retries, so that only the condition names them.
         CapabilityPhase::Degraded(..) => format!(
             "{} cannot be listed: condition InstancesReady of Interlock {DEFAULT} says why",
             unlisted(&status.kinds)?
@@ -49,7 +48,7 @@ fn lack(status: &Standing, waited: Duration) -> Option<String> {
     Some(format!("{why}; until then no plan is carried out"))
 }
 
-/// Where a capability never ran although nothing is missing, this keeps it from it.
+/// The kinds that keep a capability from running although none is missing.
 fn unlisted(kinds: &[KindStatus]) -> Option<String> {
     let bad = kinds.iter().filter(|kind| kind.required && kind.sight != WatchState::Synced);
     let names: Vec<&str> = bad.map(|kind| kind.name.as_str()).collect();
@@ -57,15 +56,15 @@ fn unlisted(kinds: &[KindStatus]) -> Option<String> {
 }
 
 fn waits_for(missing: &[Missing]) -> Option<String> {
-    // The mode is one, whichever kinds it keeps from being used.
+    // The mode is the same for all kinds that it blocks.
     let manual = missing.iter().find(|missing| missing.why == Lack::Manual);
     let absent = missing.iter().filter(|missing| matches!(missing.why, Lack::Absent(_)));
     let texts: Vec<String> = manual.into_iter().chain(absent).map(Missing::to_string).collect();
     (!texts.is_empty()).then(|| texts.join("; "))
 }
 
-/// The definitions that are being deleted and that somebody holds up. Where that of Instances goes
-/// as well, they go with it, and are told nothing.
+/// Definitions that are stuck terminating. Not reported where that of Instances terminates as well: the
+/// Instances are deleted with it.
 fn held_up(kinds: &[KindStatus]) -> Option<String> {
     let going: Vec<&KindStatus> = kinds.iter().filter(|kind| kind.required && kind.leaving).collect();
     if going.is_empty() || going.iter().any(|kind| carries_our_finalizer(&kind.name)) {
@@ -86,7 +85,7 @@ fn carries_our_finalizer(definition: &str) -> bool {
     finalized.is_some_and(|kind| kind.name() == definition)
 }
 
-/// What there is to say now, and when to look again whether anything is.
+/// The present message, and when to check again.
 fn lack_now(ctx: &InstanceContext) -> (Option<String>, Duration) {
     let snapshot = ctx.supervisor.snapshot();
     let snapshot = snapshot.borrow();
@@ -95,7 +94,7 @@ fn lack_now(ctx: &InstanceContext) -> (Option<String>, Duration) {
     (lack(status, waited), GOING.saturating_sub(waited))
 }
 
-/// Lets every Instance be looked at whenever what there is to say has changed.
+/// Enqueues every Instance whenever the message changes.
 pub async fn follow(ctx: &InstanceContext) {
     let mut snapshot = ctx.supervisor.snapshot();
     let mut known = None;
@@ -114,7 +113,7 @@ pub async fn follow(ctx: &InstanceContext) {
     }
 }
 
-/// Says of an Instance why nothing is carried out, unless it says so.
+/// Reports on an Instance why no plan runs, unless its status already does.
 pub async fn say(ctx: &InstanceContext, key: &NamespacedName) -> ReconcileOutcome {
     let (Some(message), _) = lack_now(ctx) else { return ReconcileOutcome::Settled };
     let subject = match reconcile::whole(ctx, key).await {
@@ -126,7 +125,7 @@ pub async fn say(ctx: &InstanceContext, key: &NamespacedName) -> ReconcileOutcom
     if lock::of(&subject.instance).is_some() {
         conditions.push(wanted(types::STALLED, ConditionStatus::True, MISSING_DEPENDENCY, message.clone()));
     }
-    // A failed plan is said until one completes.
+    // A failed plan stays reported until one completes.
     if condition::find(&found, types::READY).is_none_or(|ready| ready.reason != "PlanInFatalError") {
         conditions.push(wanted(types::READY, ConditionStatus::Unknown, MISSING_DEPENDENCY, message));
     }
@@ -158,7 +157,7 @@ mod tests {
         )
     }
 
-    /// So it stands, with these definitions being deleted.
+    /// This state, with these definitions being deleted.
     fn standing(state: CapabilityPhase, leaving: &[&str]) -> Standing {
         let kind = |name: &str| KindStatus {
             name: name.to_owned(),
@@ -225,7 +224,7 @@ mod tests {
         assert_eq!(found.is_some_and(|message| message.starts_with(text)), said);
     }
 
-    /// Its text does not change with what each try says.
+    /// Its text does not change with the error of each retry.
     #[rstest]
     #[case::broken(WatchState::Broken("connection refused".to_owned()))]
     #[case::again(WatchState::Listing)]

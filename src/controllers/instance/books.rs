@@ -1,9 +1,8 @@
-//! What this process last knew status to say: a write of somebody else's is found and undone.
+//! Status cache: the status that this process last wrote, to detect and undo writes of others.
 //!
-//! The guards refuse such writes; this is for those that came while the guards were absent. What
-//! was written before this process first wrote to an Instance may be what a former leader wrote,
-//! of which a watch may still have to tell: it is learned, and not undone. So is what this process
-//! wrote without hearing what came of it.
+//! The policies deny such writes; this handles those made while the policies were absent. Until this
+//! process first writes to an Instance, a previous leader's writes may still be in flight, so they are
+//! accepted. So are this process's own writes whose answer was lost.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashMap};
@@ -23,14 +22,14 @@ use serde_json::{Map, Value, json};
 
 use super::subject::InstanceView;
 
-/// Conditions that decisions are made from.
+/// Conditions that decisions depend on.
 const DECISIVE: [&str; 2] = [PLAN_RUNNING, SPEC_STAMPED];
 
-/// The books of all Instances.
+/// The status cache of all Instances.
 #[derive(Default)]
 pub struct Books {
     ledger: Mutex<Ledger>,
-    /// Specs that this process has put into ControllerRevisions: uid of the Instance, and the hash.
+    /// Specs that this process has archived in ControllerRevisions: uid of the Instance, and the hash.
     kept: Mutex<HashMap<NamespacedName, (String, SpecHash)>>,
 }
 
@@ -38,21 +37,21 @@ pub struct Books {
 struct Ledger {
     known: HashMap<NamespacedName, Known>,
     press: Press,
-    /// Hashes of this process only.
+    /// Private to this process.
     hasher: RandomState,
 }
 
-/// What status said, packed: it is unpacked only where it differs from what is found.
+/// A cached status, compressed: it is decompressed only where it differs from the observed one.
 struct Known {
     uid: String,
-    /// Of the text, so that what is found need not be packed to be compared.
+    /// Of the uncompressed text, so that a comparison needs no compression.
     hash: u64,
     packed: Box<[u8]>,
     source: Source,
 }
 
-/// Packs one text after another in the same 300 KB: to allocate and clear them each time takes
-/// longer than to pack a status.
+/// Compresses one text after another in the same 300 KB: to allocate and clear them each time takes longer
+/// than to compress a status.
 struct Press(Compress);
 
 impl Default for Press {
@@ -76,12 +75,12 @@ impl Press {
     }
 }
 
-/// Where it is known from.
+/// The source of a cached status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     /// The API server's answer to the last write of this process.
     Written,
-    /// What was found: the last write may be another one.
+    /// A watch or a read: the last write may be another process's.
     Found,
 }
 
@@ -128,49 +127,48 @@ impl Books {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes down what status says, after a write of our own.
+    /// Caches the status, after a write of our own.
     pub fn note(&self, subject: &InstanceView) {
         self.ledger().note(subject, Source::Written);
     }
 
-    /// Takes down that a write of status failed in a way that leaves open whether it was made.
+    /// Records that a write of status failed without a definite result.
     pub fn doubt(&self, key: &NamespacedName) {
         if let Some(known) = self.ledger().known.get_mut(key) {
             known.source = Source::Found;
         }
     }
 
-    /// Whether this process has put the spec of that hash into ControllerRevisions, as the last of an
-    /// Instance.
+    /// Whether this process last archived the spec of that hash for an Instance.
     pub fn keeps(&self, subject: &InstanceView, hash: &SpecHash) -> bool {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get(&subject.key).is_some_and(|(uid, known)| uid == subject.uid() && known == hash)
     }
 
-    /// Forgets which spec is kept of an Instance.
+    /// Drops the archived hash of an Instance.
     pub fn forget_kept(&self, key: &NamespacedName) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 
-    /// Takes down that the spec of that hash is in ControllerRevisions.
+    /// Records that the spec of that hash is archived.
     pub fn note_kept(&self, subject: &InstanceView, hash: SpecHash) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.insert(subject.key.clone(), (subject.uid().to_owned(), hash));
     }
 
-    /// Forgets an Instance.
+    /// Drops an Instance.
     pub fn forget(&self, key: &NamespacedName) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         self.ledger().known.remove(key);
     }
 
-    /// Forgets everything, when another process may have written.
+    /// Drops everything, as another process may have written since.
     pub fn clear(&self) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.ledger().known.clear();
     }
 
-    /// The merge patch of the status that undoes what others wrote; `None` where nothing was.
+    /// The merge patch that restores the status after foreign writes; `None` without any.
     pub fn restoration(&self, subject: &InstanceView) -> Option<Value> {
         let found = Said::of(subject);
         let mut ledger = self.ledger();
@@ -214,7 +212,7 @@ mod tests {
 
     use super::*;
 
-    /// An Instance whose plan stands so.
+    /// An Instance whose plan has this status.
     fn at(status: &str) -> InstanceView {
         let object = json!({
             "apiVersion": "kudo.dev/v1beta1", "kind": "Instance",
@@ -229,7 +227,7 @@ mod tests {
         patch["planStatus"]["deploy"]["status"].as_str().map(str::to_owned)
     }
 
-    /// A watch that lags tells of what a former leader wrote after it is known how it stood before.
+    /// A lagging watch delivers a former leader's write after the state before it was cached.
     #[test]
     fn what_a_former_leader_wrote_is_learned() {
         let books = Books::default();
@@ -247,7 +245,7 @@ mod tests {
         assert_eq!(undoes(&books, "COMPLETE").as_deref(), Some("IN_PROGRESS"), "until that is done");
     }
 
-    /// Longer than its room at first, and the press used before.
+    /// Longer than the initial buffer, and with a used compressor.
     #[test]
     fn what_is_packed_is_unpacked() {
         let mut press = Press::default();
@@ -260,7 +258,7 @@ mod tests {
         }
     }
 
-    /// Letters that cannot be packed well.
+    /// Letters that compress badly.
     fn noise(length: u32) -> String {
         let mut seed = 1_u32;
         let mut next = || {
@@ -270,7 +268,7 @@ mod tests {
         (0..length).map(|_| next()).collect()
     }
 
-    /// The answer to the write of COMPLETE was lost; the watch brings it.
+    /// The answer to the write of COMPLETE was lost; the watch delivers it.
     #[test]
     fn an_own_write_without_an_answer_is_learned() {
         let books = Books::default();

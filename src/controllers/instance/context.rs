@@ -1,4 +1,4 @@
-//! What the Instance controller works with.
+//! The context of the Instance controller.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,37 +33,37 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Collaborators of the controller, shared by its workers.
 pub struct InstanceContext {
-    /// What is watched.
+    /// The cache of watched objects.
     pub store: Arc<Store>,
-    /// Which kinds are watched for whom.
+    /// Requests watches for packages and Instances.
     pub watches: Arc<Observer>,
-    /// How kinds are seen.
+    /// The watch states of kinds.
     pub supervisor: Handle,
-    /// What the controller is told to do.
+    /// The controller's assignment.
     pub work: watch::Receiver<Assignment>,
-    /// Instances that have something to do.
+    /// Instances that need reconciling.
     pub queue: Arc<Queue<NamespacedName>>,
-    /// Writes of the bookkeeping user.
+    /// Writes as the API user of the process.
     pub bookkeeping: Bookkeeping,
     /// Reads and writes as the service account that packages act as by default.
     pub objects: Objects,
-    /// Which kinds are served.
+    /// Discovery of kinds.
     pub kinds: Arc<Kinds>,
-    /// For look-ups of kinds.
+    /// For discovery requests.
     pub client: Client,
     /// Events on Instances.
     pub events: EventPublisher,
     /// Whether this process leads.
     pub leadership: watch::Receiver<Leadership>,
-    /// What status was last known to say.
+    /// The status cache.
     pub books: Books,
     /// The namespace of the process.
     pub own_namespace: String,
-    /// Whether the policy that guards requests is as it was installed, and since when.
+    /// Whether the policy that guards requests is intact, and since when.
     pub requests: Requests,
-    /// Whether references into other namespaces may be followed.
+    /// Whether references into other namespaces are permitted.
     pub references: References,
-    /// Threads for what costs by the content of a package.
+    /// Threads for work whose cost depends on the content of a package.
     pub pool: Arc<Pool>,
     /// Counts.
     pub metrics: Arc<Metrics>,
@@ -75,13 +75,13 @@ impl InstanceContext {
         self.store.operator_version(&NamespacedName::new(version.namespace.as_ref(), version.name.as_ref()))
     }
 
-    /// The package of what was carried out of an Instance, as last seen.
+    /// The package of an Instance's baseline, as last seen.
     pub fn package_of_basis(&self, subject: &InstanceView) -> Option<Arc<Package>> {
         let (basis, version) = (subject.basis.as_ref()?, &subject.spec.operator_version);
         if basis.is_of_version(version) {
             return self.package(version);
         }
-        // Any other one is looked for among all.
+        // Otherwise search all packages.
         self.store.package_of_basis(basis)
     }
 
@@ -102,17 +102,17 @@ impl InstanceContext {
         self.references.known(namespace, self.account(namespace).as_ref(), &version)
     }
 
-    /// What the controller is told to do now.
+    /// The controller's current assignment.
     pub fn assignment(&self) -> Assignment {
         *self.work.borrow()
     }
 
-    /// Whether objects of a kind are in the store, so that an absent one is known to be absent.
+    /// Whether objects of a kind are cached, so that an absent one is known to be absent.
     pub fn is_watched(&self, kind: &Gvk) -> bool {
         self.supervisor.watching(kind).is_some_and(|watching| watching.sight == WatchState::Synced)
     }
 
-    /// Whether the kinds that an Instance may have made are in the store, as far as they matter.
+    /// Whether the kinds that an Instance may have made are cached, as far as they matter.
     pub fn sees(&self, subject: &InstanceView, matters: impl Fn(&Gvk) -> bool) -> bool {
         let version = &subject.spec.operator_version;
         let package = NamespacedName::new(version.namespace.as_ref(), version.name.as_ref());
@@ -120,8 +120,8 @@ impl InstanceContext {
         kinds.iter().filter(|kind| matters(kind)).all(|kind| self.is_watched(kind))
     }
 
-    /// The watch of a kind, if its objects are in the store or about to be; where the kind may not
-    /// be watched, a plan reads what it needs.
+    /// The watch of a kind, if its objects are cached or about to be; where the kind may not be watched, a
+    /// plan reads the objects it needs.
     pub async fn watched_soon(&self, kind: &Gvk) -> Option<Watching> {
         self.supervisor
             .watching_soon(kind, PATIENCE)
@@ -140,8 +140,8 @@ impl InstanceContext {
         self.store.is_deleted(key)
     }
 
-    /// Takes in an object as it was answered in work on an Instance; whether that is news. Others
-    /// that it concerns are looked at; the watch's echo of it will concern nobody.
+    /// Stores an object from an answer to a request for an Instance; returns whether it is new. Enqueues
+    /// the other affected Instances, as the watch's echo is no change.
     pub fn saw(&self, instance: &NamespacedName, change: &WatchChange) -> bool {
         let Some(mut told) = self.store.answered(change) else { return false };
         told.concerned.retain(|concerned| concerned.instance != *instance);
@@ -149,8 +149,8 @@ impl InstanceContext {
         true
     }
 
-    /// The stretch of leading in which this process is now. What is begun in one is not gone on with
-    /// in another, nor outside of it: between them somebody else may have led.
+    /// The current leader epoch. Work begun in one epoch never continues in another, nor outside of one:
+    /// between them another process may have led.
     pub fn reign(&self) -> Option<u64> {
         self.leadership.borrow().reign()
     }

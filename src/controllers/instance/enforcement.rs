@@ -1,5 +1,4 @@
-//! Learns since when the policy over requests about runs has been in force, and drops what was asked
-//! before.
+//! Learns since when the policy on plan requests has been in force, and drops earlier requests.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,12 +11,12 @@ use super::requests::{EnforcementPhase, RequestKey, RevisionState, request};
 use crate::cluster::supervisor::Work;
 use crate::controllers::observe::KeptInstance;
 
-/// How long a policy may be there before every API server enforces it: measured, about a second.
+/// How long after a policy's creation every API server enforces it: measured, about a second.
 const MARGIN: Duration = Duration::from_secs(3);
 /// Pause after a read or a write of the record that failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
-/// Follows the policy, for ever; what it does needs the work that this process is given now.
+/// Follows the policy, for ever; acts only as far as the current assignment permits.
 pub(super) async fn follow(ctx: &InstanceContext, work: Work) {
     let mut policy = ctx.requests.policy.clone();
     loop {
@@ -39,7 +38,7 @@ pub(super) async fn follow(ctx: &InstanceContext, work: Work) {
     }
 }
 
-/// Learns whether a revision has been in force, or sees to it that nothing is left from before.
+/// Learns whether a revision has been in force, or waits until all earlier requests are dropped.
 async fn settle(ctx: &InstanceContext, revision: &str, work: Work) {
     if ctx.requests.state().phase == EnforcementPhase::Unread
         && recorded(ctx).await.as_deref() == Some(revision)
@@ -51,7 +50,7 @@ async fn settle(ctx: &InstanceContext, revision: &str, work: Work) {
         };
         wake(ctx);
     }
-    // Without the whole cache nobody can tell which requests there are.
+    // Only the complete cache shows all requests.
     if work != Work::Full {
         return;
     }
@@ -74,7 +73,7 @@ async fn settle(ctx: &InstanceContext, revision: &str, work: Work) {
     }
 }
 
-/// Whether nothing is left of the requests that were there before.
+/// Whether all earlier requests are dropped.
 fn all_dropped(ctx: &InstanceContext) -> bool {
     let still: BTreeSet<RequestKey> = all(ctx).collect();
     let mut state = ctx.requests.state();
@@ -83,7 +82,7 @@ fn all_dropped(ctx: &InstanceContext) -> bool {
     before.is_empty()
 }
 
-/// Every request that is there.
+/// All present requests.
 fn all(ctx: &InstanceContext) -> impl Iterator<Item = RequestKey> {
     ctx.store.restless().into_iter().filter_map(|key| match ctx.store.instance(&key) {
         KeptInstance::Whole(object) => request(&key, &object),
@@ -91,12 +90,12 @@ fn all(ctx: &InstanceContext) -> impl Iterator<Item = RequestKey> {
     })
 }
 
-/// Has requests looked at again.
+/// Enqueues all Instances with a request.
 fn wake(ctx: &InstanceContext) {
     all(ctx).for_each(|(key, ..)| ctx.queue.add(key));
 }
 
-/// The revision that was recorded last; `None` also where this process may not read it.
+/// The last recorded revision; `None` also where this process may not read it.
 async fn recorded(ctx: &InstanceContext) -> Option<String> {
     loop {
         match ctx.bookkeeping.enforced_revision(&ctx.own_namespace).await {

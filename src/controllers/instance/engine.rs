@@ -1,4 +1,4 @@
-//! What the engine is asked about, shared with the threads that it is asked on.
+//! The input of the engine, shared with the threads that run it.
 
 use std::sync::Arc;
 
@@ -49,17 +49,17 @@ impl Engine {
         }
     }
 
-    /// Who the run is for.
+    /// The Instance of the run.
     pub fn instance(&self) -> &InstanceId {
         &self.instance
     }
 
-    /// About how many bytes it has rendered.
+    /// Approximate bytes of its rendered objects.
     pub fn bytes(&self) -> usize {
         self.rendered.bytes()
     }
 
-    /// The run, with what interrupts its renderings.
+    /// The run, with a deadline that interrupts its renderings.
     pub fn run<'a>(&'a self, deadline: &'a Deadline) -> Run<'a> {
         Run {
             package: &self.package,

@@ -1,21 +1,21 @@
-//! How reconciling goes on.
+//! Results of reconciling.
 
 use std::time::Duration;
 
 /// How a reconcile ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReconcileOutcome {
-    /// Nothing is left to do until something changes.
+    /// Wait for the next change.
     Settled,
-    /// To be asked again after the back-off.
+    /// Requeue with back-off.
     Retry,
-    /// To be asked again after this time.
+    /// Requeue after this time.
     After(Duration),
 }
 
-/// What comes after a decision was carried out.
+/// What follows the execution of a decision.
 pub(super) enum Flow {
-    /// Ask again, on what is now known.
+    /// Decide again, on the new state.
     Again,
     End(ReconcileOutcome),
 }

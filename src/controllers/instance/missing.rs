@@ -1,4 +1,4 @@
-//! What an Instance says in `Ready` while a definition is missing.
+//! The `Ready` condition of an Instance while a definition is missing.
 
 use interlock_core::api::condition::{self, Condition};
 use interlock_core::api::meta::condition as types;
@@ -6,7 +6,7 @@ use interlock_core::api::meta::condition as types;
 /// Reason of `Ready` where a definition is missing.
 pub const MISSING_DEPENDENCY: &str = "MissingDependency";
 
-/// Whether an Instance says that a definition is missing.
+/// Whether an Instance reports a missing definition.
 pub fn says(conditions: &[Condition]) -> bool {
     condition::find(conditions, types::READY).is_some_and(|ready| ready.reason == MISSING_DEPENDENCY)
 }

@@ -1,7 +1,7 @@
-//! The Instance controller: runs the plans of Instances and mends what admission never saw.
+//! The Instance controller: runs the plans of Instances and repairs those that bypassed admission.
 //!
-//! Event -> queue -> [`subject`] -> [`interlock_core::plan::next`] -> patches ([`writes`]) or a pass of
-//! the engine ([`pass`]).
+//! Event -> queue -> [`subject`] -> [`interlock_core::plan::next`] -> patches ([`writes`]) or a pass of the
+//! engine ([`pass`]).
 
 pub mod act;
 pub mod asked;
@@ -38,19 +38,18 @@ pub use context::InstanceContext;
 pub use workers::WORKERS;
 use workers::WorkerPool;
 
-/// Works on the queue until it is told to stop; only while this process leads, and only what the
-/// supervisor assigns.
+/// Processes the queue until `stop`; only while this process leads, and only what the supervisor assigns.
 ///
-/// At each new assignment, and when leadership comes, every Instance that is not at rest is
-/// looked at. What was begun before is finished, as every write is conditional; where that takes too long it is cut,
-/// and found as it is by whoever looks next.
+/// Each new assignment and each leader epoch enqueues every Instance that needs reconciling. Earlier work
+/// may finish, as every write is conditional; after a limit it is aborted, and the next reconcile continues
+/// from the state it left.
 pub async fn run(ctx: Arc<InstanceContext>, stop: CancellationToken) {
     let (mut leadership, mut work) = (ctx.leadership.clone(), ctx.work.clone());
     ctx.queue.close();
     loop {
         let assignment = *work.borrow_and_update();
         let reign = leadership.borrow_and_update().reign();
-        // Nothing is done now, or this much is about to be.
+        // No work now, or this much is about to start.
         let work_now = if reign.is_some() { assignment.work } else { Work::None };
         ctx.supervisor.at_work(INSTANCES, assignment, work_now);
         let term = WorkerPool::new(&stop);
@@ -69,7 +68,7 @@ pub async fn run(ctx: Arc<InstanceContext>, stop: CancellationToken) {
         };
         term.end().await;
         ctx.store.looked_at(false);
-        // What comes to pass while nobody works is found at the next assignment.
+        // The next assignment enqueues what changes without workers.
         ctx.queue.close();
         if over {
             return;
@@ -80,13 +79,13 @@ pub async fn run(ctx: Arc<InstanceContext>, stop: CancellationToken) {
 fn begin(ctx: &Arc<InstanceContext>, term: &WorkerPool) {
     ctx.books.clear();
     ctx.store.looked_at(true);
-    // Before the look at what is there: what happens after that is queued.
+    // Opened before the initial enqueue, so that later events are queued.
     ctx.queue.open();
     ctx.store.restless().into_iter().for_each(|key| ctx.queue.add(key));
     term.begin(ctx);
 }
 
-/// Looks again at what has something to do whenever the policy has changed that guards references into
+/// Enqueues all Instances that need reconciling whenever the policy changes that guards references into
 /// other namespaces.
 async fn references_wait(ctx: &InstanceContext) {
     let mut policy = ctx.references.policy();

@@ -1,5 +1,5 @@
-//! The condition `Ready` of an idle Instance: whether what its package made is healthy, and
-//! whether the kinds of it are served.
+//! The condition `Ready` of an idle Instance: whether its package's objects are healthy, and whether their
+//! kinds are served.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,14 +21,14 @@ use crate::cluster::kinds::KindLookup;
 use crate::controllers::observe::{SPEAKING, Store};
 use crate::controllers::pool::{Deadline, NotDone};
 
-/// Plans that make what lasts; others come and go.
+/// Plans whose objects last; the objects of others come and go.
 const LASTING: [&str; 3] = [plan::DEPLOY, plan::UPGRADE, plan::UPDATE];
 
-/// Pause before an Instance is looked at again for which no thread was free.
+/// Pause before an Instance is reconciled again for which no thread was free.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// The condition as it should be; `None` where it stays: a failed plan is said until one
-/// completes, and an Instance that never ran says nothing.
+/// The wanted condition; `None` where it stays: a failed plan stays reported until one completes, and an
+/// Instance that never ran has none.
 pub async fn condition(ctx: &InstanceContext, subject: &InstanceView) -> Option<WantedCondition> {
     let conditions = subject.conditions();
     let found = condition::find(&conditions, types::READY);
@@ -47,14 +47,14 @@ pub async fn condition(ctx: &InstanceContext, subject: &InstanceView) -> Option<
             format!("these plans failed: {}", failed.join(", ")),
         );
     }
-    // What cannot be seen now is not healthy and not unhealthy; whoever sees it again wakes us.
+    // Without a watch health is unknown; the watch enqueues the Instance when it is open again.
     if !ctx.sees(subject, |kind| kind.group == "apps" && SPEAKING.contains(&kind.kind.as_str())) {
         return None;
     }
     let (store, key) = (ctx.store.clone(), subject.key.clone());
     let judged = ctx.pool.run(&subject.key.namespace, move |_| unhealthy(&store, &key)).await;
     let (Ok(unhealthy), Ok(missing)) = (judged, missing(ctx, subject).await) else {
-        // No thread was free, or not for long enough: the condition stays until the next look.
+        // No thread was free, or not for long enough: the condition stays until the next reconcile.
         ctx.queue.add_after(subject.key.clone(), AGAIN);
         return None;
     };
@@ -65,7 +65,7 @@ pub async fn condition(ctx: &InstanceContext, subject: &InstanceView) -> Option<
     }
 }
 
-/// What its package made that is not as it should be, for people.
+/// The unhealthy objects of its package, for people.
 fn unhealthy(store: &Store, instance: &NamespacedName) -> Vec<String> {
     let (made, unread) = store.children_of(instance, &SPEAKING);
     let why = made.iter().filter_map(|object| match health::of(object) {
@@ -75,7 +75,7 @@ fn unhealthy(store: &Store, instance: &NamespacedName) -> Vec<String> {
     why.chain(unread.into_iter().map(|name| format!("{name} is not healthy"))).collect()
 }
 
-/// The kinds that this Instance made objects of and that are not served, for people.
+/// The unserved kinds of which this Instance made objects, for people.
 async fn missing(ctx: &InstanceContext, subject: &InstanceView) -> Result<Vec<String>, NotDone> {
     let version = &subject.spec.operator_version;
     let Some(package) = ctx.package(version) else { return Ok(Vec::new()) };
@@ -83,7 +83,7 @@ async fn missing(ctx: &InstanceContext, subject: &InstanceView) -> Result<Vec<St
     let mut absent = BTreeMap::new();
     for kind in made {
         let Some(why) = ctx.watches.absence(&kind) else { continue };
-        // Without a definition an aggregated API server may have it.
+        // An aggregated API server may serve a kind without a definition.
         if !matches!(ctx.kinds.get(&ctx.client, &kind).await, Ok(KindLookup::Served(_))) {
             absent.insert(kind, why);
         }

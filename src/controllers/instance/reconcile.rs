@@ -1,4 +1,4 @@
-//! One Instance: ask what is next, do it, ask again, until it waits or is settled.
+//! Reconciles one Instance: decide, execute, repeat, until it waits or is settled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +21,10 @@ use super::{act, asked, record, refusal, send, spec_archive, spec_migration, ver
 use crate::cluster::watch::WatchChange;
 use crate::controllers::observe::KeptInstance;
 
-/// Steps of one reconcile; each ends in a write or in the end.
+/// Steps of one reconcile; each ends in a write or ends the reconcile.
 const STEPS: usize = 64;
 
-/// Reconciles one Instance, while the reign lasts.
+/// Reconciles one Instance, while the leader epoch lasts.
 pub async fn reconcile(ctx: &InstanceContext, key: &NamespacedName, reign: u64) -> ReconcileOutcome {
     let outcome = steps(ctx, key, reign).await;
     in_time(ctx, key);
@@ -37,7 +37,7 @@ pub async fn reconcile(ctx: &InstanceContext, key: &NamespacedName, reign: u64) 
 async fn steps(ctx: &InstanceContext, key: &NamespacedName, reign: u64) -> ReconcileOutcome {
     for _ in 0..STEPS {
         if ctx.reign() != Some(reign) {
-            // Somebody else may have led since, and gone on from what is known here.
+            // Another process may have led since, and continued from this state.
             return ReconcileOutcome::Settled;
         }
         let subject = match subject(ctx, key).await {
@@ -61,13 +61,13 @@ async fn steps(ctx: &InstanceContext, key: &NamespacedName, reign: u64) -> Recon
 /// The Instance as last known, or how the reconcile ends without it.
 async fn subject(ctx: &InstanceContext, key: &NamespacedName) -> Result<InstanceView, ReconcileOutcome> {
     match ctx.store.instance(key) {
-        // Nothing is to be done, and `Ready` says how it is: no request.
+        // Nothing to do, and `Ready` is current: no request.
         KeptInstance::AtRest { well: true } => Err(ReconcileOutcome::Settled),
         _ => whole(ctx, key).await,
     }
 }
 
-/// The Instance as last known, read where only its row is kept.
+/// The Instance as last known; reads it where only its row is cached.
 pub(super) async fn whole(
     ctx: &InstanceContext,
     key: &NamespacedName,
@@ -86,9 +86,9 @@ pub(super) async fn whole(
     })
 }
 
-/// Reads an Instance of which only the row is kept.
+/// Reads an Instance of which only the row is cached.
 async fn look(ctx: &InstanceContext, key: &NamespacedName) -> Result<Arc<Value>, ReconcileOutcome> {
-    // Another of that name may come while it is read.
+    // Another Instance of that name may be created during the read.
     let known = ctx.store.uid_of(key);
     match ctx.bookkeeping.instance(key).await {
         Ok(Some(object)) => {
@@ -106,9 +106,9 @@ async fn look(ctx: &InstanceContext, key: &NamespacedName) -> Result<Arc<Value>,
     }
 }
 
-/// After a write that failed: a conflict is looked at again, anything else waits.
+/// After a failed write: reads again after a conflict, waits after anything else.
 async fn recover(ctx: &InstanceContext, key: &NamespacedName, uid: &str, failure: &ApiFailure) -> Flow {
-    // A JSON patch whose test does not hold is answered 422.
+    // The API server answers 422 when a JSON patch's test fails.
     if matches!(failure.code, 404 | 409 | 422) {
         match ctx.bookkeeping.instance(key).await {
             Ok(Some(object)) => {
@@ -144,7 +144,7 @@ async fn step(ctx: &InstanceContext, subject: InstanceView) -> Result<Flow, ApiF
     act::act(ctx, subject, stamped, next).await
 }
 
-/// The stamp's spec, wherever it is kept.
+/// The stamp's spec, wherever it is stored.
 async fn stamped_spec(
     ctx: &InstanceContext,
     subject: &InstanceView,
@@ -187,7 +187,7 @@ fn decide(ctx: &InstanceContext, subject: &InstanceView, stamped: Option<&Applie
     })
 }
 
-/// Until when a deletion waits for a right of its cleanup.
+/// Until when a deletion waits for rights that its cleanup needs.
 fn patient_until(subject: &InstanceView, package: Option<&Package>, since: Timestamp) -> Timestamp {
     let nothing = Words::default();
     let cleanup = Some(Cleanup { since, failing: true });
@@ -199,7 +199,7 @@ fn patient_until(subject: &InstanceView, package: Option<&Package>, since: Times
 /// How long an Instance may hold up the deletion of its own definition.
 const CLEANUP_DEADLINE: Duration = Duration::from_secs(30);
 
-/// How soon one is looked at again whose time is over, and that is still there.
+/// Pause before an overdue Instance is reconciled again.
 const OVERDUE_PAUSE: Duration = Duration::from_secs(5);
 
 fn overdue_in(deleted_at: Timestamp, now: Timestamp) -> Duration {
@@ -207,8 +207,8 @@ fn overdue_in(deleted_at: Timestamp, now: Timestamp) -> Duration {
     CLEANUP_DEADLINE.saturating_sub(Duration::try_from(waited).unwrap_or_default())
 }
 
-/// While the definition of Instances waits for one that is deleted, that one is looked at again
-/// when its time is over, however long it backs off.
+/// While the definition of Instances is terminating, enqueues a deleted Instance at its deadline, whatever
+/// its back-off.
 fn in_time(ctx: &InstanceContext, key: &NamespacedName) {
     if ctx.instances_leave()
         && let KeptInstance::Whole(object) = ctx.store.instance(key)

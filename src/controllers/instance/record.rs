@@ -1,5 +1,4 @@
-//! What a run writes into status as it goes: entries, conditions, and the Events that go with
-//! them. Pure.
+//! The status of a run in progress: entries, conditions, and their Events. Pure.
 
 use std::collections::BTreeMap;
 
@@ -21,16 +20,16 @@ use super::missing;
 use super::subject::InstanceView;
 use super::writes::StatusChange;
 
-/// Where a run stands when it is recorded.
+/// The phase of a run in a record.
 #[derive(Clone, Debug)]
 pub enum RecordPhase {
     /// It is about to write.
     Running,
-    /// It waits, and perhaps for a retry after this error.
+    /// It waits, perhaps to retry after this error.
     Waiting {
-        /// The first error that is tried again.
+        /// The first retriable error.
         stalled: Option<String>,
-        /// What keeps it from ever going on, unless somebody does something.
+        /// What blocks it for ever without action by a person.
         held: Option<String>,
         /// What it waits for.
         waits: Vec<String>,
@@ -39,18 +38,18 @@ pub enum RecordPhase {
     Over {
         /// The error that ended it, if one did.
         fatal: Option<Fatal>,
-        /// Whether somebody asked for its end.
+        /// Whether a request aborted it.
         aborted: bool,
     },
 }
 
-/// What a record is made from.
+/// The input of a record.
 pub struct RecordInput<'a> {
     /// The Instance as last read.
     pub subject: &'a InstanceView,
     /// The package of the run.
     pub package: &'a Package,
-    /// The package of what was carried out before it started.
+    /// The package of the baseline before it started.
     pub old: Option<&'a Package>,
     /// The spec of the run.
     pub spec: &'a Applied<'static>,
@@ -58,7 +57,7 @@ pub struct RecordInput<'a> {
     pub state: &'a PlanState,
     /// Whether its start is recorded.
     pub started: bool,
-    /// Whether its spec may be run; else nothing is said of it, only that the run is over.
+    /// Whether its spec passed validation; else the record only states that the run is over.
     pub vouches: bool,
 }
 
@@ -91,7 +90,7 @@ fn in_progress(plan: &str) -> WantedCondition {
     wanted(types::READY, ConditionStatus::Unknown, "PlanInProgress", format!("plan {plan} runs"))
 }
 
-/// The basis as it shall be; `None` while the run only goes on.
+/// The wanted baseline; `None` while the run only continues.
 fn basis(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> Option<Basis> {
     let plan = &view.state.status.name;
     let found = view.subject.basis.as_ref();
@@ -122,14 +121,14 @@ fn basis(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> Option<
     Some(Basis::new(view.spec, owed).after(found).ran(Some(ran)))
 }
 
-/// How often cleanup has failed in a row, by the status, which only Interlock writes: the history of
-/// runs is an annotation.
+/// How often cleanup has failed in a row, from the status, which only Interlock writes: the run history is
+/// an annotation.
 pub fn cleanup_failures(subject: &InstanceView) -> usize {
     let entries = subject.entries();
     let failed = |entry: &&PlanStatus| entry.status == ExecutionStatus::FatalError;
     let Some(entry) = entries.get(plans::CLEANUP).filter(failed) else { return 0 };
     let run = subject.basis.as_ref().and_then(|basis| basis.run.as_ref());
-    // The last run to start, as nothing else runs after a cleanup.
+    // The last started run, as no run follows a cleanup.
     run.filter(|run| run.uid == entry.uid).map_or(1, |run| run.attempt.max(1))
 }
 
@@ -155,9 +154,8 @@ fn running(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> Wante
     wanted(types::PLAN_RUNNING, ConditionStatus::True, "PlanStarted", progress.message())
 }
 
-/// `Stalled` names what a run waits for: it is True with an error that is tried again and with
-/// what passes only when somebody does something, else False with the objects that are not
-/// healthy yet. It goes when the run goes on.
+/// `Stalled` names what a run waits for: True with a retriable error, or with what needs action by a
+/// person; else False with the objects that are not healthy yet. It is cleared when the run continues.
 fn stalled(view: &RecordInput<'_>, phase: &RecordPhase) -> Option<WantedCondition> {
     let conditions = view.subject.conditions();
     let found = interlock_core::api::condition::find(&conditions, types::STALLED);
@@ -199,7 +197,7 @@ fn ready_at_end(view: &RecordInput<'_>, basis: &Basis, complete: bool) -> Wanted
     }
 }
 
-/// `SpecDrift` names failed plans that are owed; it is cleared where nothing is.
+/// `SpecDrift` names failed plans that are pending; it is cleared without any.
 fn owed(view: &RecordInput<'_>, basis: &Basis) -> Option<WantedCondition> {
     let failed = drift::failed(basis);
     if !failed.is_empty() {
@@ -218,13 +216,13 @@ fn owed_text(plans: &[String]) -> String {
     )
 }
 
-/// The Event of a run that goes on after its first pass. One that ends in it has only the Event
-/// of its end, which names the plan as well: a request less where most plans are short.
+/// The Event of a run that continues after its first pass. One that ends in it has only the Event of its
+/// end, which also names the plan: one request less where most plans are short.
 pub fn started(state: &PlanState) -> Note {
     normal(event::PLAN_STARTED, format!("Execution of plan {} started", state.status.name))
 }
 
-/// The Events that go with a record.
+/// The Events of a record.
 pub fn notes(state: &PlanState, phase: &RecordPhase) -> Vec<Note> {
     let RecordPhase::Over { fatal, .. } = phase else { return Vec::new() };
     let warning = |Fatal { reason, message }: &Fatal| Note {
@@ -254,7 +252,7 @@ mod tests {
 
     const HASH: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
-    /// An Instance whose cleanup `c` has failed, with what the basis says of the run `run`.
+    /// An Instance whose cleanup `c` has failed, with the run `run` in its baseline.
     fn failed(run: Value) -> Value {
         let basis = json!({"hash": HASH, "run": run}).to_string();
         let stamped = json!({"type": types::SPEC_STAMPED, "status": "True", "reason": "Stamped", "message": basis,
@@ -277,7 +275,7 @@ mod tests {
         run
     }
 
-    /// What users can write ends no cleanup: failures are those of the status.
+    /// User-writable data ends no cleanup: only failures in the status count.
     #[rstest]
     #[case::the_first(run("c", None), 1)]
     #[case::the_third(run("c", Some(3)), 3)]

@@ -1,9 +1,8 @@
-//! References to OperatorVersions of other namespaces: whether the packages of a namespace may follow
-//! them.
+//! Access checks for references to OperatorVersions of other namespaces.
 //!
-//! Such a reference counts only while the policy that asks the API server about its author is as it was
-//! installed, and the service account that packages act as may get the OperatorVersion: what was written
-//! while no policy was there is not asked about again otherwise.
+//! Such a reference counts only while the policy that checks its author is intact, and the packages'
+//! service account may get the OperatorVersion: a reference written while the policy was absent is
+//! otherwise never checked.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,11 +21,11 @@ use crate::cluster::authorize::Authorizer;
 use crate::cluster::guard::GuardState;
 use crate::cluster::requests::failure;
 
-/// How long an answer holds: rights are not watched.
+/// How long an answer is cached: rights are not watched.
 const ALLOWED: Duration = Duration::from_secs(60);
-/// The same of a refusal: somebody may be about to grant the right.
+/// The same of a denial: the right may be granted soon.
 const REFUSED: Duration = Duration::from_secs(5);
-/// Most answers that are kept.
+/// Maximum number of cached answers.
 const LIMIT: usize = 4_096;
 
 /// What the API server answered, by service account and OperatorVersion.
@@ -43,18 +42,18 @@ struct Answer {
 }
 
 impl References {
-    /// Asks as the user of `client`, who must have the right to create SubjectAccessReviews; `policy`
-    /// tells how `interlock-versions` and its binding stand.
+    /// Asks as the user of `client`, who must have the right to create SubjectAccessReviews; `policy` is
+    /// the state of `interlock-versions` and its binding.
     pub fn new(client: &Client, policy: watch::Receiver<GuardState>) -> Self {
         Self { authorizer: Authorizer::new(client), policy, answers: Mutex::default() }
     }
 
-    /// How the policy stands.
+    /// The state of the policy.
     pub fn policy(&self) -> watch::Receiver<GuardState> {
         self.policy.clone()
     }
 
-    /// What is known of a reference of an Instance in that namespace, whose packages act as `account`.
+    /// The cached access of an Instance in that namespace, whose packages act as `account`.
     pub fn known(
         &self,
         namespace: &str,
@@ -81,7 +80,7 @@ impl References {
         }
     }
 
-    /// Asks the API server; whether there is an answer now.
+    /// Asks the API server; returns whether there is an answer now.
     pub async fn ask(&self, account: &NamespacedName, version: &NamespacedName) -> Result<bool, ApiFailure> {
         if *self.policy.borrow() == GuardState::Unknown {
             return Ok(false);
@@ -122,7 +121,7 @@ fn unguarded(version: &NamespacedName) -> String {
     )
 }
 
-/// Why a reference is not followed, and how that is changed.
+/// Why a reference is denied, and the remedy.
 fn may_not(namespace: &str, account: &NamespacedName, version: &NamespacedName) -> String {
     let (of, name) = (&version.namespace, &version.name);
     format!(

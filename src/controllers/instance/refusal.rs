@@ -1,4 +1,4 @@
-//! What admission would have said to a spec that it never saw: the same pure rules.
+//! Applies the admission rules to a spec that bypassed admission: the same pure rules.
 
 use interlock_core::admission::view::Lister;
 use interlock_core::api::interlock::Action;
@@ -14,8 +14,8 @@ use interlock_core::plan::package::Package;
 use super::context::InstanceContext;
 use super::subject::{InstanceView, missing_defaults};
 
-/// The refusal of a spec that status does not vouch for, by the first violation that the settings enforce; `None` where it would have been accepted,
-/// and where its OperatorVersion is not there to judge it. `stamped` is the spec of the stamp.
+/// The first enforced violation of a spec that status does not vouch for; `None` where admission would have
+/// accepted it, and where its OperatorVersion does not exist. `stamped` is the spec of the stamp.
 pub fn refusal(
     ctx: &InstanceContext,
     subject: &InstanceView,
@@ -38,8 +38,8 @@ pub fn refusal(
     Some(DriftRefusal { rule: enforced.rule.id().to_owned(), message: enforced.sentence, passes: false })
 }
 
-/// Only admission compares a reference with the rights of who wrote it. That it did shows in a stamp
-/// that says the same as the spec; either alone may have been written past it.
+/// Only admission compares a reference with the rights of its author. A stamp with the same reference as
+/// the spec proves that it did; either alone may have been written past it.
 fn unadmitted(
     subject: &InstanceView,
     stamped: Option<&Applied<'static>>,
@@ -56,7 +56,7 @@ fn unadmitted(
     Some(DriftRefusal { rule: Rule::VersionNamespace.id().to_owned(), message, passes: false })
 }
 
-/// What is said to a spec that comes after what was carried out.
+/// Violations of a spec that follows an earlier one.
 fn since(
     ctx: &InstanceContext,
     subject: &InstanceView,

@@ -1,11 +1,11 @@
-//! Whether what people ask of a run was asked under the policy that says who may.
+//! Whether the policy was in force when a plan request was written.
 //!
-//! A request is an annotation: without `interlock-verbs` anybody who may edit an Instance writes one. So
-//! it counts only where policy and binding have been in force, unchanged, since before it was written.
-//! Their uids and generations name that state (a [`PolicyState::revision`]). When a revision is seen for
-//! the first time, every request that is there, or that comes while the API servers may not enforce it
-//! yet ([`super::enforcement`]), is dropped; then the revision is recorded, so that a process that starts later knows
-//! that what it finds was written under it.
+//! A request is an annotation: without `interlock-verbs` any user who may edit an Instance can write one.
+//! So it counts only where policy and binding have been in force, unchanged, since before it was written.
+//! Their uids and generations identify that state (a [`PolicyState::revision`]). At a new revision, the
+//! controller drops every present request, and those that arrive while the API servers may not enforce it
+//! yet ([`super::enforcement`]); then it records the revision, so that a process that starts later knows
+//! that all requests were written under it.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,23 +21,23 @@ use crate::cluster::guard::{GuardState, PolicyState};
 pub(super) const UNGUARDED: &str = "it was written while the policy interlock-verbs was absent, edited or not yet in force, \
      so that nobody asked whether its author has the verb; ask again";
 
-/// What is known of a request.
+/// The state of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RequestState {
-    /// Nothing yet: it waits.
+    /// Not known yet: it waits.
     Unknown,
-    /// Its policy does not guard now, and why: it waits, to be dropped.
+    /// Its policy is not intact, and why: it waits, to be dropped.
     Unavailable(String),
-    /// Its policy may not have guarded when it was written.
+    /// Its policy may not have been in force when it was written.
     Unguarded,
-    /// Its author was asked about.
+    /// The API server has checked its author.
     Guarded,
 }
 
 /// One request: namespace and name of the Instance, its uid, and the annotation.
 pub(super) type RequestKey = (NamespacedName, String, String);
 
-/// How far a revision is known to be enforced.
+/// How far enforcement of a revision is known.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) enum EnforcementPhase {
     /// The record was not read yet.
@@ -45,11 +45,11 @@ pub(super) enum EnforcementPhase {
     Unread,
     /// The API servers may not enforce it yet.
     Settling,
-    /// It is enforced; these were there before.
+    /// It is enforced; these requests came before.
     Enforced(BTreeSet<RequestKey>),
 }
 
-/// What is known of the policy's present revision.
+/// The present revision of the policy.
 #[derive(Debug, Default)]
 pub(super) struct RevisionState {
     pub(super) revision: String,
@@ -58,7 +58,7 @@ pub(super) struct RevisionState {
 }
 
 impl RevisionState {
-    /// What is known of a request while the policy stands so.
+    /// The state of a request under this policy state.
     fn standing(&self, policy: &PolicyState, request: &RequestKey) -> RequestState {
         match (&policy.guard, &self.phase) {
             (GuardState::Broken(why), _) => RequestState::Unavailable(why.clone()),
@@ -73,7 +73,7 @@ impl RevisionState {
         }
     }
 
-    /// Goes on with a revision; what is known of another one does not count.
+    /// Switches to a revision; resets the state of another one.
     pub(super) fn enter(&mut self, revision: &str) {
         if self.revision != revision {
             *self = Self { revision: revision.to_owned(), ..Self::default() };
@@ -81,25 +81,25 @@ impl RevisionState {
     }
 }
 
-/// The requests of all Instances.
+/// Plan requests of all Instances.
 pub struct Requests {
     pub(super) policy: watch::Receiver<PolicyState>,
     state: Mutex<RevisionState>,
 }
 
 impl Requests {
-    /// `policy` tells how `interlock-verbs` and its binding stand.
+    /// `policy` is the state of `interlock-verbs` and its binding.
     pub fn new(policy: watch::Receiver<PolicyState>) -> Self {
         Self { policy, state: Mutex::default() }
     }
 
-    /// What is known of the request of an Instance; `None` without one.
+    /// The state of an Instance's request; `None` without one.
     pub(super) fn standing(&self, subject: &InstanceView) -> Option<RequestState> {
         let request = request(&subject.key, &subject.object)?;
         Some(self.state().standing(&self.policy.borrow(), &request))
     }
 
-    /// Whether the request of an Instance may be carried out.
+    /// Whether the request of an Instance may be executed.
     pub(super) fn guarded(&self, subject: &InstanceView) -> bool {
         self.standing(subject) == Some(RequestState::Guarded)
     }

@@ -1,4 +1,4 @@
-//! Sends what [`writes`] makes, on the version that was read, and takes in what the API server answers.
+//! Sends the patches of [`writes`], on the version that was read, and stores the API server's answers.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(super) async fn patch(
     Ok(Flow::Again)
 }
 
-/// Writes the status; `true` when there was something to write.
+/// Writes the status; `true` when it differed.
 pub(super) async fn patch_status(
     ctx: &InstanceContext,
     subject: &InstanceView,
@@ -39,7 +39,7 @@ pub(super) async fn patch_status(
     Ok(true)
 }
 
-/// Writes the status and takes down what it now says.
+/// Writes the status and caches it.
 pub(super) async fn write_status(
     ctx: &InstanceContext,
     subject: &InstanceView,
@@ -53,7 +53,7 @@ pub(super) async fn write_status(
     Ok(())
 }
 
-/// Sends a change of the status, on the version that was read; the Instance as it then is.
+/// Sends a change of the status, on the version that was read; returns the new Instance.
 pub(super) async fn send_status(
     ctx: &InstanceContext,
     subject: &InstanceView,
@@ -68,8 +68,7 @@ pub(super) async fn send_status(
     })
 }
 
-/// The uid of a run that the reconciler schedules: the same when it is decided again on the
-/// same version.
+/// The uid of a run that the reconciler schedules: the same for a repeated decision on the same version.
 pub(super) fn fresh_uid(subject: &InstanceView, plan: &str, spec: &Applied<'_>) -> String {
     let of = UidSubject {
         namespace: &subject.key.namespace,
@@ -79,7 +78,7 @@ pub(super) fn fresh_uid(subject: &InstanceView, plan: &str, spec: &Applied<'_>) 
     uid::plan_uid(of, plan, &spec.hash()).to_string()
 }
 
-/// Schedules a plan under a uid, on the stamp or on the spec that is there.
+/// Schedules a plan under a uid, on the stamp or on the present spec.
 pub(super) async fn schedule_as(
     ctx: &InstanceContext,
     subject: &InstanceView,

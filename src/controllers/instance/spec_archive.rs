@@ -1,5 +1,5 @@
-//! Specs of an Instance that are too large for its stamp, in ControllerRevisions; and, until they are
-//! moved, in the Secrets that Interlock 0.1 kept them in.
+//! Archive of specs that are too large for an Instance's stamp, in ControllerRevisions; and, until they are
+//! moved, in the Secrets that Interlock 0.1 used.
 
 use interlock_core::api::meta;
 use interlock_core::api::revision::RevisionOwner;
@@ -12,7 +12,7 @@ use super::subject::InstanceView;
 use super::writes;
 use crate::controllers::revisions;
 
-/// Writes a spec, before any other effect of the run.
+/// Archives a spec, before any other effect of the run.
 pub async fn write(
     ctx: &InstanceContext,
     subject: &InstanceView,
@@ -22,7 +22,7 @@ pub async fn write(
     revisions::write(&ctx.bookkeeping, &owner(subject), &SpecHash::of(&text), &text).await
 }
 
-/// Reads a spec of a stamp back; `None` where it is not there whole, or is another one.
+/// Reads a spec of a stamp back; `None` where it is incomplete or has another hash.
 pub async fn read(
     ctx: &InstanceContext,
     subject: &InstanceView,
@@ -38,13 +38,13 @@ pub async fn read(
         return Ok(None);
     }
     match read_secrets(ctx, subject, hash).await {
-        // Only an Instance that is being deleted goes on without.
+        // Only an Instance that is being deleted continues without it.
         Err(failure) if failure.code == 403 => Ok(None),
         found => found,
     }
 }
 
-/// Deletes what a stamp does not refer to any more.
+/// Deletes specs that the stamp no longer refers to.
 pub async fn prune(ctx: &InstanceContext, subject: &InstanceView) -> Result<(), ApiFailure> {
     let kept = writes::referenced(subject.stamp.as_ref());
     ctx.books.forget_kept(&subject.key);
@@ -62,7 +62,7 @@ fn owner(subject: &InstanceView) -> RevisionOwner<'_> {
     }
 }
 
-/// Whether ControllerRevisions keep a spec.
+/// Whether ControllerRevisions hold a spec.
 pub async fn holds(
     ctx: &InstanceContext,
     subject: &InstanceView,
@@ -72,7 +72,7 @@ pub async fn holds(
     Ok(found.is_some_and(|text| parse(&text, hash).is_some()))
 }
 
-/// Reads a spec out of the Secrets that Interlock 0.1 kept it in.
+/// Reads a spec from the Secrets of Interlock 0.1.
 pub async fn read_secrets(
     ctx: &InstanceContext,
     subject: &InstanceView,
@@ -81,7 +81,7 @@ pub async fn read_secrets(
     Ok(spec_secrets::read(ctx, subject, hash).await?.and_then(|text| parse(&text, hash)))
 }
 
-/// A spec as it is kept; `None` unless it is the one of that hash.
+/// A stored spec; `None` unless it has that hash.
 fn parse(text: &str, hash: &SpecHash) -> Option<Applied<'static>> {
     let spec: Applied<'_> = serde_json::from_str(text).ok()?;
     (spec.hash() == *hash).then(|| spec.into_owned())

@@ -1,4 +1,4 @@
-//! What becomes of specs that cannot be kept, or are kept where an older version put them.
+//! Handles specs that cannot be archived, and those that an older version stored elsewhere.
 
 use interlock_core::api::condition::ConditionStatus;
 use interlock_core::api::meta::{self, condition as types};
@@ -12,7 +12,7 @@ use super::subject::InstanceView;
 use super::writes::{self, InstanceChange, StatusChange};
 use super::{spec_archive, spec_secrets};
 
-/// Says why a spec could not be kept, where a person has to do something; its plan does not begin.
+/// Reports why a spec could not be archived, where a person has to act; its plan does not begin.
 pub(super) async fn not_kept(
     ctx: &InstanceContext,
     subject: &InstanceView,
@@ -34,7 +34,7 @@ pub(super) async fn not_kept(
 
 /// Moves the specs of a stamp out of Secrets; `None` where it refers to none.
 ///
-/// The Secrets go before the stamp says so: what is in ControllerRevisions is found there first.
+/// Deletes the Secrets before it updates the stamp: reads prefer ControllerRevisions.
 pub(super) async fn migrate(
     ctx: &InstanceContext,
     subject: &InstanceView,
@@ -42,7 +42,7 @@ pub(super) async fn migrate(
     for hash in writes::in_secrets(subject) {
         match move_spec(ctx, subject, &hash).await {
             Ok(()) => {}
-            // Its deletion does not wait: what it owns goes with it.
+            // Its deletion does not wait: owned objects are deleted with it.
             Err(Failed { failure, .. }) if failure.code == 403 && subject.deleted_at().is_some() => {
                 return Ok(None);
             }
@@ -62,7 +62,7 @@ pub(super) async fn migrate(
 /// A request that failed.
 struct Failed {
     failure: ApiFailure,
-    /// Whether it was one of Secrets.
+    /// Whether the request was for Secrets.
     of_secrets: bool,
 }
 
@@ -72,7 +72,7 @@ async fn move_spec(ctx: &InstanceContext, subject: &InstanceView, hash: &SpecHas
     if !spec_archive::holds(ctx, subject, hash).await.map_err(archive)? {
         let found = spec_archive::read_secrets(ctx, subject, hash).await.map_err(secrets)?;
         let own = || (subject.hash == *hash).then(|| subject.spec.clone());
-        // Where neither has it, nothing is kept, and the run says so.
+        // Where neither has it, nothing is archived, and the run reports that.
         if let Some(spec) = found.or_else(own) {
             spec_archive::write(ctx, subject, &spec).await.map_err(archive)?;
         }

@@ -16,7 +16,7 @@ use super::subject::InstanceView;
 /// Key of the data.
 const DATA: &str = "spec.json.gz";
 
-/// Reads a spec as JSON; `None` where it is not there whole.
+/// Reads a spec as JSON; `None` where it is incomplete.
 pub async fn read(
     ctx: &InstanceContext,
     subject: &InstanceView,
@@ -28,7 +28,7 @@ pub async fn read(
     Ok(data.and_then(|data| revision::unpack(&data)))
 }
 
-/// Deletes a spec, the first part last: without it the others are not found.
+/// Deletes a spec, its first part last: without that the others are not found.
 pub async fn delete(
     ctx: &InstanceContext,
     subject: &InstanceView,

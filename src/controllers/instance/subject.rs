@@ -1,4 +1,4 @@
-//! An Instance as the controller reads it: JSON -> typed, with stamp, basis and progress.
+//! The controller's view of an Instance: JSON -> typed, with stamp, baseline and progress.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use interlock_core::plan::progress::Progress;
 use interlock_core::plan::uid::Retry;
 use interlock_core::plan::verb::{PendingRequest, RequestError};
 
-/// An Instance that the API server gave us and that cannot be read.
+/// An Instance from the API server that cannot be decoded.
 #[derive(Debug, Error)]
 #[error("Instance {key} cannot be read: {source}; mend the object")]
 pub struct UnreadableInstance {
@@ -34,17 +34,17 @@ pub struct UnreadableInstance {
 pub struct InstanceView {
     /// Namespace and name.
     pub key: NamespacedName,
-    /// The object as it came.
+    /// The object as received.
     pub object: Arc<Value>,
     /// The same, typed.
     pub instance: Instance,
-    /// What of the spec is carried out.
+    /// The part of the spec that a run applies.
     pub spec: Applied<'static>,
     /// Hash of `spec`.
     pub hash: SpecHash,
-    /// The annotation, when it can be read.
+    /// The annotation, when it can be decoded.
     pub stamp: Option<Envelope<'static>>,
-    /// The durable basis.
+    /// The stored baseline.
     pub basis: Option<Basis>,
     /// The run in progress, as recorded.
     pub progress: Option<Progress>,
@@ -57,7 +57,7 @@ impl InstanceView {
             .map_err(|source| UnreadableInstance { key: key.clone(), source })?;
         let spec = carried_out(&instance, &key.namespace);
         let own = instance.metadata.uid.as_deref();
-        // The uid of another object: the manifest of that one was copied, its stamp says nothing.
+        // The uid of another object: a manifest copied from it, whose stamp does not count.
         let stamp = annotation(&object, meta::LAST_APPLIED_SPEC)
             .and_then(Envelope::parse)
             .filter(|stamp| stamp.uid.as_deref().is_none_or(|uid| Some(uid) == own))
@@ -102,7 +102,7 @@ impl InstanceView {
         }
     }
 
-    /// Whether anything ever ran.
+    /// Whether any plan ever ran.
     pub fn has_run(&self) -> bool {
         self.entries().values().any(|entry| entry.status != ExecutionStatus::NeverRun)
     }
@@ -112,22 +112,22 @@ impl InstanceView {
         self.instance.status.as_ref().map(|s| s.conditions.clone()).unwrap_or_default()
     }
 
-    /// Whether our finalizer is on.
+    /// Whether it has our finalizer.
     pub fn has_finalizer(&self) -> bool {
         self.instance.metadata.finalizers.iter().flatten().any(|f| f == meta::FINALIZER)
     }
 
-    /// When the deletion was asked for.
+    /// The deletion timestamp.
     pub fn deleted_at(&self) -> Option<Timestamp> {
         self.instance.metadata.deletion_timestamp.as_ref().map(|t| t.0)
     }
 
-    /// The last runs.
+    /// The run history.
     pub fn history(&self) -> Vec<history::EndedRun> {
         history::read(annotation(&self.object, meta::HISTORY))
     }
 
-    /// What somebody asks of a run; `None` without a request, an error where it cannot be read.
+    /// The plan request; `None` without one, an error where it cannot be decoded.
     pub fn asked(&self) -> Result<Option<PendingRequest>, RequestError> {
         let text = |key| annotation(&self.object, key);
         let Some(request) = text(meta::REQUEST).filter(|request| !request.is_empty()) else {
@@ -138,8 +138,7 @@ impl InstanceView {
         PendingRequest::read(request, reason, text(meta::REQUESTED_BY).unwrap_or_default(), of).map(Some)
     }
 
-    /// The stamp's spec where the annotation or the object itself holds it, and it is what its
-    /// hash says.
+    /// The stamp's spec where the annotation or the object itself holds it, and it matches its hash.
     pub fn stamped_spec(&self) -> Option<Applied<'static>> {
         let stamp = self.stamp.as_ref()?;
         if stamp.hash == self.hash {
@@ -151,15 +150,15 @@ impl InstanceView {
         }
     }
 
-    /// Whether all that a creation through admission adds is there.
+    /// Whether everything is set that admission adds at creation.
     pub fn created_whole(&self, package: &Package) -> bool {
         let finalizer = package.plan(meta::plan::CLEANUP).is_none() || self.has_finalizer();
         finalizer && missing_defaults(package, &self.spec).next().is_none()
     }
 }
 
-/// Immutable parameters with a default and without a value: a creation writes the default in
-/// (KUDO `instance_admission.go`).
+/// Immutable parameters with a default and without a value: admission sets the default at creation (KUDO
+/// `instance_admission.go`).
 pub fn missing_defaults<'p>(
     package: &'p Package,
     spec: &Applied<'_>,

@@ -1,8 +1,8 @@
-//! What people ask of a run, carried out: abort, revert, retry.
+//! Executes plan requests: abort, revert, retry.
 //!
-//! A request is an annotation, and goes with the write that makes it superfluous: an abort with
-//! the clear of `planExecution`, a retry after the status write that starts it. Until then it is
-//! found again by whoever looks next, so that a process may die between any two writes.
+//! A request is an annotation; the write that makes it superfluous removes it: an abort with the clear of
+//! `planExecution`, a retry after the status write that starts it. Until then every reconcile finds it
+//! again, so that a process may die between any two writes.
 
 use interlock_core::api::condition::{self, ConditionStatus};
 use interlock_core::api::kudo::{OperatorVersionSpec, PlanStatus};
@@ -28,8 +28,8 @@ use super::subject::InstanceView;
 use super::writes::{self, InstanceChange, StatusChange};
 use super::{refusal, spec_archive};
 
-/// Sets or clears `VerbsUnavailable`; removes what is no request, and what may have been written
-/// without anybody asking who may.
+/// Sets or clears `VerbsUnavailable`; removes malformed requests, and those whose author may not have been
+/// checked.
 pub(super) async fn look(ctx: &InstanceContext, subject: &InstanceView) -> Result<Option<Flow>, ApiFailure> {
     let found = subject.asked();
     if let Err(error) = found {
@@ -40,7 +40,7 @@ pub(super) async fn look(ctx: &InstanceContext, subject: &InstanceView) -> Resul
         Some(RequestState::Unguarded) => {
             return forget(ctx, subject, Some(requests::UNGUARDED.to_owned())).await.map(Some);
         }
-        // Not known yet: the Instance is looked at again when it is.
+        // Not known yet: the Instance is enqueued when it is.
         Some(RequestState::Unknown) => {
             return Ok(half_done(subject).then_some(Flow::End(ReconcileOutcome::Settled)));
         }
@@ -70,7 +70,7 @@ pub(super) async fn look(ctx: &InstanceContext, subject: &InstanceView) -> Resul
     Ok(Some(Flow::Again))
 }
 
-/// Does what a request leads to.
+/// Executes the resolution of a request.
 pub(super) async fn carry_out(
     ctx: &InstanceContext,
     subject: &InstanceView,
@@ -86,8 +86,8 @@ pub(super) async fn carry_out(
     }
 }
 
-/// Whether the run that a request names has ended: to go on without the request would lose what it asks
-/// for after the end. A deletion waits for nothing.
+/// Whether the run that a request names has ended: continuing without the request would lose its second
+/// half. A deletion waits for nothing.
 fn half_done(subject: &InstanceView) -> bool {
     let Ok(Some(asked)) = subject.asked() else { return false };
     let ended = |entry: &PlanStatus| entry.uid == asked.request.run && entry.status.is_terminal();
@@ -103,7 +103,7 @@ async fn abort(
 ) -> Result<Flow, ApiFailure> {
     let Some(asked) = asked(ctx, subject) else { return Ok(Flow::Again) };
     let run = asked.request.run.as_str();
-    // What would have been refused is not believed any more for having been aborted.
+    // An abort does not make a denied spec valid.
     let refused = |spec: &Applied<'static>| {
         let vouched = subject.basis.as_ref().is_some_and(|basis| basis.vouches_for(&spec.hash()));
         !vouched && refusal::refusal(ctx, subject, stamped.as_ref(), spec).is_some()
@@ -144,7 +144,7 @@ async fn abort(
     Ok(Flow::Again)
 }
 
-/// Schedules a plan anew, under the uid of this retry; the request stays as its mark.
+/// Schedules a plan again, under the uid of this retry; the request stays as its mark.
 async fn retry(
     ctx: &InstanceContext,
     subject: &InstanceView,
@@ -159,7 +159,7 @@ async fn retry(
     Ok(flow)
 }
 
-/// Takes a request away of which the second half is not carried out, and says so.
+/// Removes a request whose second half is obsolete, and reports that.
 async fn overtaken(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
     let Some(asked) = asked(ctx, subject) else { return Ok(Flow::Again) };
     let why = "the spec was edited before it went back, and the newer edit holds";
@@ -177,7 +177,7 @@ async fn overtaken(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow
     Ok(flow)
 }
 
-/// Takes a request away, and says why where it had no effect.
+/// Removes a request, and reports why where it had no effect.
 async fn forget(
     ctx: &InstanceContext,
     subject: &InstanceView,
@@ -201,7 +201,7 @@ async fn forget(
     Ok(flow)
 }
 
-/// Goes back to what last was carried out in full: one write, which schedules as an edit does.
+/// Reverts to the last spec that was fully carried out: one write, which schedules as an edit does.
 async fn revert(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
     let back = match way_back(ctx, subject).await? {
         Ok(back) => back,
@@ -235,7 +235,7 @@ struct WayBack {
     plan: Option<String>,
 }
 
-/// The previous spec and the first of the plans that it triggers, or why there is none.
+/// The previous spec and the first plan that it triggers, or why there is none.
 async fn way_back(
     ctx: &InstanceContext,
     subject: &InstanceView,
@@ -251,7 +251,7 @@ async fn way_back(
     let Some(spec) = spec else {
         return Ok(Err("the spec to go back to is not there any more".to_owned()));
     };
-    // A stamp is text; status says what was carried out before.
+    // A stamp is user-writable; only status proves what was carried out before.
     if !basis.vouches_for(&previous.hash)
         && let Some(refusal) = refusal::refusal(ctx, subject, None, &spec)
     {

@@ -1,5 +1,5 @@
-//! The workers of the Instance controller: how many Instances are looked at at once, and what
-//! becomes of a look.
+//! The workers of the Instance controller: how many Instances are reconciled at once, and how the results
+//! are handled.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -19,45 +19,45 @@ use crate::cluster::queue::{Lane, Queue};
 use crate::cluster::supervisor::Work;
 use crate::telemetry::panics::{Panicked, caught};
 
-/// Reconciles at most this many Instances at once, beside those that are slow.
+/// Reconciles at most this many Instances at once, besides slow ones.
 pub const WORKERS: usize = 32;
 
-/// Of these, at most this many of one OperatorVersion: what its Instances make may be behind a
-/// webhook that hangs, and others go on.
+/// Of these, at most this many of one OperatorVersion: the objects of its Instances may be behind a webhook
+/// that hangs, and others must continue.
 const SHARE: usize = 16;
 
-/// Of these, at most this many of one namespace: whoever may edit in it decides what its packages
-/// cost, and others go on.
+/// Of these, at most this many of one namespace: its editors decide what its packages cost, and others must
+/// continue.
 const NAMESPACE_SHARE: usize = 24;
 
-/// What takes longer than this is slow: it waits for somebody, and another is begun in its place.
+/// A longer reconcile is slow: it waits for another party, and a further worker takes its place.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// At most this many are slow at once; further ones keep their places.
+/// At most this many are slow at once; further ones keep their slots.
 const SLOW_MOST: usize = 128;
 
 /// Of these, at most this many of one namespace.
 const SLOW_SHARE: usize = 96;
 
-/// How long what was begun may take to end.
+/// How long running reconciles may take to end.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// The time in which one assignment holds, and its workers.
+/// The workers of one assignment.
 #[derive(Clone)]
 pub struct WorkerPool {
-    /// Nothing new is begun.
+    /// Start nothing new.
     stop: CancellationToken,
-    /// What was begun is left as it is.
+    /// Abort running work.
     cut: CancellationToken,
     workers: TaskTracker,
     slow: Arc<Slow>,
 }
 
-/// How many are slow, in all and of each namespace.
+/// Number of slow reconciles, in all and of each namespace.
 #[derive(Default)]
 struct Slow(Mutex<HashMap<String, usize>>);
 
-/// One that is slow, until this is dropped.
+/// A slow reconcile, until this is dropped.
 struct Place<'s> {
     slow: &'s Slow,
     namespace: &'s str,
@@ -69,7 +69,7 @@ impl Slow {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place among the slow ones, if there is one for this namespace.
+    /// A slot for a slow reconcile, if this namespace has one left.
     fn take<'s>(&'s self, namespace: &'s str) -> Option<Place<'s>> {
         let mut counts = self.counts();
         let all: usize = counts.values().sum();
@@ -95,13 +95,13 @@ impl Drop for Place<'_> {
 }
 
 impl WorkerPool {
-    /// Until it is told to stop; without workers yet.
+    /// A pool without workers yet, until `stop`.
     pub fn new(stop: &CancellationToken) -> Self {
         let (cut, workers) = (CancellationToken::new(), TaskTracker::new());
         Self { stop: stop.child_token(), cut, workers, slow: Arc::default() }
     }
 
-    /// Sets all workers to work.
+    /// Starts all workers.
     pub fn begin(&self, ctx: &Arc<InstanceContext>) {
         (0..WORKERS).for_each(|_| self.employ(ctx));
     }
@@ -110,7 +110,7 @@ impl WorkerPool {
         self.workers.spawn(worker(ctx.clone(), self.clone()));
     }
 
-    /// Begins nothing new, and waits for what was begun as long as it may take.
+    /// Starts nothing new, and waits for running work as long as it may take.
     pub async fn end(self) {
         self.stop.cancel();
         self.workers.close();
@@ -122,7 +122,7 @@ impl WorkerPool {
     }
 }
 
-/// A key in work; given back however the work ends.
+/// A key in work; released however the work ends.
 struct InWork<'a> {
     ctx: &'a InstanceContext,
     key: NamespacedName,
@@ -134,15 +134,15 @@ impl Drop for InWork<'_> {
     }
 }
 
-/// Instances of one OperatorVersion make the same kinds of objects, and wait for the same; those of
-/// one namespace wait for the same rendering threads.
+/// Instances of one OperatorVersion make objects of the same kinds, and wait for the same; those of one
+/// namespace wait for the same rendering threads.
 fn lanes(ctx: &InstanceContext, key: &NamespacedName) -> Vec<Lane> {
     let namespace = Lane { name: key.namespace.clone(), share: NAMESPACE_SHARE };
     let package = ctx.store.package_of(key).map(|name| Lane { name: name.to_string(), share: SHARE });
     [namespace].into_iter().chain(package).collect()
 }
 
-/// Boxed, as a worker may employ another.
+/// Boxed, as a worker may spawn another.
 fn worker(ctx: Arc<InstanceContext>, term: WorkerPool) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         loop {
@@ -172,9 +172,9 @@ fn worker(ctx: Arc<InstanceContext>, term: WorkerPool) -> BoxFuture<'static, ()>
     })
 }
 
-/// Looks at an Instance and sees to it that it is looked at again where there is more to do.
+/// Reconciles an Instance and requeues it where there is more to do.
 async fn look_at(ctx: &InstanceContext, key: &NamespacedName) {
-    // Whoever leads next looks at every Instance.
+    // The next leader reconciles every Instance.
     let Some(reign) = ctx.reign() else { return };
     let span = info_span!("reconcile", controller = "instance", namespace = %key.namespace, name = %key.name);
     let start = Instant::now();
@@ -193,8 +193,8 @@ async fn look(ctx: &InstanceContext, key: &NamespacedName, reign: u64) -> Reconc
     if says_only { bereft::say(ctx, key).await } else { reconcile::reconcile(ctx, key, reign).await }
 }
 
-/// What comes after a look, and how it is counted. A panic is that of one Instance: it waits longer
-/// each time, as after any failure, and its worker goes on.
+/// Requeues after a reconcile, and returns its result for metrics. A panic affects one Instance: it backs
+/// off as after any failure, and its worker continues.
 fn settle(
     queue: &Queue<NamespacedName>,
     key: &NamespacedName,

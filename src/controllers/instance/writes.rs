@@ -22,9 +22,9 @@ use super::subject::{InstanceView, missing_defaults};
 /// Changes of a status.
 #[derive(Clone, Debug, Default)]
 pub struct StatusChange {
-    /// Entries of `planStatus` as they shall be.
+    /// Wanted entries of `planStatus`.
     pub entries: BTreeMap<String, PlanStatus>,
-    /// Conditions as they shall be; others stay.
+    /// Wanted conditions; others stay.
     pub conditions: Vec<WantedCondition>,
 }
 
@@ -64,8 +64,8 @@ pub fn status(subject: &InstanceView, change: StatusChange, now: Timestamp) -> O
     (!patch.is_empty()).then_some(Value::Object(patch))
 }
 
-/// The object with a merge patch of its status, to be written in its place. Whose fields they are
-/// is left out: the API server goes on with what it knows.
+/// The object with a merge patch of its status, for a replacement. Omits `managedFields`: the API server
+/// keeps its own.
 pub fn with_status(object: &Value, patch: &Value) -> Value {
     let mut object = object.clone();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -77,7 +77,7 @@ pub fn with_status(object: &Value, patch: &Value) -> Value {
     object
 }
 
-/// Whether conditions say the same; `observedGeneration` alone is no reason to write.
+/// Whether conditions agree; `observedGeneration` alone causes no write.
 fn alike(before: &[condition::Condition], after: &[condition::Condition]) -> bool {
     before.len() == after.len()
         && before.iter().zip(after).all(|(a, b)| {
@@ -85,8 +85,8 @@ fn alike(before: &[condition::Condition], after: &[condition::Condition]) -> boo
         })
 }
 
-/// The stamp of a spec that is carried out from now on, as admission would have made it; `None`
-/// where the object has no room for it.
+/// The stamp that admission would have made for a spec that now applies; `None` where the object's size
+/// budget is exceeded.
 pub fn stamp(subject: &InstanceView, spec: &Applied<'static>) -> Option<String> {
     let hash = spec.hash();
     let basis = subject.basis.as_ref();
@@ -111,8 +111,8 @@ fn room(object: &Value) -> Room {
     Room { annotations: size(&others), object: whole.saturating_sub(size(&ours)) }
 }
 
-/// Our annotations as a write leaves them, beside those of others: a new stamp that does not fit
-/// is not written, and the history is taken away (`None`) where it would fill the last quarter.
+/// Our annotations after a write, beside those of others: omits a new stamp that does not fit, and removes
+/// the history (`None`) where it would fill the last quarter.
 fn annotations(
     subject: &InstanceView,
     stamp: Option<String>,
@@ -148,24 +148,24 @@ fn history_with(
     (size <= room::ANNOTATIONS_LIMIT).then_some(text)
 }
 
-/// What a merge patch of an Instance sets.
+/// The changes of a merge patch of an Instance.
 #[derive(Clone, Debug, Default)]
 pub struct InstanceChange<'a> {
     /// `planExecution`: plan and fresh uid, scheduled.
     pub schedule: Option<(&'a str, &'a str)>,
-    /// `planExecution`: a running execution that is put back.
+    /// `planExecution`: a running execution to restore.
     pub put_back: Option<(&'a str, &'a str)>,
     /// The stamp.
     pub stamp: Option<String>,
     /// A run for the history.
     pub ended: Option<history::EndedRun>,
-    /// Finalizer and defaults of immutable parameters that this package asks for.
+    /// Adds the finalizer and the defaults of immutable parameters of this package.
     pub create: Option<&'a Package>,
-    /// Takes our finalizer off.
+    /// Removes our finalizer.
     pub release: bool,
-    /// The spec, as it shall be.
+    /// The wanted spec.
     pub spec: Option<&'a Applied<'static>>,
-    /// Takes the request away that was carried out.
+    /// Removes the executed request.
     pub answered: bool,
 }
 
@@ -210,13 +210,13 @@ pub fn instance(subject: &InstanceView, change: InstanceChange<'_>) -> Value {
     Value::Object(patch)
 }
 
-/// The annotations of a request that are there.
+/// The present annotations of a request.
 fn answered(subject: &InstanceView) -> impl Iterator<Item = &'static str> {
     let keys = [meta::REQUEST, meta::REASON, meta::REQUESTED_BY];
     keys.into_iter().filter(|key| annotation(&subject.object, key).is_some())
 }
 
-/// What is carried out, replaced as a whole: a merge patch keeps what it does not name.
+/// The applied part of the spec, replaced as a whole: a merge patch keeps what it does not name.
 fn whole_spec(subject: &InstanceView, wanted: &Applied<'static>) -> Map<String, Value> {
     let mut spec = Map::new();
     let version = &wanted.operator_version;
@@ -248,9 +248,8 @@ fn finalizers(subject: &InstanceView, change: &InstanceChange<'_>) -> Option<Vec
     })
 }
 
-/// The JSON patch that takes a finished execution, or a dropped trigger, out of
-/// `planExecution`, only while that execution is named; with it goes the request that was carried
-/// out, only while it is that one.
+/// The JSON patch that removes a finished execution, or a dropped trigger, from `planExecution`, only while
+/// it names that execution; it also removes the executed request, only while it is that one.
 pub fn clear(subject: &InstanceView, ended: Option<history::EndedRun>, request: Option<&str>) -> Patch {
     let (field, value) = match subject.plan_uid() {
         "" => ("planName", subject.plan()),
@@ -289,8 +288,8 @@ pub fn clear(subject: &InstanceView, ended: Option<history::EndedRun>, request: 
     Patch(operations)
 }
 
-/// The stamp with uid and generation added, and without `previous` once nothing is owed; `None`
-/// when it stays as it is.
+/// The stamp with uid and generation added, and without `previous` once no plan is pending; `None` when it
+/// is unchanged.
 fn settled_stamp(subject: &InstanceView) -> Option<Envelope<'static>> {
     let found = subject.stamp.as_ref()?;
     let mut stamp = found.clone();
@@ -309,8 +308,8 @@ pub fn referenced(stamp: Option<&Envelope<'_>>) -> BTreeSet<SpecHash> {
     references(stamp).map(|(hash, _)| hash.clone()).collect()
 }
 
-/// Hashes of the specs that are in Secrets, by a stamp that the status or the spec vouches for: what
-/// else it says anybody may have written.
+/// Hashes of the specs in Secrets, by a stamp that the status or the spec vouches for: any user may have
+/// written another one.
 pub fn in_secrets(subject: &InstanceView) -> BTreeSet<SpecHash> {
     let vouched = |stamp: &&Envelope<'_>| {
         stamp.hash == subject.hash || subject.basis.as_ref().is_some_and(|basis| basis.hash == stamp.hash)
@@ -327,8 +326,7 @@ fn references<'s>(stamp: Option<&'s Envelope<'_>>) -> impl Iterator<Item = (&'s 
     both.filter_map(|(hash, kept)| Some((hash, kept.reference()?)))
 }
 
-/// The stamp of which no spec is in Secrets any more; `None` where that is so already, or where it
-/// does not fit.
+/// The stamp without references to Secrets; `None` where it has none, or where it does not fit.
 pub fn migrated(subject: &InstanceView) -> Option<String> {
     let mut stamp = subject.stamp.clone().filter(|_| !in_secrets(subject).is_empty())?;
     let previous = stamp.previous.as_mut().map(|previous| &mut previous.kept);
@@ -397,7 +395,7 @@ mod tests {
         assert_eq!(annotation(&written, meta::HISTORY).is_some(), kept);
     }
 
-    /// The status says that the spec of hash A was carried out.
+    /// The status vouches for the spec of hash A.
     fn stamped(stamp: &Value, beside: usize) -> InstanceView {
         let object = json!({
             "status": {"conditions": [{
@@ -416,7 +414,7 @@ mod tests {
     const A: &str = "sha256:aaaaaaaaaaaaaaaa";
     const B: &str = "sha256:bbbbbbbbbbbbbbbb";
 
-    /// The stamp, what of it is in Secrets, and what it refers to.
+    /// The stamp, its specs in Secrets, and all its references.
     #[rstest]
     #[case::none(json!({"v": 1, "hash": A, "spec": {"operatorVersion": {"name": "v", "namespace": "ns"}}}), &[], &[])]
     #[case::of_now(json!({"v": 1, "hash": A, "ref": "ControllerRevision"}), &[], &[A])]
@@ -436,7 +434,7 @@ mod tests {
         let moved = stamped(&serde_json::from_str(&text).unwrap(), 0);
         assert_eq!(texts(in_secrets(&moved)), Vec::<String>::new());
         assert_eq!(texts(referenced(moved.stamp.as_ref())), all);
-        // It never makes the object one that the API server refuses.
+        // A migration never makes the object one that the API server rejects.
         assert_eq!(migrated(&stamped(&stamp, room::ANNOTATIONS_MAX - 100)), None);
     }
 }

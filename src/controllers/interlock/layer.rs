@@ -1,5 +1,5 @@
-//! The second layer of the freeze follows the settings: its binding leaves out the namespaces in
-//! which the webhook lets a frozen edit pass, which the policy would else refuse all the same.
+//! Adapts the freeze's binding to the settings: excludes the namespaces in which the webhook allows a
+//! frozen edit, which the policy would otherwise deny.
 
 use interlock_core::api::interlock::{Action, Labels, Rules};
 use interlock_core::api::rule::RuleGroup;

@@ -1,5 +1,4 @@
-//! Settings: the Interlock object named `default`, honoured by every replica and reported on by
-//! the leader.
+//! Settings: every replica honours the Interlock object named `default`, and the leader reports on it.
 //!
 //! Event -> [`Interlocks`] -> modes of the capabilities, rules of the store (every replica, at once)
 //! -> status of the objects ([`status`]), binding of the freeze ([`layer`]) (leader, when they
@@ -32,29 +31,29 @@ use crate::controllers::capabilities;
 use crate::controllers::observe::Store;
 use crate::controllers::observe::interlocks::{Interlocks, KnownInterlock};
 
-/// A burst of changes is told once.
+/// Collects a burst of changes into one report.
 const BURST: Duration = Duration::from_millis(200);
 /// Pause after a write that failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
-/// How long the binding may stay unread before that is told.
+/// How long the binding may stay unread before that is reported.
 const UNREAD: Duration = Duration::from_secs(10);
 
-/// What the settings work with.
+/// The context of the settings.
 pub struct SettingsContext {
     /// The objects; a watch fills it.
     pub objects: Arc<Interlocks>,
-    /// Who asks what the rules do.
+    /// Applies the rules.
     pub store: Arc<Store>,
-    /// Instances, where controllers run: settings that change may let one go on.
+    /// Instances, where controllers run: changed settings may unblock one.
     pub queue: Option<Arc<Queue<NamespacedName>>>,
-    /// The modes of the capabilities; nothing is said before the objects are listed.
+    /// The modes of the capabilities; unset until the objects are listed.
     pub modes: watch::Sender<Modes>,
-    /// Where every capability stands, the settings among them.
+    /// The state of every capability, that of the settings included.
     pub snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
 }
 
 impl SettingsContext {
-    /// Follows the object that is honoured, for ever.
+    /// Follows the honoured object, for ever.
     pub async fn follow(self) {
         let mut snapshot = self.snapshot.clone();
         // Both senders live as long as the process.
@@ -89,8 +88,8 @@ impl SettingsContext {
     }
 }
 
-/// Whether the objects are listed, or cannot be: where the kind is absent or may not be read,
-/// everything has its default.
+/// Whether the objects are listed, or cannot be: where the kind is absent or may not be read, the defaults
+/// apply.
 fn are_known(snapshot: &CapabilitySnapshot) -> bool {
     let standing = snapshot.get(capabilities::SETTINGS);
     standing.is_some_and(|standing| {
@@ -98,8 +97,8 @@ fn are_known(snapshot: &CapabilitySnapshot) -> bool {
     })
 }
 
-/// The settings of the object that is honoured; the defaults without one, or with one that is being
-/// deleted: whoever deletes it does not wait for somebody else's finalizer.
+/// The settings of the honoured object; the defaults without one, or while it is being deleted: a deletion
+/// takes effect at once, whatever finalizers others hold.
 fn read(honoured: Option<&KnownInterlock>) -> Settings {
     match honoured.filter(|seen| !status::is_deleting(seen.object())) {
         None => Settings::default(),
@@ -114,14 +113,14 @@ fn read(honoured: Option<&KnownInterlock>) -> Settings {
     }
 }
 
-/// Tells what became of the settings; only the leader writes.
+/// Reports on the settings; only the leader writes.
 #[derive(Clone)]
 pub struct Reporter {
     /// The objects.
     pub objects: Arc<Interlocks>,
-    /// Which namespaces there are.
+    /// Knows all namespaces.
     pub store: Arc<Store>,
-    /// Where every capability stands.
+    /// The state of every capability.
     pub snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
     /// The binding of the freeze.
     pub binding: watch::Receiver<BindingState>,
@@ -129,12 +128,12 @@ pub struct Reporter {
     pub leadership: watch::Receiver<Leadership>,
     /// Writes.
     pub bookkeeping: Bookkeeping,
-    /// Tells of deletions.
+    /// Publishes deletions.
     pub events: EventPublisher,
 }
 
 impl Reporter {
-    /// Writes what differs, until it is told to stop.
+    /// Writes changed statuses, until `stop`.
     pub async fn run(self, stop: CancellationToken) {
         let began = Instant::now();
         let (mut objects, mut namespaces) = (self.objects.changes(), self.store.namespace_changes());
@@ -165,7 +164,7 @@ impl Reporter {
         }
     }
 
-    /// Writes what differs; answers when to look again, if nothing happens before.
+    /// Writes changed statuses; returns when to check again, if nothing happens before.
     async fn write(&self, began: Instant) -> Option<Duration> {
         let honoured = self.objects.honoured();
         let settings = read(honoured.as_ref());
@@ -207,7 +206,7 @@ impl Reporter {
         again
     }
 
-    /// The object cannot say any more what goes on without it.
+    /// Without the object, only an Event can report what continues.
     async fn tell_deleted(&self, object: &Interlock) {
         let message =
             format!("{}; {} Instances are still managed", status::DEFAULTS, self.store.instances().len());
@@ -225,7 +224,7 @@ impl Reporter {
         };
         match self.bookkeeping.patch_interlock_status(name, version, json!(status)).await {
             Ok(()) => Ok(()),
-            // A newer version, or its end, comes with the watch.
+            // The watch delivers the newer version, or the deletion.
             Err(ApiFailure { code: 404 | 409, .. }) => Ok(()),
             Err(failure) => {
                 tracing::warn!(interlock = name, error = failure.message, "a status was not written");
@@ -234,7 +233,7 @@ impl Reporter {
         }
     }
 
-    /// Leaves the namespaces out in which the freeze does not deny; an error says why not.
+    /// Excludes the namespaces in which the freeze does not deny; an error names the reason.
     async fn write_binding(&self, settings: &Settings, began: Instant) -> Result<(), String> {
         let namespaces = self.store.namespaces();
         let left_out = layer::left_out(&settings.rules, namespaces.iter());

@@ -1,5 +1,5 @@
-//! What the status of an Interlock object says: where every capability stands, and what of the
-//! spec is honoured. Pure; the time is an argument.
+//! The status of an Interlock object: the state of every capability, and the honoured parts of the spec.
+//! Pure; the time is an argument.
 
 use interlock_core::api::condition::ConditionStatus;
 use interlock_core::api::interlock::{DEFAULT, Interlock, InterlockStatus, SettingProblem};
@@ -14,64 +14,64 @@ use crate::cluster::supervisor::{
 
 /// Summary.
 const READY: &str = "Ready";
-/// Whether the object is honoured, in whole.
+/// Whether the object is honoured, completely.
 const ACCEPTED: &str = "Accepted";
 /// Whether the second layer follows the rules of the spec.
 const RULES_APPLIED: &str = "RulesApplied";
 
-/// On an object that is being deleted: what goes on without it.
+/// On an object that is being deleted: what continues without it.
 const DELETING: &str = "Deleting";
 
-/// What holds without an object that is honoured.
+/// What applies without an honoured object.
 pub const DEFAULTS: &str = "every rule denies again, every capability is auto, and packages act as the service account \
                             that the process was started with";
 
-/// How long a capability stands in a state that passes before that is told: what only starts
-/// again, at a restart of the process above all, flips nothing.
+/// How long a transient state lasts before it is reported: a restart, above all of the process, changes no
+/// condition.
 const PASSES_WITHIN: jiff::SignedDuration = jiff::SignedDuration::from_secs(5);
 
-/// How much is managed, whatever the settings say.
+/// Managed Instances, whatever the settings are.
 #[derive(Clone, Copy, Debug)]
 pub struct Managed {
     /// Instances.
     pub instances: usize,
-    /// Those of them that have something to do.
+    /// Those of them that need reconciling.
     pub restless: usize,
 }
 
-/// Whether somebody has deleted it, and the finalizer of another keeps it.
+/// Whether it is being deleted, and another's finalizer blocks that.
 pub fn is_deleting(object: &Interlock) -> bool {
     object.metadata.deletion_timestamp.is_some()
 }
 
-/// What there is to tell.
+/// The input of a status.
 pub struct StatusInput<'a> {
-    /// Where every capability stands.
+    /// The state of every capability.
     pub snapshot: &'a CapabilitySnapshot,
-    /// Capabilities that the settings are about.
+    /// Capabilities that the settings configure.
     pub settable: &'a [&'a str],
-    /// Those of them without which Interlock is not ready.
+    /// Interlock is not ready without these.
     pub essential: &'a [&'a str],
-    /// The one of them whose objects carry our finalizer.
+    /// The capability whose objects carry our finalizer.
     pub finalizes: &'a str,
     /// How many such objects there are, where that is known.
     pub instances: usize,
-    /// What of the spec cannot be honoured.
+    /// The problems of the spec.
     pub problems: &'a [SettingProblem],
-    /// Why the second layer does not follow, where it does not.
+    /// Why the binding does not follow, if it does not.
     pub lagging: Option<&'a str>,
-    /// What goes on where the object is deleted.
+    /// What continues after a deletion of the object.
     pub managed: Managed,
     /// Now.
     pub now: Timestamp,
 }
 
-/// A status, and when it is to be looked at again.
+/// A status, and when to compute it again.
 #[derive(Debug, PartialEq)]
 pub struct StatusUpdate {
-    /// As it should be.
+    /// The wanted status.
     pub status: InterlockStatus,
-    /// When a state has lasted long enough to be told.
+    /// When a transient state becomes reportable.
     pub again: Option<Timestamp>,
 }
 
@@ -86,7 +86,7 @@ fn wanted(type_: &str, status: ConditionStatus, reason: &str, message: impl Into
     Wanted { type_: type_.to_owned(), status, reason: reason.to_owned(), message: message.into() }
 }
 
-/// The status of an object that is not honoured.
+/// The status of an ignored object.
 pub fn ignored(object: &Interlock, now: Timestamp) -> InterlockStatus {
     let name = object.metadata.name.as_deref().unwrap_or_default();
     let text = format!(
@@ -97,7 +97,7 @@ pub fn ignored(object: &Interlock, now: Timestamp) -> InterlockStatus {
     with(object, conditions.into(), now)
 }
 
-/// The status of the object that is honoured.
+/// The status of the honoured object.
 pub fn honoured(object: &Interlock, told: &StatusInput<'_>) -> StatusUpdate {
     let mut again = None;
     let mut conditions = if is_deleting(object) {
@@ -188,7 +188,7 @@ fn type_of(capability: &str) -> String {
     format!("{}{rest}{READY}", first.to_ascii_uppercase())
 }
 
-/// Whether a state is on the way to another: one that needs nothing runs while it still lists.
+/// Whether a state is transient: a capability without required kinds runs while it still lists.
 fn passes(standing: &Standing) -> bool {
     let lists = || optional(standing).any(|kind| kind.sight == WatchState::Listing);
     match standing.state {
@@ -226,8 +226,8 @@ fn capability(
     wanted(type_, status, state.reason(), message)
 }
 
-/// What it means that a capability is switched off. Its objects are not read then, so that they are
-/// counted while they are still known.
+/// The consequence of switching a capability off. Its objects are not read then, so the message keeps the
+/// last known count.
 fn switched_off(standing: &Standing, before: Option<&Condition>, told: &StatusInput<'_>) -> String {
     let off = format!("spec.capabilities.{}.mode is off", standing.name);
     if standing.name != told.finalizes {
@@ -249,8 +249,7 @@ fn switched_off(standing: &Standing, before: Option<&Condition>, told: &StatusIn
     }
 }
 
-/// What a capability that runs goes without: how each kind stands that it can use and that is not
-/// watched.
+/// What a running capability lacks: the watch state of each optional kind that is not synced.
 fn running(standing: &Standing) -> String {
     let (mut missing, mut rest) = (Vec::new(), Vec::new());
     for KindStatus { name, sight, .. } in optional(standing) {
@@ -286,7 +285,7 @@ fn as_before(condition: &Condition) -> Wanted {
     wanted(&condition.type_, status, &condition.reason, condition.message.as_str())
 }
 
-/// The status with these conditions, and with those of others that are there.
+/// The status with these conditions, and with the present ones of others.
 fn with(object: &Interlock, conditions: Vec<Wanted>, now: Timestamp) -> InterlockStatus {
     let generation = object.metadata.generation;
     let before = object.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
@@ -314,7 +313,7 @@ fn with(object: &Interlock, conditions: Vec<Wanted>, now: Timestamp) -> Interloc
     InterlockStatus { observed_generation: generation, conditions: all }
 }
 
-/// Whether a condition is ours to take away when it is not wanted any more.
+/// Whether we may remove a condition that is no longer wanted.
 fn is_ours(type_: &str) -> bool {
     [READY, ACCEPTED, RULES_APPLIED, DELETING].contains(&type_) || type_.ends_with(READY)
 }

@@ -1,4 +1,4 @@
-//! What a status says, and when it changes.
+//! The content of a status, and when it changes.
 
 use interlock_core::api::interlock::{Labels, Rules};
 use jiff::Timestamp;
@@ -158,7 +158,7 @@ fn what_a_capability_goes_without_is_told(#[case] sight: Seeing, #[case] text: &
     assert_eq!(message(&status, "RoutesReady"), format!("it runs{text}"));
 }
 
-/// It needs none of its kinds, so that it runs at once, and lists them all.
+/// It requires none of its kinds, so it runs at once, and lists them all.
 #[test]
 fn a_restart_of_what_needs_nothing_flips_nothing() {
     let mut object = object(1);
@@ -171,7 +171,7 @@ fn a_restart_of_what_needs_nothing_flips_nothing() {
     assert_eq!((Some(look.status), look.again), (object.status, Some(at(SINCE + 5))));
 }
 
-/// Switched off by the user: that is no fault.
+/// Switched off by the user: no fault.
 #[test]
 fn what_is_switched_off_is_not_waited_for() {
     let mut snapshot = snapshot(CapabilityPhase::Disabled, running());
@@ -181,7 +181,7 @@ fn what_is_switched_off_is_not_waited_for() {
     assert!(message(&status, "InstancesReady").contains("spec.capabilities.instances.mode is off"));
 }
 
-/// Instances are counted while they are known, and not read to count them again.
+/// The count stays from when the Instances were known; no read repeats it.
 #[test]
 fn what_is_switched_off_says_what_it_holds() {
     let mut known = snapshot(CapabilityPhase::Disabled, CapabilityPhase::Disabled);
@@ -205,7 +205,7 @@ fn what_is_switched_off_says_what_it_holds() {
     assert_eq!(message(&later, "InstancesReady"), counted);
 }
 
-/// A restart of the process, or of a watch, flips nothing.
+/// A restart of the process, or of a watch, changes no condition.
 #[test]
 fn what_passes_is_told_when_it_lasts() {
     let calm = snapshot(running(), running());
@@ -222,7 +222,7 @@ fn what_passes_is_told_when_it_lasts() {
     assert_eq!(said(&look.status)[0], "Ready Unknown Syncing");
 }
 
-/// Transition times move with the status and with nothing else.
+/// Transition times change only with the status.
 #[test]
 fn transition_times() {
     let times = |status: &InterlockStatus| -> Vec<i64> {
@@ -273,7 +273,7 @@ fn what_is_not_honoured_is_named() {
     assert!(message(&status, "Ready").contains("delete mine"));
 }
 
-/// Its settings count no more from the moment on at which it is deleted, however long it stays.
+/// From its deletion on, its settings no longer apply, however long it remains.
 #[test]
 fn what_goes_on_without_a_deleted_object_is_told() {
     let mut object = object(1);

@@ -1,4 +1,4 @@
-//! What controllers ask of the store.
+//! Queries of the controllers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use super::store::Store;
 use super::told::gateways;
 
 impl Store {
-    /// What the flavors of gateways may come from; of these, those without the label (Secrets,
-    /// which nobody watches, where they are not `known`); and what has our label to no use.
+    /// The sources of the gateways' flavors; of these, the unlabelled ones (Secrets, which have no watch,
+    /// unless `known`); and labelled objects that no gateway references.
     pub fn sources_due(
         &self,
         known: &BTreeSet<FlavorSource>,
@@ -59,19 +59,19 @@ impl Store {
         self.read().accounts.of(namespace)
     }
 
-    /// Whether objects that no Instance made are written in a namespace; `None` while its labels
-    /// are not known and matter.
+    /// Whether plans write objects that no Instance made in a namespace; `None` while its labels matter and
+    /// are not known.
     pub fn adoption(&self, namespace: &str) -> Option<Adoption> {
         let inner = self.read();
         inner.adoptions.within(inner.labels.get(namespace))
     }
 
-    /// What is known of an Instance.
+    /// The cached Instance.
     pub fn instance(&self, key: &NamespacedName) -> KeptInstance {
         self.read().kept(key)
     }
 
-    /// Which Instance of that name is known.
+    /// The uid of the cached Instance of that name.
     pub fn uid_of(&self, key: &NamespacedName) -> Option<String> {
         self.read().instance(key).and_then(|row| row.uid())
     }
@@ -87,13 +87,13 @@ impl Store {
         inner.graph.rows(inner.kinds.instance).map(|row| name(&row.id())).collect()
     }
 
-    /// How many Instances are known.
+    /// Number of cached Instances.
     pub fn count_instances(&self) -> usize {
         let inner = self.read();
         inner.graph.rows(inner.kinds.instance).count()
     }
 
-    /// Every Instance that has something to do.
+    /// Every Instance that needs reconciling.
     pub fn restless(&self) -> Vec<NamespacedName> {
         let inner = self.read();
         let keys = inner.graph.rows(inner.kinds.instance).map(|row| name(&row.id()));
@@ -108,14 +108,14 @@ impl Store {
         users
     }
 
-    /// The OperatorVersion that an Instance refers to, also one that is not there.
+    /// The OperatorVersion that an Instance refers to, even if it does not exist.
     pub fn package_of(&self, instance: &NamespacedName) -> Option<NamespacedName> {
         let inner = self.read();
         let row = inner.instance(instance)?;
         row.along(Side::Parent, link::OPERATOR_VERSION).next().map(|row| name(&row.id()))
     }
 
-    /// The package of what was carried out, as last seen.
+    /// The package of the baseline, as last seen.
     pub fn package_of_basis(&self, basis: &Basis) -> Option<Arc<Package>> {
         self.read().packages.of_basis(basis).cloned()
     }
@@ -125,12 +125,12 @@ impl Store {
         self.read().users(operator_version).next().is_some()
     }
 
-    /// Whether an Instance has something to do, or needs a look.
+    /// Whether an Instance needs reconciling, or is marked dirty.
     pub fn is_restless(&self, key: &NamespacedName) -> bool {
         !matches!(self.instance(key), KeptInstance::AtRest { well: true })
     }
 
-    /// An object of a package as last seen.
+    /// An object of a package, as last seen.
     pub fn get_child(&self, key: &ObjectKey) -> Child {
         let body = {
             let inner = self.read();
@@ -141,12 +141,12 @@ impl Store {
             };
             inner.bodies.get(&row.id()).cloned()
         };
-        // Without the lock, as others wait for it.
+        // Decodes without the lock, as others wait for it.
         body.as_ref().and_then(ObjectBody::open).map_or(Child::Unread, Child::Kept)
     }
 
-    /// Objects of some kinds that belong to an Instance, in order; of those that are not kept only
-    /// whether they are healthy, and their names.
+    /// Objects of some kinds that belong to an Instance, in order; of those without a cached body only the
+    /// names of unhealthy ones.
     pub fn children_of(&self, instance: &NamespacedName, kinds: &[&str]) -> (Vec<Arc<Value>>, Vec<String>) {
         let (kept, sick) = {
             let inner = self.read();
@@ -168,7 +168,7 @@ impl Store {
         (kept.iter().filter_map(ObjectBody::open).collect(), sick)
     }
 
-    /// OperatorVersions that are there and for which there was no room.
+    /// Existing OperatorVersions beyond the size budget.
     pub fn all_left_out(&self) -> Vec<NamespacedName> {
         self.read().packages.all_left_out()
     }

@@ -1,4 +1,4 @@
-//! An object that a package made, kept as text: a tenth of what the parsed one takes.
+//! An object of a package, cached as text: a tenth of the size of the decoded one.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::share::{BODIES, Shares};
 
-/// Objects that packages made.
+/// Cached objects of packages.
 pub(super) type Bodies = Shares<NodeId, ObjectBody>;
 
-/// None yet.
+/// An empty cache.
 pub(super) fn none() -> Bodies {
     Shares::new(BODIES)
 }
@@ -37,15 +37,15 @@ impl ObjectBody {
     }
 }
 
-/// What is known of an object that a plan looks for.
+/// An object that a plan looks up, as far as it is cached.
 #[derive(Clone, Debug)]
 pub enum Child {
-    /// It is not there, as far as watches tell.
+    /// It does not exist, according to the watches.
     Absent,
-    /// It is there, and has to be read: it is not of an Instance that is known, or too much is kept
-    /// for that one's namespace.
+    /// It exists, and must be read: no cached Instance owns it, or the size budget of the Instance's
+    /// namespace is exceeded.
     Unread,
-    /// It is there, like this.
+    /// It exists; its content.
     Kept(Arc<Value>),
 }
 
@@ -64,7 +64,7 @@ mod tests {
     /// Every change has a newer version.
     static VERSION: AtomicU64 = AtomicU64::new(1);
 
-    /// What is known of a ConfigMap of that owner and size, as a plan finds it.
+    /// The cached ConfigMap of that owner and size, as a plan looks it up.
     fn found(store: &Store, owner: Option<&str>, size: usize, name: &str) -> Child {
         let kind = Gvk::new("v1", "ConfigMap");
         let owners: Vec<Value> = owner.iter().map(|uid| json!({"uid": uid, "kind": "Instance"})).collect();
@@ -80,7 +80,7 @@ mod tests {
         store.get_child(&ObjectKey { gvk: kind, namespace: Some("ns".to_owned()), name: name.to_owned() })
     }
 
-    /// A store that knows one Instance, and its uid.
+    /// A store with one Instance, and its uid.
     fn store() -> (Arc<Store>, String) {
         let store = Store::new(true);
         let instance = settled();

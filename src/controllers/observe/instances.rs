@@ -1,5 +1,5 @@
-//! What is kept of Instances beside their rows: whole those that controllers have something to do
-//! with; of those at rest, which are not to be trusted.
+//! The cache of Instances beside their rows: whole objects that controllers work on, and marks of settled
+//! ones that need a re-check.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use serde_json::Value;
 use super::row::is_well;
 use super::share::{INSTANCES, Shares};
 
-/// What is kept of an Instance.
+/// A cached Instance.
 #[derive(Clone, Debug)]
 pub enum KeptInstance {
     /// All of it, as last seen.
     Whole(Arc<Value>),
-    /// It is at rest: its row.
+    /// It is settled: only its row is cached.
     AtRest {
-        /// Whether all that its package made is as it should be.
+        /// Whether all objects of its package are healthy.
         well: bool,
     },
-    /// Nothing: it is not there.
+    /// It does not exist.
     Nothing,
 }
 
 /// Instances by name.
 pub(super) struct Instances {
-    /// Those that are not at rest, and those that a controller asked for, as far as they fit into the
-    /// share of their namespace.
+    /// Those that are not settled, and those that a controller read, as far as they fit into the size
+    /// budget of their namespace.
     whole: Shares<NamespacedName, Arc<Value>>,
-    /// Those of which only the row is kept, that something may be wrong with or that are not at rest.
+    /// Those with only a row that are marked dirty or not settled.
     doubted: HashSet<NamespacedName>,
 }
 
@@ -42,7 +42,7 @@ impl Default for Instances {
 }
 
 impl Instances {
-    /// What is kept of the one that has this row, or none.
+    /// The cached Instance of this row; `row` is `None` without one.
     pub(super) fn kept(&self, key: &NamespacedName, row: Option<&ObjectRow<'_>>) -> KeptInstance {
         match (self.whole.get(key), row) {
             (Some(object), Some(_)) => KeptInstance::Whole(object.clone()),
@@ -51,8 +51,7 @@ impl Instances {
         }
     }
 
-    /// Keeps one that a controller has something to do with. Where it does not fit, the controller is
-    /// to read it.
+    /// Caches an Instance that a controller works on. If it does not fit, the controller must read it.
     pub(super) fn keep(&mut self, key: NamespacedName, object: Arc<Value>) {
         let bytes = weight(&object);
         if !self.whole.keep(key.clone(), &key.namespace, bytes, object) {
@@ -64,7 +63,7 @@ impl Instances {
         self.whole.remove(key);
     }
 
-    /// Those that are kept whole.
+    /// Those cached as whole objects.
     pub(super) fn all(&self) -> Vec<NamespacedName> {
         self.whole.keys().cloned().collect()
     }
@@ -77,7 +76,7 @@ impl Instances {
         self.doubted.remove(key);
     }
 
-    /// It is gone.
+    /// The Instance is gone.
     pub(super) fn drop(&mut self, key: &NamespacedName) {
         self.whole.remove(key);
         self.doubted.remove(key);

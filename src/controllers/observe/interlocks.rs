@@ -9,22 +9,22 @@ use tokio::sync::watch;
 use interlock_core::api::interlock::{DEFAULT, Interlock};
 use interlock_core::api::object::meta_str;
 
-/// What is known of one of them.
+/// An Interlock object, as last seen.
 #[derive(Clone, Debug)]
 pub enum KnownInterlock {
-    /// It could be read.
+    /// It was decoded.
     Read(Arc<Interlock>),
-    /// A version of the schema that this process does not know lets through what it cannot read.
+    /// An unknown version of the schema admits fields that this process cannot decode.
     Unreadable {
         /// Its metadata and status, with an empty spec.
         object: Arc<Interlock>,
-        /// Why, for people.
+        /// The error, for people.
         why: String,
     },
 }
 
 impl KnownInterlock {
-    /// The object; its spec is empty where it could not be read.
+    /// The object; with an empty spec where it could not be decoded.
     pub fn object(&self) -> &Interlock {
         match self {
             Self::Read(object) | Self::Unreadable { object, .. } => object,
@@ -51,14 +51,14 @@ impl Interlocks {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One is there, as given.
+    /// Takes in an object.
     pub fn see(&self, object: &serde_json::Value) {
         let Some(name) = meta_str(object, "name") else { return };
         self.known().insert(name.to_owned(), read(object));
         self.tick();
     }
 
-    /// One is gone.
+    /// Removes an object.
     pub fn gone(&self, name: &str) {
         self.known().remove(name);
         self.tick();
@@ -73,7 +73,7 @@ impl Interlocks {
         self.changes.subscribe()
     }
 
-    /// The one that is honoured.
+    /// The honoured one.
     pub fn honoured(&self) -> Option<KnownInterlock> {
         self.known().get(DEFAULT).cloned()
     }

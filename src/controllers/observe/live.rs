@@ -1,5 +1,5 @@
-//! The live graph of this process, for the page that draws it: capabilities, Instances with what
-//! they run, and what they made.
+//! The live graph of this process, for the page that draws it: capabilities, Instances with their plans,
+//! and their objects.
 
 use std::collections::BTreeMap;
 
@@ -19,12 +19,12 @@ use super::row::{is, is_well, name};
 use super::store::{Inner, Store};
 use crate::cluster::supervisor::{self, CapabilitySnapshot, CapabilityStatus};
 
-/// How many Instances are told of, those with work first; the rest is counted.
+/// Maximum number of shown Instances, those with work first; the rest is counted.
 const INSTANCES: usize = 200;
-/// How many objects are told of for one Instance.
+/// Maximum number of shown objects of one Instance.
 const NODES: usize = 300;
 
-/// All that is drawn.
+/// The page's data.
 #[derive(Debug, Serialize)]
 pub struct Document {
     capabilities: Vec<Capability>,
@@ -59,12 +59,12 @@ struct Shown {
     name: String,
     /// Namespace and name of its OperatorVersion; empty where it names none.
     version: String,
-    /// Whether all that it made is as it should be.
+    /// Whether all its objects are healthy.
     well: bool,
     plan: Option<Plan>,
     trouble: Vec<Trouble>,
     nodes: Vec<Node>,
-    /// Parent and child, by their places in `nodes`.
+    /// Parent and child, by their indexes in `nodes`.
     edges: Vec<(usize, usize)>,
     /// Objects that are not in `nodes`.
     more: usize,
@@ -87,7 +87,7 @@ struct Step {
     message: Option<String>,
 }
 
-/// A condition that says that something is not as it should be.
+/// A condition that reports a problem.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Trouble {
     #[serde(rename = "type")]
@@ -103,7 +103,7 @@ struct Node {
     namespace: String,
     name: String,
     is: &'static str,
-    /// Absent for kinds that do not say.
+    /// Absent for kinds without a health.
     #[serde(skip_serializing_if = "Option::is_none")]
     healthy: Option<bool>,
     /// Whether it is the Instance itself.
@@ -112,12 +112,12 @@ struct Node {
 }
 
 impl Document {
-    /// As everything is now.
+    /// The current graph.
     pub fn of(store: &Store, snapshot: &CapabilitySnapshot) -> Self {
         let inner = store.read();
         let mut all: Vec<(bool, NodeId)> =
             inner.graph.rows(inner.kinds.instance).map(|row| (is(&row, fact::AT_REST), row.id())).collect();
-        // Those at rest come last.
+        // Settled Instances come last.
         all.sort();
         let shown = all.iter().take(INSTANCES).filter_map(|(_, id)| Shown::of(&inner, id));
         let locked = |row: &ObjectRow<'_>| row.word(fact::LOCKED).is_some_and(|plan| !plan.is_empty());
@@ -129,7 +129,7 @@ impl Document {
         }
     }
 
-    /// For the page.
+    /// As JSON for the page.
     pub fn json(&self) -> Vec<u8> {
         // A struct of texts and numbers always serialises.
         serde_json::to_vec(self).unwrap_or_default()
@@ -153,7 +153,7 @@ impl Capability {
     }
 }
 
-/// What is known of a kind, after its name.
+/// The watch state of a kind, as shown.
 fn sight(sight: &supervisor::WatchState) -> String {
     use supervisor::WatchState;
     match sight {
@@ -215,19 +215,19 @@ impl Shown {
     }
 }
 
-/// Whether anybody acts on objects of a kind; the process does not look at others.
+/// Whether a controller acts on objects of a kind; the process does not look at others.
 fn concerns_somebody(kind: &GroupKind) -> bool {
     let declared = DECLARED.iter().find(|declared| *kind == declared.name);
     declared.is_none_or(|declared| matches!(declared.events.create, Concerns::Roots(_)))
 }
 
-/// Whether a kind has a word for its health; kinds that nobody declared do.
+/// Whether a kind has a health; undeclared kinds do.
 fn tells_health(kind: &GroupKind) -> bool {
     let declared = DECLARED.iter().find(|declared| *kind == declared.name);
     declared.is_none_or(|declared| declared.facts.iter().any(|fact| fact.name == fact::HEALTHY))
 }
 
-/// The plan that holds the lock, where nothing but the row is known.
+/// The plan that holds the lock, where only the row is cached.
 fn locked(row: &ObjectRow<'_>) -> Option<Plan> {
     let name = row.word(fact::LOCKED).filter(|plan| !plan.is_empty())?;
     Some(Plan { name: name.to_owned(), status: "scheduled or running".to_owned(), steps: Vec::new() })
@@ -251,7 +251,7 @@ fn plan(instance: &Instance) -> Option<Plan> {
     Some(Plan { name: lock.plan.to_owned(), status: status.to_owned(), steps: steps.collect() })
 }
 
-/// Conditions that say so, the one that explains most first.
+/// Conditions that report a problem, the most significant first.
 fn trouble(instance: &Instance) -> Vec<Trouble> {
     let conditions = instance.status.as_ref().map_or(&[][..], |status| &status.conditions);
     let runs = lock::of(instance).is_some();

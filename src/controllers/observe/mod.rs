@@ -1,4 +1,4 @@
-//! Watches into one store: what admission and the controllers know of the cluster.
+//! Watches into one store: the cluster cache of admission and controllers.
 
 mod asked;
 mod body;
@@ -20,11 +20,11 @@ pub use interlocks::Interlocks;
 pub use store::Store;
 pub use watches::Observer;
 
-/// Kinds whose health makes an Instance ready; Pods of Deployments and finished Pods of Jobs are
-/// not asked (KUDO counted the latter as unhealthy for ever).
+/// Kinds whose health makes an Instance ready; excludes Pods of Deployments and finished Pods of Jobs (KUDO
+/// counted the latter as unhealthy for ever).
 pub const SPEAKING: [&str; 2] = ["Deployment", "StatefulSet"];
 
-/// An Instance at rest, as its own room knows one.
+/// A settled Instance.
 #[cfg(test)]
 fn settled() -> serde_json::Value {
     let text = include_str!("../../../crates/interlock-core/tests/data/instance-at-rest.json");

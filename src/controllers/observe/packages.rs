@@ -1,5 +1,4 @@
-//! Packages as they were read: what has the same content is kept once, whatever it is called, and
-//! of one namespace only what fits into its share.
+//! Cached packages: equal content is stored once, whatever its name, and each namespace has a size budget.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
@@ -18,7 +17,7 @@ use super::share::{PACKAGES, Shares};
 pub(super) struct Packages {
     known: Shares<NamespacedName, Arc<Package>>,
     by_hash: HashMap<PackageHash, Weak<Package>>,
-    /// OperatorVersions that are there and did not fit into the share of their namespace.
+    /// Existing OperatorVersions that exceeded the size budget of their namespace.
     left_out: HashSet<NamespacedName>,
 }
 
@@ -28,8 +27,7 @@ impl Default for Packages {
     }
 }
 
-/// An OperatorVersion as a package; read without holding what others wait for. `None` where it
-/// cannot be read.
+/// An OperatorVersion as a package; decodes without a lock. `None` where it is invalid.
 pub(super) fn read(object: &Value) -> Option<Package> {
     let text = |field| meta_str(object, field).unwrap_or_default();
     let key = NamespacedName::new(text("namespace"), text("name"));
@@ -44,7 +42,7 @@ pub(super) fn read(object: &Value) -> Option<Package> {
 }
 
 impl Packages {
-    /// Keeps a package. Of one that could not be read, what was known before stays.
+    /// Caches a package. An invalid update leaves the previous one.
     pub(super) fn keep(&mut self, package: Package) {
         let (key, hash, weight) = (package.key.clone(), package.hash.clone(), package.weight);
         let known = self.by_hash.get(&hash).and_then(Weak::upgrade);
@@ -65,7 +63,7 @@ impl Packages {
         self.known.get(key)
     }
 
-    /// Why an OperatorVersion that is there is not used, for people.
+    /// Why an existing OperatorVersion is not used, for people.
     pub(super) fn left_out(&self, key: &NamespacedName) -> Option<String> {
         self.left_out.contains(key).then(|| over(&key.namespace))
     }
@@ -77,7 +75,7 @@ impl Packages {
         all
     }
 
-    /// The package that a basis is of.
+    /// The package of a baseline.
     pub(super) fn of_basis(&self, basis: &Basis) -> Option<&Arc<Package>> {
         self.known.get(basis.version_among(self.known.keys())?)
     }

@@ -1,4 +1,4 @@
-//! What is read of the rows of the topology.
+//! Accessors of the topology's rows.
 
 use interlock_core::api::object::NamespacedName;
 use interlock_core::topology::declare::Side;
@@ -7,7 +7,7 @@ use interlock_core::topology::{NodeId, ObjectRow};
 
 use super::SPEAKING;
 
-/// Whether all that the package of an Instance made, and that says so, is as it should be.
+/// Whether all objects of an Instance's package that report a health are healthy.
 pub(super) fn is_well(instance: &ObjectRow<'_>) -> bool {
     let speaks = |row: &ObjectRow<'_>| SPEAKING.contains(&&*row.id().kind.kind);
     instance.along(Side::Child, link::MADE_BY).filter(speaks).all(|row| is(&row, fact::HEALTHY))

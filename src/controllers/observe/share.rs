@@ -1,18 +1,17 @@
-//! How much is kept in memory of what one namespace holds: what fits into its share, whoever wrote it.
+//! Size budgets: how much memory the objects of one namespace may take, whoever wrote them.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Bytes of the OperatorVersions of one namespace. A dozen large packages, or a hundred usual ones;
-/// eight namespaces that use all of it fit into the memory that the manifests grant.
+/// Bytes of the OperatorVersions of one namespace. A dozen large packages, or a hundred usual ones; eight
+/// namespaces that use all of it fit into the memory that the manifests grant.
 pub(super) const PACKAGES: usize = 32 << 20;
 
-/// Bytes of the objects that the Instances of one namespace made, as text. What is not kept is read
-/// when a plan needs it.
+/// Bytes of the objects that the Instances of one namespace made, as text. A plan reads the others when it
+/// needs them.
 pub(super) const BODIES: usize = 32 << 20;
 
-/// Bytes of the Instances of one namespace that are not at rest, as they are in memory. What is not
-/// kept is read at each step.
+/// Bytes of the unsettled Instances of one namespace, in memory. Each step reads the others.
 pub(super) const INSTANCES: usize = 32 << 20;
 
 /// Values by key, each charged to a namespace.
@@ -31,13 +30,13 @@ struct Charged<V> {
 }
 
 impl<K: Eq + Hash, V> Shares<K, V> {
-    /// Nothing kept; of one namespace at most this many bytes will be.
+    /// An empty cache, with a limit in bytes for each namespace.
     pub(super) fn new(limit: usize) -> Self {
         Self { limit, kept: HashMap::new(), used: HashMap::new() }
     }
 
-    /// Keeps a value in place of what was kept under its key; whether it fitted. Where it does not,
-    /// nothing is kept under the key.
+    /// Stores a value in place of the one under its key; returns whether it fitted. If not, nothing is
+    /// stored under the key.
     pub(super) fn keep(&mut self, key: K, namespace: &str, bytes: usize, value: V) -> bool {
         self.remove(&key);
         let used = self.used(namespace);
@@ -49,12 +48,12 @@ impl<K: Eq + Hash, V> Shares<K, V> {
         true
     }
 
-    /// What is kept under a key.
+    /// The value under a key.
     pub(super) fn get(&self, key: &K) -> Option<&V> {
         self.kept.get(key).map(|charged| &charged.value)
     }
 
-    /// Keeps it no more; whether it was kept.
+    /// Removes a value; returns whether there was one.
     pub(super) fn remove(&mut self, key: &K) -> bool {
         let Some(Charged { namespace, bytes, .. }) = self.kept.remove(key) else { return false };
         if let Some(used) = self.used.get_mut(&namespace) {
@@ -83,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    /// What is kept (`a/x=3`), removed (`-a/x`) or refused (`!a/x=9`), of at most 10 bytes.
+    /// Stored (`a/x=3`), removed (`-a/x`) or rejected values (`!a/x=9`), of at most 10 bytes.
     #[rstest]
     #[case::fits("a/x=4 a/y=6", 10)]
     #[case::the_newest_waits("a/x=4 a/y=6 !a/z=1", 10)]

@@ -1,5 +1,5 @@
-//! The store: the topology, and beside it what cannot be a row. What is seen is taken in here;
-//! [`super::view`] and [`super::asked`] answer from it.
+//! The store: the topology, and tables of what cannot be a row. It takes in events; [`super::view`] and
+//! [`super::asked`] answer queries.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ use crate::cluster::arrivals::Arrivals;
 use crate::cluster::guard::GuardState;
 use crate::cluster::watch::WatchChange;
 
-/// What the process knows of the cluster. Eventually consistent; shared by reference.
+/// The cluster cache of the process. Eventually consistent; shared by reference.
 pub struct Store {
     inner: RwLock<Inner>,
     changes: watch::Sender<u64>,
@@ -34,9 +34,9 @@ pub struct Store {
     flavor_changes: watch::Sender<u64>,
     /// OperatorVersions that reviews wait for.
     arrivals: Arc<Arrivals>,
-    /// Whether whole objects are kept, as controllers need them.
+    /// Whether whole objects are cached, as controllers need them.
     keep_objects: bool,
-    /// Whether a controller looks at what is news of an Instance at rest.
+    /// Whether a controller reconciles settled Instances on changes.
     looked_at: AtomicBool,
 }
 
@@ -52,7 +52,7 @@ const FLAVORED: [topology::KindName; 9] = [
     kinds::TLS_ROUTE,
 ];
 
-/// What is made of an object before the store is locked, as it costs by what the object holds.
+/// Computed from an object before the store is locked, as the cost depends on the object.
 #[derive(Default)]
 struct Prepared {
     package: Option<Package>,
@@ -73,12 +73,12 @@ impl Prepared {
     }
 }
 
-/// Where a change comes from.
+/// The source of a change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum From {
     /// A watch, with a controller behind it.
     Watch,
-    /// An answer to this process, or a watch that nobody looks at.
+    /// An answer to this process, or a watch without a controller behind it.
     Elsewhere,
 }
 
@@ -87,29 +87,29 @@ pub(super) struct Inner {
     pub kinds: Ids,
     pub packages: Packages,
     instances: Instances,
-    /// What packages made.
+    /// Objects of packages.
     pub bodies: Bodies,
     pub labels: HashMap<String, Labels>,
     pub rules: Rules,
     pub accounts: Accounts,
     pub adoptions: Adoptions,
-    /// What the rules about flavors read.
+    /// The data of the rules about flavors.
     pub flavors: GatewayInventory,
-    /// Whether it is asked who may override them.
+    /// Whether the policy checks who may override them.
     pub overrides: GuardState,
 }
 
-/// Kinds that are told apart here.
+/// Kinds with special handling.
 pub(super) struct Ids {
     pub instance: KindId,
     pub operator_version: KindId,
     pub namespace: KindId,
-    /// Kinds that bear on the flavors of gateways.
+    /// Kinds that affect the flavors of gateways.
     flavored: [KindId; 9],
 }
 
 impl Ids {
-    /// Whether a kind stands for the labelled objects of another, which packages may make too.
+    /// Whether a kind is the labelled part of another, which packages may make too.
     fn only_labelled(&self, kind: KindId) -> bool {
         self.flavored[2..5].contains(&kind)
     }
@@ -150,8 +150,8 @@ impl Store {
         })
     }
 
-    /// A controller begins to look at every Instance that something happens to, or ends: then
-    /// those at rest are not kept for it.
+    /// A controller starts or stops to reconcile Instances on changes; on a stop, the store drops the whole
+    /// objects of settled ones.
     pub fn looked_at(&self, by_a_controller: bool) {
         self.looked_at.store(by_a_controller, Ordering::SeqCst);
         if !by_a_controller {
@@ -160,12 +160,12 @@ impl Store {
         }
     }
 
-    /// Ticks after each change of what admission reads.
+    /// Ticks after each change of data that admission reads.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Wakes those that wait for an OperatorVersion.
+    /// Wakes the reviews that wait for an OperatorVersion.
     pub fn arrivals(&self) -> Arc<Arrivals> {
         self.arrivals.clone()
     }
@@ -183,8 +183,8 @@ impl Store {
         self.changes.send_modify(|n| *n = n.wrapping_add(1));
     }
 
-    /// A kind is not watched any more: what is known of it is frozen. Answers the Instances that
-    /// its objects concern.
+    /// The watch of a kind is closed: its cached objects are frozen. Returns the Instances that these
+    /// affect.
     pub fn kind_unavailable(&self, kind: &Gvk) -> Vec<Concerned> {
         let mut inner = self.write();
         let kind = inner.graph.kind(&kind.group, &kind.kind);
@@ -192,8 +192,8 @@ impl Store {
         inner.concerned_by(kind).collect()
     }
 
-    /// Nobody needs a kind any more: its objects are forgotten, which says nothing of them. The
-    /// labels of Namespaces stay, as rules go by them.
+    /// Drops the objects of a kind without requesters, which may still exist. The labels of Namespaces
+    /// stay, as rules depend on them.
     pub fn forget_kind(&self, kind: &Gvk) {
         let mut inner = self.write();
         let forgotten = inner.graph.kind(&kind.group, &kind.kind);
@@ -224,8 +224,8 @@ impl Store {
         Affected { concerned, gateways: gateways(&dirty.roots), gone: dirty.gone }
     }
 
-    /// Takes in what a watch told. With the first event of an epoch the kind is available, as a
-    /// watch tells nothing of one that is over.
+    /// Takes in an event of a watch. The first event of an epoch makes the kind available, as an ended
+    /// epoch delivers none.
     pub fn observe(&self, kind: &Gvk, epoch: Epoch, change: &WatchChange) -> Affected {
         let prepared = Prepared::of(kind, change, self.keep_objects);
         let mut inner = self.write();
@@ -262,9 +262,9 @@ impl Store {
         }
     }
 
-    /// Takes in an object as the API server answered it to this process; `None` where that tells
-    /// nothing new, else whom it concerns. What is not watched is not kept, as nothing would tell
-    /// when it goes.
+    /// Takes in an object from an answer to this process; returns the affected Instances and gateways,
+    /// `None` without a change. Objects without a watch are not cached, as no event would report their
+    /// deletion.
     pub fn answered(&self, change: &WatchChange) -> Option<Affected> {
         let (WatchChange::Applied(object) | WatchChange::Deleted(object)) = change else { return None };
         let gvk = Gvk::of(object)?;
@@ -288,30 +288,30 @@ impl Store {
         Some(Affected { concerned, gateways: gateways(&dirty.roots), gone: dirty.gone })
     }
 
-    /// Keeps an Instance that is at rest, as it was read, until [`Self::let_go`].
+    /// Pins a settled Instance, as it was read, until [`Self::let_go`].
     pub fn hold(&self, key: &NamespacedName, object: Arc<Value>) {
         self.answered(&WatchChange::Applied(object.clone()));
         self.write().instances.keep(key.clone(), object);
     }
 
-    /// A controller is to look at an Instance, also at one that is at rest and well, until it says
+    /// Marks an Instance dirty: a controller reconciles it, even if it is settled and healthy, until
     /// [`Self::trust`].
     pub fn doubt(&self, key: &NamespacedName) {
         self.write().instances.doubt(key.clone());
     }
 
-    /// A controller knows how an Instance is.
+    /// Marks an Instance clean.
     pub fn trust(&self, key: &NamespacedName) {
         self.write().instances.trust(key);
     }
 
-    /// A controller has nothing more to do with an Instance.
+    /// Unpins an Instance.
     pub fn let_go(&self, key: &NamespacedName) {
         self.write().let_go(key);
     }
 
-    /// Drops the Instance of that uid, which a read did not find; one of its name that has come
-    /// since stays. `None` where it was dropped before.
+    /// Drops the Instance of that uid, which a read did not find; a newer one of its name stays. `None`
+    /// where it was dropped before.
     pub fn forget_instance(&self, key: &NamespacedName, uid: Option<&str>) -> Option<Affected> {
         let object = json!({
             "apiVersion": meta::KUDO_API_VERSION, "kind": INSTANCE.kind,
@@ -320,7 +320,7 @@ impl Store {
         self.answered(&WatchChange::Deleted(Arc::new(object)))
     }
 
-    /// Takes in an OperatorVersion, as it was read, for which there was no room.
+    /// Takes in an OperatorVersion, as it was read, that exceeded the size budget.
     pub fn keep_package(&self, object: &Value) {
         let Some(package) = packages::read(object) else { return };
         self.write().packages.keep(package);
@@ -332,33 +332,33 @@ impl Store {
         self.namespace_changes.subscribe()
     }
 
-    /// Deployments with a rollout under way of which nobody knows what ran before.
+    /// Deployments with a rollout in progress whose previous template is unknown.
     pub fn untold_rollouts(&self) -> Vec<NamespacedName> {
         self.read().flavors.untold()
     }
 
-    /// What was found of one: the template of its pods, that there are none, or why it cannot be told.
+    /// Sets the result for one: its previous pod template, `None` without pods, or why it is unknown.
     pub fn tell_rollout(&self, deployment: &NamespacedName, found: Result<Option<Value>, String>) {
         let found = found.as_ref().map(Option::as_ref).map_err(String::clone);
         self.write().flavors.tell(deployment, found);
     }
 
-    /// Changes of flavor that were let through unread, and would have been refused; each once.
+    /// Changes of flavor that admission allowed unread, and would have denied; each once.
     pub fn overlooked(&self) -> Vec<Overlooked> {
         self.write().flavors.overlooked()
     }
 
-    /// How the policy stands that says who may override a rule about flavors.
+    /// Sets the state of the policy on overrides of the rules about flavors.
     pub fn guard_overrides(&self, guard: GuardState) {
         self.write().overrides = guard;
     }
 
-    /// Ticks after each change of what bears on the flavors of gateways.
+    /// Ticks after each change that affects the flavors of gateways.
     pub fn flavor_changes(&self) -> watch::Receiver<u64> {
         self.flavor_changes.subscribe()
     }
 
-    /// Sets what the rules do where; answers whether that is new.
+    /// Sets the actions of the rules by namespace; returns whether they changed.
     pub fn set_rules(&self, rules: Rules) -> bool {
         let mut inner = self.write();
         if inner.rules == rules {
@@ -370,7 +370,7 @@ impl Store {
         true
     }
 
-    /// Sets which service account packages act as where; answers whether that is new.
+    /// Sets the packages' service accounts by namespace; returns whether they changed.
     pub fn set_accounts(&self, accounts: Accounts) -> bool {
         let mut inner = self.write();
         let new = inner.accounts != accounts;
@@ -378,7 +378,7 @@ impl Store {
         new
     }
 
-    /// Sets where objects that no Instance made are written; answers whether that is new.
+    /// Sets where plans write objects that no Instance made; returns whether that changed.
     pub fn set_adoptions(&self, adoptions: Adoptions) -> bool {
         let mut inner = self.write();
         let new = inner.adoptions != adoptions;
@@ -388,8 +388,8 @@ impl Store {
 }
 
 impl Inner {
-    /// Takes a change into the graph and, where it is news, into the tables beside it; whole
-    /// objects are kept where it says where they come from.
+    /// Applies a change to the graph and, if it is new, to the tables beside it; `keep` is the source of
+    /// whole objects, `None` to cache none.
     fn take(
         &mut self,
         kind: KindId,
@@ -415,7 +415,7 @@ impl Inner {
             self.flavors.take(object, "");
         }
         if let Some(object) = there.filter(|_| dirty.news) {
-            // Somebody's write to an Instance at rest is looked at once: it may have to be undone.
+            // A write to a settled Instance causes one reconcile: it may have to be undone.
             let look = known && keep == Some(From::Watch) && !dirty.roots.is_empty();
             self.keep(kind, object, prepared, keep.is_some(), look);
         }
@@ -423,7 +423,7 @@ impl Inner {
         dirty
     }
 
-    /// The OperatorVersion that a change says is there.
+    /// The OperatorVersion that a change adds or updates.
     fn operator_version(&self, kind: KindId, change: &WatchChange) -> Option<NamespacedName> {
         let (WatchChange::Listed(object) | WatchChange::Applied(object)) = change else { return None };
         let text = |field| meta_str(object, field).unwrap_or_default();
@@ -449,7 +449,7 @@ impl Inner {
         } else if kind == self.kinds.namespace {
             self.labels.insert(name.to_owned(), labels_of(object));
         } else if !whole || self.kinds.only_labelled(kind) {
-            // Only controllers look at the rest.
+            // Only controllers read the rest.
         } else if kind == self.kinds.instance {
             let key = NamespacedName::new(namespace, name);
             let rests = self.instance(&key).is_some_and(|row| is(&row, fact::AT_REST));
@@ -462,7 +462,7 @@ impl Inner {
             let mut makers = row.along(Side::Parent, link::MADE_BY).map(|row| row.id());
             let maker = makers.find(|maker| maker.kind == INSTANCE);
             match (prepared.body, maker) {
-                // What nobody makes who is known is read where a plan needs it.
+                // A plan reads objects without a cached maker when it needs them.
                 (Some(body), Some(maker)) => {
                     self.bodies.keep(id, &maker.namespace, body.len(), body);
                 }
@@ -492,12 +492,12 @@ impl Inner {
         self.instances.kept(key, self.instance(key).as_ref())
     }
 
-    /// The Instances among roots that have something to do.
+    /// The Instances among roots that need reconciling.
     fn concerned<'r>(&'r self, roots: &'r [NodeId]) -> impl Iterator<Item = Concerned> + 'r {
         roots.iter().filter_map(|id| self.to_do(id))
     }
 
-    /// The Instances that the objects of a kind concern and that have something to do.
+    /// The Instances that objects of a kind affect and that need reconciling.
     fn concerned_by(&self, kind: KindId) -> impl Iterator<Item = Concerned> + '_ {
         self.graph.concerned_by(kind).filter_map(|id| self.to_do(&id))
     }
@@ -513,7 +513,7 @@ impl Inner {
         self.graph.row(self.kinds.instance, &key.namespace, &key.name)
     }
 
-    /// The Instances that refer to an OperatorVersion, also to one that is not there.
+    /// The Instances that refer to an OperatorVersion, even to one that does not exist.
     pub(super) fn users(&self, operator_version: &NamespacedName) -> impl Iterator<Item = ObjectRow<'_>> {
         let NamespacedName { namespace, name } = operator_version;
         self.graph.along(self.kinds.operator_version, namespace, name, Side::Child, link::OPERATOR_VERSION)

@@ -1,4 +1,4 @@
-//! What comes of an event: whom it concerns, and what is gone.
+//! The result of an event: affected objects, and deleted ones.
 
 use interlock_core::api::object::NamespacedName;
 use interlock_core::rollout::flavor::subject::{GatewayKind, GatewayRef};
@@ -7,23 +7,23 @@ use interlock_core::topology::kinds::{DATA_PLANE, GUARDED_DEPLOYMENT};
 
 use super::row::name;
 
-/// What came of something that a watch told.
+/// The result of an event of a watch.
 #[derive(Debug, Default)]
 pub struct Affected {
-    /// The Instances that it concerns and that have something to do.
+    /// Affected Instances that need reconciling.
     pub concerned: Vec<Concerned>,
-    /// The gateways that it concerns.
+    /// Affected gateways.
     pub gateways: Vec<GatewayRef>,
-    /// Objects that turned out to be gone.
+    /// Objects that turned out to be deleted.
     pub gone: Vec<NodeId>,
 }
 
-/// An Instance that an event concerns.
+/// An affected Instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Concerned {
     /// Which.
     pub instance: NamespacedName,
-    /// Whether it is at rest: no plan waits for its turn.
+    /// Whether it is settled: no plan waits for its turn.
     pub resting: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What admission asks of the store.
+//! The lister of admission.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! What interrupts a rendering: too much time of the processor, or that nothing comes of it any
-//! more.
+//! Interrupts a rendering: after too much processor time, or when its result is no longer needed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,8 +8,8 @@ use go_template::{Interrupt, Interrupted};
 
 use interlock_core::plan::functions::{SHUTDOWN, TIME_LIMIT};
 
-/// Of the work on one thread. The time is that of the processor, so that a machine that is busy
-/// with other things interrupts nothing.
+/// The deadline of work on one thread. It counts processor time, so that other load on the machine
+/// interrupts nothing.
 #[derive(Debug)]
 pub struct Deadline {
     limit: Duration,

@@ -1,22 +1,22 @@
-//! How many bytes of rendered objects passes hold at the same time, in each namespace and in all: a pass
-//! that holds more than fits beside the others is put off.
+//! Limits the bytes of rendered objects that passes hold at the same time, in each namespace and in all: a
+//! pass that exceeds a limit beside the others is put off.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes that the passes of one namespace hold together, unless there is only one. While they are
-/// compared, imagined and sent there are up to six copies of them.
+/// Bytes that the passes of one namespace hold together, unless there is only one. Comparison, projection
+/// and requests make up to six copies of them.
 const MOST: usize = 8 << 20;
 
-/// Bytes that all passes hold together, unless there is only one. One namespace leaves room for others:
-/// a pass alone holds at most [`interlock_core::plan::rendered::MOST`] and what one task renders beyond.
+/// Bytes that all passes hold together, unless there is only one. One namespace leaves a part to others: a
+/// pass alone holds at most [`interlock_core::plan::rendered::MOST`] plus the rendering of one task.
 const MOST_OF_ALL: usize = 24 << 20;
 
-/// A pass that holds no more than this is not put off for what other namespaces hold: small packages run
-/// beside large ones. It counts in its own namespace all the same, where many of it are many.
+/// A pass that holds no more than this is not put off because of other namespaces: small packages run
+/// beside large ones. It counts in its own namespace all the same, where many small ones add up.
 const SMALL: usize = 64 << 10;
 
-/// What all passes hold.
+/// Bytes held by all passes.
 #[derive(Debug, Default)]
 pub(super) struct HeldBudget(Mutex<HashMap<String, usize>>);
 
@@ -27,7 +27,7 @@ impl HeldBudget {
     }
 }
 
-/// What one pass holds, until this is dropped.
+/// Bytes held by one pass, until this is dropped.
 #[derive(Debug)]
 pub struct Hold {
     held: Arc<HeldBudget>,
@@ -40,7 +40,7 @@ impl Hold {
         Self { held, namespace: namespace.to_owned(), bytes: 0 }
     }
 
-    /// The pass holds this much; whether it fits beside the others.
+    /// Sets the bytes that the pass holds; returns whether they fit beside the others.
     pub fn set(&mut self, bytes: usize) -> bool {
         if bytes == self.bytes {
             return true;

@@ -1,10 +1,9 @@
-//! Threads for what costs by the content of a package (rendering, merging, health): a fixed number,
-//! of which one namespace has a share, so that no tenant's packages hold up the controllers or
-//! those of another.
+//! Threads for work whose cost depends on the content of a package (rendering, merging, health): a fixed
+//! number, of which one namespace has a share, so that no tenant's packages block the controllers or those
+//! of another.
 //!
-//! Work waits in a queue for each namespace, and the namespaces take turns ([`turns`]). Rendering is
-//! interrupted after a time of the processor, when who asked for it has gone, and when the process
-//! ends ([`deadline`]).
+//! Each namespace has a queue, and the namespaces take turns ([`turns`]). A rendering is interrupted at its
+//! limit of processor time, when its caller is gone, and when the process ends ([`deadline`]).
 
 mod deadline;
 mod held;
@@ -26,11 +25,11 @@ use crate::telemetry::metrics::Metrics;
 pub use deadline::Deadline;
 pub use held::Hold;
 
-/// Fewer threads would leave none to others while one namespace uses its share.
+/// With fewer threads, one namespace's share would leave none to others.
 const THREADS_LEAST: usize = 2;
 
-/// Waiting for a thread for longer than this holds up a worker of a controller for too long; the
-/// work is asked for again later. A namespace that is within its share gets a thread long before.
+/// A longer wait for a thread would block a worker of a controller; the work is requeued. A namespace
+/// within its share gets a thread long before.
 const WAIT: Duration = Duration::from_secs(10);
 
 /// Why work was not done.
@@ -39,10 +38,10 @@ pub enum NotDone {
     /// All threads, or the share of the namespace, were in use.
     #[error("no thread was free within {} s, as packages of this namespace render all the time", WAIT.as_secs())]
     Busy,
-    /// Other passes of the namespace hold as much as they may together.
+    /// The namespace's other passes hold as much as they may together.
     #[error("other plans of this namespace hold as many rendered objects as fit into memory")]
     Held,
-    /// It was begun, and ended before it was done.
+    /// It started, and was interrupted.
     #[error("a template did not render in the time that it has")]
     Ended,
     /// The process ends.
@@ -50,7 +49,7 @@ pub enum NotDone {
     Stopped,
 }
 
-/// The threads and what they are to do.
+/// The threads and their queue.
 pub struct Pool {
     shared: Arc<Shared>,
     limit: Duration,
@@ -66,7 +65,7 @@ struct Shared {
     stopped: Arc<AtomicBool>,
 }
 
-/// Work, and whether who asked for it still waits.
+/// Work, and whether its caller still waits.
 struct Job {
     stage: Arc<AtomicU8>,
     work: Box<dyn FnOnce() + Send>,
@@ -78,11 +77,11 @@ const GIVEN_UP: u8 = 2;
 
 impl Shared {
     fn turns(&self) -> MutexGuard<'_, FairQueue<Job>> {
-        // No work is done under the lock.
+        // No work runs under the lock.
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a thread does.
+    /// The loop of a thread.
     fn work(&self) {
         let mut turns = self.turns();
         loop {
@@ -103,14 +102,14 @@ impl Shared {
     }
 }
 
-/// Ends the work when who asked for it is gone.
+/// Cancels the work when its caller is gone.
 struct Asker {
     cancelled: Arc<AtomicBool>,
     stage: Arc<AtomicU8>,
 }
 
 impl Asker {
-    /// Takes the work back; whether it had not been begun.
+    /// Withdraws the work; returns whether it had not started.
     fn give_up(&self) -> bool {
         self.stage.compare_exchange(WAITING, GIVEN_UP, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
@@ -124,7 +123,7 @@ impl Drop for Asker {
 }
 
 impl Pool {
-    /// A thread for each core, at least two, of which one namespace may use half at the same time;
+    /// Starts a thread for each core, at least two, of which one namespace may use half at the same time;
     /// `limit` is the longest processor time of one rendering.
     pub fn start(limit: Duration, metrics: Arc<Metrics>) -> std::io::Result<Arc<Self>> {
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
@@ -152,8 +151,8 @@ impl Pool {
         Ok(Arc::new(Self { shared, limit, wait, held: Arc::default(), metrics }))
     }
 
-    /// Does work for a namespace on a thread of the pool. It is given what interrupts it. A panic of
-    /// it goes on here.
+    /// Runs work for a namespace on a thread of the pool, with a deadline that interrupts it. A panic of
+    /// the work resumes here.
     pub async fn run<T: Send + 'static>(
         &self,
         namespace: &str,
@@ -178,11 +177,11 @@ impl Pool {
                 self.metrics.render_waited();
                 return Err(NotDone::Busy);
             }
-            // It is being done; its own limit ends it.
+            // It is running; its own limit ends it.
             Err(_) => answered.await,
         };
         match done {
-            // What was interrupted says so, which is no news of the package.
+            // An interrupted result says nothing about the package.
             Ok(Ok(_)) if self.shared.stopped.load(Ordering::SeqCst) => Err(NotDone::Stopped),
             Ok(Ok(done)) => Ok(done),
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
@@ -190,23 +189,23 @@ impl Pool {
         }
     }
 
-    /// For a pass, which is to say how much it holds of what was rendered for this namespace.
+    /// Accounts for the rendered bytes that a pass of this namespace holds.
     pub fn hold(&self, namespace: &str) -> Hold {
         Hold::new(self.held.clone(), namespace)
     }
 
-    /// Interrupts what is done, and does nothing more.
+    /// Interrupts running work, and starts no more.
     pub fn stop(&self) {
         self.shared.stopped.store(true, Ordering::SeqCst);
         self.shared.changed.notify_all();
     }
 }
 
-/// Lets the threads that answer go first. Where the system does not allow it, cores are shared
-/// evenly.
+/// Lowers the priority below the threads that serve requests. Where the system does not allow that, all
+/// threads share the cores evenly.
 #[cfg(target_os = "linux")]
 fn make_way() {
-    /// A third of the weight of a thread that answers or reconciles.
+    /// A third of the weight of a thread that serves requests or reconciles.
     const NICE: i32 = 5;
     if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE) {
         tracing::debug!(%error, "a rendering thread keeps its priority");
@@ -247,7 +246,7 @@ mod tests {
         panic!("a package");
     }
 
-    /// One namespace never has more than its half, and another is served beside it.
+    /// One namespace never uses more than its half, and another is served beside it.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_namespace_that_spins_leaves_threads_to_others() {
         let pool = pool(SHORT, LONG);

@@ -1,26 +1,26 @@
-//! Whose work is done next: namespaces take turns, and none has more than its share in work.
+//! The fair queue: namespaces take turns, and none exceeds its share of running work.
 
 use std::collections::{HashMap, VecDeque};
 
-/// Work that waits, by namespace.
+/// Waiting work, by namespace.
 #[derive(Debug)]
 pub(super) struct FairQueue<W> {
-    /// How much of one namespace is in work at the same time.
+    /// Maximum running work of one namespace.
     share: usize,
-    /// Namespaces with work that waits, in the order of their turns.
+    /// Namespaces with waiting work, in the order of their turns.
     order: VecDeque<String>,
     waiting: HashMap<String, VecDeque<W>>,
-    /// How much of a namespace is in work.
+    /// Running work of each namespace.
     working: HashMap<String, usize>,
 }
 
 impl<W> FairQueue<W> {
-    /// Nothing waits; `share` is at least 1.
+    /// An empty queue; `share` is at least 1.
     pub(super) fn new(share: usize) -> Self {
         Self { share: share.max(1), order: VecDeque::new(), waiting: HashMap::new(), working: HashMap::new() }
     }
 
-    /// Work waits, behind what of its namespace waits already.
+    /// Adds work, behind the waiting work of its namespace.
     pub(super) fn add(&mut self, namespace: &str, work: W) {
         let waiting = self.waiting.entry(namespace.to_owned()).or_default();
         if waiting.is_empty() {

@@ -1,4 +1,4 @@
-//! Router flavors: overrides of the rules about them, and the label of what they come from.
+//! Router flavors: overrides of their rules, and the label of their sources.
 
 use interlock_core::api::kong;
 use interlock_core::api::meta;
@@ -9,15 +9,15 @@ use super::shape::{Subjects, named, only_where, policy_over};
 use crate::install::InstallOptions;
 use crate::install::webhooks::cel_string;
 
-/// Overrides of the rules about router flavors, by the API server's own authorizer. Nothing is
-/// overridden where policy and binding are not intact.
+/// Overrides of the rules about router flavors, by the API server's own authorizer. No override counts
+/// unless policy and binding are intact.
 pub const OVERRIDES: &str = "interlock-flavor-overrides";
 
-/// ConfigMaps and Secrets that flavors come from keep the label by which their changes are seen,
-/// also while the webhook is down.
+/// ConfigMaps and Secrets that are sources of flavors keep the label that selects their changes, also while
+/// the webhook is down.
 pub const SOURCES: &str = "interlock-flavor-sources";
 
-/// What a flavor is written in: group, version and resource.
+/// Resources that declare a flavor: group, version and resource.
 const WRITTEN_IN: [(&str, &str, &str); 4] = [
     (kong::GROUP, kong::VERSION, "dataplanes"),
     ("apps", "v1", "deployments"),
@@ -25,9 +25,8 @@ const WRITTEN_IN: [(&str, &str, &str); 4] = [
     ("", "v1", "secrets"),
 ];
 
-/// Whoever writes the annotation must have the verb on that object. Only writes that bring it are
-/// looked at: one that stays allows nothing that it did not allow when it was written, and a new
-/// object has nothing to override.
+/// The author of the annotation must have the verb on that object. Only writes that add it are checked: an
+/// unchanged one permits nothing new, and a new object has nothing to override.
 pub(super) fn overrides(options: &InstallOptions) -> ValidatingAdmissionPolicy {
     let key = cel_string(meta::ALLOW_FLAVOR);
     let of = |object: &str| format!("{object}.?metadata.?annotations[?{key}].orValue('')");
@@ -63,7 +62,7 @@ pub(super) fn overrides(options: &InstallOptions) -> ValidatingAdmissionPolicy {
     policy
 }
 
-/// Whether the user may override the rules about flavors on the object that is written.
+/// Whether the user may override the rules about flavors on the written object.
 fn may_override() -> String {
     format!(
         "authorizer.group(request.resource.group).resource(request.resource.resource)\
@@ -72,12 +71,12 @@ fn may_override() -> String {
     )
 }
 
-/// What may be a source of flavors.
+/// Resources that may be sources of flavors.
 const HELD_IN: [(&str, &str, &str); 2] = [("", "v1", "configmaps"), ("", "v1", "secrets")];
 
-/// A label that the controller wrote is neither taken away nor replaced by anybody else: without it
-/// no later change would be judged. One that people wrote is theirs, and takes the right to override
-/// the rules: whether a gateway needs it is for the webhook to say.
+/// Only the controller removes or replaces a label that it wrote: without it no later change reaches the
+/// webhook. Removing a user's label takes the right to override the rules: the webhook decides
+/// whether a gateway needs it.
 pub(super) fn sources(options: &InstallOptions) -> ValidatingAdmissionPolicy {
     let key = cel_string(meta::FLAVOR_SOURCE);
     let ours = cel_string(meta::FLAVOR_SOURCE_OURS);

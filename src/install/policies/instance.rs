@@ -1,4 +1,4 @@
-//! What happens to an Instance: its spec, its `planExecution`, its finalizer and its stamp.
+//! Writes of an Instance: its spec, its `planExecution`, its finalizer and its stamp.
 
 use interlock_core::admission::Freeze;
 use interlock_core::api::meta;
@@ -10,16 +10,15 @@ use super::shape::{guard, policy};
 use crate::install::InstallOptions;
 use crate::install::webhooks::cel_string;
 
-/// A locked Instance keeps its spec. Bound apart from the rest: its binding leaves the namespaces
-/// out in which the settings let the freeze pass.
+/// A locked Instance keeps its spec. A policy of its own: its binding excludes the namespaces in which the
+/// settings permit frozen edits.
 pub const FREEZE: &str = meta::install::FREEZE_BINDING;
-/// A locked Instance keeps its `planExecution` and our finalizer, one that is being deleted its
-/// spec.
+/// A locked Instance keeps its `planExecution` and our finalizer, one that is being deleted its spec.
 pub const LOCK: &str = "interlock-lock";
 /// `planExecution` is written as a trigger or not at all.
 pub const PLAN_EXECUTION: &str = "interlock-plan-execution";
 
-/// Who holds the lock, for people.
+/// The plan that holds the lock, for people.
 const HOLDER: [(&str, &str); 2] = [
     (
         "holder",
@@ -32,7 +31,7 @@ const HOLDER: [(&str, &str); 2] = [
     ),
 ];
 
-/// What is carried out, compared as the stamp's hash is made: name and namespace of the
+/// The applied part of the spec, compared as the stamp's hash covers it: name and namespace of the
 /// OperatorVersion, the namespace defaulted, and the parameters.
 const SPEC: [(&str, &str); 4] = [
     ("oldVersion", "oldObject.?spec.?operatorVersion.?namespace.orValue('')"),
@@ -65,7 +64,7 @@ const EXECUTION: [(&str, &str); 7] = [
     ("deleting", "has(object.metadata.deletionTimestamp)"),
 ];
 
-/// What only Interlock writes: the stamp and the history of runs.
+/// Annotations that only Interlock writes: the stamp and the history of runs.
 const OURS: [(&str, &str); 4] = [
     ("newStamp", "object.?metadata.?annotations[?'interlock.dev/last-applied-spec'].orValue('')"),
     (
@@ -79,7 +78,7 @@ const OURS: [(&str, &str); 4] = [
     ),
 ];
 
-/// What of `planExecution` a locked Instance still lets change.
+/// Changes of `planExecution` that a locked Instance permits.
 fn execution_kept(freeze: Freeze) -> String {
     match freeze {
         Freeze::Strict => "variables.sameExecution".to_owned(),
@@ -95,15 +94,15 @@ fn restart() -> String {
     format!("variables.newPlan == variables.holder && {SCHEDULES}")
 }
 
-/// Whether `planExecution` is written as the webhook writes a run that it schedules.
+/// Whether `planExecution` has the form in which the webhook schedules a run.
 const SCHEDULES: &str =
     "variables.newUid != '' && variables.newUid != variables.oldUid && variables.newStatus == 'NEVER_RUN'";
 
 const WHILE_IT_RUNS: &str =
     "while plan ' + variables.holder + ' is ' + variables.state + '; wait until it has ended";
 
-/// The API server tells only one denial, and which policy it asks first is not settled: where
-/// [`LOCK`] refuses because of `planExecution` or the deletion, it alone speaks.
+/// The API server reports only one denial, from policies in no defined order: where [`LOCK`] denies because
+/// of `planExecution` or the deletion, this policy does not.
 pub(super) fn freeze(options: &InstallOptions) -> ValidatingAdmissionPolicy {
     let mut variables = LOCKED.to_vec();
     variables.extend(EXECUTION);
@@ -164,7 +163,7 @@ pub(super) fn plan_execution(options: &InstallOptions) -> ValidatingAdmissionPol
     variables.extend(EXECUTION);
     variables.extend(HOLDER);
     variables.extend(OURS);
-    // Where the lock refuses, it alone speaks.
+    // Where the lock denies, this policy does not.
     let frozen = format!("variables.locked && !({})", execution_kept(options.freeze));
     variables.push(("frozen", &frozen));
     let cleanup = match options.freeze {
@@ -202,7 +201,7 @@ pub(super) fn plan_execution(options: &InstallOptions) -> ValidatingAdmissionPol
         ),
         guard(
             Rule::StampMismatch,
-            // Only the head is matched: the cost of a regular expression grows with the text.
+            // Matches only the head: the cost of a regular expression grows with the text.
             "variables.newStamp == variables.oldStamp || variables.newStamp == '' \
              || (variables.newStamp.size() > 96 && variables.newStamp.endsWith('}') && variables.newStamp.substring(0, 96)\
              .matches('^\\\\{\"v\":1,\"hash\":\"sha256:[0-9a-f]{64}\",\"(spec|ref)\":'))",

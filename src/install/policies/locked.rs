@@ -1,7 +1,7 @@
 //! The lock in CEL.
 
-/// The predicate of [`interlock_core::plan::lock`] on the old object, which is not there on CREATE:
-/// `locked`, and what it is made of.
+/// The predicate of [`interlock_core::plan::lock`] on the old object, which CREATE lacks: `locked`, and the
+/// variables it uses.
 pub(super) const LOCKED: [(&str, &str); 8] = [
     ("old", "oldObject == null ? {} : oldObject.?spec.?planExecution.orValue({})"),
     ("oldPlan", "variables.old.?planName.orValue('')"),

@@ -1,12 +1,12 @@
-//! The second layer: what CEL can say of the rules, as ValidatingAdmissionPolicies.
+//! The second layer: rules that CEL can express, as ValidatingAdmissionPolicies.
 //!
-//! They hold while the webhook is down or its configuration is gone. They see the object after
-//! the webhook's mutation, under the user's identity, so what the webhook writes must pass too:
+//! They apply while the webhook is down or its configuration is gone. They see the object after the
+//! webhook's mutation, under the user's identity, so the webhook's own changes must pass too:
 //! `planExecution` as `{plan, uid, NEVER_RUN}`.
 //!
-//! Two traps shape the expressions (both measured): a variable that keeps an optional value
-//! reads as absent later, so each ends in `orValue`; and a message with a line break is dropped,
-//! so each is one line, with a plain one beside it.
+//! Two traps shape the expressions (both measured): a variable that holds an optional value reads as absent
+//! later, so each ends in `orValue`; and the API server drops a message with a line break, so each is one
+//! line, with a plain one beside it.
 
 mod flavor;
 mod instance;

@@ -1,4 +1,4 @@
-//! What every policy has in common.
+//! The common shape of the policies.
 
 use interlock_core::api::meta;
 use interlock_core::api::rule::Rule;
@@ -11,11 +11,11 @@ use crate::install::InstallOptions;
 use crate::install::metadata::{cluster_wide, strings};
 use crate::install::webhooks::{condition, not_ourselves};
 
-/// What must hold, and what is said where it does not: `plain`, where `text` cannot be made.
-/// `text` stands inside of a CEL string, which it may close and open again. Both say what, then
-/// what to do after a semicolon; the rule and its page follow.
+/// A validation with two messages: `text`, and `plain` where `text` cannot be evaluated. `text` is inside a
+/// CEL string, which it may close and open again. Both state the problem, then the remedy after a
+/// semicolon; the rule and its page follow.
 ///
-/// `Invalid`, as kubectl then prints the text alone, and not the whole patch before it.
+/// The reason is `Invalid`, as kubectl then prints only the message, and not the whole patch before it.
 pub(super) fn guard(rule: Rule, expression: &str, plain: &str, text: &str) -> Validation {
     let named = named(rule);
     Validation {
@@ -28,16 +28,16 @@ pub(super) fn guard(rule: Rule, expression: &str, plain: &str, text: &str) -> Va
     }
 }
 
-/// The end of every text: the rule, and the page that explains it.
+/// The end of every message: the rule, and the page that explains it.
 pub(super) fn named(rule: Rule) -> String {
     format!(" [{}]; see {}", rule.id(), rule.page())
 }
 
-/// What a policy is about.
+/// The resources and operations of a policy.
 pub(super) struct Subjects<'a> {
     /// Group, version and resource of each.
     pub resources: &'a [(&'a str, &'a str, &'a str)],
-    /// What happens to them.
+    /// Operations, such as `CREATE`.
     pub operations: &'a [&'a str],
 }
 
@@ -91,8 +91,8 @@ pub(super) fn policy_over(
     }
 }
 
-/// The policy where a condition holds, else it has nothing to say: the API server then does not
-/// come to its variables, validations and texts, all of which it works out for each write.
+/// Applies the policy only where a condition is true: otherwise the API server skips its variables,
+/// validations and messages, all of which it evaluates for each write.
 pub(super) fn only_where(
     mut policy: ValidatingAdmissionPolicy,
     name: &str,

@@ -8,7 +8,7 @@ use super::shape::{guard, policy};
 use crate::install::InstallOptions;
 use crate::install::webhooks::cel_string;
 
-/// `planStatus` and our conditions are written by the process only.
+/// Only the process writes `planStatus` and our conditions.
 pub const STATUS: &str = "interlock-status";
 
 pub(super) fn status(options: &InstallOptions) -> ValidatingAdmissionPolicy {

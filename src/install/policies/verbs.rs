@@ -1,4 +1,4 @@
-//! What people ask of a run.
+//! Plan requests.
 
 use interlock_core::api::meta;
 use interlock_core::api::rule::Rule;
@@ -10,12 +10,12 @@ use super::shape::{guard, only_where, policy};
 use crate::install::InstallOptions;
 use crate::install::webhooks::cel_string;
 
-/// What people ask of a run, by the API server's own authorizer: only it knows what a user may do. It
-/// is asked for the verb of that name on the Instance, and nothing that a user writes can pretend to
-/// be somebody else. Nothing is carried out where policy and binding are not intact.
+/// Plan requests, by the API server's own authorizer: only it knows the rights of a user. The policy checks
+/// the verb of that name on the Instance, and no user can claim to be another. A request runs only while
+/// policy and binding are intact.
 pub const VERBS: &str = "interlock-verbs";
 
-/// The annotations of limits that are not as they were. There is no old object on CREATE.
+/// The annotations of limits that have changed. CREATE has no old object.
 fn limits_changed() -> String {
     let keys = [meta::STEP_DEADLINE, meta::CLEANUP_PATIENCE].map(cel_string).join(", ");
     let of = |object: &str| format!("{object}.?metadata.?annotations[?k].orValue('')");
@@ -31,7 +31,7 @@ fn has_verb(verb: &str) -> String {
     )
 }
 
-/// A limit of what is under way can end it, as an abort does, and takes the right to it.
+/// A limit of a running plan can end it, as an abort does, and takes the same right.
 fn limits_kept() -> Validation {
     guard(
         Rule::VerbRights,
@@ -47,12 +47,12 @@ fn limits_kept() -> Validation {
     )
 }
 
-/// An annotation of the object or of the old one, in CEL; empty where it is not there.
+/// An annotation of the object or of the old one, in CEL; empty without it.
 fn annotation(object: &str, key: &str) -> String {
     format!("{object}.?metadata.?annotations[?{}].orValue('')", cel_string(key))
 }
 
-/// What is asked, by whom and why, now and before.
+/// The request, its author and its reason, now and before.
 fn asked() -> [(&'static str, String); 11] {
     let now = |key: &str| annotation("object", key);
     let before = |key: &str| format!("oldObject == null ? '' : {}", annotation("oldObject", key));
@@ -71,7 +71,7 @@ fn asked() -> [(&'static str, String); 11] {
     ]
 }
 
-/// Whether a write asks for something or changes a limit; else the policy has nothing to say.
+/// Whether a write adds a request or changes a limit; otherwise the policy does not apply.
 fn concerned() -> String {
     format!("{} != '' || ({}).size() > 0", annotation("object", meta::REQUEST), limits_changed())
 }

@@ -11,8 +11,8 @@ use crate::install::webhooks::cel_string;
 /// OperatorVersions of other namespaces, by the API server's own authorizer.
 pub const VERSIONS: &str = meta::install::VERSIONS_POLICY;
 
-/// A reference to an OperatorVersion of another namespace is for those who may read it: its
-/// templates and defaults come to light in what the Instance makes.
+/// A reference to an OperatorVersion of another namespace needs the right to read it: its templates and
+/// defaults show in the objects of the Instance.
 pub(super) fn versions(options: &InstallOptions) -> ValidatingAdmissionPolicy {
     let of = |object: &str, field: &str| format!("{object}.?spec.?operatorVersion.?{field}.orValue('')");
     let before = |field: &str| format!("oldObject == null ? '' : {}", of("oldObject", field));

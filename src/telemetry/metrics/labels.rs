@@ -1,17 +1,17 @@
-//! What metrics are told apart by.
+//! The labels of metrics.
 
 use prometheus_client::encoding::EncodeLabelSet;
 
-/// Why a connection or a request was refused before anybody judged it.
+/// Limits, and other reasons to refuse a connection or a request before a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cap {
-    /// More connections than are kept open: one was closed, or could not be, for another.
+    /// Too many open connections: one was evicted, or a new one had to wait.
     Connections,
-    /// More connections without a request of one address than are kept open.
+    /// Too many connections of one address without a request.
     ConnectionsPerAddress,
-    /// TLS could not be agreed on.
+    /// The TLS handshake failed.
     Handshake,
-    /// TLS was not agreed on in time.
+    /// The TLS handshake timed out.
     HandshakeDeadline,
     /// The head of a request did not arrive in time.
     HeadersDeadline,
@@ -19,19 +19,19 @@ pub enum Cap {
     BodyDeadline,
     /// A request and its answer took too long together.
     ExchangeDeadline,
-    /// Nothing was asked on a kept connection for too long.
+    /// A kept connection was idle for too long.
     Idle,
-    /// A body was larger than the cap on one.
+    /// A body exceeded the limit of one.
     BodyBytes,
-    /// Bodies in flight had used up the cap on all.
+    /// The bodies in flight used up their total limit.
     InFlightBytes,
-    /// The kinds that answers rest on were not in sync yet.
+    /// The kinds that answers depend on were not in sync yet.
     NotInSync,
-    /// What was sent is no review.
+    /// The body is no review.
     Malformed,
-    /// A caller did not show that it is the API server.
+    /// A caller did not identify itself as the API server.
     Unauthenticated,
-    /// A review that had to wait for the cache was decided at once, as too many waited.
+    /// A review that should wait for the cache was decided at once, as too many waited.
     Waiting,
 }
 
@@ -61,7 +61,7 @@ impl Cap {
 pub struct DecisionLabels {
     /// `mutate`, `validate` or `kudo`.
     pub door: &'static str,
-    /// A kind that we guard, or `other`.
+    /// A guarded kind, or `other`.
     pub kind: &'static str,
     /// `CREATE`, `UPDATE`, `DELETE`, `CONNECT` or `other`.
     pub operation: &'static str,

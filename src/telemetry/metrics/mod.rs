@@ -1,7 +1,7 @@
-//! Metrics, by explicit registry: whoever counts holds an `Arc<Metrics>`.
+//! Metrics, by explicit registry: code that counts holds an `Arc<Metrics>`.
 //!
-//! Labels come from closed sets only: never the name of an object that users make, a namespace or a
-//! uid, and nothing that an unauthenticated caller could choose.
+//! Labels come from closed sets only: never the name of a user's object, a namespace or a uid, and no value
+//! that an unauthenticated caller could choose.
 
 mod labels;
 
@@ -65,7 +65,7 @@ fn from_50_microseconds() -> Histogram {
     ])
 }
 
-/// Reconciling is a few calls to the API server.
+/// A reconcile makes a few calls to the API server.
 fn from_1_millisecond() -> Histogram {
     Histogram::new([0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0])
 }
@@ -162,7 +162,7 @@ impl Metrics {
         self
     }
 
-    /// The names that dashboards for controller-runtime and client-go know.
+    /// Adds the names that dashboards for controller-runtime and client-go use.
     fn with_familiar_names(mut self) -> Self {
         let r = &mut self.registry;
         let help = "Reviews by webhook and HTTP status";
@@ -195,12 +195,12 @@ impl Metrics {
         self.decisions.get_or_create(decision).inc();
     }
 
-    /// The settings let through what a rule would have refused.
+    /// The settings downgraded a violation to a warning.
     pub fn admitted(&self, door: &'static str, rule: &'static str) {
         self.admitted.get_or_create(&Admitted { door, rule }).inc();
     }
 
-    /// A review was answered, whatever with.
+    /// A review was answered, with any code.
     pub fn answered(&self, door: &'static str, code: u16, took: Duration) {
         let webhook = WebhookLabels { webhook: door };
         self.answer_seconds.get_or_create(&webhook).observe(took.as_secs_f64());
@@ -208,17 +208,17 @@ impl Metrics {
         self.webhook_requests.get_or_create(&WebhookCode { webhook: door, code }).inc();
     }
 
-    /// Reviews being answered, by this much more.
+    /// Changes the number of reviews in flight.
     pub fn in_flight(&self, change: i64) {
         self.in_flight.inc_by(change);
     }
 
-    /// Bytes of bodies in memory now.
+    /// Bytes of bodies in memory.
     pub fn in_flight_bytes(&self, bytes: usize) {
         self.in_flight_bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 
-    /// Open connections, by this much more.
+    /// Changes the number of open connections.
     pub fn connections_open(&self, change: i64) {
         self.connections.inc_by(change);
     }
@@ -253,12 +253,12 @@ impl Metrics {
         self.render_waits.inc();
     }
 
-    /// Whether the controllers run nothing.
+    /// Whether the controllers are stuck.
     pub fn reconciler_stuck(&self, stuck: bool) {
         self.reconciler_stuck.set(i64::from(stuck));
     }
 
-    /// The serving certificate was exchanged for one that ends then (Unix seconds).
+    /// The serving certificate was replaced by one with this expiry (Unix seconds).
     pub fn certificate(&self, not_after: i64) {
         let not_after = u64::try_from(not_after).unwrap_or(0);
         self.certificate_not_after.store(not_after, std::sync::atomic::Ordering::Relaxed);
@@ -312,18 +312,18 @@ impl Metrics {
         self.lists.get_or_create(&KindLabel { kind: kind.to_owned() }).inc();
     }
 
-    /// A watch told something, at this Unix time.
+    /// A watch delivered an event, at this Unix time.
     pub fn watch_told(&self, now: i64) {
         self.last_event.set(now);
     }
 
-    /// Whether an object of ours that guards is as it was installed.
+    /// Whether a guard object is intact.
     pub fn guard(&self, kind: &'static str, name: &str, intact: bool) {
         let label = Installed { kind, name: name.to_owned() };
         self.guard_intact.get_or_create(&label).set(i64::from(intact));
     }
 
-    /// A call to the API server was answered, or not at all (code 0).
+    /// The API server answered a call, or did not (code 0).
     pub fn rest_call(&self, method: &'static str, code: u16) {
         self.rest_calls.get_or_create(&RestCall { method, code }).inc();
     }

@@ -6,7 +6,7 @@ use crate::go::utf8::{decode, is_print};
 use crate::limits::Meter;
 use crate::print;
 
-/// `evalArgs`: the text of the arguments as they would be printed together.
+/// `evalArgs`: the text of the arguments as Go would print them together.
 fn text(meter: &Meter, args: &[Val]) -> Result<Vec<u8>, Failure> {
     match args {
         [Val::Str(text)] => Ok(text.to_vec()),
@@ -55,7 +55,7 @@ pub(super) fn js(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
             Some(c) if c < ' ' => out.extend_from_slice(format!("\\u{:04X}", u32::from(c)).as_bytes()),
             Some(c) if c.is_ascii() || is_print(c) => out.extend_from_slice(&rest[..width]),
             Some(c) => out.extend_from_slice(format!("\\u{:04X}", u32::from(c)).as_bytes()),
-            // Go decodes U+FFFD, finds it printable, and writes the byte as it was.
+            // Go decodes U+FFFD, considers it printable, and writes the original byte.
             None => out.extend_from_slice(&rest[..width]),
         }
         rest = &rest[width..];

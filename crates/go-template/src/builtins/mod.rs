@@ -14,7 +14,7 @@ mod escape;
 use compare::{eq, ge, gt, le, lt, ne};
 use escape::{html, js, urlquery};
 
-/// All of them; `slice` is absent, because sprig's hides it.
+/// All of them; `slice` is absent, as sprig's replaces it.
 pub(super) const FUNCTIONS: &[Function] = &[
     Function { name: "and", params: &[Any], variadic: Some(Any), run: Implementation::And },
     Function { name: "or", params: &[Any], variadic: Some(Any), run: Implementation::Or },
@@ -36,7 +36,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     fixed("ge", &[Any, Any], ge),
 ];
 
-/// The refusal of `call`: no value is a function here.
+/// The error of `call`: no value is a function here.
 pub(super) fn not_callable(operand: Option<&Operand>, args: &[Val]) -> Failure {
     match args.first() {
         None | Some(Val::Nil) => Failure::new("call of nil"),
@@ -111,7 +111,7 @@ fn zero(elem: Elem) -> Val {
     }
 }
 
-/// Go's `indexArg`, which lets the length itself pass.
+/// Go's `indexArg`, which accepts the length itself.
 fn position(key: &Val, length: usize) -> Result<usize, Failure> {
     if let Val::Nil = key {
         return Err(Failure::new("cannot index slice/array with nil"));

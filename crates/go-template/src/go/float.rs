@@ -6,8 +6,8 @@ struct Digits {
     point: i32,
 }
 
-/// No float has more digits than this that are not zero, before or behind its point; the standard library
-/// panics above 65,535.
+/// Upper bound of a float's significant digits, before or behind its point; the standard library panics
+/// above 65,535.
 const MAX_DIGITS: usize = 1_100;
 
 /// Formats as Go does: verb one of `b e E f g G x X`, `None` for the shortest text that reads back.
@@ -100,7 +100,7 @@ fn general_form(magnitude: f64, verb: char, precision: Option<usize>) -> String 
     let wanted = precision.map(|p| p.max(1));
     let mut digits = digits(magnitude, wanted);
     if wanted.is_some() {
-        // Trailing zeros are no digits to Go once it has rounded.
+        // For Go, trailing zeros are no digits once it has rounded.
         let kept = digits.text.trim_end_matches('0').len();
         digits.text.truncate(kept);
     }

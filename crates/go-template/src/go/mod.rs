@@ -1,4 +1,4 @@
-//! The corners of Go's standard library that templates and YAML show to users.
+//! The parts of Go's standard library whose output users see in templates and YAML.
 
 pub mod float;
 pub mod number;

@@ -3,7 +3,7 @@
 /// Why a text is not a number, in Go's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NumberError {
-    /// Not written as a number.
+    /// Not a number.
     #[error("invalid syntax")]
     Syntax,
     /// Does not fit 64 bits.
@@ -122,7 +122,7 @@ fn parse_hex_float(text: &str) -> Result<f64, NumberError> {
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return Err(NumberError::Syntax);
     }
-    // Beyond four digits every mantissa is zero or infinite anyway.
+    // Beyond four digits the value is zero or infinite for every mantissa.
     let exponent = digits.parse::<i32>().unwrap_or(9999).min(9999);
     let exponent = if negative { -exponent } else { exponent };
     let shift = i32::try_from(fraction.len()).unwrap_or(9999).saturating_mul(4);
@@ -131,7 +131,7 @@ fn parse_hex_float(text: &str) -> Result<f64, NumberError> {
     Ok(value * 2f64.powi(total / 2) * 2f64.powi(total - total / 2))
 }
 
-/// Go's rule: an underscore stands between digits, or between a base prefix and a digit.
+/// Go's rule: underscores are allowed between digits, or between a base prefix and a digit.
 fn underscores_separate_digits(text: &str) -> bool {
     let (_, text) = split_sign(text);
     let bytes = text.as_bytes();

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use super::utf8::{decode, is_print};
 
-/// Which characters are left as they are.
+/// The characters to keep unescaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// All that Go calls printable.
+    /// All characters that Go calls printable.
     Printable,
     /// Printable ASCII.
     Ascii,
@@ -67,7 +67,7 @@ fn push(out: &mut String, args: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(args);
 }
 
-/// The bytes that a quoted Go string stands for; `None` where it is not well formed.
+/// The bytes of a quoted Go string; `None` if it is malformed.
 pub fn unquote(literal: &str) -> Option<Vec<u8>> {
     let mark = literal.chars().next()?;
     let inner = literal.strip_prefix(mark)?.strip_suffix(mark)?;
@@ -93,7 +93,7 @@ pub fn unquote(literal: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// The value of a character constant without its quotes, and what is left behind it.
+/// The value of a character constant without its quotes, and the text after it.
 pub fn unquote_char(text: &str) -> Option<(u32, &str)> {
     if text.starts_with('\'') {
         return None;

@@ -1,6 +1,6 @@
-//! Go strings are bytes; these read characters from bytes that need not be UTF-8.
+//! Decodes characters from Go strings: bytes that need not be UTF-8.
 
-/// The first character and its width in bytes; `None` where the bytes are not UTF-8 (width 1).
+/// The first character and its width in bytes; `None` if the bytes are not UTF-8 (width 1).
 pub fn decode(bytes: &[u8]) -> (Option<char>, usize) {
     match bytes.first() {
         None => (None, 0),
@@ -34,8 +34,8 @@ pub fn is_print(c: char) -> bool {
     if c.is_ascii() {
         return (' '..='~').contains(&c);
     }
-    // Rust's debug escape leaves exactly the same categories alone; the leading letter keeps a
-    // combining mark from being escaped for its position.
+    // Rust's debug escape keeps exactly the same categories; the leading letter prevents the escape of a
+    // combining mark at the start.
     let mut text = String::from("a");
     text.push(c);
     text.escape_debug().count() == 2

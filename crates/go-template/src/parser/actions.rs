@@ -1,4 +1,4 @@
-//! What stands between delimiters, up to its pipeline: control structures and definitions in place.
+//! Actions up to their pipeline: control structures and definitions.
 
 use super::{Ending, Item, Parsed, Parser, syntax};
 use crate::ast::{Branch, Control, Node, NodeList};
@@ -41,7 +41,7 @@ impl Parser<'_> {
         Ok(node)
     }
 
-    /// `else`, leaving an `if` or `with` behind it to be read by the control it belongs to.
+    /// `else`; the control structure that it belongs to reads an `if` or `with` after it.
     fn otherwise(&mut self) -> Parsed<Item> {
         if !matches!(self.peek_non_space().kind, TokenKind::If | TokenKind::With) {
             self.expect(TokenKind::RightDelim, "else")?;

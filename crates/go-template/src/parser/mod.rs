@@ -1,4 +1,4 @@
-//! Tokens to nodes, as Go's `text/template/parse/parse.go` does it.
+//! Tokens to nodes, like Go's `text/template/parse/parse.go`.
 
 use std::collections::BTreeMap;
 
@@ -19,14 +19,14 @@ use scope::Scope;
 
 type Parsed<T> = Result<T, ParseErrorKind>;
 
-/// The templates of one file: its own under its name, and those it defines.
+/// The templates of one file: its own under its name, and its definitions.
 pub(super) struct Parse {
     pub(super) trees: BTreeMap<String, NodeList>,
-    /// How many nodes, commands and operands they have.
+    /// Number of their nodes, commands and operands.
     pub(super) nodes: usize,
 }
 
-/// Reads the text of a file.
+/// Parses the text of a file.
 pub(super) fn parse(name: &str, text: &str, functions: &Functions) -> Result<Parse, ParseError> {
     let lexer = Lexer::new(text);
     let mut parser =
@@ -42,13 +42,13 @@ pub(super) fn parse(name: &str, text: &str, functions: &Functions) -> Result<Par
     }
 }
 
-/// What is known while one template (the file or a definition in it) is read.
+/// State of the parser for one template (the file or a definition in it).
 struct Tree {
     /// Lookahead; the first is the newest.
     tokens: [Token; 3],
     peeked: usize,
     variables: Scope,
-    /// Line of the delimiter that started the action being read, 0 outside.
+    /// Line of the left delimiter of the current action, 0 outside.
     action_line: usize,
     range_depth: usize,
 }
@@ -79,7 +79,7 @@ struct Parser<'a> {
     trees: BTreeMap<String, NodeList>,
 }
 
-/// What ended a list of nodes.
+/// The end of a list of nodes.
 enum Ending {
     End,
     Else,
@@ -123,10 +123,10 @@ impl Parser<'_> {
         self.add(self.name.to_owned(), root)
     }
 
-    /// Reads a template of its own: it sees no variables and no `range` around it.
+    /// Parses a separate template, without access to outer variables or `range` loops.
     fn within<T>(&mut self, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         let outer = std::mem::replace(&mut self.tree, Tree::new());
-        // On an error the inner tree stays: its newest token is where reading stopped.
+        // On an error the inner tree stays: its newest token is where the parser stopped.
         let result = read(self)?;
         self.tree = outer;
         Ok(result)
@@ -157,7 +157,7 @@ impl Parser<'_> {
         self.add(name, list)
     }
 
-    /// A list that `end` must end.
+    /// A list that must end with `end`.
     fn whole_list(&mut self, context: &str) -> Parsed<NodeList> {
         match self.list()? {
             (list, Ending::End) => Ok(list),
@@ -188,7 +188,7 @@ impl Parser<'_> {
         result
     }
 
-    /// Before a node, a command or an operand is made.
+    /// Counts a node, a command or an operand, before it is created.
     fn count(&mut self) -> Parsed<()> {
         self.nodes += 1;
         if self.nodes > MAX_NODES { Err(ParseErrorKind::TooLarge(MAX_NODES)) } else { Ok(()) }

@@ -10,7 +10,7 @@ use crate::literal;
 use crate::token::{Token, TokenKind};
 
 impl Parser<'_> {
-    /// Reads a pipeline up to the token that ends it.
+    /// Parses a pipeline up to the token that ends it.
     pub(super) fn pipeline(&mut self, context: &str, end: TokenKind) -> Parsed<Pipe> {
         let pos = self.peek_non_space().pos;
         let mut pipe = Pipe { pos, assigns: false, variables: Vec::new(), commands: Vec::new() };
@@ -20,7 +20,7 @@ impl Parser<'_> {
             match token.kind {
                 kind if kind == end => {
                     check_pipeline(&pipe, context)?;
-                    // Most have one, where a list begins with room for four.
+                    // Most have one command, but a new list allocates four.
                     pipe.commands.shrink_to_fit();
                     return Ok(pipe);
                 }
@@ -53,7 +53,7 @@ impl Parser<'_> {
                 return Ok(());
             }
             self.next();
-            // A space is a token, so "$x foo" takes three tokens to tell from "$x := foo".
+            // A space is a token, so distinguishing "$x foo" from "$x := foo" takes three tokens.
             let after = self.peek();
             let next = self.peek_non_space();
             let comma = next.kind == TokenKind::Char && next.text == ",";
@@ -106,7 +106,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A term with the fields taken of it; `None` where no term starts.
+    /// A term with its field accesses; `None` if no term starts here.
     fn operand(&mut self) -> Parsed<Option<Operand>> {
         self.count()?;
         let Some(operand) = self.term()? else { return Ok(None) };

@@ -1,8 +1,8 @@
-//! The variables that can be named at one place of a template.
+//! The variables in scope at one position of a template.
 
 use std::collections::HashMap;
 
-/// Names in the order of their declaration, and how often each is declared.
+/// Names in the order of their declaration, and the number of declarations of each.
 #[derive(Debug, Default)]
 pub(super) struct Scope {
     names: Vec<String>,
@@ -23,7 +23,7 @@ impl Scope {
         self.names.len()
     }
 
-    /// Forgets all but the first `length`.
+    /// Removes all but the first `length`.
     pub(super) fn truncate(&mut self, length: usize) {
         for name in self.names.drain(length.min(self.names.len())..) {
             if let Some(count) = self.counts.get_mut(&name) {

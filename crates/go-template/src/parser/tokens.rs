@@ -1,4 +1,4 @@
-//! Tokens with lookahead, as Go's parser takes them.
+//! Tokens with lookahead, like Go's parser.
 
 use super::{Parsed, Parser, syntax};
 use crate::token::{Token, TokenKind};

@@ -6,7 +6,7 @@ use crate::error::Failure;
 use crate::go::utf8;
 use crate::limits::Meter;
 
-/// Widths and precisions beyond this are not taken (Go's bound).
+/// Limit of widths and precisions (Go's own).
 const MAX_NUMBER: usize = 1_000_000;
 
 /// `fmt.Sprintf`.
@@ -38,10 +38,10 @@ struct Run<'a> {
     at: usize,
     args: &'a [Val],
     next_arg: usize,
-    /// An argument number was used: unused arguments are then no mistake.
+    /// The format used an argument number: unused arguments are then allowed.
     reordered: bool,
     good_number: bool,
-    /// The last thing read was an argument number.
+    /// The last token was an argument number.
     after_index: bool,
 }
 
@@ -57,7 +57,7 @@ impl Run<'_> {
         self.printer.push(&rest[..end])
     }
 
-    /// What follows a percent sign.
+    /// The directive after a percent sign.
     fn directive(&mut self) -> Result<(), Failure> {
         self.printer.flags = FormatFlags::default();
         self.good_number = true;
@@ -135,7 +135,7 @@ impl Run<'_> {
     }
 
     fn precision(&mut self) -> Result<(), Failure> {
-        // Go leaves a point that ends the format to be read as the verb.
+        // Go leaves a point at the end of the format to be read as the verb.
         if self.peek() != Some(b'.') || self.at + 1 >= self.format.len() {
             return Ok(());
         }
@@ -158,7 +158,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A decimal number; one that is too large ends the format, as in Go.
+    /// A decimal number; an excessive one ends the format, as in Go.
     fn number(&mut self) -> Option<usize> {
         let mut number = None;
         while let Some(digit @ b'0'..=b'9') = self.peek() {
@@ -178,7 +178,7 @@ impl Run<'_> {
         arg.integer().filter(|n| n.unsigned_abs() <= MAX_NUMBER as u64)
     }
 
-    /// `[3]`: which argument is next.
+    /// `[3]`: the number of the next argument.
     fn argument_number(&mut self) {
         self.after_index = false;
         if self.peek() != Some(b'[') {
@@ -208,7 +208,7 @@ impl Run<'_> {
         }
     }
 
-    /// Arguments that no verb took.
+    /// Arguments without a verb.
     fn extra(&mut self) -> Result<(), Failure> {
         if self.reordered || self.next_arg >= self.args.len() {
             return Ok(());

@@ -11,7 +11,7 @@ use super::dynamic::Val;
 use super::error::Failure;
 use super::limits::Meter;
 
-/// `fmt.Sprint`: spaces between operands of which neither is a string.
+/// `fmt.Sprint`: spaces between operands if neither is a string.
 pub(super) fn sprint(meter: &Meter, args: &[Val]) -> Result<Vec<u8>, Failure> {
     let mut printer = Printer::new(meter);
     let mut previous_is_text = false;

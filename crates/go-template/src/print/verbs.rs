@@ -1,4 +1,4 @@
-//! One value under one verb, as `fmt/print.go` and `fmt/format.go` do it.
+//! One value under one verb, like `fmt/print.go` and `fmt/format.go`.
 
 use crate::dynamic::Val;
 use crate::error::Failure;
@@ -21,7 +21,7 @@ pub(super) struct FormatFlags {
     pub(super) sharp_v: bool,
 }
 
-/// Bytes that one byte becomes at most, quoted or in digits.
+/// Upper bound of the bytes that one byte becomes, quoted or in digits.
 pub(crate) const ESCAPED: usize = 5;
 
 /// Text being printed.
@@ -56,7 +56,7 @@ impl<'m> Printer<'m> {
         }
     }
 
-    /// `%!d(string=x)`: a verb that does not suit the value.
+    /// `%!d(string=x)`: a verb that does not fit the value.
     fn bad_verb(&mut self, value: &Val, verb: char) -> Printed {
         self.push(format!("%!{verb}(").as_bytes())?;
         match value {
@@ -183,7 +183,7 @@ impl Printer<'_> {
         self.pad(out.as_bytes())
     }
 
-    /// Writes with the width, counting characters.
+    /// Writes text padded to the width in characters.
     fn pad(&mut self, text: &[u8]) -> Printed {
         let missing = self.flags.width.unwrap_or(0).saturating_sub(utf8::chars(text).count());
         self.meter.bytes(missing)?;
@@ -221,7 +221,7 @@ fn truncate(text: &[u8], precision: Option<usize>) -> &[u8] {
 // Numbers.
 impl Printer<'_> {
     fn number(&mut self, value: &Val, verb: char) -> Printed {
-        // It is first written with all its zeros.
+        // The number is first written with all its zeros.
         let flags = self.flags;
         self.meter.bytes(flags.precision.unwrap_or(0).max(flags.width.unwrap_or(0)))?;
         match value {
@@ -328,7 +328,7 @@ impl Printer<'_> {
             sign = ' ';
         }
         if number.is_nan() || number.is_infinite() {
-            // Go shows the sign of positive infinity, and none of NaN.
+            // Go shows the sign of positive infinity, but none of NaN.
             let bare = number.is_nan() && !flags.space && !flags.plus;
             let shown = if bare { body } else { format!("{sign}{body}") };
             return self.pad_without_zeros(shown.as_bytes());

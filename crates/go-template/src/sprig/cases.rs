@@ -34,8 +34,8 @@ fn simple_upper(c: char) -> char {
     }
 }
 
-/// Words without a connector between them keep their case, except for a run of capitals at the
-/// start of a word.
+/// Words without a separator between them keep their case, except for a run of capitals at the start of a
+/// word.
 fn camel(text: &str) -> String {
     let mut out = String::new();
     let mut chars = text.chars();
@@ -84,13 +84,13 @@ enum Word {
     Other,
 }
 
-/// Letters without case (Chinese and the like) are no alphabet.
+/// Letters without case (such as Chinese ones) do not count as alphabet.
 fn is_alphabet(c: char) -> bool {
     c.is_alphabetic()
         && !matches!(c, '\u{4e00}'..='\u{9fcc}' | '\u{3400}'..='\u{4d85}' | '\u{20000}'..='\u{2b81d}')
 }
 
-/// ASCII punctuation as Unicode classes it (`$+<=>^`|~` are symbols); others are seldom in names.
+/// ASCII punctuation as in Unicode (`$+<=>^`|~` are symbols); other punctuation is rare in names.
 fn is_punctuation(c: char) -> bool {
     c.is_ascii_punctuation() && !"$+<=>^`|~".contains(c)
 }
@@ -112,7 +112,7 @@ fn take_while(chars: &mut Peekable<Chars<'_>>, word: &mut String, keep: impl Fn(
     }
 }
 
-/// A word and what is left; `HTTPStatus` is `HTTP` and `Status`.
+/// A word and the text after it; `HTTPStatus` is `HTTP` and `Status`.
 fn next_word(text: &str) -> Option<(Word, String, &str)> {
     let mut chars = text.chars().peekable();
     let first = chars.next()?;
@@ -138,7 +138,7 @@ fn next_word(text: &str) -> Option<(Word, String, &str)> {
     Some((kind, word, rest))
 }
 
-/// Words of a text, read one by one.
+/// The words of a text, read one by one.
 struct Words<'t> {
     rest: &'t str,
     current: Option<(Word, String)>,
@@ -177,7 +177,7 @@ impl Joined {
         self.out.extend(word.chars().map(|c| if is_connector(c) { self.connector } else { simple_lower(c) }));
     }
 
-    /// Writes what belongs to a number: the letters and digits behind it.
+    /// Writes the rest of a number's word: the letters and digits after it.
     fn tail(&mut self, words: &mut Words<'_>) {
         while let Some((kind @ (Word::Alphabet | Word::Number), word)) = words.current.clone() {
             self.word(kind, &word);
@@ -217,8 +217,8 @@ fn separated(meter: &Meter, args: &[Val], connector: char) -> Result<Val, Failur
     Ok(Val::str(joined.out))
 }
 
-/// A number behind letters is part of their word (`bld4_floor`), unless lower case letters follow
-/// it (`http_2xx`).
+/// A number after letters is part of their word (`bld4_floor`), unless lower case letters follow it
+/// (`http_2xx`).
 fn after_letters(joined: &mut Joined, words: &mut Words<'_>) {
     let Some((kind, number)) = words.current.clone() else { return };
     if kind != Word::Number {

@@ -1,4 +1,4 @@
-//! How sprig turns any value into a number, a text or a list of texts, and what it calls empty.
+//! Sprig's conversions of any value to a number, a text or a list of texts, and its `empty`.
 
 use crate::dynamic::{Elem, List, Val};
 use crate::error::Failure;
@@ -18,7 +18,7 @@ pub(super) fn to_int64(value: &Val) -> i64 {
     }
 }
 
-/// Go's conversion on amd64: what does not fit becomes the smallest integer.
+/// Go's conversion on amd64: an overflow becomes the smallest integer.
 fn float_to_int(value: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     if (-LIMIT..LIMIT).contains(&value) { value as i64 } else { i64::MIN }
@@ -73,7 +73,7 @@ pub(super) fn is_empty(value: &Val) -> bool {
     !value.truth()
 }
 
-/// What Go says where a function reaches through a nil.
+/// Go's error if a function dereferences a nil.
 pub(super) fn nil_dereference() -> Failure {
     Failure::new("runtime error: invalid memory address or nil pointer dereference")
 }

@@ -1,5 +1,5 @@
-//! Dates of a given second, in UTC. What would need a clock or a time zone database is an error,
-//! so that a template renders the same text at any time on any machine.
+//! Dates of a given second, in UTC. Functions that would need a clock or a time zone database fail, so that
+//! a template renders the same text at any time on any machine.
 
 use crate::dynamic::Val;
 use crate::error::Failure;
@@ -35,7 +35,7 @@ fn formatted(meter: &Meter, layout: &[u8], date: &Val, zone: &[u8]) -> Result<Va
         return Err(Failure::new(format!("second {second} is out of range")));
     };
     meter.bytes(layout.len().saturating_mul(4))?;
-    // Every byte may begin one of thirty elements.
+    // Every byte may start one of thirty elements.
     meter.read(layout.len().saturating_mul(256))?;
     Ok(Val::str(moment.format(layout)))
 }
@@ -104,7 +104,7 @@ impl Moment {
         out
     }
 
-    /// The element that the layout starts with, and its value. Longer ones come first.
+    /// The element that the layout starts with, and its value. Longer elements come first.
     fn element(&self, layout: &[u8]) -> Option<(usize, String)> {
         let month = MONTHS[self.month - 1];
         let weekday = DAYS[self.weekday];
@@ -168,7 +168,7 @@ impl Moment {
     }
 }
 
-/// `.000` or `.999` behind seconds: there is no fraction, so zeros are written and nines left out.
+/// `.000` or `.999` after seconds: there is no fraction, so zeros are written and nines omitted.
 fn fraction(layout: &[u8]) -> Option<(usize, String)> {
     let (mark, digits) = layout.split_first().filter(|(mark, _)| matches!(mark, b'.' | b','))?;
     let digit = *digits.first().filter(|digit| matches!(digit, b'0' | b'9'))?;

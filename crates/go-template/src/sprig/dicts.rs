@@ -1,4 +1,4 @@
-//! Maps. `set`, `unset`, `merge` and `mergeOverwrite` change the map they are given.
+//! Maps. `set`, `unset`, `merge` and `mergeOverwrite` change their argument.
 
 use super::coerce;
 use crate::dynamic::{Elem, Map, Tree, Val};
@@ -43,7 +43,7 @@ fn set(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     Ok(args[0].clone())
 }
 
-/// A map that contained itself could be neither printed nor freed; Go's process would die of it.
+/// A map in itself could be neither printed nor freed; Go's process would crash.
 fn insert(meter: &Meter, map: &Map, key: std::rc::Rc<[u8]>, value: &Val) -> Result<(), Failure> {
     let mut pending = vec![value.clone()];
     while let Some(value) = pending.pop() {
@@ -119,8 +119,8 @@ fn merged(meter: &Meter, args: &[Val], overwrite: bool) -> Result<Val, Failure> 
     Ok(Val::Map(target))
 }
 
-/// `mergo.Merge` 0.3.16: what is empty in the target is filled, but not with nil; with `overwrite`
-/// the source wins, also with what is empty. Maps are merged key by key.
+/// `mergo.Merge` 0.3.16: sets empty entries of the target, but not to nil; with `overwrite` the source wins,
+/// even with empty values. Maps are merged key by key.
 fn merge_into(
     meter: &Meter,
     target: &Map,

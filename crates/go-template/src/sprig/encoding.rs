@@ -34,7 +34,7 @@ fn adler32(bytes: &[u8]) -> u32 {
     high << 16 | low
 }
 
-/// An alphabet, and how many characters of how many bits make whole bytes.
+/// An alphabet, the bits of a character, and the characters of a group of whole bytes.
 struct Base {
     name: &'static str,
     alphabet: &'static [u8],
@@ -76,7 +76,7 @@ fn encode(meter: &Meter, base: &Base, bytes: &[u8]) -> Result<Val, Failure> {
 
 fn decode(meter: &Meter, base: &Base, text: &[u8]) -> Result<Val, Failure> {
     meter.bytes(text.len())?;
-    // Each digit is looked for in the alphabet.
+    // Each digit is searched in the alphabet.
     meter.read(text.len().saturating_mul(8))?;
     Ok(match decoded(base, text) {
         Ok(bytes) => Val::str(bytes),
@@ -84,7 +84,7 @@ fn decode(meter: &Meter, base: &Base, text: &[u8]) -> Result<Val, Failure> {
     })
 }
 
-/// The bytes, or the position that Go's decoder names.
+/// The bytes, or the error position of Go's decoder.
 fn decoded(base: &Base, text: &[u8]) -> Result<Vec<u8>, usize> {
     match base.bits {
         6 => decode_base64(base, text),
@@ -96,14 +96,14 @@ fn digit(base: &Base, byte: u8) -> Option<u64> {
     base.alphabet.iter().position(|&c| c == byte).map(|digit| digit as u64)
 }
 
-/// The bytes of a group of digits; bits that make no byte are dropped.
+/// The bytes of a group of digits; drops bits that make no byte.
 fn push_group(out: &mut Vec<u8>, base: &Base, digits: &[u64]) {
     let bits = digits.len() as u32 * base.bits;
     let value = digits.iter().fold(0, |value, digit| value << base.bits | digit) >> (bits % 8);
     out.extend((0..bits / 8).rev().map(|i| (value >> (8 * i) & 0xff) as u8));
 }
 
-/// `encoding/base64`: line breaks are skipped wherever they are.
+/// `encoding/base64`: skips line breaks anywhere.
 fn decode_base64(base: &Base, text: &[u8]) -> Result<Vec<u8>, usize> {
     let mut bytes =
         text.iter().copied().enumerate().filter(|(_, byte)| !matches!(byte, b'\r' | b'\n')).peekable();
@@ -124,7 +124,7 @@ fn decode_base64(base: &Base, text: &[u8]) -> Result<Vec<u8>, usize> {
             match bytes.next() {
                 None => return Err(text.len()),
                 Some((_, b'=')) => {}
-                // Go names the byte before.
+                // Go reports the previous byte.
                 Some((next, _)) => return Err(next - 1),
             }
         }
@@ -134,11 +134,11 @@ fn decode_base64(base: &Base, text: &[u8]) -> Result<Vec<u8>, usize> {
         push_group(&mut out, base, &group);
         return Ok(out);
     }
-    // Go counts back from the end.
+    // Go counts from the end.
     if group.is_empty() { Ok(out) } else { Err(text.len() - group.len()) }
 }
 
-/// `encoding/base32`: line breaks are taken out first, and positions count what is left.
+/// `encoding/base32`: removes line breaks first, and counts positions without them.
 fn decode_base32(base: &Base, text: &[u8]) -> Result<Vec<u8>, usize> {
     let text: Vec<u8> = text.iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
     let mut out = Vec::new();

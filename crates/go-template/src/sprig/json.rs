@@ -1,5 +1,5 @@
-//! `toJson` and `toPrettyJson`: the bytes of Go's `encoding/json`. What cannot be encoded gives an
-//! empty text, because sprig drops the error.
+//! `toJson` and `toPrettyJson`: the bytes of Go's `encoding/json`. An unsupported value gives an empty text,
+//! as sprig drops the error.
 
 use crate::dynamic::Val;
 use crate::error::Failure;
@@ -137,7 +137,7 @@ impl Writer<'_> {
     }
 }
 
-/// A float as ES6 would write it, like `encoding/json`; `None` for infinities and NaN.
+/// A float in ES6 format, like `encoding/json`; `None` for infinities and NaN.
 pub(super) fn number(value: f64) -> Option<String> {
     if !value.is_finite() {
         return None;
@@ -145,7 +145,7 @@ pub(super) fn number(value: f64) -> Option<String> {
     let magnitude = value.abs();
     if magnitude != 0.0 && !(1e-6..1e21).contains(&magnitude) {
         let text = format_float(value, 'e', None);
-        // Go cleans e-09 to e-9, and leaves positive exponents, which have two digits here.
+        // Go changes e-09 to e-9, and keeps positive exponents, which have two digits here.
         return Some(text.replace("e-0", "e-"));
     }
     Some(format_float(value, 'f', None))

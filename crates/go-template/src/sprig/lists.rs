@@ -1,4 +1,4 @@
-//! Lists; every function gives a new one.
+//! Lists; every function returns a new one.
 
 use super::coerce::{self, nil_dereference};
 use super::types::deep_equal;
@@ -42,7 +42,7 @@ fn kept(meter: &Meter, items: Option<&[Val]>) -> Result<Val, Failure> {
     Ok(Val::list(items.to_vec()))
 }
 
-/// The elements of a list; anything else is what Go's code panics about.
+/// The elements of a list; the error of Go's panic for any other value.
 fn items<'v>(value: &'v Val, verb: &str) -> Result<&'v [Val], Failure> {
     match value {
         Val::List(list) => Ok(list.items()),
@@ -113,7 +113,7 @@ fn has(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     Ok(Val::Bool(contains(meter, items(&args[1], "find has on")?, &args[0])?))
 }
 
-/// `slice LIST [FROM [TO]]`: sprig's, which hides Go's own `slice`.
+/// `slice LIST [FROM [TO]]`: sprig's, which replaces Go's own `slice`.
 fn slice(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let list = match &args[0] {
         Val::List(list) => list,

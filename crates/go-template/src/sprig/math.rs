@@ -1,4 +1,4 @@
-//! Numbers: everything is turned into an `int64` (or a `float64`) first.
+//! Numbers: every argument is first converted to an `int64` (or a `float64`).
 
 use super::coerce::{to_float64, to_int64};
 use crate::dynamic::{Elem, List, Val};
@@ -33,7 +33,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     variadic("round", &[Any, Int], Float, round),
 ];
 
-/// A text that is too large for an integer becomes the largest, one that is no number 0.
+/// A text that overflows becomes the largest integer, an invalid one 0.
 fn atoi(_: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let text = arg::chars(args, 0);
     Ok(Val::Int(match parse_int(&text, 10) {
@@ -62,7 +62,7 @@ fn until_step(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
 fn steps(meter: &Meter, start: i64, stop: i64, step: i64) -> Result<Val, Failure> {
     let mut items = Vec::new();
     let mut next = Some(start);
-    // A step that leads away from the end gives an empty list.
+    // A step away from the end gives an empty list.
     if step != 0 && (stop < start) == (step < 0) {
         while let Some(i) = next.filter(|&i| if step < 0 { i > stop } else { i < stop }) {
             meter.items(1)?;

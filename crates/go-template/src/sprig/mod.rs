@@ -1,7 +1,7 @@
-//! sprig 2.22, one file a family.
+//! sprig 2.22, one family per file.
 //!
-//! Where Go's maps have no order (`keys`, `values`), the order here is that of the keys, so
-//! that a template renders the same text every time.
+//! Go's maps have no order (`keys`, `values`); here keys are sorted, so that a template always renders the
+//! same text.
 
 mod cases;
 mod coerce;
@@ -37,8 +37,8 @@ pub(super) const FAMILIES: &[&[Function]] = &[
     semver::FUNCTIONS,
 ];
 
-/// Functions of sprig 2.22 that need a clock, a source of randomness, a network, keys, or the
-/// process (`env`), and those of paths. A template that names one of them is refused, with the name.
+/// Functions of sprig 2.22 that need a clock, a source of randomness, a network, keys, or the process
+/// (`env`), and those of paths. The error of a template that calls one names it.
 pub(super) const UNSUPPORTED: &[&str] = &[
     "ago",
     "base",

@@ -1,4 +1,4 @@
-//! `semver` and `semverCompare`, as `Masterminds/semver` 1.5 reads constraints.
+//! `semver` and `semverCompare`, with the constraints of `Masterminds/semver` 1.5.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -13,10 +13,10 @@ use crate::version::SemVersion;
 pub(super) const FUNCTIONS: &[Function] =
     &[fixed("semver", &[Str], semver), fixed("semverCompare", &[Str, Str], semver_compare)];
 
-/// Bytes of a constraint when it is read.
+/// Bytes of a parsed constraint.
 const CONSTRAINT: usize = 256;
 
-/// What reading a version makes: a slice for each of its parts.
+/// Charges for parsing a version: a slice for each of its parts.
 fn charge(meter: &Meter, args: &[Val], at: usize) -> Result<(), Failure> {
     Ok(meter.bytes(arg::text(args, at).len().saturating_mul(16))?)
 }
@@ -135,7 +135,7 @@ impl Constraint {
     fn admits(&self, version: &SemVersion) -> bool {
         let order = version.compare(&self.version);
         let ([major, minor, _], [own_major, own_minor, _]) = (version.numbers, self.version.numbers);
-        // A prerelease is only admitted by who asks for prereleases.
+        // Only a constraint with a prerelease admits prereleases.
         let hidden = !version.prerelease.is_empty() && self.version.prerelease.is_empty();
         if self.operator == Operator::NotEqual {
             return match (self.dirty, hidden) {

@@ -67,8 +67,8 @@ fn trunc(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     }
 }
 
-/// Go slices first and checks little: a start below 0 means from the beginning, an end below 0
-/// or beyond the text means to its end.
+/// Go slices first and checks little: a start below 0 is the beginning, an end below 0 or beyond the text is
+/// its end.
 fn substr(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let (start, end, text) = (arg::int(args, 0), arg::int(args, 1), arg::text(args, 2));
     meter.bytes(text.len())?;
@@ -223,7 +223,7 @@ fn replace(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let (old, new, text) = (arg::text(args, 0), arg::text(args, 1), arg::text(args, 2));
     let parts = split(meter, text, old, -1)?;
     if old.is_empty() {
-        // Go puts the new text before every character and at the end.
+        // Go inserts the new text before every character and at the end.
         meter.bytes(text.len().saturating_add(new.len().saturating_mul(parts.len() + 1)))?;
         let mut out = new.to_vec();
         for part in parts {
@@ -236,8 +236,7 @@ fn replace(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     Ok(Val::str(parts.join(new)))
 }
 
-/// `strings.SplitN`: at most `limit` parts, all where it is below 0; characters where the
-/// separator is empty.
+/// `strings.SplitN`: at most `limit` parts, or all if it is below 0; characters if the separator is empty.
 fn split<'t>(meter: &Meter, text: &'t [u8], separator: &[u8], limit: i64) -> Result<Vec<&'t [u8]>, Failure> {
     let mut parts = Vec::new();
     if limit == 0 {
@@ -299,7 +298,7 @@ fn sort_alpha(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
         Val::List(_) => coerce::texts(meter, &args[0])?,
         other => vec![coerce::text(meter, other)?],
     };
-    // A comparison reads a text at most, and each text is compared about as often as the list can be halved.
+    // A comparison reads at most one text; sorting compares each text about log2(n) times.
     let bytes = texts.iter().map(Vec::len).sum::<usize>();
     meter.read(bytes.saturating_add(texts.len()).saturating_mul(texts.len().max(1).ilog2() as usize))?;
     texts.sort();

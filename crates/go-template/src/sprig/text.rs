@@ -98,8 +98,8 @@ fn swapcase(text: &str) -> String {
         .collect()
 }
 
-/// Byte by byte, each taken for a character: a text with a space to delete is mangled where it is
-/// not ASCII, as `goutils.DeleteWhiteSpace` does it.
+/// Treats each byte as a character: this damages a non-ASCII text with a space to delete, like
+/// `goutils.DeleteWhiteSpace`.
 fn nospace(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let text = arg::text(args, 0);
     meter.bytes(text.len().saturating_mul(2))?;
@@ -107,7 +107,7 @@ fn nospace(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     if kept.chars().count() == text.len() { Ok(args[0].clone()) } else { Ok(Val::str(kept)) }
 }
 
-/// Byte by byte too.
+/// Also byte by byte.
 fn initials(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     meter.bytes(arg::text(args, 0).len())?;
     let mut after_gap = true;
@@ -140,7 +140,7 @@ fn abbrev_both(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     Ok(Val::str(abbreviated(arg::text(args, 2), left, right)))
 }
 
-/// `goutils.AbbreviateFull`; a width it refuses gives an empty text.
+/// `goutils.AbbreviateFull`; a width that it rejects gives an empty text.
 fn abbreviated(text: &[u8], offset: i64, width: i64) -> Vec<u8> {
     const MARK: &[u8] = b"...";
     let Ok(width) = usize::try_from(width) else { return Vec::new() };
@@ -167,7 +167,7 @@ fn abbreviated(text: &[u8], offset: i64, width: i64) -> Vec<u8> {
     [MARK, &text[length - room..]].concat()
 }
 
-/// `goutils.WrapCustom`: breaks at spaces, and within words only where `long_words` says so.
+/// `goutils.WrapCustom`: breaks at spaces, and within words only with `long_words`.
 fn wrap(meter: &Meter, width: i64, separator: &[u8], text: &[u8], long_words: bool) -> Result<Val, Failure> {
     let width = usize::try_from(width).unwrap_or(1).max(1);
     let spaces = text.iter().filter(|&&byte| byte == b' ').count();

@@ -1,4 +1,4 @@
-//! Defaults, and what a value is.
+//! Defaults, and types of values.
 
 use super::coerce::is_empty;
 use crate::dynamic::Val;
@@ -33,7 +33,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     fixed("fail", &[Str], |_, args| Err(Failure::new(arg::chars(args, 0)))),
 ];
 
-/// `reflect.DeepEqual`: types must be the same too, so `int` 1 is not `int64` 1.
+/// `reflect.DeepEqual`: types must be equal, too, so `int` 1 is not `int64` 1.
 pub(super) fn deep_equal(meter: &Meter, a: &Val, b: &Val) -> Result<bool, Failure> {
     equal_within(meter, a, b, 0)
 }

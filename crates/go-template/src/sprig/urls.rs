@@ -1,4 +1,4 @@
-//! `urlParse` and `urlJoin`: `net/url` as far as sprig uses it.
+//! `urlParse` and `urlJoin`: the part of `net/url` that sprig uses.
 
 use std::net::Ipv6Addr;
 
@@ -12,7 +12,7 @@ use crate::limits::Meter;
 pub(super) const FUNCTIONS: &[Function] =
     &[fixed("urlParse", &[Str], url_parse), fixed("urlJoin", &[Dict], url_join)];
 
-/// A part of a URL, which decides what is written with a percent sign.
+/// A part of a URL, which decides on the percent-encoded characters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     User,
@@ -22,7 +22,7 @@ enum Part {
     Fragment,
 }
 
-/// Go's table of characters that stand for themselves.
+/// Go's table of unescaped characters.
 fn is_plain(byte: u8, part: Part) -> bool {
     match byte {
         b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'_' | b'.' | b'~' => true,
@@ -89,7 +89,7 @@ fn hex_byte(digits: &str) -> Result<u8, NumberError> {
 struct Url {
     scheme: String,
     opaque: Vec<u8>,
-    /// Name and, where there is one, password.
+    /// Name and, if present, password.
     user: Option<(Vec<u8>, Option<Vec<u8>>)>,
     host: Vec<u8>,
     path: Vec<u8>,

@@ -1,4 +1,4 @@
-//! What a hostile package could try: no panic, no endless work, no overflow of the stack.
+//! Possible attacks of a package: no panic, no endless work, no stack overflow.
 
 use proptest::prelude::*;
 use rstest::rstest;
@@ -74,7 +74,7 @@ fn nesting_of_parentheses() {
     assert!(render(&nested(100_000)).is_err());
 }
 
-/// Pieces that make something close to a template.
+/// Pieces that often form a template.
 fn piece() -> impl Strategy<Value = String> {
     let pieces = [
         "{{",
@@ -208,7 +208,7 @@ fn separators_of_older_yaml_are_read_again(#[case] text: &str) {
     assert_eq!(yaml::read(&yaml::write(&value)), Ok(value));
 }
 
-/// JSON values, with texts that YAML would like to take for something else.
+/// JSON values, with texts that resemble other YAML types.
 fn json() -> impl Strategy<Value = serde_json::Value> {
     let leaf = prop_oneof![
         Just(serde_json::Value::Null),

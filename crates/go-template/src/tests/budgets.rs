@@ -1,5 +1,5 @@
-//! Every function pays for what it makes and reads: each of these texts would take minutes or
-//! gigabytes, and ends at a budget.
+//! Every function is charged for the values that it creates and reads: each of these texts would take
+//! minutes or gigabytes, and exceeds a budget.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -81,7 +81,7 @@ fn every_function_pays(#[case] action: &str) {
     assert!(is_budget(LimitReached::Made) || is_budget(LimitReached::Work), "{error}");
 }
 
-/// What one call makes or reads is charged before it is done.
+/// A call is charged for its result and its input before it runs.
 #[rstest]
 #[case::pattern("regexMatch `(\\pL{60}){60}` \"x\"", LimitReached::Pattern)]
 #[case::long_pattern("regexMatch (repeat 3000 \"x\") \"x\"", LimitReached::Pattern)]
@@ -97,7 +97,7 @@ fn one_call_is_charged_before_it_is_done(#[case] action: &str, #[case] limit: Li
     assert!(error.starts_with("template: loop.yaml:3:") && error.ends_with(&limit.to_string()), "{error}");
 }
 
-/// A loop compiles its pattern once, and a refused one is not compiled again either.
+/// A loop compiles its pattern once, even if it is rejected.
 #[test]
 fn a_pattern_is_compiled_once() {
     let root = Value::Nil;

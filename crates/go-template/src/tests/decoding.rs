@@ -1,4 +1,4 @@
-//! What YAML makes is charged before it is made.
+//! Decoding YAML is charged before it creates values.
 
 use rstest::rstest;
 
@@ -41,14 +41,14 @@ fn what_is_made_is_bounded(#[case] text: String) {
 #[case("? ")]
 fn nesting_is_bounded(#[case] piece: &str) {
     let error = yaml::read(&piece.repeat(100_000)).expect_err("nested too deep");
-    // The parser has a bound of its own for lists and maps in brackets.
+    // The parser has its own limit for lists and maps in brackets.
     let bounded =
         matches!(error.problem, YamlProblem::TooDeep | YamlProblem::Key(_) | YamlProblem::Syntax(_));
     assert!(bounded, "{error}");
     assert!(yaml::read(&"[".repeat(MAX_DEPTH + 1)).is_err());
 }
 
-/// As many documents as there are, the objects of one task share one budget.
+/// Any number of documents: the objects of one task share one budget.
 #[test]
 fn documents_share_a_budget() {
     let document = format!("a: &a {}\nb: [*a, *a, *a]", "x".repeat(100_000));
@@ -63,7 +63,7 @@ fn documents_share_a_budget() {
     assert!((0..15).any(|_| reader.documents(&"- x\n".repeat(10_000)).is_err()));
 }
 
-/// A definition with 25,000 lines is larger than any that a package can hold.
+/// A definition with 25,000 lines is larger than any in a package.
 #[test]
 fn a_large_definition_is_read() {
     let property = |i: usize| format!("  p{i}:\n    type: string\n    description: {}\n", "words ".repeat(8));

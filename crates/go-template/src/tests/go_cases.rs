@@ -1,4 +1,4 @@
-//! Cases answered by Go itself: `tests/data/oracle` records the answers.
+//! Cases with Go's own results, recorded in `tests/data/oracle`.
 
 use serde::Deserialize;
 
@@ -17,7 +17,7 @@ struct Case {
     data: Option<serde_json::Value>,
     output: Option<String>,
     error: Option<String>,
-    /// Our answer where it differs on purpose.
+    /// Our result, if it differs on purpose.
     ours: Option<String>,
 }
 
@@ -52,7 +52,7 @@ struct YamlCase {
     json: Option<serde_json::Value>,
     text: Option<String>,
     error: Option<String>,
-    /// Our answer where it differs on purpose.
+    /// Our result, if it differs on purpose.
     ours: Option<String>,
 }
 
@@ -70,7 +70,7 @@ fn yaml_is_read_and_written_as_go_does() {
                     Some(_) => "error".to_owned(),
                     None => case.json.clone().unwrap_or_default().to_string(),
                 };
-                // The texts of YAML errors are another parser's.
+                // Errors of another YAML parser have other texts.
                 let same_failure = want == "error" && got.starts_with("error");
                 (
                     text.clone(),

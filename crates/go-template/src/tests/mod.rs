@@ -12,7 +12,7 @@ use rstest::rstest;
 
 use super::{Function, Functions, Never, ParseError, Root, TO_YAML, Template, Type, Value, limits};
 
-/// As the recorded cases have them.
+/// The functions of the recorded cases.
 static FUNCTIONS: LazyLock<Functions> = LazyLock::new(|| {
     let elsewhere = ["env", "expandenv", "base", "dir", "clean", "ext", "isAbs"];
     Functions::sprig().with(TO_YAML).without(&elsewhere)
@@ -109,7 +109,7 @@ fn a_program_adds_functions_and_takes_others_away(#[case] text: &str, #[case] wa
     assert_eq!(rendered.as_deref().map_err(String::as_str), want);
 }
 
-/// What a function gets and gives is charged like what the others make.
+/// Arguments and results of a program's function are charged like those of the others.
 #[test]
 fn a_function_that_a_program_adds_has_the_budgets_of_a_rendering() {
     const ADDED: &[Function] =

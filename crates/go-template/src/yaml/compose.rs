@@ -11,7 +11,7 @@ use super::made::{self, Made};
 use super::scalar::{Scalar, resolve};
 use crate::go::float::shortest;
 
-/// Characters of a scalar that an error shows.
+/// Limit of a scalar's characters in an error.
 const SHOWN: usize = 64;
 
 type Composed<T> = Result<T, YamlError>;
@@ -20,7 +20,7 @@ pub(super) struct Composer<'t> {
     text: &'t str,
     parser: Parser<'t, StrInput<'t>>,
     aliases: Aliases,
-    /// Values by anchor, with what each takes.
+    /// Values by anchor, with the bytes of each.
     anchors: HashMap<usize, (Value, usize)>,
     made: &'t Made<'t>,
     depth: usize,
@@ -30,7 +30,7 @@ pub(super) struct Composer<'t> {
     end: usize,
 }
 
-/// A key as it stands in the text.
+/// A key in the text.
 enum Key {
     Name(String),
     Merge,
@@ -47,7 +47,7 @@ impl<'t> Composer<'t> {
         Err(YamlError { line, column, problem })
     }
 
-    /// The next event that means something.
+    /// The next significant event.
     fn next(&mut self) -> Composed<Event<'t>> {
         if let Err(why) = self.made.event() {
             return self.error(why.into());
@@ -80,7 +80,7 @@ impl<'t> Composer<'t> {
                 Event::StreamEnd | Event::DocumentEnd => return Ok(Value::Null),
                 event => {
                     let value = self.node(event)?;
-                    // What follows belongs to the next document, unless it is a mistake.
+                    // Further text belongs to the next document, unless it is an error.
                     self.next()?;
                     return Ok(value);
                 }
@@ -88,7 +88,7 @@ impl<'t> Composer<'t> {
         }
     }
 
-    /// Before this many bytes are made.
+    /// Charges for this many bytes, before they are created.
     fn charge(&self, bytes: usize) -> Composed<()> {
         self.made.charge(bytes).or_else(|problem| self.error(problem))
     }
@@ -114,7 +114,7 @@ impl<'t> Composer<'t> {
         Ok(value)
     }
 
-    /// Keeps a copy for the aliases of an anchor.
+    /// Stores a copy for the aliases of an anchor.
     fn keep(&mut self, anchor: usize, value: &Value, bytes: usize) -> Composed<()> {
         if self.aliases == Aliases::Counted {
             self.charge(made::LIST + bytes)?;
@@ -123,9 +123,9 @@ impl<'t> Composer<'t> {
         Ok(())
     }
 
-    /// A block scalar that the end of the text cuts off has no final line break in Go, and one in
-    /// YAML 1.2. Chunks of a rendered template end so: the mark between two documents takes the
-    /// line break before it.
+    /// A block scalar cut off by the end of the text has no final line break in Go, but one in YAML 1.2.
+    /// Chunks of a rendered template end like this: the mark between two documents consumes the preceding
+    /// line break.
     fn without_unwritten_break<'s>(&self, value: &'s str, style: ScalarStyle) -> &'s str {
         let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
         if !is_block || self.end < self.text.len() {
@@ -134,7 +134,7 @@ impl<'t> Composer<'t> {
         let last_line = self.text.rsplit('\n').next().unwrap_or_default();
         let body = value.strip_suffix('\n').unwrap_or(value);
         let last_value_line = body.rsplit('\n').next().unwrap_or_default();
-        // A line of spaces is content only where it is indented further than the scalar.
+        // A line of spaces is content only if it is indented further than the scalar.
         let is_blank = |line: &str| line.bytes().all(|byte| byte == b' ');
         let is_content = !is_blank(last_line) || !last_value_line.is_empty() && is_blank(last_value_line);
         if is_content && !last_line.is_empty() { body } else { value }
@@ -176,7 +176,7 @@ impl<'t> Composer<'t> {
         }
     }
 
-    /// Of keys that occur twice the last one counts, also against those that a merge brings.
+    /// Of duplicate keys the last one wins, also against merged ones.
     fn mapping(&mut self) -> Composed<Value> {
         let mut map = Map::new();
         loop {
@@ -312,15 +312,15 @@ impl<'t> Composer<'t> {
     }
 }
 
-/// A scalar with its meaning.
+/// A scalar with its type.
 #[derive(Clone)]
 enum Resolved<'s> {
     Plain(Scalar),
-    /// A string whatever it looks like.
+    /// A string, whatever its text resembles.
     Text(Cow<'s, str>),
 }
 
-/// A float on its way through JSON text, where Go's reader makes an integer of an integral one.
+/// A float that passed through JSON text, in which Go's reader turns integral floats into integers.
 fn float(value: f64) -> Option<Number> {
     if value.fract() == 0.0
         && value.abs() < 1e21

@@ -1,14 +1,14 @@
-//! Why a text cannot be decoded, and the bounds that may be the reason.
+//! Decoding errors, and the limits behind some of them.
 
 use crate::limits::Interrupted;
 
-/// Bytes that the values of one decoder may take together.
+/// Bytes of all values of one decoder together.
 pub const MAX_MADE: usize = 8 << 20;
 
-/// Lists and maps within each other.
+/// Nesting of lists and maps.
 pub const MAX_DEPTH: usize = 120;
 
-/// Why a text is not YAML that means a JSON value.
+/// The text is not YAML for a JSON value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("yaml: line {line}: {problem}")]
 pub struct YamlError {
@@ -16,27 +16,27 @@ pub struct YamlError {
     pub line: usize,
     /// Character in the line, from 0.
     pub column: usize,
-    /// What is wrong.
+    /// The error.
     pub problem: YamlProblem,
 }
 
 impl YamlError {
-    /// Whether the same text may be decoded at another time.
+    /// Whether decoding the same text later may succeed.
     pub fn is_transient(&self) -> bool {
         matches!(self.problem, YamlProblem::Interrupted(_))
     }
 }
 
-/// What is wrong with a YAML text.
+/// Errors of a YAML text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum YamlProblem {
     /// Not YAML.
     #[error("{0}")]
     Syntax(String),
-    /// A key that JSON objects cannot have.
+    /// A key that is invalid in JSON objects.
     #[error("a {0} cannot be a key")]
     Key(&'static str),
-    /// `<<` of something else.
+    /// `<<` of anything but maps.
     #[error("map merge requires map or sequence of maps as the value")]
     Merge,
     /// `.nan` or `.inf`.
@@ -50,7 +50,7 @@ pub enum YamlProblem {
         /// The tag, `!!int`.
         tag: String,
     },
-    /// An alias where none may be.
+    /// A forbidden alias.
     #[error("aliases (*name) are not allowed here; write the value out")]
     Alias,
     /// More than [`MAX_MADE`].
@@ -62,16 +62,16 @@ pub enum YamlProblem {
     /// More than [`MAX_DEPTH`].
     #[error("nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
-    /// Ended from outside; says nothing about the text.
+    /// Interrupted, independent of the text.
     #[error("decoding {0}")]
     Interrupted(#[from] Interrupted),
 }
 
-/// Whether a text may say `*name`.
+/// Whether a text may use `*name`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aliases {
-    /// They count as what they copy.
+    /// Allowed, and counted as copies.
     Counted,
-    /// They are an error.
+    /// Forbidden.
     Refused,
 }

@@ -1,30 +1,30 @@
-//! The budget of what decoding makes.
+//! The budget of decoded values.
 //!
-//! A text is no measure of the values that are read from it: an alias of five bytes copies what its
-//! anchor names, and an empty list of three bytes takes forty. So what a value takes is charged
-//! before it is made, in bytes near to what the process then holds.
+//! The size of a text does not limit its values: an alias of five bytes copies the anchored value, and an
+//! empty list of three bytes takes forty. So values are charged before they are created, in approximate
+//! bytes of memory.
 
 use std::cell::Cell;
 
 use super::error::{MAX_MADE, YamlProblem};
 use crate::limits::{Interrupt, Interrupted};
 
-/// A value itself, with its share of the list that holds it.
+/// A value itself, with its part of the list that contains it.
 pub(super) const VALUE: usize = 40;
 
-/// A list that holds something.
+/// A non-empty list.
 pub(super) const LIST: usize = 96;
 
-/// A map that holds something: its first node has room for eleven entries.
+/// A non-empty map: its first node has capacity for eleven entries.
 pub(super) const MAP: usize = 320;
 
-/// A key with its share of the map's nodes.
+/// A key with its part of the map's nodes.
 pub(super) const ENTRY: usize = 40;
 
-/// Events between two questions to the interrupt.
+/// Events between two calls of the interrupt.
 const INTERRUPT_EVERY: u32 = 256;
 
-/// Counts what was made.
+/// Counts the created values.
 #[derive(Debug)]
 pub(super) struct Made<'i> {
     spent: Cell<usize>,
@@ -37,19 +37,19 @@ impl<'i> Made<'i> {
         Self { spent: Cell::new(0), events: Cell::new(0), interrupt }
     }
 
-    /// Bytes made so far.
+    /// Bytes created so far.
     pub(super) fn spent(&self) -> usize {
         self.spent.get()
     }
 
-    /// Before `bytes` bytes are made.
+    /// Charges for `bytes` bytes, before they are created.
     pub(super) fn charge(&self, bytes: usize) -> Result<(), YamlProblem> {
         let spent = self.spent.get().saturating_add(bytes);
         self.spent.set(spent);
         if spent > MAX_MADE { Err(YamlProblem::TooLarge) } else { Ok(()) }
     }
 
-    /// Before an event is read.
+    /// Charges for an event, before it is read.
     pub(super) fn event(&self) -> Result<(), Interrupted> {
         let events = self.events.get();
         self.events.set(events.wrapping_add(1));

@@ -1,4 +1,4 @@
-//! YAML text to JSON values, the way `sigs.k8s.io/yaml` and `gopkg.in/yaml.v2` go.
+//! YAML text to JSON values, like `sigs.k8s.io/yaml` and `gopkg.in/yaml.v2`.
 
 use serde_json::Value;
 
@@ -15,12 +15,12 @@ pub struct Reader<'i> {
 }
 
 impl<'i> Reader<'i> {
-    /// Nothing made so far.
+    /// A reader with its whole budget.
     pub fn new(aliases: Aliases, interrupt: &'i dyn Interrupt) -> Self {
         Self { made: Made::new(interrupt), aliases }
     }
 
-    /// Bytes that the values made so far take, nearly.
+    /// Approximate bytes of the values created so far.
     pub fn made(&self) -> usize {
         self.made.spent()
     }
@@ -31,8 +31,8 @@ impl<'i> Reader<'i> {
         Composer::new(text, self.aliases, &self.made).document()
     }
 
-    /// The documents of a text: it is split at every line that starts with `---`, also within a block
-    /// of text, and chunks that hold nothing are skipped.
+    /// The documents of a text: splits it at every line that starts with `---`, even within a block of text,
+    /// and skips empty chunks.
     pub fn documents(&self, text: &str) -> Result<Vec<Value>, YamlError> {
         let mut values = Vec::new();
         let mut lines_before = 0;

@@ -1,4 +1,4 @@
-//! What a plain scalar means: `resolve.go` of yaml.v2.
+//! The type of a plain scalar: `resolve.go` of yaml.v2.
 
 use crate::go::number::{parse_float, parse_int, parse_uint};
 
@@ -14,7 +14,7 @@ pub(super) enum Scalar {
     Text,
 }
 
-/// The meaning of an unquoted scalar without a tag.
+/// Resolves an unquoted scalar without a tag.
 pub(super) fn resolve(text: &str) -> Scalar {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Scalar::Null,
@@ -69,7 +69,7 @@ fn is_yaml_float(text: &str) -> bool {
     mantissa_fits && exponent.is_none_or(|text| whole(text.strip_prefix(['-', '+']).unwrap_or(text)))
 }
 
-/// Whether Go takes the scalar for a time, which it then keeps as the text it was.
+/// Whether Go considers the scalar a time, which it then keeps as its text.
 pub(super) fn is_timestamp(text: &str) -> bool {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     if digits != 4 || text.as_bytes().get(4) != Some(&b'-') {

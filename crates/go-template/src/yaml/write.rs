@@ -1,5 +1,5 @@
-//! Values to the bytes of `gopkg.in/yaml.v2` 2.3: keys in its order, two spaces, sequences not
-//! indented under their key, no folding of long lines.
+//! Values to the bytes of `gopkg.in/yaml.v2` 2.3: keys in its order, two spaces, sequences not indented
+//! under their key, no folding of long lines.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::scalar::{Scalar, resolve};
 use crate::go::float::shortest;
 
-/// Something to write; numbers keep their Go type.
+/// A value to write; numbers keep their Go type.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Doc {
     Null,
@@ -51,8 +51,8 @@ pub fn write(value: &Value) -> String {
 }
 
 impl Doc {
-    /// The document with its final line break. `charge` is asked before a value is written, with the
-    /// bytes that were written since it was last asked.
+    /// The document with its final line break. Calls `charge` before each value, with the bytes written
+    /// since the last call.
     pub(crate) fn write<E>(self, charge: impl Fn(usize) -> Result<(), E>) -> Result<String, E> {
         let mut emitter = Emitter { out: String::new(), charged: 0, charge };
         match &self {
@@ -113,7 +113,7 @@ impl<E, C: Fn(usize) -> Result<(), E>> Emitter<C> {
         Ok(())
     }
 
-    /// A value behind `:` or `-`; containers behind a dash start on its line.
+    /// A value after `:` or `-`; containers after a dash start on its line.
     fn value(&mut self, value: &Doc, indent: usize, sequence_indent: usize, inline: bool) -> Result<(), E> {
         self.pay()?;
         match value {
@@ -151,7 +151,7 @@ impl<C> Emitter<C> {
         self.out.extend(std::iter::repeat_n(' ', indent));
     }
 
-    /// Ends a line, unless a block scalar has done so.
+    /// Ends a line, unless a block scalar has ended it.
     fn end_line(&mut self) {
         if !self.out.ends_with('\n') {
             self.out.push('\n');
@@ -300,8 +300,8 @@ fn looks_like_time(text: &str) -> bool {
     super::scalar::is_timestamp(text)
 }
 
-/// `^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$`: numbers of YAML 1.1 that yaml.v2 does not
-/// read, but quotes for others.
+/// `^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$`: YAML 1.1 numbers that yaml.v2 does not read, but
+/// quotes for other parsers.
 fn is_base60(text: &str) -> bool {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (body, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
@@ -318,7 +318,7 @@ fn is_base60(text: &str) -> bool {
     first && !rest.is_empty() && rest.iter().all(in_range) && digits(fraction)
 }
 
-/// What the emitter may do with a scalar: `analyze_scalar`.
+/// The styles that the emitter may use for a scalar: `analyze_scalar`.
 struct Analysis {
     multiline: bool,
     plain: bool,
@@ -357,7 +357,7 @@ impl Analysis {
     }
 }
 
-/// Whether a character at this place would mean something in block context.
+/// Whether a character in this position is an indicator in block context.
 fn is_indicator(c: char, first: bool, preceded: bool, followed: bool) -> bool {
     match c {
         '#' if !first => preceded,
@@ -375,13 +375,13 @@ fn is_break(c: char) -> bool {
     matches!(c, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Yaml.v2 writes these into a block as they are and indents what follows, as they end a line of YAML 1.1.
-/// To YAML 1.2, which is what reads it here, they are text, and that indentation would become part of it.
+/// Yaml.v2 writes these into a block unchanged and indents the next text, as they end a line of YAML 1.1.
+/// For YAML 1.2, which reads it here, they are text, and the indentation would become part of it.
 fn is_separator(c: &char) -> bool {
     matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// What the emitter writes as it is: no controls (line feed excepted), no byte order mark.
+/// Characters that the emitter writes unescaped: no controls (except line feed), no byte order mark.
 fn is_printable(c: char) -> bool {
     match c {
         '\n' | ' '..='~' => true,
@@ -409,8 +409,8 @@ fn base64_lines(bytes: &[u8]) -> String {
     out
 }
 
-/// Entries in the order of their keys. Yaml.v2's order is not transitive for some keys with
-/// leading zeros, about which the standard library's sort may panic; merging does not.
+/// Entries in the order of their keys. Yaml.v2's order is not transitive for some keys with leading zeros,
+/// on which the standard library's sort may panic; a merge does not.
 fn sorted(mut entries: Vec<&(Vec<u8>, Doc)>) -> Vec<&(Vec<u8>, Doc)> {
     if entries.len() < 2 {
         return entries;
@@ -450,7 +450,7 @@ fn key_order(a: &str, b: &str) -> Ordering {
     a.len().cmp(&b.len())
 }
 
-/// Whether the digits right before hold one that is not zero.
+/// Whether one of the preceding digits is not zero.
 fn follows_number(before: &[char]) -> bool {
     before.iter().rev().take_while(|c| c.is_numeric()).any(|&c| c != '0')
 }

@@ -1,19 +1,19 @@
-//! What a decision rests on beside the request.
+//! The inputs of a decision beside the request.
 
 use super::door::{CacheWait, Config, Door};
 use super::view::Lister;
 
-/// Everything beside the request that a decision rests on.
+/// All inputs of a decision beside the request.
 #[derive(Clone, Copy)]
 pub struct RuleContext<'a> {
     /// The webhook that was called.
     pub door: Door,
-    /// Cross-object facts.
+    /// Facts about other objects.
     pub view: &'a dyn Lister,
-    /// What the process was started with.
+    /// The settings that the process was started with.
     pub config: &'a Config,
     /// Whether to wait for an OperatorVersion.
     pub patience: CacheWait,
-    /// Why the cache may lack other objects, where it may: rules that read them only warn.
+    /// Why the cache may lack other objects, if so: rules that read them only warn.
     pub partial: Option<&'a str>,
 }

@@ -13,7 +13,7 @@ use crate::api::json::{JsonError, Raw, Scanner, SeenMembers};
 use crate::api::meta;
 use crate::api::text::Text;
 
-/// Why a body is no review; answered with HTTP 400 and this text.
+/// Why a body is no review; the server answers HTTP 400 with this text.
 #[derive(Debug, Error)]
 pub enum MalformedReview {
     /// Not UTF-8.
@@ -28,15 +28,15 @@ pub enum MalformedReview {
          admission.k8s.io/v1 or admission.k8s.io/v1beta1"
     )]
     Version {
-        /// What came.
+        /// The value received.
         api_version: String,
-        /// What came.
+        /// The value received.
         kind: String,
     },
-    /// Nothing to decide on.
+    /// The review has no request.
     #[error("the AdmissionReview has no request: set request, with its uid")]
     NoRequest,
-    /// The answer could not be written.
+    /// The response could not be encoded.
     #[error("the answer could not be written as JSON: {0}")]
     Encode(#[source] serde_json::Error),
 }
@@ -92,7 +92,7 @@ pub fn decode(body: &[u8]) -> Result<(ReviewVersion, Review<'_>), MalformedRevie
     if requested { Ok((version, review)) } else { Err(MalformedReview::NoRequest) }
 }
 
-/// The start of a string that anybody may have sent.
+/// The start of an untrusted string.
 fn shown(text: &str) -> String {
     text.chars().take(64).collect()
 }
@@ -103,7 +103,7 @@ fn string<'a>(s: &mut Scanner<'a>) -> Scanned<Text<'a>> {
     s.optional_text().map(Option::unwrap_or_default)
 }
 
-/// Reads a request, or nothing of a null; tells which.
+/// Reads a request; whether there was one instead of null.
 fn read_request<'a>(s: &mut Scanner<'a>, review: &mut Review<'a>) -> Scanned<bool> {
     let mut seen = SeenMembers::default();
     let there = s.optional_members(|name, s| {
@@ -164,7 +164,7 @@ fn read_user<'a>(s: &mut Scanner<'a>) -> Scanned<UserInfo<'a>> {
     Ok(user)
 }
 
-/// Reads an object, which is likely much like another; into its place, as it is large.
+/// Reads an object into its place, as it is large; it probably resembles `like`.
 fn read_object<'a>(
     s: &mut Scanner<'a>,
     place: &mut Option<ReviewObject<'a>>,
@@ -195,8 +195,8 @@ fn read_object<'a>(
     })
 }
 
-/// Reads a spec, and its parameters with it where they are strings by name, as those of an Instance
-/// are: they are most of it.
+/// Reads a spec, and with it its parameters if they map names to strings, as those of an Instance do:
+/// they are most of its text.
 fn read_spec<'a>(
     s: &mut Scanner<'a>,
     object: &mut ReviewObject<'a>,
@@ -213,7 +213,7 @@ fn read_spec<'a>(
     }
     let like = like.and_then(|like| like.parameters.as_ref());
     s.members(|name, s| {
-        // What is there twice is for whoever reads the spec to refuse.
+        // Later readers of the spec reject duplicates.
         if name.as_str() == "parameters" && object.parameters.is_none() {
             object.parameters = s.attempt(|s| RawParameters::read(s, like));
             if object.parameters.is_some() {
@@ -340,12 +340,11 @@ fn read_annotations<'a>(
     Ok(())
 }
 
-/// From here on the length of a string is counted without its escapes: a large annotation is
+/// From this length on, the length of a string is counted without its escapes: a large annotation is
 /// often JSON itself, with an escape at each quote.
 const COUNTED_EXACTLY: usize = 16 * 1024;
 
-/// Length of a string of a document: never less than what it decodes to, and exact where it
-/// matters.
+/// Length of a string of a document: at least its decoded length, and exact where it matters.
 fn decoded_length(value: Raw<'_>) -> usize {
     let raw = value.get();
     if raw.len() < COUNTED_EXACTLY {

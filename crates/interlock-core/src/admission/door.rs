@@ -1,4 +1,4 @@
-//! What comes in through a door and what goes out, as the server sees it.
+//! The webhook endpoints, their inputs and outputs, as the server sees them.
 
 use crate::api::object::NamespacedName;
 use crate::api::text::Text;
@@ -6,16 +6,16 @@ use crate::api::text::Text;
 /// The webhook paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Door {
-    /// `/mutate`: schedules and stamps.
+    /// `/mutate`: schedules plans and sets the last-applied annotation.
     Mutate,
     /// `/validate`: decides on the final object.
     Validate,
-    /// `/admit-kudo-dev-v1beta1-instance`: both at once, as KUDO's one webhook did.
+    /// `/admit-kudo-dev-v1beta1-instance`: both at once, as KUDO's single webhook did.
     Kudo,
 }
 
 impl Door {
-    /// Every door.
+    /// Every endpoint.
     pub const ALL: [Self; 3] = [Self::Mutate, Self::Validate, Self::Kudo];
 
     /// Path of the URL.
@@ -27,7 +27,7 @@ impl Door {
         }
     }
 
-    /// Whether a patch may be answered.
+    /// Whether the response may contain a patch.
     pub fn patches(self) -> bool {
         self != Self::Validate
     }
@@ -45,27 +45,27 @@ impl Door {
 /// Whether the caller can still wait for the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheWait {
-    /// It can: an OperatorVersion that the cache does not show is worth waiting for.
+    /// It can: wait for an OperatorVersion that the cache lacks.
     Wait,
-    /// It cannot: decide with what is there.
+    /// It cannot: decide with the current cache.
     Exhausted,
 }
 
-/// What admission says.
+/// The outcome of an admission call.
 #[derive(Clone, Debug)]
 pub enum AdmissionAnswer<'a> {
-    /// The answer.
+    /// The response.
     Done(Reply<'a>),
-    /// Ask again when the cache has changed: an OperatorVersion is not in it.
+    /// The cache lacks an OperatorVersion: try again when it has changed.
     Wait(Awaited),
 }
 
-/// What a review waits for.
+/// The object that a review waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Awaited {
     /// The OperatorVersion.
     pub operator_version: NamespacedName,
-    /// Namespace of the review; that of the OperatorVersion may be another one.
+    /// Namespace of the review; the OperatorVersion may be in another one.
     pub namespace: String,
 }
 
@@ -75,7 +75,7 @@ impl std::fmt::Display for Awaited {
     }
 }
 
-/// An answer and what there is to tell about it.
+/// A response and its record.
 #[derive(Clone, Debug)]
 pub struct Reply<'a> {
     /// The AdmissionReview, as JSON.
@@ -84,7 +84,7 @@ pub struct Reply<'a> {
     pub record: DecisionRecord<'a>,
 }
 
-/// What logs and metrics tell about one decision, borrowed from the body of its review.
+/// A decision for logs and metrics, borrowed from the body of its review.
 #[derive(Clone, Debug)]
 pub struct DecisionRecord<'a> {
     /// `request.uid`.
@@ -97,24 +97,24 @@ pub struct DecisionRecord<'a> {
     pub kind: Text<'a>,
     /// Namespace of the object.
     pub namespace: Text<'a>,
-    /// Name of the object; with `generateName` it has none yet.
+    /// Name of the object; still empty with `generateName`.
     pub name: Text<'a>,
-    /// Who asked.
+    /// The requesting user.
     pub user: Text<'a>,
-    /// Ids of the rules that spoke.
+    /// Ids of the rules that denied or warned.
     pub rules: Vec<&'static str>,
-    /// Ids of those that would have refused, where the settings let that pass.
+    /// Ids of the rules whose denials the settings admit.
     pub admitted: Vec<&'static str>,
-    /// What was decided.
+    /// The decision.
     pub verdict: VerdictKind,
     /// The plan that the decision is about.
     pub plan: Option<String>,
-    /// Whether nothing will be stored.
+    /// Whether the request is a dry run.
     pub dry_run: bool,
 }
 
 impl DecisionRecord<'_> {
-    /// The same, apart from the body.
+    /// The same, independent of the body.
     pub fn into_owned(self) -> DecisionRecord<'static> {
         DecisionRecord {
             uid: self.uid.into_owned(),
@@ -129,21 +129,21 @@ impl DecisionRecord<'_> {
     }
 }
 
-/// A verdict without its reasons.
+/// A decision without its reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VerdictKind {
-    /// Nothing to say.
+    /// Allowed unchanged.
     Allowed,
     /// Allowed, with changes.
     Patched,
-    /// Refused.
+    /// Denied.
     Denied,
-    /// Not ours to judge.
+    /// Not subject to the rules.
     Skipped,
 }
 
 impl VerdictKind {
-    /// The word in metrics, logs and audit annotations.
+    /// The value in metrics, logs and audit annotations.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
@@ -154,24 +154,24 @@ impl VerdictKind {
     }
 }
 
-/// The body is not a review that can be answered: HTTP 400.
+/// The body is no review that admission can answer: HTTP 400.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BadReview(pub String);
 
-/// What does not change while the process runs.
+/// Settings that are constant while the process runs.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The bookkeeping user: the only identity that admission skips.
     pub controller_user: String,
-    /// What a locked Instance permits.
+    /// Permitted changes of a locked Instance.
     pub freeze: Freeze,
 }
 
-/// What a locked Instance permits.
+/// Permitted changes of a locked Instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Freeze {
-    /// No change of spec by anyone.
+    /// No user may change the spec.
     #[default]
     Strict,
     /// As KUDO: a change that triggers the running plan restarts it.

@@ -1,7 +1,6 @@
-//! Bytes out: the AdmissionReview that answers.
+//! Bytes out: the AdmissionReview with the response.
 //!
-//! Put together by hand, member by member, in one buffer: most of it is base64 or was escaped
-//! before, and needs no second look.
+//! Assembled by hand, member by member, in one buffer: most of it is base64 or already escaped.
 
 use base64_simd::STANDARD;
 use json_patch::Patch;
@@ -14,10 +13,10 @@ use super::review::Review;
 use super::verdict::{Outcome, Verdict};
 use crate::api::json::json_bytes;
 
-/// Bytes of an answer beside its patch and its texts.
+/// Bytes of a response beside its patch and its texts.
 const FRAME: usize = 512;
 
-/// Writes the answer to a review.
+/// Encodes the response to a review.
 pub fn encode(version: ReviewVersion, review: &Review<'_>, verdict: &Verdict) -> Result<Vec<u8>, BadReview> {
     let refusal = verdict.refusal().map(Denial::render);
     let patch = match &verdict.outcome {
@@ -60,7 +59,7 @@ fn json(patch: &Patch) -> Result<Vec<u8>, BadReview> {
     Ok(patch::to_json(patch).map_err(MalformedReview::Encode)?)
 }
 
-/// An answer that is being written.
+/// A response under construction.
 struct Body(Vec<u8>);
 
 impl Body {
@@ -84,7 +83,7 @@ impl Body {
         self
     }
 
-    /// `status` of a refusal, with `details` that kubectl needs to print the causes.
+    /// `status` of a denial, with the `details` that kubectl needs to print the causes.
     fn status(&mut self, review: &Review<'_>, refusal: &RenderedDenial) {
         let old = review.old_object.as_ref().and_then(|o| o.metadata.name.as_deref());
         let name = review.name.as_deref().or(old).unwrap_or_default();

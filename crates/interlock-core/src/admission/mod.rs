@@ -1,8 +1,8 @@
-//! Admission as a pure room: bytes -> request -> rules -> verdict and patch -> bytes.
+//! Admission without I/O: bytes -> request -> rules -> decision and patch -> bytes.
 //!
-//! [`answer`] is the way in for the server, [`decide`] for everything else. Mutation and
-//! validation are one function: it computes the object as it must be; a mutating door patches
-//! what differs, a validating door refuses it. Dry run decides alike.
+//! The server calls [`answer`], everything else [`decide`]. Mutation and validation are one function:
+//! it computes the object as it must be; a mutating endpoint patches the differences, a validating one
+//! denies them. A dry run gets the same decision.
 
 mod context;
 pub mod decode;
@@ -64,14 +64,14 @@ pub fn decide(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
     if !bookkeeping.is_empty() && request.user == bookkeeping {
         return Verdict::of(Outcome::Skip);
     }
-    // What is seen of Instances says nothing about gateways.
+    // The state of the Instance cache does not concern gateways.
     if matches!(request.subject, RequestedObject::Gateway(..) | RequestedObject::FlavorSource(..)) {
         return rules::judge(request, context);
     }
     match context.view.cache() {
         CacheState::Synced => rules::judge(request, context),
         CacheState::Partial(why) => {
-            // Nothing that is waited for would come.
+            // An awaited object might never arrive.
             let context = RuleContext { patience: CacheWait::Exhausted, partial: Some(&why), ..*context };
             rules::judge(request, &context)
         }

@@ -1,20 +1,20 @@
-//! The parameters of a spec, as values and as the text that they came in.
+//! The parameters of a spec, as values and as their original text.
 //!
-//! An object and what it was share nearly all of them, and the API server sends them in
-//! canonical form: so most are not read a second time, and not written anew to be hashed.
+//! An object and its old version share nearly all parameters, and the API server sends them in
+//! canonical form: so most are neither read twice nor serialized again to be hashed.
 
 use std::borrow::Cow;
 
 use crate::api::json::{JsonError, Raw, Scanner, json_string};
 use crate::api::values::Values;
 
-/// The parameters of a spec: values by name, and the text that they came in.
+/// The parameters of a spec: values by name, and their original text.
 #[derive(Clone, Debug)]
 pub struct RawParameters<'a> {
     /// The values.
     pub values: Values<'a>,
-    /// The text of each, name and value, in the order of the values; none where they came in
-    /// another order.
+    /// The text of each, name and value, in the order of the values; empty if they came in another
+    /// order.
     members: Vec<&'a str>,
     text: Raw<'a>,
     /// Whether the text of all is canonical JSON.
@@ -25,17 +25,17 @@ pub struct RawParameters<'a> {
 const USUAL: usize = 48;
 
 impl<'a> RawParameters<'a> {
-    /// The text of all.
+    /// The original text of all parameters.
     pub fn text(&self) -> Raw<'a> {
         self.text
     }
 
-    /// The canonical JSON of all, where that is how they came.
+    /// The canonical JSON of all parameters, if they came that way.
     pub fn canonical(&self) -> Option<&'a str> {
         self.canonical.then(|| self.text.get())
     }
 
-    /// Reads an object of strings, or null, that is likely much like another.
+    /// Reads an object of strings, or null, that probably resembles `like`.
     pub fn read(s: &mut Scanner<'a>, like: Option<&Self>) -> Result<Self, JsonError> {
         let from = s.here();
         if s.null()? {
@@ -63,7 +63,7 @@ impl<'a> RawParameters<'a> {
         if !in_order {
             members.clear();
         }
-        // Nothing but the members, a comma between two, and the braces: no white space.
+        // The text has only the members, a comma between two, and the braces: no white space.
         let canonical = canonical && in_order && length == text.get().len();
         Ok(Self { values, members, text, canonical })
     }
@@ -84,7 +84,7 @@ impl<'a> Member<'a> {
         let (name, value) = (s.name()?.0, s.text()?.0);
         let text = s.since(from).get();
         let canonical = match (&name, &value) {
-            // Without an escape: five marks, and no white space.
+            // A text without escapes: five punctuation marks, and no white space.
             (Cow::Borrowed(name), Cow::Borrowed(value)) => text.len() == name.len() + value.len() + 5,
             _ => {
                 let mut own = String::with_capacity(text.len());
@@ -98,14 +98,14 @@ impl<'a> Member<'a> {
     }
 }
 
-/// Parameters that were read before, one of which is likely next.
+/// Parameters read before, one of which is probably next.
 struct Known<'k, 'a> {
     like: Option<&'k RawParameters<'a>>,
     next: usize,
 }
 
 impl<'a> Known<'_, 'a> {
-    /// Takes the likely one, if it is next.
+    /// Takes the expected parameter, if it is next.
     fn take(&mut self, s: &mut Scanner<'a>) -> Option<Member<'a>> {
         let like = self.like?;
         let text = *like.members.get(self.next)?;
@@ -118,7 +118,7 @@ impl<'a> Known<'_, 'a> {
         Some(Member { name: name.clone(), value: value.clone(), text, canonical })
     }
 
-    /// Reads another one, and finds out what is likely to follow it.
+    /// Reads another parameter, and finds the one expected after it.
     fn read(&mut self, s: &mut Scanner<'a>) -> Result<Member<'a>, JsonError> {
         let member = Member::read(s)?;
         let passed = |next: usize| {
@@ -172,7 +172,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// It makes no difference what else was read before.
+        /// Parameters read before do not change the result.
         #[test]
         fn what_was_read_before_changes_nothing(
             text in members(), before in members(), common in members(),
@@ -183,7 +183,7 @@ mod tests {
             let found = RawParameters::read(&mut Scanner::new(&text), Some(&before)).unwrap();
             let own = alone(&text);
             prop_assert_eq!(&found.values, &own.values);
-            // Never canonical where it is not; that it is may go unnoticed.
+            // Never canonical by mistake; a canonical text may go unnoticed.
             prop_assert!(found.canonical().is_none() || found.canonical() == own.canonical());
             prop_assert_eq!(found.members, own.members);
             let map: BTreeMap<String, String> = serde_json::from_str(&text).unwrap();
@@ -194,7 +194,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Nor in what the API server sends: sorted, without spaces, and nearly the same.
+        /// Likewise for what the API server sends: sorted, without spaces, and nearly the same.
         #[test]
         fn a_change_of_few_is_read_as_all_would_be(
             before in map(0..40), changes in map(0..4), dropped in prop::collection::vec(0..40_usize, 0..3),

@@ -1,5 +1,5 @@
-//! The patch of a mutation: only the stamp, the finalizer, planExecution and parameters, who asked
-//! something of a run, and the history of runs.
+//! The patch of a mutation: only the last-applied annotation, the finalizer, planExecution and
+//! parameters, the annotations of a plan request, and the history of runs.
 
 use json_patch::jsonptr::{Pointer, PointerBuf};
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation};
@@ -9,8 +9,8 @@ use super::review::ReviewMetadata;
 use crate::api::json::json_bytes;
 use crate::api::meta;
 
-/// The JSON of a patch. Large strings are escaped here rather than by serde_json, which looks at
-/// every byte by itself: a stamp is most of a patch.
+/// The JSON of a patch. Large strings are escaped here, as serde_json inspects every byte separately
+/// and the last-applied annotation is most of a patch.
 pub fn to_json(patch: &Patch) -> Result<Vec<u8>, serde_json::Error> {
     let strings = patch.0.iter().map(|operation| match operation {
         PatchOperation::Add(AddOperation { value: Value::String(text), .. }) => 2 * text.len(),
@@ -58,7 +58,7 @@ fn write(out: &mut Vec<u8>, value: &Value) -> Result<(), serde_json::Error> {
 }
 
 const ANNOTATIONS: &Pointer = Pointer::from_static("/metadata/annotations");
-/// Of [`meta::LAST_APPLIED_SPEC`].
+/// Path of [`meta::LAST_APPLIED_SPEC`].
 const STAMP: &Pointer = Pointer::from_static("/metadata/annotations/interlock.dev~1last-applied-spec");
 const FINALIZERS: &Pointer = Pointer::from_static("/metadata/finalizers");
 const PARAMETERS: &Pointer = Pointer::from_static("/spec/parameters");
@@ -74,7 +74,7 @@ impl Operations {
         Patch(self.0)
     }
 
-    /// Whether nothing is to be changed.
+    /// Whether there are no changes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -87,7 +87,7 @@ impl Operations {
         self.0.push(PatchOperation::Remove(RemoveOperation { path }));
     }
 
-    /// Sets the stamp, or takes it away.
+    /// Sets or removes the last-applied annotation.
     pub fn stamp(&mut self, metadata: &ReviewMetadata<'_>, stamp: Option<String>) {
         match stamp {
             Some(text) if metadata.annotations.present => {
@@ -101,17 +101,17 @@ impl Operations {
         }
     }
 
-    /// Sets an annotation of an object that has some.
+    /// Sets an annotation of an object that has annotations.
     pub fn annotation(&mut self, key: &str, text: &str) {
         self.add(ANNOTATIONS.with_trailing_token(key), Value::String(text.to_owned()));
     }
 
-    /// Takes an annotation away, which is there.
+    /// Removes an existing annotation.
     pub fn drop_annotation(&mut self, key: &str) {
         self.remove(ANNOTATIONS.with_trailing_token(key));
     }
 
-    /// Sets the history of runs; `present` says whether the object has annotations by now.
+    /// Sets the history of runs; `present`: whether the object has annotations by now.
     pub fn history(&mut self, present: bool, text: Option<&str>) {
         match (text, present) {
             (Some(text), true) => self.annotation(meta::HISTORY, text),
@@ -120,7 +120,7 @@ impl Operations {
         }
     }
 
-    /// Takes the history away, which is there.
+    /// Removes the existing history.
     pub fn drop_history(&mut self) {
         self.remove(ANNOTATIONS.with_trailing_token(meta::HISTORY));
     }
@@ -135,7 +135,7 @@ impl Operations {
         }
     }
 
-    /// Sets planExecution; an empty one is taken away.
+    /// Sets planExecution; removes an empty one.
     pub fn execution(&mut self, plan: &str, uid: &str, status: &str) {
         let mut execution = serde_json::Map::new();
         for (key, text) in [("planName", plan), ("uid", uid), ("status", status)] {
@@ -146,7 +146,7 @@ impl Operations {
         self.add(EXECUTION.to_buf(), Value::Object(execution));
     }
 
-    /// Gives parameters their values; `has_map` tells whether the spec has a map of them.
+    /// Sets the values of parameters; `has_map`: whether the spec has a map of them.
     pub fn parameters<'p>(&mut self, values: impl IntoIterator<Item = (&'p str, &'p str)>, has_map: bool) {
         if has_map {
             for (name, value) in values {
@@ -163,7 +163,7 @@ impl Operations {
         }
     }
 
-    /// Takes a parameter out.
+    /// Removes a parameter.
     pub fn drop_parameter(&mut self, name: &str) {
         self.remove(PARAMETERS.with_trailing_token(name));
     }

@@ -1,34 +1,34 @@
-//! Refusals are for people: what is refused, why now, and what to do next.
+//! Denials, for people: the denied change, the reason, and the remedy.
 
 use std::borrow::Cow;
 
 use crate::api::rule::Rule;
 pub use crate::plan::objection::{FieldReason, ObjectionField};
 
-/// How many lines of one refusal name fields; more are counted.
+/// How many lines of one denial name fields; further fields are counted.
 const FIELDS_SHOWN: usize = 4;
-/// How many lines of one refusal name fields or further violations, where there are any.
+/// How many lines of one denial name fields or further violations, if there are any.
 const LINES_SHOWN: usize = 5;
-/// How many fields one refusal has causes of.
+/// For how many fields one denial has causes.
 const FIELDS_KEPT: usize = 16;
-/// Longest text of a refusal.
+/// Longest text of a denial.
 const TEXT_LIMIT: usize = 1024;
 /// Longest text of a cause but the first.
 const CAUSE_LIMIT: usize = 256;
-/// Longest text of what to do.
+/// Longest text of a remedy.
 const NEXT_LIMIT: usize = 480;
-/// What a sentence, however long, leaves for the fields.
+/// Bytes reserved for the fields, however long the sentence is.
 const FIELD_ROOM: usize = 128;
 
-/// HTTP status of a refusal. Never 409, which `kubectl apply` retries six times, and never 429,
-/// which makes every client hang.
+/// HTTP status of a denial. Never 409, which `kubectl apply` retries six times, and never 429, which
+/// makes every client hang.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// 400: the review misses what its operation needs.
+    /// 400: the review lacks what its operation needs.
     BadRequest,
-    /// 403: the whole object is concerned.
+    /// 403: denies the whole object.
     Forbidden,
-    /// 422: fields can be named.
+    /// 422: denies fields that it can name.
     Invalid,
 }
 
@@ -52,44 +52,44 @@ impl Code {
     }
 }
 
-/// A refusal, for people.
+/// A denial, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
     /// The rule.
     pub rule: Rule,
     /// HTTP status; `Invalid` needs a field.
     pub code: Code,
-    /// What is refused: KUDO's own sentence where it has one.
+    /// The denied change: KUDO's own sentence, if it has one.
     pub sentence: String,
-    /// Bytes of the sentence that say only what failed, on which object.
+    /// Bytes at the start of the sentence that only name the failed operation and the object.
     pub beginning: usize,
-    /// The first fields concerned.
+    /// The first denied fields.
     pub fields: Vec<ObjectionField>,
     /// How many more there are.
     pub more: usize,
-    /// Why now.
+    /// The reason.
     pub why: Option<String>,
-    /// What to do.
+    /// The remedy.
     pub next: Option<String>,
-    /// The plan that holds the lock, where that is why.
+    /// The plan that holds the lock, if that is the reason.
     pub plan: Option<String>,
-    /// Whether the object alone shows it, though its rule reads others as well.
+    /// Whether the object alone proves it, although its rule reads other objects as well.
     pub certain: bool,
-    /// Violations of other rules that are refused with it.
+    /// Violations of other rules, denied together with it.
     pub also: Vec<Also>,
 }
 
-/// A further violation that a refusal lists.
+/// A further violation that a denial lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Also {
     /// The rule.
     pub rule: Rule,
-    /// The field concerned, or the first of them, with what is refused.
+    /// The denied field, or the first of them, with the violation.
     pub field: ObjectionField,
 }
 
 impl Also {
-    /// As a cause has it: the field is named beside it.
+    /// The message of a cause, whose field kubectl prints beside it.
     fn message(&self) -> String {
         [&*one_line(&self.field.detail), " [", self.rule.id(), "]"].concat()
     }
@@ -102,18 +102,18 @@ impl Also {
     }
 }
 
-/// A cause of a refusal, as kubectl prints it.
+/// A cause of a denial, as kubectl prints it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// Reason, one of metav1's.
     pub reason: &'static str,
-    /// For people.
+    /// Message for people.
     pub message: String,
     /// Path of the field.
     pub field: String,
 }
 
-/// A refusal as it goes over the wire.
+/// A denial in wire format.
 pub struct RenderedDenial {
     /// `status.code` and `status.reason`.
     pub code: Code,
@@ -124,7 +124,7 @@ pub struct RenderedDenial {
 }
 
 impl Denial {
-    /// A refusal of the whole object.
+    /// A denial of the whole object.
     pub fn forbidden(rule: Rule, sentence: impl Into<String>) -> Self {
         Self {
             rule,
@@ -141,29 +141,29 @@ impl Denial {
         }
     }
 
-    /// A refusal that names fields.
+    /// A denial that names fields.
     pub fn invalid(rule: Rule, sentence: impl Into<String>, mut fields: Vec<ObjectionField>) -> Self {
         let more = fields.len().saturating_sub(FIELDS_KEPT);
         fields.truncate(FIELDS_KEPT);
         Self { code: Code::Invalid, fields, more, ..Self::forbidden(rule, sentence) }
     }
 
-    /// Counts fields that are not among those given.
+    /// Adds to the count of unnamed fields.
     #[must_use]
     pub fn and_more(mut self, count: usize) -> Self {
         self.more += count;
         self
     }
 
-    /// The object alone shows it: it holds also where other objects are not known.
+    /// Marks the denial as proven by the object alone: it holds also if other objects are unknown.
     #[must_use]
     pub fn certain(mut self) -> Self {
         self.certain = true;
         self
     }
 
-    /// Lists another violation: beside its own fields where it is one of the same rule, else by a
-    /// line of its own.
+    /// Lists another violation: among its own fields if the rule is the same, else on a line of its
+    /// own.
     pub fn join(&mut self, other: Self) {
         if other.rule == self.rule && other.code == self.code {
             self.more += other.more;
@@ -185,7 +185,7 @@ impl Denial {
         self.also.push(Also { rule: other.rule, field });
     }
 
-    /// What to do differs from violation to violation: that of the first stands for all.
+    /// Keeps the first remedy, and hints that those of other violations differ.
     fn and_so_on(&mut self, other: Option<String>) {
         const MORE: &str = ", and so on";
         if let Some(next) = self.next.as_mut().filter(|next| other.as_ref() != Some(next))
@@ -195,27 +195,26 @@ impl Denial {
         }
     }
 
-    /// Ids of the rules that refuse.
+    /// Ids of the violated rules.
     pub fn rules(&self) -> impl Iterator<Item = Rule> {
         std::iter::once(self.rule).chain(self.also.iter().map(|also| also.rule))
     }
 
-    /// Says why now.
+    /// Sets the reason.
     #[must_use]
     pub fn why(mut self, text: impl Into<String>) -> Self {
         self.why = Some(text.into());
         self
     }
 
-    /// Says what to do.
+    /// Sets the remedy.
     #[must_use]
     pub fn next(mut self, text: impl Into<String>) -> Self {
         self.next = Some(text.into());
         self
     }
 
-    /// The whole text: at most ten lines and 1 KiB. Long values cut neither the rule nor what to
-    /// do off.
+    /// The whole text: at most ten lines and 1 KiB. Long values never cut off the rule or the remedy.
     pub fn text(&self) -> String {
         let (id, next, page) = (self.rule.id(), self.next_line(), self.rule.page());
         let room = TEXT_LIMIT.saturating_sub(next.len() + "\nSee ".len() + page.len());
@@ -248,10 +247,10 @@ impl Denial {
         self.next.as_ref().map(said).unwrap_or_default()
     }
 
-    /// As it goes over the wire.
+    /// The denial in wire format.
     ///
-    /// kubectl prints only the causes of an `Invalid`, and nothing at all where there are none:
-    /// so the first carries the whole text, and a refusal without a field gets an empty one.
+    /// kubectl prints only the causes of an `Invalid`, and nothing at all without any: so the first
+    /// carries the whole text, and a denial without a field gets an empty one.
     pub fn render(&self) -> RenderedDenial {
         let text = self.text();
         let mut causes = Vec::new();
@@ -274,7 +273,7 @@ impl Denial {
     }
 }
 
-/// Text of anybody's as one line.
+/// An untrusted text as one line.
 pub(super) fn one_line(text: &str) -> Cow<'_, str> {
     if text.bytes().any(|b| matches!(b, b'\n' | b'\r')) {
         Cow::Owned(text.replace(['\n', '\r'], " "))
@@ -283,7 +282,7 @@ pub(super) fn one_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Text of at most that many bytes; what is longer ends in dots.
+/// A text of at most that many bytes; a longer one ends in dots.
 pub(super) fn shortened(mut text: String, limit: usize) -> String {
     if text.len() > limit {
         text.truncate(text.floor_char_boundary(limit.saturating_sub(4)));

@@ -1,4 +1,4 @@
-//! What rules read of the status of an Instance, out of the text of a review.
+//! Status wire format: the parts of an Instance's status that rules read, from the text of a review.
 
 use crate::api::json::{JsonError, Raw, Scanner, SeenMembers};
 use crate::api::kudo::ExecutionStatus;
@@ -12,9 +12,9 @@ pub struct StatusEntry<'a> {
     pub plan: Text<'a>,
     /// Id of the execution, empty when there is none.
     pub uid: Text<'a>,
-    /// Where it stands.
+    /// The status of the plan.
     pub status: ExecutionStatus,
-    /// All of it.
+    /// The whole entry.
     pub raw: Raw<'a>,
 }
 
@@ -41,7 +41,7 @@ fn entry<'a>(plan: Text<'a>, s: &mut Scanner<'a>) -> Result<Option<StatusEntry<'
     Ok(there.then(|| StatusEntry { plan, uid: uid.unwrap_or_default(), status, raw: s.since(from) }))
 }
 
-/// The message of the condition that holds the basis, out of `conditions`.
+/// The message of the condition that holds the baseline, from `conditions`.
 pub fn basis<'a>(s: &mut Scanner<'a>) -> Result<Option<Raw<'a>>, JsonError> {
     let mut basis = None;
     s.elements(|s| {

@@ -1,5 +1,5 @@
-//! A review as one of the requests that rules are written for: per subject and per operation,
-//! with everything that the operation needs.
+//! A review as one of the requests that rules handle: by resource and operation, with everything that
+//! the operation needs.
 
 use super::refusal::{Code, Denial};
 use super::review::{Review, ReviewKind, ReviewObject};
@@ -10,22 +10,22 @@ use crate::api::rule::Rule;
 use crate::rollout::flavor::sources::SourceKind;
 use crate::rollout::flavor::subject::GatewayKind;
 
-/// A request that rules can be asked about.
+/// A request that the rules handle.
 #[derive(Debug)]
 pub struct Request<'a> {
     /// Namespace of the object.
     pub namespace: &'a str,
     /// Name of the object, empty in the mutating call of a CREATE with generateName.
     pub name: &'a str,
-    /// User who asks.
+    /// The requesting user.
     pub user: &'a str,
-    /// Bytes of the object as JSON, or more.
+    /// Upper bound of the bytes of the object as JSON.
     pub size: usize,
-    /// What is asked.
+    /// The requested object and operation.
     pub subject: RequestedObject<'a>,
 }
 
-/// What is asked, by kind.
+/// The requested object and operation, by kind.
 #[derive(Debug)]
 pub enum RequestedObject<'a> {
     /// An Instance.
@@ -38,18 +38,18 @@ pub enum RequestedObject<'a> {
     Gateway(GatewayKind, Operation<'a>),
     /// A ConfigMap or Secret that flavors may come from.
     FlavorSource(SourceKind, Operation<'a>),
-    /// A kind or an operation that no rule restricts.
+    /// An unrestricted kind or operation.
     Free,
 }
 
-/// What happens to an object.
+/// The operation on an object.
 #[derive(Debug)]
 pub enum Operation<'a> {
-    /// It comes to be.
+    /// The object is created.
     Create(&'a ReviewObject<'a>),
-    /// It changes.
+    /// The object is updated.
     Update(ObjectChange<'a>),
-    /// It goes.
+    /// The object is deleted.
     Delete(&'a ReviewObject<'a>),
 }
 
@@ -63,7 +63,7 @@ pub struct ObjectChange<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// The request of a review, or why there is none.
+    /// The request of a review, or a denial of a malformed one.
     pub fn read(review: &'a Review<'a>) -> Result<Self, Box<Denial>> {
         let subject = subject(review)?;
         let metadata = match &subject {
@@ -89,7 +89,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What rules know of a kind.
+/// The kinds that the rules handle.
 #[derive(Clone, Copy)]
 enum Known {
     Instance,
@@ -99,7 +99,7 @@ enum Known {
     FlavorSource(SourceKind),
 }
 
-/// Group, version and kind of what rules can be asked about.
+/// Group, version and kind of the objects that the rules handle.
 const KINDS: [(&str, &str, &str, Known); 7] = [
     (meta::KUDO_GROUP, meta::KUDO_VERSION, "Instance", Known::Instance),
     (meta::KUDO_GROUP, meta::KUDO_VERSION, "OperatorVersion", Known::OperatorVersion),
@@ -110,7 +110,7 @@ const KINDS: [(&str, &str, &str, Known); 7] = [
     ("", "v1", "Secret", Known::FlavorSource(SourceKind::Secret)),
 ];
 
-/// The kinds that rules can be asked about; a request about another one is refused.
+/// The kinds that the rules handle; requests for other kinds are denied.
 pub fn kinds() -> impl Iterator<Item = Gvk> {
     KINDS.iter().map(|(group, version, kind, _)| Gvk {
         group: (*group).to_owned(),
@@ -119,7 +119,7 @@ pub fn kinds() -> impl Iterator<Item = Gvk> {
     })
 }
 
-/// The name of a kind that rules can be asked about, as a constant.
+/// The name of a kind that the rules handle, as a constant.
 pub fn kind_name(kind: &str) -> Option<&'static str> {
     KINDS.iter().map(|(_, _, name, _)| *name).find(|name| *name == kind)
 }
@@ -132,7 +132,7 @@ fn known(kind: &ReviewKind<'_>) -> Option<Known> {
 fn subject<'a>(review: &'a Review<'a>) -> Result<RequestedObject<'a>, Box<Denial>> {
     let sub_resource = review.sub_resource.as_deref().unwrap_or_default();
     match (known(&review.kind), sub_resource) {
-        // Of its subresources only `scale` changes a spec, and that no flavor.
+        // Of its subresources only `scale` changes a spec, and it changes no flavor.
         (Some(Known::Gateway(gateway)), "") => Ok(RequestedObject::Gateway(gateway, operation(review)?)),
         (Some(Known::FlavorSource(source)), _) => {
             Ok(RequestedObject::FlavorSource(source, operation(review)?))
@@ -150,7 +150,7 @@ fn subject<'a>(review: &'a Review<'a>) -> Result<RequestedObject<'a>, Box<Denial
     }
 }
 
-/// What is said of a kind or subresource that no rule knows.
+/// The message about a kind or subresource that no rule handles.
 fn not_known(kind: &ReviewKind<'_>, sub_resource: &str) -> String {
     let (group, version, kind) = (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str());
     if (group, version) != (meta::KUDO_GROUP, meta::KUDO_VERSION) {

@@ -1,4 +1,4 @@
-//! A review as it came over the wire, borrowed from the body.
+//! A review as received, borrowed from the body.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use super::room::{self, Room};
 use crate::api::json::{JsonRead, Raw};
 use crate::api::text::Text;
 
-/// `request` of a review, as far as rules read it.
+/// `request` of a review, reduced to the fields that rules read.
 #[derive(Debug, Default)]
 pub struct Review<'a> {
-    /// Identity of the request, repeated in the answer.
+    /// Identity of the request, repeated in the response.
     pub uid: Text<'a>,
     /// Kind of the object, after conversion to what the webhook is registered for.
     pub kind: ReviewKind<'a>,
@@ -23,13 +23,13 @@ pub struct Review<'a> {
     pub namespace: Option<Text<'a>>,
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
     pub operation: Text<'a>,
-    /// Who asks.
+    /// The requesting user.
     pub user_info: UserInfo<'a>,
-    /// The object as it would be.
+    /// The new object.
     pub object: Option<ReviewObject<'a>>,
-    /// The object as it is.
+    /// The old object.
     pub old_object: Option<ReviewObject<'a>>,
-    /// Whether nothing will be stored.
+    /// Whether the request is a dry run.
     pub dry_run: Option<bool>,
     /// Bytes of `object` as JSON.
     pub object_size: usize,
@@ -53,39 +53,39 @@ pub struct UserInfo<'a> {
     pub username: Option<Text<'a>>,
 }
 
-/// An object of a review; most of it is text until somebody reads it.
+/// An object of a review; most of it stays text until a rule reads it.
 #[derive(Debug, Default)]
 pub struct ReviewObject<'a> {
-    /// Metadata, as far as rules read it.
+    /// Metadata, reduced to the fields that rules read.
     pub metadata: ReviewMetadata<'a>,
     /// The spec.
     pub spec: Option<Raw<'a>>,
-    /// Its `parameters`, where they are strings by name and the spec is another than that of an
-    /// object before this one.
+    /// Its `parameters`, if they map names to strings and the spec differs from that of the object read
+    /// before.
     pub parameters: Option<RawParameters<'a>>,
     /// The status.
     pub status: Option<StatusText<'a>>,
-    /// What a ConfigMap or Secret holds.
+    /// The data of a ConfigMap or Secret.
     pub data: Option<Raw<'a>>,
 }
 
-/// A status, and those of its members that rules read.
+/// A status, and its fields that rules read.
 #[derive(Clone, Debug)]
 pub struct StatusText<'a> {
-    /// All of it.
+    /// The whole status.
     pub raw: Raw<'a>,
     /// `planStatus` of an Instance.
     pub plans: Option<JsonRead<'a, Vec<StatusEntry<'a>>>>,
-    /// `conditions`, read as those of an Instance: the message of the one that holds the basis.
+    /// `conditions`, read as those of an Instance: the message of the one that holds the baseline.
     pub conditions: Option<JsonRead<'a, Option<Raw<'a>>>>,
 }
 
-/// Metadata, as far as rules read it.
+/// Metadata, reduced to the fields that rules read.
 #[derive(Debug, Default)]
 pub struct ReviewMetadata<'a> {
     /// Name; absent in the mutating call of a CREATE with generateName.
     pub name: Option<Text<'a>>,
-    /// Prefix that the server makes a name from.
+    /// Prefix from which the server generates a name.
     pub generate_name: Option<Text<'a>>,
     /// Namespace.
     pub namespace: Option<Text<'a>>,
@@ -97,28 +97,28 @@ pub struct ReviewMetadata<'a> {
     pub deletion_timestamp: Option<Text<'a>>,
     /// Finalizers.
     pub finalizers: Option<Vec<Text<'a>>>,
-    /// Labels: only those of the few objects that are known by one are read.
+    /// Labels; read only for the few kinds that are selected by one.
     pub labels: Option<Raw<'a>>,
     /// Annotations.
     pub annotations: Annotations<'a>,
-    /// How often the spec was changed.
+    /// Counts changes of the spec.
     pub generation: Option<Raw<'a>>,
-    /// Who owns which field: much text, which nobody reads.
+    /// Managed fields: long, and never read.
     pub managed_fields: Option<Raw<'a>>,
 }
 
-/// Annotations: ours as text, of the others only the size.
+/// Annotations: ours as text, of others only the size.
 #[derive(Debug, Default)]
 pub struct Annotations<'a> {
     /// Whether the object has the map at all.
     pub present: bool,
-    /// Whether the map has the key of the stamp, with whatever value.
+    /// Whether the map has the key of the last-applied annotation, with any value.
     pub has_stamp: bool,
-    /// `interlock.dev/last-applied-spec`, as it stands in the review.
+    /// `interlock.dev/last-applied-spec`, as received.
     pub stamp: Option<Raw<'a>>,
     /// Bytes of `plan.interlock.dev/history` with its key, counted as `others` are; 0 without it.
     pub history: usize,
-    /// Bytes of the keys and of the JSON of the values of all others: no less than what the API
+    /// Bytes of the keys and of the JSON of the values of all others: at least as many as the API
     /// server counts.
     pub others: usize,
     /// `plan.interlock.dev/request`, counted among the others, as are the next two.
@@ -138,23 +138,23 @@ pub struct Annotations<'a> {
 }
 
 impl<'a> Annotations<'a> {
-    /// The room for a stamp that an object of a size leaves.
+    /// The size budget for the last-applied annotation in an object of that size.
     pub fn room(&self, size: usize) -> Room {
         let stamp = self.stamp_json().map_or(0, str::len);
         Room { annotations: self.others, object: size.saturating_sub(stamp) }
     }
 
-    /// The JSON of the stamp: equal where the stamps are, as one writer wrote both.
+    /// The JSON of the last-applied annotation: equal if the annotations are, as one writer wrote both.
     pub fn stamp_json(&self) -> Option<&'a str> {
         self.stamp.map(Raw::get)
     }
 
-    /// Whether all annotations together fit in any case: JSON is never shorter than what it says.
+    /// Whether all annotations surely fit together: JSON is never shorter than the text it encodes.
     pub fn surely_fit(&self) -> bool {
         room::holds(self.others, self.stamp_json(), self.history)
     }
 
-    /// The stamp.
+    /// The last-applied annotation.
     pub fn stamp_text(&self) -> Option<Cow<'a, str>> {
         self.stamp?.text().ok().map(|text| text.0)
     }

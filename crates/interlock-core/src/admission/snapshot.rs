@@ -1,4 +1,4 @@
-//! A view made from a list of objects: for `interlock check`, for tests and benchmarks.
+//! A static lister over a list of objects: for `interlock check`, tests and benchmarks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::rollout::flavor::known::{Around, Fed, GatewayInventory};
 use crate::rollout::flavor::sources::FlavorSource;
 use crate::rollout::flavor::subject::GatewayRef;
 
-/// An object that is of a known kind and cannot be read.
+/// An unreadable object of a known kind.
 #[derive(Debug, Error)]
 #[error("{key} cannot be read: {source}; correct the field that it names")]
 pub struct UnreadableObject {
@@ -31,7 +31,7 @@ pub struct UnreadableObject {
     pub source: serde_json::Error,
 }
 
-/// The view that some objects give, fixed.
+/// A lister over a fixed list of objects.
 #[derive(Clone, Debug, Default)]
 pub struct StaticLister {
     versions: BTreeMap<NamespacedName, Arc<Package>>,
@@ -41,13 +41,12 @@ pub struct StaticLister {
     rules: Rules,
     flavors: GatewayInventory,
     revisions: Revisions,
-    /// Whether objects were given that flavors could depend on.
+    /// Whether the list contains objects that flavors could depend on.
     looked: bool,
 }
 
 impl StaticLister {
-    /// Adds an object; kinds that no rule asks about are left out. `namespace` stands for a
-    /// namespace that is absent.
+    /// Adds an object; ignores kinds that no rule reads. `namespace` is the default for an absent one.
     pub fn add(&mut self, object: &Value, namespace: &str) -> Result<(), UnreadableObject> {
         let Some(key) = ObjectKey::of(object) else { return Ok(()) };
         let unreadable = |source| UnreadableObject { key: key.to_string(), source };
@@ -70,7 +69,7 @@ impl StaticLister {
         Ok(())
     }
 
-    /// What the rules do where; without it all of them deny.
+    /// Sets the actions of the rules by namespace; without them all rules deny.
     pub fn set_rules(&mut self, rules: Rules) {
         self.rules = rules;
     }

@@ -10,10 +10,10 @@ use crate::api::json::{JsonError, Scanner, SeenMembers};
 use crate::api::object::NamespacedName;
 use crate::api::stamp::{Applied, SpecHash, VersionRef};
 
-/// `spec.planExecution` as a write has it.
+/// `spec.planExecution` as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WrittenExecution<'a> {
-    /// Whether anything is said at all: absent, null and `{}` say nothing.
+    /// Whether it is set at all: absent, null and `{}` count as unset.
     pub said: bool,
     /// Plan, empty when there is none.
     pub plan: Cow<'a, str>,
@@ -52,7 +52,7 @@ impl WrittenExecution<'_> {
         self.plan == other.plan && self.uid == other.uid && self.status == other.status
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.same(&WrittenExecution::default())
     }
@@ -61,13 +61,13 @@ impl WrittenExecution<'_> {
 /// The spec of an Instance.
 #[derive(Clone, Debug, Default)]
 pub struct SpecView<'a> {
-    /// What is carried out.
+    /// The part that plans carry out.
     pub applied: Applied<'a>,
-    /// The text of its parameters, where that is canonical JSON and they are as they came.
+    /// The original text of its parameters, if that is canonical JSON and they are unchanged.
     written: Option<&'a str>,
-    /// Canonical JSON of `applied` and its hash, once they were asked for.
+    /// Canonical JSON of `applied` and its hash, computed on first use.
     canonical: OnceCell<(String, SpecHash)>,
-    /// What runs it.
+    /// The requested or running plan.
     pub execution: WrittenExecution<'a>,
     /// Whether `spec` has a `parameters` map.
     pub has_parameters: bool,
@@ -113,7 +113,7 @@ impl<'a> SpecView<'a> {
         Ok(spec)
     }
 
-    /// Whether the same is carried out.
+    /// Whether plans would carry out the same.
     pub fn same(&self, other: &SpecView<'_>) -> bool {
         let parameters = match (self.written, other.written) {
             (Some(own), Some(other)) => own == other,
@@ -122,12 +122,12 @@ impl<'a> SpecView<'a> {
         parameters && self.applied.operator_version == other.applied.operator_version
     }
 
-    /// Hash of what is carried out.
+    /// Hash of the part that plans carry out.
     pub fn hash(&self) -> &SpecHash {
         &self.both().1
     }
 
-    /// Canonical JSON of what is carried out.
+    /// Canonical JSON of the part that plans carry out.
     pub fn canonical(&self) -> &str {
         &self.both().0
     }
@@ -149,7 +149,7 @@ impl<'a> SpecView<'a> {
         NamespacedName::new(version.namespace.as_ref(), version.name.as_ref())
     }
 
-    /// Gives parameters values.
+    /// Sets the values of parameters.
     pub fn set(&mut self, values: &[(String, String)]) {
         if !values.is_empty() {
             let owned = values.iter().map(|(name, value)| (name.clone().into(), value.clone().into()));
@@ -158,7 +158,7 @@ impl<'a> SpecView<'a> {
         }
     }
 
-    /// Takes parameters out.
+    /// Removes parameters.
     pub fn remove(&mut self, names: &[String]) {
         if !names.is_empty() {
             let gone: BTreeSet<&str> = names.iter().map(String::as_str).collect();

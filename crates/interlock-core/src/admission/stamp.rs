@@ -1,5 +1,4 @@
-//! The stamp as a function of `object` and `oldObject`: what the annotation must be, whatever a
-//! request says.
+//! The last-applied annotation as a function of `object` and `oldObject`, whatever a request says.
 
 use std::borrow::Cow;
 
@@ -10,35 +9,35 @@ use super::status::Head;
 use crate::api::json::json_string;
 use crate::api::stamp::{Applied, Beginning, Envelope, KeptSpec, Previous, SpecHash, SpecReference};
 
-/// What last was carried out in full, as text.
+/// The last spec that was carried out in full, as text.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Full<'a> {
     /// Text of its hash.
     pub hash: Cow<'a, str>,
-    /// Its canonical JSON; `None` where the stamp only refers to it.
+    /// Its canonical JSON; `None` if the annotation only refers to it.
     pub spec: Option<Cow<'a, str>>,
-    /// What keeps it where the stamp only refers to it.
+    /// The kind of object that stores a referenced spec.
     pub reference: SpecReference,
 }
 
-/// What the stamp of a spec is made from, as texts.
+/// The source of a last-applied annotation, as texts.
 pub struct Draft<'a> {
     /// Hash of the spec.
     pub hash: &'a SpecHash,
-    /// Its canonical JSON; `None` where nobody has it here.
+    /// Its canonical JSON; `None` if it is not known here.
     pub spec: Option<&'a str>,
-    /// What last was carried out in full.
+    /// The last spec that was carried out in full.
     pub previous: Option<Full<'a>>,
-    /// Uid of the object, where it is known.
+    /// Uid of the object, if known.
     pub uid: Option<&'a str>,
     /// Further members, as names that need no escapes and strings.
     pub more: &'a [(&'a str, &'a str)],
-    /// A member beside a spec that is only referred to, as a name that needs no escapes and JSON:
-    /// what of the spec admission decides by. It is left off where it does not fit.
+    /// A member beside a referenced spec, as a name that needs no escapes and JSON: the fields of the
+    /// spec that admission decides by. It is omitted if it does not fit.
     pub excerpt: Option<(&'a str, &'a str)>,
 }
 
-/// The annotation's value; `None` where not even a bare hash fits.
+/// The annotation's value; `None` if not even a bare hash fits.
 pub fn write(draft: &Draft<'_>, room: Room) -> Option<String> {
     let previous = draft.previous.as_ref();
     if let Some(spec) = draft.spec.filter(|spec| spec.len() <= SPEC_LIMIT) {
@@ -47,7 +46,7 @@ pub fn write(draft: &Draft<'_>, room: Room) -> Option<String> {
             return Some(text);
         }
     }
-    // The object itself is the source of the new spec; an inline previous one has no other.
+    // The object itself holds the new spec; an inline previous one exists only here.
     let text = text_of(draft, None, previous);
     if room.fits(&text, ANNOTATIONS_LIMIT, OBJECT_LIMIT) {
         return Some(text);
@@ -62,7 +61,7 @@ pub fn write(draft: &Draft<'_>, room: Room) -> Option<String> {
     room.fits(&text, ANNOTATIONS_MAX, OBJECT_MAX).then_some(text)
 }
 
-/// As [`Envelope::to_json`] writes it, from texts that are canonical JSON already.
+/// Writes what [`Envelope::to_json`] writes, from texts that are canonical JSON already.
 fn text_of(draft: &Draft<'_>, spec: Option<&str>, previous: Option<&Full<'_>>) -> String {
     let of = |out: &mut String, hash: &str, spec: Option<&str>, reference: SpecReference| {
         out.push_str("\"hash\":");
@@ -108,19 +107,19 @@ fn text_of(draft: &Draft<'_>, spec: Option<&str>, previous: Option<&Full<'_>>) -
     out
 }
 
-/// What the stamp of a spec is made from.
+/// The source of a last-applied annotation.
 pub struct Making<'a> {
     /// Hash of the spec.
     pub hash: &'a SpecHash,
     /// The spec.
     pub spec: &'a Applied<'a>,
-    /// What last was carried out in full.
+    /// The last spec that was carried out in full.
     pub previous: Option<Previous<'a>>,
-    /// Uid of the object, where it is known.
+    /// Uid of the object, if known.
     pub uid: Option<&'a str>,
 }
 
-/// The annotation's value; `None` where not even a bare hash fits.
+/// The annotation's value; `None` if not even a bare hash fits.
 pub fn make(making: Making<'_>, room: Room) -> Option<String> {
     let Making { hash, spec, previous, uid } = making;
     let canonical = spec.canonical();
@@ -129,8 +128,8 @@ pub fn make(making: Making<'_>, room: Room) -> Option<String> {
     write(&draft, room)
 }
 
-/// A stamp that stays, as far as the other annotations leave room for it: the hash alone where
-/// the spec does not fit, `None` where not even that does.
+/// An existing annotation, as far as the other annotations leave space: only the hash if the spec does
+/// not fit, `None` if not even that does.
 pub fn kept<'t>(text: &'t str, annotations: usize) -> Option<Cow<'t, str>> {
     let room = Room { annotations, object: 0 };
     if room.fits(text, ANNOTATIONS_MAX, usize::MAX) {
@@ -155,10 +154,10 @@ impl From<Previous<'_>> for Full<'_> {
     }
 }
 
-/// What last was carried out in full, once a new spec takes the place of the stamp.
+/// The last spec that was carried out in full, for an annotation that gets a new spec.
 ///
-/// While plans are owed, or the stamp is not what the basis says was carried out, that is still
-/// what the stamp says; else it is the stamp itself.
+/// While plans are pending, or the annotation differs from the baseline, that is the annotation's
+/// `previous`; else it is the annotation's own spec.
 pub fn previous<'a>(
     stamp: Option<Envelope<'a>>,
     basis: Option<&Head<'_>>,
@@ -170,8 +169,7 @@ pub fn previous<'a>(
     previous.filter(|previous| previous.hash != *new)
 }
 
-/// The same of an annotation as it stands in a review, which is not read where the old spec tells
-/// as much.
+/// The same for an annotation as received, which is not parsed if the old spec suffices.
 pub fn replaced<'a>(
     annotations: &Annotations<'_>,
     old: &'a SpecView<'_>,
@@ -196,12 +194,12 @@ pub fn replaced<'a>(
     previous(Envelope::parse(&text), basis, new).map(Full::from)
 }
 
-/// Whether a stamp says what a draft does, however each part is kept.
+/// Whether an annotation means the same as a draft, inline or by reference.
 pub fn says(found: &str, draft: &Draft<'_>) -> bool {
     let Some(found) = Envelope::parse(found) else { return false };
     let holds = |hash: &SpecHash, kept: &KeptSpec<'_>| kept.inline().is_none_or(|spec| spec.hash() == *hash);
-    // A call that saw another size may have found room where this one does not, or none; but only
-    // for what the draft says.
+    // A call for another object size may have inlined a spec that this one does not, or the reverse;
+    // but only specs of the draft.
     let previous = draft.previous.as_ref().map(|previous| previous.hash.as_ref());
     let same_previous =
         found.previous.as_ref().is_none_or(|p| previous == Some(p.hash.as_str()) && holds(&p.hash, &p.kept));

@@ -15,7 +15,7 @@ use crate::api::text::Text;
 use crate::plan::basis::Basis;
 use crate::plan::lock::{self, Lock};
 
-/// The status of an Instance, as far as rules read it.
+/// The status of an Instance, reduced to the fields that rules read.
 #[derive(Debug, Default)]
 pub struct StatusView<'a> {
     entries: Vec<StatusEntry<'a>>,
@@ -31,12 +31,12 @@ struct BasisHead<'a> {
     owed: BTreeMap<String, serde::de::IgnoredAny>,
 }
 
-/// What of the basis every decision needs.
+/// The parts of the baseline that every decision needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head<'a> {
-    /// Hash of what was carried out.
+    /// Hash of the spec that was carried out.
     pub hash: Cow<'a, str>,
-    /// Whether plans are owed.
+    /// Whether plans are pending.
     pub owes: bool,
 }
 
@@ -65,18 +65,18 @@ impl<'a> StatusView<'a> {
         self.entries.iter().map(|e| lock::LockEntry { plan: &e.plan, uid: &e.uid, status: &e.status })
     }
 
-    /// The message of the condition that holds the basis.
+    /// The message of the condition that holds the baseline.
     fn message(&self) -> Result<Option<Raw<'a>>, JsonError> {
         self.conditions.as_ref().map_or(Ok(None), |conditions| conditions.get(reported::basis))
     }
 
-    /// Hash of the basis and whether plans are owed.
+    /// Hash of the baseline, and whether plans are pending.
     pub fn basis_head(&self) -> Result<Option<&Head<'a>>, JsonError> {
         let message = self.message()?;
         Ok(self.head.get_or_init(|| message.and_then(head)).as_ref())
     }
 
-    /// The basis.
+    /// The baseline.
     pub fn basis(&self) -> Result<Option<Basis>, JsonError> {
         Ok(self.message()?.and_then(|message| Basis::parse(&message.text().ok()?)))
     }
@@ -96,10 +96,9 @@ fn head(message: Raw<'_>) -> Option<Head<'_>> {
     })
 }
 
-/// The head of a basis out of the JSON of its text, where that is written as [`Basis::message`]
-/// writes it: the hash first, then perhaps `run` and `previous`, maps of strings without quotes, then `detail`,
-/// which ends with the map of its parameters, then `owed`, which is a map of strings and there
-/// only where plans are owed.
+/// The head of a baseline from the JSON of its text, if [`Basis::message`] wrote it: the hash first,
+/// then perhaps `run` and `previous`, maps of strings without quotes, then `detail`, which ends with
+/// the map of its parameters, then `owed`, a map of strings that is present only if plans are pending.
 fn quick_head(json: &str) -> Option<Head<'_>> {
     let rest = json.strip_prefix(r#""{\"hash\":\""#)?;
     let (hash, rest) = rest.split_at(rest.find('\\')?);
@@ -137,7 +136,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// The quick way says what the whole parse says, whatever parameters are called.
+        /// The quick parser agrees with the full one, whatever the names of parameters are.
         #[test]
         fn the_head_of_a_basis(
             names in prop::collection::vec("[a-z\"\\\\{:,]{0,6}|owed|\",\"owed\":\\{", 0..5),

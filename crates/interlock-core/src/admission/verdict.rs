@@ -1,4 +1,4 @@
-//! What rules come to: allowed with a patch, refused with a text for people, or not yet known.
+//! The decision of the rules: allowed with a patch, denied with a text for people, or undecided yet.
 
 use json_patch::Patch;
 
@@ -9,19 +9,19 @@ use crate::api::rule::Rule;
 
 /// Longest warning.
 const WARNING_LIMIT: usize = 120;
-/// Longest warning in a rule's own words; the API server cuts longer ones.
+/// Longest warning in a rule's own words; the API server truncates longer ones.
 const ADMITTED_LIMIT: usize = 256;
 
-/// What a request comes to.
+/// The decision on a request, with its warnings.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     /// The decision.
     pub outcome: Outcome,
-    /// One line each.
+    /// Warnings, one line each.
     pub warnings: Vec<String>,
-    /// Rules that led to a warning.
+    /// Rules that warned.
     pub noted: Vec<Rule>,
-    /// Rules that would have refused, where the settings let that pass.
+    /// Rules whose denials the settings admit.
     pub admitted: Vec<Rule>,
     /// The plan that is scheduled, or that holds the lock.
     pub plan: Option<String>,
@@ -32,24 +32,24 @@ pub struct Verdict {
 pub enum Outcome {
     /// Allowed as it is or with a patch.
     Allow {
-        /// Empty when nothing is to be changed.
+        /// Empty if there are no changes.
         patch: Patch,
     },
-    /// Not judged: Interlock's own bookkeeping.
+    /// Not validated: Interlock's own bookkeeping.
     Skip,
-    /// Refused.
+    /// Denied.
     Refuse(Box<Denial>),
-    /// An OperatorVersion that the view does not show yet decides.
+    /// The decision needs an OperatorVersion that the lister lacks.
     Wait(NamespacedName),
 }
 
 impl Verdict {
-    /// Allowed as it is.
+    /// Allowed unchanged.
     pub fn allow() -> Self {
         Self::of(Outcome::Allow { patch: Patch(Vec::new()) })
     }
 
-    /// A decision with nothing beside it.
+    /// A decision without warnings.
     pub fn of(outcome: Outcome) -> Self {
         let plan = match &outcome {
             Outcome::Refuse(refusal) => refusal.plan.clone(),
@@ -58,13 +58,13 @@ impl Verdict {
         Self { outcome, warnings: Vec::new(), noted: Vec::new(), admitted: Vec::new(), plan }
     }
 
-    /// Adds a warning that a rule leads to.
+    /// Adds a rule's warning.
     pub fn warn(&mut self, rule: Rule, text: impl Into<String>) {
         self.remark(text);
         self.note(rule);
     }
 
-    /// Adds a warning: one line, as the API server drops others, and short.
+    /// Adds a short warning of one line, as the API server drops others.
     pub fn remark(&mut self, text: impl Into<String>) {
         self.warnings.push(shortened(one_line(&text.into()).into_owned(), WARNING_LIMIT));
     }
@@ -77,7 +77,7 @@ impl Verdict {
         self.note(rule);
     }
 
-    /// Tells what a rule would have refused, in the words of the refusal.
+    /// Adds the sentence of a denial that the settings admit, as a warning.
     pub fn admit(&mut self, rule: Rule, sentence: &str) {
         let tail = format!(" [{}] (admitted: group {} warns here)", rule.id(), rule.group().id());
         let room = ADMITTED_LIMIT - tail.len();
@@ -92,7 +92,7 @@ impl Verdict {
         }
     }
 
-    /// The refusal, when it is one.
+    /// The denial, if there is one.
     pub fn refusal(&self) -> Option<&Denial> {
         match &self.outcome {
             Outcome::Refuse(refusal) => Some(refusal),
@@ -100,13 +100,13 @@ impl Verdict {
         }
     }
 
-    /// Ids of the rules that spoke.
+    /// Ids of the rules that denied or warned.
     pub fn rules(&self) -> impl Iterator<Item = &'static str> {
         let refused = self.refusal().into_iter().flat_map(Denial::rules);
         refused.chain(self.noted.iter().copied()).map(Rule::id)
     }
 
-    /// In one word.
+    /// The kind of the decision.
     pub fn kind(&self) -> VerdictKind {
         match &self.outcome {
             Outcome::Allow { patch } if patch.0.is_empty() => VerdictKind::Allowed,

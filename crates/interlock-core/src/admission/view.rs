@@ -1,8 +1,7 @@
-//! What rules may know beyond the review: cross-object facts, from a cache.
+//! Facts about other objects that rules may read, from a cache.
 //!
-//! A decision about one object alone never asks the view (it is race-free from `object` and
-//! `oldObject`); what the view tells is eventually consistent and checked again by the
-//! reconciler.
+//! A decision about one object alone never uses the lister (`object` and `oldObject` make it
+//! race-free); the lister is eventually consistent, and the reconciler checks its facts again.
 
 use std::sync::Arc;
 
@@ -14,12 +13,12 @@ use crate::rollout::flavor::known::{Around, Fed};
 use crate::rollout::flavor::sources::FlavorSource;
 use crate::rollout::flavor::subject::GatewayRef;
 
-/// Cross-object facts.
+/// Facts about other objects.
 pub trait Lister {
-    /// The OperatorVersion, when the cache shows it.
+    /// The OperatorVersion, if the cache has it.
     fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>>;
 
-    /// Why an OperatorVersion that is there is not used, for people.
+    /// Why an existing OperatorVersion is not used, for people.
     fn left_out(&self, _operator_version: &NamespacedName) -> Option<String> {
         None
     }
@@ -30,47 +29,47 @@ pub trait Lister {
     /// Whether the namespace is being terminated.
     fn namespace_terminating(&self, namespace: &str) -> bool;
 
-    /// What the rules do in a namespace; they deny where its labels are not known.
+    /// The actions of the rules in a namespace; they deny if its labels are unknown.
     fn actions(&self, namespace: &str) -> Actions;
 
-    /// Whether the policy is in force that says who may override a rule about flavors; why not.
+    /// Whether the policy that checks overrides of flavor rules is in force; why not.
     fn overrides_guarded(&self) -> Result<(), String> {
         Ok(())
     }
 
-    /// How much of the cluster it holds now.
+    /// The state of the cache.
     fn cache(&self) -> CacheState {
         CacheState::Synced
     }
 
-    /// What is known around a gateway; nothing, where no cache holds such objects.
+    /// The gateway context; empty if no cache has such objects.
     fn around(&self, _gateway: &GatewayRef) -> Around {
         Around::default()
     }
 
-    /// The spec of that hash that a DataPlane's stamp refers to, as canonical JSON, where the
-    /// ControllerRevisions that keep it are known.
+    /// The spec of that hash that a DataPlane's last-applied annotation refers to, as canonical JSON,
+    /// if its ControllerRevision is known.
     fn live_spec(&self, _data_plane: &NamespacedName, _uid: &str, _hash: &SpecHash) -> Option<String> {
         None
     }
 
-    /// The gateways whose flavor may come from a ConfigMap or Secret, as far as they are read.
+    /// The gateways whose flavor may come from a ConfigMap or Secret, as far as known.
     fn fed_by(&self, _source: &FlavorSource) -> Vec<Fed> {
         Vec::new()
     }
 }
 
-/// How much of the cluster is seen.
+/// How much of the cluster the cache has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CacheState {
-    /// All that rules ask for.
+    /// Everything that rules read.
     #[default]
     Synced,
-    /// Other objects may be out of date or missing: rules that look at them only warn, with this
-    /// reason beside it. The object is completed as ever.
+    /// Other objects may be out of date or missing: rules that read them only warn, with this reason
+    /// beside it. The object is completed as usual.
     Partial(String),
-    /// No rule is enforced, with this reason as a warning. Nothing is scheduled, as nothing would
-    /// carry it out; what is Interlock's own is restored.
+    /// No rule is enforced, with this reason as a warning. Nothing is scheduled, as nothing would carry
+    /// it out; the fields that Interlock owns are restored.
     Unavailable(String),
 }
 

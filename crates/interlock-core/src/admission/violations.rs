@@ -1,8 +1,8 @@
 //! Violations as rules find them, and the decision once all rules ran and the object was completed.
 //!
-//! No violation ends the work of a rule: what is refused, what is a warning and what is neither is
-//! decided here, from the settings of the namespace and the state of the cache. So nothing that lets
-//! a violation pass can skip the completion of the object.
+//! A violation never ends the work of a rule: the settings of the namespace and the state of the cache
+//! decide here whether it is denied, a warning, or ignored. So nothing that admits a violation can skip
+//! the completion of the object.
 
 use std::cell::RefCell;
 
@@ -11,18 +11,18 @@ use super::refusal::Denial;
 use super::verdict::{Outcome, Verdict};
 use crate::api::interlock::{Action, Actions};
 
-/// What becomes of a violation.
+/// The enforcement of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Enforcement {
-    /// The request is refused.
+    /// The request is denied.
     Deny,
-    /// The settings of the namespace let it pass, with a warning.
+    /// The settings of the namespace admit it, with a warning.
     Admit,
-    /// It rests on other objects, which the cache does not hold: a warning.
+    /// It depends on other objects, which the cache lacks: a warning.
     Downgrade,
 }
 
-/// A violation and what becomes of it.
+/// A violation and its enforcement.
 #[derive(Debug)]
 struct Violation {
     enforcement: Enforcement,
@@ -38,7 +38,7 @@ pub struct Violations<'a> {
 }
 
 impl<'a> Violations<'a> {
-    /// With the settings of a namespace.
+    /// An empty collection with the settings of a namespace.
     pub fn new(actions: Actions, context: &RuleContext<'a>) -> Self {
         Self { actions, partial: context.partial, found: RefCell::default() }
     }
@@ -48,7 +48,7 @@ impl<'a> Violations<'a> {
         self.push_as(self.actions.of(denial.rule), denial);
     }
 
-    /// Adds a violation of a rule that other settings hold for.
+    /// Adds a violation to which other settings apply.
     pub fn push_as(&self, action: Action, denial: Denial) {
         let downgraded = self.partial.is_some() && denial.reads_others();
         match action {
@@ -68,12 +68,12 @@ impl<'a> Violations<'a> {
         }
     }
 
-    /// Whether the request is refused, whatever else is found: then it needs no completed object.
+    /// Whether the request is denied, whatever else rules find: then it needs no completed object.
     pub fn refuse(&self) -> bool {
         self.found.borrow().iter().any(|violation| violation.enforcement == Enforcement::Deny)
     }
 
-    /// Forgets what was found so far.
+    /// Removes all violations found so far.
     pub fn clear(&self) {
         self.found.borrow_mut().clear();
     }
@@ -107,12 +107,12 @@ impl<'a> Violations<'a> {
 }
 
 impl Denial {
-    /// Whether the cache decides about it, which may not hold what it should.
+    /// Whether it depends on a cache that may be incomplete.
     fn reads_others(&self) -> bool {
         self.rule.reads_others() && !self.certain
     }
 
-    /// The sentence, and how many more like it there are.
+    /// The sentence, and the number of further ones like it.
     fn counted(&self) -> String {
         match self.more {
             0 => self.sentence.clone(),

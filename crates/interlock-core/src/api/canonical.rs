@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::stamp::SpecHash;
 
-/// The canonical JSON of a text; `null` and what is no JSON read as an empty object.
+/// The canonical JSON of a text; `null` and invalid JSON read as an empty object.
 pub fn canonical(json: &str) -> String {
     let value = serde_json::from_str::<Value>(json).ok().filter(|value| !value.is_null());
     value.map_or_else(|| "{}".to_owned(), |value| value.to_string())

@@ -9,7 +9,7 @@ pub enum ConditionStatus {
     True,
     /// It does not hold.
     False,
-    /// Nobody can tell now.
+    /// Not known now.
     Unknown,
 }
 
@@ -24,7 +24,7 @@ impl ConditionStatus {
     }
 }
 
-/// A condition as a decision wants it; the transition time is filled in by [`set`].
+/// A desired condition; [`set`] fills in the transition time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantedCondition {
     /// Type, one of [`crate::api::meta::condition`].

@@ -1,12 +1,12 @@
-//! The maps in an object that somebody else wrote, where there may be anything.
+//! The maps in an object of another author, which may have any value in their place.
 
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-/// As much of a value as is shown.
+/// Maximum characters of a value in a message.
 const SHOWN: usize = 60;
 
-/// A value that is there in place of a map.
+/// A value in place of a map.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("value at .{path} is not an object: {value}")]
 pub struct NotAMap {
@@ -25,7 +25,7 @@ impl NotAMap {
     }
 }
 
-/// The map at a path; what is absent or null on the way is made.
+/// The map at a path; adds absent and null maps on the way.
 pub fn map_at<'v>(object: &'v mut Value, path: &[&str]) -> Result<&'v mut Map<String, Value>, NotAMap> {
     let mut at = object;
     for (i, name) in path.iter().enumerate() {

@@ -47,9 +47,8 @@ pub const KEEP: &str = "interlock.dev/keep";
 /// Annotation on an object that no Instance made: the Instance that it is handed over to, by name;
 /// on a cluster-scoped object as `NAMESPACE/NAME`. People write it.
 pub const ADOPT: &str = "interlock.dev/adopt";
-/// Annotation on an object that no Instance made and that is written all the same: uid of the
-/// Instance that wrote it first. While it stands the object has no owner reference, and is not
-/// deleted.
+/// Annotation on an object that no Instance made and that a package writes: uid of the Instance
+/// that wrote it first. While it is set the object has no owner reference, and is not deleted.
 pub const ADOPTED_BY: &str = "interlock.dev/adopted-by";
 /// Annotation on a cluster-scoped object that an Instance made: uids of the other Instances that
 /// apply it, between commas.
@@ -59,18 +58,18 @@ pub const SHARED_BY: &str = "interlock.dev/shared-by";
 /// `PLAN.PHASE.STEP=10m` for one; several between commas.
 pub const STEP_DEADLINE: &str = "interlock.dev/step-deadline";
 /// Annotation on Instances and OperatorVersions: how long after the deletion of an Instance its
-/// cleanup may go on failing.
+/// cleanup may keep failing.
 pub const CLEANUP_PATIENCE: &str = "interlock.dev/cleanup-patience";
 
 /// Annotation: the envelope of the spec that is being, or has been, carried out.
 pub const LAST_APPLIED_SPEC: &str = "interlock.dev/last-applied-spec";
 /// Annotation: the last runs of an Instance, newest first.
 pub const HISTORY: &str = "plan.interlock.dev/history";
-/// Annotation: what somebody asks of a run, as `VERB/RUN-UID/NONCE`.
+/// Annotation: a plan request, as `VERB/RUN-UID/NONCE`.
 pub const REQUEST: &str = "plan.interlock.dev/request";
-/// Annotation: why it is asked, in one line.
+/// Annotation: the reason of the request, in one line.
 pub const REASON: &str = "plan.interlock.dev/reason";
-/// Annotation: who asked, as the mutating webhook saw it; for the record only.
+/// Annotation: the requesting user, as the mutating webhook saw it; for the record only.
 pub const REQUESTED_BY: &str = "plan.interlock.dev/requested-by";
 /// Label on the ControllerRevisions that keep specs too large for the annotation: uid of the owner.
 pub const REVISION_OF: &str = "interlock.dev/revision-of";
@@ -81,17 +80,16 @@ pub const SPEC_SECRET_TYPE: &str = "interlock.dev/spec";
 pub const GUARD: &str = "interlock.dev/guard";
 /// Value of the label [`GUARD`]: the rules about router flavors.
 pub const GUARD_FLAVOR: &str = "kong-router-flavor";
-/// Label on ConfigMaps and Secrets that the flavor of a gateway may come from: changes of them
-/// are judged. Its value says who wrote it.
+/// Label on ConfigMaps and Secrets that may set the flavor of a gateway: admission validates their
+/// changes. Its value shows who wrote the label.
 pub const FLAVOR_SOURCE: &str = "interlock.dev/flavor-source";
-/// Value of the label [`FLAVOR_SOURCE`] where the controller wrote it, and takes it away again;
-/// people write any other.
+/// Value of the label [`FLAVOR_SOURCE`] that the controller sets and removes; users set any other.
 pub const FLAVOR_SOURCE_OURS: &str = "in-use";
-/// Annotation on gateways: what configures them, as `NAMESPACE/NAME` or a name of their namespace.
+/// Annotation on gateways: configuration producer, as `NAMESPACE/NAME` or a name of their namespace.
 pub const CONFIG_PRODUCER: &str = "interlock.dev/config-producer";
-/// Annotation: the one change of router flavor that is made against the rules, `FROM->TO@CHANGE`.
+/// Annotation: the one change of router flavor allowed against the rules, `FROM->TO@CHANGE`.
 pub const ALLOW_FLAVOR: &str = "interlock.dev/allow-router-flavor-change";
-/// Verb on an object that whoever writes [`ALLOW_FLAVOR`] there must have.
+/// Verb that a user who writes [`ALLOW_FLAVOR`] on an object needs there.
 pub const ALLOW_FLAVOR_VERB: &str = "override-router-flavor";
 
 /// Default namespace of the process.
@@ -101,11 +99,11 @@ pub const CONTROLLER_USER: &str = "system:serviceaccount:interlock-system:interl
 /// Default service account that package effects are made as.
 pub const PACKAGES_SERVICE_ACCOUNT: &str = "interlock-packages";
 
-/// Names of what an installation consists of; rendering and the process must agree on them.
+/// Names of the objects of an installation; the manifests and the process must agree on them.
 pub mod install {
     /// Deployment, Service, service account, PodDisruptionBudget and NetworkPolicy.
     pub const NAME: &str = "interlock";
-    /// NetworkPolicy of what goes out, where somebody wants one.
+    /// Optional NetworkPolicy for egress.
     pub const EGRESS_POLICY: &str = "interlock-egress";
     /// ResourceQuota that permits pods of the priority class `system-cluster-critical`.
     pub const CRITICAL_PODS: &str = "interlock-critical-pods";
@@ -125,7 +123,7 @@ pub mod install {
     pub const MIGRATE_SPEC_SECRETS: &str = "migrate-spec-secrets";
     /// ValidatingAdmissionPolicy of references to OperatorVersions of other namespaces, and its binding.
     pub const VERSIONS_POLICY: &str = "interlock-versions";
-    /// ConfigMap that says which state of the policy `interlock-verbs` has been in force.
+    /// ConfigMap that records which state of the policy `interlock-verbs` has been in force.
     pub const ENFORCED: &str = "interlock-verbs";
     /// Lease of the replica that reconciles.
     pub const LEASE: &str = "interlock";
@@ -151,21 +149,21 @@ pub mod condition {
     pub const READY: &str = "Ready";
     /// A plan runs; its message carries the progress of the run as JSON.
     pub const PLAN_RUNNING: &str = "PlanRunning";
-    /// What a plan waits for: True where it takes somebody to let it go on.
+    /// Why a plan waits: True where it needs human intervention.
     pub const STALLED: &str = "Stalled";
     /// The spec differs from what was carried out.
     pub const SPEC_DRIFT: &str = "SpecDrift";
-    /// The durable basis: hash, short hashes and owed plans, as JSON in the message.
+    /// The baseline: hash, short hashes and pending plans, as JSON in the message.
     pub const SPEC_STAMPED: &str = "SpecStamped";
     /// Reason of [`STALLED`]: the process lacks a right that an overlay grants.
     pub const MISSING_RIGHT: &str = "MissingRight";
-    /// Reason of [`STALLED`]: a spec could not be kept, so that its plan does not begin.
+    /// Reason of [`STALLED`]: a spec could not be stored, so that its plan does not begin.
     pub const SPEC_NOT_KEPT: &str = "SpecNotKept";
-    /// What is asked of a run is not carried out: the policy that guards it is not as installed.
+    /// Plan requests are not executed: the policy that guards them is not as installed.
     pub const VERBS_UNAVAILABLE: &str = "VerbsUnavailable";
     /// Of DataPlanes: the pods behind one Service run with one router flavor.
     pub const ROUTER_FLAVOR_CONSISTENT: &str = "RouterFlavorConsistent";
-    /// All of ours on Instances: nobody but the bookkeeping user writes them.
+    /// All of ours on Instances: only the bookkeeping user writes them.
     pub const OURS: [&str; 6] = [READY, PLAN_RUNNING, STALLED, SPEC_DRIFT, SPEC_STAMPED, VERBS_UNAVAILABLE];
 }
 
@@ -179,15 +177,15 @@ pub mod event {
     pub const PLAN_ABORTED: &str = "PlanAborted";
     /// A plan that failed was scheduled anew on request; ours.
     pub const PLAN_RETRIED: &str = "PlanRetried";
-    /// The spec went back to what last was carried out in full, on request; ours.
+    /// The spec was reverted to the one last carried out in full, on request; ours.
     pub const PLAN_REVERTED: &str = "PlanReverted";
-    /// A request was taken away without effect; ours.
+    /// A request was removed without effect; ours.
     pub const REQUEST_DROPPED: &str = "RequestDropped";
-    /// The Interlock object that was honoured was deleted; ours.
+    /// The honoured Interlock object was deleted; ours.
     pub const SETTINGS_DELETED: &str = "SettingsDeleted";
-    /// A webhook configuration, a policy or a binding is gone or was edited; ours.
+    /// A webhook configuration, a policy or a binding was deleted or edited; ours.
     pub const GUARD_NOT_INTACT: &str = "GuardNotIntact";
-    /// It is as it was installed again; ours.
+    /// It is as installed again; ours.
     pub const GUARD_INTACT: &str = "GuardIntact";
     /// The OperatorVersion of an Instance is absent or unusable.
     pub const INVALID_OPERATOR_VERSION: &str = "InvalidOperatorVersion";
@@ -195,6 +193,6 @@ pub mod event {
     pub const ROUTER_FLAVORS_MIXED: &str = "RouterFlavorsMixed";
     /// The spec that the live pods are made from was replaced before it was kept; on DataPlanes, ours.
     pub const LIVE_SPEC_LOST: &str = "LiveSpecLost";
-    /// A change of router flavor was let through that would have been refused; on gateways, ours.
+    /// A change of router flavor was admitted that should have been denied; on gateways, ours.
     pub const ROUTER_FLAVOR_OVERLOOKED: &str = "RouterFlavorOverlooked";
 }

@@ -1,6 +1,6 @@
-//! What users write: wire types, one file a group, and every string of the contract once.
+//! The API: wire types, one file a group, and every string of the contract once.
 //!
-//! Nothing here decides anything; the rooms above read these types and give them meaning.
+//! Nothing here decides anything; higher modules read these types and give them meaning.
 
 pub mod canonical;
 pub mod cidr;

@@ -1,4 +1,4 @@
-//! Names of objects of any kind, as the engine and the effects speak of them.
+//! Names of objects of any kind, for the engine and its writes.
 
 use std::fmt;
 
@@ -72,7 +72,7 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// Namespace and name of a namespaced object of a kind that the context tells.
+/// Namespace and name of a namespaced object, where the context implies its kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NamespacedName {
     /// Namespace.

@@ -1,10 +1,10 @@
-//! What may stand between two slashes of a path of the API server.
+//! Segments of the paths of the API server.
 
 use thiserror::Error;
 
 use crate::api::object::Gvk;
 
-/// Most characters of a name (apimachinery `DNS1123SubdomainMaxLength`).
+/// Maximum characters of a name (apimachinery `DNS1123SubdomainMaxLength`).
 const LONGEST: usize = 253;
 
 /// Why a text cannot be one segment of a path.
@@ -16,7 +16,7 @@ pub enum NotASegment {
     /// It is longer than a name may be.
     #[error("is longer than {LONGEST} bytes")]
     TooLong,
-    /// It names the folder itself, or the one above.
+    /// It names the directory itself, or its parent.
     #[error("is . or ..")]
     Dots,
     /// It contains a character that ends the segment, is decoded to one, or cannot be sent.
@@ -24,9 +24,9 @@ pub enum NotASegment {
     Contains(char),
 }
 
-/// Whether a text can be one segment of a path, as the API server demands of every name
+/// Whether a text can be one segment of a path, as the API server requires of every name
 /// (apimachinery `validation/path: IsValidPathSegmentName`). Escaping would not help: the API
-/// server decodes a path before it takes it apart.
+/// server decodes a path before it splits it.
 pub fn segment(text: &str) -> Result<&str, NotASegment> {
     match text {
         "" => Err(NotASegment::Empty),
@@ -39,8 +39,8 @@ pub fn segment(text: &str) -> Result<&str, NotASegment> {
     }
 }
 
-/// Whether group, version and kind are what the API server can serve: then they can be segments
-/// of a path as well.
+/// Whether the API server can serve this group, version and kind: then they can be segments of a
+/// path as well.
 pub fn is_kind(gvk: &Gvk) -> bool {
     let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let label = |text: &str| !text.is_empty() && text.chars().all(lower);

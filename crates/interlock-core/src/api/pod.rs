@@ -1,13 +1,13 @@
-//! Pod templates and Deployments of core Kubernetes, as far as decisions read them.
+//! Pod templates and Deployments of core Kubernetes, with the fields that decisions read.
 //!
-//! What is not named here is accepted and left where it is: the text of the object is what is
-//! stored and carried out, these types only read it. `null` reads as absent, as in Go.
+//! Other fields are accepted and kept: the text of the object is stored and carried out, these
+//! types only read it. `null` reads as absent, as in Go.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
 
-/// Metadata, as far as decisions read it.
+/// Metadata, with the fields that decisions read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct PodMetadata {
     /// Labels.
@@ -21,15 +21,15 @@ pub struct PodMetadata {
 /// Spec of an `apps/v1` Deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct DeploymentSpec {
-    /// How many pods are wanted.
+    /// Number of desired pods.
     #[serde(default)]
     pub replicas: Option<i32>,
-    /// What they look like.
+    /// Template of the pods.
     #[serde(default, deserialize_with = "or_default")]
     pub template: PodTemplate,
 }
 
-/// How many pods there are.
+/// Number of pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct ReplicaStatus {
     /// Pods, ready or not.
@@ -70,10 +70,10 @@ pub struct Container {
     /// Image.
     #[serde(default)]
     pub image: Option<String>,
-    /// Takes the place of the image's entrypoint.
+    /// Replaces the image's entrypoint.
     #[serde(default, deserialize_with = "or_default")]
     pub command: Vec<String>,
-    /// Takes the place of the image's arguments.
+    /// Replaces the image's arguments.
     #[serde(default, deserialize_with = "or_default")]
     pub args: Vec<String>,
     /// Variables; a later entry of a name wins.
@@ -109,15 +109,15 @@ pub struct EnvVar {
     /// Name.
     #[serde(default, deserialize_with = "or_default")]
     pub name: String,
-    /// Value; `$(NAME)` stands for a variable before it.
+    /// Value; `$(NAME)` expands to a variable before it.
     #[serde(default, deserialize_with = "or_default")]
     pub value: String,
-    /// Where the value comes from, where it is empty.
+    /// Source of the value, where it is empty.
     #[serde(default)]
     pub value_from: Option<ValueFrom>,
 }
 
-/// Where the value of a variable comes from; one of the members is there.
+/// Source of the value of a variable; one of the members is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ValueFrom {
@@ -159,7 +159,7 @@ pub struct FieldRef {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvFrom {
-    /// What stands before each key.
+    /// Prefix of each key.
     #[serde(default, deserialize_with = "or_default")]
     pub prefix: String,
     /// A ConfigMap.
@@ -190,7 +190,7 @@ pub struct VolumeMount {
     pub mount_path: String,
 }
 
-/// `null` as what is absent.
+/// Reads `null` as absent.
 pub(super) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

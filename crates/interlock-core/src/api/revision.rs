@@ -1,8 +1,8 @@
 //! ControllerRevisions (`apps/v1`) that keep a spec which is too large for the annotation
 //! `interlock.dev/last-applied-spec`: their names, and the spec as gzipped JSON in parts.
 //!
-//! They are what StatefulSets keep their specs in: immutable, and readable with the role `view`,
-//! as the object itself is.
+//! StatefulSets keep their specs in them, too: they are immutable, and the role `view` can read
+//! them, as it can the object itself.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -22,17 +22,17 @@ use super::stamp::SpecHash;
 pub const API_VERSION: &str = "apps/v1";
 /// Their kind.
 pub const KIND: &str = "ControllerRevision";
-/// Annotation of each part: how many there are.
+/// Annotation of each part: number of parts.
 pub const PARTS: &str = "interlock.dev/parts";
-/// Most parts of one spec: etcd takes objects of 1.5 MiB, and gzip makes none of them four times as
-/// large.
+/// Maximum parts of one spec: etcd accepts objects of 1.5 MiB, and gzip makes none of them four
+/// times as large.
 pub const MAX_PARTS: usize = 4;
 /// Member of `data`: base64 of a part of the gzipped JSON.
 const DATA: &str = "gzip";
 
-/// Bytes of one part: base64 makes 1.17 MiB of them, and etcd takes 1.5 MiB.
+/// Bytes of one part: base64 makes 1.17 MiB of them, and etcd accepts 1.5 MiB.
 pub const PART: usize = 900 * 1024;
-/// Bytes of the largest spec that is unpacked; larger than any object that etcd takes.
+/// Bytes of the largest spec that is unpacked; larger than any object that etcd accepts.
 const UNPACKED: usize = 8 * 1024 * 1024;
 
 /// The object whose spec is kept.
@@ -91,7 +91,7 @@ pub fn parts(owner: &RevisionOwner<'_>, hash: &SpecHash, spec: &str) -> std::io:
     Ok(packed.iter().enumerate().map(part).collect())
 }
 
-/// How many parts there are, as one of them says; at most [`MAX_PARTS`].
+/// Number of parts, as one of them states; at most [`MAX_PARTS`].
 pub fn count(part: &Value) -> usize {
     let said = part.pointer("/metadata/annotations").and_then(|a| a.get(PARTS)?.as_str()?.parse().ok());
     said.unwrap_or(1).clamp(1, MAX_PARTS)
@@ -109,7 +109,7 @@ pub fn pack(spec: &str) -> std::io::Result<Vec<Vec<u8>>> {
     Ok(gzip.finish()?.chunks(PART).map(<[u8]>::to_vec).collect())
 }
 
-/// The JSON out of its parts; `None` where these are no gzipped text of at most 8 MiB.
+/// Unpacks the JSON from its parts; `None` where these are not gzipped text of at most 8 MiB.
 pub fn unpack(parts: &[Vec<u8>]) -> Option<String> {
     let mut text = String::new();
     let most = u64::try_from(UNPACKED).ok()?;
@@ -122,7 +122,7 @@ pub fn unpack(parts: &[Vec<u8>]) -> Option<String> {
 pub struct Revisions(BTreeMap<NamespacedName, Value>);
 
 impl Revisions {
-    /// Whether it is one of those that keep specs.
+    /// Whether an object is a ControllerRevision that keeps a spec.
     pub fn is(object: &Value) -> bool {
         object["apiVersion"] == API_VERSION && object["kind"] == KIND && object["data"][DATA].is_string()
     }
@@ -134,7 +134,7 @@ impl Revisions {
         }
     }
 
-    /// The canonical JSON of that hash that is kept of an object.
+    /// The canonical JSON with that hash that is kept of an object.
     pub fn spec(&self, owner: &NamespacedName, uid: &str, hash: &SpecHash) -> Option<String> {
         let part = |number| {
             let name = name(&owner.name, uid, hash, number);

@@ -1,8 +1,8 @@
-//! The rules that users meet: stable ids, each explained on a page of `docs/`.
+//! The rules of admission: stable ids, each explained on a page of `docs/`.
 
 macro_rules! rules {
     ($($(#[doc = $doc:literal])+ $variant:ident = $id:literal in $group:ident),+ $(,)?) => {
-        /// A rule; its id is part of refusals, metrics and audit annotations.
+        /// A rule; its id is part of denials, metrics and audit annotations.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Rule {
             $($(#[doc = $doc])+ $variant),+
@@ -36,21 +36,21 @@ macro_rules! rules {
 /// Rules that are set together: `spec.rules[].group` of the Interlock object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RuleGroup {
-    /// What a running plan is carried out on stays as it is.
+    /// The inputs of a running plan do not change.
     Freeze,
-    /// Parameters are known, of their type, and immutable where they say so.
+    /// Parameters are known, of their type, and immutable where declared so.
     Parameters,
     /// One change runs one plan.
     Plans,
-    /// Upgrades go where they may.
+    /// Upgrades follow permitted paths.
     Upgrades,
-    /// OperatorVersions are sound, and stay while they are used.
+    /// OperatorVersions are valid, and not deleted while they are used.
     Versions,
     /// The router flavor of a gateway changes in steps that work.
     Flavors,
-    /// The books: without them nobody could tell what runs. Always denied.
+    /// Interlock's records, without which running plans are unknown. Always denied.
     Lock,
-    /// What could not be carried out, or is not the user's to ask for. Always denied.
+    /// Requests that cannot be executed, or that the user may not make. Always denied.
     Requests,
 }
 
@@ -98,8 +98,8 @@ impl RuleGroup {
 }
 
 impl Rule {
-    /// Whether what it refuses now may be allowed later, though the request stays as it is: it
-    /// waits for a plan or a deletion to end, or for what is not there yet.
+    /// Whether a request that it denies now may be allowed later, unchanged: it waits for a plan or
+    /// a deletion to end, or for a missing object.
     pub fn passes(self) -> bool {
         matches!(
             self,
@@ -117,8 +117,8 @@ impl Rule {
 }
 
 impl Rule {
-    /// Whether it looks at other objects than the one that is written: where these cannot be
-    /// seen it only warns.
+    /// Whether it reads other objects than the one that is written: where it cannot read them, it
+    /// only warns.
     pub fn reads_others(self) -> bool {
         matches!(
             self,
@@ -140,9 +140,9 @@ impl Rule {
 rules! {
     /// The spec is frozen while a plan is scheduled or runs.
     PlanRunning = "plan-running" in Freeze,
-    /// A scheduled or running plan is not cancelled by emptying planExecution.
+    /// Emptying planExecution must not cancel a scheduled or running plan.
     PlanCancel = "plan-cancel" in Lock,
-    /// A scheduled or running plan is not replaced or restarted by writing planExecution.
+    /// Writing planExecution must not replace or restart a scheduled or running plan.
     PlanOverride = "plan-override" in Lock,
     /// Only the bookkeeping user writes `planExecution.status`.
     PlanStatus = "plan-status" in Lock,
@@ -160,41 +160,41 @@ rules! {
     ParameterUnknown = "parameter-unknown" in Parameters,
     /// Immutable parameters keep their values.
     ParameterImmutable = "parameter-immutable" in Parameters,
-    /// Values of parameters have the type that the OperatorVersion says.
+    /// Values of parameters have the type that the OperatorVersion declares.
     ParameterInvalid = "parameter-invalid" in Parameters,
-    /// An upgrade stays with its operator, goes up, and follows `upgradableFrom`.
+    /// An upgrade keeps the operator, does not lower the version, and follows `upgradableFrom`.
     UpgradePath = "upgrade-path" in Upgrades,
     /// An upgrade is not mixed with a change that triggers another plan.
     UpgradeAndEdit = "upgrade-and-edit" in Plans,
     /// The OperatorVersion must exist.
     VersionMissing = "version-missing" in Requests,
-    /// An OperatorVersion of another namespace is used only by who may read it.
+    /// Only users who may read an OperatorVersion of another namespace may use it.
     VersionNamespace = "version-namespace" in Requests,
     /// An OperatorVersion in use by a locked Instance is frozen.
     VersionFrozen = "version-frozen" in Freeze,
     /// An OperatorVersion in use is not deleted.
     VersionInUse = "version-in-use" in Versions,
-    /// What an OperatorVersion refers to must be there.
+    /// The references of an OperatorVersion must exist.
     VersionInvalid = "version-invalid" in Versions,
     /// The spec of an Instance that is being deleted does not change.
     InstanceDeleting = "instance-deleting" in Lock,
     /// The cleanup finalizer stays while a plan is scheduled or runs.
     FinalizerKept = "finalizer-kept" in Lock,
-    /// The stamp is written by Interlock only.
+    /// Only Interlock writes the last-applied spec.
     StampMismatch = "stamp-mismatch" in Lock,
-    /// The history of runs is written by Interlock only.
+    /// Only Interlock writes the history of runs.
     HistoryOwner = "history-owner" in Lock,
-    /// The object must be as mutation makes it.
+    /// The object must carry the result of mutation.
     MutationMissing = "mutation-missing" in Lock,
-    /// An edit that admission never saw waits to be judged.
+    /// An edit that bypassed admission waits for validation.
     SpecDrift = "spec-drift" in Lock,
-    /// `status.planStatus` and Interlock's conditions are written by Interlock only.
+    /// Only Interlock writes `status.planStatus` and its own conditions.
     StatusOwner = "status-owner" in Lock,
-    /// What is asked of a run must be well formed, and hold for that run.
+    /// A plan request must be well formed, and apply to its run.
     VerbRequest = "verb-request" in Lock,
-    /// Who asks something of a run needs that verb.
+    /// A user who makes a plan request needs the right to its verb.
     VerbRights = "verb-rights" in Lock,
-    /// What was sent cannot be judged.
+    /// The request cannot be evaluated.
     RequestUnknown = "request-unknown" in Requests,
     /// A DataPlane names the image of its container `proxy`.
     DataPlaneImage = "dataplane-image" in Requests,
@@ -204,7 +204,7 @@ rules! {
     DataPlanePorts = "dataplane-ports" in Requests,
     /// The value is a router flavor.
     FlavorInvalid = "RF01" in Flavors,
-    /// A rolling change of flavor that deadlocks, or loses routes, is not made.
+    /// A rolling change of flavor must not deadlock or lose routes.
     FlavorInPlace = "RF02" in Flavors,
     /// Flavors change one step at a time.
     FlavorSkip = "RF03" in Flavors,
@@ -214,13 +214,13 @@ rules! {
     FlavorRoutes = "RF05" in Flavors,
     /// One staged step at a time.
     FlavorStaged = "RF06" in Flavors,
-    /// A staged flavor is not let loose on live pods.
+    /// A staged flavor must not reach live pods directly.
     FlavorUnstaged = "RF07" in Flavors,
     /// A version of Kong that does not know fields beside expressions.
     FlavorFields = "RF08" in Flavors,
     /// Another engine of regular expressions.
     FlavorRegex = "RF09" in Flavors,
-    /// The flavor cannot be told.
+    /// The flavor cannot be determined.
     FlavorUntold = "RF10" in Flavors,
     /// Another version of Kong routes differently.
     FlavorImage = "RF12" in Flavors,
@@ -236,7 +236,7 @@ rules! {
     FlavorProducer = "RF17" in Flavors,
     /// A ConfigMap or Secret changes the flavor of gateways.
     FlavorSource = "RF18" in Flavors,
-    /// Let through, as no pod runs.
+    /// Allowed, as no pod runs.
     FlavorAllowed = "RF19" in Flavors,
     /// The preview needs a configuration producer of its own.
     FlavorPreview = "RF20" in Flavors,

@@ -1,7 +1,7 @@
 //! The annotation `interlock.dev/last-applied-spec`: its envelope and the hash of a spec.
 //!
-//! The envelope means: the spec that is being, or has been, carried out. It is text only; the
-//! durable basis is the condition `SpecStamped` (see [`crate::plan::basis`]).
+//! The envelope describes the spec that is being, or has been, carried out. It is only text; the
+//! baseline is the condition `SpecStamped` (see [`crate::plan::basis`]).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -46,7 +46,7 @@ impl fmt::Display for SpecHash {
     }
 }
 
-/// What of an Instance's spec is carried out: the reference and the parameters, never
+/// The part of an Instance's spec that is carried out: the reference and the parameters, never
 /// `planExecution`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -155,7 +155,7 @@ impl SpecReference {
         }
     }
 
-    /// Of the value of `ref`; what is not known refers to what is written now.
+    /// From the value of `ref`; an unknown one means the kind that is written now.
     pub fn named(text: &str) -> Self {
         if text == Self::Secret.as_str() { Self::Secret } else { Self::ControllerRevision }
     }
@@ -199,12 +199,12 @@ impl KeptSpec<'_> {
     }
 }
 
-/// What last was carried out in full, while it differs from the stamp.
+/// The spec last carried out in full, while it differs from the stamped one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Previous<'a> {
     /// Its hash.
     pub hash: SpecHash,
-    /// Where it is.
+    /// Where it is kept.
     pub kept: KeptSpec<'a>,
 }
 
@@ -213,13 +213,13 @@ pub struct Previous<'a> {
 pub struct Envelope<'a> {
     /// Hash of the spec.
     pub hash: SpecHash,
-    /// Where the spec is.
+    /// Where the spec is kept.
     pub kept: KeptSpec<'a>,
-    /// What an abort can go back to.
+    /// The spec that an abort can revert to.
     pub previous: Option<Previous<'a>>,
     /// Uid of the object; added by the reconciler, as a CREATE does not know it.
     pub uid: Option<Cow<'a, str>>,
-    /// Generation at the reconciler's first write; informs and never decides.
+    /// Generation at the reconciler's first write; informational.
     pub generation: Option<i64>,
 }
 
@@ -261,13 +261,13 @@ fn kept<'a>(spec: Option<Applied<'a>>, reference: Option<&Text<'_>>) -> KeptSpec
 pub struct Beginning<'a> {
     /// Text of its hash.
     pub hash: &'a str,
-    /// What keeps the spec; `None` where it is inline.
+    /// The kind of the objects that keep the spec; `None` where it is inline.
     pub reference: Option<SpecReference>,
 }
 
 impl<'a> Beginning<'a> {
-    /// Of the annotation's value as it stands in JSON, with its quotes and escapes; `None` where
-    /// it is not written as [`Envelope::to_json`] writes it.
+    /// From the annotation's value in JSON, with its quotes and escapes; `None` where it is not
+    /// written as [`Envelope::to_json`] writes it.
     pub fn of(json: &'a str) -> Option<Self> {
         let rest = json.strip_prefix(r#""{\"v\":1,\"hash\":\""#)?;
         let (hash, rest) = rest.split_at(rest.find('\\')?);

@@ -1,7 +1,7 @@
 //! Values of parameters: a map by name.
 //!
-//! A sorted list, as the API server sends them sorted: reading one is then a push, two are
-//! compared side by side, and a search is a few steps over what lies together.
+//! A sorted list, as the API server sends it: reading appends to it, comparing two walks them side
+//! by side, and a lookup takes a few steps in contiguous memory.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,8 +23,8 @@ impl<'a> Values<'a> {
         Self::default()
     }
 
-    /// Of pairs in any order; the last one of a name counts. Tells whether each came after the one
-    /// before.
+    /// From pairs in any order; the last one of a name counts. Also returns whether the pairs were
+    /// in order.
     pub fn gathered(pairs: Vec<Pair<'a>>) -> (Self, bool) {
         let in_order = pairs.is_sorted_by(|(one, _), (next, _)| one < next);
         let mut values = Self(pairs);
@@ -45,7 +45,7 @@ impl<'a> Values<'a> {
         });
     }
 
-    /// Takes out what is not to be kept, by name.
+    /// Keeps only some values, by name.
     pub fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
         self.0.retain(|(name, _)| keep(name));
     }
@@ -60,7 +60,7 @@ impl<'a> Values<'a> {
         self.place(name).is_ok()
     }
 
-    /// How many there are.
+    /// Number of values.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -70,7 +70,7 @@ impl<'a> Values<'a> {
         self.0.is_empty()
     }
 
-    /// The one at a place in the order.
+    /// The value at a position in the order.
     pub fn nth(&self, at: usize) -> Option<(&Cow<'a, str>, &Cow<'a, str>)> {
         self.0.get(at).map(|(name, value)| (name, value))
     }
@@ -175,7 +175,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// It is the map that it stands for, in whatever order it was filled.
+        /// It equals a map of the same values, in whatever order it was filled.
         #[test]
         fn a_list_of_values_is_a_map(
             pairs in prop::collection::vec(("[a-c]{0,2}", "[x-z]{0,1}"), 0..12),

@@ -1,8 +1,8 @@
-//! Built-in kinds of which we watch what packages made, while an Instance's package makes some.
+//! Built-in kinds: we watch the objects that packages made, while an Instance's package makes some.
 //!
-//! A role and a watch are made of each row. Secrets are not among them: a right to list them is
-//! a right to read them all, so they are read by name when a plan needs them. Custom kinds are
-//! watched as well, where whoever installs grants it.
+//! Each row yields a role and a watch. Secrets are not among them: a right to list them is a right
+//! to read them all, so plans read them by name. Custom kinds are watched as well, where the
+//! administrator grants it.
 
 use serde_json::Value;
 
@@ -67,8 +67,8 @@ const fn cluster_wide(
 /// `watch` of custom kinds that packages make.
 pub const AGGREGATE: &str = "rbac.interlock.dev/aggregate-to-watch";
 
-/// The labelled objects of a built-in kind. The others of the kind are nobody's business, so what
-/// is seen goes by a name of its own.
+/// The labelled objects of a built-in kind. Interlock does not read the others of the kind, so a
+/// watch of the labelled ones has a name of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Labelled {
     /// API group, empty for core.
@@ -77,9 +77,9 @@ pub struct Labelled {
     pub kind: &'static str,
     /// The label.
     pub label: &'static str,
-    /// Its value; any where it is absent.
+    /// Its value; `None` matches any.
     pub value: Option<&'static str>,
-    /// The name that stands for the kind.
+    /// Name of the watch, in place of the kind.
     pub name: &'static str,
 }
 

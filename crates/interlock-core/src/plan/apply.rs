@@ -1,4 +1,4 @@
-//! The Apply task: each object is made or merged, then all must become healthy.
+//! The Apply task: creates or merges each object, then waits until all are healthy.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use crate::plan::observe::{Found, KindServed, Observed, Query, TaskProgress};
 use crate::plan::render::Site;
 use crate::plan::run::InstanceId;
 
-/// Carries an Apply task on.
+/// Advances an Apply task.
 pub fn apply(
     site: &Site<'_>,
     objects: Vec<Value>,
@@ -54,7 +54,7 @@ enum Place {
     Known(WantedObject),
     Ask(Query),
     Later(String),
-    /// The kind is not served, and nothing of this call brings it.
+    /// The kind is not served, and no object of this call defines it.
     Absent(Gvk),
 }
 
@@ -94,7 +94,7 @@ fn unseen<'a>(wanted: &'a [WantedObject], observed: &'a Observed) -> impl Iterat
     wanted.iter().filter(move |w| !seen(&w.key)).map(|w| Query::Object(w.key.clone()))
 }
 
-/// Makes the lane, in order: the first object that failed stops it, as in KUDO.
+/// Builds the write batch, in order: the first object that failed stops it, as in KUDO.
 fn write(
     site: &Site<'_>,
     wanted: &[WantedObject],
@@ -127,7 +127,7 @@ fn write(
     Ok(())
 }
 
-/// Why an object is not written now: it goes away, and is made anew when it is gone.
+/// Why an object is not written now: it is about to disappear, and is created again afterwards.
 fn leaving(site: &Site<'_>, key: &ObjectKey, current: &Value) -> Option<String> {
     if meta_str(current, "deletionTimestamp").is_some() {
         return Some(format!("{key} is being deleted"));

@@ -1,8 +1,8 @@
-//! The durable basis: what was carried out, kept in `status` where a PUT cannot drop it.
+//! The baseline: the spec last carried out, kept in `status`, where a PUT cannot drop it.
 //!
-//! It is the JSON in the message of the condition `SpecStamped`: the hash of the spec, a short
-//! hash of each parameter and of the reference, and the plans that are owed. Where the short
-//! hashes do not fit, only the bare hash is kept.
+//! It is the JSON in the message of the condition `SpecStamped`: the hash of the spec, a short hash
+//! of each parameter and of the reference, and the pending plans. Where the short hashes do not
+//! fit, only the bare hash is kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,18 +17,18 @@ use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::api::stamp::{Applied, SpecHash, VersionRef, hex};
 
-/// The message of a condition is limited to 32,768 bytes; this leaves room for `owed`.
+/// The message of a condition is limited to 32,768 bytes; the rest is for `owed`.
 const MESSAGE_LIMIT: usize = 30 * 1024;
 
-/// How a plan is owed.
+/// State of a pending plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Owed {
-    /// To be run.
+    /// Waits for its run.
     Queued,
     /// Ran and failed; reported until it completes.
     Failed,
-    /// Ran and was aborted; reported as one that failed, and run again only where somebody asks.
+    /// Ran and was aborted; reported as failed, and run again only on request.
     Aborted,
 }
 
@@ -48,7 +48,7 @@ impl Short {
     }
 }
 
-/// What was carried out, as far as it fits.
+/// The spec that was carried out, as far as it fits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Basis {
@@ -57,7 +57,7 @@ pub struct Basis {
     /// The run that was started last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Ran>,
-    /// What was carried out in full before, while that differs; a stamp says it too, but is text.
+    /// The spec carried out in full before, while it differs; users can edit the annotation's copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<Earlier>,
     /// Short hashes; absent where they did not fit.
@@ -68,17 +68,17 @@ pub struct Basis {
     pub owed: BTreeMap<String, Owed>,
 }
 
-/// What outlives a run, for its history and for a retry.
+/// Data of a run that its history and a retry need after its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ran {
     /// Id of the execution.
     pub uid: String,
-    /// Hash of its package; a retry goes on only where that is the same.
+    /// Hash of its package; a retry resumes only where that is the same.
     pub package: PackageHash,
     /// When it started.
     pub started: Timestamp,
-    /// Which attempt it is, from 1: more than that where a cleanup follows one that failed. It bounds
-    /// how often cleanup is tried, so it is kept where only Interlock writes.
+    /// Number of the attempt, from 1; higher for a cleanup that follows a failed one. It bounds the
+    /// attempts of cleanup, so only Interlock may write it.
     #[serde(default = "first_attempt", skip_serializing_if = "is_first_attempt")]
     pub attempt: usize,
 }
@@ -98,7 +98,7 @@ fn is_first_attempt(attempt: &usize) -> bool {
 pub struct Earlier {
     /// Hash of the spec.
     pub hash: SpecHash,
-    /// Of namespace and name of its OperatorVersion; absent where that is not known.
+    /// Short hash of namespace and name of its OperatorVersion; absent where unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator_version: Option<Short>,
 }
@@ -114,12 +114,12 @@ pub struct Detail {
     pub parameters: BTreeMap<String, Short>,
 }
 
-/// How a spec differs from a basis.
+/// Difference between a baseline and a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// Not at all.
+    /// None.
     None,
-    /// In these parts.
+    /// These parts differ.
     Parts {
         /// Whether the OperatorVersion differs.
         operator_version: bool,
@@ -128,11 +128,11 @@ pub enum Difference {
         /// Parameters that were removed.
         removed: BTreeSet<String>,
     },
-    /// Somewhere: only the bare hash is known.
+    /// The hashes differ; the parts are unknown.
     Somewhere,
 }
 
-/// What of an Instance's spec is carried out.
+/// The part of an Instance's spec that is carried out.
 pub fn carried_out(instance: &Instance, namespace: &str) -> Applied<'static> {
     let reference = instance.spec.operator_version.clone().unwrap_or_default();
     let parameters = instance.spec.parameters.iter().flatten();
@@ -146,15 +146,15 @@ pub fn carried_out(instance: &Instance, namespace: &str) -> Applied<'static> {
 }
 
 impl Basis {
-    /// The basis of a spec, with the plans that are owed.
+    /// The baseline of a spec, with its pending plans.
     pub fn new(spec: &Applied<'_>, owed: BTreeMap<String, Owed>) -> Self {
         let parameters = spec.parameters.iter().map(|(k, v)| (k.to_string(), Short::of(v))).collect();
         let detail = Detail { operator_version: Self::short(&spec.operator_version), parameters };
         Self { hash: spec.hash(), detail: Some(detail), run: None, previous: None, owed }
     }
 
-    /// The same, once it takes the place of another: what that one had carried out in full is known
-    /// while it differs.
+    /// The same as successor of `before`: it keeps the spec that was carried out in full before,
+    /// while that differs.
     #[must_use]
     pub fn after(self, before: Option<&Self>) -> Self {
         let previous = before.and_then(|before| match before.owed.is_empty() && before.hash != self.hash {
@@ -167,20 +167,20 @@ impl Basis {
         Self { previous: previous.filter(|previous| previous.hash != self.hash), ..self }
     }
 
-    /// The same with what is owed now; where that is nothing, there is nothing to go back to.
+    /// The same with these pending plans; without any, it has no spec to revert to.
     #[must_use]
     pub fn owing(&self, owed: BTreeMap<String, Owed>) -> Self {
         let previous = self.previous.clone().filter(|_| !owed.is_empty());
         Self { owed, previous, ..self.clone() }
     }
 
-    /// Whether a spec of this hash was judged before it was carried out: it is what was started
-    /// last, or what was carried out in full before that.
+    /// Whether a spec of this hash was validated before it was carried out: it is the one started
+    /// last, or the one carried out in full before that.
     pub fn vouches_for(&self, hash: &SpecHash) -> bool {
         self.hash == *hash || self.previous.as_ref().is_some_and(|previous| previous.hash == *hash)
     }
 
-    /// Whether a spec goes back to what was carried out in full before, or to its OperatorVersion.
+    /// Whether a spec reverts to the one carried out in full before, or to its OperatorVersion.
     pub fn goes_back_to(&self, spec: &Applied<'_>) -> bool {
         let Some(previous) = &self.previous else { return false };
         previous.hash == spec.hash()
@@ -211,7 +211,7 @@ impl Basis {
         versions.find(|key| Short::of_version(&key.namespace, &key.name) == *known)
     }
 
-    /// Reads it from the conditions of an Instance; `None` also where the text is not ours.
+    /// Reads it from the conditions of an Instance; `None` also where the message is not ours.
     pub fn read(conditions: &[Condition]) -> Option<Self> {
         Self::parse(&condition::find(conditions, meta::condition::SPEC_STAMPED)?.message)
     }
@@ -232,7 +232,7 @@ impl Basis {
         serde_json::to_string(&bare).unwrap_or_default()
     }
 
-    /// How a spec differs from what was carried out.
+    /// Compares a spec with the baseline.
     pub fn difference(&self, spec: &Applied<'_>) -> Difference {
         if spec.hash() == self.hash {
             return Difference::None;

@@ -1,4 +1,4 @@
-//! Which task of a run writes which object.
+//! Ownership of objects by the tasks of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,11 +8,10 @@ use crate::api::object::{Gvk, meta_str};
 use crate::plan::observe::TaskObject;
 use crate::plan::render::Site;
 
-/// What the tasks of one call share: who writes which object, and which kinds are on their way.
+/// State shared by the tasks of one call: the writer of each object, and the kinds being defined.
 ///
-/// An object that several unfinished tasks name belongs to the first of them, in plan order,
-/// until that task is done: else two tasks that run at the same time would undo each other's
-/// writes for ever.
+/// An object that several unfinished tasks name belongs to the first of them, in plan order, until
+/// that task is done: otherwise concurrent tasks would undo each other's writes for ever.
 #[derive(Debug, Default)]
 pub struct Claims {
     owners: BTreeMap<TaskObject, String>,
@@ -21,7 +20,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Claims objects for a task, or tells which other task has one of them.
+    /// Claims objects for a task; the text names another task that has one of them.
     pub fn take(&mut self, site: &Site<'_>, objects: &[Value]) -> Option<String> {
         let path = site.path();
         let mut taken = None;
@@ -45,7 +44,7 @@ impl Claims {
         }
     }
 
-    /// Gives back what a task that is done had claimed.
+    /// Releases the claims of a task that is done.
     pub fn release(&mut self, site: &Site<'_>) -> BTreeSet<TaskObject> {
         let path = site.path();
         let mut released = BTreeSet::new();
@@ -59,7 +58,7 @@ impl Claims {
         released
     }
 
-    /// Whether a kind will be served once a definition among these objects is established.
+    /// Whether a kind will be served once one of these CustomResourceDefinitions is established.
     pub fn promises(&self, gvk: &Gvk) -> bool {
         self.promised.contains(&(gvk.group.clone(), gvk.kind.clone()))
     }

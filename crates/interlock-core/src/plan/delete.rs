@@ -1,4 +1,4 @@
-//! The Delete task: objects go, in the foreground, and the task waits until they are gone.
+//! The Delete task: deletes objects in the foreground, and waits until they are gone.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::plan::observe::{Found, KindServed, Observed, Query, TaskProgress};
 use crate::plan::render::Site;
 use crate::plan::sharing;
 
-/// Kinds that hold a user's data: never removed by us, whoever asks (group, kind).
+/// Kinds that hold a user's data: Interlock never deletes them (group, kind).
 const KEPT: [(&str, &str); 4] = [
     ("", "PersistentVolumeClaim"),
     ("", "PersistentVolume"),
@@ -21,8 +21,8 @@ const KEPT: [(&str, &str); 4] = [
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
 ];
 
-/// Carries a Delete task on. Objects of a kind that is not defined are not there, and passed over;
-/// those of one that is defined and not served are, and are waited for.
+/// Advances a Delete task. Skips objects of a kind that is not defined, which cannot exist; waits
+/// for those of a kind that is defined and not served.
 pub fn delete(site: &Site<'_>, objects: Vec<Value>, observed: &Observed) -> Result<TaskProgress, TaskError> {
     let mut progress = TaskProgress::default();
     for object in objects {
@@ -113,7 +113,7 @@ fn left(site: &Site<'_>, current: &Value) -> Option<Value> {
     sharing::leave(current, &site.run.instance.uid).filter(|_| cluster_scoped)
 }
 
-/// The report of an object that this Instance did not make: only what names it is removed.
+/// The report of an object that this Instance did not make: a task deletes only its own.
 fn of_others(site: &Site<'_>, key: &ObjectKey, current: &Value) -> Option<Note> {
     let whose = match adoption::ownership(current, site.run.instance, Adoption::Deny) {
         Ownership::Owned => return None,
@@ -133,7 +133,7 @@ fn report(key: &ObjectKey, why: &str) -> Note {
     Note { severity: Severity::Warning, reason: reason::KEPT.to_owned(), message }
 }
 
-/// The report of an object that is not removed; the task is done as if it were.
+/// The report of an object that Interlock must keep; the task counts it as deleted.
 fn kept(key: &ObjectKey, wanted: &Value, current: &Value) -> Option<Note> {
     let annotated = |object: &Value| object["metadata"]["annotations"].get(meta::KEEP).is_some();
     let why = if KEPT.contains(&(key.gvk.group.as_str(), key.gvk.kind.as_str())) {

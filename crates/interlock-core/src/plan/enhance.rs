@@ -1,4 +1,4 @@
-//! What is added to every object of a package: labels, annotations, namespace and owner (KUDO
+//! Adds labels, annotations, namespace and owner to every object of a package (KUDO
 //! `renderer/enhancer.go`, `renderer/consts.go`).
 
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::plan::adoption;
 use crate::plan::errors::{TaskError, reason};
 use crate::plan::render::Site;
 
-/// Where pod templates are, by group and kind; a group of `*` stands for any.
+/// Paths of pod templates, by group and kind; `*` matches any group.
 const POD_TEMPLATES: [(&str, &str, &[&str]); 7] = [
     ("apps", "StatefulSet", &["spec", "template"]),
     ("apps", "Deployment", &["spec", "template"]),
@@ -22,7 +22,7 @@ const POD_TEMPLATES: [(&str, &str, &[&str]); 7] = [
     ("batch", "CronJob", &["spec", "jobTemplate", "spec", "template"]),
 ];
 
-/// An object as it is to be: with labels, annotations, and its place.
+/// The desired object, with labels, annotations, namespace and owner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WantedObject {
     /// Its key.
@@ -31,7 +31,7 @@ pub struct WantedObject {
     pub object: Value,
 }
 
-/// Makes a rendered object one of the Instance's.
+/// Adds the metadata of the Instance to a rendered object.
 pub fn enhance(site: &Site<'_>, mut object: Value, namespaced: bool) -> Result<WantedObject, TaskError> {
     let fatal = |cause: String| TaskError::fatal(reason::ENHANCEMENT, cause);
     let gvk = Gvk::of(&object).ok_or_else(|| fatal("the object names no kind".to_owned()))?;
@@ -75,7 +75,7 @@ fn labels(site: &Site<'_>, gvk: &Gvk, object: &mut Value) -> Result<(), NotAMap>
     Ok(())
 }
 
-/// Plan, phase and step go on the object only: on a pod template they would restart the pods.
+/// Plan, phase and step are set on the object only: on a pod template they would restart the pods.
 fn annotations(site: &Site<'_>, gvk: &Gvk, object: &mut Value) -> Result<(), NotAMap> {
     for template in pod_templates(gvk) {
         let version = [(meta::OPERATOR_VERSION, site.run.package.version())];
@@ -97,8 +97,8 @@ fn pod_templates(gvk: &Gvk) -> impl Iterator<Item = &'static [&'static str]> {
     POD_TEMPLATES.iter().filter(matches).map(|(_, _, path)| *path).collect::<Vec<_>>().into_iter()
 }
 
-/// Sets entries of the map at a path, making what is missing on the way. What is no map ends the
-/// run here: the API server would refuse it again and again.
+/// Sets entries of the map at a path, and adds missing maps on the way. A value that is not a map
+/// ends the run here: the API server would reject it on every retry.
 fn add(object: &mut Value, path: &[&str], entries: &[(&str, &str)]) -> Result<(), NotAMap> {
     let map = map_at(object, path)?;
     map.extend(entries.iter().map(|(key, value)| ((*key).to_owned(), Value::from(*value))));
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(enhanced(object("apps/v1", "Deployment", rest), true), absent);
     }
 
-    /// Every place in an object that says whose it is.
+    /// Every path in an object that names its Instance or version.
     fn marked(value: &Value, path: &str, found: &mut Vec<String>) {
         match value {
             Value::Object(map) => {

@@ -1,4 +1,4 @@
-//! How a task fails: for now or for good, with KUDO's texts and event reasons.
+//! Task errors: transient or fatal, with KUDO's texts and event reasons.
 
 use crate::api::object::ObjectKey;
 use crate::api::rule::Rule;
@@ -15,48 +15,48 @@ pub mod reason {
     pub const MISSING_PHASE: &str = "MissingPhaseStatus";
     /// The run's record has no such step.
     pub const MISSING_STEP: &str = "MissingStepStatus";
-    /// A template does not render, or what it renders is no object.
+    /// A template does not render, or its output is not an object.
     pub const RENDERING: &str = "TaskRenderingError";
-    /// A rendered object cannot be made one of the Instance's.
+    /// A rendered object cannot take the Instance's labels, annotations or owner reference.
     pub const ENHANCEMENT: &str = "TaskEnhancementError";
-    /// A Dummy task that was told to fail.
+    /// A Dummy task with `wantErr`.
     pub const DUMMY: &str = "DummyTaskError";
     /// A Toggle task whose parameter is no boolean.
     pub const TOGGLE: &str = "ToggleTaskError";
-    /// An object failed in a way that it never recovers from.
+    /// An object is in a state that it never recovers from.
     pub const TERMINAL_STATE: &str = "FailedTerminalStateError";
     /// The package does not have the plan (defined by KUDO, never emitted there).
     pub const INVALID_PLAN: &str = "InvalidPlan";
     /// A parameter has no usable value (defined by KUDO, never emitted there).
     pub const INVALID_PARAMS: &str = "InvalidParams";
-    /// The API server refuses an object for good; ours, KUDO tries again for ever.
+    /// The API server rejects an object for good; ours, KUDO retries for ever.
     pub const REFUSED: &str = "ObjectRefused";
     /// The namespace is being terminated; ours.
     pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
     /// A phase or step is recorded as failed for good in a plan that runs; ours.
     pub const FAILED_BEFORE: &str = "FailedBefore";
-    /// A step took longer than it may; ours.
+    /// A step exceeded its deadline; ours.
     pub const STEP_DEADLINE: &str = "StepDeadlineExceeded";
-    /// The cleanup of a deleted Instance failed for longer than it may; ours.
+    /// The cleanup of a deleted Instance failed beyond its time limit; ours.
     pub const CLEANUP_PATIENCE: &str = "CleanupPatienceExceeded";
-    /// An object exists that no Instance made, or another one; ours.
+    /// An object exists that this Instance did not make; ours.
     pub const NOT_ADOPTED: &str = "ObjectNotAdopted";
-    /// An object that a Delete task names is kept; ours.
+    /// A Delete task kept an object; ours.
     pub const KEPT: &str = "ObjectKept";
 }
 
-/// Why a task did not go on.
+/// Why a task did not progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskError {
-    /// It may pass; the task is tried again.
+    /// A transient error: the engine retries the task.
     Transient(String),
-    /// It is no task that can be carried out.
+    /// The definition of the task is invalid.
     Build(BuildError),
-    /// It ends the run.
+    /// A fatal error: it ends the run.
     Fatal {
         /// Event reason, one of [`reason`].
         reason: &'static str,
-        /// What went wrong.
+        /// The cause.
         cause: String,
     },
 }
@@ -67,7 +67,7 @@ impl TaskError {
         Self::Fatal { reason, cause: cause.into() }
     }
 
-    /// A look-up or write that the API server did not answer with success.
+    /// The error of a failed lookup or write.
     pub fn api(request: FailedRequest, key: &ObjectKey, failure: &ApiFailure) -> Self {
         let cause = request.text(key, failure);
         match judge(failure) {
@@ -78,10 +78,10 @@ impl TaskError {
     }
 }
 
-/// A request whose failure is judged.
+/// The kind of a failed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailedRequest {
-    /// A look-up.
+    /// A lookup.
     Get,
     /// The first write of an object.
     Create,
@@ -92,7 +92,7 @@ pub enum FailedRequest {
 }
 
 impl FailedRequest {
-    /// KUDO shows a failed patch with the object, other failures as the server words them.
+    /// KUDO names the object of a failed patch; it repeats the server's message for other failures.
     fn text(self, key: &ObjectKey, failure: &ApiFailure) -> String {
         let said = match failure.message.as_str() {
             "" => format!("{} {key}: the API server answered {}", self.verb(), answer(failure)),
@@ -134,10 +134,10 @@ enum Judgement {
     NamespaceGoes,
 }
 
-/// Repeating a request cannot mend 405 (the kind does not take it), 413 (too large), 415 (no
-/// such patch) and 422 (invalid, or a field that cannot change). Rights (401, 403), a version
-/// skew (400) and load can change under a run, and so can what our own rules refuse for now: a
-/// template that touches a locked Instance is refused like everybody, and its step waits.
+/// A retry cannot mend 405 (the kind does not support it), 413 (too large), 415 (no such patch
+/// type) and 422 (invalid or immutable field). Permissions (401, 403), version skew (400) and load
+/// can change during a run, and so can denials by our own rules: a template that writes a locked
+/// Instance is denied like any user, and its step waits.
 fn judge(failure: &ApiFailure) -> Judgement {
     match failure.code {
         422 if Rule::ALL.iter().any(|rule| rule.passes() && names(failure, *rule)) => Judgement::Transient,
@@ -147,18 +147,17 @@ fn judge(failure: &ApiFailure) -> Judgement {
     }
 }
 
-/// Whether a refusal is by this rule: webhook and policies name it in brackets.
+/// Whether this rule denied the request: the webhook and the policies name it in brackets.
 fn names(failure: &ApiFailure, rule: Rule) -> bool {
     let mut parts = failure.message.split('[').skip(1);
     parts.any(|part| part.strip_prefix(rule.id()).is_some_and(|rest| rest.starts_with(']')))
 }
 
-/// Whether a write failed because the object is not what it was when the write was decided:
-/// not an error, it is looked at again.
+/// Whether a write failed because the object has changed since it was read: not an error, the
+/// engine reads it again.
 ///
-/// Only where looking again can help: a POST answered 404 has no place to go to, one answered
-/// 409 without `AlreadyExists` met a conflict elsewhere (a quota), and a webhook may deny with
-/// any code.
+/// Only where a new read can help: a POST answered 404 has no endpoint, one answered 409 without
+/// `AlreadyExists` met a conflict elsewhere (a quota), and a webhook may deny with any code.
 pub fn is_stale(request: FailedRequest, failure: &ApiFailure) -> bool {
     let denied = failure.message.starts_with("admission webhook");
     match request {
@@ -174,7 +173,7 @@ mod tests {
 
     use super::*;
 
-    /// 422 ends a run, unless one of our own rules says that it is for now.
+    /// 422 ends a run, unless one of our own rules denied the request for now.
     #[rstest]
     #[case(422, "Deployment.apps \"x\" is invalid: spec.selector: field is immutable", true)]
     #[case(

@@ -1,18 +1,18 @@
-//! Whether an applied object is what it should become, by kind; kinds that are not named here
-//! are healthy as soon as they are there (KUDO `pkg/kubernetes/status/health.go`).
+//! Health of applied objects, by kind; objects of kinds not named here are healthy as soon as they
+//! exist (KUDO `pkg/kubernetes/status/health.go`).
 
 use serde_json::Value;
 
 use crate::api::object::{Gvk, meta_str};
 
-/// What an object says of itself.
+/// Health of an object, according to its status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// It is as it should be.
+    /// The object has reached its desired state.
     Healthy,
-    /// Not yet; why, for people.
+    /// The object may still reach it; the reason, for people.
     Waiting(String),
-    /// It never will be; why, for people.
+    /// The object cannot reach it; the reason, for people.
     Failed(String),
 }
 
@@ -58,8 +58,8 @@ fn holds(object: &Value, type_: &str) -> bool {
     condition(object, type_).is_some_and(|c| c["status"] == "True")
 }
 
-/// The rules of `kubectl rollout status`. A passed progress deadline is shown and not fatal: a
-/// Deployment can still recover.
+/// The rules of `kubectl rollout status`. An exceeded progress deadline is not fatal: a Deployment
+/// can still recover.
 fn deployment(object: &Value) -> Health {
     let name = name(object);
     match deployment_waits(object, name) {
@@ -100,8 +100,8 @@ fn stateful_set(object: &Value) -> Health {
     }
 }
 
-/// The rules of `kubectl rollout status`, which knows nothing of `OnDelete`: there the pods
-/// follow only when somebody deletes them, so it is enough that all are ready.
+/// The rules of `kubectl rollout status`, which does not support `OnDelete`: there a pod is updated
+/// only once a user deletes it, so readiness of all pods is enough.
 fn stateful_set_waits(object: &Value) -> Option<String> {
     let (spec, status) = (&object["spec"], &object["status"]);
     let observed = number(&status["observedGeneration"]);
@@ -133,7 +133,7 @@ fn stateful_set_waits(object: &Value) -> Option<String> {
     })
 }
 
-/// KUDO takes `succeeded == 1` alone, so a Job of several completions never ends there.
+/// KUDO checks only `succeeded == 1`, so a Job of several completions never becomes healthy there.
 fn job(object: &Value) -> Health {
     let (spec, status) = (&object["spec"], &object["status"]);
     let name = name(object);
@@ -185,8 +185,8 @@ fn crd(object: &Value) -> Health {
     })
 }
 
-/// KUDO takes an idle Instance for healthy, also one whose plan failed; here the plan that
-/// ended last decides.
+/// KUDO treats any idle Instance as healthy, even after a failed plan; here the plan that ended
+/// last decides.
 fn instance(object: &Value) -> Health {
     let execution = &object["spec"]["planExecution"];
     let plan = execution["planName"].as_str().unwrap_or_default();

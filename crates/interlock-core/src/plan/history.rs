@@ -7,7 +7,7 @@ use super::verb;
 use crate::api::kudo::ExecutionStatus;
 use crate::api::stamp::SpecHash;
 
-/// How many runs are kept.
+/// Maximum of runs kept.
 const KEPT: usize = 10;
 
 /// One run that has ended.
@@ -28,24 +28,24 @@ pub struct EndedRun {
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Timestamp>,
-    /// What people asked of it: a retry that began it, an abort that ended it.
+    /// Requests executed on it: a retry that began it, an abort that ended it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<CarriedOutRequest>,
 }
 
-/// What somebody asked of a run, and was carried out.
+/// An executed request on a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarriedOutRequest {
     /// `abort`, `abort-revert` or `retry`.
     pub verb: String,
-    /// Who, as the webhook recorded it; empty where it did not.
+    /// The user who made it, as the webhook recorded; empty where it did not.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub who: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// What made the request one of its kind.
+    /// Nonce of the request.
     pub nonce: String,
-    /// What of it was not carried out, and why.
+    /// The part that was not executed, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<String>,
 }
@@ -67,13 +67,13 @@ pub fn knows(runs: &[EndedRun], nonce: &str) -> bool {
     runs.iter().flat_map(|run| &run.asked).any(|asked| asked.nonce == nonce)
 }
 
-/// Reads the annotation; what is not ours reads as empty, as it is for people only.
+/// Reads the annotation; an invalid one reads as empty, as it only informs people.
 pub fn read(annotation: Option<&str>) -> Vec<EndedRun> {
     annotation.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
-/// The annotation with one more run, newest first. A run that is in it already is not repeated:
-/// what is known of it now replaces what was known before.
+/// The annotation with one more run, newest first. A run that is in it already is updated and keeps
+/// its requests.
 pub fn with(mut runs: Vec<EndedRun>, run: EndedRun) -> String {
     match runs.iter_mut().find(|known| known.uid == run.uid) {
         Some(known) => {

@@ -1,5 +1,5 @@
-//! Which kinds a package makes, as far as its templates say so before they are rendered, and
-//! which of them a run made.
+//! Kinds of rendered objects: those that the templates of a package spell out, and those that a run
+//! applies.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +12,13 @@ use crate::plan::task;
 use crate::plan::task_kind::TaskKind;
 use crate::plan::values;
 
-/// The kinds that are written out in the templates. A kind that a template computes is not
-/// among them; whoever runs the plan meets it.
+/// The kinds that the templates spell out. A kind that a template computes is missing: only a run
+/// finds it.
 pub fn of(package: &Package) -> BTreeSet<Gvk> {
     package.spec.templates.iter().flatten().flat_map(|(_, text)| written_out(text)).collect()
 }
 
-/// A document's `apiVersion` and `kind` stand at the left margin; both or none are taken.
+/// Reads `apiVersion` and `kind` at the left margin of a document; takes both or none.
 fn written_out(text: &str) -> BTreeSet<Gvk> {
     let mut found = BTreeSet::new();
     let (mut api_version, mut kind) = (None, None);
@@ -43,11 +43,11 @@ fn plain(value: &str) -> Option<&str> {
     (!value.is_empty() && !value.contains("{{")).then_some(value)
 }
 
-/// Which of these kinds a run applies objects of, with the values that it has; those of a Toggle
-/// task that is off are not among them, nor those of a template that does not render.
+/// The kinds in `among` whose objects a run applies with its values; leaves out Toggle tasks that
+/// are off, and templates that do not render.
 ///
 /// # Errors
-/// The one of a template that may render another time.
+/// The error of a template that may render later.
 pub fn applied(run: &Run<'_>, among: &BTreeSet<Gvk>) -> Result<BTreeSet<Gvk>, TaskError> {
     let Ok(params) = values::parameters(run.package, run.values) else { return Ok(BTreeSet::new()) };
     let phases = run.package.plan(run.plan).and_then(|plan| plan.phases.as_deref()).unwrap_or_default();
@@ -80,7 +80,7 @@ fn applied_by(site: &Site<'_>, among: &BTreeSet<Gvk>) -> Result<BTreeSet<Gvk>, T
         }
         _ => return Ok(BTreeSet::new()),
     };
-    // What cannot hold such a kind need not be rendered: keys may be made in it.
+    // Skips templates that cannot contain such a kind: rendering may generate keys.
     let may_hold = |text: &str| among.iter().any(|gvk| text.contains(&gvk.kind));
     let files: Vec<String> =
         resources.iter().filter(|file| package.template(file).is_some_and(may_hold)).cloned().collect();
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(written_out(text), BTreeSet::from(expected));
     }
 
-    /// What plan deploy applies with these values, of two kinds that are asked for.
+    /// The ones among two kinds that plan deploy applies with these values.
     fn deploys(values: &[(&str, &str)], interrupt: &dyn Interrupt) -> Result<Vec<String>, TaskError> {
         let steps = json!([{"name": "s", "tasks": ["filter", "route", "forget", "lost"]}]);
         let spec = json!({

@@ -1,7 +1,7 @@
-//! How long what may take: the deadlines of steps, and how long a cleanup may go on failing.
+//! Time limits: deadlines of steps, and how long a cleanup may keep failing.
 //!
-//! Both are annotations, as stock definitions prune fields that they do not know: those of the
-//! Instance, and where it has none, those of its OperatorVersion. KUDO has no time limit at all.
+//! Both are annotations, as stock CRDs prune unknown fields: those of the Instance, else those of
+//! its OperatorVersion. KUDO has no time limits.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -13,22 +13,22 @@ use thiserror::Error;
 use crate::api::meta;
 use crate::api::object::annotation;
 
-/// How long the cleanup of a deleted Instance may go on failing where nobody says how long.
+/// Default time that the cleanup of a deleted Instance may keep failing.
 const CLEANUP_PATIENCE: SignedDuration = SignedDuration::from_mins(10);
-/// Deadline of a step of that cleanup where nobody sets one: a deletion ends, also where a step
-/// waits for what never comes.
+/// Default deadline of a step of that cleanup: a deletion must end, also where a step waits in
+/// vain.
 const CLEANUP_STEP: SignedDuration = SignedDuration::from_hours(1);
 
-/// An annotation that does not say how long something may take.
+/// An annotation that is not a valid time limit.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LimitError {
-    /// It is no time.
+    /// Not a duration.
     #[error("{0:?} is no time; write one such as 90s, 10m or 1h30m")]
     Time(String),
-    /// It is about something that is no step.
+    /// Not a step.
     #[error("{0:?} is no step; write PLAN.PHASE.STEP=TIME, such as deploy.main.app=10m")]
     Step(String),
-    /// It says something twice.
+    /// A second limit for the same step.
     #[error("{0:?} comes after another time for the same; leave one of them")]
     Twice(String),
 }
@@ -77,7 +77,7 @@ impl Deadlines {
     }
 }
 
-/// What the annotations of an object say.
+/// The annotations of an object with time limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
     step_deadline: Option<Box<str>>,
@@ -85,14 +85,14 @@ pub struct Words {
 }
 
 impl Words {
-    /// Of an Instance or an OperatorVersion.
+    /// Reads those of an Instance or an OperatorVersion.
     pub fn of(object: &Value) -> Self {
         let text = |key| annotation(object, key).map(Box::from);
         Self { step_deadline: text(meta::STEP_DEADLINE), cleanup_patience: text(meta::CLEANUP_PATIENCE) }
     }
 }
 
-/// What is wrong with the value of an annotation; `None` for one that is not about a limit too.
+/// Validates the value of an annotation; `None` also for one that is not about a limit.
 pub fn problem(key: &str, text: &str) -> Option<LimitError> {
     match key {
         meta::STEP_DEADLINE => Deadlines::from_str(text).err(),
@@ -101,42 +101,41 @@ pub fn problem(key: &str, text: &str) -> Option<LimitError> {
     }
 }
 
-/// The cleanup of a deleted Instance, as far as its limits need to know it.
+/// The cleanup of a deleted Instance, as far as its limits depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cleanup {
     /// When the Instance was deleted.
     pub since: Timestamp,
-    /// Whether the run was failing when it was last looked at.
+    /// Whether the run was failing at the previous reconcile.
     pub failing: bool,
 }
 
-/// How long a cleanup may go on failing.
+/// How long a cleanup may keep failing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CleanupDeadline {
-    /// That long after the deletion.
+    /// Time after the deletion.
     pub length: SignedDuration,
-    /// Until then.
+    /// The end of that time.
     pub until: Timestamp,
-    /// Whether the run was failing when it was last looked at: one error may pass.
+    /// Whether the run was failing at the previous reconcile: a first error may be transient.
     pub failing: bool,
 }
 
 /// The limits of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunLimits {
-    /// The time.
+    /// The current time.
     pub now: Timestamp,
     /// Deadlines of steps, from when they began.
     pub steps: Deadlines,
-    /// Patience with the cleanup of a deleted Instance.
+    /// Limit of the cleanup of a deleted Instance.
     pub patience: Option<CleanupDeadline>,
-    /// Annotations that are ignored as they cannot be read, for people.
+    /// Invalid annotations, which are ignored, for people.
     pub ignored: Vec<String>,
 }
 
 impl RunLimits {
-    /// What Instance and package say, and what holds for the cleanup of a deleted Instance where
-    /// they say nothing.
+    /// The limits of Instance and package, with defaults for the cleanup of a deleted Instance.
     pub fn new(instance: &Words, package: &Words, cleanup: Option<Cleanup>, now: Timestamp) -> Self {
         let mut ignored = Vec::new();
         let words = [instance, package];
@@ -153,7 +152,7 @@ impl RunLimits {
     }
 }
 
-/// The first annotation that can be read.
+/// The first valid annotation.
 fn first<T>(
     texts: [Option<&str>; 2],
     key: &str,
@@ -165,7 +164,7 @@ fn first<T>(
     })
 }
 
-/// A moment, as late as there is one.
+/// The moment after a duration, at most the last one that exists.
 pub fn after(moment: Timestamp, length: SignedDuration) -> Timestamp {
     moment.checked_add(length).unwrap_or(Timestamp::MAX)
 }

@@ -6,14 +6,14 @@
 
 use crate::api::kudo::{ExecutionStatus, Instance};
 
-/// What the lock needs of one entry of `status.planStatus`.
+/// The fields of an entry of `status.planStatus` that decide about the lock.
 #[derive(Clone, Copy, Debug)]
 pub struct LockEntry<'a> {
     /// Key in `planStatus`.
     pub plan: &'a str,
     /// Id of the execution, empty when there is none.
     pub uid: &'a str,
-    /// Where it stands.
+    /// Status of the execution.
     pub status: &'a ExecutionStatus,
 }
 
@@ -28,7 +28,7 @@ pub struct Lock<'a> {
     pub status: Option<&'a ExecutionStatus>,
 }
 
-/// The lock that these facts hold, if any. `plan_name` and `uid` are those of
+/// The lock that `planExecution` and `planStatus` imply, if any. `plan_name` and `uid` are those of
 /// `spec.planExecution`, empty when absent.
 pub fn lock<'a>(
     plan_name: &'a str,

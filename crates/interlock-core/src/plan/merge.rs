@@ -1,9 +1,9 @@
-//! The three-way merge of an object: what was applied, what is wanted, what is there.
+//! The three-way merge of an object: last applied, desired and live state.
 //!
-//! The result is a JSON merge patch (RFC 7396) for every kind. Fields that were applied before
-//! and are not wanted any more are removed; what others added is left alone, also inside the
-//! elements of a list, as long as nothing of ours in that list changes (KUDO
-//! `task_apply.go: patchResource`, which sends its patch on every pass).
+//! The result is a JSON merge patch (RFC 7396) for every kind. It removes fields that were applied
+//! before and are not desired any more, and keeps additions of others, also inside the elements of
+//! a list, as long as nothing of ours in that list changes (KUDO `task_apply.go: patchResource`,
+//! which sends its patch on every pass).
 
 use serde_json::{Map, Value, json};
 use thiserror::Error;
@@ -18,17 +18,17 @@ pub enum MergeError {
     /// The annotation was overwritten; the text is KUDO's.
     #[error("failed to get original configuration LastAppliedConfigAnnotation is invalid JSON")]
     Invalid,
-    /// The wanted object has no place for the annotation.
+    /// The desired object has no place for the annotation.
     #[error(transparent)]
     NotAMap(#[from] NotAMap),
 }
 
-/// The text of [`meta::LAST_APPLIED_CONFIGURATION`] for a wanted object.
+/// The text of [`meta::LAST_APPLIED_CONFIGURATION`] for a desired object.
 pub fn configuration(wanted: &Value) -> String {
     wanted.to_string()
 }
 
-/// The wanted object as it is first written: with its own text as annotation.
+/// The desired object as it is first written: with its own text as annotation.
 pub fn annotated(wanted: &Value) -> Result<Value, NotAMap> {
     with_configuration(wanted, configuration(wanted))
 }
@@ -40,10 +40,10 @@ fn with_configuration(wanted: &Value, text: String) -> Result<Value, NotAMap> {
     Ok(object)
 }
 
-/// The patch that makes the current object the wanted one; `None` when it was applied already.
+/// The patch from the live object to the desired one; `None` when it was applied already.
 ///
-/// An object that carries exactly our text was applied: what differs since was changed by the
-/// API server's defaults or by others, and sending the same again would not end.
+/// An object that carries exactly our text was applied: the API server's defaults or others made
+/// the differences, and patching them would never end.
 pub fn patch(wanted: &Value, current: &Value, owner: &str) -> Result<Option<Value>, MergeError> {
     let text = configuration(wanted);
     let applied = annotation(current, meta::LAST_APPLIED_CONFIGURATION);
@@ -68,8 +68,7 @@ pub fn patch(wanted: &Value, current: &Value, owner: &str) -> Result<Option<Valu
 
 const OWNERS: &str = "ownerReferences";
 
-/// Owner references are a set by uid: ours is added where it is wanted and missing, and removed
-/// where it is not wanted; others are kept.
+/// Owner references are a set by uid: ours is added or removed as desired; others are kept.
 fn join_owners(current: &Value, wanted: Value, owner: &str) -> Option<Value> {
     let uid = |reference: &Value| reference.get("uid").and_then(Value::as_str).map(str::to_owned);
     let is_ours = |reference: &Value| uid(reference).as_deref() == Some(owner);
@@ -98,9 +97,9 @@ fn original(applied: Option<&str>) -> Result<Value, MergeError> {
     }
 }
 
-/// KUDO wrote built-in kinds as Go's structs marshal them: with an empty map for each struct
-/// that the template did not name, `status` among them. Those were never asked for, and are not
-/// removed. Such a text is known by its `creationTimestamp: null`.
+/// KUDO wrote built-in kinds as Go's structs marshal them: with an empty map for each struct that
+/// the template did not name, `status` among them. These maps were never desired, and are not
+/// removed. Such a text has `creationTimestamp: null`.
 fn untyped(mut original: Value) -> Value {
     if original["metadata"].get("creationTimestamp").is_some_and(Value::is_null) {
         drop_empty(&mut original);
@@ -121,7 +120,7 @@ fn drop_empty(value: &mut Value) {
 
 type Object = Map<String, Value>;
 
-/// What of an object must change; a field that is null counts as absent, as for the API server.
+/// The fields of an object that must change; null counts as absent, as for the API server.
 fn difference(original: Option<&Object>, modified: &Object, current: &Object) -> Object {
     let mut patch = Map::new();
     for (key, wanted) in modified.iter().filter(|(_, v)| !v.is_null()) {
@@ -147,8 +146,8 @@ fn difference(original: Option<&Object>, modified: &Object, current: &Object) ->
     patch
 }
 
-/// Whether a value is already what it should be. A list is when each of its elements is: then
-/// what others or defaults added to them stays.
+/// Whether a value already is as desired. A list is if each of its elements is: then additions by
+/// others or by defaults stay.
 fn same(original: Option<&Value>, modified: &Value, current: &Value) -> bool {
     match (modified, current) {
         (Value::Object(modified), Value::Object(current)) => {
@@ -170,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    /// The object as somebody left it, with what was applied in our annotation.
+    /// The live object, with the last-applied state in our annotation.
     fn live(applied: &Value, mut object: Value) -> Value {
         object["metadata"]["annotations"][meta::LAST_APPLIED_CONFIGURATION] = applied.to_string().into();
         object

@@ -1,5 +1,5 @@
-//! KUDO's plan engine as a pure room: what a package means, what a change triggers, how a run
-//! goes on, and what an edit that admission never saw leads to. No client, no clock.
+//! KUDO's plan engine as pure functions: packages, triggers, the progress of runs, and edits that
+//! bypassed admission. No client, no clock.
 
 pub mod adoption;
 pub mod advance;

@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// Read and refused as by Go 1.26.
+    /// Accepted and rejected as by Go 1.26.
     #[rstest]
     #[case("1", "")]
     #[case("+1", "")]
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(got, want);
     }
 
-    /// Read and refused as by Go 1.26.
+    /// Accepted and rejected as by Go 1.26.
     #[rstest]
     fn floats_that_go_reads(
         #[values(

@@ -1,8 +1,8 @@
-//! What rules object to, as data: the rule, KUDO's sentence where it has one, and the fields.
+//! Violations of rules, as data: the rule, KUDO's sentence where it has one, and the fields.
 
 use crate::api::rule::Rule;
 
-/// Why a field is objected to, in metav1's words.
+/// How a field violates a rule, as a metav1 cause type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldReason {
     /// The change is not allowed now.
@@ -11,7 +11,7 @@ pub enum FieldReason {
     Invalid,
     /// A value is missing.
     Required,
-    /// What it names does not exist.
+    /// The field names something that does not exist.
     NotFound,
 }
 
@@ -27,14 +27,14 @@ impl FieldReason {
     }
 }
 
-/// A field that an objection is about.
+/// A field that violates a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectionField {
     /// Path such as `spec.parameters.NODES`.
     pub path: String,
-    /// Why.
+    /// Type of the cause.
     pub reason: FieldReason,
-    /// `old -> new`, or what is wrong; one line.
+    /// `old -> new`, or the fault; one line.
     pub detail: String,
 }
 
@@ -50,7 +50,7 @@ impl ObjectionField {
     }
 }
 
-/// What KUDO's sentence begins with, before the name of the Instance.
+/// Beginning of KUDO's sentence, with the name of the Instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prelude {
     /// `failed to create an Instance <ns>/<name>: `
@@ -61,31 +61,31 @@ pub enum Prelude {
     Immutable,
     /// `failed to validate parameters for Instance <ns>/<name>: `
     Validate,
-    /// Nothing.
+    /// No beginning.
     None,
 }
 
-/// An objection to a spec.
+/// A violation of a rule by a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Objection {
     /// The rule.
     pub rule: Rule,
-    /// What the sentence begins with.
+    /// Beginning of the sentence.
     pub prelude: Prelude,
-    /// What is refused, without the prelude; KUDO's own words where it has them.
+    /// The sentence without its beginning; KUDO's own where it has one.
     pub sentence: String,
-    /// The fields concerned.
+    /// The fields that violate the rule.
     pub fields: Vec<ObjectionField>,
-    /// What to do.
+    /// The remedy.
     pub next: Option<String>,
-    /// How many more like it there are, beyond those that are kept.
+    /// Number of further violations like it, which are not kept.
     pub more: usize,
 }
 
-/// How many violations of one rule are kept; more are counted.
+/// Maximum of violations kept per rule; the rest is counted.
 const KEPT: usize = 16;
 
-/// The first of many violations; the last one that is kept counts the rest, none of which is made.
+/// The first violations; the last one kept counts the rest, which are never built.
 pub fn first_of<T>(found: impl Iterator<Item = T>, violation: impl FnMut(T) -> Objection) -> Vec<Objection> {
     let mut found = found;
     let mut violations: Vec<Objection> = found.by_ref().take(KEPT).map(violation).collect();
@@ -96,26 +96,26 @@ pub fn first_of<T>(found: impl Iterator<Item = T>, violation: impl FnMut(T) -> O
 }
 
 impl Objection {
-    /// An objection that KUDO begins with `failed to update Instance`.
+    /// A violation whose sentence begins with `failed to update Instance`.
     pub fn new(rule: Rule, sentence: impl Into<String>, fields: Vec<ObjectionField>) -> Self {
         Self { rule, prelude: Prelude::Update, sentence: sentence.into(), fields, next: None, more: 0 }
     }
 
-    /// With another beginning.
+    /// Sets the beginning of the sentence.
     #[must_use]
     pub fn prelude(mut self, prelude: Prelude) -> Self {
         self.prelude = prelude;
         self
     }
 
-    /// Says what to do.
+    /// Sets the remedy.
     #[must_use]
     pub fn next(mut self, text: impl Into<String>) -> Self {
         self.next = Some(text.into());
         self
     }
 
-    /// What stands before the sentence, for the Instance of that name.
+    /// Beginning of the sentence, for the Instance of that name.
     pub fn beginning(&self, instance: &str) -> String {
         match self.prelude {
             Prelude::Create => format!("failed to create an Instance {instance}: "),

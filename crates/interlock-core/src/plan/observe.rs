@@ -1,8 +1,7 @@
-//! What a pass of the engine knows of the cluster, and what it asks for.
+//! Lookups of the engine: the state of the cluster that a pass knows, and the queries for more.
 //!
-//! `advance` is called again and again within one pass: it names what it needs to see, the
-//! controller looks that up; it names writes, the controller makes them and puts the answers
-//! here; until it asks for nothing more.
+//! The controller calls `advance` repeatedly within one pass: it answers the queries, makes the
+//! writes and records the results here, until `advance` returns neither.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,40 +22,40 @@ pub enum KindServed {
     Namespaced,
     /// Objects are cluster-scoped.
     Cluster,
-    /// Not now, and perhaps later: there is no CustomResourceDefinition of it, or that is being
-    /// deleted. What there was of it is gone, or about to be.
+    /// Not now, and perhaps later: its CustomResourceDefinition is absent or being deleted. Its
+    /// objects are gone, or about to be.
     Undefined,
-    /// Not now, and perhaps later: its CustomResourceDefinition is there and does not serve it.
-    /// What there is of it cannot be seen.
+    /// Not now, and perhaps later: its CustomResourceDefinition exists and does not serve it. Its
+    /// objects cannot be read.
     Withheld,
     /// Not served, and never will be.
     No,
-    /// Nobody can tell now.
+    /// Not known now.
     Unsure,
 }
 
-/// What was seen of an object.
+/// Result of the lookup of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
-    /// It is not there.
+    /// The object does not exist.
     Absent,
-    /// It is there, as the API server gave it, no field dropped.
+    /// The object as the API server returned it, with all fields.
     Present(Arc<Value>),
 }
 
-/// What a pass knows.
+/// The state of the cluster that a pass has looked up.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     /// Kinds that were looked up.
     pub kinds: BTreeMap<Gvk, KindServed>,
-    /// Objects that were looked up, or answered by a write of this pass.
+    /// Objects that were looked up, or returned by a write of this pass.
     pub objects: BTreeMap<ObjectKey, Found>,
-    /// Writes and look-ups of this pass that failed, by object. The look-up that answers a
-    /// [`Query`] takes its entry away, and reads past any cache where there was one.
+    /// Writes and lookups of this pass that failed, by object. The lookup for a [`Query`] removes
+    /// its entry, and bypasses any cache where there was one.
     pub failures: BTreeMap<ObjectKey, ApiFailure>,
-    /// What time it is, and how long what may take.
+    /// Current time and time limits.
     pub limits: RunLimits,
-    /// Whether objects that no Instance made are written.
+    /// Whether tasks write objects that no Instance made.
     pub adoption: Adoption,
 }
 
@@ -67,8 +66,8 @@ pub enum Query {
     Kind(Gvk),
     /// An object.
     Object(ObjectKey),
-    /// An object whose absence ends a task: where a cache does not have it, the API server is
-    /// asked, as a cache that lags would let it live on.
+    /// An object whose absence ends a task: where a cache lacks it, the API server is queried, as a
+    /// task that trusts a stale cache would leave it alive.
     Certainly(ObjectKey),
 }
 
@@ -81,12 +80,12 @@ pub struct PlanState {
     pub done: BTreeMap<String, BTreeSet<String>>,
     /// When steps that are not finished began, by `phase/step`.
     pub begun: BTreeMap<String, Timestamp>,
-    /// What tasks that finished have dealt with. Not recorded anywhere: whoever writes the state
-    /// down empties it, and a new process begins with none.
+    /// Objects of finished tasks. Never recorded: the code that saves the state empties it, and a
+    /// new process begins without any.
     pub unsaved: BTreeSet<TaskObject>,
 }
 
-/// An object as tasks name it: group, kind and name, whatever its version and namespace.
+/// An object as tasks name it: group, kind and name, in any version and namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TaskObject {
     /// API group, empty for core.
@@ -104,20 +103,20 @@ impl TaskObject {
     }
 }
 
-/// How far a task has come.
+/// Progress of a task.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskProgress {
     /// Whether it is done.
     pub done: bool,
     /// Its writes, in order.
     pub lane: Vec<ChildWrite>,
-    /// What it must see first.
+    /// Queries that it needs answered first.
     pub needs: BTreeSet<Query>,
-    /// What it waits for.
+    /// Why it waits, for people.
     pub waiting: Vec<String>,
-    /// What keeps it from ever going on, unless somebody does something.
+    /// Why it cannot progress without human intervention.
     pub held: Option<String>,
-    /// What people should hear of.
+    /// Events to report.
     pub notes: Vec<Note>,
     /// Kinds that it waits for, which are not served.
     pub absent: BTreeSet<Gvk>,
@@ -125,38 +124,37 @@ pub struct TaskProgress {
     pub dealt_with: BTreeSet<TaskObject>,
 }
 
-/// What one call of the engine leads to.
+/// Result of one call of the engine.
 #[must_use]
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EngineStep {
-    /// The run as it now stands.
+    /// The run after the call.
     pub state: PlanState,
-    /// Writes to make now, in lanes. Lanes are made at the same time and never touch the same
-    /// object; inside a lane each write is made after the one before it succeeded, and the first
-    /// that fails ends the lane.
+    /// Writes to make now, in batches. Batches run concurrently and never touch the same object;
+    /// within a batch each write follows the success of the one before it, and the first failure
+    /// ends the batch.
     pub effects: Vec<Vec<ChildWrite>>,
-    /// Whether the state must be written down before the effects are made: they change what a
-    /// finished task has dealt with, and a process that did not know it to be finished would do
-    /// that task again (create anew what was just deleted, scale back what was just scaled).
+    /// Whether the state must be saved before the writes: they change objects of a finished task,
+    /// and a process that did not know it to be finished would repeat that task (recreate a deleted
+    /// object, scale back a scaled one).
     pub save_first: bool,
-    /// What must be looked up first; empty when nothing is missing.
+    /// Queries to answer first; empty when nothing is missing.
     pub needs: BTreeSet<Query>,
-    /// What unfinished tasks wait for, for people, in plan order.
+    /// Why unfinished tasks wait, for people, in plan order.
     pub waiting: Vec<String>,
-    /// Whether any of them waits for what may come by itself.
+    /// Whether any of them waits for a state that may come by itself.
     pub may_pass: bool,
-    /// When a limit runs out, if nothing happens before.
+    /// When the next limit expires.
     pub wake: Option<Timestamp>,
-    /// What keeps the first of them that it concerns from ever going on, unless somebody does
-    /// something.
+    /// Why the first task that is blocked cannot progress without human intervention.
     pub held: Option<String>,
-    /// The first error of a task that is tried again, for people.
+    /// The first transient error of a task, for people.
     pub stalled: Option<String>,
     /// Kinds that tasks wait for, which are not served.
     pub absent: BTreeSet<Gvk>,
     /// The task error that ended the run: Event reason and text.
     pub fatal: Option<Fatal>,
-    /// What was decided and people should hear of, such as an object that is kept; said once.
+    /// Events about decisions, such as an object that is kept; reported once.
     pub notes: Vec<Note>,
 }
 

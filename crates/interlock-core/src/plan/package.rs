@@ -1,7 +1,7 @@
-//! An OperatorVersion as the rooms above use it: looked up by name, hashed, and checked.
+//! An OperatorVersion as the engine uses it: indexed by name, hashed, and validated.
 //!
-//! A package that came in unguarded may be wrong; it is kept as it is, with its problems, so
-//! that Instances of it can still be judged and a run fails at the task that is wrong.
+//! A package that bypassed admission may be invalid; it is kept with its problems, so that its
+//! Instances can still be validated and a run fails at the invalid task.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -28,7 +28,7 @@ impl PackageHash {
     }
 }
 
-/// Whether a check of values can find fault with any value of a parameter, or with its absence.
+/// Whether validation can reject some value of a parameter, or its absence.
 pub(super) fn constrained(parameter: &Parameter) -> bool {
     let typed =
         matches!(parameter.value_type.as_deref(), Some("integer" | "number" | "boolean" | "array" | "map"));
@@ -36,20 +36,20 @@ pub(super) fn constrained(parameter: &Parameter) -> bool {
     typed || listed || (parameter.required == Some(true) && parameter.default.is_none())
 }
 
-/// What a parsed template takes for each byte of its text: a node of its tree is much larger than
-/// the few bytes that make it, and most of a template is plain text.
+/// Bytes of a parsed template for each byte of its text: a node is much larger than the few bytes
+/// of its text, and most of a template is plain text.
 const PARSED: usize = 8;
 
-/// Bytes of a node of a parsed template, nearly.
+/// Bytes of a node of a parsed template, approximately.
 const NODE: usize = 150;
 
-/// Bytes of a parsed template that is kept whatever its text is.
+/// Bytes of a parsed template that are cached regardless of its text.
 const KEPT: usize = 4 << 10;
 
-/// A template, or why it is none.
+/// A parsed template, or its error.
 pub type Parsed = Result<Arc<Template>, ParseError>;
 
-/// An OperatorVersion, ready to be asked.
+/// An OperatorVersion with indexes by name.
 #[derive(Clone, Debug)]
 pub struct Package {
     /// Namespace and name of the OperatorVersion.
@@ -60,7 +60,7 @@ pub struct Package {
     pub hash: PackageHash,
     /// About how many bytes it takes in memory once its templates are parsed.
     pub weight: usize,
-    /// How long what may take; it says nothing about what is done, and is not in the hash.
+    /// Time limits; the plans do not depend on them, so they are not in the hash.
     pub limits: Words,
     parameters: BTreeMap<String, usize>,
     tasks: BTreeMap<String, usize>,
@@ -69,7 +69,7 @@ pub struct Package {
 }
 
 impl Package {
-    /// From a spec, whatever it holds.
+    /// From any spec, valid or not.
     pub fn new(key: NamespacedName, spec: OperatorVersionSpec) -> Self {
         // A struct of strings, maps with string keys and lists always serialises.
         let text = serde_json::to_vec(&spec).unwrap_or_default();
@@ -104,7 +104,7 @@ impl Package {
         }
     }
 
-    /// The same package under another name, with its limits: what was read and parsed is shared.
+    /// The same package under another name, with its limits; both share the parsed content.
     pub fn under(&self, key: NamespacedName, limits: Words) -> Self {
         Self { key, limits, ..self.clone() }
     }
@@ -145,7 +145,7 @@ impl Package {
         self.spec.templates.as_ref()?.get(name).map(String::as_str)
     }
 
-    /// A template by file name. It is kept for the next time, unless it takes more memory than
+    /// A parsed template by file name. It is cached, unless it takes more memory than
     /// [`Package::weight`] counts.
     pub fn parsed(&self, name: &str) -> Option<Parsed> {
         let (text, kept) = (self.template(name)?, self.parsed.get(name)?);

@@ -1,7 +1,7 @@
 //! Values of parameters: KUDO's checks with KUDO's texts (`pkg/apis/kudo/v1beta1/parameter.go`).
 //!
-//! Values are shown only for integers, numbers, booleans and enumerations; any other may be a
-//! password, and is `***`.
+//! Messages show values only of integers, numbers, booleans and enumerations; any other may be a
+//! password, and becomes `***`.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use super::package::Package;
 use crate::api::kudo::Parameter;
 use crate::api::values::Values;
 
-/// What stands for a value that is not shown.
+/// Replaces a value that is not shown.
 pub const MASK: &str = "***";
 
 /// Whether the values of a parameter may be shown.
@@ -23,7 +23,7 @@ pub fn shown(parameter: &Parameter) -> bool {
     typed || parameter.enum_.as_ref().is_some_and(|values| !values.is_empty())
 }
 
-/// A value as texts may carry it: itself, cut to 64 characters, or `***`.
+/// A value for messages: itself, cut to 64 characters, or `***`.
 pub fn display<'v>(parameter: Option<&Parameter>, value: &'v str) -> Cow<'v, str> {
     if !parameter.is_some_and(shown) {
         return Cow::Borrowed(MASK);
@@ -34,7 +34,7 @@ pub fn display<'v>(parameter: Option<&Parameter>, value: &'v str) -> Cow<'v, str
     }
 }
 
-/// A value that is not what its parameter says.
+/// A value that does not fit its parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterProblem {
     /// The parameter.
@@ -43,27 +43,27 @@ pub struct ParameterProblem {
     pub reason: FieldReason,
     /// KUDO's sentence.
     pub sentence: String,
-    /// What is wrong, in one line, for the cause of the field.
+    /// The fault, in one line, for the cause of the field.
     pub detail: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: String,
 }
 
 impl ParameterProblem {
-    /// As the field of an objection.
+    /// As the field of a violation.
     pub fn field(&self) -> ObjectionField {
         ObjectionField::parameter(&self.parameter, self.reason, self.detail.clone())
     }
 }
 
-/// Decodes the values of arrays and maps: all that one decides about share one budget of decoded
-/// bytes. An alias is refused, as it can make much of little, and a value has no need of one.
+/// Decodes arrays and maps; all values of one decision share one budget of decoded bytes. It
+/// rejects aliases, which can expand a small text and which no value needs.
 pub fn reader() -> Reader<'static> {
     Reader::new(Aliases::Refused, &Never)
 }
 
-/// The value of an array or map. Where a bound is the reason that it is none, the error says so, for
-/// a sentence that begins with "the value"; other errors are not shown, as they may show the value.
+/// Decodes an array or map. The error has a text only where a bound was exceeded, to continue a
+/// sentence that begins with "the value"; any other could show the value.
 pub(super) fn decode(reader: &Reader<'_>, text: &str) -> Result<serde_json::Value, Option<String>> {
     reader.read(text).map_err(|error| match error.problem {
         YamlProblem::Alias => Some(format!(
@@ -81,8 +81,8 @@ pub(super) fn decode(reader: &Reader<'_>, text: &str) -> Result<serde_json::Valu
     })
 }
 
-/// Checks one value. An empty value is none: it is refused only where one is required and there
-/// is no default, and accepted otherwise, whatever the default is.
+/// Checks one value. An empty value counts as absent: it is rejected only where the parameter is
+/// required and has no default.
 pub fn check(reader: &Reader<'_>, parameter: &Parameter, value: Option<&str>) -> Option<ParameterProblem> {
     let name = parameter.name.as_deref().unwrap_or_default();
     let Some(value) = value.filter(|v| !v.is_empty()) else {
@@ -106,7 +106,7 @@ pub fn check(reader: &Reader<'_>, parameter: &Parameter, value: Option<&str>) ->
     })
 }
 
-/// What a parameter takes.
+/// The values that a parameter accepts.
 fn fitting(parameter: &Parameter) -> String {
     if let Some(values) = parameter.enum_.as_ref().filter(|values| !values.is_empty()) {
         return format!("one of [{}]", values.join(" "));
@@ -161,7 +161,7 @@ pub fn check_all(package: &Package, values: &Values<'_>) -> Vec<ParameterProblem
         .collect()
 }
 
-/// Immutable parameters with a default and without a value: a creation writes the default in
+/// Immutable parameters with a default and without a value: mutation sets the default at creation
 /// (KUDO `instance_admission.go`).
 pub fn immutable_defaults<'p>(
     package: &'p Package,
@@ -284,7 +284,7 @@ mod tests {
         );
     }
 
-    /// What is not asked at all would have been accepted.
+    /// Validation skips only parameters that accept every value.
     #[rstest]
     fn parameters_that_are_not_constrained_take_every_value(
         #[values(None, Some("string"), Some("nonsense"), Some("integer"), Some("map"))] type_: Option<&str>,

@@ -1,4 +1,4 @@
-//! What of a run must survive a restart and has no field in KUDO's status: kept as JSON in the
+//! Progress of a run that must survive a restart and has no field in KUDO's status: JSON in the
 //! message of the condition `PlanRunning`, as stock CRDs prune unknown fields.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! From the templates of a task to objects.
+//! Renders the templates of a task to objects.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::plan::errors::{TaskError, reason};
 use crate::plan::rendered;
 use crate::plan::run::Run;
 
-/// Characters of a text that a message shows.
+/// Maximum characters of a text in a message.
 const SHOWN: usize = 100;
 
-/// Where in a run a task is: what it is told, and what it writes onto its objects.
+/// Task context: the input of its templates, and the names that it writes onto its objects.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
     /// The run.
@@ -37,7 +37,7 @@ impl Site<'_> {
         format!("{}.{}.{}.{}", self.run.plan, self.phase, self.step, self.task)
     }
 
-    /// What templates see (KUDO `task/render.go`).
+    /// Root value of the templates (KUDO `task/render.go`).
     fn root(&self) -> Root<'_> {
         let (package, instance) = (self.run.package, self.run.instance);
         let texts = [
@@ -56,8 +56,8 @@ impl Site<'_> {
     }
 }
 
-/// The objects of these template files: files in the order of the list, objects in the order of
-/// the file. An object that appears twice is taken once, as it is written last.
+/// The objects of these template files: files in the order of the list, objects in the order of the
+/// file. An object that appears twice keeps its first place and its last content.
 pub fn objects(site: &Site<'_>, resources: &[String]) -> Result<Vec<Value>, TaskError> {
     let full = || {
         TaskError::Transient(format!(
@@ -68,8 +68,8 @@ pub fn objects(site: &Site<'_>, resources: &[String]) -> Result<Vec<Value>, Task
     site.run.rendered.objects([site.phase, site.step, site.task], || all(site, resources), full)
 }
 
-/// All that a task renders has one deadline, and one budget of decoded bytes; each file has its own
-/// budget of work and output.
+/// A task has one deadline, and one budget of decoded bytes; each file has its own budget of work
+/// and output.
 fn all(site: &Site<'_>, resources: &[String]) -> Result<Vec<Value>, TaskError> {
     let interrupt = site.run.interrupt;
     interrupt.begin();
@@ -139,13 +139,13 @@ fn decode(reader: &Reader<'_>, file: &str, text: &str) -> Result<Vec<Value>, Tas
     Ok(documents)
 }
 
-/// Bytes of an object as JSON: it is written with its own text as annotation, as KUDO writes it, and an API
-/// server takes so many bytes of annotations (`TotalAnnotationSizeLimitB`, apimachinery
+/// Maximum bytes of an object as JSON: like KUDO, Interlock writes its text into an annotation, and
+/// an API server limits the bytes of annotations (`TotalAnnotationSizeLimitB`, apimachinery
 /// `pkg/api/validation/objectmeta.go`).
 const MAX_OBJECT: usize = 256 << 10;
 
-/// Whether an object can be asked for: its kind and its name become parts of a path, and must not
-/// lead to another object.
+/// Whether requests can name an object: its kind and its name become segments of a path, and must
+/// not lead to another object.
 fn addressable(gvk: &Gvk, name: &str) -> Result<(), String> {
     let shown = |text: &str| format!("{:?}", text.chars().take(SHOWN).collect::<String>());
     if !path::is_kind(gvk) {

@@ -1,5 +1,5 @@
-//! What the tasks of a run have rendered, kept over the rounds of one pass: the engine is asked
-//! again after each look-up and each write, and a task renders the same every time.
+//! The render cache of one pass: the controller calls the engine again after each lookup and each
+//! write, and a task renders the same every time.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::plan::values::ValueError;
 
 /// Bytes that the tasks of one pass may have rendered before further ones wait for the next: many
-/// times what a package renders, and little enough to be copied a few times.
+/// times the output of a package, and little enough to be copied a few times.
 pub const MOST: usize = 8 << 20;
 
 /// Values of parameters, by name.
@@ -25,7 +25,7 @@ pub struct Rendered {
 }
 
 impl Rendered {
-    /// The values of parameters, decoded when they are first asked for.
+    /// The values of parameters, decoded on first use.
     pub fn parameters(
         &self,
         decode: impl FnOnce() -> Result<Parameters, ValueError>,
@@ -33,8 +33,8 @@ impl Rendered {
         self.parameters.get_or_init(|| decode().map(Arc::new)).clone()
     }
 
-    /// The objects of a task, made when they are first asked for; a failure is not kept. Nothing is
-    /// made while [`MOST`] is reached: then it is `full`.
+    /// The objects of a task, rendered on first use; failures are not cached. Renders nothing once
+    /// [`MOST`] is reached, and returns `full`.
     pub fn objects<E>(
         &self,
         place: [&str; 3],
@@ -54,7 +54,7 @@ impl Rendered {
         Ok(made)
     }
 
-    /// About how many bytes all of them take.
+    /// Approximate bytes of all objects.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -64,7 +64,7 @@ impl Rendered {
     }
 }
 
-/// About how many bytes a value takes in memory; it is no deeper than what is decoded.
+/// Approximate bytes of a value in memory; the decoder bounds its depth.
 pub fn weight(value: &Value) -> usize {
     let inside = match value {
         Value::String(text) => text.len(),

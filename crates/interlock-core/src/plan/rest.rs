@@ -1,7 +1,7 @@
-//! Whether an Instance is at rest: what was asked for is carried out, and nothing waits.
+//! Whether an Instance is settled: its spec is carried out, and no plan is pending.
 //!
-//! A controller has nothing to do with it until it, its package, its namespace or something that
-//! the package made changes; so nothing of it has to be kept but this word.
+//! The controller has no work for it until it, its package, its namespace or an object of the
+//! package changes, so it keeps only this flag.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,10 +14,10 @@ use crate::api::meta::{self, condition as types};
 use crate::api::object::annotation;
 use crate::api::stamp::{Envelope, SpecReference};
 
-/// Conditions that say that something is to be done, or said.
+/// Conditions that, if true, require a reconcile.
 const RESTLESS: [&str; 3] = [types::STALLED, types::SPEC_DRIFT, types::PLAN_RUNNING];
 
-/// Whether an object is an Instance at rest.
+/// Whether an object is a settled Instance.
 pub fn at_rest(object: &Value) -> bool {
     Instance::deserialize(object).is_ok_and(|instance| rests(&instance, object))
 }
@@ -34,7 +34,7 @@ fn rests(instance: &Instance, object: &Value) -> bool {
     quiet && Basis::read(conditions).is_some_and(|basis| is_carried_out(instance, object, &basis))
 }
 
-/// Whether spec, stamp and basis say the same, and nothing is owed.
+/// Whether spec, last-applied spec and baseline agree, and no plan is pending.
 fn is_carried_out(instance: &Instance, object: &Value, basis: &Basis) -> bool {
     let namespace = instance.metadata.namespace.as_deref().unwrap_or_default();
     let stamp = annotation(object, meta::LAST_APPLIED_SPEC).and_then(Envelope::parse);
@@ -44,7 +44,7 @@ fn is_carried_out(instance: &Instance, object: &Value, basis: &Basis) -> bool {
         && stamp.is_some_and(|stamp| {
             stamp.hash == basis.hash
                 && stamp.uid.as_deref().is_none_or(|uid| Some(uid) == own)
-                // What an older Interlock kept in Secrets is to be moved.
+                // The reconciler has yet to move specs that an older Interlock kept in Secrets.
                 && stamp.kept.reference() != Some(SpecReference::Secret)
         })
 }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use crate::plan::basis::Owed;
 
-    /// An Instance at rest; the watches of the process are tried with it as well.
+    /// A settled Instance; tests of the watches use it, too.
     fn settled() -> Value {
         serde_json::from_str(include_str!("../../tests/data/instance-at-rest.json")).unwrap()
     }

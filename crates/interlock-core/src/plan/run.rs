@@ -1,4 +1,4 @@
-//! The run that the engine is asked about: which plan of which package, for whom, with what.
+//! The run that the engine advances: its plan and package, its Instance, and the values.
 
 use go_template::Interrupt;
 
@@ -9,7 +9,7 @@ use crate::plan::rendered::Rendered;
 /// The Instance that a run belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceId {
-    /// Namespace; every namespaced object of the package lives there.
+    /// Namespace, also of every namespaced object of the package.
     pub namespace: String,
     /// Name.
     pub name: String,
@@ -22,7 +22,7 @@ pub struct InstanceId {
 pub struct Run<'a> {
     /// The package as it was when the run started.
     pub package: &'a Package,
-    /// Who it is for.
+    /// Its Instance.
     pub instance: &'a InstanceId,
     /// Name of the plan.
     pub plan: &'a str,
@@ -30,9 +30,9 @@ pub struct Run<'a> {
     pub uid: &'a str,
     /// Values of parameters, as stamped.
     pub values: &'a Values<'a>,
-    /// What its tasks have rendered already.
+    /// Its render cache.
     pub rendered: &'a Rendered,
-    /// Ends a rendering from outside: the task then fails in a way that is tried again.
-    /// [`go_template::Never`] where nothing does.
+    /// Interrupts a rendering from outside, which fails the task with a transient error.
+    /// [`go_template::Never`] never does.
     pub interrupt: &'a dyn Interrupt,
 }

@@ -1,5 +1,5 @@
-//! Cluster-scoped objects, which several Instances apply: a label says who made one, an annotation
-//! who else applies it. It goes with the last of them.
+//! Cluster-scoped objects, which several Instances apply: a label names the maker, an annotation
+//! the other users. The last of them deletes the object.
 
 use serde_json::{Value, json};
 
@@ -7,18 +7,18 @@ use crate::api::map::{NotAMap, map_at};
 use crate::api::meta;
 use crate::api::object::annotation;
 
-/// Most Instances that are listed: an annotation has its limits. With more of them the object stays.
+/// Maximum of Instances listed in the annotation. With more of them the object stays.
 const LISTED: usize = 1000;
 
-/// Who applies an object, by uid.
+/// The Instances that apply an object, by uid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Users {
-    /// Who made it; `None` where that is not known.
+    /// The maker; `None` where it is unknown.
     maker: Option<String>,
     /// The others.
     others: Vec<String>,
-    /// Whether others were listed before: the annotation stays, so that nobody else takes the
-    /// object for its own.
+    /// Whether others were listed before: the annotation stays, so that no other Instance claims
+    /// the object.
     listed: bool,
 }
 
@@ -45,7 +45,7 @@ pub fn maker(current: &Value) -> Option<&str> {
     current["metadata"]["labels"][meta::INSTANCE_UID].as_str().filter(|uid| !uid.is_empty())
 }
 
-/// Who applies the object once this Instance is the one that made it.
+/// The users of the object once this Instance is its maker.
 pub fn made_by(current: &Value, uid: &str) -> Users {
     let mut users = Users::of(current);
     let before = users.maker.replace(uid.to_owned());
@@ -54,7 +54,7 @@ pub fn made_by(current: &Value, uid: &str) -> Users {
     users
 }
 
-/// Who applies the object once this Instance does, too.
+/// The users of the object once this Instance is among them.
 pub fn joined_by(current: &Value, uid: &str) -> Users {
     let mut users = Users::of(current);
     users.listed = true;
@@ -64,7 +64,7 @@ pub fn joined_by(current: &Value, uid: &str) -> Users {
     users
 }
 
-/// Puts who applies an object onto it.
+/// Writes the users of an object into its metadata.
 pub fn write(object: &mut Value, users: &Users) -> Result<(), NotAMap> {
     let labels = map_at(object, &["metadata", "labels"])?;
     match &users.maker {
@@ -81,7 +81,7 @@ pub fn write(object: &mut Value, users: &Users) -> Result<(), NotAMap> {
 }
 
 /// The patch by which an Instance leaves an object that others apply; `None` where it is not among
-/// them, or is the last. What the maker leaves is the next one's.
+/// them, or is the last. After the maker, the next user becomes the maker.
 pub fn leave(current: &Value, uid: &str) -> Option<Value> {
     let mut users = Users::of(current);
     if users.maker.as_deref() == Some(uid) {

@@ -1,5 +1,5 @@
-//! Where plans, phases and steps stand: the transitions as a table, and the beginning and the
-//! forced end of a run.
+//! States of plans, phases and steps: the table of transitions, the start and the forced end of a
+//! run.
 //!
 //! The engine changes a status only through [`TABLE`]; `docs/plan-states.md` is made from it.
 
@@ -10,7 +10,7 @@ use crate::api::kudo::{self, PhaseStatus, PlanStatus, StepStatus};
 use crate::plan::observe::PlanState;
 use crate::plan::package::Package;
 
-/// What has a status.
+/// The parts of a plan that have a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// A plan.
@@ -21,43 +21,43 @@ pub enum Level {
     Step,
 }
 
-/// What happens to a status.
+/// An event that changes a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateEvent {
     /// The plan is scheduled under a new uid.
     Scheduled,
-    /// Its run failed, and is retried from there under a new uid.
+    /// Its run failed, and a retry resumes it under a new uid.
     Retried,
-    /// The engine comes to it.
+    /// The engine reaches it.
     Reached,
-    /// One of its tasks failed in a way that is tried again.
+    /// One of its tasks failed with a transient error.
     Failed,
-    /// Something in it failed for good, or the run was ended.
+    /// A fatal error occurred in it, or the run was ended.
     Ended,
-    /// All that it holds is done.
+    /// All its parts are done.
     Finished,
 }
 
 /// One row of the table.
 #[derive(Clone, Debug)]
 pub struct Transition {
-    /// What it is for.
+    /// Levels that it applies to.
     pub levels: &'static [Level],
-    /// When this happens.
+    /// The event.
     pub event: StateEvent,
-    /// From any of these.
+    /// Statuses before it.
     pub from: &'static [ExecutionStatus],
-    /// To this.
+    /// Status after it.
     pub to: ExecutionStatus,
-    /// Why, for people.
+    /// The reason, for people.
     pub why: &'static str,
 }
 
 const ALL: &[Level] = &[Level::Plan, Level::Phase, Level::Step];
 const OPEN: &[ExecutionStatus] = &[NeverRun, Pending, InProgress, Error];
 
-/// Every change of a status that there is. What no row names stays as it is: within a run
-/// `COMPLETE` and `FATAL_ERROR` are never left.
+/// All transitions of a status. Without a matching row it stays as it is: within a run `COMPLETE`
+/// and `FATAL_ERROR` are final.
 pub static TABLE: [Transition; 6] = [
     Transition {
         levels: ALL,
@@ -103,9 +103,9 @@ pub static TABLE: [Transition; 6] = [
     },
 ];
 
-/// Changes a status as the table says.
+/// Changes a status according to the table.
 pub fn change(level: Level, status: &mut ExecutionStatus, event: StateEvent) {
-    // A word that KUDO does not know says nothing of what was done.
+    // A word that KUDO does not know counts as never run.
     let from = if let ExecutionStatus::Other(_) = status { &NeverRun } else { &*status };
     let row = TABLE.iter().find(|t| t.event == event && t.levels.contains(&level) && t.from.contains(from));
     if let Some(row) = row {
@@ -131,8 +131,8 @@ impl PlanState {
         Self { status, ..Self::default() }
     }
 
-    /// A run that goes on where another of the same plan and package failed: what that one
-    /// finished stays finished, everything else begins anew.
+    /// A run that resumes a failed one of the same plan and package: finished parts stay finished,
+    /// the others begin anew.
     pub fn retry(failed: &PlanStatus, package: &Package, plan: &str, uid: &str) -> Self {
         let mut status = PlanStatus {
             name: plan.to_owned(),
@@ -156,9 +156,9 @@ impl PlanState {
         Self { status, ..Self::default() }
     }
 
-    /// The run, ended from outside: by a deletion, a lost package, a namespace that goes away.
-    /// What was going on ends with it; what had not begun stays pending, as where a task ends
-    /// the run. A run that is over stays as it is.
+    /// The run, ended from outside: by a deletion, a lost package, a terminating namespace. Parts
+    /// that have begun end with it; the others stay pending, as where a task ends the run. A run
+    /// that is over stays as it is.
     pub fn end(mut self, message: &str) -> Self {
         if self.status.status.is_terminal() {
             return self;

@@ -1,4 +1,4 @@
-//! How a task goes on.
+//! Advances tasks of every kind.
 
 use crate::plan::apply::apply;
 use crate::plan::claims::Claims;
@@ -10,7 +10,7 @@ use crate::plan::params;
 use crate::plan::render::{self, Site};
 use crate::plan::task_kind::{BuildError, TaskKind};
 
-/// Carries a task on, as far as what was observed allows.
+/// Advances a task as far as its lookups allow.
 pub fn advance(
     site: &Site<'_>,
     kind: TaskKind<'_>,

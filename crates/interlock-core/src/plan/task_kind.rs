@@ -1,24 +1,24 @@
-//! What a task of a package is: its kind with what that needs, or why it is none.
+//! Tasks of a package: the kind with its fields, or the reason why a task is invalid.
 
 use thiserror::Error;
 
 use crate::api::kudo::{PipeSpec, Task, TaskSpec};
 
-/// A task that can be carried out, by kind.
+/// A valid task, by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskKind<'a> {
     /// Applies objects and waits for their health.
     Apply(&'a [String]),
     /// Deletes objects and waits until they are gone.
     Delete(&'a [String]),
-    /// Apply or Delete, as a boolean parameter says.
+    /// Apply or Delete, according to a boolean parameter.
     Toggle {
         /// Template files.
         resources: &'a [String],
         /// The parameter.
         parameter: &'a str,
     },
-    /// Does nothing, as told.
+    /// Does nothing, with the result that its flags set.
     Dummy {
         /// Fail.
         want_err: bool,
@@ -33,7 +33,7 @@ pub enum TaskKind<'a> {
     KudoOperator,
 }
 
-/// Why a task is none. Texts are KUDO's (`task/task.go: Build`), but for [`Self::NotYet`].
+/// Why a task is invalid. Texts are KUDO's (`task/task.go: Build`), but for [`Self::NotYet`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BuildError {
     /// No such kind.
@@ -59,7 +59,7 @@ pub enum BuildError {
     /// Toggle without a parameter.
     #[error("task validation error: Missing parameter to evaluate the Toggle Task")]
     NoToggleParameter,
-    /// Pipe without a Pod; ours, KUDO finds that out when it renders.
+    /// Pipe without a Pod; ours, KUDO detects it when it renders.
     #[error("task validation error: pipe task has no pod template")]
     NoPod,
     /// Pipe without files.
@@ -84,7 +84,7 @@ pub enum BuildError {
     /// KudoOperator without a version.
     #[error("task validation error: kudo operator task '{0}' has an empty operatorVersion")]
     NoOperatorVersion(String),
-    /// A kind that the engine does not carry out yet.
+    /// A kind that the engine does not support yet.
     #[error("task '{name}' is of kind {kind}, which is not supported yet")]
     NotYet {
         /// The task.

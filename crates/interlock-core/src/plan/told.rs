@@ -1,4 +1,4 @@
-//! Whether somebody tells when a run that waits can go on.
+//! Whether a watch event will wake a run that waits.
 
 use serde_json::Value;
 
@@ -9,9 +9,8 @@ use crate::plan::health::{self, Health};
 use crate::plan::observe::{Found, Observed};
 use crate::plan::run::InstanceId;
 
-/// uids of those that made an object or apply it, as it says itself: its owners and who adopted
-/// it, or for a cluster-scoped object, which can have no owner, the one in the label and those it
-/// is shared by.
+/// Uids of the Instances that made or apply an object, as its metadata lists them: owners and
+/// adopter, or for a cluster-scoped object, which can have no owner, maker and sharers.
 pub fn makers(object: &Value) -> impl Iterator<Item = &str> {
     let metadata = &object["metadata"];
     let cluster_scoped = meta_str(object, "namespace").unwrap_or_default().is_empty();
@@ -26,8 +25,8 @@ pub fn makers(object: &Value) -> impl Iterator<Item = &str> {
         .filter(|uid| !uid.is_empty())
 }
 
-/// Whether watches tell an Instance of all that its run may wait for. They show what has our label,
-/// and that concerns those that made it.
+/// Whether watches wake an Instance for every object that its run may wait for. Watches select our
+/// label, and wake the Instances that made or apply the object.
 pub fn is_told(observed: &Observed, instance: &InstanceId, is_watched: impl Fn(&Gvk) -> bool) -> bool {
     observed.objects.iter().all(|(key, seen)| match seen {
         Found::Absent => true,
@@ -58,7 +57,7 @@ mod tests {
     use super::*;
     use crate::api::object::ObjectKey;
 
-    /// An object with these labels, that this Instance made.
+    /// An object with these labels that this Instance made.
     fn object(kind: &str, labels: Value, maker: &str) -> Value {
         let owner = json!({
             "apiVersion": "kudo.dev/v1beta1", "kind": "Instance", "name": "x", "uid": maker, "controller": true,

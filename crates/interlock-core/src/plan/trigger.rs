@@ -1,6 +1,6 @@
 //! Which plans a change of parameters or of the OperatorVersion triggers.
 //!
-//! The webhook and the reconciler ask the same functions: what is admitted is what is executed.
+//! The webhook and the reconciler share these functions, so that the plan admitted is the one run.
 
 use std::collections::BTreeSet;
 
@@ -27,9 +27,9 @@ pub enum TriggerError {
 
 /// Plans that a change of these parameters triggers, in order of name.
 ///
-/// Names that the package does not define are skipped: admission refuses them where that
-/// matters. Where a changed parameter has a trigger, parameters without one do not matter;
-/// where none has, it is `update`, else `deploy` (KUDO `instance_admission.go`).
+/// Skips names that the package does not define: admission denies them where that matters. Changed
+/// parameters without a trigger count only where none has one: they run `update`, else `deploy`
+/// (KUDO `instance_admission.go`).
 pub fn plans<'k>(
     package: &Package,
     keys: impl IntoIterator<Item = &'k str>,
@@ -54,9 +54,9 @@ pub fn plans<'k>(
     Ok(named)
 }
 
-/// Whether a change of a parameter counts: an upgrade sets those that are new with it, so that only
-/// those do which the old OperatorVersion defines (KUDO `instance_admission.go`). Where that one is
-/// gone all do.
+/// Whether a change of a parameter counts. An upgrade sets parameters that are new with it, so that
+/// only those of the old OperatorVersion count (KUDO `instance_admission.go`). Without that one,
+/// all count.
 pub fn counts(upgrade: bool, old: Option<&Package>, key: &str) -> bool {
     !upgrade || old.is_none_or(|old| old.parameter(key).is_some())
 }

@@ -7,7 +7,7 @@ use crate::api::stamp::SpecHash;
 /// Namespace of our version-5 UUIDs; any constant will do as long as it never changes.
 const SPACE: Uuid = Uuid::from_u128(0x6f1d_9a52_51a7_4d0e_9f0c_1b7a_3c58_e2d4);
 
-/// What an execution is scheduled on.
+/// The Instance, at the version that an execution is scheduled on.
 #[derive(Clone, Copy, Debug)]
 pub struct ScheduledOn<'a> {
     /// Namespace of the Instance.
@@ -29,7 +29,7 @@ pub fn is_version_5(uid: &str) -> bool {
     Uuid::try_parse(uid).is_ok_and(|uuid| uuid.get_version_num() == 5)
 }
 
-/// Whose run is retried.
+/// The Instance whose run is retried.
 #[derive(Clone, Copy, Debug)]
 pub struct Retry<'a> {
     /// Namespace of the Instance.

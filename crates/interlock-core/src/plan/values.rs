@@ -10,7 +10,7 @@ use crate::api::values::Values;
 use crate::plan::package::Package;
 use crate::plan::params;
 
-/// A value that cannot be given to templates. It is not shown: it may be a password.
+/// A value that cannot be passed to templates. Messages omit it: it may be a password.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "parameter \"{parameter}\" has an invalid value: type is \"{value_type}\" but the value {why}; set \
@@ -21,7 +21,7 @@ pub struct ValueError {
     pub parameter: String,
     /// `array` or `map`.
     pub value_type: &'static str,
-    /// What is wrong with it, for a sentence that begins with "the value".
+    /// The fault, to continue a sentence that begins with "the value".
     pub why: String,
 }
 
@@ -58,7 +58,7 @@ fn value(
     let invalid = |why: String| ValueError { parameter: name.to_owned(), value_type, why };
     let no_such = || invalid(format!("is not a YAML {value_type}"));
     let decoded = params::decode(reader, text).map_err(|bound| bound.map_or_else(no_such, invalid))?;
-    // KUDO lets a map be any value; only an array must be one.
+    // KUDO accepts any value as a map; only an array must be one.
     if value_type == "array" && !(decoded.is_array() || decoded.is_null()) {
         return Err(no_such());
     }
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(given(parameter, value), Ok(expected));
     }
 
-    /// Instances that no webhook saw are held to it as well.
+    /// The limit holds for Instances that bypassed the webhook, too.
     #[test]
     fn aliases_are_refused() {
         let error = given(json!({"name": "P", "value-type": "array"}), Some("[&a x, *a]")).unwrap_err();

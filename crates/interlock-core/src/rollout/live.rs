@@ -1,12 +1,12 @@
-//! What the live pods of a DataPlane are made from, once a write is accepted.
+//! The spec of a DataPlane's live pods, after a write is accepted.
 //!
-//! Without a strategy a write takes effect at once. With `blueGreen` what concerns the pods waits
-//! until it is promoted, and what does not concern them takes effect at once as well.
+//! Without a strategy a write takes effect at once. With `blueGreen` changes of the pods wait for a
+//! promotion, and other changes take effect at once.
 
 use serde_json::{Map, Value};
 
-/// What takes effect at once though changes are staged: it says how many pods there are and how
-/// they are reached, and never what they are. A change of anything else is staged.
+/// Fields that take effect at once even if changes are staged: they set the number of pods and the
+/// access to them, never their contents. A change of any other field is staged.
 pub const IMMEDIATE: [&[&str]; 10] = [
     &["deployment", "replicas"],
     &["deployment", "scaling"],
@@ -25,8 +25,8 @@ pub fn is_staged(spec: &Value) -> bool {
     spec.pointer("/deployment/rollout/strategy/blueGreen").is_some_and(|strategy| !strategy.is_null())
 }
 
-/// The live spec after a write: `live` is the one before it, `None` where nothing is live yet.
-/// `deployment.rollout` says how changes come to the pods, and is not part of what they are.
+/// The live spec after a write: `live` is the one before it, `None` if there is none yet.
+/// `deployment.rollout` describes the rollout of changes, and is not part of the pods.
 pub fn after(live: Option<Value>, written: &Value) -> Value {
     let mut spec = match live {
         Some(live) if is_staged(written) => merged(live, written),
@@ -46,13 +46,13 @@ fn merged(mut live: Value, written: &Value) -> Value {
     live
 }
 
-/// Sets a member at a path, or takes it away.
+/// Sets or removes the member at a path.
 fn put(value: &mut Value, path: &[&str], wanted: Option<&Value>) {
     let Some((member, rest)) = path.split_first() else { return };
     if value.is_null() && wanted.is_some() {
         *value = Value::Object(Map::new());
     }
-    // What is no object is wrong elsewhere, and has no such member.
+    // Validation reports a value that is no object; it has no such member.
     let Some(object) = value.as_object_mut() else { return };
     match (rest.is_empty(), wanted) {
         (true, Some(wanted)) => {
@@ -115,7 +115,7 @@ mod tests {
     #[case::nonsense_is_left_alone(Some("a"), json!({"deployment": blue_green(), "network": "x"}), spec("a", json!({}), json!({})))]
     fn what_is_live_after_a_write(#[case] live: Option<&str>, #[case] written: Value, #[case] after: Value) {
         let mut after = after;
-        // `json_patch::merge` takes members away where the patch says null.
+        // `json_patch::merge` removes members for which the patch has null.
         after["deployment"].as_object_mut().unwrap().remove("rollout");
         let live = live.map(|image| spec(image, json!({}), json!({})));
         assert_eq!(super::after(live, &written), after);

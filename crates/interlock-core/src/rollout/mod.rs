@@ -1,5 +1,4 @@
-//! What changes to gateways come to, as a pure room: what is there, what is wanted, what is in
-//! between.
+//! Changes of gateways without I/O: present state, wanted state, and the steps between them.
 
 pub mod flavor;
 pub mod live;

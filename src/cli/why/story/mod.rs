@@ -1,4 +1,4 @@
-//! From what was read to what is told: pure, so that every case is a line of a table.
+//! From facts to the answer: pure, so that every case is a line of a table.
 
 use interlock_core::api::condition::Condition;
 use interlock_core::api::kudo::{ExecutionStatus, Instance, OperatorVersionSpec, PlanStatus};
@@ -14,11 +14,11 @@ use super::facts::ClusterFacts;
 use super::{actors, happened};
 use crate::cli::reader::ReadOutcome;
 
-/// How many happenings are told.
+/// Maximum length of the history.
 const TOLD: usize = 12;
 
 impl Story {
-    /// Tells what was read.
+    /// Builds the answer.
     pub(super) fn of(facts: &ClusterFacts) -> Self {
         let mut happened = happened::all(facts);
         happened.sort_by(|a, b| b.at.cmp(&a.at).then_with(|| a.what.cmp(&b.what)));
@@ -94,7 +94,7 @@ fn of_what_package(instance: &Instance, facts: &ClusterFacts) -> String {
     format!("an Instance of the package {operator} {}{app}", spec.version.unwrap_or_default())
 }
 
-/// The plan that is scheduled or runs, and the steps that are not done.
+/// The plan that is scheduled or runs, and its unfinished steps.
 fn running(instance: &Instance) -> Vec<String> {
     let Some(lock) = lock::of(instance) else { return Vec::new() };
     let status = lock.status.map_or("scheduled", ExecutionStatus::as_str);
@@ -123,8 +123,7 @@ fn open_steps(entry: &PlanStatus) -> Vec<String> {
     .collect()
 }
 
-/// A condition that says more than that all is well; those whose message is for programs are not
-/// told.
+/// A condition that reports more than success; omits those whose message is for programs.
 fn standing(condition: &Condition) -> Option<String> {
     use meta::condition::{PLAN_RUNNING, READY, SPEC_STAMPED};
     let told = match condition.type_.as_str() {

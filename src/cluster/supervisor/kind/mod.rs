@@ -67,7 +67,7 @@ struct Open {
     /// One flag for each of its streams: whether its watch is open. There is one stream, or one
     /// for each namespace.
     flows: Vec<bool>,
-    /// Whether its streams run; one that ended is opened anew after a pause.
+    /// Whether its streams run; an ended one is reopened after a pause.
     running: bool,
 }
 

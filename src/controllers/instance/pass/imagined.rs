@@ -1,4 +1,4 @@
-//! What would be seen if all went well: how far a run can get with one proof.
+//! Projection: the state if all writes succeed, which shows how far a run can get with one proof.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use interlock_core::effect::ChildWrite;
 use interlock_core::plan::observe::{Found, KindServed, Observed, Query};
 
-/// What was seen, and what writes that were not made would be answered.
+/// The observed state plus the expected answers of planned writes.
 pub(super) struct Imagined(Observed);
 
 impl From<&Observed> for Imagined {
@@ -17,17 +17,17 @@ impl From<&Observed> for Imagined {
 }
 
 impl Imagined {
-    /// Gives it away, to be asked about on another thread, until [`Self::take_back`].
+    /// Hands the state to another thread, until [`Self::take_back`].
     pub(super) fn lend(&mut self) -> Observed {
         std::mem::take(&mut self.0)
     }
 
-    /// Has it again.
+    /// Takes the state back.
     pub(super) fn take_back(&mut self, observed: Observed) {
         self.0 = observed;
     }
 
-    /// Takes in what was looked up.
+    /// Adds the results of a lookup.
     pub(super) fn see(&mut self, observed: &Observed, need: &Query) {
         match need {
             Query::Kind(gvk) => {
@@ -46,7 +46,7 @@ impl Imagined {
         }
     }
 
-    /// Takes in the answer that a write would have.
+    /// Adds the expected answer of a write.
     pub(super) fn write(&mut self, write: ChildWrite) {
         let Some(key) = write.key() else { return };
         let seen = match write {

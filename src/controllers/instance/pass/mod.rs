@@ -1,9 +1,9 @@
-//! One pass of a run: look up, decide, prove that the run is current, write, until the engine
-//! asks for nothing more.
+//! Executor: one pass of a run. Look up, decide, prove that the run is current, write, until the engine
+//! requests no more.
 //!
-//! A child is written only on what was seen no later than the last proof: a conditional write of
-//! the Instance's status by this process, or a read of the Instance. So neither a leader that was
-//! suspended nor a cache that lags can put an old state back.
+//! A write of a child depends only on objects read no later than the last proof: a conditional write of the
+//! Instance's status by this process, or a read of the Instance. So neither a leader that was suspended nor
+//! a stale cache can restore an old state.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -45,35 +45,35 @@ const CONFLICTS: usize = 5;
 /// How a pass ended.
 #[derive(Debug)]
 pub enum Ended {
-    /// The run waits for objects; a watch will tell.
+    /// The run waits for objects; a watch will report them.
     Waiting,
-    /// The run waits for something that no watch tells, or for a retry.
+    /// The run waits for something that no watch reports, or for a retry.
     Retry,
     /// The run is over; its end is recorded.
     Finished,
-    /// The run is not current any more; ask again what is.
+    /// The run is not current any more; decide again.
     Superseded,
     /// The Instance is gone.
     Gone,
-    /// No thread was free to ask the engine on.
+    /// The pool had no free thread for the engine.
     Busy,
-    /// The API server could not be asked.
+    /// A request to the API server failed.
     Failed(ApiFailure),
 }
 
-/// Where a run begins that is not recorded yet.
+/// Where an unrecorded run begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
     /// At its first step.
     First,
-    /// Where the run failed that it retries.
+    /// At the failed step of the run that it retries.
     WhereItFailed,
 }
 
-/// A run to carry on.
+/// A run to continue.
 pub struct Pass<'a> {
     ctx: &'a InstanceContext,
-    /// The stretch of leading in which it began.
+    /// The leader epoch in which it began.
     reign: Option<u64>,
     subject: InstanceView,
     spec: &'a Applied<'static>,
@@ -85,10 +85,10 @@ pub struct Pass<'a> {
     state: PlanState,
     /// Whether the run's start is recorded in status.
     started: bool,
-    /// Whether people were told of the start.
+    /// Whether an Event announced the start.
     announced: bool,
     sight: ReadSet<'a>,
-    /// Whether a task failed in a way that is tried again.
+    /// Whether a task failed with a retriable error.
     tried_again: bool,
     /// When a limit runs out, if nothing happens before.
     wake: Option<Timestamp>,
@@ -114,8 +114,8 @@ impl From<ApiFailure> for Stop {
 }
 
 impl<'a> Pass<'a> {
-    /// A pass of the execution that `planExecution` names, on this spec and package; its effects
-    /// are made through `objects`, and on objects that no Instance made as `adoption` says.
+    /// A pass of the execution that `planExecution` names, on this spec and package; its effects use
+    /// `objects`, and treat objects that no Instance made as `adoption` says.
     pub fn new(
         ctx: &'a InstanceContext,
         (objects, adoption): (Objects, Adoption),
@@ -166,7 +166,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Carries the run on as far as it goes.
+    /// Runs until the run has to wait or ends.
     pub async fn run(mut self) -> Ended {
         match self.rounds().await {
             Ok(ended) => ended,
@@ -200,12 +200,12 @@ impl<'a> Pass<'a> {
         Ok(Ended::Retry)
     }
 
-    /// Whether this process has led without a break since the pass began.
+    /// Whether the leader epoch in which the pass began still lasts.
     fn reigns(&self) -> Result<(), Stop> {
         if self.reign.is_some() && self.reign == self.ctx.reign() { Ok(()) } else { Err(Stop::Superseded) }
     }
 
-    /// Takes one step; where it asks for no write, how the run stands.
+    /// Takes one step; returns the phase of the run where it requests no write.
     async fn take(&mut self, step: EngineStep) -> Result<Option<RecordPhase>, Stop> {
         for note in step.notes {
             self.publish(note).await;
@@ -239,7 +239,7 @@ impl<'a> Pass<'a> {
         Ok(step)
     }
 
-    /// Asks the engine, on a thread of the pool: what that costs is for the package to say.
+    /// Runs the engine on a thread of the pool: its cost depends on the package.
     async fn ask(&mut self, state: PlanState, observed: Observed) -> Result<(EngineStep, Observed), NotDone> {
         let engine = self.engine.clone();
         let asked = move |deadline: &Deadline| {
@@ -250,7 +250,7 @@ impl<'a> Pass<'a> {
         if self.hold.set(self.engine.bytes()) { Ok(answer) } else { Err(NotDone::Held) }
     }
 
-    /// Records where the run stands, when that has changed, and says how the pass ended.
+    /// Records the phase of the run if it has changed, and returns how the pass ended.
     async fn settle(&mut self, phase: RecordPhase) -> Result<Ended, Stop> {
         let ended = match &phase {
             RecordPhase::Over { .. } => Ended::Finished,
@@ -272,7 +272,7 @@ impl<'a> Pass<'a> {
         Ok(ended)
     }
 
-    /// Looks at whatever the run can reach if all goes well, so that one proof covers it.
+    /// Looks up everything that the run can reach if all goes well, so that one proof covers it.
     async fn survey(&mut self) -> Result<(), NotDone> {
         let mut state = self.state.clone();
         let mut imagined = Imagined::from(self.sight.observed());
@@ -293,9 +293,9 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Proves that the run is current: by recording how it stands where that has changed, else
-    /// by reading the Instance. What a stalled run says stays until a try has gone well, unless
-    /// something must be saved before the write.
+    /// Proves that the run is current: by recording its phase if that has changed, else by reading the
+    /// Instance. The report of a stalled run stays until a retry succeeds, unless something must be saved
+    /// before the write.
     async fn prove(&mut self, save: bool) -> Result<(), Stop> {
         let keeps = !save && self.started && condition::is_true(&self.subject.conditions(), types::STALLED);
         if !keeps && self.record(RecordPhase::Running).await? {
@@ -307,8 +307,8 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Takes the Instance as it now is, if it still names this run and the run stands there where
-    /// this pass last knew it to stand: what another process has added would be written over.
+    /// Takes over the Instance as read, if it still names this run and shows no progress unknown to this
+    /// pass: another process's progress would be overwritten.
     fn adopt(&mut self, object: Arc<Value>) -> Result<(), Stop> {
         self.ctx.saw(&self.subject.key, &WatchChange::Applied(object.clone()));
         let subject = InstanceView::read(&self.subject.key, object).map_err(|error| {
@@ -331,11 +331,11 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Writes the status when it differs; whether it was written, which is a proof.
+    /// Writes the status when it differs; returns whether it was written, which is a proof.
     async fn record(&mut self, phase: RecordPhase) -> Result<bool, Stop> {
         for _ in 0..CONFLICTS {
             self.reigns()?;
-            // Only the start of a run goes by it.
+            // Only needed at the start of a run.
             let old = (!self.started).then(|| self.ctx.package_of_basis(&self.subject)).flatten();
             let view = record::RecordInput {
                 subject: &self.subject,
@@ -383,7 +383,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// What people read while kinds are not served.
+    /// The message while kinds are not served.
     fn absent(&self, kinds: &BTreeSet<Gvk>) -> Option<String> {
         let named = |kind: &Gvk| match self.ctx.watches.absence(kind) {
             Some(why) => format!("{kind}, which {why}"),

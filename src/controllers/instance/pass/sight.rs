@@ -1,5 +1,5 @@
-//! What a pass has seen of the cluster, and whether that is older than the last proof that the run
-//! is current.
+//! The objects that a pass has read, and whether they are older than the last proof that the run is
+//! current.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,27 +17,27 @@ use crate::cluster::watch::WatchChange;
 use crate::controllers::instance::context::InstanceContext;
 use crate::controllers::observe::Child;
 
-/// What a pass has seen: by look-ups, and by the answers to its writes.
+/// The read set of a pass: results of lookups, and answers to its writes.
 pub(super) struct ReadSet<'a> {
     ctx: &'a InstanceContext,
-    /// Reads and writes as the service account that the package acts as.
+    /// Reads and writes as the package's service account.
     objects: Objects,
     instance: NamespacedName,
     package: NamespacedName,
     observed: Observed,
-    /// When each object was last looked at.
+    /// When each object was last read.
     seen: BTreeMap<ObjectKey, u64>,
-    /// Counts looks and proofs.
+    /// Counts reads and proofs.
     clock: u64,
     /// When the run was last proved to be current; 0 before the first proof.
     proof: u64,
-    /// Whether a kind could not be looked up, or went while it was written to: no watch tells when
-    /// that is over.
+    /// Whether discovery of a kind failed, or the kind was removed while objects of it were written: no
+    /// watch reports the end of that.
     kind_unsure: bool,
 }
 
 impl<'a> ReadSet<'a> {
-    /// Begins with what is known without a look.
+    /// Begins with facts that need no lookup.
     pub(super) fn new(
         ctx: &'a InstanceContext,
         objects: Objects,
@@ -58,32 +58,32 @@ impl<'a> ReadSet<'a> {
         }
     }
 
-    /// What was seen.
+    /// The observed state.
     pub(super) fn observed(&self) -> &Observed {
         &self.observed
     }
 
-    /// Gives what was seen away, to be asked about on another thread, until [`Self::take_back`].
+    /// Hands the observed state to another thread, until [`Self::take_back`].
     pub(super) fn lend(&mut self) -> Observed {
         std::mem::take(&mut self.observed)
     }
 
-    /// Has what was seen again.
+    /// Takes the observed state back.
     pub(super) fn take_back(&mut self, observed: Observed) {
         self.observed = observed;
     }
 
-    /// Takes in what time it is.
+    /// Sets the current time.
     pub(super) fn at(&mut self, now: Timestamp) {
         self.observed.limits.now = now;
     }
 
-    /// Whether watches tell the Instance when its run can go on.
+    /// Whether watches wake the Instance when its run can continue.
     pub(super) fn is_told(&self, instance: &InstanceId) -> bool {
         !self.kind_unsure && told::is_told(&self.observed, instance, |kind| self.ctx.is_watched(kind))
     }
 
-    /// Looks up what the engine asks for.
+    /// Looks up what the engine requests.
     pub(super) async fn look_up(&mut self, needs: &BTreeSet<Query>) {
         for need in needs {
             match need {
@@ -113,14 +113,14 @@ impl<'a> ReadSet<'a> {
         }
     }
 
-    /// A failed look-up never reads as "none": it is asked again.
+    /// A failed discovery never counts as "not served": it is retried.
     fn unsure(&mut self) -> KindServed {
         self.kind_unsure = true;
         KindServed::Unsure
     }
 
-    /// Looks at an object: in the store where its kind is watched, unless a write of it failed
-    /// or its absence must be certain.
+    /// Reads an object: from the store where its kind is watched, unless a write of it failed or its
+    /// absence must be certain.
     async fn look_at(&mut self, key: &ObjectKey, certainly: bool) {
         let again = self.observed.failures.remove(key).is_some();
         self.clock += 1;
@@ -148,8 +148,8 @@ impl<'a> ReadSet<'a> {
         }
     }
 
-    /// Takes in a failure. One that tells that the kind is not served is about no object, and
-    /// nothing of the kind counts as gone until the table of definitions says why.
+    /// Records a failure. One that shows that the kind is not served says nothing about the object, and no
+    /// object of the kind counts as gone until the table of definitions shows the reason.
     fn failed(&mut self, key: &ObjectKey, failure: ApiFailure) {
         if self.has_left(&key.gvk, &failure) {
             self.observed.kinds.insert(key.gvk.clone(), KindServed::Withheld);
@@ -163,7 +163,7 @@ impl<'a> ReadSet<'a> {
         self.observed.objects.insert(key, seen);
     }
 
-    /// Whether every write was decided on what was seen before the last proof.
+    /// Whether every write is based on objects read before the last proof.
     pub(super) fn covers(&self, lanes: &[Vec<ChildWrite>]) -> bool {
         self.proof > 0
             && lanes
@@ -173,15 +173,15 @@ impl<'a> ReadSet<'a> {
                 .all(|key| self.seen.get(&key).is_some_and(|at| *at <= self.proof))
     }
 
-    /// The run was proved to be current: what was seen until now may be written on.
+    /// The run was proved to be current: writes may rely on everything read so far.
     pub(super) fn proved(&mut self) {
         self.clock += 1;
         self.proof = self.clock;
     }
 
-    /// Whether a request failed because its kind is going or gone, which the table of definitions
-    /// may not show yet: while a definition is being deleted new objects are answered 405, and
-    /// then there is nothing at their path, not even an API that would give a reason.
+    /// Whether a request failed because its kind is being removed, which the table of definitions may not
+    /// show yet: while a definition is being deleted the API server answers creations with 405, and later
+    /// requests with a plain 404 without a Status.
     fn has_left(&mut self, gvk: &Gvk, failure: &ApiFailure) -> bool {
         let left = !kinds::is_built_in(&gvk.group) && (failure.code == 405 || failure.is_of_kind());
         if left {
@@ -191,7 +191,7 @@ impl<'a> ReadSet<'a> {
         left
     }
 
-    /// Makes the writes, and takes in what they are answered.
+    /// Sends the writes, and records the answers.
     pub(super) async fn write(&mut self, lanes: Vec<Vec<ChildWrite>>) {
         for (key, answer) in self.objects.run(lanes).await {
             match answer {

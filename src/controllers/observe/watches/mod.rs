@@ -1,4 +1,4 @@
-//! Where the events of watches go, and which kinds have to be watched for what packages make.
+//! Routes the events of watches, and requests watches for the objects of packages.
 //!
 //! A kind that a package's templates create is watched while an Instance refers to that package:
 //! built-in kinds in whole, as health is read from their status; custom kinds by their metadata,
@@ -28,19 +28,18 @@ use crate::cluster::supervisor::{Handle, Needer, Sink, WatchState};
 use crate::cluster::watch::WatchChange;
 use crate::telemetry::metrics::Metrics;
 
-/// What happens to an Instance at rest, or to what it made, comes in bursts and delays no plan:
-/// it is looked at once they are over.
+/// Events of a settled Instance, or of its objects, come in bursts and delay no plan: they are collected.
 const BURST: Duration = Duration::from_millis(50);
-/// What happens to the pods of a gateway comes in bursts, too.
+/// Events of a gateway's pods come in bursts, too.
 pub const GATEWAY_BURST: Duration = Duration::from_millis(500);
 
-/// Keeps what is seen, tells the queue whom it concerns, and asks for watches.
+/// Stores watched objects, enqueues the affected Instances, and requests watches.
 pub struct Observer {
     store: Arc<Store>,
     interlocks: Arc<Interlocks>,
     /// Where controllers run.
     queue: Option<Arc<Queue<NamespacedName>>>,
-    /// Gateways that something happened to, where controllers run.
+    /// Gateways with new events, where controllers run.
     gateways: Arc<Queue<GatewayRef>>,
     /// Set once, before anything is observed.
     supervisor: OnceLock<Handle>,
@@ -48,13 +47,13 @@ pub struct Observer {
     metrics: Arc<Metrics>,
 }
 
-/// What was asked for.
+/// Requested watches.
 #[derive(Default)]
 struct Demand {
     packages: HashMap<NamespacedName, BTreeSet<Gvk>>,
-    /// Kinds that an Instance was seen to make beyond those of its package.
+    /// Further kinds that an Instance was seen to make, beyond those of its package.
     instances: HashMap<NamespacedName, BTreeSet<Gvk>>,
-    /// Packages of which a kind is not served: their Instances may have made objects of it.
+    /// Packages with an unserved kind: their Instances may have made objects of it.
     bereft: HashSet<NamespacedName>,
 }
 
@@ -70,14 +69,14 @@ impl Observer {
         Arc::new(Self { store, interlocks, queue, gateways, supervisor, demand, metrics })
     }
 
-    /// Gateways that something happened to.
+    /// Gateways with new events.
     pub fn gateways(&self) -> Arc<Queue<GatewayRef>> {
         self.gateways.clone()
     }
 
-    /// Where watches are asked for.
+    /// Sets the supervisor that watches are requested from.
     pub fn ask(&self, supervisor: Handle) {
-        // Said once; a second would ask the same one.
+        // Called once; a second call would set the same one.
         let _ = self.supervisor.set(supervisor);
     }
 
@@ -86,7 +85,7 @@ impl Observer {
         self.demand.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An Instance makes an object of this kind.
+    /// Records that an Instance makes objects of this kind.
     pub fn instance_makes(&self, instance: &NamespacedName, package: &NamespacedName, kind: &Gvk) {
         let mut demand = self.demand();
         if demand.packages.get(package).is_some_and(|kinds| kinds.contains(kind)) {
@@ -111,13 +110,13 @@ impl Observer {
         }
     }
 
-    /// Asks for the kinds of a package that is used, and no more for one that is not.
+    /// Requests the kinds of a package that is in use, and releases those of one that is not.
     fn look_at_package(&self, package: &NamespacedName) {
         let wanted = match self.store.is_used(package) {
             true => self.store.operator_version(package).map(|package| kinds::of(&package)),
             false => Some(BTreeSet::new()),
         };
-        // A package that is not known, yet or any more, makes nothing new, and what it made stays.
+        // An unknown package makes nothing new, and its objects stay.
         let Some(wanted) = wanted else { return };
         let mut demand = self.demand();
         let before = demand.packages.get(package);
@@ -134,7 +133,7 @@ impl Observer {
         self.need(Needer::Package(package.clone()), wanted);
     }
 
-    /// What an Instance needs watched.
+    /// Requests the watches of an Instance.
     fn look_at_instance(&self, object: &Value) {
         let Some(package) = package_of(object) else { return };
         if !self.demand().packages.contains_key(&package) {
@@ -143,7 +142,7 @@ impl Observer {
         }
     }
 
-    /// Whether an Instance is seen for the first time; not asked while no package lacks a kind.
+    /// Whether an Instance is new; false while no package lacks a kind.
     fn is_first(&self, kind: &Gvk, object: &Value) -> bool {
         (kind.group.as_str(), kind.kind.as_str()) == (meta::KUDO_GROUP, "Instance")
             && !self.demand().bereft.is_empty()
@@ -161,7 +160,7 @@ impl Observer {
         }
     }
 
-    /// What the going of an object spares.
+    /// Releases the watches of a deleted object.
     fn gone(&self, id: &NodeId) {
         let key = NamespacedName::new(&*id.namespace, &*id.name);
         if id.kind == INSTANCE {
@@ -177,12 +176,12 @@ impl Observer {
         }
     }
 
-    /// A read did not find the Instance of that uid.
+    /// Handles a read that did not find the Instance of that uid.
     pub fn missed(&self, instance: &NamespacedName, uid: Option<&str>) {
         self.store.forget_instance(instance, uid).into_iter().for_each(|told| self.took(told));
     }
 
-    /// Has everybody look at what came of a change.
+    /// Enqueues the objects that a change affects.
     pub fn took(&self, told: Affected) {
         told.gone.iter().for_each(|id| self.gone(id));
         self.concern(told.concerned);
@@ -194,14 +193,14 @@ impl Observer {
         packages.iter().filter(|package| !self.store.is_used(package)).for_each(|p| self.look_at_package(p));
     }
 
-    /// No Instance is followed any more, and so nothing that they make.
+    /// Instances are no longer watched: releases the watches of their objects.
     fn follow_nothing(&self) {
         let instances = std::mem::take(&mut self.demand().instances);
         instances.into_keys().for_each(|key| self.need(Needer::Instance(key), BTreeSet::new()));
         self.look_at_unused();
     }
 
-    /// Instances at rest that are well have nothing to do.
+    /// Enqueues Instances, except settled healthy ones.
     fn enqueue(&self, instances: impl IntoIterator<Item = NamespacedName>) {
         if let Some(queue) = &self.queue {
             let restless = instances.into_iter().filter(|instance| self.store.is_restless(instance));
@@ -216,14 +215,14 @@ impl Observer {
         }
     }
 
-    /// The pods of these gateways may run something else now.
+    /// Enqueues gateways whose pods may have changed.
     pub fn look_at(&self, gateways: Vec<GatewayRef>) {
         if self.queue.is_some() {
             gateways.into_iter().for_each(|gateway| self.gateways.add_after(gateway, GATEWAY_BURST));
         }
     }
 
-    /// A kind is seen otherwise than before: those who need it may go on, or go without.
+    /// Handles a new watch state of a kind: its requester may continue, or must do without it.
     pub fn wake(&self, kind: &Gvk, needer: Needer) {
         match needer {
             Needer::Capability(_) => {}
@@ -241,8 +240,8 @@ impl Observer {
         }
     }
 
-    /// Why the definition of a kind that is asked for is missing or of no use; `None` where it is
-    /// not, where nobody knows yet, and for what the API server itself has.
+    /// Why a requested kind is not usable; `None` where it is, while that is unknown, and for kinds built
+    /// into the API server.
     pub fn absence(&self, kind: &Gvk) -> Option<Absence> {
         if is_built_in(&kind.group) {
             return None;
@@ -253,7 +252,7 @@ impl Observer {
         }
     }
 
-    /// Whether all kinds of a package are served again.
+    /// Clears the mark of a package once all its kinds are served again.
     fn look_at_lack(&self, package: &NamespacedName) {
         let mut demand = self.demand();
         let mut kinds = demand.packages.get(package).into_iter().flatten();
@@ -262,7 +261,7 @@ impl Observer {
         }
     }
 
-    /// An Instance that is seen for the first time, of a package that lacks a kind.
+    /// Marks a new Instance of a package that lacks a kind.
     fn look_at_bereft(&self, object: &Value) {
         let (Some(package), Some(key)) = (package_of(object), key_of(object)) else { return };
         if self.demand().bereft.contains(&package) {

@@ -1,4 +1,4 @@
-//! Bursts of events and the passes that come of them, and which events make a gateway be looked at.
+//! Bursts of events and the resulting passes, and which events enqueue a gateway.
 
 use interlock_core::api::{kong, meta};
 use interlock_core::rollout::flavor::subject::GatewayKind;
@@ -12,10 +12,10 @@ use crate::controllers::observe::settled;
 
 /// Events of a burst.
 const EVENTS: usize = 500;
-/// What a pass takes.
+/// Duration of a pass.
 const PASS: Duration = Duration::from_millis(5);
 
-/// An observer with one Instance at rest, and when each pass over it began.
+/// An observer with one settled Instance, and the start of each pass over it.
 struct World {
     observer: Arc<Observer>,
     passes: Arc<Mutex<Vec<Instant>>>,
@@ -53,7 +53,7 @@ impl World {
         self.observer.observe(&kind, Epoch(1), change);
     }
 
-    /// The Instance with something in an annotation of ours, at its next version.
+    /// The Instance with a change of one of our annotations, at its next version.
     fn touched(&self, how: &str) -> Arc<Value> {
         let mut object = settled();
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
@@ -67,7 +67,7 @@ impl World {
         self.tell(WatchChange::Applied(object));
     }
 
-    /// Passes so far, once nothing more is due.
+    /// Passes so far, once no more are due.
     async fn passes(&self) -> Vec<Instant> {
         tokio::time::sleep(Duration::from_secs(60)).await;
         std::mem::take(&mut *self.passes.lock().unwrap())
@@ -104,7 +104,7 @@ async fn a_single_event_is_not_held_up_by_what_may_follow() {
     assert_eq!(world.passes().await, [told + BURST]);
 }
 
-/// An observer that has seen one gateway, which was looked at.
+/// An observer with one gateway, which was checked.
 struct Gateways {
     observer: Arc<Observer>,
     kind: Gvk,
@@ -157,7 +157,7 @@ impl Gateways {
         self.tell(WatchChange::Applied(Arc::new(self.object.clone())));
     }
 
-    /// How often it is due to be looked at, once nothing more comes.
+    /// Number of due checks, once no more come.
     async fn looks(&self) -> usize {
         let queue = self.observer.gateways();
         let mut looks = 0;

@@ -1,7 +1,6 @@
-//! Regular expressions with the meaning that Go's `regexp` gives them: both engines are RE2's
-//! children.
+//! Regular expressions with the semantics of Go's `regexp`: both engines descend from RE2.
 //!
-//! Compiling is charged by the size of what is compiled, a search by its states times the text.
+//! A compilation is charged by the size of its result, a search by its states times the text.
 
 use std::rc::Rc;
 
@@ -20,13 +19,13 @@ mod translate;
 
 use translate::translate;
 
-/// Work of reading a byte of a pattern: a class of two bytes becomes a few kilobytes, and takes
-/// longer where case does not count.
+/// Work of parsing a byte of a pattern: a class of two bytes becomes a few kilobytes, and takes longer if it
+/// ignores case.
 const READING: usize = 2 << 10;
 const READING_WITHOUT_CASE: usize = 16 << 10;
 
-/// Bytes of the text that is left, which make one unit of work for each match but the first: a
-/// search rarely reads far beyond its match, and a lazy automaton takes about a nanosecond a byte.
+/// Bytes of remaining text per unit of work, for each match but the first: a search rarely reads far beyond
+/// its match, and a lazy automaton takes about a nanosecond a byte.
 const AHEAD: usize = 16;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -62,7 +61,7 @@ impl Compiled {
         let reading = if without_case { READING_WITHOUT_CASE } else { READING };
         meter.read(text.len().saturating_mul(reading))?;
         let found = meter.patterns.compile(&text, groups, MAX_COMPILED);
-        // Compiling is read and written again a few times.
+        // Compilation reads and rewrites the result a few times.
         match found.as_ref() {
             Ok(pattern) => meter.read(pattern.bytes().saturating_mul(2))?,
             Err(PatternRefused::TooLarge) => meter.read(MAX_COMPILED * 2)?,
@@ -84,8 +83,8 @@ impl Compiled {
     }
 }
 
-/// Before a search. The first one may read the whole text, and is charged with it; a later one is
-/// charged with what was passed since the one before it, and with a little for what it may read ahead.
+/// Charges for a search in advance. The first one may read the whole text, and is charged for it; a later
+/// one is charged for the text since the previous one, and a little for reading ahead.
 fn charge(
     meter: &Meter,
     pattern: &Pattern,
@@ -101,7 +100,7 @@ fn charge(
     meter.pass(most)
 }
 
-/// Takes the matches one after another, until `take` wants no more.
+/// Passes the matches to `take` one after another, until it stops.
 fn each(
     meter: &Meter,
     pattern: &Pattern,
@@ -130,7 +129,7 @@ fn each(
     }
 }
 
-/// sprig drops the error of a pattern that is none.
+/// sprig drops the error of an invalid pattern.
 fn is_match(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let compiled = Compiled::of(meter, args, false)?;
     let pattern = match compiled.pattern() {
@@ -143,12 +142,12 @@ fn is_match(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     Ok(Val::Bool(pattern.regex.is_match(input)))
 }
 
-/// At most this many, all where it is below 0.
+/// A maximum; below 0 there is none.
 fn limit(args: &[Val], at: usize) -> Option<usize> {
     usize::try_from(arg::int(args, at)).ok()
 }
 
-/// The texts of at most so many matches.
+/// The texts of at most that many matches.
 fn all(meter: &Meter, args: &[Val], limit: Option<usize>) -> Result<Vec<Vec<u8>>, Failure> {
     let compiled = Compiled::of(meter, args, false)?;
     let (pattern, text) = (compiled.pattern()?, arg::text(args, 1));
@@ -177,10 +176,10 @@ fn replace_all(meter: &Meter, args: &[Val]) -> Result<Val, Failure> {
     let mut out = Vec::new();
     let mut last = 0;
     each(meter, pattern, text, |found| {
-        // A reference gives at most the match.
+        // A reference is at most as long as the match.
         let most = replacement.len().saturating_add(references.saturating_mul(found.len()));
         meter.bytes(most.saturating_add(found.start() - last))?;
-        // The groups of a match are found in a second search of it.
+        // A second search, of the match alone, finds its groups.
         meter.read(found.len().saturating_add(1).saturating_mul(pattern.weight()))?;
         let input = Input::new(text).range(found.range()).anchored(Anchored::Yes);
         pattern.regex.search_captures(&input, &mut captures);

@@ -1,29 +1,29 @@
-//! Go's syntax of regular expressions, rewritten where the `regex` crate reads it otherwise: `\d \w
-//! \s \b` are ASCII in Go, a bracket within brackets is an ordinary character, and `\Q…\E` quotes.
+//! Go's syntax of regular expressions, rewritten where that of the `regex` crate differs: `\d \w \s \b` are
+//! ASCII in Go, a bracket within brackets is an ordinary character, and `\Q…\E` quotes.
 
 type Chars<'p> = std::iter::Peekable<std::str::Chars<'p>>;
 
-/// Where a character of a pattern stands.
+/// Context of a character in a pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// In no class.
+    /// Outside a class.
     Outside,
-    /// In a class, where a character, a range or a class by name begins.
+    /// In a class, at the start of a character, a range or a named class.
     Start,
-    /// In a class, behind a character that may begin a range.
+    /// In a class, after a character that may start a range.
     Behind,
-    /// In a class, behind the `-` of a range.
+    /// In a class, after the `-` of a range.
     End,
 }
 
 impl Place {
-    /// Behind a character of a class.
+    /// The context after a character of a class.
     fn next(self) -> Self {
         if self == Self::End { Self::Start } else { Self::Behind }
     }
 }
 
-/// A Go pattern as the `regex` crate reads it.
+/// Translates a Go pattern for the `regex` crate.
 pub(super) fn translate(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let mut chars = pattern.chars().peekable();
@@ -50,7 +50,7 @@ fn outside(c: char, chars: &mut Chars<'_>, out: &mut String) -> Place {
     Place::Outside
 }
 
-/// Behind the bracket that opens a class: a closing one is a character there.
+/// After the bracket that opens a class, a closing one is an ordinary character.
 fn open(chars: &mut Chars<'_>, out: &mut String) -> Place {
     out.push('[');
     if chars.next_if_eq(&'^').is_some() {
@@ -63,8 +63,8 @@ fn open(chars: &mut Chars<'_>, out: &mut String) -> Place {
     Place::Behind
 }
 
-/// A `-` that makes no range is a character in Go wherever it stands, and is escaped: the crate
-/// takes two of them for a difference.
+/// In Go, a `-` outside a range is an ordinary character anywhere; it is escaped, as the crate reads two of
+/// them as a difference.
 fn inside(c: char, place: Place, chars: &mut Chars<'_>, out: &mut String) -> Place {
     match c {
         ']' => {
@@ -90,7 +90,7 @@ fn inside(c: char, place: Place, chars: &mut Chars<'_>, out: &mut String) -> Pla
     place.next()
 }
 
-/// No class ends a range: as it stands, the crate refuses it there as Go does.
+/// A class cannot end a range: unescaped, the crate rejects it as Go does.
 fn escape_inside(place: Place, chars: &mut Chars<'_>, out: &mut String) -> Place {
     let Some(escape) = chars.next() else {
         out.push('\\');
@@ -111,7 +111,7 @@ fn escape_inside(place: Place, chars: &mut Chars<'_>, out: &mut String) -> Place
     if escape == 'x' { place.next() } else { Place::Start }
 }
 
-/// Takes everything up to a character, and that.
+/// Copies everything up to and including a character.
 fn through(last: char, chars: &mut Chars<'_>, out: &mut String) {
     for c in chars.by_ref() {
         out.push(c);
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(translate(go), rust);
     }
 
-    /// What Go's `regexp` finds of ASCII; no class there is a difference, an intersection or in another.
+    /// ASCII matches of Go's classes, which have no differences, intersections or nesting.
     #[rstest]
     #[case("[+--]", "+,-")]
     #[case("[+-\\-]", "+,-")]

@@ -1,11 +1,11 @@
 //! ConfigMaps and Secrets that the flavors of gateways come from: RF18.
 //!
-//! Pods take such a change up one by one, whenever they start, so it is judged as a change in
-//! place of every gateway whose live pods it reaches, whatever is staged there. Where only the
-//! template has it that is staged, or being rolled out, it is judged as a change of that.
+//! Pods pick up such a change one by one, whenever they start, so it is validated as an in-place change
+//! of every gateway whose live pods it reaches, whatever is staged there. If only the staged template,
+//! or the one being rolled out, uses the source, it is validated as a change of that template.
 //!
-//! Changes are seen by a label. Its removal is judged like a deletion, with what could be written
-//! afterwards in mind: it stays as long as a gateway refers to the source.
+//! A label selects the sources whose changes admission sees. Its removal is validated like a deletion,
+//! as later changes would go unseen: the label stays as long as a gateway refers to the source.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ use crate::rollout::flavor::reading::{Effective, FlavorReading};
 use crate::rollout::flavor::sources::{FlavorSource, GivenSources, KeyLookup, SourceKind, Sources};
 use crate::rollout::flavor::subject::{FlavorSpec, GatewayRef};
 
-/// How many gateways a text names; more are counted.
+/// How many gateways a text names; further ones are counted.
 const NAMED: usize = 5;
 
 /// Decides on a ConfigMap or Secret.
@@ -48,7 +48,7 @@ pub(super) fn judge(
         Operation::Update(change) => (Some(change.object), change.old),
         Operation::Delete(old) => (None, *old),
     };
-    // What is in a namespace goes with it.
+    // A terminating namespace deletes its contents.
     let goes = new.is_none() && context.view.namespace_terminating(request.namespace);
     if context.door == Door::Mutate || action == Action::Off || goes {
         return Verdict::allow();
@@ -70,7 +70,7 @@ pub(super) fn judge(
     }
 }
 
-/// Whether the label is there by which changes of a source are seen.
+/// Whether the object has the label that makes its changes visible.
 fn is_labelled(object: &ReviewObject<'_>) -> bool {
     let mut found = false;
     let labels = object.metadata.labels.map(|labels| {
@@ -82,7 +82,7 @@ fn is_labelled(object: &ReviewObject<'_>) -> bool {
     labels.is_some_and(|read| read.is_ok()) && found
 }
 
-/// Why the label of a source stays: the gateways that refer to it.
+/// Why the label of a source must stay: the gateways that refer to it.
 fn label_kept(source: &FlavorSource, fed: &[Fed]) -> Option<Denial> {
     let gateways = fed.iter().filter_map(|fed| Gateway::subject_of(&fed.stored, &source.name.namespace));
     let gateways: Vec<String> = gateways.map(|gateway| gateway.to_string()).collect();
@@ -107,7 +107,7 @@ fn label_kept(source: &FlavorSource, fed: &[Fed]) -> Option<Denial> {
     Some(denial.next("leave the label; it can be taken away when no gateway refers to the source any more"))
 }
 
-/// The decision about what a source holds, and a violation beside it.
+/// Adds a violation to the decision about the data of a source.
 fn beside(verdict: Verdict, denial: Denial, action: Action) -> Verdict {
     match (verdict.outcome, action) {
         (Outcome::Refuse(mut first), _) => {
@@ -129,7 +129,7 @@ fn beside(verdict: Verdict, denial: Denial, action: Action) -> Verdict {
 struct Edit {
     source: FlavorSource,
     before: GivenSources,
-    /// Absent where it is deleted.
+    /// Absent on deletion.
     after: Option<GivenSources>,
     allowance: Option<Allowance>,
 }
@@ -138,19 +138,19 @@ struct Edit {
 struct Reached {
     subject: GatewayRef,
     which: Which,
-    /// What its live pods run with.
+    /// The flavor of its live pods.
     live: Effective,
     before: FlavorReading,
     after: FlavorReading,
     findings: Findings,
 }
 
-/// Whose flavor it is.
+/// The pods whose flavor the edit changes.
 #[derive(Clone, Copy)]
 enum Which {
-    /// That of the live pods.
+    /// The live pods.
     Live,
-    /// That of a template which is staged, or being rolled out.
+    /// The pods of a template that is staged or being rolled out.
     Next,
 }
 
@@ -168,7 +168,7 @@ impl Edit {
         let namespace = &self.source.name.namespace;
         let subject = Gateway::subject_of(&fed.stored, namespace)?;
         let around = context.view.around(&subject);
-        // Before the edit, and after it.
+        // Before and after the edit.
         let both = |read: &dyn Fn(&dyn Sources) -> Option<Gateway>| {
             let with = |data| With { others: &around.sources, source: &self.source, data };
             let (before, after) = (read(&with(Some(&self.before)))?, read(&with(self.after.as_ref()))?);
@@ -202,7 +202,7 @@ impl Edit {
         Some(Reached { subject, which, live, before: before.reading, after: after.reading, findings })
     }
 
-    /// The keys that decide, which is what the sentence begins with.
+    /// The keys that decide, as the start of the sentence.
     fn keys(&self, reached: &Reached) -> String {
         let keys = reached.before.keys.iter().chain(&reached.after.keys);
         let mut keys: Vec<&str> =
@@ -215,7 +215,7 @@ impl Edit {
     }
 }
 
-/// The other sources as they are known, and this one as the review has it.
+/// The other sources as known, and this one as in the review.
 struct With<'a> {
     others: &'a GivenSources,
     source: &'a FlavorSource,
@@ -242,7 +242,7 @@ fn data(source: &FlavorSource, object: &ReviewObject<'_>) -> GivenSources {
     GivenSources::of([&json!({"apiVersion": "v1", "kind": kind, "metadata": metadata, "data": data})], "")
 }
 
-/// What the annotation of a source says about this change of it; a source counts no generations.
+/// The override in the annotation of a source for this change; a source has no generation.
 fn allowance(new: &ReviewObject<'_>, old: &ReviewObject<'_>) -> Option<Allowance> {
     let text = new.metadata.annotations.allow_flavor?.text().ok()?;
     let content = canonical::hash(new.data.map_or("{}", |raw| raw.get()));

@@ -1,4 +1,4 @@
-//! How long what may take, on Instances and OperatorVersions: annotations that can be read.
+//! Validates the annotations of Instances and OperatorVersions that set time limits.
 
 use crate::admission::refusal::{Denial, FieldReason, ObjectionField};
 use crate::admission::review::{Annotations, ReviewObject};
@@ -7,7 +7,7 @@ use crate::api::meta;
 use crate::api::rule::Rule;
 use crate::plan::limits;
 
-/// Annotations that cannot be read; one that was there before may stay.
+/// Unreadable annotations; those of the old object may stay.
 pub(super) fn violations(
     what: impl Fn() -> String,
     new: &ReviewObject<'_>,

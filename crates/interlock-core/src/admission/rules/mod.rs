@@ -1,4 +1,4 @@
-//! The rules, one subject a file.
+//! The rules, one resource per file.
 
 use super::RuleContext;
 use super::request::{Request, RequestedObject};
@@ -11,7 +11,7 @@ mod limits;
 mod operator_version;
 mod status;
 
-/// Decides on a request of anybody but the bookkeeping user.
+/// Decides on a request of any user but the bookkeeping user.
 pub(super) fn judge(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
     match &request.subject {
         RequestedObject::Instance(operation) => instance::judge(request, operation, context),
@@ -25,7 +25,7 @@ pub(super) fn judge(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict
     }
 }
 
-/// Puts back what is Interlock's own, where no rule can be asked.
+/// Restores the fields that Interlock owns, when no rule can be evaluated.
 pub(super) fn restore(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
     match &request.subject {
         RequestedObject::Instance(operation) => instance::restore(request, operation, context),

@@ -1,5 +1,5 @@
-//! OperatorVersions: frozen while an Instance that refers to them is locked, not deleted while
-//! one refers to them, and right in themselves.
+//! OperatorVersions: frozen while an Instance that refers to them is locked, not deleted while an
+//! Instance refers to them, and valid in themselves.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
 use crate::plan::check::{self, PackageProblem, Problems, Wrong};
 
-/// How many locked Instances a refusal names.
+/// How many locked Instances a denial names.
 const NAMED: usize = 3;
 
 /// Decides on an OperatorVersion.
@@ -67,7 +67,7 @@ fn read(object: &ReviewObject<'_>) -> Result<OperatorVersionSpec, Box<Denial>> {
     })
 }
 
-/// References and values of the spec are judged, absence is not.
+/// Validates references and values of the spec, not absent ones.
 fn create(
     object: &ReviewObject<'_>,
     key: &NamespacedName,
@@ -81,22 +81,22 @@ fn create(
     Ok(())
 }
 
-/// Hash of a problem without the numbers in its path, which move when a list grows. There may be
-/// many thousands.
+/// Hash of a problem without the numbers in its path, which shift when a list grows. There may be many
+/// thousands.
 fn kernel(wrong: &Wrong<'_>) -> [u8; 32] {
     let PackageProblem { field, what, .. } = wrong.write();
     let mut path = String::with_capacity(field.len());
     for part in field.split_inclusive('[') {
         path.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
     }
-    // With its length, so that where the path ends counts.
+    // The length marks the end of the path.
     let hash = Sha256::new().chain_update(path.len().to_le_bytes()).chain_update(path).chain_update(what);
     hash.finalize().into()
 }
 
-/// What is wrong already may stay, so that an OperatorVersion from before can be mended in steps.
+/// Existing problems may stay, so that an old OperatorVersion can be fixed in steps.
 ///
-/// The new problems, and how many there are of before.
+/// Returns the new problems, and the number of old ones.
 fn new_problems(new: &OperatorVersionSpec, old: &OperatorVersionSpec) -> (Problems, usize) {
     let mut before = BTreeSet::new();
     check::each(old, &mut |wrong| {
@@ -192,7 +192,7 @@ fn delete(key: &NamespacedName, context: &RuleContext<'_>, violations: &Violatio
     violations.push(denial);
 }
 
-/// The settings of the namespaces of all locked Instances: the strictest hold.
+/// The settings of the namespaces of all locked Instances: the strictest win.
 fn with_users(own: Actions, users: &PackageUsers, context: &RuleContext<'_>) -> Actions {
     users
         .locked
@@ -205,8 +205,8 @@ fn instances(count: usize) -> String {
     if count == 1 { "1 Instance".to_owned() } else { format!("{count} Instances") }
 }
 
-/// Only Instances of the same namespace are named: whoever may write the OperatorVersion need
-/// not see others.
+/// Names only Instances of the same namespace: users who may write the OperatorVersion need not see
+/// others.
 fn frozen(key: &NamespacedName, users: &PackageUsers) -> Denial {
     let own = users.locked.iter().filter(|(instance, _)| instance.namespace == key.namespace);
     let named: Vec<String> =
@@ -232,7 +232,7 @@ mod tests {
 
     use super::*;
 
-    /// Every task that a plan names and that is not there is a problem.
+    /// Every task that a plan names and that does not exist is a problem.
     fn spec(named: &[String]) -> OperatorVersionSpec {
         let steps: Vec<_> = named
             .iter()
@@ -247,7 +247,7 @@ mod tests {
         numbers.map(|i| format!("t{i}")).collect()
     }
 
-    /// However many there are, each is told apart. (before, after) -> new, known
+    /// Problems are distinguished, however many there are. (before, after) -> new, known
     #[rstest]
     #[case::all_stay(0..200, 0..200, (0, 200))]
     #[case::some_go(0..200, 50..150, (0, 100))]
@@ -272,7 +272,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// As if all were written out and compared.
+        /// As if all problems were written out and compared.
         #[test]
         fn what_is_known_is_what_was_there(
             before in prop::collection::vec("[a-f]", 0..8), after in prop::collection::vec("[a-h]", 0..8),

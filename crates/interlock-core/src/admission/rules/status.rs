@@ -1,5 +1,5 @@
-//! `instances/status`: a forged COMPLETE would unlock, so nobody but the bookkeeping user
-//! changes `planStatus` or our conditions.
+//! `instances/status`: a forged COMPLETE would unlock, so only the bookkeeping user changes
+//! `planStatus` or our conditions.
 
 use std::collections::BTreeMap;
 
@@ -29,14 +29,14 @@ impl Owned {
         Ok(status.unwrap_or_default())
     }
 
-    /// Conditions of ours, those of one type in the order they are listed.
+    /// Our conditions; those of one type in the order of the list.
     fn ours(&self, type_: &str) -> Vec<&Value> {
         let named = |c: &&Value| c.get("type").and_then(Value::as_str) == Some(type_);
         self.conditions.iter().flatten().filter(named).collect()
     }
 }
 
-/// Decides on a write of the status by anybody but the bookkeeping user.
+/// Decides on a write of the status by any user but the bookkeeping user.
 pub(super) fn judge(change: ObjectChange<'_>) -> Verdict {
     let (new, old) = (text(change.object), text(change.old));
     if new == old {

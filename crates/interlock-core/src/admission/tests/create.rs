@@ -60,7 +60,7 @@ fn row_4_no_deploy_plan() {
     );
 }
 
-/// Row 5 and hole 18: whatever planExecution the user sends is overwritten, its status too.
+/// Row 5 and hole 18: mutation overwrites any planExecution that the user sends, with its status.
 #[rstest]
 #[case::of_another_plan(json!({"planName": "backup", "uid": "x", "status": "IN_PROGRESS"}))]
 #[case::complete(json!({"planName": "deploy", "uid": "x", "status": "COMPLETE"}))]
@@ -162,7 +162,7 @@ fn a_version_that_the_cache_does_not_show_is_waited_for() {
     }
 }
 
-/// The mutating call of a CREATE with generateName has no name, the validating one has.
+/// The mutating call of a CREATE with generateName has no name, the validating call has one.
 #[test]
 fn generate_name_is_the_name_in_both_phases() {
     let world = World::strict();
@@ -177,7 +177,7 @@ fn generate_name_is_the_name_in_both_phases() {
     world.ask(Door::Validate, &review("CREATE", "Instance", object, Value::Null)).assert_allowed();
 }
 
-/// What validation finds that mutation should have made.
+/// Differences that mutation should have patched, found by validation.
 #[rstest]
 #[case::plan_execution("/spec/planExecution", "plan-uid")]
 #[case::finalizer("/metadata/finalizers", "finalizer-kept")]

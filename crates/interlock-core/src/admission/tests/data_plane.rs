@@ -1,4 +1,4 @@
-//! DataPlanes: the stamp of what is live, and changes judged by it, through the webhook's own
+//! DataPlanes: the last-applied annotation, and changes validated against it, through the webhook's own
 //! paths.
 
 use proptest::prelude::*;
@@ -51,7 +51,7 @@ fn ask_with(view: StaticLister, door: Door, object: &Value, old: &Value) -> Said
     World { view, cache: CacheState::Synced, config }.ask(door, &review)
 }
 
-/// What is stored of a write as the API server carries it out; the refusal where it is refused.
+/// The stored object after a write, as the API server carries it out; or the denial.
 fn write(object: &Value, old: &Value) -> Result<Value, String> {
     let mutated = ask(Door::Mutate, object, old);
     assert!(mutated.allowed(), "{mutated:?}");
@@ -70,7 +70,7 @@ fn stamp(object: &Value) -> Value {
     serde_json::from_str(text).expect("a stamp is JSON")
 }
 
-/// A stored object after an edit by somebody who sends all of it.
+/// A stored object after an edit by a client that sends all of it.
 fn edit(stored: &Value, edit: impl FnOnce(&mut Value)) -> Result<Value, String> {
     let mut object = stored.clone();
     edit(&mut object);
@@ -107,7 +107,7 @@ fn without_a_strategy_a_change_is_live_at_once() {
     assert_eq!((&stamp(&changed)["flavor"], &stamp(&changed)["uid"]), (&json!(TC), &json!("uid-1")));
 }
 
-/// The way around the two hops: stage one, and call that the beginning of the next.
+/// The bypass of the two hops: stage one, and start the next from there.
 #[test]
 fn a_staged_flavor_is_nothing_to_go_on_from() {
     let stored = write(&plane(T, true), &Value::Null).unwrap();
@@ -118,24 +118,24 @@ fn a_staged_flavor_is_nothing_to_go_on_from() {
     let loose =
         |object: &mut Value| drop(object["spec"]["deployment"].as_object_mut().unwrap().remove("rollout"));
     refused(edit(&staged, loose), "RF07");
-    // Other fields stay editable; what does not concern the pods is live at once.
+    // Other fields stay editable; those that do not concern the pods are live at once.
     let scaled = edit(&staged, |object| object["spec"]["deployment"]["replicas"] = json!(5)).unwrap();
     assert_eq!(stamp(&scaled)["spec"]["deployment"]["replicas"], 5);
     assert_eq!(stamp(&scaled)["flavor"], T);
-    // Going back is always allowed, and the next hop begins at what is live.
+    // Going back is always allowed, and the next hop starts from the live spec.
     let back = edit(&scaled, |object| set_flavor(object, T)).unwrap();
     refused(edit(&back, |object| set_flavor(object, EX)), "RF03");
     edit(&edit(&back, |object| set_flavor(object, TC)).unwrap(), loose).unwrap_err();
 }
 
-/// A pod template that is too large for the stamp.
+/// A pod template too large for the last-applied annotation.
 fn large(mut plane: Value) -> Value {
     plane["spec"]["deployment"]["podTemplateSpec"]["metadata"] =
         json!({"annotations": {"filler": "x".repeat(40 * 1024)}});
     plane
 }
 
-/// The same with a large spec, to which the stamp only refers.
+/// The same with a large spec, to which the annotation only refers.
 #[test]
 fn a_staged_flavor_is_nothing_to_go_on_from_either_where_the_spec_is_large() {
     let stored = write(&large(plane(T, true)), &Value::Null).unwrap();
@@ -155,12 +155,12 @@ fn a_staged_flavor_is_nothing_to_go_on_from_either_where_the_spec_is_large() {
     refused(edit(&scaled, |object| set_flavor(object, EX)), "RF06");
     let back = edit(&scaled, |object| set_flavor(object, T)).unwrap();
     refused(edit(&back, |object| set_flavor(object, EX)), "RF03");
-    // A spec that is small again is inline again once it is live.
+    // A spec that shrinks is inline again once it is live.
     let small = edit(&back, |object| object["spec"] = plane(T, false)["spec"].clone()).unwrap();
     assert_eq!(stamp(&small)["spec"], plane(T, false)["spec"]);
 }
 
-/// Annotations of others may leave no room for a spec that is small.
+/// Annotations of others may leave no space even for a small spec.
 #[test]
 fn nor_where_the_annotations_leave_no_room_for_the_spec() {
     let mut object = plane(T, true);
@@ -171,7 +171,7 @@ fn nor_where_the_annotations_leave_no_room_for_the_spec() {
     refused(edit(&staged, |object| set_flavor(object, EX)), "RF06");
 }
 
-/// A DataPlane with a large spec and a flavor staged, with what its stamp says beside the hash.
+/// A DataPlane with a large spec, a staged flavor, and these annotation members beside the hash.
 fn staged_with(members: &[&str]) -> Value {
     let stored = write(&large(plane(T, true)), &Value::Null).unwrap();
     let mut staged = edit(&stored, |object| set_flavor(object, TC)).unwrap();
@@ -184,7 +184,7 @@ fn staged_with(members: &[&str]) -> Value {
     staged
 }
 
-/// A change of what is staged to `expressions`, with what else is known.
+/// Changes the staged flavor to `expressions`, given further known objects.
 fn next_hop(staged: &Value, objects: &[Value]) -> Said {
     let mut object = staged.clone();
     set_flavor(&mut object, EX);
@@ -197,7 +197,7 @@ fn next_hop(staged: &Value, objects: &[Value]) -> Said {
     ask_with(view(), Door::Validate, &object, staged)
 }
 
-/// The stamps of Interlock 0.1 have the flavor alone.
+/// The annotations of Interlock 0.1 have only the flavor.
 #[rstest]
 #[case::by_the_excerpt(&["flavorSpec"])]
 #[case::by_the_flavor(&["flavor"])]
@@ -208,7 +208,7 @@ fn a_reference_tells_what_is_live(#[case] members: &[&str]) {
 
 const UNKNOWN: &str = "cannot determine what the pods of DataPlane kong/edge run with: the live spec is kept in ControllerRevision kong/edge-uid-1-HASH-0, which is not seen here; ask them (`interlock flavor diagnose`) [RF10]";
 
-/// Where neither is known, nothing is compared with what is staged, and that is said.
+/// If neither is known, the change is not compared with the staged spec, and a warning says so.
 #[test]
 fn a_bare_reference_is_unknown_until_its_revision_is_given() {
     let staged = staged_with(&[]);
@@ -231,7 +231,7 @@ fn a_bare_reference_is_unknown_until_its_revision_is_given() {
     assert!(said.message().contains("[RF06]"), "{said:?}");
 }
 
-/// What feeds the live pods stays known while something else is staged.
+/// The sources of the live pods stay known while something else is staged.
 #[test]
 fn the_sources_of_live_pods_are_known_of_a_reference() {
     let mut object = large(plane(T, true));
@@ -244,7 +244,7 @@ fn the_sources_of_live_pods_are_known_of_a_reference() {
     assert_eq!(sources, ["ConfigMap kong/live"]);
 }
 
-/// Kong's operator gives `status.selector` another value with a promotion.
+/// Kong's operator changes `status.selector` on each promotion.
 #[test]
 fn a_promotion_makes_what_is_stored_live() {
     let mut stored = write(&plane(T, true), &Value::Null).unwrap();
@@ -271,15 +271,15 @@ fn nobody_writes_the_stamp(#[case] text: Option<String>, #[case] warnings: usize
     let said = ask(Door::Mutate, &object, &stored);
     assert_eq!(stamp(&said.object)["spec"], stamp(&stored)["spec"]);
     assert_eq!(said.warnings().len(), warnings, "{said:?}");
-    // Where the mutating webhook was not called, or another one came after it.
+    // The mutating webhook was not called, or another one ran after it.
     let said = ask(Door::Validate, &object, &stored);
     assert!(said.message().contains("[stamp-mismatch]"), "{said:?}");
-    // A new object copied with the stamp of another gets its own.
+    // A new object copied with the annotation of another gets its own.
     let copied = write(&object, &Value::Null).unwrap();
     assert_eq!(stamp(&copied)["flavor"], T);
 }
 
-/// A stamp of another object, or with another hash, says nothing: what is stored is live.
+/// An annotation of another object, or with another hash, is invalid: the stored spec is live.
 #[rstest]
 #[case::of_another_object(|stamp: &mut Value| stamp["uid"] = json!("uid-2"))]
 #[case::of_another_spec(|stamp: &mut Value| stamp["hash"] = json!(SpecHash::of("{}")))]
@@ -327,7 +327,7 @@ fn an_override_holds_for_one_change_and_once() {
     assert!(said.record.rules.contains(&"RF19"), "{:?}", said.record.rules);
     let mut used = asked(exact);
     used["metadata"]["generation"] = json!(2);
-    // Back in two hops, and the same change once more, the annotation still there.
+    // Back in two hops, and the same change again, with the annotation still present.
     let back = ["traditional_compatible", EX]
         .into_iter()
         .fold(used, |stored, flavor| edit(&stored, |object| set_flavor(object, flavor)).unwrap());
@@ -357,7 +357,7 @@ fn specs() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever is written, mutation made again changes nothing, and validation finds its stamp.
+    /// After any writes, a repeated mutation changes nothing, and validation accepts its annotation.
     #[test]
     fn mutation_is_idempotent(writes in prop::collection::vec(specs(), 1..5)) {
         let mut stored = Value::Null;

@@ -1,5 +1,5 @@
 //! UPDATE of an Instance that is being deleted: kudo.md section 5, row 3. Objects with a
-//! deletionTimestamp are judged like others (CVE-2023-34091).
+//! deletionTimestamp are validated like others (CVE-2023-34091).
 
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ fn cleanup_is_not_cancelled_or_overridden(#[case] execution: Value) {
     }
 }
 
-/// KUDO refuses a write that merely keeps a running `deploy`; here it passes.
+/// KUDO denies a write that merely keeps a running `deploy`; here it is allowed.
 #[rstest]
 #[case::labels(json!({"metadata": {"labels": {"a": "b"}}}))]
 #[case::annotations(json!({"metadata": {"annotations": {"a": "b"}}}))]
@@ -85,7 +85,7 @@ fn the_finalizer_goes_when_nothing_runs_and_stays_while_something_does() {
     }
 }
 
-/// A package that is gone keeps nobody from labels and finalizers.
+/// A missing package does not prevent changes of labels and finalizers.
 #[test]
 fn nothing_is_looked_up() {
     let mut world = World::strict();

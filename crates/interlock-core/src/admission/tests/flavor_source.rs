@@ -34,7 +34,7 @@ fn source(kind: &str, flavor: &str) -> Value {
     })
 }
 
-/// A namespace `kong`, as it is.
+/// A namespace `kong` with its objects.
 struct World {
     objects: Vec<Value>,
     action: &'static str,
@@ -113,7 +113,7 @@ fn an_edit_is_judged_as_a_change_in_place(
     assert_eq!(message(&said).contains("[RF18]"), !refused.is_empty());
 }
 
-/// A DataPlane on 3.9 that runs with one source of its flavor, and has another one staged.
+/// A DataPlane on 3.9 that runs with one source of its flavor and has staged another.
 fn staged(live: &Value, stored: &Value) -> Value {
     let spec = |env: &Value| {
         json!({"deployment": {
@@ -129,7 +129,7 @@ fn staged(live: &Value, stored: &Value) -> Value {
     })
 }
 
-/// Live is what the stamp says; what is staged is judged as a further step.
+/// The last-applied annotation says what is live; the staged spec is validated as a further step.
 #[rstest]
 #[case::of_the_live_pods(
     true,
@@ -204,8 +204,8 @@ fn what_feeds_no_gateway_may_change() {
     assert_eq!((&said["allowed"], said["warnings"].is_null()), (&json!(true), true), "{said}");
 }
 
-/// Without the label no later change would be judged: it stays while a gateway refers to the source,
-/// also where its deletion would change no flavor.
+/// Without the label, later changes would not be validated: it stays while a gateway refers to the
+/// source, even if deleting the source would change no flavor.
 #[rstest]
 #[case::configmap("ConfigMap", from_map(), "Deny", false)]
 #[case::secret("Secret", json!({"secretKeyRef": {"name": "router", "key": "flavor"}}), "Deny", false)]
@@ -233,13 +233,13 @@ fn the_label_of_a_source_stays(
     assert_eq!(message(&said).contains(&text), !allowed, "{said}");
     assert_eq!(said["warnings"].to_string().contains(&text), action == "Warn", "{said}");
 
-    // Of another label nothing is said.
+    // Other labels may change.
     let mut other = old.clone();
     other["metadata"]["labels"] = json!({meta::FLAVOR_SOURCE: "mine"});
     assert_eq!(world.ask(Door::Validate, &other, &old)["allowed"], true);
 }
 
-/// A change of what it holds beside it is refused with both reasons.
+/// Removing the label together with a change of the data is denied for both reasons.
 #[test]
 fn a_label_is_lost_beside_a_change() {
     let world = World::of(&[gateway("edge", "kong:3.6", &from_map())]);

@@ -102,7 +102,7 @@ fn what_is_around_a_gateway_counts() {
     assert!(message.contains("[RF21]"), "{message}");
 }
 
-/// A rollout was under way when the process came, and nobody knows what ran before.
+/// A rollout was under way when the process started, and the previous template is unknown.
 #[rstest]
 #[case::another_flavor(
     "traditional_compatible",
@@ -129,7 +129,7 @@ fn what_cannot_be_read_is_named() {
     );
 }
 
-/// A cluster without the kinds of KUDO, where Instances are let through unjudged.
+/// A cluster without KUDO's kinds, where Instances are admitted without validation.
 #[test]
 fn gateways_are_judged_without_the_kinds_of_kudo() {
     let snapshot = StaticLister::default();

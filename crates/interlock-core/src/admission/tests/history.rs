@@ -1,4 +1,4 @@
-//! The history of runs is Interlock's own, like the stamp: restored from the old object.
+//! Interlock owns the history of runs, like the last-applied annotation: restored from the old object.
 
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::api::meta;
 
 const KEY: &str = meta::HISTORY;
 
-/// Two cleanups that failed, as nobody but Interlock may say.
+/// Two failed cleanups, which only Interlock may report.
 fn forged() -> String {
     let run = |uid: &str| json!({"plan": "cleanup", "uid": uid, "result": "FATAL_ERROR"});
     json!([run("a"), run("b")]).to_string()
@@ -21,7 +21,7 @@ fn with_history(mut object: Value) -> Value {
     object
 }
 
-/// A user's change is undone with a warning; a PUT without it keeps it.
+/// A user's change is reverted with a warning; a PUT without the history keeps it.
 #[rstest]
 #[case::changed(json!({"metadata": {"annotations": {KEY: forged()}}}), 1)]
 #[case::emptied(json!({"metadata": {"annotations": {KEY: ""}}}), 1)]
@@ -40,7 +40,7 @@ fn the_history_is_ours(#[case] patch: Value, #[case] warnings: usize) {
     }
 }
 
-/// The same beside an edit that is scheduled, and where there was none, or no annotation at all.
+/// The same beside an edit that is scheduled, and without an old history or any annotation.
 #[rstest]
 #[case::there(true, true)]
 #[case::none_before(false, true)]
@@ -73,7 +73,7 @@ fn a_creation_has_none() {
     assert_eq!(said.warnings().len(), 1);
 }
 
-/// Where the mutating webhook was not called, validation refuses another history.
+/// If the mutating webhook was not called, validation denies another history.
 #[rstest]
 #[case::forged(json!(forged()))]
 #[case::dropped(Value::Null)]
@@ -85,7 +85,7 @@ fn validation_refuses_another_history(#[case] text: Value) {
     said.assert_refused("history-owner", "is not as Interlock's mutating webhook makes it");
 }
 
-/// It still gives way to annotations of others.
+/// Annotations of others still take precedence over it.
 #[test]
 fn a_history_without_room_goes() {
     let old = with_history(idle(json!({"NODES": "3"})));

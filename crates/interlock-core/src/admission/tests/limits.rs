@@ -1,4 +1,4 @@
-//! Annotations that say how long what may take.
+//! Annotations that set time limits.
 
 use rstest::rstest;
 use serde_json::{Value, json};

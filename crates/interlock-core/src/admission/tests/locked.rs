@@ -14,7 +14,7 @@ fn same_plan() -> World {
     World::same_plan().with(kafka("kafka-2", "2.0.0"))
 }
 
-/// Frozen is frozen: no change of operatorVersion or parameters, in any state of the run.
+/// Frozen: no change of operatorVersion or parameters, in any state of the run.
 #[rstest]
 #[case::row_4_1_other_plan(
     json!({"parameters": {"NODES": "5"}}),
@@ -50,7 +50,7 @@ fn strict_freeze(#[case] spec: Value, #[case] sentence: &str) {
     }
 }
 
-/// The lock: every state of the two places that hold it.
+/// The lock: every state of the two fields that hold it.
 #[rstest]
 #[case::scheduled_without_a_record("deploy", RUN, &[], true)]
 #[case::record_of_another_run("deploy", RUN, &[("deploy", "other", "COMPLETE")], true)]
@@ -88,7 +88,7 @@ fn the_lock(
     assert_eq!(said.allowed(), !locked, "{}", said.message());
 }
 
-/// Absent, null and `{}` say nothing: a re-sync of an unchanged manifest cancels nothing.
+/// Absent, null and `{}` are unset: a re-sync of an unchanged manifest cancels nothing.
 #[rstest]
 fn a_resync_of_the_manifest_succeeds_and_cancels_nothing(
     #[values(json!(null), json!({}), json!("absent"))] execution: Value,
@@ -219,8 +219,7 @@ fn our_finalizer_is_put_back_during_a_run_with_a_warning() {
     assert_eq!(said.warnings().len(), 1);
 }
 
-/// A parameter that nobody defines triggers nothing when it goes; the policies see a change all the
-/// same.
+/// Removing an undefined parameter triggers nothing; the policies see a change all the same.
 #[test]
 fn same_plan_refuses_the_removal_of_what_nobody_defines() {
     let mut old = running("deploy");

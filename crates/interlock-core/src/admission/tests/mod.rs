@@ -1,4 +1,4 @@
-//! Rules as tables, over whole reviews: each row is a request and what becomes of it.
+//! Rules as tables, over whole reviews: each row is a request and its outcome.
 
 mod create;
 mod data_plane;
@@ -45,7 +45,7 @@ pub const NAMESPACE: &str = "team";
 pub const ALICE: &str = "alice";
 pub const RESOURCE_VERSION: &str = "41";
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub struct Said {
     pub response: Value,
@@ -96,14 +96,14 @@ impl Said {
     }
 }
 
-/// Everything beside the request.
+/// The inputs beside the request.
 pub struct World {
     pub view: StaticLister,
     pub cache: CacheState,
     pub config: Config,
 }
 
-/// A snapshot, and how much of the cluster it is said to hold.
+/// A static lister, and its reported cache state.
 pub struct Cached<'a>(pub &'a StaticLister, pub CacheState);
 
 impl Lister for Cached<'_> {
@@ -187,8 +187,8 @@ impl World {
         }
     }
 
-    /// Through both doors, as the API server calls them: what mutation allows, validation must
-    /// allow without a further patch, and mutation must not change again.
+    /// Through both endpoints, as the API server calls them: validation must allow what mutation allows
+    /// without a further patch, and a repeated mutation must not change it.
     pub fn admit(&self, review: Value) -> Said {
         let mutated = self.ask(Door::Mutate, &review);
         if mutated.allowed() && foreign(&review) {
@@ -196,7 +196,7 @@ impl World {
             again["request"]["object"] = mutated.object.clone();
             let validated = self.ask(Door::Validate, &again);
             if !validated.allowed() {
-                // What is in another namespace is told after the policy was asked.
+                // Contents of another namespace are disclosed only after the policy has run.
                 assert_eq!(mutated.patch, Value::Null);
                 return validated;
             }
@@ -265,7 +265,7 @@ pub fn review(operation: &str, kind: &str, object: Value, old: Value) -> Value {
     })
 }
 
-/// A package with every kind of parameter and plan that rules tell apart.
+/// A package with every kind of parameter and plan that rules distinguish.
 pub fn kafka(name: &str, version: &str) -> Value {
     let plan =
         |name: &str| json!({"phases": [{"name": name, "steps": [{"name": "apply", "tasks": ["apply"]}]}]});
@@ -350,7 +350,7 @@ pub fn stamp_of(spec: &Value) -> Value {
     })
 }
 
-/// `deploy` ended well: stamped, with its basis, idle.
+/// `deploy` was successful: last-applied annotation, baseline, idle.
 pub fn idle(parameters: Value) -> Value {
     let mut object = manifest(parameters);
     let spec = object["spec"].clone();
@@ -384,7 +384,7 @@ pub fn condition(basis: &Basis) -> Value {
 
 pub const RUN: &str = "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee";
 
-/// `plan` runs.
+/// `plan` is running.
 pub fn running(plan: &str) -> Value {
     let mut object = idle(json!({"NODES": "3", "PASSWORD": "s3cret"}));
     object["spec"]["planExecution"] = json!({"planName": plan, "uid": RUN, "status": "IN_PROGRESS"});
@@ -396,7 +396,7 @@ pub fn running(plan: &str) -> Value {
     object
 }
 
-/// `plan` is scheduled, and nobody has begun it.
+/// `plan` is scheduled, and has not started.
 pub fn scheduled(plan: &str) -> Value {
     let mut object = idle(json!({"NODES": "3", "PASSWORD": "s3cret"}));
     object["spec"]["planExecution"] = json!({"planName": plan, "uid": RUN, "status": "NEVER_RUN"});
@@ -410,7 +410,7 @@ pub fn ended(plan: &str, status: &str) -> Value {
     object
 }
 
-/// As `kubectl delete` leaves it.
+/// The object after `kubectl delete`.
 pub fn deleted(mut object: Value) -> Value {
     object["metadata"]["deletionTimestamp"] = json!("2026-01-02T05:00:00Z");
     object

@@ -1,8 +1,8 @@
 //! Properties over random Instances, changes and states of runs.
 //!
-//! `World::update` itself asserts, for every request that these make, that mutation is
-//! idempotent, that validation allows what mutation made without a further patch and refuses what
-//! mutation refuses, and that KUDO's door says the same.
+//! `World::update` itself asserts, for every request that these make, that mutation is idempotent, that
+//! validation allows the result of mutation without a further patch and denies what mutation denies,
+//! and that KUDO's endpoint decides the same.
 
 use proptest::collection::btree_map;
 use proptest::prelude::*;
@@ -159,7 +159,7 @@ pub(super) fn apply(edit: &Edit, old: &Value) -> Value {
     object
 }
 
-/// The object without what a mutation may touch.
+/// The object without the fields that a mutation may change.
 fn rest(object: &Value) -> Value {
     let mut object = object.clone();
     let metadata = object["metadata"].as_object_mut().unwrap();
@@ -181,7 +181,7 @@ fn rest(object: &Value) -> Value {
     object
 }
 
-/// What is carried out: the name of the version and the parameters.
+/// The part that plans carry out: the name of the version and the parameters.
 fn carried(object: &Value) -> (Value, Value) {
     let parameters = &object["spec"]["parameters"];
     (
@@ -193,8 +193,8 @@ fn carried(object: &Value) -> (Value, Value) {
 proptest! {
     #![proptest_config(config())]
 
-    /// The patch touches the stamp, our finalizer, planExecution and parameters, nothing else;
-    /// parameters only where a creation fills defaults in or an upgrade drops some.
+    /// The patch changes only the last-applied annotation, our finalizer, planExecution and parameters;
+    /// the last only if a creation sets defaults or an upgrade drops some.
     #[test]
     fn the_patch_touches_only_what_is_ours(old in before(), edit in edit(), strict: bool) {
         let object = apply(&edit, &old);
@@ -207,8 +207,8 @@ proptest! {
         }
     }
 
-    /// Strict: the freeze holds exactly while the lock does. Nobody changes what is carried out
-    /// while locked, and planExecution stays what it was, whatever is written.
+    /// Strict: the freeze holds exactly while the lock does. While locked, the part that plans carry
+    /// out and planExecution stay the same, whatever is written.
     #[test]
     fn the_freeze_holds_exactly_while_locked(old in before(), edit in edit()) {
         let typed: Instance = serde_json::from_value(old.clone()).unwrap();
@@ -225,8 +225,8 @@ proptest! {
         }
     }
 
-    /// An edit that is let through on an idle Instance without drift always runs its plan: the
-    /// object then names a plan, with a uid that was never there, and is stamped with its spec.
+    /// An edit that is allowed on an idle Instance without drift always runs its plan: the object then
+    /// names a plan, with a new uid, and the last-applied annotation has its spec.
     #[test]
     fn what_is_accepted_is_scheduled_and_stamped(parameters in parameters()) {
         let old = idle(json!({"NODES": "3", "ID": "7"}));
@@ -258,7 +258,7 @@ proptest! {
         }
     }
 
-    /// Random damage to a review: an answer or an error, never a panic, and the answer is JSON.
+    /// Random damage to a review: a response or an error, never a panic, and the response is JSON.
     #[test]
     fn damaged_reviews_do_not_panic(
         old in before(), edit in edit(), door in prop::sample::select(Door::ALL.to_vec()),

@@ -1,4 +1,4 @@
-//! Refusals are for people: what, the rule, the fields, why now, what next.
+//! Denials are for people: change, rule, fields, reason, remedy.
 
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ fn a_frozen_edit_reads_like_this() {
     assert_eq!(said.record.plan.as_deref(), Some("deploy"));
 }
 
-/// Values are shown only where they cannot be secret.
+/// Values are shown only if they cannot be secret.
 #[rstest]
 #[case::string(json!({"PASSWORD": "n3w-s3cret"}), "n3w-s3cret")]
 #[case::removed(json!({"PASSWORD": null}), "s3cret")]
@@ -102,7 +102,7 @@ fn secrets_are_masked(#[case] parameters: Value, #[case] secret: &str) {
     }
 }
 
-/// Who may see a value is for the package to say; of a boolean there is nothing to hide.
+/// The package decides which users may see a value; a boolean is never secret.
 #[rstest]
 #[case::number(json!({"parameters": {"NODES": 3}}), "spec.parameters.NODES: 3 is a number, and not a string; write it in quotes: \"3\"")]
 #[case::fraction(json!({"parameters": {"NODES": 0.5}}), "spec.parameters.NODES: 0.5 is a number, and not a string; write it in quotes: \"0.5\"")]
@@ -130,7 +130,7 @@ fn what_is_no_string_is_named_with_what_to_write(#[case] spec: Value, #[case] de
     assert!(!said.response.to_string().contains("7734451"), "{}", said.message());
 }
 
-/// Of an OperatorVersion of another namespace it is not told what its parameters are.
+/// The parameters of an OperatorVersion in another namespace are not disclosed.
 #[test]
 fn another_namespaces_package_shows_nothing() {
     let mut object = manifest(json!({"NODES": 3}));

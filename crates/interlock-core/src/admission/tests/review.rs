@@ -1,4 +1,4 @@
-//! The wire: both review versions, what is refused and what is no review, hostile bodies.
+//! The wire format: both review versions, denials, bodies that are no reviews, hostile bodies.
 
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn a_review_is_answered_in_its_own_version(#[case] version: &str) {
     assert_eq!(answer["response"]["auditAnnotations"], json!({"verdict": "patched", "plan": "deploy"}));
 }
 
-/// No patch, no patchType, no warnings where there is nothing to say.
+/// Without a patch or warnings the response has no patch, patchType or warnings.
 #[test]
 fn an_empty_answer_has_only_what_it_needs() {
     let old = idle(json!({}));
@@ -96,7 +96,7 @@ fn what_no_rule_restricts_is_allowed(#[case] kind: &str, #[case] operation: &str
     assert_eq!(raw(review.to_string().as_bytes()).unwrap()["response"]["allowed"], true);
 }
 
-/// A spec that the schema would never let through is refused, not guessed at.
+/// A spec that the schema would never admit is denied, not guessed at.
 #[rstest]
 #[case::parameters(json!({"operatorVersion": {"name": "kafka-1"}, "parameters": []}))]
 #[case::value(json!({"operatorVersion": {"name": "kafka-1"}, "parameters": {"NODES": 3}}))]
@@ -123,7 +123,7 @@ fn dry_run_decides_alike() {
     assert!(dry.record.dry_run && !wet.record.dry_run);
 }
 
-/// Hostile bodies: no panic, no answer that lets something through.
+/// Hostile bodies: no panic, and no response that allows anything.
 #[rstest]
 #[case::empty(b"".to_vec())]
 #[case::nothing(b"null".to_vec())]
@@ -142,7 +142,7 @@ fn bodies_that_are_no_reviews(#[case] body: Vec<u8>) {
     assert!(raw(&body).is_err());
 }
 
-/// Depth, numbers and keys of what nobody reads do not matter; what is read twice is refused.
+/// Depth, numbers and keys of unread values do not matter; duplicates of read ones are denied.
 #[rstest]
 #[case::deep(format!("{}1{}", "{\"a\":".repeat(10_000), "}".repeat(10_000)), true)]
 #[case::huge_number("1e99999".to_owned(), true)]
@@ -155,7 +155,7 @@ fn what_nobody_reads_does_not_matter(#[case] value: String, #[case] allowed: boo
     assert_eq!(raw(body.as_bytes()).unwrap()["response"]["allowed"], allowed);
 }
 
-/// A key that is there twice is read by no two readers alike.
+/// Readers disagree about duplicate keys.
 #[rstest]
 #[case::spec("\"spec\":{", "\"spec\":{},\"spec\":{", false)]
 #[case::escaped_spec("\"spec\":{", "\"sp\\u0065c\":{},\"spec\":{", false)]

@@ -1,4 +1,4 @@
-//! What the settings of an Interlock object let pass, and what they do not.
+//! The violations that the settings of an Interlock object admit, and those that they do not.
 
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ fn set(group: &str, action: &str) -> Value {
     json!([{"group": group, "namespaceSelector": dev, "action": action}])
 }
 
-/// What goes through leaves everything that is ours as it was.
+/// An admitted request leaves everything that Interlock owns unchanged.
 fn assert_left_to_the_reconciler(said: &Said, old: &Value) {
     said.assert_allowed();
     assert_eq!(said.execution(), &old["spec"]["planExecution"]);
@@ -43,7 +43,7 @@ fn assert_left_to_the_reconciler(said: &Said, old: &Value) {
     );
 }
 
-/// Both doors say the same, and the audit annotation and the record name the rule.
+/// Both endpoints decide the same, and the audit annotation and the record name the rule.
 fn assert_told(said: &Said, rule: &str, sentence: &str) {
     let warnings = said.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
@@ -71,7 +71,7 @@ fn a_frozen_edit_becomes_drift(#[case] spec: Value) {
     }
 }
 
-/// An edit that the freeze lets pass is judged like any other.
+/// An edit that the freeze admits is validated like any other.
 #[rstest]
 #[case::unknown(json!({"parameters": {"NODS": "1"}}), "parameter-unknown")]
 #[case::invalid(json!({"parameters": {"NODES": "many"}}), "parameter-invalid")]
@@ -85,7 +85,7 @@ fn the_other_groups_still_hold(#[case] spec: Value, #[case] rule: &str) {
     }
 }
 
-/// Nothing lets the books be written, whatever is set.
+/// No setting permits writes to the fields that Interlock owns.
 #[rstest]
 #[case::cancelled(running("deploy"), json!({"planExecution": {"planName": ""}}), "plan-cancel")]
 #[case::replaced(running("deploy"), json!({"planExecution": {"planName": "backup", "uid": ""}}), "plan-override")]
@@ -108,7 +108,7 @@ fn the_books_are_kept(#[case] old: Value, #[case] spec: Value, #[case] rule: &st
     }
 }
 
-/// Parameters: the change is scheduled as if the rule were not there.
+/// Parameters: the change is scheduled as if the rule did not exist.
 #[rstest]
 #[case::unknown(json!({"NODES": "5", "NODS": "1"}), "parameter-unknown", "failed to update Instance team/prod")]
 #[case::invalid(json!({"NODES": "many"}), "parameter-invalid", "failed to validate parameters for Instance")]
@@ -128,7 +128,7 @@ fn a_parameter_is_carried_out(#[case] parameters: Value, #[case] rule: &str, #[c
     world(set("freeze", "Off")).merge(&old, edit).assert_refused(rule, "");
 }
 
-/// Several rules of a group: each is told once.
+/// Several rules of a group: each is reported once.
 #[test]
 fn every_rule_is_told() {
     let old = idle(json!({"NODES": "3", "ZONE": "a"}));
@@ -175,7 +175,7 @@ fn an_upgrade_that_goes_down() {
     world("Deny").merge(&old, edit).assert_refused("upgrade-path", "lower");
 }
 
-/// A namespace that nothing is known of, and one that no setting selects.
+/// An unknown namespace, and one that no setting selects.
 #[test]
 fn where_no_setting_selects_rules_deny() {
     let edit = json!({"spec": {"parameters": {"NODES": "5"}}});
@@ -227,7 +227,7 @@ fn operator_versions() {
     version(&world(json!([])), "CREATE", broken, Value::Null).assert_refused("version-invalid", "");
 }
 
-/// Locked Instances of a namespace that denies keep their OperatorVersion, wherever it lives.
+/// Locked Instances of a namespace that denies keep their OperatorVersion, whatever its namespace.
 #[test]
 fn a_version_is_as_frozen_as_its_strictest_user() {
     let mut other = running("deploy");

@@ -1,5 +1,5 @@
-//! Whatever lets a violation pass, the object is completed as if there were none: settings that warn,
-//! a cache that does not hold other objects. A refusal lists all violations that are enforced.
+//! Whatever downgrades a violation, the object is completed as if there were none: settings that warn,
+//! a cache that lacks other objects. A denial lists all violations that are enforced.
 
 use proptest::prelude::*;
 use rstest::rstest;
@@ -16,7 +16,7 @@ use crate::plan::uid::is_version_5;
 
 const WHY: &str = "Interlock checks this without other objects: this process may not list operatorversions";
 
-/// A world whose cache may lack other objects; it holds those that are given.
+/// A world whose cache may lack objects other than these.
 fn partial(objects: impl IntoIterator<Item = Value>) -> World {
     let mut world = World::strict();
     world.view = StaticLister::default();
@@ -40,7 +40,7 @@ fn annotation<'a>(said: &'a Said, name: &str) -> &'a Value {
     &said.object["metadata"]["annotations"][name]
 }
 
-/// Nothing is known of its package: it gets what a creation gets.
+/// Its package is unknown: it gets the defaults of a creation.
 #[rstest]
 #[case::plain(manifest(json!({"NODES": "5"})))]
 #[case::with_a_run_of_its_own({
@@ -64,7 +64,7 @@ fn a_creation_without_its_package_is_completed(#[case] object: Value) {
     assert_eq!(annotation(&said, meta::HISTORY), &Value::Null);
 }
 
-/// One replica may know what another does not: neither refuses what the other completed.
+/// Replicas may know different packages: none denies an object that another completed.
 #[test]
 fn replicas_that_know_more_or_less_agree() {
     let plain = kafka_with("kafka-1", "1.0.0", json!({"spec": {"plans": {"cleanup": null}}}));
@@ -77,7 +77,7 @@ fn replicas_that_know_more_or_less_agree() {
     }
 }
 
-/// What the object alone shows to be wrong is refused, beside all that is only a warning.
+/// Violations that the object alone proves are denied, beside all that are only warnings.
 #[test]
 fn what_the_object_shows_is_refused() {
     let mut object = manifest(json!({}));
@@ -91,7 +91,7 @@ fn what_the_object_shows_is_refused() {
     assert_eq!(said.record.rules, ["plan-status", "plan-running"]);
 }
 
-/// An edit whose plan is not known is left to the reconciler; what is Interlock's stays.
+/// An edit whose plan is unknown is left to the reconciler; the fields that Interlock owns stay.
 #[test]
 fn an_edit_without_its_package_leaves_what_is_ours() {
     let old = idle(json!({"NODES": "3"}));
@@ -108,7 +108,7 @@ fn an_edit_without_its_package_leaves_what_is_ours() {
     assert_eq!(said.record.rules, ["stamp-mismatch", "history-owner", "version-missing"]);
 }
 
-/// A plan that is not known to exist is scheduled with a uid of ours.
+/// A plan that may not exist is scheduled with our uid.
 #[test]
 fn a_trigger_without_its_package_is_scheduled() {
     let old = idle(json!({"NODES": "3"}));
@@ -118,7 +118,7 @@ fn a_trigger_without_its_package_is_scheduled() {
     assert_eq!(said.execution()["uid"], ours("backup", &old["spec"]));
 }
 
-/// While no rule can be asked, nothing is scheduled and nobody writes what is Interlock's.
+/// While no rule can be evaluated, nothing is scheduled and no user writes Interlock's own fields.
 #[test]
 fn an_unavailable_cache_restores_what_is_ours() {
     let forged = json!({meta::LAST_APPLIED_SPEC: "{}", meta::HISTORY: "[]", "a": "b"});
@@ -143,8 +143,8 @@ fn an_unavailable_cache_restores_what_is_ours() {
 proptest! {
     #![proptest_config(super::properties::config())]
 
-    /// A rule that only warns, for want of other objects, changes the object no more than one that is
-    /// switched off: stamp, uid and finalizer are as if the request were allowed.
+    /// A rule that only warns, as other objects are unknown, changes the object no more than one that
+    /// is switched off: annotation, uid and finalizer are as if the request were allowed.
     #[test]
     fn what_is_softened_is_completed_as_if_allowed(old in before(), edit in edit()) {
         let object = apply(&edit, &old);
@@ -155,7 +155,7 @@ proptest! {
             prop_assert_eq!(&softened.object, &off.object);
         }
         if softened.allowed() {
-            // Only our own passes write a stamp: it is the old one, or that of this spec.
+            // Only our own passes write the annotation: it is the old one, or that of this spec.
             let stamp = annotation(&softened, meta::LAST_APPLIED_SPEC);
             let before = old.pointer("/metadata/annotations").map_or(&Value::Null, |all| &all[meta::LAST_APPLIED_SPEC]);
             let own = softened.stamp()["hash"] == json!(super::hash_of(&softened.object["spec"]));
@@ -171,7 +171,7 @@ fn warned(group: &str) -> World {
     world
 }
 
-/// Each violation is a warning of its own, also those of one rule.
+/// Each violation is a warning of its own, even two of one rule.
 #[test]
 fn settings_that_warn_name_all_violations() {
     let old = idle(json!({"NODES": "3", "ZONE": "a", "ID": "7"}));
@@ -187,7 +187,7 @@ fn settings_that_warn_name_all_violations() {
     assert_eq!(said.stamp()["hash"], json!(super::hash_of(&said.object["spec"])));
 }
 
-/// The first violation has its whole text, each other a line.
+/// The first violation has its whole text, every other one a line.
 #[test]
 fn a_refusal_lists_all_violations() {
     let old = idle(json!({"NODES": "3", "ZONE": "a"}));
@@ -214,7 +214,7 @@ fn a_refusal_lists_all_violations() {
     assert!(causes[4]["message"].as_str().unwrap().ends_with(" [plan-unknown]"), "{causes:?}");
 }
 
-/// However many there are, they are counted, and cost no more than those that are named.
+/// However many there are, they are counted, and cost no more than the named ones.
 #[test]
 fn many_violations_are_counted() {
     let many: serde_json::Map<String, Value> = (0..5000).map(|i| (format!("U{i}"), json!("v"))).collect();
@@ -223,7 +223,7 @@ fn many_violations_are_counted() {
     assert_eq!(said.response["status"]["details"]["causes"].as_array().unwrap().len(), 16);
 }
 
-/// An OperatorVersion that cannot be seen to be in use is still judged by what it holds.
+/// An OperatorVersion whose users are unknown is still validated by its contents.
 #[test]
 fn an_operator_version_is_judged_by_what_it_holds() {
     let (old, mut new) = (kafka("kafka-1", "1.0.0"), kafka("kafka-1", "1.0.1"));

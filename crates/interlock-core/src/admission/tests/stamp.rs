@@ -1,4 +1,4 @@
-//! The stamp (design section 6), and changes of a spec that holds an unseen edit (section 7, end).
+//! The last-applied annotation (design section 6), and a spec with an unseen edit (section 7, end).
 
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn base() -> Value {
     idle(json!({"NODES": "3", "PASSWORD": "s3cret"}))
 }
 
-/// A user's change of the annotation is undone with a warning; a PUT without it keeps it.
+/// A user's change of the annotation is reverted with a warning; a PUT without it keeps it.
 #[rstest]
 #[case::changed(json!({"metadata": {"annotations": {KEY: "{\"v\":1,\"hash\":\"sha256:0\"}"}}}), 1)]
 #[case::emptied(json!({"metadata": {"annotations": {KEY: ""}}}), 1)]
@@ -73,7 +73,7 @@ fn validation_refuses_an_inline_spec_that_is_not_what_its_hash_says() {
         .assert_refused("stamp-mismatch", "");
 }
 
-/// `previous`: what last was carried out in full, while it differs.
+/// `previous`: the last spec that was carried out in full, while it differs.
 #[rstest]
 #[case::nothing_owed_is_the_stamp(&[], None, Some("base"))]
 #[case::failed_keeps_what_was_before(&[("deploy", Owed::Failed)], Some("older"), Some("older"))]
@@ -103,7 +103,7 @@ fn previous(#[case] owed: &[(&str, Owed)], #[case] before: Option<&str>, #[case]
     }
 }
 
-/// With same-plan a restart before the first start keeps what was carried out in full.
+/// With same-plan, a restart before the first start keeps the last spec that was carried out in full.
 #[test]
 fn previous_survives_a_restart_before_the_start() {
     let world = World::same_plan();
@@ -114,7 +114,7 @@ fn previous_survives_a_restart_before_the_start() {
     assert_eq!(second.stamp()["previous"]["hash"], json!(hash_of(&old["spec"])));
 }
 
-/// A first stamp, on an Instance of KUDO's.
+/// A first annotation, on an Instance created by KUDO.
 #[test]
 fn what_was_never_stamped_has_no_previous() {
     let mut old = base();
@@ -130,7 +130,7 @@ fn filler(bytes: usize) -> String {
     "x".repeat(bytes)
 }
 
-/// A stamp never makes a legal write fail: (spec, other annotations, rest of the object) -> inline.
+/// The annotation never makes a legal write fail: (spec, other annotations, other bytes) -> inline.
 #[rstest]
 #[case::small(1024, 0, 0, true)]
 #[case::spec_at_the_limit(SPEC_LIMIT - 300, 0, 0, true)]
@@ -153,7 +153,7 @@ fn thresholds(
     object["metadata"]["annotations"]["other"] = json!(filler(annotations));
     object["metadata"]["managedFields"] = json!([filler(rest)]);
     let said = if update {
-        // The same size before and after: the old stamp counts as little as it can.
+        // The same size before and after: the old annotation counts as little as possible.
         world.merge(&object, json!({"spec": {"parameters": {"MEMORY": filler(spec)}}}))
     } else {
         object["spec"]["parameters"]["MEMORY"] = json!(filler(spec));
@@ -181,7 +181,7 @@ fn annotations_are_counted_as_the_server_counts_them() {
     assert!(World::strict().create(object).stamp()["spec"].is_object());
 }
 
-/// Where not even a hash fits there is none, and the write passes.
+/// If not even a hash fits there is no annotation, and the write is allowed.
 #[test]
 fn no_room_at_all() {
     let mut object = manifest(json!({"NODES": "3"}));
@@ -192,8 +192,8 @@ fn no_room_at_all() {
     assert_eq!(said.execution()["planName"], "deploy");
 }
 
-/// What is there already gives way to an annotation that needs its room: the history first, then
-/// the spec in the stamp, then the stamp. (bytes left) -> history, spec, stamp stay.
+/// Our annotations yield to others that need the space: the history first, then the inline spec, then
+/// the last-applied annotation. (bytes left) -> history, spec, annotation stay.
 #[rstest]
 #[case::room_for_all(4096, [true, true, true])]
 #[case::room_for_the_stamp(1024, [false, true, true])]
@@ -221,7 +221,7 @@ fn what_is_ours_gives_way(#[case] left: usize, #[case] stays: [bool; 3], #[value
     }
 }
 
-/// An inline `previous` has no other home; the new spec has the object itself.
+/// An inline `previous` exists only in the annotation; the new spec also in the object.
 #[test]
 fn previous_stays_inline_where_only_one_fits() {
     let old = idle(json!({"MEMORY": filler(20 * 1024)}));
@@ -246,7 +246,7 @@ fn replacement(size: usize, beside: usize) -> Value {
     object
 }
 
-/// What mutation makes is what validation wants, also where the stamp takes the last of the room.
+/// Validation accepts the result of mutation, even if the annotation takes the last of the space.
 #[rstest]
 fn an_object_of_any_size_is_validated_as_it_was_mutated(#[values(0, 5_000)] beside: usize) {
     let world = World::strict();
@@ -261,7 +261,7 @@ fn an_object_of_any_size_is_validated_as_it_was_mutated(#[values(0, 5_000)] besi
     }
 }
 
-/// What became too large for an inline `previous` since mutation may still carry it, and no other.
+/// An object that outgrew an inline `previous` since mutation may still carry it, and no other.
 #[test]
 fn a_previous_that_no_longer_fits_is_compared_all_the_same() {
     let world = World::strict();
@@ -288,7 +288,7 @@ fn a_previous_that_no_longer_fits_is_compared_all_the_same() {
     }
 }
 
-/// The spec of `base` was edited unseen; its basis says otherwise.
+/// The spec of `base` was edited unseen; its baseline differs.
 fn drifted(parameters: Value, stamped: bool) -> Value {
     drifted_spec(json!({"parameters": parameters}), stamped)
 }
@@ -304,7 +304,7 @@ fn drifted_spec(unseen: Value, stamped: bool) -> Value {
     old
 }
 
-/// Judged against the basis, neither scheduled nor stamped.
+/// Validated against the baseline, neither scheduled nor recorded as last applied.
 #[rstest]
 fn a_change_of_a_drifted_spec_is_left_to_the_reconciler(#[values(true, false)] stamped: bool) {
     let old = drifted(json!({"MEMORY": "9Gi"}), stamped);
@@ -315,7 +315,7 @@ fn a_change_of_a_drifted_spec_is_left_to_the_reconciler(#[values(true, false)] s
 
 #[rstest]
 fn mending_a_drifted_spec_is_allowed_without_a_plan(#[values(true, false)] stamped: bool) {
-    // The unseen edit would have been refused; undoing it is not.
+    // The unseen edit would have been denied; undoing it is allowed.
     let old = drifted(json!({"ID": "8"}), stamped);
     let said = World::strict().merge(&old, json!({"spec": {"parameters": {"ID": null}}}));
     said.assert_allowed();
@@ -350,8 +350,8 @@ fn a_change_of_a_drifted_spec_is_judged_with_it(
     said.assert_refused(rule, sentence);
 }
 
-/// An upgrade is judged from what was carried out; where the stamp is lost, from the reference that
-/// is there, unless it goes back.
+/// An upgrade is validated from the spec that was carried out; if the annotation is lost, from the
+/// present reference, unless it goes back.
 #[rstest]
 #[case::down(json!({"parameters": {"MEMORY": "9Gi"}}), "kafka-0", [Some("0.9.0 is lower than 1.0.0"); 2])]
 #[case::up(json!({"parameters": {"MEMORY": "9Gi"}}), "kafka-2", [None; 2])]
@@ -384,14 +384,14 @@ fn an_upgrade_of_a_drifted_spec_goes_where_it_may(
     }
 }
 
-/// Several triggers, one of them unseen, are no reason to refuse: the reconciler runs them in turn.
+/// Several triggers, one of them unseen, are no reason to deny: the reconciler runs them in turn.
 #[test]
 fn an_unseen_trigger_does_not_count_against_a_seen_one() {
     let old = drifted(json!({"RESTORE_FILE": "r"}), true);
     World::strict().merge(&old, json!({"spec": {"parameters": {"BACKUP_FILE": "b"}}})).assert_allowed();
 }
 
-/// A direct trigger runs on the stamp; without one it would run what nobody judged.
+/// A direct trigger runs on the last-applied spec; without one it would run an unvalidated spec.
 #[test]
 fn a_trigger_on_a_drifted_spec() {
     let patch = json!({"spec": {"planExecution": {"planName": "backup", "uid": "u"}}});
@@ -405,7 +405,7 @@ fn a_trigger_on_a_drifted_spec() {
         .assert_refused("spec-drift", "an edit that was never admitted has to be judged");
 }
 
-/// Only the bare hash is known: the spec that is there is judged by itself.
+/// Only the bare hash is known: the present spec is validated by itself.
 #[test]
 fn a_drifted_spec_with_a_bare_hash() {
     let mut old = drifted(json!({"MEMORY": "9Gi"}), false);

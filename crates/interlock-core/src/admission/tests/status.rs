@@ -1,4 +1,4 @@
-//! `instances/status`: nobody else writes planStatus or our conditions.
+//! `instances/status`: no other user writes planStatus or our conditions.
 
 use rstest::rstest;
 use serde_json::{Value, json};

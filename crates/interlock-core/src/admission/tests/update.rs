@@ -20,7 +20,7 @@ fn base() -> Value {
 #[case::our_finalizer_on_an_idle_instance(json!({"metadata": {"finalizers": null}}))]
 #[case::owner(json!({"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "x", "uid": "u"}]}}))]
 fn row_0_metadata_passes_without_looking_anything_up(#[case] patch: Value) {
-    // No OperatorVersion is known here.
+    // This world has no OperatorVersion.
     let mut world = World::strict();
     world.view = Default::default();
     let said = world.merge(&base(), patch);
@@ -28,7 +28,7 @@ fn row_0_metadata_passes_without_looking_anything_up(#[case] patch: Value) {
     assert_eq!(said.patch, Value::Null);
 }
 
-/// Row 0: a spec that is never parsed may hold anything.
+/// Row 0: a spec that is never parsed may have any contents.
 #[test]
 fn metadata_only_updates_never_parse_a_spec() {
     let mut old = base();
@@ -138,7 +138,7 @@ fn removing_only_unknown_parameters_runs_no_plan_and_is_stamped() {
     assert_eq!(said.stamp()["hash"], json!(hash_of(&said.object["spec"])));
 }
 
-/// Hole 21: whatever of the reference does not say which OperatorVersion it is.
+/// Hole 21: fields of the reference that do not identify an OperatorVersion.
 #[rstest]
 #[case::kind(json!({"kind": "OperatorVersion"}))]
 #[case::own_namespace(json!({"namespace": "team"}))]
@@ -170,7 +170,7 @@ fn row_5_3_a_plan_is_triggered_directly(#[case] execution: Value) {
     said.assert_allowed();
     let uid = ours("backup", &old["spec"]);
     assert_eq!(said.execution(), &json!({"planName": "backup", "uid": uid, "status": "NEVER_RUN"}));
-    // The stamp is what it was: the spec is.
+    // The annotation stays the same, as the spec does.
     assert_eq!(said.object["metadata"]["annotations"], old["metadata"]["annotations"]);
 }
 
@@ -221,7 +221,7 @@ fn our_pass_over_an_edit_that_another_webhook_changes_is_overwritten() {
     let mut object = world.merge(&old, json!({"spec": {"parameters": {"NODES": "5"}}})).object;
     assert_eq!(object["spec"]["planExecution"]["planName"], "update");
     object["spec"]["parameters"]["PASSWORD"] = json!("n3w");
-    // Validation sees that mutation has not been asked again.
+    // Validation detects that mutation was not repeated.
     let stale = world.ask(Door::Validate, &review("UPDATE", "Instance", object.clone(), old.clone()));
     stale.assert_refused("plan-uid", "is not as Interlock's mutating webhook makes it");
     let said = world.update(&old, object.clone());
@@ -251,7 +251,7 @@ fn between_the_end_and_the_clear(#[case] status: &str) {
     let mut object = old.clone();
     object["spec"] = manifest(json!({"NODES": "5", "PASSWORD": "s3cret"}))["spec"].clone();
     assert_eq!(world.update(&old, object).execution()["planName"], "update");
-    // Without an edit what was there is put back, for the controller to clear.
+    // Without an edit the old value is restored, for the controller to clear.
     let mut object = old.clone();
     object["spec"].as_object_mut().unwrap().remove("planExecution");
     assert_eq!(world.update(&old, object).execution(), &old["spec"]["planExecution"]);
@@ -260,7 +260,7 @@ fn between_the_end_and_the_clear(#[case] status: &str) {
         world.merge(&old, json!({"spec": {"planExecution": {"planName": "", "uid": "", "status": ""}}}));
     said.assert_allowed();
     assert_eq!(said.patch, Value::Null);
-    // And a trigger that carries along the old uid is a trigger.
+    // A trigger that copies the old uid is a trigger.
     let said = world.merge(&old, json!({"spec": {"planExecution": {"planName": "backup"}}}));
     assert_eq!(said.execution()["planName"], "backup");
     assert_eq!(said.execution()["uid"], json!(ours("backup", &old["spec"])));
@@ -293,7 +293,7 @@ fn bookkeeping_is_skipped() {
     let mut review = review("UPDATE", "Instance", object, base());
     review["request"]["userInfo"]["username"] = json!(meta::CONTROLLER_USER);
     assert_eq!(world.ask(Door::Mutate, &review).record.verdict.as_str(), "skipped");
-    // Nobody is skipped by a name that only begins like it, or is empty.
+    // A name that is empty or only starts like the bookkeeping user's is not skipped.
     for name in
         ["", "system:serviceaccount:interlock-system:interlock-x", "system:serviceaccount:interlock-system"]
     {

@@ -39,7 +39,7 @@ fn row_5_1_the_first_of_upgrade_update_deploy(#[case] plans: Value, #[case] plan
     }
 }
 
-/// Row 5.1: the parameters' own plan is discarded where it is `deploy`; row 4.4 refuses others.
+/// Row 5.1: the parameters' own plan is discarded if it is `deploy`; row 4.4 denies others.
 #[test]
 fn rows_4_4_and_5_1_parameters_along_with_an_upgrade() {
     let world = World::strict().with(kafka("kafka-2", "2.0.0"));
@@ -66,7 +66,7 @@ fn row_4_3_an_upgrade_and_a_trigger() {
     );
 }
 
-/// Row 2b: parameters that only the new version knows do not trigger anything.
+/// Row 2b: parameters that only the new version defines trigger nothing.
 #[test]
 fn row_2b_a_parameter_that_is_new_does_not_trigger_its_plan() {
     let parameters = json!([{"name": "NEW", "trigger": "backup"}, {"name": "NODES"}, {"name": "PASSWORD"}]);
@@ -77,13 +77,13 @@ fn row_2b_a_parameter_that_is_new_does_not_trigger_its_plan() {
     let said = world.merge(&base(), patch);
     said.assert_allowed();
     assert_eq!(said.execution()["planName"], "upgrade");
-    // Row 2c: what the new version does not define any more is dropped.
+    // Row 2c: parameters that the new version does not define are dropped.
     assert_eq!(said.object["spec"]["parameters"], json!({"NODES": "3", "PASSWORD": "s3cret", "NEW": "1"}));
     assert_eq!(said.warnings(), ["dropped, as the new OperatorVersion does not define them: ID, MEMORY"]);
     assert_eq!(said.stamp()["hash"], json!(hash_of(&said.object["spec"])));
 }
 
-/// Row 2c (KEP-30), and the hole in it: values of what is immutable in both change.
+/// Row 2c (KEP-30), and the hole in it: values of parameters that are immutable in both change.
 #[rstest]
 #[case::turned_immutable_without_a_value(
     json!([{"name": "SIZE", "immutable": true}]),
@@ -133,7 +133,7 @@ fn row_2c_allowed(#[case] parameters: Value, #[case] values: Value) {
     world.merge(&base(), patch).assert_allowed();
 }
 
-/// Hole 20, from 1.0.0+2. What is absent or not semver is not judged, nor is what was built.
+/// Hole 20, from 1.0.0+2. Absent or non-semver versions are not validated, nor is build metadata.
 #[rstest]
 #[case::up(json!({"version": "1.0.1"}), None)]
 #[case::same(json!({"version": "1.0.0"}), None)]
@@ -177,7 +177,7 @@ fn hole_20_back_to_previous_is_allowed() {
     old["metadata"]["annotations"][meta::LAST_APPLIED_SPEC] = json!(stamp.to_string());
     // In full, by its hash.
     world.merge(&old, to("kafka-0")).assert_allowed();
-    // And its version with other parameters, where the stamp still tells it.
+    // To its version with other parameters, if the annotation still names it.
     let mut patch = to("kafka-0");
     patch["spec"]["parameters"] = json!({"PASSWORD": "n3w"});
     world.merge(&old, patch.clone()).assert_refused("upgrade-path", "version 0.9.0 is lower than 1.0.0");
@@ -194,7 +194,7 @@ fn row_1_the_new_version(#[case] reference: Value, #[case] rule: &str) {
     World::strict().merge(&base(), json!({"spec": {"operatorVersion": reference}})).assert_refused(rule, "");
 }
 
-/// An Instance of KUDO's that refers to another namespace already can still be changed.
+/// An Instance of KUDO's that already refers to another namespace can still be changed.
 #[test]
 fn a_reference_to_another_namespace_that_is_there_already_stays() {
     let mut version = kafka("kafka-1", "1.0.0");
@@ -208,7 +208,7 @@ fn a_reference_to_another_namespace_that_is_there_already_stays() {
     assert_eq!(said.execution()["planName"], "update");
 }
 
-/// An old version that is gone does not hold an Instance for ever.
+/// A missing old version does not block an Instance forever.
 #[test]
 fn row_1_away_from_a_version_that_is_gone() {
     let mut world = World::strict();

@@ -1,4 +1,4 @@
-//! What people ask of a run: who may is the policy's to say, all else is decided here.
+//! Plan requests: a policy decides which users may make them, admission validates everything else.
 
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::api::meta;
 
 const RUN: &str = "22222222-2222-4222-8222-222222222222";
 
-/// An Instance whose plan deploy stands so.
+/// An Instance whose plan `deploy` has this status.
 fn running(status: &str) -> Value {
     let mut object = idle(json!({"NODES": "3"}));
     object["spec"]["planExecution"] = json!({"planName": "deploy", "uid": RUN, "status": "NEVER_RUN"});
@@ -80,7 +80,7 @@ fn who_asked_and_why_stay_while_the_request_is_there() {
         let said = World::strict().merge(&old, json!({"metadata": {"annotations": change}}));
         assert_eq!(annotations(&said.object), annotations(&old), "{change}");
     }
-    // It may be taken back.
+    // The request may be withdrawn.
     let said = World::strict().merge(&old, json!({"metadata": {"annotations": {meta::REQUEST: null}}}));
     said.assert_allowed();
     assert_eq!(said.patch, Value::Null);
@@ -100,7 +100,7 @@ fn a_copied_manifest_asks_nothing() {
     assert!(!World::strict().ask(Door::Validate, &review).allowed());
 }
 
-/// The policy that asks whether the user may read it comes before the validating call.
+/// The policy that checks the user's read access runs before the validating call.
 #[test]
 fn what_is_in_another_namespace_is_not_told_by_mutation() {
     let mut version = super::kafka("kafka-2", "2.0.0");

@@ -10,7 +10,7 @@ fn ask(world: &World, operation: &str, object: Value, old: Value) -> Said {
     world.ask(Door::Validate, &review(operation, "OperatorVersion", object, old))
 }
 
-/// Without the parameter that names a plan which is not there.
+/// Without the parameter that names a missing plan.
 fn kafka(name: &str, version: &str) -> Value {
     let mut object = super::kafka(name, version);
     object["spec"]["parameters"].as_array_mut().unwrap().retain(|p| p["name"] != "GHOST");
@@ -34,7 +34,7 @@ fn a_creation_is_validated_reference_by_reference() {
     assert_eq!(causes[1]["field"], "spec.plans[deploy].phases[0].steps[0].tasks[0]");
 }
 
-/// What was wrong before does not hold up an update, what is new does.
+/// Existing problems do not block an update, new ones do.
 #[test]
 fn an_update_is_refused_for_new_problems_only() {
     let world = World::strict();

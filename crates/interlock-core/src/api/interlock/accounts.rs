@@ -1,4 +1,4 @@
-//! Whose rights packages act with: `spec.instances.serviceAccounts` made ready for a run.
+//! Service accounts of packages: `spec.instances.serviceAccounts`, parsed for a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ pub struct ServiceAccountSetting {
     pub namespace: Option<String>,
 }
 
-/// What the name of a service account and of a namespace looks like.
+/// Pattern of the names of service accounts and namespaces.
 const NAME: &str = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
 
 /// A selector of namespaces by their names, in CEL.
@@ -53,11 +53,11 @@ const BY_NAME: &str = "!has(self.namespaceSelector) \
      || self.namespaceSelector.matchLabels.all(key, key == 'kubernetes.io/metadata.name')) \
      && (!has(self.namespaceSelector.matchExpressions) \
      || self.namespaceSelector.matchExpressions.all(e, e.key == 'kubernetes.io/metadata.name')))";
-/// Why, and what to do.
+/// Reason and remedy.
 const BY_NAME_MESSAGE: &str = "select namespaces by kubernetes.io/metadata.name: a user who may change another label of \
      a namespace would choose the service account";
 
-/// Which service account packages act as where; the default is the one of the process everywhere.
+/// Service accounts of packages, by namespace; by default the one of the process everywhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accounts(Vec<Entry>);
 
@@ -68,21 +68,21 @@ struct Entry {
     account: Result<(String, Option<String>), String>,
 }
 
-/// What the settings say of a namespace.
+/// The setting for a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Account {
     /// The one that the process was started with.
     Default,
     /// This one.
     Named(NamespacedName),
-    /// The setting that holds there cannot be honoured, and why: packages do nothing there, as
-    /// another account may have more rights than the one that was meant.
+    /// Why the setting cannot be honoured: packages do nothing there, as another account may have
+    /// more rights than the intended one.
     Invalid(String),
 }
 
 impl Accounts {
-    /// Reads `spec.instances.serviceAccounts`. A setting that cannot be honoured is reported, and no
-    /// package acts where it would hold: everywhere from there on, where the selector is what is wrong.
+    /// Reads `spec.instances.serviceAccounts`. Reports invalid settings, and blocks packages where
+    /// one would apply: everywhere from there on, where its selector is invalid.
     pub fn read(settings: &[ServiceAccountSetting]) -> (Self, Vec<SettingProblem>) {
         let (mut accounts, mut problems) = (Vec::new(), Vec::new());
         for (i, setting) in settings.iter().enumerate() {
@@ -106,8 +106,8 @@ impl Accounts {
         (Self(accounts), problems)
     }
 
-    /// The service account for an Instance's namespace. Its name alone decides: other labels are
-    /// for others to set.
+    /// The service account for an Instance's namespace. Only its name decides: others may set its
+    /// other labels.
     pub fn of(&self, namespace: &str) -> Account {
         if self.0.is_empty() {
             return Account::Default;
@@ -124,7 +124,7 @@ impl Accounts {
 }
 
 impl ServiceAccountSetting {
-    /// What the schema refuses too, but a schema of another version may not.
+    /// Repeats the checks of the schema, as a schema of another version may lack them.
     fn check_selector(&self) -> Result<(), (String, String)> {
         let Some(selector) = &self.namespace_selector else { return Ok(()) };
         let checked = selector.check().and_then(|()| match selector.keys().find(|(_, key)| *key != NAME_LABEL) {
@@ -140,7 +140,7 @@ impl ServiceAccountSetting {
         checked.map_err(|wrong| (format!("namespaceSelector.{}", wrong.field), wrong.problem))
     }
 
-    /// The same of the names.
+    /// The same for the names.
     fn check_names(&self) -> Result<(), (String, String)> {
         let names = [("name", Some(&self.name)), ("namespace", self.namespace.as_ref())];
         for (field, name) in names.into_iter().filter_map(|(field, name)| Some((field, name?))) {
@@ -197,8 +197,8 @@ mod tests {
         assert_eq!(Accounts::default().of("shop"), Account::Default);
     }
 
-    /// A user who may label a namespace would choose the account by it; and where such a setting held,
-    /// no other account is taken in its place, which may have more rights.
+    /// A user who may label a namespace could choose its account; and where such a setting applied,
+    /// no other account replaces it, as that may have more rights.
     #[rstest]
     #[case::labels(json!({"matchLabels": {"tier": "dev"}}), "matchLabels[tier]")]
     #[case::beside_the_name(

@@ -1,5 +1,4 @@
-//! Whether packages write objects that no Instance made: `spec.instances.existingObjects` made
-//! ready for a run.
+//! Adoption of objects that no Instance made: `spec.instances.existingObjects`, parsed for a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,13 +19,13 @@ pub struct ExistingObjectsSetting {
     pub adoption: String,
 }
 
-/// Whether an object that no Instance made is written.
+/// Whether packages write an object that no Instance made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Adoption {
     /// The step fails.
     #[default]
     Deny,
-    /// It is, and never deleted.
+    /// The object is written, and never deleted.
     Allow,
 }
 
@@ -47,13 +46,13 @@ impl Adoption {
     }
 }
 
-/// Where objects that no Instance made are written; by default nowhere.
+/// Namespaces where packages write objects that no Instance made; by default none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Adoptions(Vec<(NamespaceSelector, Adoption)>);
 
 impl Adoptions {
-    /// Reads `spec.instances.existingObjects`. A setting that cannot be honoured selects nothing
-    /// and is reported; the others hold.
+    /// Reads `spec.instances.existingObjects`. An invalid setting selects nothing and is reported;
+    /// the others apply.
     pub fn read(settings: &[ExistingObjectsSetting]) -> (Self, Vec<SettingProblem>) {
         let (mut adoptions, mut problems) = (Vec::new(), Vec::new());
         for (i, setting) in settings.iter().enumerate() {
@@ -68,7 +67,7 @@ impl Adoptions {
         (Self(adoptions), problems)
     }
 
-    /// What holds in a namespace with these labels; `None` while they are not known and matter.
+    /// The setting for a namespace with these labels; `None` while they are unknown and matter.
     pub fn within(&self, labels: Option<&Labels>) -> Option<Adoption> {
         if self.0.is_empty() {
             return Some(Adoption::Deny);

@@ -1,7 +1,7 @@
-//! `interlock.dev/v1alpha1`: the kind Interlock, by which the process is set up while it runs.
+//! `interlock.dev/v1alpha1`: the kind Interlock, which configures the running process.
 //!
-//! One object is honoured: the one named `default`. Where it is absent, everything has its
-//! default. What its schema cannot refuse is reported in its conditions, and the rest holds.
+//! Only the object named `default` is honoured. Where it is absent, everything has its default. Its
+//! conditions report faults that its schema cannot reject, and the rest applies.
 
 use std::collections::BTreeMap;
 
@@ -80,8 +80,8 @@ pub enum Mode {
     /// While its kinds are served.
     #[default]
     Auto,
-    /// It runs if its kinds were there when the process first looked, or when the mode was set,
-    /// until one goes: a definition that somebody installs later starts nothing.
+    /// It runs if its kinds were served when the process started, or when the mode was set, until
+    /// one is removed: a CustomResourceDefinition installed later starts nothing.
     Manual,
     /// Never.
     Off,
@@ -119,23 +119,23 @@ pub struct InterlockStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// The spec, read: what can be honoured, and what cannot.
+/// The parsed spec: valid settings, and problems.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Modes of the capabilities that are named.
+    /// Modes of the capabilities that the spec names.
     pub modes: BTreeMap<String, Mode>,
-    /// What the rules do where.
+    /// Actions of the rules, by namespace.
     pub rules: Rules,
-    /// Which service account packages act as where.
+    /// Service accounts of packages, by namespace.
     pub accounts: Accounts,
-    /// Where objects that no Instance made are written.
+    /// Namespaces where packages write objects that no Instance made.
     pub adoptions: Adoptions,
-    /// What was left out.
+    /// Settings that are ignored.
     pub problems: Vec<SettingProblem>,
 }
 
 impl Settings {
-    /// Reads a spec; `known` are the names of the capabilities that there are.
+    /// Reads a spec; `known` are the names of the existing capabilities.
     pub fn read(spec: &InterlockSpec, known: &[&str]) -> Self {
         let mut problems = Vec::new();
         let mut modes = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What the rules do where: `spec.rules` made ready for a decision.
+//! Actions of the rules, by namespace: `spec.rules`, parsed for decisions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,14 +8,14 @@ use super::SettingProblem;
 use super::selector::{Labels, NamespaceSelector};
 use crate::api::rule::{Rule, RuleGroup};
 
-/// What a rule does with what it objects to, from the least to the most.
+/// Action of a rule on a violation, from the least to the strictest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
-    /// It is not evaluated.
+    /// It does not evaluate the request.
     Off,
     /// It warns: the request is admitted.
     Warn,
-    /// It refuses.
+    /// It denies the request.
     #[default]
     Deny,
 }
@@ -92,13 +92,12 @@ struct Setting {
     action: Action,
 }
 
-/// What the rules do where; the default is that all of them deny.
+/// Actions of the rules, by namespace; by default all of them deny.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules(Vec<Setting>);
 
 impl Rules {
-    /// Reads `spec.rules`. A setting that cannot be honoured is left out and reported; the others
-    /// hold.
+    /// Reads `spec.rules`. Invalid settings are ignored and reported; the others apply.
     pub fn read(settings: &[RuleSetting]) -> (Self, Vec<SettingProblem>) {
         let mut problems = Vec::new();
         let mut read = Vec::new();
@@ -118,7 +117,7 @@ impl Rules {
         self.0.is_empty()
     }
 
-    /// What a group does in every namespace, where that can be told without their labels.
+    /// The action of a group in every namespace, where it does not depend on their labels.
     pub fn everywhere(&self, group: RuleGroup) -> Option<Action> {
         match self.0.iter().find(|setting| setting.group == group) {
             None => Some(Action::Deny),
@@ -126,9 +125,9 @@ impl Rules {
         }
     }
 
-    /// What the rules do in a namespace. The first setting of a group that selects it holds, and
-    /// where none does, the group denies. A namespace whose labels are not known is selected by
-    /// nothing.
+    /// The actions of the rules in a namespace. The first setting of a group that selects it
+    /// applies; without one, the group denies. No setting selects a namespace whose labels are
+    /// unknown.
     pub fn within(&self, labels: Option<&Labels>) -> Actions {
         let mut actions = Actions::default();
         let Some(labels) = labels else { return actions };
@@ -163,19 +162,19 @@ impl RuleSetting {
     }
 }
 
-/// What the rules do in one namespace.
+/// Actions of the rules in one namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Actions([Action; RuleGroup::ALL.len()]);
 
 impl Actions {
-    /// What a rule does.
+    /// The action of a rule.
     pub fn of(&self, rule: Rule) -> Action {
         self.group(rule.group())
     }
 
-    /// What the rules of a group do.
+    /// The action of the rules of a group.
     pub fn group(&self, group: RuleGroup) -> Action {
-        // An array of as many as there are groups.
+        // The array has an entry for each group.
         self.0.get(group as usize).copied().unwrap_or_default()
     }
 

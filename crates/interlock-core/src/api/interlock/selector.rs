@@ -1,11 +1,11 @@
-//! Which namespaces a setting is about: a label selector with its limits in the schema.
+//! Namespace selectors of settings: label selectors with their limits in the schema.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The label with its name on every namespace, which nobody but the API server sets.
+/// The label with its name on every namespace, which only the API server sets.
 pub const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// Labels of an object.
@@ -44,7 +44,7 @@ pub struct Requirement {
     pub values: Vec<String>,
 }
 
-/// What is wrong with a selector: the field below it and what to do.
+/// A fault of a selector: the field below it and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadSelector {
     /// Such as `matchExpressions[0].operator`.
@@ -54,7 +54,7 @@ pub struct BadSelector {
 }
 
 impl NamespaceSelector {
-    /// What the schema refuses too, but a schema of another version may not.
+    /// Repeats the checks of the schema, as a schema of another version may lack them.
     pub fn check(&self) -> Result<(), BadSelector> {
         for (i, requirement) in self.match_expressions.iter().enumerate() {
             let bad = |field: &str, problem: String| {
@@ -76,8 +76,8 @@ impl NamespaceSelector {
         Ok(())
     }
 
-    /// Whether it selects a namespace with these labels; one that [`Self::check`] objects to
-    /// selects none.
+    /// Whether it selects a namespace with these labels; one that fails [`Self::check`] selects
+    /// none.
     pub fn selects(&self, labels: &Labels) -> bool {
         self.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
             && self.match_expressions.iter().all(|requirement| requirement.is_met(labels))

@@ -1,7 +1,7 @@
-//! The syntax of JSON: a place in a text, which moves over one token or one value at a time.
+//! The syntax of JSON: a cursor that moves over one token or one value at a time.
 //!
-//! It accepts exactly what serde_json accepts (a property test holds it to that), takes a block
-//! of a string at a time, and does not recurse, so depth costs memory and no stack.
+//! It accepts exactly the texts that serde_json accepts (a property test checks that), scans
+//! strings in blocks, and does not recurse, so depth costs memory and no stack.
 
 use std::borrow::Cow;
 
@@ -9,19 +9,19 @@ use thiserror::Error;
 
 use super::escape::{BLOCK, Marks, marked};
 
-/// Where a text is no JSON, or not of the shape that is read.
+/// A text that is not JSON, or not of the type that a reader expects.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what} at byte {at}")]
 pub struct JsonError {
-    /// What is wrong.
+    /// The fault.
     pub what: Cow<'static, str>,
-    /// Where.
+    /// Its offset in bytes.
     pub at: usize,
 }
 
 pub(super) type Scanned<T> = Result<T, JsonError>;
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     text: &'a str,
@@ -37,7 +37,7 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    /// What was taken since a position.
+    /// The text consumed since a position.
     pub(super) fn since(&self, position: usize) -> &'a str {
         self.text.get(position..self.at).unwrap_or_default()
     }
@@ -46,14 +46,14 @@ impl<'a> Cursor<'a> {
         Err(JsonError { what: what.into(), at: self.at })
     }
 
-    /// Takes a text, if it is next, letter by letter.
+    /// Consumes exactly this text, if it is next.
     pub(super) fn exactly(&mut self, text: &str) -> bool {
         let found = self.text.as_bytes().get(self.at..).is_some_and(|rest| rest.starts_with(text.as_bytes()));
         self.at += if found { text.len() } else { 0 };
         found
     }
 
-    /// The next byte that is no white space, which stays.
+    /// Peeks at the next byte that is not white space.
     #[inline]
     pub(super) fn peek(&mut self) -> Option<u8> {
         loop {
@@ -65,7 +65,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes that byte, if it is next.
+    /// Consumes that byte, if it is next.
     #[inline]
     pub(super) fn take(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
@@ -73,7 +73,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// The inside of a string, and whether it has escapes; its opening quote is next.
+    /// The content of the string that is next, and whether it has escapes.
     #[inline]
     pub(super) fn string(&mut self) -> Scanned<(&'a str, bool)> {
         let start = self.opened()?;
@@ -81,20 +81,20 @@ impl<'a> Cursor<'a> {
         Ok((&self.text[start..self.at - 1], escapes))
     }
 
-    /// Takes a string that nobody reads.
+    /// Skips a string.
     #[inline]
     fn skip_string(&mut self) -> Scanned<()> {
         let start = self.opened()?;
         self.through_quote(start).map(drop)
     }
 
-    /// Takes the opening quote; where the inside starts.
+    /// Consumes the opening quote; returns where the content starts.
     #[inline]
     fn opened(&mut self) -> Scanned<usize> {
         if self.take(b'"') { Ok(self.at) } else { self.error("expected a string") }
     }
 
-    /// Takes the rest of a string with its closing quote; tells whether it has escapes. Most
+    /// Consumes the rest of a string with its closing quote; returns whether it has escapes. Most
     /// strings are short, and end in their first block.
     #[inline]
     fn through_quote(&mut self, start: usize) -> Scanned<bool> {
@@ -108,8 +108,8 @@ impl<'a> Cursor<'a> {
         self.through_far_quote(start)
     }
 
-    /// The same of a string that is long or has escapes. In a long one they are nearly all of
-    /// quotes, as it is JSON itself: blocks with no others are passed over as a whole.
+    /// The same for a string that is long or has escapes. Nearly all escapes in a long one are of
+    /// quotes, as it is JSON itself: blocks without others are skipped as a whole.
     #[inline(never)]
     fn through_far_quote(&mut self, start: usize) -> Scanned<bool> {
         let bytes = self.text.as_bytes();
@@ -137,8 +137,8 @@ impl<'a> Cursor<'a> {
         self.fail("a string does not end", bytes.len())
     }
 
-    /// Takes a block of a string escape by escape, which begins with none that is under way; where
-    /// the string goes on, unless it ends there.
+    /// Consumes a block of a string escape by escape, starting outside of an escape; returns where
+    /// the string continues, unless it ends in the block.
     #[inline(never)]
     fn through_block(&mut self, at: usize) -> Scanned<Option<usize>> {
         let bytes = self.text.as_bytes();
@@ -170,7 +170,7 @@ impl<'a> Cursor<'a> {
         self.error(what)
     }
 
-    /// Takes a value of any depth.
+    /// Consumes a value of any depth.
     pub(super) fn value(&mut self) -> Scanned<()> {
         let mut open = Open::default();
         loop {
@@ -201,7 +201,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What follows a value: closing marks, or a comma. Tells whether the outermost is complete.
+    /// Consumes closing brackets or a comma after a value; returns whether the outermost is complete.
     fn close(&mut self, open: &mut Open) -> Scanned<bool> {
         while let Some(mark) = open.last() {
             match self.peek() {
@@ -276,7 +276,7 @@ fn escape(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Whether four hexadecimal digits stand there.
+/// Whether four hexadecimal digits follow.
 fn hexadecimal(bytes: &[u8], at: usize) -> bool {
     bytes.get(at..at + 4).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
 }
@@ -311,7 +311,7 @@ impl Open {
         }
     }
 
-    /// What closes the innermost.
+    /// The byte that closes the innermost.
     fn last(&self) -> Option<u8> {
         (self.depth > 0).then_some(if self.innermost & 1 == 1 { b'}' } else { b']' })
     }

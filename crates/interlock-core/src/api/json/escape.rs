@@ -1,13 +1,13 @@
-//! The bytes that JSON wants escaped: found, and written.
+//! Finds and writes the bytes that JSON requires to be escaped.
 
 use std::ops::Range;
 
 use wide::u8x32;
 
-/// Bytes that are looked at together.
+/// Bytes that are scanned at once.
 pub(super) const BLOCK: usize = 32;
 
-/// The bytes of a block that JSON wants escaped, a bit each, the first byte the lowest.
+/// The bytes of a block that need an escape, a bit each, the first byte the lowest.
 #[derive(Clone, Copy)]
 pub(super) struct Marks {
     /// `"`
@@ -19,7 +19,7 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    /// Those of the block that begins there, or of what is left.
+    /// Those of the block at a position, or of the rest.
     #[inline]
     pub(super) fn of(bytes: &[u8], at: usize) -> Self {
         let block = block(bytes, at);
@@ -46,7 +46,7 @@ fn controls(block: u8x32) -> u8x32 {
     block.min(u8x32::splat(0x1f)).simd_eq(block)
 }
 
-/// The block that begins there, or what is left with spaces after it.
+/// The block at a position, or the rest padded with spaces.
 #[inline]
 fn block(bytes: &[u8], at: usize) -> u8x32 {
     let rest = bytes.get(at..).unwrap_or_default();
@@ -60,19 +60,19 @@ fn block(bytes: &[u8], at: usize) -> u8x32 {
     }
 }
 
-/// Marks the bytes of a block that JSON wants escaped, of whatever kind.
+/// Marks the bytes of a block that need any escape.
 #[inline]
 fn specials(block: u8x32) -> u32 {
     (quotes(block) | backslashes(block) | controls(block)).to_bitmask()
 }
 
-/// Marks the bytes that JSON wants escaped in the block that begins there, or in what is left.
+/// Marks the bytes that need an escape in the block at a position, or in the rest.
 #[inline]
 pub(super) fn marked(bytes: &[u8], at: usize) -> u32 {
     specials(block(bytes, at))
 }
 
-/// Where the next byte stands that JSON wants escaped; the length where there is none.
+/// Position of the next byte that needs an escape; the length where there is none.
 #[inline]
 fn next_special(bytes: &[u8], from: usize) -> usize {
     for at in (from..bytes.len()).step_by(BLOCK) {
@@ -84,7 +84,7 @@ fn next_special(bytes: &[u8], from: usize) -> usize {
     bytes.len()
 }
 
-/// The letter that follows the backslash for a byte that JSON wants escaped.
+/// The letter that follows the backslash for a byte that needs an escape.
 fn letter(special: u8) -> Option<u8> {
     Some(match special {
         b'"' | b'\\' => special,
@@ -115,8 +115,8 @@ pub fn json_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// The same, of a long text with an escape every few bytes, such as JSON itself: there, a copy
-/// of just the bytes between two escapes costs more than one of a whole block, cut off after.
+/// The same for a long text with an escape every few bytes, such as JSON itself: there, copying
+/// exactly the bytes between two escapes costs more than copying a block and truncating it.
 pub fn json_bytes(out: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
     out.reserve(bytes.len() + bytes.len() / 4 + BLOCK);

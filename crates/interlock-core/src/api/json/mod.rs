@@ -1,7 +1,7 @@
-//! A scanner over JSON text: checks it in one pass, and hands out what is asked for as slices.
+//! A scanner over JSON text: checks it in one pass, and returns requested values as slices.
 //!
-//! A review is scanned once and most of it is never looked at again, so this is what a decision
-//! costs.
+//! A review is scanned once and most of it is never read again, so the scan dominates the cost of a
+//! decision.
 
 mod cursor;
 mod escape;
@@ -16,7 +16,7 @@ use cursor::{Cursor, Scanned};
 pub use cursor::JsonError;
 pub use escape::{json_bytes, json_string};
 
-/// A value as it stands in a text.
+/// A value as written in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Raw<'a>(&'a str);
 
@@ -31,12 +31,12 @@ impl<'a> Raw<'a> {
         self.0 == "null"
     }
 
-    /// The string that it is.
+    /// Reads it as a string.
     pub fn text(self) -> Result<Text<'a>, JsonError> {
         Scanner::new(self.0).text()
     }
 
-    /// Reads the members of the object that it is.
+    /// Reads its members as an object.
     pub fn members(
         self,
         member: impl FnMut(Text<'a>, &mut Scanner<'a>) -> Result<(), JsonError>,
@@ -45,27 +45,27 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// A value of a text, and what a reader made of it as it was passed.
+/// A value of a text, and the result of a reader that ran when it was scanned.
 #[derive(Clone, Debug)]
 pub struct JsonRead<'a, T> {
     text: Raw<'a>,
-    /// `None` where it is not of the shape that was read.
+    /// `None` where the reader failed.
     found: Option<T>,
 }
 
 impl<'a, T: Clone> JsonRead<'a, T> {
-    /// What the same reader made of it, or why it could not.
+    /// The result of the same reader, or its error.
     pub fn get(&self, read: impl FnOnce(&mut Scanner<'a>) -> Scanned<T>) -> Scanned<T> {
         self.found.clone().map_or_else(|| read(&mut Scanner::new(self.text.0)), Ok)
     }
 }
 
-/// Which members were there already: the same one twice is read by no two readers alike.
+/// The members read so far: JSON readers differ in how they treat duplicates.
 #[derive(Debug, Default)]
 pub struct SeenMembers(u16);
 
 impl SeenMembers {
-    /// Notes the member of that number; refuses it the second time.
+    /// Records the member of that number; rejects it the second time.
     pub fn once(&mut self, number: u8, scanner: &Scanner<'_>) -> Result<(), JsonError> {
         let bit = 1 << (number & 15);
         if self.0 & bit != 0 {
@@ -76,7 +76,7 @@ impl SeenMembers {
     }
 }
 
-/// A place in a text, from which values are read.
+/// Reads values from a position in a text.
 #[derive(Debug)]
 pub struct Scanner<'a>(Cursor<'a>);
 
@@ -86,7 +86,7 @@ impl<'a> Scanner<'a> {
         Self(Cursor::new(text))
     }
 
-    /// How many bytes have been taken.
+    /// Number of consumed bytes.
     pub fn position(&self) -> usize {
         self.0.position()
     }
@@ -97,7 +97,7 @@ impl<'a> Scanner<'a> {
         self.position()
     }
 
-    /// What was taken since a position.
+    /// The text consumed since a position.
     pub fn since(&self, position: usize) -> Raw<'a> {
         Raw(self.0.since(position).trim_ascii())
     }
@@ -131,7 +131,7 @@ impl<'a> Scanner<'a> {
         if self.null()? { Ok(None) } else { self.text().map(Some) }
     }
 
-    /// Takes a `null`, if one is next.
+    /// Consumes a `null`, if one is next.
     pub fn null(&mut self) -> Scanned<bool> {
         if self.0.peek() != Some(b'n') {
             return Ok(false);
@@ -149,20 +149,20 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A value, checked and not read.
+    /// A value, checked but not decoded.
     pub fn value(&mut self) -> Scanned<Raw<'a>> {
         let from = self.here();
         self.0.value()?;
         Ok(Raw(self.0.since(from)))
     }
 
-    /// A value that is no null.
+    /// A value; `None` for null.
     pub fn optional_value(&mut self) -> Scanned<Option<Raw<'a>>> {
         self.value().map(|raw| Some(raw).filter(|raw| !raw.is_null()))
     }
 
-    /// A value that is no null, and likely the same text as one that was checked before: an object
-    /// and what it was differ in little.
+    /// The same for a value that is likely the same text as one checked before: `object` and
+    /// `oldObject` differ in little.
     pub fn likely_value(&mut self, known: Option<Raw<'_>>) -> Scanned<Option<Raw<'a>>> {
         let from = self.here();
         if known.is_some_and(|known| self.known(known)) {
@@ -171,13 +171,13 @@ impl<'a> Scanner<'a> {
         self.optional_value()
     }
 
-    /// Takes a value that was checked before, if the same text is next.
+    /// Consumes a value that was checked before, if the same text is next.
     pub fn known(&mut self, Raw(known): Raw<'_>) -> bool {
-        // These end where they end, whatever follows.
+        // Such values have an end mark of their own, whatever follows.
         known.starts_with(['{', '[', '"']) && self.exactly(known)
     }
 
-    /// What a reader makes of what is next; nothing is taken where that is not of its shape.
+    /// The result of a reader; where it fails, nothing is consumed.
     pub fn attempt<T>(&mut self, read: impl FnOnce(&mut Self) -> Scanned<T>) -> Option<T> {
         let before = self.0;
         let read = read(self);
@@ -187,8 +187,8 @@ impl<'a> Scanner<'a> {
         read.ok()
     }
 
-    /// A value that is no null, read at once where it is of a shape: whether it must be is for
-    /// whoever asks for it.
+    /// A value with the result of a reader, or `None` for null; the caller decides whether the
+    /// reader must succeed.
     pub fn read<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Scanned<T>,
@@ -205,8 +205,8 @@ impl<'a> Scanner<'a> {
         self.0.peek() == Some(b'{')
     }
 
-    /// Reads the members of an object: each call gets the name, and must read the value. A name
-    /// that is there twice is the caller's to judge.
+    /// Reads the members of an object: each call gets the name, and must read the value. The caller
+    /// handles duplicate names.
     pub fn members(&mut self, mut member: impl FnMut(Text<'a>, &mut Self) -> Scanned<()>) -> Scanned<()> {
         self.whole_members(|s| s.name().and_then(|name| member(name, s)))
     }
@@ -217,7 +217,7 @@ impl<'a> Scanner<'a> {
         if self.0.take(b':') { Ok(name) } else { self.error("expected `:`") }
     }
 
-    /// Takes the text of a member or of a value that was checked before, if that is next.
+    /// Consumes the text of a member or of a value that was checked before, if it is next.
     pub fn exactly(&mut self, known: &str) -> bool {
         self.0.peek();
         self.0.exactly(known)
@@ -242,7 +242,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Reads the members of an object, or nothing of a null; tells which.
+    /// Reads the members of an object, or none of a null; returns whether it is an object.
     pub fn optional_members(
         &mut self,
         member: impl FnMut(Text<'a>, &mut Self) -> Scanned<()>,

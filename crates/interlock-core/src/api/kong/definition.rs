@@ -1,9 +1,9 @@
 //! The CustomResourceDefinition of DataPlanes, for clusters that have none of Kong's.
 //!
-//! The part of Kong's schema that anybody decides on, with its messages (kubernetes-configuration
-//! 2.0, `api/gateway-operator/v1beta1/dataplane_types.go`); every other field is accepted and kept
-//! as it is. What is said of containers and their environment is not here: it would exceed the
-//! cost that the API server allows, and cannot follow references; the webhook says it
+//! The part of Kong's schema that decisions need, with its messages (kubernetes-configuration 2.0,
+//! `api/gateway-operator/v1beta1/dataplane_types.go`); every other field is accepted and kept as it
+//! is. Rules for containers and their environment are not here: they would exceed the cost that the
+//! API server allows, and cannot follow references; the webhook enforces them
 //! ([`crate::rollout::shape`]).
 
 use std::collections::BTreeMap;

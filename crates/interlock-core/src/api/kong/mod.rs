@@ -1,8 +1,8 @@
 //! `gateway-operator.konghq.com/v1beta1`: DataPlane.
 //!
 //! The fields that decisions read, under the names of Kong's stock CRD (kubernetes-configuration
-//! 2.0, `api/gateway-operator/v1beta1`). Everything else is accepted and left where it is: the
-//! text of the object is what is stored and carried out. `null` reads as absent, as in Go.
+//! 2.0, `api/gateway-operator/v1beta1`). Other fields are accepted and kept: the text of the object
+//! is stored and carried out. `null` reads as absent, as in Go.
 
 pub mod definition;
 pub mod stamp;
@@ -18,21 +18,21 @@ pub const GROUP: &str = "gateway-operator.konghq.com";
 pub const VERSION: &str = "v1beta1";
 /// `apiVersion` of DataPlanes.
 pub const API_VERSION: &str = "gateway-operator.konghq.com/v1beta1";
-/// Name of the container that runs Kong; the others do not count, wherever they stand.
+/// Name of the container that runs Kong; the others do not count, in any position.
 pub const PROXY: &str = "proxy";
 
 /// Spec of a DataPlane.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct DataPlaneSpec {
-    /// How its pods run.
+    /// Deployment of its pods.
     #[serde(default, deserialize_with = "or_default")]
     pub deployment: DataPlaneDeployment,
-    /// How it is reached.
+    /// Network settings: its Services.
     #[serde(default, deserialize_with = "or_default")]
     pub network: DataPlaneNetwork,
 }
 
-/// How a DataPlane is reached.
+/// Network settings of a DataPlane.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct DataPlaneNetwork {
     /// Its Services.
@@ -43,12 +43,12 @@ pub struct DataPlaneNetwork {
 /// The Services of a DataPlane.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct DataPlaneServices {
-    /// The one that traffic comes through.
+    /// The ingress Service.
     #[serde(default, deserialize_with = "or_default")]
     pub ingress: IngressService,
 }
 
-/// The Service that traffic comes through.
+/// The ingress Service, which receives the traffic.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct IngressService {
     /// Its ports; 80 and 443 where there are none.
@@ -56,7 +56,7 @@ pub struct IngressService {
     pub ports: Vec<IngressPort>,
 }
 
-/// A port of the Service that traffic comes through.
+/// A port of the ingress Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IngressPort {
@@ -65,30 +65,30 @@ pub struct IngressPort {
     pub target_port: Option<Value>,
 }
 
-/// How the pods of a DataPlane run.
+/// Deployment of the pods of a DataPlane.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DataPlaneDeployment {
-    /// How many pods are wanted; one where nothing says otherwise.
+    /// Number of desired pods; absent means one.
     #[serde(default)]
     pub replicas: Option<i32>,
-    /// What they look like.
+    /// Template of the pods.
     #[serde(default, deserialize_with = "or_default")]
     pub pod_template_spec: PodTemplate,
-    /// How a change comes to them.
+    /// Rollout of changes.
     #[serde(default)]
     pub rollout: Option<Rollout>,
 }
 
-/// How a change comes to the pods.
+/// Rollout of changes to the pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Rollout {
-    /// The way.
+    /// Strategy of the rollout.
     #[serde(default, deserialize_with = "or_default")]
     pub strategy: RolloutStrategy,
 }
 
-/// The way of a rollout.
+/// Strategy of a rollout.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RolloutStrategy {
@@ -97,7 +97,7 @@ pub struct RolloutStrategy {
     pub blue_green: Option<BlueGreen>,
 }
 
-/// A second set of pods beside the first; what it says in detail no decision reads.
+/// A second set of pods beside the first; no decision reads its details.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct BlueGreen {}
 

@@ -1,7 +1,6 @@
-//! The annotation `interlock.dev/last-applied-spec` of a DataPlane: what its live pods are made
-//! from.
+//! The annotation `interlock.dev/last-applied-spec` of a DataPlane: the spec of its live pods.
 //!
-//! The envelope of [`crate::api::stamp`], with the spec as it is written, and three members more.
+//! The envelope of [`crate::api::stamp`], with the spec as it is written, and three more members.
 
 use std::borrow::Cow;
 
@@ -10,13 +9,13 @@ use serde_json::value::RawValue;
 
 use crate::api::stamp::SpecHash;
 
-/// Member of the envelope: value of the label that tells live pods from others, Kong's
+/// Member of the envelope: value of the label that distinguishes live pods, Kong's
 /// `status.selector`.
 pub const SELECTOR: &str = "selector";
 /// Member of the envelope: the router flavor of the live pods, where it was known.
 pub const FLAVOR: &str = "flavor";
-/// Member of the envelope: what of a spec that is only referred to decides about its router flavor.
-/// Admission reads neither ControllerRevisions nor Secrets.
+/// Member of the envelope: the part of a referenced spec that decides its router flavor. Admission
+/// reads neither ControllerRevisions nor Secrets.
 pub const FLAVOR_SPEC: &str = "flavorSpec";
 
 /// The envelope of a DataPlane's live spec.
@@ -48,11 +47,11 @@ impl<'a> LiveStamp<'a> {
         stamp.spec().is_none_or(|spec| SpecHash::of(spec) == stamp.hash).then_some(stamp)
     }
 
-    /// Whether it tells of the object with that uid, whose live pods have that selector.
+    /// Whether it describes the object with that uid, whose live pods have that selector.
     ///
-    /// A stamp of another object was copied with it. Where the live pods have another selector than
-    /// it says, a promotion has made live what is stored since: Kong's operator changes
-    /// `status.selector` with a promotion and at no other time, and spec edits wait for its end.
+    /// A different uid shows that the stamp was copied from another object. A different selector
+    /// shows that a promotion has made the stored spec live since: Kong's operator changes
+    /// `status.selector` only with a promotion, and spec edits wait for its end.
     pub fn tells_of(&self, uid: Option<&str>, selector: Option<&str>) -> bool {
         let own = self.uid.is_none() || self.uid.as_deref() == uid;
         own && (selector.is_none() || self.selector.as_deref() == selector)
@@ -63,7 +62,7 @@ impl<'a> LiveStamp<'a> {
         self.spec.map(RawValue::get)
     }
 
-    /// What of a spec that is only referred to decides about its router flavor, as JSON.
+    /// The part of a referenced spec that decides its router flavor, as JSON.
     pub fn flavor_spec(&self) -> Option<&'a str> {
         self.flavor_spec.map(RawValue::get)
     }

@@ -1,4 +1,4 @@
-//! The words by which KUDO says how far an execution has come.
+//! KUDO's words for the status of an execution.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,9 +6,9 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// Where an execution (of a plan, a phase or a step) stands.
+/// Status of an execution (of a plan, a phase or a step).
 ///
-/// A free string in the schema; what is none of KUDO's words is kept as it is.
+/// A free string in the schema; a word that is not KUDO's is kept as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum ExecutionStatus {
@@ -23,7 +23,7 @@ pub enum ExecutionStatus {
     Error,
     /// Ended by an error.
     FatalError,
-    /// Ended well.
+    /// Ended successfully.
     Complete,
     /// A word that KUDO does not know.
     Other(String),

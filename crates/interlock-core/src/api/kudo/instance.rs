@@ -1,4 +1,4 @@
-//! Instance: what somebody runs of a package, and how its plans stand.
+//! Instance: a deployment of a package, and the status of its plans.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! `kudo.dev/v1beta1`: Operator, OperatorVersion, Instance.
 //!
-//! Fields, names and JSON keys are those of KUDO v0.19 (`pkg/apis/kudo/v1beta1`). Nothing is
-//! required and no value is restricted by the schema: whatever KUDO's CRDs accept is accepted
-//! here, and what is wrong in meaning is refused by admission, with a reason.
+//! Fields, names and JSON keys are those of KUDO v0.19 (`pkg/apis/kudo/v1beta1`). The schema
+//! requires nothing and restricts no value: it accepts whatever KUDO's CRDs accept, and admission
+//! denies semantic errors, with a reason.
 
 mod execution_status;
 mod instance;

@@ -1,4 +1,4 @@
-//! Operator: what the versions of a package have in common.
+//! Operator: the data that all versions of a package share.
 
 use kube::CustomResource;
 use schemars::JsonSchema;

@@ -1,10 +1,9 @@
-//! Whose an object is that exists already: whether a task may write it, and whether it goes with
-//! the Instance.
+//! Ownership of objects that exist already: whether a task may write one, and whether it is deleted
+//! with the Instance.
 //!
-//! What an Instance made says so: by an owner reference, or where it can have none or lost it, by
-//! KUDO's annotation and label. All else is of others. It is decided on the object as it was read
-//! with the version that the write is conditional on, so an object that was made anew under the
-//! same name is judged anew.
+//! Owner references mark the objects that an Instance made, or KUDO's annotation and label where
+//! references are impossible or lost. All others are foreign. The write is conditional on the
+//! version that the decision has read, so an object recreated under the same name is decided anew.
 
 use serde_json::Value;
 
@@ -15,20 +14,20 @@ use crate::api::meta;
 use crate::api::object::{ObjectKey, annotation, meta_str};
 use crate::plan::run::InstanceId;
 
-/// Whose an existing object is, as an Instance sees it.
+/// Ownership of an existing object, relative to an Instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ownership {
-    /// The Instance made it, or was given it: it is deleted with the Instance.
+    /// The Instance made it, or took it over: it is deleted with the Instance.
     Owned,
-    /// Others made it, and it may be written: it gets no owner reference and is not deleted.
+    /// Others made it, but tasks write it: it gets no owner reference and is not deleted.
     Adopted,
-    /// Of a cluster-scoped object: another Instance made it, and it may be written.
+    /// Another Instance made this cluster-scoped object, but tasks write it.
     Shared,
-    /// It is not written, and not deleted.
+    /// Tasks neither write nor delete it.
     Foreign(ForeignOwner),
 }
 
-/// Whose a foreign object is.
+/// Owner of a foreign object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForeignOwner {
     /// No Instance made it.
@@ -39,7 +38,7 @@ pub enum ForeignOwner {
     Controller(String),
 }
 
-/// Whose an existing object is.
+/// Ownership of an existing object.
 pub fn ownership(current: &Value, instance: &InstanceId, adoption: Adoption) -> Ownership {
     match meta_str(current, "namespace") {
         Some(_) => namespaced(current, instance, adoption),
@@ -72,21 +71,20 @@ fn namespaced(current: &Value, instance: &InstanceId, adoption: Adoption) -> Own
     }
 }
 
-/// What its owner references say.
+/// The owner according to the owner references.
 enum Reference {
     Ours,
     Of(ForeignOwner),
 }
 
-/// The one of its owner references that counts: ours, that of another Instance, that of a
-/// controller.
+/// The owner reference that counts: ours, else that of another Instance, else that of a controller.
 fn owner(current: &Value, instance: &InstanceId) -> Option<Reference> {
     let references = || current["metadata"]["ownerReferences"].as_array().into_iter().flatten();
     let text = |reference: &Value, field: &str| reference[field].as_str().unwrap_or_default().to_owned();
     if references().any(|r| r["uid"] == instance.uid.as_str()) {
         return Some(Reference::Ours);
     }
-    // One of the same name is a former one: the garbage collector removes what was its.
+    // One of the same name is a former one: the garbage collector deletes its objects.
     if let Some(other) = references().find(|r| is_instance(r)) {
         let former = other["name"] == instance.name.as_str();
         let owner = || Reference::Of(ForeignOwner::Instance(text(other, "name")));
@@ -103,8 +101,8 @@ fn is_instance(reference: &Value) -> bool {
     reference["kind"] == "Instance" && group == Some(meta::KUDO_GROUP)
 }
 
-/// Definitions, roles and namespaces are shared: Instances write them as KUDO does, also what none
-/// of them made, as long as it has no annotations.
+/// CustomResourceDefinitions, roles and namespaces are shared: Instances write them as KUDO does,
+/// also those that none of them made, as long as they have no annotations.
 fn cluster_scoped(current: &Value, instance: &InstanceId, adoption: Adoption) -> Ownership {
     let maker = sharing::maker(current);
     let given = annotation(current, meta::ADOPT)
@@ -120,7 +118,7 @@ fn cluster_scoped(current: &Value, instance: &InstanceId, adoption: Adoption) ->
         return Ownership::Adopted;
     }
     if annotation(current, meta::LAST_APPLIED_CONFIGURATION).is_some() {
-        // KUDO does not say of which namespace the Instance was.
+        // KUDO does not record the namespace of the Instance.
         let ours = current["metadata"]["labels"][meta::INSTANCE] == instance.name.as_str();
         let unshared = annotation(current, meta::SHARED_BY).is_none();
         return if ours && unshared { Ownership::Owned } else { Ownership::Shared };
@@ -133,10 +131,10 @@ fn cluster_scoped(current: &Value, instance: &InstanceId, adoption: Adoption) ->
     }
 }
 
-/// The wanted object as it is written onto the existing one, which is not foreign.
+/// The desired object as it is written onto the existing one, which is not foreign.
 ///
 /// # Errors
-/// The wanted object has no place for an annotation or a label.
+/// The metadata, annotations or labels of the desired object are not a map.
 pub fn onto(
     wanted: &Value,
     current: &Value,
@@ -161,7 +159,7 @@ pub fn onto(
     Ok(wanted)
 }
 
-/// What a package cannot say for the owner of an object: taken out of what it renders.
+/// Removes metadata about ownership from a rendered object: only the object's owner may set it.
 pub fn strip(object: &mut Value) {
     let Some(metadata) = object.get_mut("metadata") else { return };
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
@@ -173,7 +171,7 @@ pub fn strip(object: &mut Value) {
     }
 }
 
-/// Why an object is not written, and what to do.
+/// Why an object is not written, and the remedy.
 pub fn refusal(key: &ObjectKey, owner: &ForeignOwner, instance: &InstanceId) -> String {
     let InstanceId { namespace, name, .. } = instance;
     let adopt = match key.namespace {

@@ -1,4 +1,4 @@
-//! Tables of whose an object is, and what is written onto it.
+//! Tables of ownership, and of the metadata written onto objects.
 
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -143,7 +143,7 @@ fn a_package_does_not_speak_for_the_owner() {
     assert_eq!(object["metadata"], metadata);
 }
 
-/// As people read it, in an Event of at most 1,024 bytes.
+/// The text of an Event, of at most 1,024 bytes.
 #[rstest]
 #[case::unmanaged(
     Some("ns"),

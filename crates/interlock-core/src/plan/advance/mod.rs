@@ -1,9 +1,9 @@
-//! One call of the engine: how far a run can go on what was observed.
+//! One call of the engine: advances a run as far as its lookups allow.
 //!
 //! Phases of a plan and steps of a phase run one after another where their strategy is `serial`,
-//! else at the same time: the writes of all of them are named at once. The tasks of a step are
-//! taken in order, each whatever became of the others, and those that are done are never taken
-//! again (KUDO `workflow/engine.go: Execute`).
+//! else concurrently: the engine returns the writes of all of them at once. It runs the tasks of a
+//! step in order, each regardless of the others' results, and never repeats finished ones (KUDO
+//! `workflow/engine.go: Execute`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,9 +22,8 @@ use crate::plan::task;
 use crate::plan::task_kind::{BuildError, TaskKind};
 use crate::plan::values;
 
-/// Carries a run on, as far as what was observed allows. Asked again with what it needed and
-/// with the answers to its writes, until it asks for nothing more. A run that is over stays as
-/// it is.
+/// Advances a run as far as its lookups allow. The caller repeats it with the answers to its
+/// queries and writes, until it returns neither. A run that is over stays as it is.
 pub fn advance(run: &Run<'_>, mut state: PlanState, observed: &Observed) -> EngineStep {
     if state.status.status.is_terminal() {
         return EngineStep { state, ..EngineStep::default() };
@@ -62,16 +61,16 @@ pub fn advance(run: &Run<'_>, mut state: PlanState, observed: &Observed) -> Engi
     }
 }
 
-/// How long a run may go on failing.
+/// How long a run may keep failing.
 enum Patience {
     Endless,
     Until(Timestamp),
     Lost(String),
 }
 
-/// The cleanup of a deleted Instance that cannot go on ends after a while: where an error came
-/// again, or what it waits for needs somebody, and nothing of it merely waits for what may come
-/// by itself (a Job may take its time).
+/// Gives up the cleanup of a deleted Instance after a while: where its error recurred, or it needs
+/// human intervention, and no part of it waits for a state that may come by itself (a Job may take
+/// its time).
 fn patience(step: &EngineStep, observed: &Observed) -> Patience {
     let Some(patience) = observed.limits.patience else { return Patience::Endless };
     let under_way = !step.needs.is_empty() || !step.effects.is_empty() || step.may_pass;
@@ -83,7 +82,7 @@ fn patience(step: &EngineStep, observed: &Observed) -> Patience {
     if observed.limits.now < patience.until {
         return Patience::Until(patience.until);
     }
-    // An error is tried again soon.
+    // The engine retries a first error soon.
     if error.is_some() && !patience.failing {
         return Patience::Endless;
     }
@@ -95,7 +94,7 @@ fn earlier(one: Option<Timestamp>, other: Timestamp) -> Option<Timestamp> {
     Some(one.map_or(other, |one| one.min(other)))
 }
 
-/// What ended a run.
+/// The error that ended a run.
 struct End {
     reason: &'static str,
     message: String,
@@ -131,7 +130,7 @@ impl End {
     }
 }
 
-/// What the walk through a plan carries along.
+/// Context of the walk through a plan.
 struct Walk<'a> {
     run: &'a Run<'a>,
     params: &'a BTreeMap<String, go_template::Value>,
@@ -167,7 +166,7 @@ fn walk(run: &Run<'_>, state: &mut PlanState, observed: &Observed, out: &mut Eng
 }
 
 impl Walk<'_> {
-    /// Goes through a phase; whether it is complete.
+    /// Walks through a phase; returns whether it is complete.
     fn phase(&mut self, phase: &Phase, state: &mut PlanState, out: &mut EngineStep) -> Result<bool, End> {
         let name = phase.name.as_deref().unwrap_or_default();
         let PlanState { status, done, begun, unsaved } = state;
@@ -205,7 +204,7 @@ impl Walk<'_> {
         Ok(complete)
     }
 
-    /// Goes through a step; whether it is complete.
+    /// Walks through a step; returns whether it is complete.
     fn step(
         &mut self,
         phase: &str,
@@ -290,7 +289,7 @@ impl Walk<'_> {
         Ok(complete)
     }
 
-    /// Ends a step that has come as far as it can for now, where its time is over.
+    /// Ends a step past its deadline, once it has advanced as far as it can.
     fn in_time(
         &self,
         (phase, name): (&str, &str),
@@ -334,7 +333,7 @@ impl Walk<'_> {
     }
 }
 
-/// What a run records beside its status.
+/// State of a run that its status does not hold.
 struct Record<'s> {
     /// Finished tasks by `phase/step`.
     done: &'s mut BTreeMap<String, BTreeSet<String>>,

@@ -1,5 +1,5 @@
-//! What holds for every plan: it ends, serial never runs ahead, and neither a kill at any write
-//! nor failures that pass change the end.
+//! Properties of every plan: it ends, serial parts never run ahead, and neither a kill at any write
+//! nor transient failures change the end.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ fn phases_of(
     prop::collection::vec((strategy, prop::collection::vec(step, 0..4)), 1..4)
 }
 
-/// Any plan; what steps that run at the same time do to one object may come in either order.
+/// Any plan; concurrent steps may change one object in either order.
 fn any_plan() -> impl Strategy<Value = Value> {
     (word(), phases_of(word())).prop_map(|(strategy, phases)| plan_of(strategy, &phases))
 }
@@ -85,7 +85,7 @@ fn in_order(run: &Run<'_>, step: &EngineStep) {
     }
 }
 
-/// What is there in the end, without versions.
+/// The objects at the end, without versions.
 fn contents(server: &Server) -> Vec<Value> {
     let strip = |object: &Value| {
         let mut object = object.clone();

@@ -73,7 +73,7 @@ pub fn failure(code: u16, message: &str) -> ApiFailure {
     ApiFailure { code, reason: String::new(), message: message.to_owned(), namespace_terminating: false }
 }
 
-/// What a write did.
+/// Effect of a write.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Did {
     Create(ObjectKey),
@@ -87,7 +87,7 @@ pub struct Server {
     pub ledger: Vec<Did>,
     /// Answers to the next writes; `None` lets one through.
     pub faults: VecDeque<Option<ApiFailure>>,
-    /// How kinds are served that are not served as usual.
+    /// How the API server serves unusual kinds.
     pub served: BTreeMap<&'static str, KindServed>,
     pub version: u64,
     /// An object that another client makes just before the next write.
@@ -115,7 +115,7 @@ impl Server {
         object
     }
 
-    /// Puts an object there as somebody else would.
+    /// Stores an object as another client would.
     pub fn put(&mut self, mut object: Value) {
         let key = ObjectKey::of(&object).unwrap();
         object["metadata"]["uid"] = format!("u-{}", self.version + 1).into();
@@ -179,7 +179,7 @@ impl Server {
         }
     }
 
-    /// Time passes: what is being deleted goes, Jobs complete.
+    /// Time passes: objects that are being deleted disappear, Jobs complete.
     pub fn tick(&mut self) {
         self.objects.retain(|_, object| meta_str(object, "deletionTimestamp").is_none());
         let pending: Vec<Value> = self
@@ -201,18 +201,18 @@ impl Server {
 #[derive(Debug)]
 pub struct Killed;
 
-/// A controller that keeps the state of a run where a restart finds it.
+/// A controller that saves the state of a run for the process after a restart.
 pub struct Process<'a> {
     pub run: Run<'a>,
-    /// What is written down: the status, and the finished tasks.
+    /// The saved status and finished tasks.
     pub saved: PlanState,
     /// Writes until the process is killed; the last of them takes effect.
     pub lives: usize,
-    /// What time it is, and how long what may take.
+    /// Current time and time limits.
     pub limits: RunLimits,
-    /// Whether objects that no Instance made are written.
+    /// Whether tasks write objects that no Instance made.
     pub adoption: Adoption,
-    /// Called with each step, before its effects are made.
+    /// Called with each step, before its writes.
     pub watch: fn(&Run<'_>, &EngineStep),
 }
 
@@ -236,7 +236,7 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
-    /// One pass: asks the engine until it asks for nothing more.
+    /// One pass: calls the engine until it needs nothing more.
     pub fn pass(&mut self, server: &mut Server) -> Result<EngineStep, Killed> {
         let (limits, adoption) = (self.limits.clone(), self.adoption);
         let mut observed = Observed { limits, adoption, ..Observed::default() };
@@ -271,7 +271,7 @@ impl<'a> Process<'a> {
                     assert!(!made.contains(&write), "the same write twice on what it made itself: {write:?}");
                     let answer = server.write(write.clone());
                     if answer.is_ok() {
-                        // What another write changed since is another observation.
+                        // A later write to the object permits an earlier one again.
                         made.retain(|earlier| earlier.key() != write.key());
                         made.push(write);
                         self.spend()?;
@@ -289,7 +289,7 @@ impl<'a> Process<'a> {
         panic!("the pass does not end");
     }
 
-    /// Passes until the run is over or nothing changes any more.
+    /// Runs passes until the run is over or nothing changes any more.
     pub fn finish(&mut self, server: &mut Server) -> Result<EngineStep, Killed> {
         for _ in 0..60 {
             let step = self.pass(server)?;

@@ -1,6 +1,6 @@
-//! What is wrong with an OperatorVersion, found before anything runs.
+//! Validates an OperatorVersion before any of its plans runs.
 //!
-//! References and values are judged, absence is not: a package without plans, tasks or
+//! References and values must be valid, but may be absent: a package without plans, tasks or
 //! templates is a legal object, of which no Instance can be made.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,22 +18,22 @@ mod pipes;
 
 use pipes::{Keys, MAX_COMPARED, TooMany};
 
-/// How many problems of one package are written out; more are counted.
+/// Maximum of problems written out per package; the rest is counted.
 const KEPT: usize = 64;
 
-/// One thing that is wrong.
+/// A problem of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackageProblem {
     /// Path of the field, such as `spec.plans[deploy].phases[0].name`.
     pub field: String,
-    /// What is wrong with it.
+    /// The fault.
     pub what: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: &'static str,
 }
 
-/// One thing that is wrong, as it is found: a package can hold more of them than there is memory to
-/// write out.
+/// A problem that is not formatted yet: a package can have more of them than fit into memory as
+/// text.
 pub struct Wrong<'f> {
     field: fmt::Arguments<'f>,
     what: fmt::Arguments<'f>,
@@ -41,18 +41,18 @@ pub struct Wrong<'f> {
 }
 
 impl Wrong<'_> {
-    /// Written out.
+    /// Formats it.
     pub fn write(&self) -> PackageProblem {
         PackageProblem { field: self.field.to_string(), what: self.what.to_string(), remedy: self.remedy }
     }
 }
 
-/// The first things that are wrong, and how many more there are.
+/// The first problems, and the number of the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Problems {
     /// The first, in the order of the fields.
     pub first: Vec<PackageProblem>,
-    /// How many more.
+    /// Number of the others.
     pub more: usize,
 }
 
@@ -67,14 +67,14 @@ impl Problems {
     }
 }
 
-/// What is wrong with a package.
+/// The problems of a package.
 pub fn problems(spec: &OperatorVersionSpec) -> Problems {
     let mut found = Problems::default();
     each(spec, &mut |wrong| found.add(wrong));
     found
 }
 
-/// Tells everything that is wrong with a package, in the order of its fields.
+/// Reports every problem of a package, in the order of its fields.
 pub fn each(spec: &OperatorVersionSpec, tell: &mut dyn FnMut(&Wrong<'_>)) {
     let mut check = Check::new(spec, tell);
     check.templates();
@@ -89,10 +89,10 @@ struct Check<'a, 't> {
     spec: &'a OperatorVersionSpec,
     /// By name; of several of one name the first.
     tasks: BTreeMap<&'a str, &'a Task>,
-    /// The same.
+    /// Likewise.
     parameters: BTreeMap<&'a str, &'a Parameter>,
     keys: Keys<'a>,
-    /// Of all defaults.
+    /// Decodes all defaults.
     reader: Reader<'static>,
     tell: &'t mut dyn FnMut(&Wrong<'_>),
 }
@@ -297,7 +297,7 @@ fn one<'f>(field: &str, file: Option<&'f str>) -> Vec<(String, &'f str)> {
     file.filter(|file| !file.is_empty()).map(|file| (field.to_owned(), file)).into_iter().collect()
 }
 
-/// The field of a task that an error is about, and what to do.
+/// The field of a task that caused an error, and the remedy.
 fn blame(error: &BuildError) -> (String, &'static str) {
     let (field, remedy) = match error {
         BuildError::UnknownKind(_) | BuildError::NotYet { .. } => {
@@ -397,7 +397,7 @@ mod tests {
         assert_eq!(found(json!({"parameters": listed, "plans": {"deploy": {}}})), [expected]);
     }
 
-    /// What is more than anybody reads is counted.
+    /// Problems beyond a readable number are counted.
     #[test]
     fn the_first_problems_are_written_out() {
         let lost: Vec<String> = (0..100).map(|i| format!("t{i}")).collect();

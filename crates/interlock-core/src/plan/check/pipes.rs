@@ -1,11 +1,11 @@
-//! Keys of Pipe tasks: templates find what a task made by its key, so those of a plan must differ.
+//! Keys of Pipe tasks: templates find the result of a task by its key, so those of a plan must differ.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::api::kudo::{Plan, Task};
 
-/// Keys that are compared for one package, over all of its plans: many plans may name a task of many
-/// keys, and this is worked out while an API request waits. 1 M take some 50 ms.
+/// Maximum of keys compared for one package, over all of its plans: many plans may name a task of
+/// many keys, and an API request waits for the result. 1 M take some 50 ms.
 pub(super) const MAX_COMPARED: usize = 1_000_000;
 
 /// More keys than [`MAX_COMPARED`].
@@ -18,7 +18,7 @@ pub(super) struct Keys<'a> {
     names: Vec<&'a str>,
     /// Numbers of the keys of each Pipe task, by the task's name.
     of: BTreeMap<&'a str, Vec<usize>>,
-    /// How many may still be compared.
+    /// Number of keys that may still be compared.
     left: usize,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Keys<'a> {
     /// [`TooMany`] where this plan and those before name more keys than are compared.
     pub(super) fn twice(&mut self, plan: &Plan) -> Result<Vec<&'a str>, TooMany> {
         let steps = plan.phases.iter().flatten().flat_map(|phase| phase.steps.iter().flatten());
-        // How often does not matter beyond twice: each task is looked at once.
+        // Counts beyond two do not matter: each task is visited once.
         let mut named: BTreeMap<&str, bool> = BTreeMap::new();
         for task in steps.flat_map(|step| step.tasks.iter().flatten()) {
             if self.of.contains_key(task.as_str()) {

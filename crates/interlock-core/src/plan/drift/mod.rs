@@ -1,6 +1,6 @@
-//! Drift: how the spec differs from the durable basis, and which plans that owes.
+//! Drift: the difference between the spec and the baseline, and the plans that it makes pending.
 //!
-//! Drift is the difference between the spec and [`Basis`]; the annotation is only the text.
+//! The baseline is [`Basis`]; the annotation only holds the text of the spec.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,11 +18,11 @@ pub fn in_order(plans: impl IntoIterator<Item = String>) -> Vec<String> {
     sorted
 }
 
-/// Plans that the difference between a basis and a spec triggers, in no particular order.
+/// Plans that the difference between a baseline and a spec triggers, in no particular order.
 ///
-/// Where the OperatorVersion differs it is `upgrade` or its fallbacks, parameters that are new with
-/// it do not count, and `deploy` for the others is discarded, as admission does; where only a bare
-/// hash is known it is `deploy`. Never `cleanup`: only a deletion runs that.
+/// A different OperatorVersion triggers `upgrade` or its fallbacks; as in admission, parameters
+/// that are new with it do not count, and `deploy` for the others is discarded. Where only a bare
+/// hash is known, the plan is `deploy`. Never `cleanup`: only a deletion runs that.
 pub fn triggered(
     basis: &Basis,
     spec: &Applied<'_>,
@@ -48,11 +48,11 @@ pub fn triggered(
     }
 }
 
-/// `owed` once a run of `plan` on `spec` has started.
+/// The pending plans once a run of `plan` on `spec` has started.
 ///
-/// Adds what the difference triggers, or the plan itself where there is no basis yet; an
-/// accepted change puts failed plans back into the queue. A plan triggered directly changes
-/// nothing, as the spec is that of the basis.
+/// Adds the plans that the difference triggers, or the plan itself where there is no baseline yet;
+/// an accepted change requeues failed plans. A plan triggered directly changes nothing, as the spec
+/// is that of the baseline.
 pub fn owed_at_start(
     basis: Option<&Basis>,
     spec: &Applied<'_>,
@@ -68,24 +68,24 @@ pub fn owed_at_start(
     }
     let failed = owed.values_mut().filter(|state| **state == Owed::Failed);
     failed.for_each(|state| *state = Owed::Queued);
-    // What cannot be named owes at least the plan that runs for it.
+    // Where no plan can be named, the plan that runs is pending at least.
     let plans = triggered(basis, spec, packages).unwrap_or_else(|_| BTreeSet::from([plan.to_owned()]));
     owed.extend(plans.into_iter().map(|plan| (plan, Owed::Queued)));
     owed
 }
 
-/// How a run ended, for what is owed.
+/// How a run ended, for the pending plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunEnd {
     /// COMPLETE.
     Complete,
-    /// Of itself, in FATAL_ERROR.
+    /// FATAL_ERROR, not on request.
     Failed,
-    /// On request.
+    /// Aborted on request.
     Aborted,
 }
 
-/// `owed` once a run of `plan` has ended: removed when complete, else marked.
+/// The pending plans once a run of `plan` has ended: removes it when complete, else marks it.
 pub fn owed_at_end(owed: &BTreeMap<String, Owed>, plan: &str, end: RunEnd) -> BTreeMap<String, Owed> {
     let mut owed = owed.clone();
     let mark = match end {
@@ -102,12 +102,12 @@ pub fn owed_at_end(owed: &BTreeMap<String, Owed>, plan: &str, end: RunEnd) -> BT
     owed
 }
 
-/// The queue: what is owed and has not failed.
+/// The queue: pending plans that wait for their run.
 pub fn queue(basis: &Basis) -> Vec<String> {
     in_order(basis.owed.iter().filter(|(_, state)| **state == Owed::Queued).map(|(plan, _)| plan.clone()))
 }
 
-/// What is owed and has failed, or was aborted.
+/// Pending plans that failed or were aborted.
 pub fn failed(basis: &Basis) -> Vec<String> {
     in_order(basis.owed.iter().filter(|(_, state)| **state != Owed::Queued).map(|(plan, _)| plan.clone()))
 }

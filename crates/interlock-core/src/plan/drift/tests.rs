@@ -1,4 +1,4 @@
-//! What an upgrade owes.
+//! Pending plans of an upgrade.
 
 use rstest::rstest;
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ fn spec(version: &'static str, parameters: &[(&'static str, &'static str)]) -> A
     }
 }
 
-/// With parameters whose triggers are given.
+/// A package with these parameters and triggers.
 fn package(version: &str, parameters: &[(&str, Option<&str>)]) -> Package {
     let plans = ["backup", "cleanup", "deploy", "update", "upgrade"];
     let plans: Map<String, Value> = plans.into_iter().map(|plan| (plan.to_owned(), json!({}))).collect();

@@ -1,4 +1,4 @@
-//! How a spec differs from what was before, and how people are told.
+//! Difference between the previous and the new spec, and its text for people.
 
 use std::borrow::Cow;
 
@@ -9,14 +9,14 @@ use crate::plan::objection::{FieldReason, ObjectionField};
 use crate::plan::package::Package;
 use crate::plan::params::{self, MASK};
 
-/// What a parameter was before.
+/// Previous value of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Was<'a> {
-    /// Not given.
+    /// Not set.
     Absent,
-    /// This.
+    /// This value.
     Value(Cow<'a, str>),
-    /// Something else; only its hash is known.
+    /// Another value; only its hash is known.
     Unknown,
 }
 
@@ -30,15 +30,15 @@ impl Was<'_> {
     }
 }
 
-/// How a spec differs from what was before.
+/// Difference between the previous and the new spec.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Delta<'a> {
     /// Whether the OperatorVersion differs, in name or namespace; nothing else of the reference
     /// counts.
     pub upgrade: bool,
-    /// Parameters that were added or whose value changed, with what they were.
+    /// Parameters that were added or whose value changed, with their previous values.
     pub changed: Vec<(&'a str, Was<'a>)>,
-    /// Parameters that were removed, with what they were.
+    /// Parameters that were removed, with their previous values.
     pub removed: Vec<(Cow<'a, str>, Was<'a>)>,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Delta<'a> {
         let value = |text: &'a str| Was::Value(Cow::Borrowed(text));
         let mut before = old.parameters.iter().peekable();
         for (key, after) in &new.parameters {
-            // Nearly all are on both sides.
+            // Most parameters are in both specs.
             let mut same = before.next_if(|(other, _)| *other == key);
             while same.is_none()
                 && let Some((gone, was)) = before.next_if(|(other, _)| *other < key)
@@ -68,7 +68,7 @@ impl<'a> Delta<'a> {
         delta
     }
 
-    /// From a basis, of which only hashes are known, to a spec; `None` where not even those are.
+    /// From a baseline, which has only hashes, to a spec; `None` where it has not even those.
     pub fn since(basis: &Basis, new: &'a Applied<'_>) -> Option<Self> {
         let (upgrade, changed, removed) = match basis.difference(new) {
             Difference::None => return Some(Self::default()),

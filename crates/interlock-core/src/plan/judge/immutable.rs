@@ -1,4 +1,4 @@
-//! Immutable parameters: what may not change, and what an upgrade must be given.
+//! Immutable parameters: they must not change, and an upgrade must set those that it adds.
 
 use super::delta::{Delta, Was, arrow};
 use super::upgrade::ChangedPackages;
@@ -12,13 +12,13 @@ fn is_immutable(parameter: Option<&Parameter>) -> bool {
     parameter.is_some_and(|p| p.immutable == Some(true))
 }
 
-/// Immutable parameters that do not stay as they are.
+/// Violations by immutable parameters that change.
 pub(super) fn immutable(
     delta: &Delta<'_>,
     new: &Applied<'_>,
     packages: ChangedPackages<'_>,
 ) -> Vec<Objection> {
-    // Where the old OperatorVersion is gone, what was immutable in it cannot be told.
+    // Without the old OperatorVersion, its immutable parameters are unknown.
     let frozen = |key: &str| {
         let before = if delta.upgrade {
             packages.old.and_then(|p| p.parameter(key))
@@ -54,7 +54,7 @@ pub(super) fn immutable(
     changed.into_iter().chain(removed).chain(required).collect()
 }
 
-/// What to do about a value that has to stay.
+/// The remedy that restores a value.
 fn keep(name: &str, was: &Was<'_>, parameter: Option<&Parameter>) -> String {
     let stays = match (was, was.display(parameter)) {
         (Was::Absent, _) => format!("leave spec.parameters.{name} out"),
@@ -64,7 +64,7 @@ fn keep(name: &str, was: &Was<'_>, parameter: Option<&Parameter>) -> String {
     format!("{stays}; another value needs another Instance")
 }
 
-/// KEP-30: what an upgrade makes immutable, or adds as immutable, must be given.
+/// KEP-30: parameters that an upgrade makes immutable, or adds as immutable, must be set.
 fn made_immutable(new: &Applied<'_>, packages: ChangedPackages<'_>) -> Vec<Objection> {
     let Some(old) = packages.old else { return Vec::new() };
     let version = &packages.new.key.name;

@@ -1,10 +1,10 @@
-//! What a change of an Instance's spec comes to: the plan it triggers, and what violates a rule.
+//! Validates a change of an Instance's spec: the plan that it triggers, and violated rules.
 //!
-//! Rules collect: each returns all violations that it finds, and none ends the work that follows.
-//! The caller decides which of them are enforced.
+//! Each rule returns all violations that it finds, and stops no other rule. The caller decides
+//! which of them are enforced.
 //!
-//! The webhook asks this about `oldObject` and `object`, the reconciler about the basis and a
-//! spec that admission never saw: what is admitted is what is executed.
+//! The webhook compares `oldObject` with `object`, the reconciler the baseline with a spec that
+//! bypassed admission: both apply the same rules.
 
 use super::basis::Basis;
 use super::objection::Objection;
@@ -25,22 +25,22 @@ pub use triggered::{Triggered, cleanup, go_reference, plan, triggered};
 pub use upgrade::{ChangedPackages, dropped, goes_back, path};
 pub use values::{defined, valid, values};
 
-/// What was before an edit that admission never saw.
+/// The state before an edit that bypassed admission.
 #[derive(Clone, Copy)]
 pub struct Before<'a> {
-    /// What was carried out.
+    /// The baseline.
     pub basis: &'a Basis,
-    /// The spec of the stamp, where it is to be had.
+    /// The last-applied spec, where it is available.
     pub stamp: Option<&'a Applied<'a>>,
-    /// The OperatorVersion of what was carried out, where it is known without its spec.
+    /// The OperatorVersion of the baseline, where it is known without its spec.
     pub version: Option<&'a VersionRef<'a>>,
-    /// Whether the edit goes back to an OperatorVersion as [`goes_back`] says.
+    /// Whether the edit reverts to an OperatorVersion according to [`goes_back`].
     pub goes_back: bool,
 }
 
-/// What admission would say to a spec that it never saw, compared with the basis.
+/// The violations that admission would find in a spec that bypassed it, compared with the baseline.
 ///
-/// Several triggers are no objection here: the reconciler runs the plans one after another.
+/// Several triggers are no violation here: the reconciler runs the plans one after another.
 pub fn unseen(before: Before<'_>, spec: &Applied<'_>, packages: ChangedPackages<'_>) -> Vec<Objection> {
     let Before { basis, stamp, version, goes_back } = before;
     let known = stamp.filter(|stamp| stamp.hash() == basis.hash);

@@ -1,4 +1,4 @@
-//! What is said to a spec that comes after what was carried out, of which not all is known.
+//! Validation of a spec against a baseline that is only partly known.
 
 use rstest::rstest;
 
@@ -23,7 +23,7 @@ fn spec(name: &str) -> Applied<'static> {
     Applied { operator_version, parameters: Values::new() }
 }
 
-/// The stamp is of what would run, and tells nothing of what was before: the way is judged all the same.
+/// The annotation holds the new spec, not the one before: the upgrade path is validated all the same.
 #[rstest]
 #[case::up(("v1", "0.1.0"), ("v2", "0.2.0"), false, None)]
 #[case::from_elsewhere(("v0", "0.1.0"), ("v2", "0.2.0"), false, Some("can be upgraded to from [v1] only"))]

@@ -1,4 +1,4 @@
-//! Which plan a change runs.
+//! The plan that a change triggers.
 
 use super::delta::Delta;
 use super::upgrade::ChangedPackages;
@@ -7,10 +7,10 @@ use crate::api::rule::Rule;
 use crate::plan::objection::{FieldReason, Objection, ObjectionField};
 use crate::plan::trigger::{self, TriggerError};
 
-/// What a change runs.
+/// The plan that a change triggers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Triggered {
-    /// Nothing: only parameters changed that nobody defines.
+    /// None: only parameters changed that the package does not define.
     Nothing,
     /// A plan.
     Plan(String),
@@ -20,7 +20,7 @@ pub enum Triggered {
     Unknown,
 }
 
-/// What a change runs.
+/// The plan that a change triggers.
 pub fn plan(delta: &Delta<'_>, packages: ChangedPackages<'_>, violations: &mut Vec<Objection>) -> Triggered {
     let triggered = triggered(delta, packages, violations);
     if !delta.upgrade {
@@ -65,7 +65,7 @@ fn upgrade_and_edit(plan: &str, delta: &Delta<'_>, packages: ChangedPackages<'_>
     .next("upgrade first; change these parameters when the upgrade has ended")
 }
 
-/// What changed and removed parameters run.
+/// The plan that changed and removed parameters trigger.
 pub fn triggered(
     delta: &Delta<'_>,
     packages: ChangedPackages<'_>,

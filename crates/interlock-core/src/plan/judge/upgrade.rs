@@ -1,4 +1,4 @@
-//! From one OperatorVersion to another: where it may go, and what it leaves behind.
+//! Upgrades from one OperatorVersion to another: permitted paths, and dropped parameters.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +20,8 @@ pub struct ChangedPackages<'a> {
     pub old: Option<&'a Package>,
 }
 
-/// Parameters that an upgrade takes out of the spec: the old OperatorVersion defines them, the
-/// new one does not (KEP-30).
+/// Parameters that an upgrade removes from the spec: the old OperatorVersion defines them, the new
+/// one does not (KEP-30).
 pub fn dropped<'a>(packages: ChangedPackages<'_>, new: &'a Values<'_>, delta: &Delta<'_>) -> Vec<&'a str> {
     let Some(old) = packages.old.filter(|_| delta.upgrade) else { return Vec::new() };
     let changed: BTreeSet<&str> = delta.changed.iter().map(|(key, _)| *key).collect();
@@ -32,16 +32,16 @@ pub fn dropped<'a>(packages: ChangedPackages<'_>, new: &'a Values<'_>, delta: &D
         .collect()
 }
 
-/// Whether a change goes back to the OperatorVersion of what last was carried out in full, which is
-/// always allowed.
+/// Whether a change reverts to the OperatorVersion last carried out in full, which is always
+/// allowed.
 pub fn goes_back(stamp: Option<&Envelope<'_>>, new: &Applied<'_>) -> bool {
     let Some(previous) = stamp.and_then(|stamp| stamp.previous.as_ref()) else { return false };
     let same_version = |spec: &Applied<'_>| spec.operator_version == new.operator_version;
     previous.kept.inline().is_some_and(same_version) || previous.hash == new.hash()
 }
 
-/// Whether an upgrade goes where it may: the same operator, up, and from a version that the new
-/// one lists. What is absent or not semver is not judged.
+/// Validates the path of an upgrade: the same operator, no lower version, and an old version that
+/// the new one lists. Versions that are absent or not semver are not compared.
 pub fn path(from: &VersionRef<'_>, packages: ChangedPackages<'_>) -> Vec<Objection> {
     let new = packages.new;
     let mut violations = Vec::new();

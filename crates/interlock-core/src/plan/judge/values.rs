@@ -1,4 +1,4 @@
-//! Whether the values of parameters are allowed: a violation for each that is not.
+//! Validates the values of parameters: a violation for each invalid one.
 
 use super::delta::Delta;
 use super::immutable::immutable;
@@ -10,7 +10,7 @@ use crate::plan::objection::{FieldReason, Objection, ObjectionField, Prelude, fi
 use crate::plan::package::Package;
 use crate::plan::params;
 
-/// Whether the values of a change are allowed: unknown parameters, immutable ones, types.
+/// Validates the values of a change: unknown parameters, immutable ones, types.
 ///
 /// `new` is the spec without the parameters that an upgrade drops.
 pub fn values(delta: &Delta<'_>, new: &Applied<'_>, packages: ChangedPackages<'_>) -> Vec<Objection> {
@@ -20,7 +20,7 @@ pub fn values(delta: &Delta<'_>, new: &Applied<'_>, packages: ChangedPackages<'_
     violations
 }
 
-/// Values that are not what their parameters say.
+/// Violations by values that do not fit their parameters.
 pub fn valid(package: &Package, values: &Values<'_>) -> Vec<Objection> {
     let problems = params::check_all(package, values).into_iter();
     let violation = |problem: params::ParameterProblem| {
@@ -32,9 +32,9 @@ pub fn valid(package: &Package, values: &Values<'_>) -> Vec<Objection> {
     first_of(problems, violation)
 }
 
-/// Parameters of a creation that the package does not define.
+/// Violations by parameters of a new Instance that the package does not define.
 ///
-/// KUDO accepts others, and refuses them at the first update; here both are refused.
+/// KUDO accepts them at creation, and rejects them at the first update; here both are denied.
 pub fn defined(package: &Package, new: &Values<'_>) -> Vec<Objection> {
     none_unknown(new.keys().map(AsRef::as_ref), package)
 }

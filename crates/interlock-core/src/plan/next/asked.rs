@@ -1,16 +1,16 @@
-//! What a request leads to.
+//! The answer to a plan request.
 
 use super::facts::InstanceFacts;
 use super::step::RequestAnswer;
 use crate::api::kudo::ExecutionStatus;
 use crate::plan::verb::{self, Course, PendingRequest, PlanVerb, Runs};
 
-/// What a request leads to, where it does not wait for the steps below.
+/// The answer to a request, unless the request waits for the steps below.
 pub(super) fn answer(facts: &InstanceFacts<'_>) -> Option<RequestAnswer> {
     let asked = facts.asked?;
     match verb::course(asked, Runs { plan: facts.plan, uid: facts.uid, entries: &facts.lock_entries() }) {
         Course::Abort(plan) => Some(RequestAnswer::Abort { plan: plan.to_owned() }),
-        // A finished run that is still named is cleared first.
+        // `planExecution` is cleared of a finished run first.
         Course::Retry(_) if !facts.plan.is_empty() => None,
         Course::Retry(plan) => Some(match facts.objection(facts.source()) {
             _ if !runnable(facts) => {
@@ -23,7 +23,7 @@ pub(super) fn answer(facts: &InstanceFacts<'_>) -> Option<RequestAnswer> {
             None => RequestAnswer::Retry { plan: plan.to_owned() },
         }),
         Course::Clear | Course::Marked => None,
-        // The write that goes back takes the request along.
+        // The write that reverts the spec drops the request.
         Course::Done if asked.request.verb == (PlanVerb::Abort { revert: true }) && failed(facts, asked) => {
             Some(RequestAnswer::Overtaken)
         }
@@ -32,13 +32,13 @@ pub(super) fn answer(facts: &InstanceFacts<'_>) -> Option<RequestAnswer> {
     }
 }
 
-/// Whether the run that a request is about ended in failure.
+/// Whether the run of a request ended in failure.
 fn failed(facts: &InstanceFacts<'_>, asked: &PendingRequest) -> bool {
     let mut entries = facts.entries.values();
     entries.any(|entry| entry.uid == asked.request.run && entry.status == ExecutionStatus::FatalError)
 }
 
-/// Whether there is a spec that somebody accepted.
+/// Whether an accepted spec exists.
 fn runnable(facts: &InstanceFacts<'_>) -> bool {
     let stamped = facts.stamp.is_some_and(|stamp| stamp.spec.is_some());
     stamped || facts.basis.is_none_or(|basis| basis.hash == facts.spec.hash())

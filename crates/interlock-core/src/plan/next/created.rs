@@ -1,11 +1,11 @@
-//! An Instance without basis and run: created through admission, or unseen, or copied.
+//! An Instance without baseline and run: created through admission, past it, or copied.
 
 use super::facts::InstanceFacts;
 use super::start::{absent, start};
 use super::step::{Next, SpecSource};
 use crate::api::meta::plan::DEPLOY;
 
-/// `deploy` starts, or what admission would have added is added first.
+/// Starts `deploy`, or first adds the fields that admission would have added.
 pub(super) fn created(facts: &InstanceFacts<'_>) -> Next {
     if (facts.package)(&facts.spec.operator_version).is_none() {
         return absent(&facts.spec.operator_version);
@@ -15,7 +15,7 @@ pub(super) fn created(facts: &InstanceFacts<'_>) -> Next {
         return Next::Start { source: SpecSource::Spec };
     }
     if facts.plan == DEPLOY && facts.created_whole && facts.stamp.is_some_and(|s| s.spec.is_some()) {
-        // Accepted, then edited unseen before the run began: it runs on what was accepted.
+        // Accepted, then edited past admission before the run began: it runs on the accepted spec.
         return start(facts, SpecSource::Stamp);
     }
     match (facts.refusal)(SpecSource::Spec) {

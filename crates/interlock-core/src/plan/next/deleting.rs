@@ -1,4 +1,4 @@
-//! The end of an Instance: what runs ends, then `cleanup`, then the finalizer comes off.
+//! Deletion of an Instance: running plans end, `cleanup` runs, then the finalizer is removed.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::api::kudo::{ExecutionStatus, PlanStatus};
 use crate::api::meta::plan::CLEANUP;
 use crate::plan::verb::{self, Course, PlanVerb, Runs};
 
-/// How often `cleanup` is tried before the finalizer is taken off all the same.
+/// Attempts of `cleanup` before the finalizer is removed nevertheless.
 const CLEANUP_ATTEMPTS: usize = 3;
 
 /// The next step of a deletion.
@@ -36,7 +36,7 @@ pub(super) fn deleting(facts: &InstanceFacts<'_>, deletion: &Deletion) -> Next {
     if deletion.namespace_terminating {
         return release("cleanup was not run: the namespace is being terminated".to_owned());
     }
-    // A stamp that is not to be believed is none.
+    // A last-applied spec that is not trusted counts as absent.
     let source = match facts.source() {
         SpecSource::Stamp if facts.objection(SpecSource::Stamp).is_some() => SpecSource::Spec,
         source => source,
@@ -84,8 +84,8 @@ fn cleanup(facts: &InstanceFacts<'_>, deletion: &Deletion, source: SpecSource) -
             false => Next::PutBack { plan: CLEANUP.to_owned(), uid: entry.uid.clone() },
         };
     }
-    // Nobody may name `cleanup` before the deletion, and what is named stays so until the end. The
-    // times of the two say nothing, as they are of different clocks.
+    // No user may name `cleanup` before the deletion, and it stays named until the end. Timestamps
+    // prove nothing here, as the two come from different clocks.
     match entry.status {
         ExecutionStatus::Complete if named => Next::Release { warning: None },
         ExecutionStatus::FatalError if named && deletion.failures >= CLEANUP_ATTEMPTS => {
@@ -103,7 +103,7 @@ fn given_up(why: &str, cleanup: &PlanStatus) -> Next {
     Next::Release { warning: Some(warning) }
 }
 
-/// What a cleanup did not come to the end of, with the reasons that it gives.
+/// The unfinished steps of a cleanup, with their messages.
 fn left(cleanup: &PlanStatus) -> String {
     let phases = cleanup.phases.iter().flatten();
     let steps = phases.flat_map(|phase| phase.steps.iter().flatten().map(|step| (phase.name.as_str(), step)));
@@ -115,7 +115,7 @@ fn left(cleanup: &PlanStatus) -> String {
     cleanup.message.iter().cloned().chain(named).collect::<Vec<_>>().join("; ")
 }
 
-/// An aborted cleanup is not tried again.
+/// The engine does not retry an aborted cleanup.
 fn cleanup_asked(facts: &InstanceFacts<'_>) -> Option<Next> {
     let asked = facts.asked.filter(|asked| matches!(asked.request.verb, PlanVerb::Abort { .. }))?;
     match verb::course(asked, Runs { plan: facts.plan, uid: facts.uid, entries: &facts.lock_entries() }) {

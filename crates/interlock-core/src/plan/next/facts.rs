@@ -1,4 +1,4 @@
-//! What is known of an Instance when its next step is asked for.
+//! The facts about an Instance that decide its next step.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,41 +11,41 @@ use crate::plan::lock::LockEntry;
 use crate::plan::package::Package;
 use crate::plan::verb::PendingRequest;
 
-/// The stamp as it was found.
+/// The last-applied spec as found in the annotation.
 #[derive(Clone, Copy, Debug)]
 pub struct FoundStamp<'a> {
     /// Its hash.
     pub hash: &'a SpecHash,
-    /// Its spec, wherever it was kept; `None` when it cannot be had.
+    /// Its spec, wherever it is kept; `None` when it is not available.
     pub spec: Option<&'a Applied<'a>>,
 }
 
 /// A deletion that is under way.
 #[derive(Clone, Copy, Debug)]
 pub struct Deletion {
-    /// Whether the namespace goes as well.
+    /// Whether the namespace is being deleted, too.
     pub namespace_terminating: bool,
-    /// How many cleanup runs have failed in a row, by the status.
+    /// Number of cleanup runs that failed in a row, according to the status.
     pub failures: usize,
-    /// Whether the definition of Instances is being deleted and waits for this one longer than
-    /// it should.
+    /// Whether the CustomResourceDefinition of Instances is being deleted and has waited for this
+    /// one too long.
     pub overdue: bool,
-    /// Whether it is too early to give the cleanup up for a right that is missing.
+    /// Whether it is too early to give the cleanup up for a missing permission.
     pub patient: bool,
 }
 
-/// Whether an OperatorVersion may be used where it is referred to.
+/// Whether an Instance may use the OperatorVersion that it refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReferenceAccess {
     /// It may.
     Allowed,
-    /// It is one of another namespace, and the API server has not been asked lately.
+    /// It is one of another namespace, and the access check is not recent.
     Unknown,
     /// It may not.
     Refused(DriftRefusal),
 }
 
-/// What is known of an Instance.
+/// The facts about an Instance.
 pub struct InstanceFacts<'a> {
     /// Its spec without `planExecution`.
     pub spec: &'a Applied<'a>,
@@ -55,26 +55,26 @@ pub struct InstanceFacts<'a> {
     pub uid: &'a str,
     /// `status.planStatus`.
     pub entries: &'a BTreeMap<String, PlanStatus>,
-    /// The durable basis.
+    /// The baseline.
     pub basis: Option<&'a Basis>,
-    /// The stamp.
+    /// The last-applied spec.
     pub stamp: Option<FoundStamp<'a>>,
-    /// Whether the object has room for a stamp; where it has none, the spec itself is run.
+    /// Whether the last-applied spec fits on the object; where it does not, the spec itself is run.
     pub stampable: bool,
-    /// Whether our finalizer is on.
+    /// Whether our finalizer is set.
     pub finalizer: bool,
-    /// Whether all that a creation through admission adds is there: `deploy` scheduled, the
+    /// Whether the object has all that admission adds at creation: `deploy` scheduled, the
     /// finalizer where the package has `cleanup`, defaults of immutable parameters.
     pub created_whole: bool,
     /// The deletion, when there is one.
     pub deletion: Option<Deletion>,
-    /// What somebody asks of a run, where that can be carried out.
+    /// The pending request, where it can be executed.
     pub asked: Option<&'a PendingRequest>,
-    /// Looks a package up.
+    /// Looks up a package.
     pub package: &'a dyn Fn(&VersionRef<'_>) -> Option<Arc<Package>>,
-    /// Looks up the package that the basis is of.
+    /// Looks up the package of the baseline.
     pub package_of_basis: &'a dyn Fn() -> Option<Arc<Package>>,
-    /// What admission would say to the spec of that source, compared with the basis.
+    /// The denial by admission of the spec of that source, compared with the baseline.
     pub refusal: &'a dyn Fn(SpecSource) -> Option<DriftRefusal>,
     /// Whether the packages of the Instance's namespace may use an OperatorVersion.
     pub reference: &'a dyn Fn(&VersionRef<'_>) -> ReferenceAccess,
@@ -96,7 +96,7 @@ impl<'a> InstanceFacts<'a> {
         self.entries.values().any(|e| !matches!(e.status, ExecutionStatus::NeverRun))
     }
 
-    /// Which spec a run is carried out on: that of the stamp, where it can be had.
+    /// The spec that a run uses: the last-applied one, where it is available.
     pub(super) fn source(&self) -> SpecSource {
         match self.stamp {
             Some(FoundStamp { spec: Some(_), .. }) => SpecSource::Stamp,
@@ -104,9 +104,9 @@ impl<'a> InstanceFacts<'a> {
         }
     }
 
-    /// What speaks against a run on the spec of that source. A stamp is text that anybody may have
-    /// written while nothing guarded it: where status does not vouch for its hash, it is judged by the
-    /// rules of admission.
+    /// Why no run may use the spec of that source. Any user may have written the last-applied spec
+    /// while no admission ran: where the status does not vouch for its hash, the rules of admission
+    /// validate it.
     pub(super) fn objection(&self, source: SpecSource) -> Option<DriftRefusal> {
         let vouched = self.basis.is_some_and(|basis| match (source, self.stamp) {
             (SpecSource::Stamp, Some(stamp)) => basis.vouches_for(stamp.hash),

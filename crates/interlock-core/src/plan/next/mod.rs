@@ -1,10 +1,10 @@
-//! What an Instance needs next: one step of the protocol between spec, stamp, basis and runs.
+//! The next step for an Instance: a protocol between spec, last-applied spec, baseline and runs.
 //!
-//! Pure, and asked again after every write. First, whatever the lock says, running entries that
-//! `planExecution` does not name are put right; then a deletion; then what is scheduled; then
-//! drift. No case is silent: each ends in a variant of [`Next`]. Whatever it is, nothing runs on a
-//! spec that neither status vouches for nor the rules of admission let pass, nor on a reference
-//! into another namespace that its packages may not follow.
+//! Pure, and called again after every write. It first repairs running entries that `planExecution`
+//! does not name, regardless of the lock; then it handles a deletion, scheduled plans, and drift.
+//! Every case ends in a variant of [`Next`]. No run uses a spec that neither the status vouches for
+//! nor the rules of admission accept, nor a reference into another namespace that its packages may
+//! not follow.
 
 use crate::api::kudo::PlanStatus;
 use crate::api::object::NamespacedName;
@@ -39,7 +39,7 @@ pub fn next(facts: &InstanceFacts<'_>) -> Next {
     }
 }
 
-/// The next step, if the spec that it runs on may be run.
+/// The next step, before the check that its spec may run.
 fn wanted(facts: &InstanceFacts<'_>) -> Next {
     if let Some(deletion) = &facts.deletion {
         return deleting::deleting(facts, deletion);

@@ -1,4 +1,4 @@
-//! Running entries: one goes on or is put back, the others end.
+//! Running entries: one continues or is put back, the others end.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::step::{Next, SpecSource};
 use crate::api::kudo::PlanStatus;
 use crate::plan::uid;
 
-/// Two cannot run at once: one is kept, the one that `planExecution` names or the newest.
+/// Two plans cannot run at once: keeps the one that `planExecution` names, else the newest.
 pub(super) fn several(facts: &InstanceFacts<'_>, running: &[(&String, &PlanStatus)]) -> Next {
     let named = running.iter().find(|(plan, e)| facts.names(plan, e));
     let kept =
@@ -27,12 +27,12 @@ pub(super) fn one(facts: &InstanceFacts<'_>, plan: &str, entry: &PlanStatus) -> 
     let anew_on = facts.source();
     let scheduled_anew = facts.plan == plan && facts.uid != entry.uid && uid::is_version_5(facts.uid);
     if scheduled_anew && facts.objection(anew_on).is_none() {
-        // The same plan, by us below or by admission with `--freeze=same-plan`.
+        // The same plan was scheduled anew, by us below or by admission with `--freeze=same-plan`.
         return Next::Start { source: anew_on };
     }
     let anew = || Next::Schedule { plan: plan.to_owned(), source: SpecSource::Spec };
     let Some(basis) = facts.basis else {
-        // A run of KUDO's in progress: stamped and taken from its first step.
+        // KUDO left a run in progress: Interlock stamps it and starts it at its first step.
         return anew();
     };
     let stamp_holds = facts.stamp.is_some_and(|s| s.hash == &basis.hash && s.spec.is_some());

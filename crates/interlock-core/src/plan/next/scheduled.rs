@@ -25,7 +25,7 @@ pub(super) fn scheduled(facts: &InstanceFacts<'_>) -> Next {
     match facts.basis {
         None if !facts.has_run() => created(facts),
         Some(basis) if facts.uid.is_empty() => match facts.stamp {
-            // Triggered past admission: an execution without a uid could never be told to end.
+            // Triggered past admission: the end of an execution without a uid could not be recognised.
             Some(FoundStamp { spec: Some(_), .. }) => {
                 Next::Schedule { plan: facts.plan.to_owned(), source: SpecSource::Stamp }
             }

@@ -1,4 +1,4 @@
-//! Drift: the spec against the basis, where nothing is scheduled and nothing runs.
+//! Drift: the spec against the baseline, where nothing is scheduled and nothing runs.
 
 use super::created::created;
 use super::facts::{FoundStamp, InstanceFacts};
@@ -8,7 +8,7 @@ use crate::plan::basis::{Basis, Difference};
 use crate::plan::drift;
 use crate::plan::judge::ChangedPackages;
 
-/// Nothing is scheduled and nothing runs: drift is judged.
+/// Decides about drift where nothing is scheduled and nothing runs.
 pub(super) fn settled(facts: &InstanceFacts<'_>) -> Next {
     let Some(basis) = facts.basis else {
         return if facts.has_run() { Next::Adopt } else { created(facts) };
@@ -24,7 +24,7 @@ pub(super) fn settled(facts: &InstanceFacts<'_>) -> Next {
     }
     match carried_out(facts, basis, queue.clone()) {
         Ok(next) => next,
-        // What was accepted before is still carried out, on what was accepted.
+        // Plans accepted before still run, on the accepted spec.
         Err(refusal) => match (queue.into_iter().next(), facts.stamp) {
             (Some(plan), Some(FoundStamp { hash, spec: Some(_) })) if *hash == basis.hash => {
                 Next::Schedule { plan, source: SpecSource::Stamp }

@@ -6,7 +6,7 @@ use crate::api::stamp::{Applied, VersionRef};
 use crate::plan::package::Package;
 use crate::plan::verb::PlanVerb;
 
-/// Starts the plan on that spec, where its package is there.
+/// Starts the plan on that spec, where its package exists.
 pub(super) fn start(facts: &InstanceFacts<'_>, source: SpecSource) -> Next {
     let spec = facts.spec_of(source);
     match (facts.package)(&spec.operator_version) {
@@ -16,8 +16,8 @@ pub(super) fn start(facts: &InstanceFacts<'_>, source: SpecSource) -> Next {
     }
 }
 
-/// A retry goes on at the failed step only if the failed run is the newest, and was on the same
-/// spec and package; else, and without a retry, a run starts at its first step.
+/// A retry resumes at the failed step only if the failed run is the newest, and was on the same
+/// spec and package; otherwise, and without a retry, a run starts at its first step.
 fn goes_on(facts: &InstanceFacts<'_>, spec: &Applied<'_>, package: &Package) -> bool {
     let Some(asked) =
         facts.asked.filter(|asked| asked.request.verb == PlanVerb::Retry && asked.retry == facts.uid)
@@ -31,7 +31,7 @@ fn goes_on(facts: &InstanceFacts<'_>, spec: &Applied<'_>, package: &Package) -> 
         && facts.entries.get(facts.plan).is_some_and(|entry| entry.uid == failed)
 }
 
-/// The OperatorVersion is waited for.
+/// Waits for the OperatorVersion.
 pub(super) fn absent(version: &VersionRef<'_>) -> Next {
     Next::Await(format!("{}/{}", version.namespace, version.name))
 }

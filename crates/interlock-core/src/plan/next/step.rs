@@ -1,54 +1,54 @@
-//! What the next step can be.
+//! The possible next steps.
 
 use std::collections::BTreeMap;
 
 use crate::api::object::NamespacedName;
 
-/// Why admission would have refused what it never saw.
+/// Why admission would have denied an edit that bypassed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriftRefusal {
     /// Rule id.
     pub rule: String,
-    /// The refusal's text.
+    /// Text of the denial.
     pub message: String,
-    /// Whether it may pass without an edit of the Instance, so that it is asked about again.
+    /// Whether it may pass without an edit of the Instance, so that it is evaluated again.
     pub passes: bool,
 }
 
-/// Which spec a run is carried out on.
+/// Source of the spec that a run uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpecSource {
-    /// The one in the stamp.
+    /// The last-applied spec.
     Stamp,
-    /// The one on the object; the stamp is set to it.
+    /// The spec of the object, which becomes the last-applied one.
     Spec,
 }
 
-/// What a request leads to.
+/// Answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestAnswer {
-    /// The run of this plan ends, begun or not.
+    /// End the run of this plan, begun or not.
     Abort {
         /// Plan.
         plan: String,
     },
-    /// The plan is scheduled, under the uid of that retry.
+    /// Schedule the plan under the uid of that retry.
     Retry {
         /// Plan.
         plan: String,
     },
-    /// The finished execution is taken out of `planExecution`, and the spec goes back to what
-    /// last was carried out in full.
+    /// Remove the finished execution from `planExecution`, and revert the spec to the one last
+    /// carried out in full.
     Revert,
-    /// The run was aborted, and the spec does not go back: somebody edited it since, and the newer
-    /// edit holds. The request is taken away.
+    /// The run was aborted, but a user has edited the spec since, and the newer edit wins: remove
+    /// the request.
     Overtaken,
-    /// The request is taken away: it was carried out, or cannot be (then why).
+    /// Remove the request: it has been executed, or cannot be (then why).
     Forget(Option<String>),
 }
 
 impl Next {
-    /// Which spec it leads to a run of.
+    /// Source of the spec that it runs.
     pub(super) fn source(&self) -> Option<SpecSource> {
         match self {
             Self::Schedule { source, .. }
@@ -64,67 +64,67 @@ impl Next {
 /// The next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing is to be done.
+    /// Do nothing.
     Idle,
-    /// These running entries end as FATAL_ERROR, each with its message.
+    /// End these running entries as FATAL_ERROR, each with its message.
     End(BTreeMap<String, String>),
-    /// `planExecution` names this running execution again.
+    /// Name this running execution in `planExecution` again.
     PutBack {
         /// Plan.
         plan: String,
         /// Id of the execution.
         uid: String,
     },
-    /// `planExecution` is set to this plan with a fresh uid.
+    /// Set `planExecution` to this plan with a fresh uid.
     Schedule {
         /// Plan.
         plan: String,
         /// Spec that it runs on.
         source: SpecSource,
     },
-    /// Finalizer, defaults of immutable parameters, `deploy`, stamp: as a creation through
-    /// admission would have done.
+    /// Add finalizer, defaults of immutable parameters, `deploy` and last-applied spec, as
+    /// admission does at creation.
     Create,
-    /// The scheduled plan starts.
+    /// Start the scheduled plan.
     Start {
         /// Spec that it runs on.
         source: SpecSource,
     },
-    /// The scheduled plan starts where the run failed that it retries.
+    /// Start the scheduled plan at the failed step of the run that it retries.
     Retry {
         /// Spec that it runs on.
         source: SpecSource,
     },
-    /// The running plan goes on.
+    /// Continue the running plan.
     Continue {
         /// Spec that it runs on.
         source: SpecSource,
     },
-    /// The finished execution is taken out of `planExecution`.
+    /// Remove the finished execution from `planExecution`.
     Clear,
-    /// A request leads to this.
+    /// Answer a request.
     Answer(RequestAnswer),
-    /// The trigger is dropped: there is no spec that it could run on.
+    /// Drop the trigger: there is no spec that it could run on.
     Drop,
-    /// Basis and stamp are set to the spec, without a rollout.
+    /// Set baseline and last-applied spec to the spec, without a rollout.
     Adopt,
-    /// The stamp is set to the spec, which is that of the basis.
+    /// Set the last-applied spec to the spec, which is that of the baseline.
     Restamp,
-    /// The difference is reported, neither carried out nor reverted.
+    /// Report the difference; neither carry it out nor revert it.
     Report(DriftRefusal),
-    /// The OperatorVersion of the spec to run is not there.
+    /// Wait for the OperatorVersion of the spec to run.
     Await(String),
-    /// Before anything runs, the API server is asked whether packages may use this OperatorVersion
-    /// of another namespace.
+    /// Before any run, query the API server whether packages may use this OperatorVersion of
+    /// another namespace.
     Ask(NamespacedName),
-    /// The finalizer comes off.
+    /// Remove the finalizer.
     Release {
-        /// Text of the Warning Event, when it comes off without a cleanup.
+        /// Text of the Warning Event, when it is removed without a cleanup.
         warning: Option<String>,
     },
-    /// `cleanup` failed and is scheduled again after a back-off.
+    /// `cleanup` failed: schedule it again after a back-off.
     RetryCleanup {
-        /// How many runs have failed.
+        /// Number of failed runs.
         failures: usize,
     },
 }

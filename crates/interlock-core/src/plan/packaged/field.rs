@@ -15,7 +15,7 @@ pub struct WrongType {
     found: &'static str,
 }
 
-/// A value and where it stands.
+/// A value and its path.
 #[derive(Clone, Debug)]
 pub(super) struct PackagedField<'a> {
     value: &'a Value,
@@ -39,7 +39,7 @@ impl<'a> PackagedField<'a> {
         Self { value: self.value.get(key).unwrap_or(&NULL), path }
     }
 
-    /// A string. Where a string is wanted, Go's reader takes any scalar.
+    /// A string. Like Go's reader, converts any scalar to one.
     pub(super) fn text(&self, key: &str) -> Result<Option<String>, WrongType> {
         self.get(key).as_text()
     }

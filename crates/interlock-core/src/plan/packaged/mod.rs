@@ -1,7 +1,7 @@
-//! A package directory as the objects that install it: what `kubectl kudo install` writes.
+//! Converts a package directory to the objects that `kubectl kudo install` writes.
 //!
 //! Source of every rule here: KUDO v0.19, `pkg/kudoctl/packages` (reader, convert) and
-//! `pkg/util/convert`, and what that client was seen to write.
+//! `pkg/util/convert`, and the observed output of that client.
 
 use std::collections::BTreeMap;
 
@@ -32,18 +32,18 @@ pub struct PackageFiles {
 /// Why a package cannot be installed.
 #[derive(Debug, Error)]
 pub enum PackageError {
-    /// A file is no YAML.
+    /// A file is not YAML.
     #[error("{file}: {error}")]
     Yaml {
-        /// Which one.
+        /// Name of the file.
         file: &'static str,
-        /// What is wrong.
+        /// The parse error.
         error: YamlError,
     },
     /// A field has a value of another type.
     #[error("{file}: {error}")]
     Type {
-        /// In which file.
+        /// Name of the file.
         file: &'static str,
         /// Field and type.
         error: WrongType,
@@ -51,31 +51,31 @@ pub enum PackageError {
     /// A field is missing.
     #[error("{file}: {field} is missing; a package needs one")]
     Missing {
-        /// In which file.
+        /// Name of the file.
         file: &'static str,
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
     },
-    /// Another format.
+    /// An unknown `apiVersion`.
     #[error("{file}: apiVersion is {found}, but only {KUDO_API_VERSION} is known")]
     ApiVersion {
-        /// In which file.
+        /// Name of the file.
         file: &'static str,
-        /// What stands there.
+        /// The value of `apiVersion`.
         found: String,
     },
     /// A value of an `enum` is null.
     #[error("params.yaml: parameter {parameter}: a value of enum is null; write \"\" for an empty one")]
     NullEnum {
-        /// Which parameter.
+        /// The parameter.
         parameter: String,
     },
-    /// Tasks that cannot be carried out.
+    /// Invalid tasks, a message each.
     #[error("operator.yaml: {}", .0.join("\noperator.yaml: "))]
     Tasks(Vec<String>),
 }
 
-/// What a package consists of, ready to be written.
+/// The objects of a package, ready to be written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packaged {
     /// Name of the operator.
@@ -135,7 +135,7 @@ impl Packaged {
         })
     }
 
-    /// Name of an Instance that is given none.
+    /// Default name of an Instance.
     pub fn default_instance_name(&self) -> String {
         format!("{}-instance", self.operator_name)
     }
@@ -195,7 +195,7 @@ fn required(field: &PackagedField<'_>, key: &'static str) -> Result<String, Pack
     text(field, key)?.ok_or(PackageError::Missing { file: OPERATOR, field: key })
 }
 
-/// An object of the fields that hold something, as Go's `omitempty` leaves it.
+/// An object without empty fields, as with Go's `omitempty`.
 fn filled<const N: usize>(fields: [(&str, Value); N]) -> Value {
     let empty = |value: &Value| match value {
         Value::Null | Value::Bool(false) => true,
@@ -229,7 +229,7 @@ fn operator_spec(operator: &PackagedField<'_>) -> Result<Value, PackageError> {
     ]))
 }
 
-/// The tasks, and what is wrong with them (KUDO `validateTask`).
+/// The tasks, and their problems (KUDO `validateTask`).
 fn tasks(
     operator: &PackagedField<'_>,
     templates: &BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! Values as the text that KUDO's client makes of them.
+//! Conversion of values to text, as in KUDO's client.
 
 use go_template::go::float::shortest;
 use go_template::yaml;
@@ -49,7 +49,7 @@ fn verb_v(value: &Value) -> String {
     }
 }
 
-/// Through JSON, a float without a fraction is an integer.
+/// JSON encodes a float without a fraction as an integer.
 fn as_json(value: &Value) -> Value {
     match value {
         Value::Number(number) if number.is_f64() => number.as_f64().map_or(Value::Null, whole),
@@ -60,7 +60,7 @@ fn as_json(value: &Value) -> Value {
 }
 
 fn whole(value: f64) -> Value {
-    // From here on Go's JSON writes an exponent.
+    // From here on, Go's JSON encoder writes an exponent.
     const LIMIT: f64 = 1e21;
     if value.fract() == 0.0 && value.abs() < LIMIT {
         if let Ok(whole) = format!("{value:.0}").parse::<i64>() {

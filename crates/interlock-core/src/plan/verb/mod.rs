@@ -1,8 +1,8 @@
-//! What people ask of a run: `VERB/RUN-UID/NONCE` in an annotation, with a reason beside it.
+//! Plan requests: `VERB/RUN-UID/NONCE` in an annotation, with a reason in another one.
 //!
-//! A request holds for the run that it names, and once. Nothing has to be remembered for that: an
-//! abort is over when its run has ended, and a retry runs under a uid that is a function of the
-//! request, so that whoever finds the request again finds what became of it too.
+//! A request applies once, to the run that it names. No stored state is needed for that: an abort
+//! is over when its run has ended, and a retry runs under a uid that is a function of the request,
+//! so that any replica that finds the request finds its result, too.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,15 +21,15 @@ pub const NONCE: (usize, usize) = (8, 64);
 /// Longest uid of a run.
 pub const RUN_LIMIT: usize = 64;
 
-/// What is asked of a run.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanVerb {
-    /// The run ends.
+    /// Ends the run.
     Abort {
-        /// And the spec goes back to what last was carried out in full.
+        /// Whether the spec also reverts to the one last carried out in full.
         revert: bool,
     },
-    /// The run, which failed, goes on or begins anew.
+    /// Resumes or restarts a failed run.
     Retry,
 }
 
@@ -46,7 +46,7 @@ impl PlanVerb {
         }
     }
 
-    /// The verb on `instances.kudo.dev` that a user needs for it.
+    /// The RBAC verb on `instances.kudo.dev` that a user needs for it.
     pub fn right(self) -> &'static str {
         match self {
             Self::Abort { .. } => "abort",
@@ -55,18 +55,18 @@ impl PlanVerb {
     }
 }
 
-/// A request.
+/// A plan request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanRequest {
-    /// What is asked.
+    /// The operation.
     pub verb: PlanVerb,
-    /// Uid of the run that is meant.
+    /// Uid of the run.
     pub run: String,
-    /// What makes it one of its kind.
+    /// Makes the request unique.
     pub nonce: String,
 }
 
-/// A text that is no request.
+/// Why a text is not a request.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RequestError {
     /// Not three parts.
@@ -93,7 +93,7 @@ fn plain(text: &str, shortest: usize, longest: usize) -> bool {
     (shortest..=longest).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
-/// The beginning of a text of a user's, for a message.
+/// The beginning of a user's text, for a message.
 fn shown(text: &str) -> String {
     text.chars().take(80).collect()
 }
@@ -126,7 +126,7 @@ impl fmt::Display for PlanRequest {
     }
 }
 
-/// Whether a text is a reason.
+/// Checks a reason.
 pub fn check_reason(reason: &str) -> Result<(), RequestError> {
     let length = reason.chars().count();
     if reason.trim().is_empty() {
@@ -138,14 +138,14 @@ pub fn check_reason(reason: &str) -> Result<(), RequestError> {
     Ok(())
 }
 
-/// A request as it stands on an Instance.
+/// A request found on an Instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingRequest {
     /// The request.
     pub request: PlanRequest,
-    /// Who asked, as the webhook recorded it; empty where it did not.
+    /// The user who made it, as the webhook recorded; empty where it did not.
     pub by: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// The uid that its retry runs under.
     pub retry: String,
@@ -169,7 +169,7 @@ impl PendingRequest {
     }
 }
 
-/// What is known of the runs of an Instance.
+/// The runs of an Instance.
 #[derive(Clone, Copy, Debug)]
 pub struct Runs<'a> {
     /// `spec.planExecution.planName`, empty when absent.
@@ -180,21 +180,21 @@ pub struct Runs<'a> {
     pub entries: &'a [LockEntry<'a>],
 }
 
-/// How a run stands.
+/// State of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunState<'a> {
-    /// It is scheduled and has not begun.
+    /// Scheduled, not begun; its plan.
     Scheduled(&'a str),
-    /// It runs.
+    /// Running; its plan.
     Running(&'a str),
-    /// It has ended, so.
+    /// Ended; its plan and status.
     Ended(&'a str, &'a ExecutionStatus),
-    /// There is no such run.
+    /// The Instance has no such run.
     Unknown,
 }
 
 impl<'a> Runs<'a> {
-    /// How a run stands.
+    /// The state of a run.
     pub fn standing(&self, run: &str) -> RunState<'a> {
         let entry = self.entries.iter().find(|e| e.uid == run && !run.is_empty());
         match entry {
@@ -210,7 +210,7 @@ impl<'a> Runs<'a> {
         self.uid == run && !self.plan.is_empty()
     }
 
-    /// The plan that is scheduled or runs, whichever it is.
+    /// Plan and uid of the scheduled or running execution.
     fn busy(&self) -> Option<(&'a str, &'a str)> {
         let running = self.entries.iter().find(|e| e.status.is_running()).map(|e| (e.plan, e.uid));
         let over = matches!(self.standing(self.uid), RunState::Ended(..));
@@ -218,7 +218,7 @@ impl<'a> Runs<'a> {
     }
 }
 
-/// Why a request cannot be carried out.
+/// Why a request cannot be executed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RequestObjection {
     /// No such run.
@@ -226,10 +226,10 @@ pub enum RequestObjection {
     UnknownRun {
         /// The run that was named.
         run: String,
-        /// Plan and uid of what runs.
+        /// Plan and uid of the current run.
         busy: Option<(String, String)>,
     },
-    /// It has ended.
+    /// The run has ended.
     #[error("run {run} of plan {plan} has ended: it is {status}")]
     Over {
         /// The run that was named.
@@ -239,7 +239,7 @@ pub enum RequestObjection {
         /// How it ended.
         status: String,
     },
-    /// It has not ended.
+    /// The run has not ended.
     #[error("run {run} of plan {plan} has not ended: abort it first, or wait")]
     NotOver {
         /// The run that was named.
@@ -247,7 +247,7 @@ pub enum RequestObjection {
         /// Its plan.
         plan: String,
     },
-    /// Something else runs.
+    /// Another plan runs.
     #[error("plan {plan} runs now (run {run}): wait until it has ended")]
     Busy {
         /// The plan that runs.
@@ -255,13 +255,13 @@ pub enum RequestObjection {
         /// Its run.
         run: String,
     },
-    /// Nothing to go back to.
+    /// There is no spec to revert to.
     #[error("there is nothing to go back to: no other spec was carried out in full; abort without --revert")]
     NoPrevious,
-    /// It goes.
+    /// The Instance is being deleted.
     #[error("the Instance is being deleted: cleanup is tried again by itself")]
     Deleting,
-    /// It was carried out.
+    /// The request has been executed.
     #[error("the request with nonce {0} was carried out already: a new one needs a new nonce")]
     Used(String),
 }
@@ -273,18 +273,18 @@ fn now(busy: Option<&(String, String)>) -> String {
     )
 }
 
-/// What admission knows beside the runs.
+/// Preconditions of a request, apart from the runs.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestPreconditions {
-    /// Whether the stamp holds what last was carried out in full.
+    /// Whether the last-applied spec holds the one last carried out in full.
     pub previous: bool,
     /// Whether the Instance is being deleted.
     pub deleting: bool,
-    /// Whether the history has a request of that nonce.
+    /// Whether the history has a request with that nonce.
     pub used: bool,
 }
 
-/// Whether a request can be carried out on an Instance as it is.
+/// Checks whether a request can be executed on an Instance in its present state.
 pub fn judge(
     request: &PlanRequest,
     runs: Runs<'_>,
@@ -330,24 +330,24 @@ pub fn judge(
     }
 }
 
-/// What a request on an Instance comes to now.
+/// Resolution of a request on an Instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Course<'a> {
-    /// The run of this plan is to be ended.
+    /// End the run of this plan.
     Abort(&'a str),
-    /// Its run has ended and `planExecution` still names it: the clear takes the request along.
+    /// Its run has ended, but `planExecution` names it: the write that clears it drops the request.
     Clear,
-    /// The plan is to be scheduled anew.
+    /// Schedule the plan again.
     Retry(&'a str),
-    /// The retry is scheduled, and the request is its mark.
+    /// The retry is scheduled, and the request marks it.
     Marked,
-    /// It was carried out: it is taken away.
+    /// The request has been executed: remove it.
     Done,
-    /// It cannot be carried out any more: it is taken away, and that is said.
+    /// The request cannot be executed any more: remove and report it.
     Dropped(RequestObjection),
 }
 
-/// What a request comes to, on an Instance that is not being deleted.
+/// Resolves a request on an Instance that is not being deleted.
 pub fn course<'a>(asked: &PendingRequest, runs: Runs<'a>) -> Course<'a> {
     let run = asked.request.run.as_str();
     match (asked.request.verb, runs.standing(run)) {

@@ -1,4 +1,4 @@
-//! What is a request, and what can be asked of a run.
+//! Valid requests, and the states of a run that permit them.
 
 use rstest::rstest;
 
@@ -16,7 +16,7 @@ fn requests(#[case] text: &str, #[case] verb: PlanVerb) {
     assert_eq!((request.verb, request.to_string().as_str()), (verb, text));
 }
 
-/// Every other verb of the grammar is unknown until it is carried out.
+/// Other verbs of the grammar are unknown until the engine supports them.
 #[rstest]
 #[case("", "VERB/RUN-UID/NONCE")]
 #[case("abort", "VERB/RUN-UID/NONCE")]
@@ -47,7 +47,7 @@ fn reasons(#[case] text: impl AsRef<str>, #[case] good: bool) {
     assert_eq!(check_reason(text.as_ref()).is_ok(), good);
 }
 
-/// Plan `deploy` in run `u` stands so; `planExecution` names plan and uid.
+/// Plan `deploy` has this status in run `u`; `planExecution` names plan and uid.
 #[rstest]
 #[case::running("abort/u", ("deploy", "u"), InProgress, None)]
 #[case::scheduled("abort/s", ("deploy", "s"), Complete, None)]

@@ -1,11 +1,10 @@
-//! The override of a rule about flavors: somebody with the right to says that one change is made
-//! all the same.
+//! The override of a flavor rule: an authorized user permits one change that a rule would deny.
 //!
-//! It is an annotation, `FROM->TO@CHANGE`, on the object that is written: the gateway, or the
-//! ConfigMap or Secret that the flavor comes from. `CHANGE` names the object, the state that it is
-//! changed from and what it becomes, so an override is used up by the change that it allows, and
-//! one that stays on the object afterwards allows nothing. Who may write it is asked of the API
-//! server's authorizer, by a policy (`interlock render policies`).
+//! It is an annotation, `FROM->TO@CHANGE`, on the written object: the gateway, or the ConfigMap or
+//! Secret that the flavor comes from. `CHANGE` identifies the object, its state before and its content
+//! after the change, so the change that it permits uses an override up, and one that stays on the
+//! object afterwards permits nothing. A policy checks with the API server's authorizer who may write it
+//! (`interlock render policies`).
 
 use std::fmt;
 
@@ -20,10 +19,10 @@ use crate::api::stamp::SpecHash;
 pub struct ChangeId(String);
 
 impl ChangeId {
-    /// Of the object with that uid, from a state to a content.
+    /// The id of a change of the object with that uid, from a state to a content.
     ///
-    /// The state is one that the object is never in again once it has been changed: of objects
-    /// that count them `metadata.generation`, of ConfigMaps and Secrets `metadata.resourceVersion`.
+    /// An object never returns to the state once it has been changed: it is `metadata.generation` for
+    /// objects that have one, and `metadata.resourceVersion` for ConfigMaps and Secrets.
     pub fn of(uid: &str, state: &str, content: &SpecHash) -> Self {
         Self(SpecHash::of(&format!("{uid}\n{state}\n{content}")).short().to_owned())
     }
@@ -35,16 +34,16 @@ impl fmt::Display for ChangeId {
     }
 }
 
-/// What an annotation allows.
+/// The change that an annotation permits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
     from: Flavor,
     to: Flavor,
-    /// Absent where the annotation was written without: it allows nothing then.
+    /// Absent if the annotation names no change: then it permits nothing.
     change: Option<ChangeId>,
 }
 
-/// Why an annotation is no override.
+/// An annotation that is no valid override.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("annotation {} is FROM->TO@CHANGE, with router flavors as FROM and TO", meta::ALLOW_FLAVOR)]
 pub struct MalformedOverride;
@@ -64,40 +63,40 @@ impl Override {
         Some(Self { from: Flavor::named(from)?, to: Flavor::named(to)?, change })
     }
 
-    /// Whether it allows that change between these flavors.
+    /// Whether it permits that change between these flavors.
     pub fn permits(&self, from: Flavor, to: Flavor, change: &ChangeId) -> bool {
         self.from == from && self.to == to && self.change.as_ref() == Some(change)
     }
 
-    /// The text that allows a change.
+    /// The text that permits a change.
     pub fn text(from: Flavor, to: Flavor, change: &ChangeId) -> String {
         format!("{from}->{to}@{change}")
     }
 }
 
-/// What an object's annotation says about the change that is judged.
+/// The override that an object's annotation holds for the change under validation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowance {
     said: Result<Override, MalformedOverride>,
     change: ChangeId,
-    /// Why nobody asks whether its writer may.
+    /// Why no policy checks the rights of its writer.
     unguarded: Option<String>,
 }
 
 impl Allowance {
-    /// Of the annotation's value; `change` names the change, and is made only where it is asked for.
+    /// Reads the annotation's value; computes the id of the `change` only if there is one.
     pub fn read(annotation: Option<&str>, change: impl FnOnce() -> ChangeId) -> Option<Self> {
         let said = Override::parse(annotation)?;
         Some(Self { said, change: change(), unguarded: None })
     }
 
-    /// The same; where the policy is not in force that asks whether its writer may, it allows nothing.
+    /// The same, but permitting nothing if the policy that checks its writer is not in force.
     #[must_use]
     pub fn guarded(self, guarded: Result<(), String>) -> Self {
         Self { unguarded: guarded.err(), ..self }
     }
 
-    /// Whether the change between these flavors is allowed by it; if not, what to write.
+    /// Whether it permits the change between these flavors; if not, the remedy.
     pub fn permits(&self, from: Flavor, to: Flavor) -> Result<(), String> {
         let write = format!("\"{}\" for this change", Override::text(from, to, &self.change));
         match &self.said {

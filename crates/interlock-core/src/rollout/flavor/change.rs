@@ -1,4 +1,4 @@
-//! A change of a gateway, with everything that a judgement of it rests on.
+//! A change of a gateway, with everything that its validation needs.
 
 use super::allowance::Allowance;
 use super::group::ProducerGroup;
@@ -11,28 +11,28 @@ use super::version::KongVersion;
 /// A change.
 #[derive(Clone, Copy)]
 pub struct FlavorChange<'a> {
-    /// What is changed.
+    /// The changed gateway.
     pub subject: &'a GatewayRef,
-    /// What the live pods run with; `None` where there are none yet.
+    /// What the live pods run with; `None` if there are none yet.
     pub live: Option<&'a FlavorReading>,
-    /// The spec that is stored, which may be staged.
+    /// The stored spec, which may be staged.
     pub stored: Option<&'a FlavorSpec>,
-    /// The spec that is wanted.
+    /// The new spec.
     pub new: &'a FlavorSpec,
     /// Whether no pod runs: the gateway is scaled to zero before and after.
     pub stopped: bool,
-    /// The routes that exist.
+    /// The existing routes.
     pub routes: &'a Inventory,
-    /// What the producer sends.
+    /// The configuration that the producer sends.
     pub configuration: ProducerConfiguration,
-    /// Who else the producer serves.
+    /// The other gateways that the producer serves.
     pub group: Option<&'a ProducerGroup>,
-    /// What somebody says who may override the rules.
+    /// The override, if there is one.
     pub allowance: Option<&'a Allowance>,
 }
 
 impl FlavorChange<'_> {
-    /// Both versions must be able; what came before flavors says nothing.
+    /// The lower of both versions, as both must support the change; one before 3.0 does not count.
     pub fn version(&self) -> KongVersion {
         let new = self.new.reading.assumed_version();
         let live =
@@ -40,7 +40,7 @@ impl FlavorChange<'_> {
         live.map_or(new, |live| live.min(new))
     }
 
-    /// The same for people.
+    /// The version as text for people.
     pub fn kong(&self) -> String {
         let told = self.new.reading.version.is_some() && self.live.is_none_or(|live| live.version.is_some());
         let version = self.version();

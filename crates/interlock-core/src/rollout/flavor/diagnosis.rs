@@ -1,8 +1,8 @@
-//! What holds a gateway up: pods of two flavors behind one Service, pods that never get ready, a
-//! configuration producer that keeps to the flavor of before.
+//! The reasons why a gateway is stuck: pods of two flavors behind one Service, pods that never become
+//! ready, a configuration producer that keeps the previous flavor.
 //!
-//! The deadlock is that of Kong/kubernetes-ingress-controller#5018: a producer takes up the flavor
-//! of the first pod that answers it and keeps to it until it is restarted.
+//! The deadlock is that of Kong/kubernetes-ingress-controller#5018: a producer adopts the flavor of the
+//! first pod that answers it and keeps it until its own restart.
 
 use std::fmt;
 
@@ -12,56 +12,55 @@ use super::running::{ByFlavor, Pod, Selector};
 use super::subject::{GatewayKind, GatewayRef};
 use crate::api::object::NamespacedName;
 
-/// Pods that are not ready for longer than this do not just start.
+/// Pods that are not ready for longer than this are not merely starting.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
-/// A pod of the gateway, with how it stands.
+/// A pod of the gateway, with its readiness.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodDiagnosis {
     /// The pod and its flavor.
     pub pod: Pod,
-    /// When it was made.
+    /// Creation time.
     pub made: Timestamp,
-    /// Since when it has not been ready; `None` where it is.
+    /// Since when it has not been ready; `None` if it is ready.
     pub unready_since: Option<Timestamp>,
 }
 
 /// The Deployment that sends the gateway its configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Producer {
-    /// Which.
+    /// Name of the Deployment.
     pub name: NamespacedName,
-    /// When the one of its pods that has run longest was made; `None` where none runs, or none
-    /// could be seen.
+    /// Creation time of its oldest running pod; `None` if none runs or is visible.
     pub since: Option<Timestamp>,
 }
 
-/// All that was seen of a gateway.
+/// All observations about a gateway.
 pub struct Symptoms<'a> {
     /// The gateway.
     pub subject: &'a GatewayRef,
-    /// The flavor that it says, or why none, for people.
+    /// The flavor that it declares, or why none, for people.
     pub says: String,
     /// Its pods.
     pub pods: &'a [PodDiagnosis],
     /// The Services of its namespace.
     pub services: &'a [Selector],
-    /// Who configures it.
+    /// The Deployment that configures it.
     pub producer: Option<&'a Producer>,
-    /// What could not be seen.
+    /// Objects that could not be observed.
     pub unseen: Vec<String>,
-    /// The time of the look.
+    /// The time of the observation.
     pub now: Timestamp,
 }
 
-/// Something that holds the gateway up.
+/// A reason why the gateway is stuck.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Hold {
     what: String,
     why: &'static str,
 }
 
-/// What holds a gateway up, and what to do.
+/// The reasons why a gateway is stuck, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnosis {
     subject: GatewayRef,
@@ -73,7 +72,7 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    /// Of what was seen.
+    /// The diagnosis of these observations.
     pub fn of(symptoms: &Symptoms<'_>) -> Self {
         let stuck = stuck(symptoms);
         let mixed = mixed(symptoms);
@@ -105,7 +104,7 @@ impl Diagnosis {
         }
     }
 
-    /// Whether nothing was found that holds it up.
+    /// Whether the diagnosis found no reason.
     pub fn is_well(&self) -> bool {
         self.holds.is_empty()
     }
@@ -120,7 +119,7 @@ fn line(standing: &PodDiagnosis, now: Timestamp) -> String {
     }
 }
 
-/// In the coarsest unit, as people read it.
+/// The age in the coarsest unit, for people.
 fn age(now: Timestamp, since: Timestamp) -> String {
     let seconds = now.duration_since(since).as_secs().max(0);
     match seconds {
@@ -148,7 +147,7 @@ fn mixed(symptoms: &Symptoms<'_>) -> Option<Hold> {
 }
 
 /// All pods agree, some wait for a configuration, and the producer is older than all of them: it
-/// took up its flavor from pods that are gone.
+/// adopted its flavor from earlier pods.
 fn latched(symptoms: &Symptoms<'_>, stuck: &[&PodDiagnosis]) -> Option<Hold> {
     let producer = symptoms.producer?;
     let oldest = symptoms.pods.iter().map(|standing| standing.made).min()?;
@@ -164,7 +163,7 @@ fn latched(symptoms: &Symptoms<'_>, stuck: &[&PodDiagnosis]) -> Option<Hold> {
     })
 }
 
-/// Back to what the ready pods run; the way that works is for after that.
+/// First back to the flavor of the ready pods, then the steps that work.
 fn ways(symptoms: &Symptoms<'_>, stuck: &[&PodDiagnosis]) -> Vec<String> {
     let GatewayRef { kind, name: NamespacedName { namespace, name } } = symptoms.subject;
     let ready = symptoms.pods.iter().filter(|standing| standing.unready_since.is_none());
@@ -173,7 +172,7 @@ fn ways(symptoms: &Symptoms<'_>, stuck: &[&PodDiagnosis]) -> Vec<String> {
     let (mut running, mut waiting) = (live.flavors(), new.flavors());
     let (live, wanted) = match (running.next(), running.next(), waiting.next()) {
         (Some(live), None, Some(new)) if live != new => (live, new),
-        // Nothing to go back to: each pod is asked why.
+        // There is no flavor to return to: ask a pod for the reason.
         _ => {
             let pod = stuck.first().map(|standing| standing.pod.name.as_str());
             let what = pod

@@ -24,18 +24,18 @@ impl fmt::Display for SourceKey {
     }
 }
 
-/// Why a value cannot be told from the objects.
+/// Why the objects do not determine a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unknown {
-    /// A mandatory object is not there: the pod cannot start.
+    /// A mandatory object does not exist: the pod cannot start.
     NoObject(FlavorSource),
-    /// A mandatory key is not there: the pod cannot start.
+    /// A mandatory key does not exist: the pod cannot start.
     NoKey(SourceKey),
-    /// The object is not ours to read.
+    /// Interlock may not read the object.
     Unseen(SourceKey),
-    /// A field of the pod that is known only when the pod runs.
+    /// A field of the pod that is unknown before the pod runs.
     PodField(String),
-    /// A source that Interlock does not know.
+    /// A source that Interlock does not support.
     OtherSource,
     /// Longer than any flavor.
     Long,
@@ -47,17 +47,16 @@ pub enum Unknown {
     Command,
     /// A reference into a vault.
     Vault,
-    /// The spec that the live pods are made from is kept in this ControllerRevision, which is not
-    /// known here.
+    /// This ControllerRevision, which is unknown here, holds the spec of the live pods.
     Revision(NamespacedName),
     /// No container is called `proxy`.
     NoProxy,
-    /// Several are.
+    /// Several containers are called `proxy`.
     ManyProxies,
 }
 
 impl Unknown {
-    /// Whether pods with this cannot start at all.
+    /// Whether pods with this environment cannot start at all.
     pub fn keeps_pods_from_starting(&self) -> bool {
         matches!(self, Self::NoObject(_) | Self::NoKey(_))
     }
@@ -85,7 +84,7 @@ impl fmt::Display for Unknown {
     }
 }
 
-/// What a variable comes to.
+/// The value of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnvVariable {
     /// The container has none of that name.
@@ -94,10 +93,10 @@ pub enum EnvVariable {
     Set {
         /// The value.
         value: String,
-        /// What it was made from beside the template itself; such values are shown to nobody.
+        /// The keys that it was computed from beside the template; such values are never shown.
         keys: Vec<SourceKey>,
     },
-    /// It cannot be told.
+    /// The value is unknown.
     Unknown(Unknown),
 }
 
@@ -110,7 +109,7 @@ impl EnvVariable {
         if value.len() > LONGEST { Self::Unknown(Unknown::Long) } else { Self::Set { value, keys } }
     }
 
-    /// The value, where it is known.
+    /// The value, if it is known.
     pub fn value(&self) -> Option<&str> {
         match self {
             Self::Set { value, .. } => Some(value),
@@ -119,20 +118,20 @@ impl EnvVariable {
     }
 }
 
-/// Where a container runs.
+/// The context of a container.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
     /// Namespace of the pod.
     pub namespace: &'a str,
     /// Metadata of the pod template.
     pub template: &'a PodMetadata,
-    /// What it refers to.
+    /// The objects that it refers to.
     pub sources: &'a dyn Sources,
 }
 
-/// The variables of a container that are asked for.
+/// The requested variables of a container.
 ///
-/// Only what these rest on is looked at, and only such sources are asked.
+/// Reads only the entries and sources that these depend on.
 pub fn variables<'c>(
     container: &'c Container,
     surroundings: Surroundings<'_>,
@@ -151,8 +150,8 @@ pub fn variables<'c>(
     found
 }
 
-/// The names that some variables may rest on. References point backwards, so one pass from the
-/// last entry to the first finds them all.
+/// The names that some variables may depend on. References point backwards, so one pass from the last
+/// entry to the first finds them all.
 fn needed<'c>(container: &'c Container, wanted: &[&'c str]) -> BTreeSet<&'c str> {
     let mut needed: BTreeSet<&str> = wanted.iter().copied().collect();
     for entry in container.env.iter().rev() {
@@ -174,7 +173,7 @@ impl Surroundings<'_> {
         }
     }
 
-    /// What `envFrom` gives a name; a later source wins.
+    /// The value that `envFrom` sets for a name; a later source wins.
     fn imported(&self, env_from: &[EnvFrom], name: &str) -> EnvVariable {
         for from in env_from.iter().rev() {
             let Some(key) = name.strip_prefix(from.prefix.as_str()).filter(|key| !key.is_empty()) else {
@@ -198,7 +197,7 @@ impl Surroundings<'_> {
         EnvVariable::Unset
     }
 
-    /// What an entry of `env` gives its name; `None` where it leaves what is there.
+    /// The value that an entry of `env` sets; `None` if it leaves the previous one.
     fn declared(&self, entry: &EnvVar, before: &BTreeMap<&str, EnvVariable>) -> Option<EnvVariable> {
         if !entry.value.is_empty() {
             return Some(expanded(&entry.value, before));
@@ -226,8 +225,7 @@ impl Surroundings<'_> {
         }
     }
 
-    /// A label or annotation that the template sets is there in its pods; another may come from
-    /// whoever makes them.
+    /// A label or annotation that the template sets exists in its pods; their creator may add others.
     fn field(&self, path: &str) -> EnvVariable {
         let of = |map: &BTreeMap<String, String>, what: &str| {
             let key = path.strip_prefix(what)?.strip_prefix("['")?.strip_suffix("']")?;

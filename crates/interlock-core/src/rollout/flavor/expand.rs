@@ -1,6 +1,6 @@
 //! `$(NAME)` in the value of a variable, as the kubelet expands it
-//! (`third_party/forked/golang/expansion`): `$$` is a dollar sign, and what cannot be read as a
-//! reference stays as it is.
+//! (`third_party/forked/golang/expansion`): `$$` is a dollar sign, and text that is no valid reference
+//! stays as it is.
 
 /// A piece of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

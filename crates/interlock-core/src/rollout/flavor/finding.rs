@@ -1,10 +1,10 @@
-//! What the rules say: an id and one sentence.
+//! Findings of the rules: an id and one sentence.
 
 use std::fmt;
 
 use crate::api::rule::Rule;
 
-/// What a rule says about a change.
+/// A finding of a rule about a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The rule.
@@ -14,8 +14,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding. It stays one line whatever the names in it hold: custom resources may call a
-    /// container anything, and a warning with a line break is lost on its way.
+    /// A finding. It stays one line whatever names it contains: custom resources may give a container
+    /// any name, and the API server drops a warning with a line break.
     pub fn new(rule: Rule, text: impl Into<String>) -> Self {
         let text: String = text.into();
         let text = match text.contains(char::is_control) {
@@ -32,12 +32,12 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What all rules say about a change.
+/// The findings of all rules about a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// Why it is refused; it is allowed where nothing is here.
+    /// Reasons to deny it; without any it is allowed.
     pub denied: Vec<Finding>,
-    /// What is to be known about it.
+    /// Warnings about it.
     pub warned: Vec<Finding>,
 }
 

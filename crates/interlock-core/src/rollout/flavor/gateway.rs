@@ -1,4 +1,4 @@
-//! What is guarded: a DataPlane, or a Deployment that runs Kong, as far as flavors go.
+//! The guarded objects: a DataPlane, or a Deployment that runs Kong, reduced to its flavor.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ use crate::api::revision;
 use crate::api::stamp::SpecHash;
 use crate::rollout::live;
 
-/// An object that is of a known kind and cannot be read.
+/// An unreadable object of a known kind.
 #[derive(Debug, Error)]
 #[error("{subject} cannot be read: {source}; correct the field that it names")]
 pub struct UnreadableGateway {
@@ -33,16 +33,16 @@ pub struct UnreadableGateway {
 /// A gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gateway {
-    /// Which one.
+    /// Its kind and name.
     pub subject: GatewayRef,
     /// Its spec.
     pub spec: FlavorSpec,
-    /// Whether it is scaled to zero, and no pod is left.
+    /// Whether it is scaled to zero and has no pod left.
     pub stopped: bool,
 }
 
 impl Gateway {
-    /// Of an object; `None` where it is of another kind. `namespace` stands for one that is absent.
+    /// Reads an object; `None` for another kind. `namespace` is the default for an absent one.
     pub fn read(
         object: &Value,
         namespace: &str,
@@ -54,8 +54,8 @@ impl Gateway {
             .map_err(|source| UnreadableGateway { subject, source })
     }
 
-    /// The same by what its live pods are made from: of a DataPlane the spec that its stamp holds,
-    /// where that tells of it, else what is stored.
+    /// Reads the spec of the live pods: for a DataPlane that of its last-applied annotation, if valid,
+    /// else the stored one.
     pub fn live(
         object: &Value,
         namespace: &str,
@@ -77,11 +77,11 @@ impl Gateway {
                 return Ok(Some(Self { spec, ..stored.clone() }));
             }
         };
-        // What an earlier process wrote and nobody can read now says nothing.
+        // An unreadable spec of an earlier process does not count.
         Ok(Some(live.unwrap_or_else(|_| stored.clone())))
     }
 
-    /// What its live pods run with. What cannot be read now may have been known when it became live.
+    /// The flavor of its live pods; if unreadable now, the one recorded when it became live, if any.
     pub fn runs(
         object: &Value,
         namespace: &str,
@@ -95,14 +95,14 @@ impl Gateway {
         }))
     }
 
-    /// Which one an object is; `None` where it is of another kind.
+    /// The reference to an object; `None` for another kind.
     pub fn subject_of(object: &Value, namespace: &str) -> Option<GatewayRef> {
         let own = meta_str(object, "namespace").filter(|own| !own.is_empty()).unwrap_or(namespace);
         let name = NamespacedName::new(own, meta_str(object, "name").unwrap_or_default());
         Some(GatewayRef { kind: kind_of(object)?, name })
     }
 
-    /// Of the texts of a spec and a status.
+    /// Parses the texts of a spec and a status.
     pub fn parse(
         subject: GatewayRef,
         spec: &str,
@@ -114,7 +114,7 @@ impl Gateway {
         Self::of(subject, &mut spec, &mut status, sources)
     }
 
-    /// Whether the rules are asked about an object: every DataPlane, and labelled Deployments.
+    /// Whether the rules apply to an object: every DataPlane, and labelled Deployments.
     pub fn is_guarded(object: &Value) -> bool {
         match kind_of(object) {
             Some(GatewayKind::DataPlane) => true,
@@ -152,35 +152,34 @@ impl Gateway {
     }
 }
 
-/// The ConfigMaps and Secrets that the flavor of a gateway comes from, or would come from if they
-/// had the key: those of its live pods, and those of the spec that is stored.
+/// The ConfigMaps and Secrets that the flavor of a gateway comes from, or would come from if they had
+/// the key: those of its live pods, and those of the stored spec.
 pub fn sources_of(object: &Value) -> BTreeSet<FlavorSource> {
     let asked = Asking(RefCell::default());
-    // Of an object that cannot be read, what was asked until then.
+    // For an unreadable object, the sources requested before the error.
     let _ = Gateway::read(object, "", &asked);
     let _ = Gateway::live(object, "", &asked);
     asked.0.into_inner()
 }
 
-/// The hash of the spec that the live pods of a DataPlane are made from, where its stamp only
-/// refers to that spec.
+/// The hash of the live spec of a DataPlane, if its last-applied annotation only refers to that spec.
 pub fn referenced_spec(object: &Value) -> Option<SpecHash> {
     stamp_of(object).filter(|stamp| stamp.spec().is_none()).map(|stamp| stamp.hash)
 }
 
-/// Whether what is stored is what a stamp refers to: nothing is staged.
+/// Whether the stored spec is the one that the annotation refers to: nothing is staged.
 pub fn is_live(stored: &Value, stamp: &LiveStamp<'_>) -> bool {
     SpecHash::of(&live::after(None, stored).to_string()) == stamp.hash
 }
 
-/// What is known of live pods whose spec a stamp only refers to.
+/// The flavor of live pods whose spec the annotation only refers to.
 pub fn referenced(subject: &GatewayRef, uid: &str, stamp: &LiveStamp<'_>) -> FlavorReading {
     let name = revision::name(&subject.name.name, uid, &stamp.hash, 0);
     let revision = NamespacedName::new(subject.name.namespace.as_str(), name);
     FlavorReading::of_live(stamp.flavor.as_deref().and_then(Flavor::named), Unknown::Revision(revision))
 }
 
-/// The stamp of a DataPlane, where it tells of it.
+/// The last-applied annotation of a DataPlane, if it is valid.
 fn stamp_of(object: &Value) -> Option<LiveStamp<'_>> {
     if kind_of(object) != Some(GatewayKind::DataPlane) {
         return None;
@@ -194,7 +193,7 @@ fn stamped_flavor(object: &Value) -> Option<Flavor> {
     Flavor::named(stamp_of(object)?.flavor.as_deref()?)
 }
 
-/// Notes what is asked for; no source has the key, so that the next one is asked too.
+/// Records the requested sources; none has the key, so that the next one is requested, too.
 struct Asking(RefCell<BTreeSet<FlavorSource>>);
 
 impl Sources for Asking {

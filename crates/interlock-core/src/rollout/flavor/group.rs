@@ -1,4 +1,4 @@
-//! Gateways that one configuration producer serves: they share one dialect.
+//! Gateways that share one configuration producer, and with it one dialect.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -13,21 +13,21 @@ use super::subject::GatewayRef;
 use crate::api::meta;
 use crate::api::object::{NamespacedName, annotation, meta_str};
 
-/// Flag and variable by which an ingress controller is told which gateway to configure.
+/// Flag and variable that name the gateway for an ingress controller.
 const ADMIN_SERVICE_FLAG: &str = "--kong-admin-svc";
 pub(super) const ADMIN_SERVICE_VARIABLE: &str = "CONTROLLER_KONG_ADMIN_SVC";
 
-/// A producer and the other gateways that it serves.
+/// A producer and its other gateways.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProducerGroup {
     /// The producer.
     pub producer: String,
-    /// The others, with what their live pods run with.
+    /// The others, with the flavor of their live pods.
     pub others: Vec<(GatewayRef, Effective)>,
 }
 
 impl ProducerGroup {
-    /// The group of a gateway among the objects of a cluster, Deployments as they run; `None` where
+    /// The group of a gateway among the objects of a cluster, with Deployments as they run; `None` if
     /// no producer is known.
     pub fn of(
         gateway: &Value,
@@ -50,7 +50,7 @@ impl ProducerGroup {
         Ok(Some(Self { producer, others }))
     }
 
-    /// The first of the others that would be left with another dialect.
+    /// The first of the others that would keep another dialect.
     pub fn left_behind(&self, to: Flavor) -> Option<(&GatewayRef, Flavor)> {
         let mut known =
             self.others.iter().filter_map(|(subject, effective)| Some((subject, effective.known()?)));
@@ -58,13 +58,13 @@ impl ProducerGroup {
     }
 }
 
-/// Who configures what, among the objects of a cluster.
+/// The producers among the objects of a cluster, by gateway.
 struct Producers<'o> {
-    /// Stands for a namespace that is absent.
+    /// Default for an absent namespace.
     namespace: &'o str,
     /// ControlPlanes, by the DataPlane that they refer to.
     of_planes: BTreeMap<NamespacedName, &'o Value>,
-    /// Ingress controllers that are told an admin Service, with the Service.
+    /// Ingress controllers that name an admin Service, with the Service.
     of_services: Vec<(&'o Value, &'o Value)>,
 }
 
@@ -131,7 +131,7 @@ fn is_guarded_controller(object: &Value) -> bool {
     object["kind"] == "Deployment" && object["metadata"]["labels"][meta::GUARD] == meta::GUARD_FLAVOR
 }
 
-/// The Service by which an ingress controller reaches its gateway.
+/// The Service through which an ingress controller reaches its gateway.
 pub fn admin_service(controller: &Value, namespace: &str) -> Option<NamespacedName> {
     let containers = controller.pointer("/spec/template/spec/containers")?.as_array()?;
     let flag = containers

@@ -1,5 +1,5 @@
-//! What is kept of an object, and of a spec that a stamp only refers to: what the rules read of it,
-//! and nothing else.
+//! The projection of an object, and of a spec that an annotation only refers to: only the fields that
+//! the rules read.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use crate::api::kong::PROXY;
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 
-/// Only what the rules read of a gateway, a producer or a Service.
+/// Only the fields that the rules read of a gateway, a producer or a Service.
 pub(super) fn pruned(object: &Value, name: &NamespacedName) -> Value {
     let metadata = &object["metadata"];
     let spec = match object["kind"].as_str() {
@@ -41,18 +41,18 @@ pub(super) fn pruned(object: &Value, name: &NamespacedName) -> Value {
     kept
 }
 
-/// Bytes of the largest excerpt; what decides is far smaller.
+/// Limit of the bytes of an excerpt; the deciding fields are far smaller.
 const EXCERPT_LIMIT: usize = 8 * 1024;
 
-/// What of a DataPlane's spec decides about its router flavor, as JSON that reads like the spec;
-/// `None` where that is more than 8 KiB.
+/// The fields of a DataPlane's spec that decide about its router flavor, as JSON that reads like the
+/// spec; `None` beyond 8 KiB.
 pub fn excerpt(spec: &Value) -> Option<String> {
     let found = &spec["deployment"]["podTemplateSpec"];
     let mut kept = template(found);
     for field in ["containers", "initContainers"] {
         for container in kept["spec"][field].as_array_mut().into_iter().flatten() {
             if field == "initContainers" || container["name"] != PROXY {
-                // Others are asked for one thing: whether they set the variable.
+                // Of other containers, the rules read only whether they set the variable.
                 *container = some(container, &["name", "env"]);
             }
         }
@@ -63,7 +63,7 @@ pub fn excerpt(spec: &Value) -> Option<String> {
     (text.len() <= EXCERPT_LIMIT).then_some(text)
 }
 
-/// Labels and annotations, each as far as it can matter.
+/// Labels and annotations, each cut to the length that can matter.
 fn shortened(metadata: &Value) -> Value {
     let mut kept = metadata.clone();
     for member in kept.as_object_mut().into_iter().flat_map(|members| members.values_mut()) {
@@ -76,7 +76,7 @@ fn shortened(metadata: &Value) -> Value {
     kept
 }
 
-/// The same of a pod template.
+/// The projection of a pod template.
 pub(super) fn template(template: &Value) -> Value {
     let containers = |field: &str, keep: fn(&Value) -> Value| -> Value {
         template["spec"][field].as_array().into_iter().flatten().map(keep).collect()
@@ -96,7 +96,7 @@ fn container(container: &Value) -> Value {
     kept
 }
 
-/// The variables that decide, and all of them where these refer to others.
+/// The variables that decide, or all of them if these refer to others.
 fn variables(env: &Value) -> Value {
     let decides = |entry: &&Value| {
         let name = entry["name"].as_str().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What is known of the objects that bear on flavors, as far as the rules read them: gateways,
-//! their sources, who configures them, and the routes that not every flavor serves.
+//! Inventory of the objects that affect flavors, reduced to the fields that the rules read: gateways,
+//! their sources and producers, and the routes that not every flavor serves.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,37 +24,37 @@ use crate::api::watched::LABELLED;
 /// Kind and name.
 type Key = (String, NamespacedName);
 
-/// What is known around a gateway.
+/// The gateway context.
 #[derive(Clone, Debug)]
 pub struct Around {
     /// ConfigMaps and Secrets.
     pub sources: GivenSources,
-    /// The routes that exist.
+    /// The existing routes.
     pub routes: Arc<Inventory>,
-    /// Who shares its configuration producer.
+    /// The gateways that share its configuration producer.
     pub group: Option<ProducerGroup>,
-    /// What a Deployment ran with when all its pods were of one template.
+    /// What a Deployment ran with when all its pods last had one template.
     pub rolled_out: RolledOut,
 }
 
-/// What the pods of a Deployment had when last all of them were of one template.
+/// What the pods of a Deployment ran with when all of them last had one template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum RolledOut {
-    /// That never was, or there are no pods: what is stored is all that there is.
+    /// They never had one, or there are no pods: only the stored template is known.
     #[default]
     Never,
-    /// What they ran with.
+    /// They ran with this.
     With(FlavorReading),
-    /// A rollout is under way that began before anybody looked; why nobody knows more.
+    /// A rollout began before the first observation; why the previous template is unknown.
     Untold(String),
 }
 
-/// A gateway that a source feeds.
+/// A gateway that depends on a source.
 #[derive(Clone, Debug)]
 pub struct Fed {
-    /// As it is stored.
+    /// As stored.
     pub stored: Arc<Value>,
-    /// The same; of a Deployment with the template that its pods have.
+    /// The same; for a Deployment with the template of its pods.
     pub running: Arc<Value>,
 }
 
@@ -65,27 +65,27 @@ impl Default for Around {
     }
 }
 
-/// The objects.
+/// The inventory.
 #[derive(Clone, Debug, Default)]
 pub struct GatewayInventory {
     /// Gateways, ControlPlanes, ingress controllers and Services.
     objects: BTreeMap<Key, Arc<Value>>,
     sources: GivenSources,
-    /// Those that the controller labelled.
+    /// Sources that the controller labelled.
     ours: BTreeSet<FlavorSource>,
     routes: BTreeMap<Key, Route>,
-    /// Templates of Deployments when last all their pods were of one; why that is not known, where
-    /// a rollout was under way when they were first seen.
+    /// Templates of Deployments when all their pods last had one; why it is unknown, if a rollout was
+    /// under way at the first observation.
     rolled_out: BTreeMap<GatewayRef, Result<Arc<Value>, String>>,
-    /// Changes whose flavor could not be read when they came.
+    /// Changes whose flavor could not be read at the time.
     unread: Unread,
-    /// Of `routes`, made when it is asked for.
+    /// Inventory of `routes`, computed on first use.
     inventory: OnceLock<Arc<Inventory>>,
 }
 
 impl GatewayInventory {
-    /// Takes an object in; kinds that no rule about flavors asks about are left out. `namespace`
-    /// stands for one that is absent.
+    /// Adds an object; ignores kinds that no flavor rule reads. `namespace` is the default for an
+    /// absent one.
     pub fn take(&mut self, object: &Value, namespace: &str) {
         let Some(key) = key_of(object, namespace) else { return };
         match Role::of(object) {
@@ -135,8 +135,8 @@ impl GatewayInventory {
         }
     }
 
-    /// Changes of flavor that were let through as their source could not be read then, and would
-    /// have been refused. Each is told once.
+    /// Deferred checks: changes of flavor that were admitted because their source could not be read
+    /// then, and would have been denied. Reports each once.
     pub fn overlooked(&mut self) -> Vec<Overlooked> {
         let mut unread = std::mem::take(&mut self.unread);
         let found = unread.read_now(|subject| {
@@ -149,7 +149,7 @@ impl GatewayInventory {
         found
     }
 
-    /// Whoever sees a Deployment from its beginning sees each of its rollouts end.
+    /// An observer of a Deployment from its creation sees each of its rollouts end.
     fn follow_rollout(&mut self, object: &Value, kept: &Value, key: &Key) {
         let subject = deployment(&key.1);
         if is_rolled_out(object) {
@@ -161,17 +161,17 @@ impl GatewayInventory {
         }
     }
 
-    /// Deployments with a rollout under way of which nobody knows what ran before.
+    /// Deployments with a rollout under way whose previous template is unknown.
     pub fn untold(&self) -> Vec<NamespacedName> {
         let untold = self.rolled_out.iter().filter(|(_, template)| template.is_err());
         untold.map(|(subject, _)| subject.name.clone()).collect()
     }
 
-    /// Takes in what was found of such a Deployment: the template of its pods, that there are none,
-    /// or why it cannot be told.
+    /// Records the result for such a Deployment: the template of its pods, that there are none, or why
+    /// it is unknown.
     pub fn tell(&mut self, name: &NamespacedName, found: Result<Option<&Value>, String>) {
         let subject = deployment(name);
-        // A rollout that has ended meanwhile tells more.
+        // The end of the rollout, meanwhile observed, is more accurate.
         if !self.rolled_out.get(&subject).is_some_and(Result::is_err) {
             return;
         }
@@ -182,8 +182,7 @@ impl GatewayInventory {
         };
     }
 
-    /// Drops an object that is gone; its kind by its name, or by the one that stands for its
-    /// labelled objects.
+    /// Removes a deleted object; `kind` is its kind, or the name of its labelled objects.
     pub fn drop(&mut self, kind: &str, name: &NamespacedName) {
         let key = (served_as(kind).to_owned(), name.clone());
         match key.0.as_str() {
@@ -205,8 +204,7 @@ impl GatewayInventory {
         }
     }
 
-    /// Forgets the objects of a kind, by its name or by the one that stands for its labelled
-    /// objects.
+    /// Forgets the objects of a kind, given by its kind or the name of its labelled objects.
     pub fn forget(&mut self, kind: &str) {
         let labelled = LABELLED.iter().find(|labelled| labelled.name == kind);
         let kind = labelled.map_or(kind, |labelled| labelled.kind);
@@ -225,7 +223,7 @@ impl GatewayInventory {
         self.objects.values().filter(|object| Gateway::is_guarded(object))
     }
 
-    /// The DataPlanes whose stamp only refers to the live spec: name, uid and hash.
+    /// The DataPlanes whose annotation only refers to the live spec: name, uid and hash.
     pub fn referenced_specs(&self) -> Vec<(NamespacedName, String, SpecHash)> {
         let planes = self.objects.iter().filter(|((kind, _), _)| kind == "DataPlane");
         let referenced = planes.filter_map(|((_, name), object)| {
@@ -234,7 +232,7 @@ impl GatewayInventory {
         referenced.collect()
     }
 
-    /// The sources that are known.
+    /// The known sources.
     pub fn sources(&self) -> &GivenSources {
         &self.sources
     }
@@ -253,13 +251,13 @@ impl GatewayInventory {
             .collect()
     }
 
-    /// All that the flavors of gateways may come from.
+    /// All sources that the flavors of gateways may come from.
     pub fn wanted_sources(&self) -> BTreeSet<FlavorSource> {
         let both = self.gateways().flat_map(|stored| [Cow::Borrowed(stored.as_ref()), self.running(stored)]);
         both.flat_map(|object| sources_of(&object)).collect()
     }
 
-    /// An object with what its pods are made from, where that is another template.
+    /// An object with the template of its pods, if that is another one.
     fn running<'a>(&'a self, object: &'a Value) -> Cow<'a, Value> {
         let rolled_out = || {
             let name = meta_str(object, "name").unwrap_or_default();
@@ -277,17 +275,17 @@ impl GatewayInventory {
         }
     }
 
-    /// The sources that the controller labelled, as far as they are seen.
+    /// The known sources that the controller labelled.
     pub fn our_sources(&self) -> &BTreeSet<FlavorSource> {
         &self.ours
     }
 
-    /// What is known around a gateway.
+    /// The gateway context.
     pub fn around(&self, gateway: &GatewayRef) -> Around {
         let namespace = &gateway.name.namespace;
         let objects: Vec<Cow<'_, Value>> = self.objects.values().map(|object| self.running(object)).collect();
         let own = objects.iter().map(Cow::as_ref).find(|object| gateway.is(object));
-        // An unreadable object among the others says nothing about who shares a producer.
+        // An unreadable object among the others does not name its producer.
         let group =
             own.and_then(|own| ProducerGroup::of(own, &objects, namespace, &self.sources).ok().flatten());
         let rolled_out = match (self.rolled_out.get(gateway), own) {
@@ -307,7 +305,7 @@ impl GatewayInventory {
     }
 }
 
-/// What an object is to the rules.
+/// The role of an object in the rules.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Source,
@@ -335,7 +333,7 @@ fn key_of(object: &Value, namespace: &str) -> Option<Key> {
     Some((object["kind"].as_str()?.to_owned(), name))
 }
 
-/// The kind that a name stands for.
+/// The kind behind a name of labelled objects.
 fn served_as(kind: &str) -> &str {
     LABELLED.iter().find(|labelled| labelled.name == kind).map_or(kind, |labelled| labelled.kind)
 }

@@ -1,27 +1,27 @@
-//! What a change of flavor does, by version of Kong: the table.
+//! Compatibility: the effect of a change of flavor, by version of Kong, as a table.
 //!
-//! Sources: the route schema of each version (`kong/db/schema/entities/routes.lua`), how routes
-//! that do not fit are met (`kong/router/{atc,compat,expressions,traditional}.lua`), and which
-//! subsystems a flavor serves (`kong/router/init.lua`). DB-less, as DataPlanes are.
+//! Sources: the route schema of each version (`kong/db/schema/entities/routes.lua`), the handling of
+//! routes that do not fit (`kong/router/{atc,compat,expressions,traditional}.lua`), and the subsystems
+//! that a flavor serves (`kong/router/init.lua`). DB-less, as DataPlanes are.
 
 use super::Flavor;
 use super::version::KongVersion;
 
-/// What a rolling change comes to: old and new pods run side by side, with one configuration.
+/// Effect of a rolling change: old and new pods run side by side, with one configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InPlace {
-    /// It works; what may match differently is said.
+    /// It works; a warning names possible differences in matching.
     Warn,
-    /// New pods do not get a configuration, or lose routes.
+    /// New pods get no configuration, or lose routes.
     Deny,
 }
 
-/// What a staged change comes to: a second set of pods takes it, and is promoted when it is ready.
+/// Effect of a staged change: a second set of pods takes it, and is promoted when it is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Staged {
     /// It works.
     Allow,
-    /// It works; what may match differently is said.
+    /// It works; a warning names possible differences in matching.
     Warn,
     /// It works only where the second set of pods has a configuration producer of its own.
     Producer,
@@ -29,16 +29,16 @@ pub enum Staged {
     Deny,
 }
 
-/// What the producer sends to the pods now.
+/// The configuration that the producer sends to the pods now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProducerConfiguration {
-    /// What an ingress controller makes for the flavor: expressions under `expressions`.
+    /// An ingress controller's configuration for the flavor: expressions under `expressions`.
     Usual,
     /// Routes with match fields only.
     FieldsOnly,
 }
 
-/// Versions of Kong, from one on, up to before another.
+/// Versions of Kong, from one on, up to but excluding another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions {
     from: KongVersion,
@@ -62,15 +62,15 @@ impl Versions {
 /// A line of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct MatrixRow {
-    /// Flavor that runs.
+    /// Current flavor.
     pub from: Flavor,
-    /// Flavor that is wanted.
+    /// New flavor.
     pub to: Flavor,
-    /// Versions it is about.
+    /// The versions that it applies to.
     pub kong: Versions,
-    /// Whether it is only about configurations without an expression.
+    /// Whether it applies only to configurations without an expression.
     pub fields_only: bool,
-    /// Whether the configuration of running pods loads on new ones; why not.
+    /// Whether new pods load the configuration of running pods; why not.
     pub loads: Loads,
     /// A rolling change.
     pub in_place: InPlace,
@@ -78,28 +78,28 @@ pub struct MatrixRow {
     pub staged: Staged,
 }
 
-/// What new pods make of the configuration that running pods have.
+/// Whether new pods load the configuration of running pods, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loads {
     /// They load it.
     Yes,
-    /// They load it; routes whose regular expression does not compile are left out silently.
+    /// They load it; routes whose regular expression does not compile are silently omitted.
     DropsRoutes,
-    /// They reject all of it, where one regular expression does not compile.
+    /// They reject all of it if one regular expression does not compile.
     AllOrNothing,
     /// One regular expression that does not compile breaks the whole router.
     BreaksRouter,
-    /// They reject all of it, where a route has a wildcard SNI.
+    /// They reject all of it if a route has a wildcard SNI.
     UnlessWildcardSni,
-    /// They do not know the match fields.
+    /// They do not support match fields.
     NoFields,
-    /// They do not know expressions.
+    /// They do not support expressions.
     NoExpressions,
 }
 
 use Flavor::{Expressions as EX, Traditional as T, TraditionalCompatible as TC};
 
-/// The table. The first line that holds counts; every pair of flavors has one from Kong 3.0 on.
+/// The table. The first matching line counts; every pair of flavors has one from Kong 3.0 on.
 #[rustfmt::skip]
 pub const MATRIX: [MatrixRow; 13] = [
     //  from  to  Kong                          config   does it load on new pods?  in place       staged
@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    /// What a rolling change may do, a staged one may do.
+    /// A staged change may do whatever a rolling change may.
     #[test]
     fn staging_is_never_worse() {
         for row in &MATRIX {

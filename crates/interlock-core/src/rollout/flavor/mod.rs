@@ -1,11 +1,10 @@
-//! The router flavor of a gateway: what it is ([`reading`]), what a change of it would do
-//! ([`judge`], by the table in [`matrix`]), and the way that works ([`plan`]).
+//! The router flavor of a gateway: its value ([`reading`]), the effect of a change ([`judge`], by the
+//! table in [`matrix`]), and the steps that work ([`plan`]).
 //!
-//! A pod template goes in, with the [`sources`] that its environment refers to and the
-//! [`routes`] that exist; findings with the texts of the rules RF01 to RF21 come out.
-//! Compatibility facts: Kong/kong 3.0.0 to 3.9.3 (`kong/conf_loader`, `kong/router`,
-//! `kong/db/schema/entities/routes.lua`, `build/dockerfiles/entrypoint.sh`) and
-//! Kong/kubernetes-ingress-controller 3.x.
+//! Input is a pod template, with the [`sources`] that its environment refers to and the existing
+//! [`routes`]; output is findings with the texts of the rules RF01 to RF21. Compatibility facts:
+//! Kong/kong 3.0.0 to 3.9.3 (`kong/conf_loader`, `kong/router`, `kong/db/schema/entities/routes.lua`,
+//! `build/dockerfiles/entrypoint.sh`) and Kong/kubernetes-ingress-controller 3.x.
 
 use std::fmt;
 
@@ -40,14 +39,14 @@ mod tests;
 pub enum Flavor {
     /// The Lua router with PCRE; deprecated since 3.0.
     Traditional,
-    /// The Rust router, fed with the fields of the one before.
+    /// The Rust router, configured with the fields of the previous one.
     TraditionalCompatible,
-    /// The Rust router, fed with expressions.
+    /// The Rust router, configured with expressions.
     Expressions,
 }
 
-/// The language that a configuration producer has to speak; ingress controllers treat
-/// `traditional` and `traditional_compatible` alike.
+/// The configuration language of a producer; ingress controllers treat `traditional` and
+/// `traditional_compatible` alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// Routes have match fields.
@@ -57,7 +56,7 @@ pub enum Dialect {
 }
 
 impl Flavor {
-    /// In the order of a safe way: one step at a time, there and back.
+    /// In the order of safe steps: one at a time, in both directions.
     pub const ALL: [Self; 3] = [Self::Traditional, Self::TraditionalCompatible, Self::Expressions];
 
     /// The value of `router_flavor`.
@@ -69,12 +68,12 @@ impl Flavor {
         }
     }
 
-    /// Of a value of `router_flavor`; exact, as Kong is.
+    /// The flavor with that value of `router_flavor`; exact, as in Kong.
     pub fn named(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|flavor| flavor.as_str() == text)
     }
 
-    /// What has to configure it.
+    /// The dialect of its configuration.
     pub fn dialect(self) -> Dialect {
         match self {
             Self::Traditional | Self::TraditionalCompatible => Dialect::Fields,

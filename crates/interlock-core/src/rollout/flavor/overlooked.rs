@@ -1,5 +1,5 @@
-//! Changes of flavor that admission let through because their source could not be read then: judged
-//! once it can be.
+//! Deferred checks: changes of flavor that admission allowed because their source could not be read,
+//! validated once it can be.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use super::reading::Effective;
 use super::routes::Inventory;
 use super::subject::{FlavorSpec, GatewayRef};
 
-/// Gateways with such a change, and what they ran before it.
+/// Gateways with a deferred check, and their spec before the change.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unread(BTreeMap<GatewayRef, FlavorSpec>);
 
-/// A change that would have been refused.
+/// A change that would have been denied.
 #[derive(Clone, Debug)]
 pub struct Overlooked {
-    /// The gateway, as far as it is kept.
+    /// The projection of the gateway.
     pub object: Arc<Value>,
     subject: GatewayRef,
     from: Effective,
@@ -33,7 +33,7 @@ pub struct Overlooked {
     findings: Findings,
 }
 
-/// A gateway as it is now.
+/// The current state of a gateway.
 pub(super) struct Now {
     pub(super) object: Arc<Value>,
     pub(super) gateway: Gateway,
@@ -42,7 +42,7 @@ pub(super) struct Now {
 }
 
 impl Unread {
-    /// A gateway is written; `before` is what it ran until then.
+    /// Records a write of a gateway; `before` is its previous spec.
     pub(super) fn follow(&mut self, written: &Gateway, before: Option<FlavorSpec>) {
         let unread = matches!(written.spec.reading.effective, Effective::Unknown(Unknown::Unseen(_)));
         if let Some(before) = before.filter(|before| unread && before.reading.effective.known().is_some()) {
@@ -54,8 +54,8 @@ impl Unread {
         self.0.retain(|subject, _| !gone(subject));
     }
 
-    /// Those that can be read now, each of which is told once; `look` gives a gateway as it is now,
-    /// `None` where it is gone.
+    /// The changes that can be read now, each reported once; `look` returns the current state of a
+    /// gateway, `None` if it is gone.
     pub(super) fn read_now(&mut self, look: impl Fn(&GatewayRef) -> Option<Now>) -> Vec<Overlooked> {
         let mut found = Vec::new();
         self.0.retain(|subject, before| {

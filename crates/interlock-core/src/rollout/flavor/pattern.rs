@@ -3,25 +3,25 @@
 
 use regex::RegexBuilder;
 
-/// Compiled patterns beyond this many bytes are not judged. Kong takes up to ten times as much,
-/// which would take too long on the way to an answer.
+/// Compiled patterns beyond this many bytes are not checked. Kong accepts up to ten times as much,
+/// which would delay the response too long.
 const COMPILED_LIMIT: usize = 1 << 20;
-/// A longer pattern is not judged: what it is read into is a thousand times as long.
+/// A longer pattern is not checked: its parsed form is a thousand times as long.
 const LONGEST: usize = 2 * 1024;
-/// All patterns of one decision together.
+/// Bytes of all patterns of one decision together.
 const BUDGET: usize = 64 * 1024;
-/// Bytes that most patterns are compiled to at most; a larger one counts as [`LARGE`] bytes of text.
+/// Upper bound of the compiled bytes of most patterns; a larger one counts as [`LARGE`] bytes of text.
 const SMALL: usize = 16 * 1024;
 const LARGE: usize = 2 * 1024;
 
-/// What compiling comes to.
+/// Result of compiling a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compiled {
     /// It compiles.
     Fine,
-    /// It does not; why, in a few words.
+    /// It does not compile; the reason, in a few words.
     Rejected(String),
-    /// Too large, or too many, to be tried.
+    /// Too large, or one of too many, to compile.
     NotTried,
 }
 
@@ -38,7 +38,7 @@ impl Default for Compiler {
 }
 
 impl Compiler {
-    /// Tries one; a leading `~`, which marks a pattern in Kong, does not count.
+    /// Compiles a pattern; a leading `~`, which marks a pattern in Kong, does not count.
     pub fn try_out(&mut self, pattern: &str) -> Compiled {
         if pattern.len() > LONGEST || !self.pay(pattern.len().max(64)) {
             return Compiled::NotTried;
@@ -60,7 +60,7 @@ impl Compiler {
         }
     }
 
-    /// Takes something of the budget, if there is as much.
+    /// Takes bytes from the budget, if enough are left.
     fn pay(&mut self, bytes: usize) -> bool {
         let left = self.left.checked_sub(bytes);
         self.left = left.unwrap_or(self.left);
@@ -68,7 +68,7 @@ impl Compiler {
     }
 }
 
-/// The crate draws a picture, whose last line says what is wrong.
+/// The crate draws a diagram, whose last line has the error.
 fn last_words(text: &str) -> String {
     let last = text.lines().next_back().unwrap_or_default().trim();
     last.strip_prefix("error: ").unwrap_or(last).to_owned()

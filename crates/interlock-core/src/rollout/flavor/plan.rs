@@ -1,5 +1,5 @@
-//! The way from one flavor to another: one hop at a time, each judged by the same rules as the
-//! change itself, and the way through an outage beside it.
+//! The steps from one flavor to another: one hop at a time, each validated by the same rules as the
+//! change itself, and the alternative through an outage.
 
 use std::fmt;
 
@@ -15,27 +15,27 @@ use super::routes::Inventory;
 use super::subject::{FlavorSpec, GatewayKind, GatewayRef};
 use super::version::KongVersion;
 
-/// What is asked for.
+/// The input of a plan.
 pub struct Question<'a> {
     /// The gateway.
     pub subject: &'a GatewayRef,
-    /// What its pods run with, and whether changes are staged.
+    /// The flavor of its pods, and whether changes are staged.
     pub live: &'a FlavorSpec,
-    /// What they shall run with.
+    /// The flavor that they shall run with.
     pub to: Flavor,
-    /// The routes that exist.
+    /// The existing routes.
     pub routes: &'a Inventory,
-    /// What the producer sends.
+    /// The configuration that the producer sends.
     pub configuration: ProducerConfiguration,
-    /// Who else the producer serves.
+    /// The other gateways that the producer serves.
     pub group: Option<&'a ProducerGroup>,
-    /// Whether the way through an outage is asked for.
+    /// Whether to plan the way through an outage.
     pub outage: bool,
-    /// What is to be known of how all this was seen.
+    /// Notes on how all this was observed.
     pub notes: &'a [String],
 }
 
-/// The way.
+/// The steps to another flavor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlavorPlan {
     subject: GatewayRef,
@@ -46,14 +46,14 @@ pub struct FlavorPlan {
     outage: Option<Hop>,
 }
 
-/// One change of flavor on the way.
+/// One change of flavor in the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Hop {
     from: Flavor,
     to: Flavor,
     way: Way,
     findings: Findings,
-    /// What a rolling change would meet, where this one is staged.
+    /// The findings for a rolling change, if this one is staged.
     in_place: Vec<Finding>,
     steps: Vec<String>,
 }
@@ -68,20 +68,20 @@ enum Way {
     Outage,
 }
 
-/// Why there is no way.
+/// Why there is no plan.
 #[derive(Debug, thiserror::Error)]
 pub enum NoPlan {
-    /// Nobody knows where it begins.
+    /// The current flavor is unknown.
     #[error("{subject} runs with {effective}: {remedy}")]
     Start {
         /// The gateway.
         subject: GatewayRef,
-        /// What is known of it.
+        /// The state of its flavor.
         effective: String,
-        /// What to do about that.
+        /// The remedy.
         remedy: String,
     },
-    /// It needs another version of Kong first.
+    /// It needs an upgrade of Kong first.
     #[error(
         "{subject} runs a Kong before 3.0, which has no router flavors: upgrade it with KONG_ROUTER_FLAVOR=traditional first"
     )]
@@ -92,7 +92,7 @@ pub enum NoPlan {
 }
 
 impl FlavorPlan {
-    /// The way from what runs to what is wanted.
+    /// The steps from the current flavor to the wanted one.
     pub fn make(question: &Question<'_>) -> Result<Self, NoPlan> {
         let subject = question.subject.clone();
         let reading = &question.live.reading;
@@ -126,7 +126,7 @@ impl FlavorPlan {
     }
 }
 
-/// What makes a flavor known.
+/// How to make a flavor known.
 fn remedy(effective: &Effective) -> String {
     let set = "set KONG_ROUTER_FLAVOR on container \"proxy\" to what its pods report first";
     match effective {
@@ -142,13 +142,13 @@ fn remedy(effective: &Effective) -> String {
         Effective::Exclusive | Effective::Unknown(Unknown::File(_)) => {
             format!("take KONG_ROUTER_FLAVOR_FILE out, and {set}")
         }
-        // Nothing beside it would count.
+        // Settings beside it would not count.
         Effective::Unknown(Unknown::Command) => format!("take it out there, and {set}"),
         _ => set.to_owned(),
     }
 }
 
-/// The command that prints the way of a gateway of the cluster.
+/// The command that prints the plan for a gateway of the cluster.
 pub fn command(subject: &GatewayRef, to: Flavor) -> String {
     let kind = match subject.kind {
         GatewayKind::DataPlane => "dataplane",
@@ -158,7 +158,7 @@ pub fn command(subject: &GatewayRef, to: Flavor) -> String {
     format!("interlock flavor plan {kind}/{} -n {} --to {to}", name.name, name.namespace)
 }
 
-/// The flavors on the way, one step apart.
+/// The flavors of the plan, one step apart.
 fn stations(from: Flavor, to: Flavor) -> Vec<Flavor> {
     let inside = |flavor: &Flavor| (from.min(to)..=from.max(to)).contains(flavor);
     let mut stations: Vec<Flavor> = Flavor::ALL.into_iter().filter(inside).collect();
@@ -168,7 +168,7 @@ fn stations(from: Flavor, to: Flavor) -> Vec<Flavor> {
     stations
 }
 
-/// What is to be done, or known, before the first hop.
+/// Preparations and notes before the first hop.
 fn before(question: &Question<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     let mixed = KongVersion::new(3, 7, 0);

@@ -1,4 +1,4 @@
-//! The effective flavor of a pod template: what Kong would run with.
+//! The effective flavor of a pod template: the one that Kong would run with.
 //!
 //! There is no single default: the image's is `traditional_compatible` since 3.0, charts and
 //! manifests set others, so raw strings are never compared.
@@ -16,16 +16,15 @@ pub const VARIABLE: &str = "KONG_ROUTER_FLAVOR";
 /// The variable that names a file with the flavor; the image's entrypoint reads it.
 pub const FILE_VARIABLE: &str = "KONG_ROUTER_FLAVOR_FILE";
 
-/// Where Kong looks for its configuration file.
+/// Default paths of Kong's configuration file.
 const CONF_FILES: [&str; 2] = ["/etc/kong/kong.conf", "/etc/kong.conf"];
 
-/// A value that is no flavor; shown only where it stands in the object itself, as others may be
-/// secret.
+/// A value that is no flavor; shown only if the object itself contains it, as others may be secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejected {
     /// The value.
     Shown(String),
-    /// Where it comes from.
+    /// Its source.
     Hidden(SourceKey),
 }
 
@@ -47,14 +46,14 @@ pub enum Effective {
     Legacy,
     /// Kong would not start: no such flavor.
     Invalid(Rejected),
-    /// The image's entrypoint would exit: set both directly and by file.
+    /// The image's entrypoint would exit: the flavor is set both directly and by file.
     Exclusive,
-    /// It cannot be told.
+    /// It is unknown.
     Unknown(Unknown),
 }
 
 impl Effective {
-    /// The flavor, where there is one.
+    /// The flavor, if there is one.
     pub fn known(&self) -> Option<Flavor> {
         match self {
             Self::Known(flavor) => Some(*flavor),
@@ -75,16 +74,16 @@ impl fmt::Display for Effective {
     }
 }
 
-/// What a pod template says about the flavor.
+/// The flavor of a pod template, and how it is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlavorReading {
     /// What Kong would run with.
     pub effective: Effective,
-    /// Whether something sets it; else it is the image's default.
+    /// Whether anything sets it; else it is the image's default.
     pub said: bool,
-    /// The version of Kong, where the image tells.
+    /// The version of Kong, if the image names it.
     pub version: Option<KongVersion>,
-    /// What it was made from beside the template.
+    /// The keys that it was computed from beside the template.
     pub keys: Vec<SourceKey>,
     /// Other containers that set the variable, to no effect.
     pub elsewhere: Vec<String>,
@@ -93,7 +92,7 @@ pub struct FlavorReading {
 }
 
 impl FlavorReading {
-    /// Of a pod template in a namespace.
+    /// Reads a pod template in a namespace.
     pub fn of(template: &PodTemplate, surroundings: Surroundings<'_>) -> Self {
         let mut proxies = template.spec.containers.iter().filter(|c| c.name == PROXY);
         let reading = match (proxies.next(), proxies.next()) {
@@ -104,7 +103,7 @@ impl FlavorReading {
         Self { elsewhere: elsewhere(template), ..reading }
     }
 
-    /// Of live pods of which only the flavor is known, or not even that.
+    /// A reading of live pods of which at most the flavor is known.
     pub fn of_live(flavor: Option<Flavor>, unknown: Unknown) -> Self {
         let reading = Self::unknown(unknown);
         flavor.map_or(reading.clone(), |flavor| reading.with(flavor))
@@ -127,7 +126,7 @@ impl FlavorReading {
         Self { effective: Effective::Known(flavor), said: true, keys: Vec::new(), ..self.clone() }
     }
 
-    /// The version that the table is read for.
+    /// The version to look up in the table.
     pub fn assumed_version(&self) -> KongVersion {
         self.version.unwrap_or(KongVersion::ASSUMED)
     }
@@ -166,7 +165,7 @@ fn of_proxy(proxy: &Container, surroundings: Surroundings<'_>) -> FlavorReading 
     FlavorReading { effective, said, version, keys, elsewhere: Vec::new(), duplicated }
 }
 
-/// Environment beats the configuration file, which beats the image's default.
+/// The environment overrides the configuration file, which overrides the image's default.
 fn effective(proxy: &Container, direct: &EnvVariable, by_file: EnvVariable) -> Effective {
     let words = || proxy.command.iter().chain(&proxy.args);
     if words().any(|word| word.contains(VARIABLE)) {
@@ -195,7 +194,7 @@ fn effective(proxy: &Container, direct: &EnvVariable, by_file: EnvVariable) -> E
     }
 }
 
-/// Kong trims what Lua calls a space (`kong/tools/string.lua`), and rejects what is empty
+/// Kong trims Lua's white space (`kong/tools/string.lua`), and rejects an empty value
 /// (`kong/conf_loader/parse.lua`).
 fn of_value(value: &str, keys: &[SourceKey]) -> Effective {
     let trimmed = value.trim_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
@@ -209,12 +208,12 @@ fn of_value(value: &str, keys: &[SourceKey]) -> Effective {
     }
 }
 
-/// The image's entrypoint reads files only where it is not replaced and starts Kong.
+/// The image's entrypoint reads files only if it is not replaced and starts Kong.
 fn runs_entrypoint(proxy: &Container) -> bool {
     proxy.command.is_empty() && proxy.args.first().is_none_or(|first| first == "kong")
 }
 
-/// A configuration file that the container brings; the words of a script count like its own.
+/// A configuration file of the container; the words of a script count like arguments.
 fn conf_file(proxy: &Container) -> Option<String> {
     let mut words = proxy.command.iter().chain(&proxy.args).flat_map(|word| word.split_whitespace());
     if words.any(|word| word == "kong" || word.ends_with("/kong")) {

@@ -1,20 +1,20 @@
-//! What the pods of a Deployment run while its template changes: that of its newest ReplicaSet that
-//! was fully rolled out.
+//! The template of a Deployment's pods while its own changes: that of the newest ReplicaSet that was
+//! fully rolled out.
 //!
-//! Whoever watches a Deployment sees its rollouts end, and remembers the template. Who comes in the
-//! middle of one finds it again in the ReplicaSets.
+//! An observer of a Deployment sees its rollouts end, and stores the template. After a start in the
+//! middle of a rollout, the ReplicaSets still have it.
 
 use serde_json::Value;
 
 use crate::api::object::{annotation, meta_str};
 
-/// On ReplicaSets: the count of the templates that their Deployment has had.
+/// On ReplicaSets: the number of the Deployment's template.
 const REVISION: &str = "deployment.kubernetes.io/revision";
-/// On the template of a ReplicaSet, beside what its Deployment says.
+/// On the template of a ReplicaSet, in addition to that of its Deployment.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
-/// Whether all pods of a Deployment are of the template that it has, and there is no other one
-/// (`kubectl rollout status`).
+/// Whether all pods of a Deployment have its current template, and there are no others (`kubectl
+/// rollout status`).
 pub fn is_rolled_out(deployment: &Value) -> bool {
     let status = &deployment["status"];
     let count = |field: &str| status[field].as_i64().unwrap_or_default();
@@ -24,21 +24,21 @@ pub fn is_rolled_out(deployment: &Value) -> bool {
         && [count("updatedReplicas"), count("replicas"), count("availableReplicas")] == [wanted; 3]
 }
 
-/// What ReplicaSets tell of a Deployment that is not rolled out.
+/// Evidence in the ReplicaSets of a Deployment that is not rolled out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RolloutEvidence<'a> {
     /// Pods of an earlier template run: its ReplicaSet.
     Earlier(&'a Value),
-    /// No pod has another template than the one that is stored.
+    /// No pod has another template than the stored one.
     Current {
         /// Whether one is ready.
         ready: bool,
     },
-    /// Pods of earlier templates run, and of none of them all are ready.
+    /// Pods of earlier templates run, and no such template has all its pods ready.
     Untold,
 }
 
-/// Looks for what runs among the ReplicaSets of a namespace.
+/// Finds the running template among the ReplicaSets of a namespace.
 pub fn find<'a>(deployment: &Value, sets: &'a [Value]) -> RolloutEvidence<'a> {
     let owner = meta_str(deployment, "uid");
     let owned = |set: &&Value| {
@@ -64,7 +64,7 @@ pub fn find<'a>(deployment: &Value, sets: &'a [Value]) -> RolloutEvidence<'a> {
     }
 }
 
-/// Whether two templates make the same pods.
+/// Whether two templates create the same pods.
 fn same_pods(one: &Value, other: &Value) -> bool {
     let labels = |template: &Value| {
         let mut labels = template["metadata"]["labels"].as_object().cloned().unwrap_or_default();
@@ -115,7 +115,7 @@ mod tests {
     fn what_runs(#[case] sets: &[(u64, &str, i64, i64)], #[case] earlier: Option<&str>, #[case] ready: bool) {
         let deployment = json!({"metadata": {"uid": "u"}, "spec": {"template": template("c")}});
         let mut sets: Vec<Value> = sets.iter().map(|one| set("u", *one)).collect();
-        // A neighbour's says nothing.
+        // A ReplicaSet of another Deployment does not count.
         sets.push(set("other", (99, "x", 3, 3)));
         match (find(&deployment, &sets), earlier) {
             (RolloutEvidence::Earlier(set), Some(name)) => assert_eq!(meta_str(set, "name"), Some(name)),

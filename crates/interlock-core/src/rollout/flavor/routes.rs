@@ -1,4 +1,4 @@
-//! What routes ask of a router, object by object, as far as flavors differ in it.
+//! Requirements of routes on a router, object by object, as far as flavors differ in them.
 //!
 //! How objects become routes: Kong/kubernetes-ingress-controller 3.x,
 //! `internal/dataplane/translator`.
@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::pattern::{Compiled, Compiler};
 use crate::api::object::{Gvk, NamespacedName, annotation, meta_str};
 
-/// How many routes a text names; more are counted.
+/// How many routes a text names; further ones are counted.
 const NAMED: usize = 5;
 
-/// What stands before a regular expression in the path of an Ingress.
+/// Prefix of a regular expression in the path of an Ingress.
 const REGEX_PREFIX: &str = "/~";
 
 /// A trait of a route that not every flavor serves.
@@ -27,16 +27,16 @@ pub enum Trait {
     Ignored(&'static str),
 }
 
-/// A trait and the place in the object where it stands.
+/// A trait and its place in the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteTrait {
     /// Such as `rules[0].matches[1]`; empty for the whole object.
     pub place: String,
-    /// What stands there.
+    /// The trait.
     pub what: Trait,
 }
 
-/// An object that routes, with its traits.
+/// An object with routes, and its traits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// Kind.
@@ -47,33 +47,33 @@ pub struct Route {
     pub traits: Vec<RouteTrait>,
 }
 
-/// The routes that exist.
+/// The existing routes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inventory {
-    /// Nobody looked.
+    /// Not observed.
     Unseen,
-    /// Somebody looked.
+    /// Observed.
     Seen {
-        /// Those with traits, of all that were seen.
+        /// All observed routes with traits.
         routes: Vec<Route>,
-        /// Kinds that bear on a change of flavor and were not seen, or not everywhere, each with
-        /// the reason.
+        /// Kinds that affect a change of flavor and were not observed, or not everywhere, each with the
+        /// reason.
         blind: Vec<String>,
     },
 }
 
 impl Inventory {
-    /// Of objects of any kind; `namespace` stands for one that is absent.
+    /// The routes among objects of any kind; `namespace` is the default for an absent one.
     pub fn of<'a>(objects: impl IntoIterator<Item = &'a Value>, namespace: &str) -> Self {
         Self::seen(objects.into_iter().filter_map(|object| Route::of(object, namespace)))
     }
 
-    /// Of the routes with traits, where nothing else is hidden.
+    /// An inventory of the routes with traits, with no hidden kinds.
     pub fn seen(routes: impl IntoIterator<Item = Route>) -> Self {
         Self::Seen { routes: routes.into_iter().collect(), blind: Vec::new() }
     }
 
-    /// The same, as seen by one to whom these kinds are hidden.
+    /// The same, for an observer from whom these kinds are hidden.
     #[must_use]
     pub fn hiding(&self, blind: Vec<String>) -> Self {
         match self {
@@ -82,7 +82,7 @@ impl Inventory {
         }
     }
 
-    /// What was not seen.
+    /// The kinds that were not observed.
     pub fn blind(&self) -> &[String] {
         match self {
             Self::Unseen => &[],
@@ -90,8 +90,8 @@ impl Inventory {
         }
     }
 
-    /// Traits of a sort, as a list that names those of a namespace and counts the others; `None`
-    /// where there are none.
+    /// Some traits, as a list that names those of a namespace and counts the others; `None` if there
+    /// are none.
     pub fn list(&self, namespace: &str, mut which: impl FnMut(&Trait) -> Option<String>) -> Option<Listed> {
         let Self::Seen { routes, .. } = self else { return None };
         let (mut named, mut count) = (Vec::new(), 0);
@@ -131,7 +131,7 @@ impl Inventory {
 pub struct Listed {
     /// How many there are.
     pub count: usize,
-    /// Some by name, the others counted.
+    /// The first by name, the others counted.
     pub text: String,
 }
 
@@ -145,7 +145,7 @@ fn listed(mut named: Vec<String>, count: usize) -> String {
 }
 
 impl Route {
-    /// Of an object; `None` where no flavor treats it differently.
+    /// Reads an object; `None` if all flavors treat it alike.
     pub fn of(object: &Value, namespace: &str) -> Option<Self> {
         let gvk = Gvk::of(object)?;
         let mut traits = match (gvk.group.as_str(), gvk.kind.as_str()) {

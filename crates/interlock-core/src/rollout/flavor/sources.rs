@@ -1,4 +1,4 @@
-//! What a pod's environment refers to, asked key by key.
+//! The objects that a pod's environment refers to, looked up key by key.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use crate::api::object::{NamespacedName, meta_str};
 
-/// Longest value that is followed. References can double a value with every entry; a flavor has
-/// at most 22 characters.
+/// Longest value that is expanded. References can double a value with every entry; a flavor has at most
+/// 22 characters.
 pub(super) const LONGEST: usize = 256;
 
-/// What a source is.
+/// Kind of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SourceKind {
     /// A ConfigMap.
@@ -25,7 +25,7 @@ pub enum SourceKind {
 /// A ConfigMap or Secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlavorSource {
-    /// Which of the two.
+    /// ConfigMap or Secret.
     pub kind: SourceKind,
     /// Its name.
     pub name: NamespacedName,
@@ -41,26 +41,26 @@ impl fmt::Display for FlavorSource {
     }
 }
 
-/// What is known of a key of a source.
+/// Result of looking up a key of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyLookup {
     /// Its value.
     Value(String),
     /// The object has no such key.
     NoKey,
-    /// There is no such object.
+    /// The object does not exist.
     NoObject,
-    /// The object is not ours to read, or was not given.
+    /// Interlock may not read the object, or does not have it.
     Unseen,
 }
 
-/// ConfigMaps and Secrets, as far as they can be read.
+/// Readable ConfigMaps and Secrets.
 pub trait Sources {
-    /// The value of a key.
+    /// Looks up a key.
     fn ask(&self, source: &FlavorSource, key: &str) -> KeyLookup;
 }
 
-/// Nothing can be read.
+/// No readable source.
 pub struct Nothing;
 
 impl Sources for Nothing {
@@ -74,30 +74,29 @@ impl Sources for Nothing {
 pub struct GivenSources(BTreeMap<FlavorSource, BTreeMap<String, String>>);
 
 impl GivenSources {
-    /// Adds an object; kinds that are no source are left out. `namespace` stands for one that is
-    /// absent.
+    /// Adds an object; ignores kinds that are no source. `namespace` is the default for an absent one.
     pub fn add(&mut self, object: &Value, namespace: &str) {
         self.0.extend(given(object, namespace));
     }
 
-    /// Whether it is among them.
+    /// Whether it has this source.
     pub fn holds(&self, source: &FlavorSource) -> bool {
         self.0.contains_key(source)
     }
 
-    /// Takes a source out: it may exist or not.
+    /// Removes a source, which may exist or not.
     pub fn remove(&mut self, source: &FlavorSource) {
         self.0.remove(source);
     }
 
-    /// Those of a namespace, to which alone its pods can refer.
+    /// The sources of a namespace; pods can refer to no others.
     #[must_use]
     pub fn within(&self, namespace: &str) -> Self {
         let here = self.0.iter().filter(|(source, _)| source.name.namespace == namespace);
         Self(here.map(|(source, data)| (source.clone(), data.clone())).collect())
     }
 
-    /// Of objects of any kind; `namespace` stands for one that is absent.
+    /// The sources among objects of any kind; `namespace` is the default for an absent one.
     pub fn of<'a>(objects: impl IntoIterator<Item = &'a Value>, namespace: &str) -> Self {
         Self(objects.into_iter().filter_map(|object| given(object, namespace)).collect())
     }
@@ -136,7 +135,7 @@ fn given(object: &Value, namespace: &str) -> Option<(FlavorSource, BTreeMap<Stri
     Some((FlavorSource { kind, name }, data))
 }
 
-/// A value as far as it matters: one that is longer than any that is followed stays so.
+/// A value cut to the length that matters; one that is too long to expand stays so.
 fn shortened(value: &str) -> String {
     value[..value.floor_char_boundary(LONGEST + 4)].to_owned()
 }

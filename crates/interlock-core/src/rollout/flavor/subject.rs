@@ -1,4 +1,4 @@
-//! Which gateway is meant, and what its spec says about flavors.
+//! Reference to a gateway, and its spec reduced to the flavor.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::reading::FlavorReading;
 use crate::api::object::{NamespacedName, meta_str};
 
-/// What is changed.
+/// Kind of a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GatewayKind {
     /// A DataPlane of Kong's operator.
@@ -17,7 +17,7 @@ pub enum GatewayKind {
 }
 
 impl GatewayKind {
-    /// Where its pod template stands.
+    /// Path of its pod template.
     pub fn template(self) -> &'static str {
         match self {
             Self::DataPlane => "spec.deployment.podTemplateSpec",
@@ -26,17 +26,17 @@ impl GatewayKind {
     }
 }
 
-/// A gateway.
+/// Reference to a gateway.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GatewayRef {
-    /// What it is.
+    /// Its kind.
     pub kind: GatewayKind,
     /// Its name.
     pub name: NamespacedName,
 }
 
 impl GatewayRef {
-    /// Whether an object is it.
+    /// Whether the object is this gateway.
     pub fn is(&self, object: &Value) -> bool {
         let kind = match self.kind {
             GatewayKind::DataPlane => "DataPlane",
@@ -57,10 +57,10 @@ impl fmt::Display for GatewayRef {
     }
 }
 
-/// A spec, as far as flavors go.
+/// A spec, reduced to the flavor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlavorSpec {
-    /// What its pods run with.
+    /// The flavor of its pods.
     pub reading: FlavorReading,
     /// Whether a second set of pods takes changes before the live one does.
     pub staged: bool,

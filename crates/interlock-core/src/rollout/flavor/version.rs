@@ -7,16 +7,16 @@ use std::fmt;
 pub struct KongVersion([u32; 4]);
 
 impl KongVersion {
-    /// Of its first numbers.
+    /// The version with these first numbers.
     pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
         Self([major, minor, patch, 0])
     }
 
-    /// Taken where an image does not tell: the last one for which the table is at its strictest
-    /// about a rolling change to `expressions`.
+    /// The default if an image names no version: the last one for which the table is strictest about a
+    /// rolling change to `expressions`.
     pub const ASSUMED: Self = Self::new(3, 6, 0);
 
-    /// Of an image such as `kong:3.9`, `registry:5000/kong/kong-gateway:3.4.3.19-ubuntu` or
+    /// The version of an image such as `kong:3.9`, `registry:5000/kong/kong-gateway:3.4.3.19-ubuntu` or
     /// `kong:v3.9.1@sha256:...`; `None` for moving tags (`latest`, `3`) and bare digests.
     pub fn of_image(image: &str) -> Option<Self> {
         let name = image.split_once('@').map_or(image, |(name, _)| name);

@@ -1,10 +1,10 @@
-//! What every DataPlane must be, whatever its flavor: what Kong's own schema says of containers
-//! and their environment, without the ways around it.
+//! DataPlane validation, whatever the flavor: the rules of Kong's own schema about containers and their
+//! environment, without its gaps.
 //!
-//! Kong's schema looks at the first container only, reads literal values only, and fails on a spec
+//! Kong's schema checks only the first container, reads only literal values, and fails on a spec
 //! without `deployment` with an error of its own (kubernetes-configuration 2.0,
-//! `api/gateway-operator/v1beta1/dataplane_types.go`), and its policy at literal values too. Here the container is found by its name, and
-//! its environment is read as the kubelet makes it.
+//! `api/gateway-operator/v1beta1/dataplane_types.go`); its policy reads only literal values, too.
+//! Interlock finds the container by its name, and reads its environment as the kubelet makes it.
 
 mod ports;
 
@@ -16,7 +16,7 @@ use crate::api::rule::Rule;
 
 const DATABASE: &str = "KONG_DATABASE";
 
-/// What is wrong with a spec.
+/// The problems of a spec.
 pub fn problems(spec: &DataPlaneSpec, namespace: &str, sources: &dyn Sources) -> Findings {
     let mut findings = Findings::default();
     let template = &spec.deployment.pod_template_spec;

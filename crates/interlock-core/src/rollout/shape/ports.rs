@@ -1,8 +1,8 @@
 //! The ports of the Service that traffic comes through: Kong listens on each.
 //!
 //! Texts and conditions are those of the ValidatingAdmissionPolicy
-//! `ports.dataplane.gateway-operator.konghq.com` of Kong's operator, which looks at literal values
-//! only and refuses every port that has a name.
+//! `ports.dataplane.gateway-operator.konghq.com` of Kong's operator, which reads only literal values
+//! and denies every port that has a name.
 
 use std::collections::BTreeSet;
 
@@ -18,23 +18,23 @@ const PORT_MAPS: &str = "KONG_PORT_MAPS";
 const PROXY_LISTEN: &str = "KONG_PROXY_LISTEN";
 const STREAM_LISTEN: &str = "KONG_STREAM_LISTEN";
 
-/// Where a port of the Service leads that does not say.
+/// Default target of a port of the Service.
 const DEFAULT_TARGET: i64 = 8000;
-/// What Kong's operator lets Kong listen on where nothing says otherwise.
+/// Ports on which Kong listens by default under Kong's operator.
 const DEFAULT_LISTEN: [i64; 2] = [8000, 8443];
-/// Ports that the generated container has a name for.
+/// Ports that have a name in the generated container.
 const GENERATED: [(&str, i64); 4] =
     [("proxy", 8000), ("proxy-ssl", 8443), ("metrics", 8100), ("admin-ssl", 8444)];
 
-/// Where a port of the Service leads.
+/// Target of a port of the Service.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
     Port(i64),
-    /// A name that no port of the container has.
+    /// No port of the container has this name.
     Nowhere,
 }
 
-/// What is wrong with the ports.
+/// The problems of the ports.
 pub(super) fn problems(
     ports: &[IngressPort],
     proxy: &Container,
@@ -136,7 +136,7 @@ mod tests {
         json!([{"name": name, "valueFrom": {"configMapKeyRef": {"name": map, "key": "x"}}}])
     }
 
-    /// Cases of Kong's own test of its policy, and what it does not look at.
+    /// Cases of Kong's own test of its policy, and cases that the policy does not check.
     #[rstest]
     #[case::no_ports(json!(null), env(&[(PORT_MAPS, "80:1")]), &[])]
     #[case::no_env(json!([{"port": 80, "targetPort": 1}]), json!(null), &[])]
@@ -167,7 +167,7 @@ mod tests {
             "data": {"x": "0.0.0.0:9000"},
         });
         let proxy = json!({"name": "proxy", "image": "kong:3.9", "env": env, "ports": [{"name": "extra", "containerPort": 9443}]});
-        // Wherever the container stands.
+        // The container may be at any position.
         let containers = json!([{"name": "sidecar", "image": "x", "env": [{"name": PROXY_LISTEN, "value": "off"}]}, proxy]);
         let spec: DataPlaneSpec = serde_json::from_value(json!({
             "deployment": {"podTemplateSpec": {"spec": {"containers": containers}}},

@@ -144,8 +144,7 @@ fn flavor(object: &Value) -> Cow<'_, str> {
         .into()
 }
 
-/// Fingerprint of the producer, the last-applied spec and the selector; each promotion changes the
-/// last.
+/// Fingerprint of producer, last-applied spec and selector, which each promotion changes.
 fn marks(object: &Value) -> u64 {
     let selector = object["status"]["selector"].as_str();
     let (producer, stamp) = (meta::CONFIG_PRODUCER, meta::LAST_APPLIED_SPEC);

@@ -71,7 +71,7 @@ pub mod fact {
     pub const LOCKED: &str = "locked";
     /// Whether an Instance is settled: its last plan is carried out and it is ready.
     pub const AT_REST: &str = "atRest";
-    /// Whether a Namespace, or an object that a package made, is being deleted.
+    /// Whether a Namespace or an owned child is being deleted.
     pub const TERMINATING: &str = "terminating";
     /// Whether an object is healthy.
     pub const HEALTHY: &str = "healthy";

@@ -1,8 +1,8 @@
-//! Gateways: a change of router flavor goes in steps that work, and DataPlanes carry the stamp of
-//! what is live.
+//! Gateways: router flavors change only in steps that work, and DataPlanes carry a last-applied
+//! annotation with their live spec.
 //!
-//! New is compared with what is live: of a DataPlane what its stamp says, of a Deployment the
-//! template that its pods have. The stamp is all that is mutated.
+//! The new spec is compared with the live one: for a DataPlane that of its last-applied annotation, for
+//! a Deployment the template of its pods. Mutation sets only the annotation.
 
 mod stamp;
 
@@ -59,7 +59,7 @@ pub(super) fn judge(
     let text = old.and_then(|old| old.metadata.annotations.stamp_text());
     let kept = |uid: &str, hash: &SpecHash| context.view.live_spec(&ask.subject.name, uid, hash);
     let live = old.map(|old| Live::of(old, text.as_deref(), kept));
-    // What is known of a flavor may change between the calls: only mutation writes it.
+    // Knowledge of a flavor may change between the calls: only mutation writes it.
     let flavor_of = |spec: &str| mutates.then(|| ask.flavor_of(spec, live.as_ref())).flatten();
     let wanted = WantedStamp::of(request, object, old.zip(live.as_ref()), flavor_of);
     if mutates {
@@ -80,21 +80,21 @@ pub(super) fn judge(
     verdict
 }
 
-/// Where the ports of the Service stand.
+/// Path of the ports of the Service.
 const INGRESS_PORTS: &str = "spec.network.services.ingress.ports";
 
-/// A gateway that is asked about, and what is known around it.
+/// The gateway of a request, and its context.
 struct Ask {
     subject: GatewayRef,
     around: Around,
-    /// What the rules about flavors do here.
+    /// The action of the flavor rules in this namespace.
     flavors: Action,
-    /// Whether overrides are guarded.
+    /// Whether the policy for overrides is in force; why not.
     guarded: Result<(), String>,
 }
 
 impl Ask {
-    /// What the rules about flavors say.
+    /// The decision of the flavor rules.
     fn flavors(
         &self,
         object: &ReviewObject<'_>,
@@ -108,7 +108,7 @@ impl Ask {
             Ok(gateway) => gateway,
             Err(refusal) => return (*refusal).into(),
         };
-        // What is stored already and cannot be read is nothing to hold on to.
+        // An unreadable stored spec does not restrict the change.
         let stored = old.and_then(|old| self.read(text_of(old), old).ok());
         let allowance = old.and_then(|old| allowance(object, old));
         let allowance = allowance.map(|allowance| allowance.guarded(self.guarded.clone()));
@@ -157,18 +157,18 @@ impl Ask {
         self.verdict(findings, runs, &new)
     }
 
-    /// What the stamp says that the live pods run with.
+    /// The flavor of the live pods according to the last-applied annotation.
     fn reading(&self, live: &Live<'_>, old: &ReviewObject<'_>) -> Option<FlavorReading> {
         let Some(spec) = live.spec() else { return live.referenced(&self.subject) };
         let reading = self.read(spec, old).ok()?.spec.reading;
-        // What cannot be read now was known when it became live.
+        // A flavor that cannot be read now may have been recorded when it became live.
         Some(match (&reading.effective, live.flavor()) {
             (Effective::Unknown(_), Some(flavor)) => reading.with(flavor),
             _ => reading,
         })
     }
 
-    /// The flavor of a spec, where it is known or was when it became live.
+    /// The flavor of a spec, if it is known or was when it became live.
     fn flavor_of(&self, spec: &str, live: Option<&Live<'_>>) -> Option<Flavor> {
         let gateway = Gateway::parse(self.subject.clone(), spec, "{}", &self.around.sources).ok()?;
         let before = || live.filter(|live| live.is_of(spec))?.flavor();
@@ -192,7 +192,7 @@ impl Ask {
         Box::new(refusal.next(format!("write it as its schema says (`kubectl explain {kind}.spec`)")))
     }
 
-    /// What is wrong with a DataPlane, whatever its flavor; what was wrong already may stay.
+    /// Violations of DataPlane validation, whatever the flavor; those of the old object may stay.
     fn shape(
         &self,
         object: &ReviewObject<'_>,
@@ -212,7 +212,7 @@ impl Ask {
         Ok(found)
     }
 
-    /// Why it cannot be stored, by the first of these.
+    /// A denial for the first of these problems, if there is one.
     fn misshapen(&self, problems: &mut Findings) -> Option<Denial> {
         let first = (!problems.denied.is_empty()).then(|| problems.denied.remove(0))?;
         let template = self.subject.kind.template();
@@ -238,7 +238,7 @@ impl Ask {
         Some(if more.is_empty() { refusal } else { refusal.why(more.join("; ")) })
     }
 
-    /// What to do about a flavor that this gateway may not go to.
+    /// The remedy for a flavor that this gateway must not change to.
     fn remedy(&self, to: &Effective) -> String {
         match to {
             Effective::Known(to) => {
@@ -286,8 +286,8 @@ impl Ask {
     }
 }
 
-/// What the annotation of an object says about this change of it; that whoever wrote it may is for
-/// the API server's policy to tell.
+/// The override in the annotation of an object for this change; the API server's policy checks the
+/// right of its writer.
 fn allowance(new: &ReviewObject<'_>, old: &ReviewObject<'_>) -> Option<Allowance> {
     let text = new.metadata.annotations.allow_flavor?.text().ok()?;
     let uid = old.metadata.uid.as_deref().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! The stamp of a DataPlane: what its live pods are made from, whatever a request says.
+//! The last-applied annotation of a DataPlane: the spec of its live pods, whatever a request says.
 //!
-//! It is a function of `object` and `oldObject` alone, so a call that is made again comes to the
-//! same, and a user's change of it is undone.
+//! It is a function of `object` and `oldObject` alone, so a repeated call gets the same result and
+//! restores the annotation after a user's change.
 
 use std::borrow::Cow;
 
@@ -26,11 +26,11 @@ use crate::rollout::flavor::reading::FlavorReading;
 use crate::rollout::flavor::subject::GatewayRef;
 use crate::rollout::live;
 
-/// What is live before a write, as the stored object tells.
+/// The live state before a write, from the stored object.
 pub struct Live<'a> {
-    /// The annotation, where it tells.
+    /// The annotation, if it is valid for the object.
     stamp: Option<LiveStamp<'a>>,
-    /// The same as it stands in the review.
+    /// The same, as received in the review.
     json: Option<&'a str>,
     uid: Option<&'a str>,
     known: KnownSpec<'a>,
@@ -38,17 +38,17 @@ pub struct Live<'a> {
 
 /// How much of the live spec is known.
 enum KnownSpec<'a> {
-    /// All of it, as JSON.
+    /// The whole spec, as JSON.
     Whole(Cow<'a, str>),
-    /// Of a spec that the stamp only refers to what decides about its flavor, as JSON.
+    /// The fields that decide about the flavor, as JSON, of a spec that the annotation only refers to.
     Excerpt(&'a str),
-    /// Its hash, and the flavor where the stamp names it.
+    /// Its hash, and the flavor if the annotation names it.
     Hash,
 }
 
 impl<'a> Live<'a> {
-    /// Of a stored object and the text of its stamp; `kept` finds a spec that the stamp only refers
-    /// to among ControllerRevisions, by the uid of the object and the hash.
+    /// From a stored object and the text of its annotation; `kept` finds a referenced spec among
+    /// ControllerRevisions, by the uid of the object and the hash.
     pub fn of(
         old: &'a ReviewObject<'_>,
         stamp: Option<&'a str>,
@@ -76,8 +76,7 @@ impl<'a> Live<'a> {
         Self { stamp, json: old.metadata.annotations.stamp_json(), uid, known }
     }
 
-    /// The live spec as JSON that decides about the flavor as the whole does; `None` where it is not
-    /// known.
+    /// The live spec, or an excerpt with the same flavor, as JSON; `None` if it is unknown.
     pub fn spec(&self) -> Option<&str> {
         match &self.known {
             KnownSpec::Whole(spec) => Some(spec),
@@ -86,12 +85,12 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// What is known of the pods of a spec of which only the hash is.
+    /// The flavor of pods whose spec is known only by its hash.
     pub fn referenced(&self, subject: &GatewayRef) -> Option<FlavorReading> {
         Some(referenced(subject, self.uid.unwrap_or_default(), self.stamp.as_ref()?))
     }
 
-    /// The flavor that the stamp tells of.
+    /// The flavor that the annotation names.
     pub fn flavor(&self) -> Option<Flavor> {
         Flavor::named(self.stamp.as_ref()?.flavor.as_deref()?)
     }
@@ -101,12 +100,12 @@ impl<'a> Live<'a> {
         matches!(&self.known, KnownSpec::Whole(live) if canonical::canonical(live) == spec)
     }
 
-    /// The stamp, where it only refers to the live spec.
+    /// The annotation, if it only refers to the live spec.
     fn reference(&self) -> Option<&LiveStamp<'a>> {
         self.stamp.as_ref().filter(|stamp| stamp.spec().is_none())
     }
 
-    /// What of a live spec that the stamp only refers to decides about its flavor.
+    /// The fields that decide about the flavor, for an annotation that only refers to the live spec.
     fn excerpt(&self) -> Option<String> {
         match &self.known {
             KnownSpec::Whole(spec) => excerpt(&serde_json::from_str(spec).ok()?),
@@ -116,12 +115,12 @@ impl<'a> Live<'a> {
     }
 }
 
-/// The spec as it stands.
+/// The spec as received.
 pub fn text_of<'a>(object: &ReviewObject<'a>) -> &'a str {
     object.spec.map_or("{}", |raw| raw.get())
 }
 
-/// The value of the label by which live pods are known.
+/// The value of the label that selects live pods.
 fn selector<'a>(object: &ReviewObject<'a>) -> Option<Cow<'a, str>> {
     let mut found = None;
     object
@@ -139,10 +138,10 @@ fn selector<'a>(object: &ReviewObject<'a>) -> Option<Cow<'a, str>> {
     found.map(|text| text.0).filter(|text| !text.is_empty())
 }
 
-/// The stamp that an object must carry; `None` where not even a hash fits or is known.
+/// The last-applied annotation that an object must carry; `None` if not even a hash fits or is known.
 pub struct WantedStamp<'a>(Option<Made<'a>>);
 
-/// A stamp that was made, and what it is compared by.
+/// A computed annotation, and the values to compare it by.
 struct Made<'a> {
     text: String,
     hash: SpecHash,
@@ -152,8 +151,8 @@ struct Made<'a> {
 }
 
 impl Made<'_> {
-    /// Whether another says the same. The flavor may have become known, or unknown, since it was
-    /// written; the excerpt may not have fitted.
+    /// Whether another annotation means the same. The flavor may have become known or unknown since
+    /// that was written; the excerpt may not have fitted.
     fn is_said_by(&self, found: &LiveStamp<'_>) -> bool {
         let excerpt = found.flavor_spec();
         found.hash == self.hash
@@ -164,7 +163,7 @@ impl Made<'_> {
 }
 
 impl<'a> WantedStamp<'a> {
-    /// Of a write; `flavor_of` tells the flavor of a spec where it is known.
+    /// The annotation for a write; `flavor_of` returns the flavor of a spec if it is known.
     pub fn of(
         request: &Request<'_>,
         object: &ReviewObject<'_>,
@@ -182,7 +181,7 @@ impl<'a> WantedStamp<'a> {
         });
         let staged = old.map(|(_, live)| live).filter(|_| live::is_staged(&written));
         let (hash, spec, excerpt, known) = match staged.and_then(|live| Some((live, live.reference()?))) {
-            // Nothing that was staged has come to the pods since.
+            // No staged change has reached the pods since.
             Some((live, reference)) => (reference.hash.clone(), None, live.excerpt(), live.flavor()),
             None => {
                 let before = staged.and_then(|live| serde_json::from_str(live.spec()?).ok());
@@ -208,7 +207,7 @@ impl<'a> WantedStamp<'a> {
         Self(text.map(|text| Made { text, hash, uid, selector, excerpt }))
     }
 
-    /// Patches an object that carries another stamp, with a warning where somebody wrote it.
+    /// Patches an object that carries another annotation, and warns if a user changed it.
     pub fn patch(self, object: &ReviewObject<'_>, old: Option<&ReviewObject<'_>>) -> Verdict {
         let found = object.metadata.annotations.stamp_text();
         let wanted = self.0.map(|made| made.text);
@@ -229,7 +228,7 @@ impl<'a> WantedStamp<'a> {
         verdict
     }
 
-    /// Why an object cannot be stored with the stamp that it carries.
+    /// A denial, if the object carries another annotation.
     pub fn refusal(
         &self,
         subject: &GatewayRef,
@@ -237,7 +236,7 @@ impl<'a> WantedStamp<'a> {
         live: Option<&Live<'_>>,
     ) -> Option<Denial> {
         let annotations = &object.metadata.annotations;
-        // Mostly it is the stored one, which was read already.
+        // Mostly it equals the stored one, which is already parsed.
         let kept = live.filter(|live| live.json.is_some() && live.json == annotations.stamp_json());
         let same = match (kept.and_then(|live| live.stamp.as_ref()), &self.0) {
             (Some(kept), Some(made)) => made.is_said_by(kept),

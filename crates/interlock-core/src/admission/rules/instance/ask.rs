@@ -1,4 +1,4 @@
-//! A request about an Instance with everything that its rules ask, and why a decision ends early.
+//! The rule context of a request about an Instance, and the rejections that end a decision early.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -19,30 +19,30 @@ use crate::plan::objection::Objection;
 use crate::plan::package::Package;
 use crate::plan::uid::ScheduledOn;
 
-/// A request about an Instance, with everything that its rules ask.
+/// The rule context of a request about an Instance.
 pub(super) struct Ask<'a> {
     /// The request.
     pub(super) request: &'a Request<'a>,
-    /// Everything beside it.
+    /// The inputs beside the request.
     pub(super) context: &'a RuleContext<'a>,
-    /// What rules find.
+    /// The violations found so far.
     pub(super) violations: Violations<'a>,
-    /// Whether the request refers anew to an OperatorVersion of another namespace: a refusal would
-    /// tell what is there to somebody who may not read it.
+    /// Whether the request newly refers to an OperatorVersion of another namespace: a denial would
+    /// disclose its contents to users who may not read it.
     pub(super) looks_elsewhere: Cell<bool>,
 }
 
-/// Why a decision ends here. A violation is none of these: rules go on after it.
+/// A rejection, which ends the decision. A violation is none: rules continue after it.
 pub(super) enum Stop {
-    /// The object cannot be read, so there is nothing to judge or to complete. It is refused,
-    /// whatever the settings and the cache are.
+    /// The object cannot be read, so it can be neither validated nor completed. It is denied, whatever
+    /// the settings and the cache are.
     Unreadable(Box<Denial>),
-    /// An OperatorVersion decides that the view does not show yet: all is decided anew with it.
+    /// The decision needs an OperatorVersion that the lister lacks: it starts again with it.
     Wait(NamespacedName),
 }
 
 impl Stop {
-    /// A part of the object that is not as its schema says.
+    /// A part of the object that violates its schema.
     pub(super) fn unreadable(part: &str, error: &JsonError) -> Self {
         Self::Unreadable(Box::new(refusals::unreadable(part, error)))
     }
@@ -54,7 +54,7 @@ impl<'a> Ask<'a> {
         Self { request, context, violations, looks_elsewhere: Cell::default() }
     }
 
-    /// Notes which OperatorVersion is referred to, before anything is said about it.
+    /// Records the referenced OperatorVersion, before any rule mentions it.
     pub(super) fn refers(&self, new: &SpecView<'_>, old: Option<&SpecView<'_>>) {
         let version = &new.applied.operator_version;
         let same = old.is_some_and(|old| old.applied.operator_version == *version);
@@ -62,20 +62,20 @@ impl<'a> Ask<'a> {
         self.looks_elsewhere.set(elsewhere && !same);
     }
 
-    /// Collects what violates rules about a spec.
+    /// Collects violations of rules about a spec.
     pub(super) fn violated(&self, found: impl IntoIterator<Item = Objection>, instance: &str) {
         for objection in found {
             self.violations.push(refusals::from_objection(objection, instance));
         }
     }
 
-    /// `namespace/name`, with the prefix where the name is yet to be generated.
+    /// `namespace/name`, with the prefix if the name is yet to be generated.
     pub(super) fn instance(&self, object: &ReviewObject<'_>) -> String {
         name_of(self.request, object)
     }
 
-    /// What an execution is scheduled on: the prefix where the name was generated, as the
-    /// mutating call does not know the name yet.
+    /// The object that an execution is scheduled on: the prefix if the name was generated, as the
+    /// mutating call does not have the name yet.
     pub(super) fn subject<'s>(
         &'s self,
         change: Option<ObjectChange<'s>>,
@@ -96,7 +96,7 @@ impl<'a> Ask<'a> {
             .map_err(|error| Stop::Unreadable(Box::new(self.unreadable(object, &error))))
     }
 
-    /// A spec that cannot be read: by its fields, where they are why.
+    /// The denial of an unreadable spec: by its fields, if they are the reason.
     fn unreadable(&self, object: &ReviewObject<'_>, error: &JsonError) -> Denial {
         let spec = object.spec.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
         let fields = spec.map(|spec| misfits(&spec, self.own_package(&spec).as_deref()));
@@ -106,8 +106,8 @@ impl<'a> Ask<'a> {
         }
     }
 
-    /// The OperatorVersion of a spec that cannot be read, of the same namespace: who may see what
-    /// another one's says is not known.
+    /// The OperatorVersion of an unreadable spec, if it is in the same namespace: the user may not be
+    /// allowed to read another one's.
     fn own_package(&self, spec: &Value) -> Option<Arc<Package>> {
         let version = &spec["operatorVersion"];
         let namespace = version["namespace"].as_str().unwrap_or_default();
@@ -116,8 +116,8 @@ impl<'a> Ask<'a> {
         self.context.view.operator_version(&NamespacedName::new(self.request.namespace, name))
     }
 
-    /// The OperatorVersion of a spec; waits for one that the view does not show yet, unless the
-    /// request is refused without it. That there is none is a violation.
+    /// The OperatorVersion of a spec; waits for one that the lister lacks, unless the request is
+    /// already denied without it. A missing one is a violation.
     pub(super) fn package(&self, spec: &SpecView<'_>, instance: &str) -> Result<Option<Arc<Package>>, Stop> {
         let key = spec.version();
         if key.name.is_empty() {

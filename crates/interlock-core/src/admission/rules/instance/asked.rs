@@ -1,20 +1,20 @@
-//! What a write of an Instance asks of `planExecution`.
+//! The plan intent: the effect of a write on `planExecution`.
 
 use crate::admission::spec::{SpecView, WrittenExecution};
 use crate::plan::uid::{ScheduledOn, is_version_5, plan_uid};
 
 const NEVER_RUN: &str = "NEVER_RUN";
 
-/// What is asked.
+/// The plan intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanIntent<'a> {
-    /// Nothing: absent, null or `{}`. What was there is put back.
+    /// Absent, null or `{}`: the old value is restored.
     Nothing,
-    /// What is there already.
+    /// The old value.
     Same,
     /// Our own earlier pass, over an edit that another webhook has changed since.
     Stale,
-    /// A written-out empty name.
+    /// An explicitly empty name.
     Clear,
     /// A plan.
     Trigger(&'a str),
@@ -24,11 +24,11 @@ pub enum PlanIntent<'a> {
     Stray,
 }
 
-/// Reads what is asked.
+/// Reads the plan intent.
 ///
-/// A uid of ours is U(plan, spec): that over the old spec is our pass over a direct trigger,
-/// which still counts as the user's; any other version-5 uid is our pass over an edit. A uid
-/// that is carried along from what was there is the user's.
+/// Our uid is U(plan, spec): over the old spec it is our pass over a direct trigger, which still counts
+/// as the user's; any other version-5 uid is our pass over an edit. A uid copied from the old value is
+/// the user's.
 pub fn asked<'a>(
     new: &'a WrittenExecution<'_>,
     old: &SpecView<'_>,

@@ -1,4 +1,4 @@
-//! CREATE: finalizer, `deploy`, defaults of immutable parameters, stamp.
+//! CREATE: finalizer, `deploy`, defaults of immutable parameters, last-applied annotation.
 
 use std::borrow::Cow;
 
@@ -36,7 +36,7 @@ impl<'a> Ask<'a> {
             self.violated(found.into_iter().map(at_creation), &instance);
         }
         let finalizer = match package.as_deref().map(|package| package.plan(CLEANUP).is_some()) {
-            // A status that a client sends along is dropped by the API server, so no cleanup was run.
+            // The API server drops a status that a client sends, so no cleanup has run.
             Some(true) => Finalizer::Required,
             Some(false) => Finalizer::AsWritten,
             None => Finalizer::Assumed,
@@ -70,7 +70,7 @@ impl<'a> Ask<'a> {
         Ok(verdict)
     }
 
-    /// What a copied manifest carries along and is replaced.
+    /// Warnings about fields of a copied manifest that are replaced.
     fn undone(
         &self,
         given: &SpecView<'_>,
@@ -79,7 +79,7 @@ impl<'a> Ask<'a> {
         stamp: Option<&str>,
     ) -> Vec<(Rule, String)> {
         let mut warnings = Vec::new();
-        // A uid of ours is our own earlier pass, over what another webhook has changed since.
+        // Our own uid is an earlier pass, over values that another webhook has changed since.
         let ours =
             crate::plan::uid::is_version_5(&given.execution.uid) && given.execution.status == "NEVER_RUN";
         if !self.context.door.patches() || ours {
@@ -108,7 +108,7 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// An objection in the words that KUDO has for it at a creation.
+/// An objection in KUDO's words for a creation.
 fn at_creation(mut objection: Objection) -> Objection {
     if objection.rule == Rule::ParameterInvalid {
         objection.sentence = format!("parameters are not valid: {}", objection.sentence);

@@ -1,4 +1,4 @@
-//! The object as it must be: a mutating door patches what differs, a validating door refuses it.
+//! The desired object: a mutating endpoint patches the differences, a validating one denies them.
 
 use std::borrow::Cow;
 
@@ -13,17 +13,17 @@ use crate::admission::{room, stamp};
 use crate::api::meta;
 use crate::api::rule::Rule;
 
-/// The stamp that an object must carry.
+/// The last-applied annotation that an object must carry.
 pub enum WantedInstanceStamp<'a> {
-    /// What the old object carries, or none.
+    /// That of the old object, or none.
     Kept(&'a Annotations<'a>),
-    /// That of the spec as it now is.
+    /// That of the new spec.
     Made {
-        /// Its text; `None` where it does not fit.
+        /// Its text; `None` if it does not fit.
         text: Option<String>,
-        /// What it is made from, all of which need not have fitted.
+        /// Its source, not all of which need have fitted.
         draft: Draft<'a>,
-        /// What the old object carries, which is another.
+        /// That of the old object, if it differs.
         before: Option<&'a str>,
     },
 }
@@ -41,28 +41,28 @@ pub struct WantedExecution<'a> {
 /// Our finalizer as it must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finalizer {
-    /// It must be there.
+    /// It must be present.
     Required,
-    /// It is added, as the package may have a plan `cleanup`: the cache does not hold it. Another
-    /// replica, which does, may know better, so validation does not ask for it.
+    /// It is added, as the package may have a plan `cleanup`: the cache lacks the package. Another
+    /// replica that has it may know better, so validation does not require it.
     Assumed,
-    /// It stays as it is written.
+    /// It stays as written.
     AsWritten,
 }
 
-/// The object as it must be, as far as it is ours.
+/// The desired state of the fields that Interlock owns.
 pub struct Desired<'a> {
-    /// `None` leaves planExecution as it is written.
+    /// `None` leaves planExecution as written.
     pub execution: Option<WantedExecution<'a>>,
     /// Our finalizer.
     pub finalizer: Finalizer,
-    /// The stamp.
+    /// The last-applied annotation.
     pub stamp: WantedInstanceStamp<'a>,
-    /// What has the history of runs, if anything has.
+    /// The annotations that have the history of runs, if any.
     pub history: Option<&'a Annotations<'a>>,
     /// Defaults of immutable parameters that must be written out.
     pub defaults: Vec<(String, String)>,
-    /// Parameters that must go.
+    /// Parameters to remove.
     pub dropped: Vec<String>,
 }
 
@@ -71,14 +71,14 @@ pub fn has_finalizer(object: &ReviewObject<'_>) -> bool {
     object.metadata.finalizers.iter().flatten().any(|f| f.as_str() == meta::FINALIZER)
 }
 
-/// A difference between the object and what it must be.
+/// A difference between the object and its desired state.
 struct Difference {
     rule: Rule,
     field: &'static str,
     detail: String,
 }
 
-/// Differences, where a door refuses them; one that patches puts them right.
+/// Differences: a validating endpoint denies them, a mutating one patches them.
 #[derive(Default)]
 struct Differences {
     refused: bool,
@@ -94,7 +94,7 @@ impl Differences {
 }
 
 impl<'a> Desired<'a> {
-    /// As it was, as far as only Interlock writes it: stamp and history.
+    /// The old values of the annotations that only Interlock writes: last-applied and history.
     pub fn restored(before: &'a Annotations<'a>) -> Self {
         Self {
             execution: None,
@@ -106,8 +106,8 @@ impl<'a> Desired<'a> {
         }
     }
 
-    /// Completes an object, whatever rules found; `given` is its spec as it came. A door that does
-    /// not patch collects what is not complete as violations.
+    /// Completes an object, whatever the violations; `given` is its spec as received. A validating
+    /// endpoint collects the differences as violations.
     pub fn settle(self, ask: &Ask<'_>, object: &ReviewObject<'_>, given: &SpecView<'_>) -> Verdict {
         let mut operations = Operations::default();
         let patches = ask.context.door.patches();
@@ -179,7 +179,7 @@ impl<'a> Desired<'a> {
         });
     }
 
-    /// Puts the stamp right; its bytes then, or a few more, and whether what was written says the same.
+    /// Restores the annotation; its bytes or a few more, and whether the written one means the same.
     fn stamp(self, object: &ReviewObject<'_>, operations: &mut Operations) -> (Option<usize>, bool) {
         let annotations = &object.metadata.annotations;
         let written = || annotations.stamp_text();
@@ -195,7 +195,7 @@ impl<'a> Desired<'a> {
                 let same = written().as_deref() == kept.as_deref();
                 (kept.map(Cow::into_owned), same, !same)
             }
-            // Another spec's stamp, as it was.
+            // The annotation of another spec, unchanged.
             WantedInstanceStamp::Made { text, before, .. }
                 if before.is_some() && annotations.stamp_json() == before =>
             {
@@ -216,8 +216,8 @@ impl<'a> Desired<'a> {
     }
 }
 
-/// Puts the history of runs back, which only Interlock writes; whether what was written is it. It
-/// makes room for annotations of others.
+/// Restores the history of runs, which only Interlock writes; whether the written one was right.
+/// Annotations of others take precedence over it.
 fn keep_history(
     before: Option<&Annotations<'_>>,
     written: &Annotations<'_>,

@@ -1,4 +1,4 @@
-//! UPDATE of an Instance that a plan holds, or that is being deleted.
+//! UPDATE of an Instance that is locked by a plan or is being deleted.
 
 use super::ask::Stop;
 use super::asked::PlanIntent;
@@ -11,7 +11,7 @@ use crate::api::rule::Rule;
 use crate::plan::judge::{self, ChangedPackages, Delta, Triggered};
 use crate::plan::lock::Lock;
 
-/// Locked: nothing that a plan carries out changes, except as the freeze mode says.
+/// Locked: nothing that a plan carries out changes, except as the freeze mode permits.
 impl<'a> InstanceUpdate<'a, '_> {
     pub(super) fn locked(&self, lock: &Lock<'_>, asked: PlanIntent<'_>) -> Result<Effect<'a>, Stop> {
         let violated = |rule, sentence: String, fields| {
@@ -61,15 +61,15 @@ impl<'a> InstanceUpdate<'a, '_> {
         Ok(Effect::nothing())
     }
 
-    /// A change of the spec is refused. Where the settings let it pass, it is judged like any
-    /// other and left to the reconciler, which finds it when the plan has ended.
+    /// Denies a change of the spec. If the settings admit it, it is validated like any other and left
+    /// to the reconciler, which finds it when the plan has ended.
     fn after_the_plan(&self, lock: &Lock<'_>) -> Result<Effect<'a>, Stop> {
         self.ask.violations.push(self.frozen(lock));
         self.edit()?;
         Ok(Effect::nothing())
     }
 
-    /// The refusal of a change of the spec: KUDO's sentence where it has one for this change.
+    /// The denial of a change of the spec: KUDO's sentence if it has one for this change.
     fn frozen(&self, lock: &Lock<'_>) -> Denial {
         let view = self.ask.context.view;
         let package = view.operator_version(&self.new.version());
@@ -119,15 +119,15 @@ impl<'a> InstanceUpdate<'a, '_> {
         self.violated(violations);
         match triggered {
             Triggered::Plan(plan) if plan == lock.plan => Ok(Effect::run(plan)),
-            // Nothing: parameters go that nobody defines. The policies, which see no package, hold
-            // any change of parameters to a restart.
+            // `Nothing`: the change removes undefined parameters. The policies, which see no package,
+            // require a restart for any change of parameters.
             Triggered::Plan(_) | Triggered::Several | Triggered::Unknown | Triggered::Nothing => {
                 self.after_the_plan(lock)
             }
         }
     }
 
-    /// The Instance is being deleted: its spec stays, and `cleanup` is the controller's.
+    /// The Instance is being deleted: its spec stays, and the controller runs `cleanup`.
     pub(super) fn deleting(
         &self,
         lock: Option<&Lock<'_>>,

@@ -1,5 +1,5 @@
-//! Why a spec cannot be read: the fields that hold something else than the schema says. The API
-//! server holds an object to its schema only after the mutating webhooks.
+//! Type errors of a spec: the fields whose values do not match the schema. The API server validates the
+//! schema only after the mutating webhooks.
 
 use serde_json::Value;
 
@@ -7,8 +7,8 @@ use crate::admission::refusal::{FieldReason, ObjectionField};
 use crate::plan::package::Package;
 use crate::plan::params::{self, MASK};
 
-/// The fields that hold something else than the schema says, each with what to write instead. The
-/// package says which values may be shown.
+/// The fields whose values do not match the schema, each with the remedy. The package decides which
+/// values may be shown.
 pub(super) fn misfits(spec: &Value, package: Option<&Package>) -> Vec<ObjectionField> {
     let Some(parts) = spec.as_object() else { return vec![no_map("spec", spec)] };
     let said = parts.iter().filter(|(_, value)| !value.is_null());
@@ -21,7 +21,7 @@ pub(super) fn misfits(spec: &Value, package: Option<&Package>) -> Vec<ObjectionF
     .collect()
 }
 
-/// Of a part of the spec whose members of these names are strings, or null.
+/// Type errors in a part of the spec whose members of these names are strings, or null.
 fn strings(part: &str, value: &Value, names: &[&str]) -> Vec<ObjectionField> {
     let Some(members) = value.as_object() else { return vec![no_map(&format!("spec.{part}"), value)] };
     let known = names.iter().filter_map(|&name| Some((name, members.get(name)?)));
@@ -51,7 +51,7 @@ fn no_map(path: &str, value: &Value) -> ObjectionField {
     invalid(path.to_owned(), format!("{}, and not a map; write it as one", kind(value)))
 }
 
-/// What is wrong with a value, and what to write instead; `shown` is what may be seen of it.
+/// The type error of a value, and the remedy; `shown` is the displayable value.
 fn no_string(value: &Value, shown: &str) -> String {
     let kind = kind(value);
     match value {
@@ -59,7 +59,7 @@ fn no_string(value: &Value, shown: &str) -> String {
             format!("{kind}, and not a string; write it as a string of YAML or JSON")
         }
         Value::Null => format!("{kind}, and not a string; leave it out, or write \"\""),
-        // Of two values, neither is a password.
+        // A boolean is not secret.
         Value::Bool(flag) => format!("{flag} is {kind}, and not a string; write it in quotes: \"{flag}\""),
         _ if shown == MASK => format!("{kind}, and not a string; write it in quotes"),
         _ => format!("{shown} is {kind}, and not a string; write it in quotes: \"{shown}\""),

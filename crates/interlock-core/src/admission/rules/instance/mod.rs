@@ -1,5 +1,5 @@
-//! Instances: KUDO's rules (`pkg/webhook/instance_admission.go`) with the holes closed, the
-//! freeze, the stamp and the history of runs.
+//! Instances: KUDO's rules (`pkg/webhook/instance_admission.go`) with the holes closed, the freeze, the
+//! last-applied annotation and the history of runs.
 
 mod ask;
 mod asked;
@@ -21,8 +21,8 @@ use super::limits;
 use ask::{Ask, Stop, name_of};
 use desired::Desired;
 
-/// Decides on an Instance: all rules collect what violates them, the object is completed, and then
-/// it is decided.
+/// Decides on an Instance: all rules collect violations, the object is completed, and then the decision
+/// follows.
 pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &RuleContext<'_>) -> Verdict {
     let ask = Ask::new(request, context);
     let completed = match operation {
@@ -32,8 +32,8 @@ pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &
     };
     let completed = completed.and_then(|completed| ask.requests(operation, completed));
     limits(&ask, operation);
-    // The policy that asks whether the user may read it comes before the validating call, which finds
-    // the same: in the object as it came, where it refuses it.
+    // The validating call denies instead: it runs after the policy that checks the user's read access,
+    // and finds the same violations in the object as received.
     if context.door == Door::Mutate && ask.looks_elsewhere.get() {
         if ask.violations.refuse() {
             return Verdict::allow();
@@ -47,8 +47,8 @@ pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &
     }
 }
 
-/// Puts back what is Interlock's own on an Instance, and nothing else: no rule is asked, and no plan
-/// is scheduled.
+/// Restores the fields that Interlock owns on an Instance, and nothing else: evaluates no rule, and
+/// schedules no plan.
 pub(super) fn restore(
     request: &Request<'_>,
     operation: &Operation<'_>,
@@ -69,7 +69,7 @@ pub(super) fn restore(
     verdict
 }
 
-/// How long what may take can be read.
+/// Denies unreadable time limits.
 fn limits(ask: &Ask<'_>, operation: &Operation<'_>) {
     let (new, old) = match operation {
         Operation::Create(object) => (*object, None),

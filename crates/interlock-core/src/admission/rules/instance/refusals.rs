@@ -1,4 +1,4 @@
-//! Refusals of Instances, for people: what, why now, what next.
+//! Denials of requests about Instances, for people: the change, the reason, the remedy.
 
 use crate::admission::refusal::{Denial, FieldReason, ObjectionField};
 use crate::admission::status::StatusView;
@@ -9,7 +9,7 @@ use crate::api::rule::Rule;
 use crate::plan::lock::Lock;
 use crate::plan::objection::Objection;
 
-/// An objection as the refusal of a request about an Instance.
+/// An objection as the denial of a request about an Instance.
 pub fn from_objection(objection: Objection, instance: &str) -> Denial {
     let beginning = objection.beginning(instance);
     let sentence = [beginning.as_str(), &objection.sentence].concat();
@@ -17,7 +17,7 @@ pub fn from_objection(objection: Objection, instance: &str) -> Denial {
     Denial { beginning: beginning.len(), next: objection.next, ..refusal }
 }
 
-/// What cannot be read.
+/// A part of the object cannot be read.
 pub fn unreadable(part: &str, error: &JsonError) -> Denial {
     Denial::invalid(
         Rule::RequestUnknown,
@@ -27,14 +27,14 @@ pub fn unreadable(part: &str, error: &JsonError) -> Denial {
     .next("write it as the schema of instances.kudo.dev says (`kubectl explain instances.kudo.dev.spec`)")
 }
 
-/// Fields of the spec that hold something else than the schema says.
+/// Fields of the spec do not match the schema.
 pub fn mistyped(fields: Vec<ObjectionField>) -> Denial {
     Denial::invalid(Rule::RequestUnknown, "the spec of the Instance cannot be read", fields).next(
         "write it so and send it again; `kubectl explain instances.kudo.dev.spec` tells what each field takes",
     )
 }
 
-/// No OperatorVersion is named.
+/// The spec names no OperatorVersion.
 pub fn version_required(instance: &str) -> Denial {
     Denial::invalid(
         Rule::VersionMissing,
@@ -45,7 +45,7 @@ pub fn version_required(instance: &str) -> Denial {
     .certain()
 }
 
-/// The OperatorVersion is not there.
+/// The OperatorVersion does not exist.
 pub fn version_missing(instance: &str, key: &NamespacedName) -> Denial {
     Denial::invalid(
         Rule::VersionMissing,
@@ -63,7 +63,7 @@ pub fn version_missing(instance: &str, key: &NamespacedName) -> Denial {
     ))
 }
 
-/// The OperatorVersion is there, and there is no room for it.
+/// The OperatorVersion exists, but exceeds the size budget of the cache.
 pub fn version_left_out(instance: &str, key: &NamespacedName, why: &str) -> Denial {
     Denial::invalid(
         Rule::VersionMissing,
@@ -78,7 +78,7 @@ pub fn version_left_out(instance: &str, key: &NamespacedName, why: &str) -> Deni
     .next("delete OperatorVersions of that namespace that no Instance uses, and send it again")
 }
 
-/// Why now: the plan, its phase and step, and since when.
+/// The reason: the plan, its phase and step, and since when.
 pub fn why_locked(lock: &Lock<'_>, status: &StatusView<'_>) -> String {
     let Some(state) = lock.status else {
         return ["plan ", lock.plan, " is scheduled and has not begun"].concat();
@@ -100,7 +100,7 @@ fn place(entry: &PlanStatus) -> String {
     told.into_iter().filter_map(|(what, is)| is.map(|is| [what, is].concat())).collect()
 }
 
-/// What to do while a plan runs.
+/// The remedy while a plan runs.
 pub fn next_locked(instance: &str) -> String {
     let (namespace, name) = instance.split_once('/').unwrap_or_default();
     let object = [name, " -n ", namespace].concat();
@@ -114,7 +114,7 @@ pub fn next_locked(instance: &str) -> String {
     .concat()
 }
 
-/// A refusal because of the lock.
+/// A denial because of the lock.
 pub fn locked(refusal: Denial, lock: &Lock<'_>, status: &StatusView<'_>, instance: &str) -> Denial {
     let plan = Some(lock.plan.to_owned());
     Denial { plan, ..refusal.why(why_locked(lock, status)).next(next_locked(instance)) }
@@ -129,7 +129,7 @@ pub fn execution_field(name: &str, before: &str, after: &str) -> ObjectionField 
     )
 }
 
-/// What mutation would still have to change.
+/// A field that mutation would still have to change.
 pub fn not_mutated(rule: Rule, instance: &str, field: &str, detail: &str) -> Denial {
     Denial::invalid(
         rule,

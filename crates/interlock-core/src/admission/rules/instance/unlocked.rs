@@ -1,4 +1,4 @@
-//! UPDATE of an Instance that nothing holds.
+//! UPDATE of an unlocked Instance.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::plan::judge::{self, Before, ChangedPackages, Delta, Triggered};
 use crate::plan::objection::Objection;
 use crate::plan::package::Package;
 
-/// Unlocked: a change of the spec runs the plan that it triggers, a plan that is named runs.
+/// Unlocked: a change of the spec runs the plan that it triggers, and a named plan runs.
 impl<'a> InstanceUpdate<'a, '_> {
     pub(super) fn unlocked(&self, asked: PlanIntent<'_>) -> Result<Effect<'a>, Stop> {
         if let PlanIntent::Trigger(plan) = asked {
@@ -27,7 +27,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         Ok(Effect { as_written, ..effect })
     }
 
-    /// The basis, where the old spec is not what it says was carried out.
+    /// The baseline, if the old spec differs from it.
     fn drifted(&self) -> Result<Option<&Head<'a>>, Stop> {
         Ok(self.basis()?.filter(|head| head.hash != self.old.hash().as_str()))
     }
@@ -81,7 +81,7 @@ impl<'a> InstanceUpdate<'a, '_> {
                 .next("wait until condition SpecDrift is False, or undo the edit that it names");
             self.ask.violations.push(refusal);
         }
-        // It runs on the stamp, and the edit that nobody saw is judged after it.
+        // The plan runs on the last-applied spec, and the unseen edit is validated after it.
         Ok(Effect { stamped: false, ..Effect::run(plan) })
     }
 
@@ -108,8 +108,8 @@ impl<'a> InstanceUpdate<'a, '_> {
         )
     }
 
-    /// The spec changes. What runs for it is not known where its OperatorVersion is not, or several
-    /// plans would: that is left to the reconciler.
+    /// The spec changes. The plan for it is unknown if its OperatorVersion is, or if several plans
+    /// would run: the reconciler decides then.
     pub(super) fn edit(&self) -> Result<Effect<'a>, Stop> {
         let Some((new, old)) = self.packages()? else { return Ok(Effect::nothing()) };
         let packages = ChangedPackages { new: &new, old: old.as_deref() };
@@ -151,13 +151,13 @@ impl<'a> InstanceUpdate<'a, '_> {
         (dropped, Some(spec))
     }
 
-    /// Whether the change goes back to what last was carried out in full.
+    /// Whether the change returns to the last spec that was carried out in full.
     fn goes_back(&self) -> bool {
         judge::goes_back(self.envelope().as_ref(), &self.new.applied)
     }
 
-    /// The old spec holds an edit that admission never saw: the change is judged against the
-    /// basis, and left to the reconciler, which would else carry the unseen edit out with it.
+    /// The old spec holds an edit that admission never saw: the change is validated against the
+    /// baseline, and left to the reconciler, as a plan for it would carry out the unseen edit as well.
     fn edit_drifted(&self, head: &Head<'_>, packages: ChangedPackages<'_>) -> Result<Effect<'a>, Stop> {
         let mended = head.hash == self.new.hash().as_str();
         let own = Delta::between(&self.old.applied, &self.new.applied);
@@ -186,7 +186,7 @@ impl<'a> InstanceUpdate<'a, '_> {
             && !goes_back
             && !basis.is_of_version(&self.new.applied.operator_version)
         {
-            // The old reference is all that is left of where the upgrade comes from.
+            // Only the old reference still shows where the upgrade starts.
             together(judge::path(&self.old.applied.operator_version, packages));
         }
         let carried_out = stamp

@@ -1,4 +1,4 @@
-//! UPDATE: what may change, which plan it runs, and what is put back.
+//! UPDATE: the permitted changes, the plan that they run, and the restored fields.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -31,24 +31,24 @@ pub(super) struct InstanceUpdate<'a, 'r> {
     pub(super) new: SpecView<'a>,
     pub(super) old: SpecView<'a>,
     pub(super) status: StatusView<'a>,
-    /// Whether what is carried out differs.
+    /// Whether the carried out part of the spec differs.
     pub(super) changed: bool,
 }
 
-/// The package of the new spec, and that of the old one where it is still there.
+/// The package of the new spec, and that of the old one if it still exists.
 pub(super) type UpdatePackages = (Arc<Package>, Option<Arc<Package>>);
 
-/// What an update that is allowed leads to.
+/// The effect of an allowed update.
 pub(super) struct Effect<'a> {
     /// The plan that is scheduled.
     pub(super) plan: Option<String>,
-    /// Whether the spec is stamped.
+    /// Whether the last-applied annotation gets this spec.
     pub(super) stamped: bool,
     /// Parameters that an upgrade drops.
     pub(super) dropped: Vec<String>,
     /// The spec without them.
     pub(super) spec: Option<SpecView<'a>>,
-    /// Whether planExecution stays as it is written, where no plan is scheduled.
+    /// Whether planExecution stays as written if no plan is scheduled.
     pub(super) as_written: bool,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Ask<'a> {
         InstanceUpdate { ask: self, change, instance, new, old: before, status, changed }.decide()
     }
 
-    /// The spec is what it was, byte for byte: only stamp and history may have to be put back.
+    /// The spec is unchanged, byte for byte: only our annotations may need restoring.
     fn metadata_only(&self, change: ObjectChange<'a>) -> Verdict {
         let before = &change.old.metadata.annotations;
         let own = &change.object.metadata.annotations;
@@ -93,7 +93,7 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// A user's own stamp or history is undone; one that was merely left out is put back silently.
+/// Warns of a changed annotation that is restored; one that was merely left out is restored silently.
 pub(super) fn warn_undone(verdict: &mut Verdict, written: &Annotations<'_>, before: &Annotations<'_>) {
     warn_stamp(verdict, written, before);
     warn_history(verdict, written, before);
@@ -136,15 +136,15 @@ impl<'a> InstanceUpdate<'a, '_> {
             Some(lock) => self.locked(lock, asked)?,
             None => self.unlocked(asked)?,
         };
-        // What is refused needs no completed object. Where a call leaves the refusal to the next one,
-        // that one has to find what this one did.
+        // A denied request needs no completed object. If a call leaves the denial to the next one, that
+        // one has to find the same violations.
         if self.ask.violations.refuse() {
             return Ok(Verdict::allow());
         }
         self.settle(effect, asked, lock.as_ref())
     }
 
-    /// The object as it must be.
+    /// Computes the object as it must be.
     fn settle(
         &self,
         effect: Effect<'a>,
@@ -210,7 +210,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         Ok(verdict)
     }
 
-    /// The stamp as it must be.
+    /// The last-applied annotation that the object must carry.
     fn stamp<'s>(
         &'s self,
         effect: &Effect<'_>,
@@ -220,7 +220,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         let annotations = &metadata.annotations;
         let json = annotations.stamp_json();
         let hash = spec.hash();
-        // A direct trigger runs on what is stamped already.
+        // A direct trigger runs on the last-applied spec.
         let stamped = || match json.and_then(Beginning::of) {
             Some(beginning) => beginning.hash == hash.as_str(),
             None => {
@@ -230,7 +230,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         if !effect.stamped || stamped() {
             return Ok(WantedInstanceStamp::Kept(annotations));
         }
-        // What runs no plan leaves what was carried out in full as it was.
+        // A change that runs no plan keeps the last spec that was carried out in full.
         let basis = if effect.plan.is_some() { self.basis()? } else { None };
         let previous = stamp::replaced(annotations, &self.old, basis, hash);
         let uid = metadata.uid.as_deref();
@@ -239,12 +239,12 @@ impl<'a> InstanceUpdate<'a, '_> {
         Ok(WantedInstanceStamp::Made { text: stamp::write(&draft, room), draft, before: json })
     }
 
-    /// What the status says was carried out.
+    /// The baseline in the status.
     pub(super) fn basis(&self) -> Result<Option<&Head<'a>>, Stop> {
         self.status.basis_head().map_err(|error| Stop::unreadable("status", &error))
     }
 
-    /// What the old object says was carried out.
+    /// The last-applied annotation of the old object.
     pub(super) fn envelope(&self) -> Option<Envelope<'static>> {
         let text = self.change.old.metadata.annotations.stamp_text()?;
         Envelope::parse(&text).map(Envelope::into_owned)
@@ -261,8 +261,8 @@ impl<'a> InstanceUpdate<'a, '_> {
         self.ask.violated(found, &self.instance);
     }
 
-    /// The OperatorVersions of the change: none without the new one; an old one that is gone is
-    /// judged without.
+    /// The OperatorVersions of the change: none without the new one; validation continues without a
+    /// missing old one.
     pub(super) fn packages(&self) -> Result<Option<UpdatePackages>, Stop> {
         let Some(new) = self.ask.package(&self.new, &self.instance)? else { return Ok(None) };
         if self.new.applied.operator_version == self.old.applied.operator_version {

@@ -1,6 +1,6 @@
-//! What people ask of a run, by an annotation: well formed, of this Instance, for a run that it
-//! can be asked of, and alone. Whether they may ask it is the policy's to say, which has the API
-//! server's authorizer.
+//! Plan requests, which users write as an annotation: well formed, of this Instance, for a run that
+//! permits them, and alone. A policy decides whether the user may, as it can use the API server's
+//! authorizer.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ const REQUEST: &str = "metadata.annotations[plan.interlock.dev/request]";
 const REASON: &str = "metadata.annotations[plan.interlock.dev/reason]";
 const REQUESTED_BY: &str = "metadata.annotations[plan.interlock.dev/requested-by]";
 
-/// The three annotations of a request, where they are.
+/// The three annotations of a request, if present.
 struct Written<'a> {
     request: Option<Cow<'a, str>>,
     reason: Option<Cow<'a, str>>,
@@ -56,7 +56,7 @@ impl<'a> Written<'a> {
 }
 
 impl<'a> Ask<'a> {
-    /// What a request on an object leads to, beside what was decided about the object.
+    /// Adds the effect of a plan request to the decision about the object.
     pub(super) fn requests(&self, operation: &Operation<'a>, verdict: Verdict) -> Result<Verdict, Stop> {
         match operation {
             Operation::Create(object) => Ok(self.no_request(object, verdict)),
@@ -65,7 +65,7 @@ impl<'a> Ask<'a> {
         }
     }
 
-    /// A new Instance has no run: what a copied manifest asks is dropped.
+    /// A new Instance has no run: drops the request of a copied manifest.
     fn no_request(&self, object: &ReviewObject<'a>, verdict: Verdict) -> Verdict {
         let written = Written::of(&object.metadata.annotations);
         let mut operations = Operations::default();
@@ -85,7 +85,7 @@ impl<'a> Ask<'a> {
         let Some(text) = new.asks() else { return Ok(verdict) };
         let mut operations = Operations::default();
         if new.request == old.request {
-            // While it is there, who asked it and why stay.
+            // While the request exists, its user and reason stay.
             for (key, now, before) in
                 [(meta::REASON, &new.reason, &old.reason), (meta::REQUESTED_BY, &new.by, &old.by)]
             {
@@ -147,7 +147,7 @@ impl<'a> Ask<'a> {
         self.holds(change, &request, &before, &instance)
     }
 
-    /// Whether the request can be carried out on the Instance as it is.
+    /// Whether the request can be carried out on the Instance in its present state.
     fn holds(
         &self,
         change: ObjectChange<'a>,
@@ -177,7 +177,7 @@ impl<'a> Ask<'a> {
         Ok(())
     }
 
-    /// Adds what has to be mended to a patch; for a validating door it is a violation instead.
+    /// Adds the operations to the patch; a validating endpoint gets a violation instead.
     fn mend(
         &self,
         mut verdict: Verdict,

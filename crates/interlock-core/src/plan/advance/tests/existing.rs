@@ -1,4 +1,4 @@
-//! Objects that others made: they are not taken, and never deleted.
+//! Objects that others made: a run neither takes nor deletes them.
 
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn annotated(key: &str, value: &str) -> Value {
     object
 }
 
-/// What a user would see of an object.
+/// The parts of an object that matter to a user.
 fn essence(server: &Server, key: &ObjectKey) -> (Value, Value) {
     let object = &server.objects[key];
     (object["metadata"]["ownerReferences"].clone(), object["data"].clone())
@@ -90,8 +90,7 @@ fn what_others_made_is_reported_and_not_deleted(#[case] fixture: Fixture) {
     }
 }
 
-/// With `Allow` an object of others is written and stays theirs: it has no owner, and outlives
-/// every task.
+/// With `Allow` a run writes an object of others without owning it: it outlives every task.
 #[test]
 fn an_adopted_object_is_written_and_never_owned_or_deleted() {
     let fixture = Fixture::new(package(phase(json!("serial"), &[&["apply-a"], &["delete-a"], &["apply-a"]])));
@@ -110,7 +109,7 @@ fn an_adopted_object_is_written_and_never_owned_or_deleted() {
     assert_eq!(annotation(object, "kudo.dev/plan"), Some("deploy"));
 }
 
-/// Whoever owns the object hands it over with an annotation: then it is the Instance's as a whole.
+/// The object's owner hands it over with an annotation: then it is the Instance's as a whole.
 #[test]
 fn an_object_that_was_handed_over_is_owned_and_deleted() {
     let fixture = one("apply-a");

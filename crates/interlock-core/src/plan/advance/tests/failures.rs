@@ -1,4 +1,4 @@
-//! What is tried again, what ends a run, and in which words.
+//! Transient errors, errors that end a run, and their texts.
 
 use go_template::{Interrupt, Interrupted};
 use rstest::rstest;
@@ -139,7 +139,7 @@ fn a_template_that_does_not_render_is_fatal() {
     assert!(fatal.message.starts_with(&text), "{}", fatal.message);
 }
 
-/// A name or an apiVersion that leads to another object ends the run before anything is asked.
+/// A name or an apiVersion that leads to another object ends the run before any request.
 #[rstest]
 #[case::of_another_kind(
     "v1",
@@ -180,7 +180,7 @@ fn what_leads_to_another_object_is_fatal(
     }
 }
 
-/// What has no room in its own annotation would be sent for nothing.
+/// An object that does not fit into its own annotation is never sent.
 #[rstest]
 #[case::fits((256 << 10) - 200, None)]
 #[case::too_large(256 << 10, Some("at most 262144 bytes of annotations: divide it into several objects"))]

@@ -1,4 +1,4 @@
-//! Steps with a deadline, and cleanups that go on failing.
+//! Steps with a deadline, and cleanups that keep failing.
 
 use jiff::{SignedDuration, Timestamp};
 use rstest::rstest;
@@ -59,7 +59,7 @@ fn a_step_that_fails_past_its_deadline_ends_the_run() {
     assert!(message.starts_with(TOO_LONG) && message.ends_with("Will retry. no luck"), "{message}");
 }
 
-/// What becomes done in the very look at which the time is over is done.
+/// A step found complete after its deadline counts as complete.
 #[rstest]
 #[case::late("10m")]
 #[case::for_another_step("deploy.main.s1=0s")]
@@ -75,7 +75,7 @@ fn a_step_that_is_done_is_done(#[case] text: &str) {
     assert_eq!(pass(&mut process, &mut server, 9000).state.status.status, Complete);
 }
 
-/// Each step has its time from when it began.
+/// The deadline of each step counts from its own beginning.
 #[test]
 fn a_deadline_counts_from_the_beginning_of_its_step() {
     let fixture = Fixture::new(package(phase(json!("serial"), &[&["apply-j"], &["apply-k"]])));

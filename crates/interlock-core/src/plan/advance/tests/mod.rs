@@ -26,7 +26,7 @@ fn statuses(state: &PlanState) -> Vec<ExecutionStatus> {
     steps(state).into_iter().map(|(status, _)| status).collect()
 }
 
-/// Everything that is served, with nothing there.
+/// All kinds are served, no object exists.
 fn empty(keys: &[ObjectKey]) -> Observed {
     let mut observed = Observed::default();
     for key in keys {

@@ -1,4 +1,4 @@
-//! Objects that are there already, go, or are of a kind that is not served.
+//! Objects that exist already, are being deleted, or are of a kind that is not served.
 
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -78,8 +78,8 @@ fn data_is_reported_and_not_deleted(
     }
 }
 
-/// What is of a kind that is not defined is gone; what is of one that is not served, or of which
-/// nobody can tell, may be there.
+/// Objects of an undefined kind are gone; those of a kind that is not served, or possibly not, may
+/// exist.
 #[rstest]
 #[case::never_served(KindServed::No, Complete, "")]
 #[case::not_defined(KindServed::Undefined, Complete, "")]

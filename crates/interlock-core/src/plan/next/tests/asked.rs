@@ -1,4 +1,4 @@
-//! What people ask of a run, one case a row.
+//! Plan requests, one case a row.
 
 use rstest::rstest;
 

@@ -1,4 +1,4 @@
-//! Which spec is believed: what status vouches for, and else what the rules of admission let pass.
+//! Trusted specs: the status vouches for them, or the rules of admission accept them.
 
 use rstest::rstest;
 
@@ -8,13 +8,13 @@ use crate::api::object::NamespacedName;
 use crate::plan::next::Next;
 use crate::plan::next::SpecSource::{Spec, Stamp as Stamped};
 
-/// A stamp that was written by hand, of a spec that would be refused.
+/// A last-applied spec that was written by hand, and that admission would deny.
 fn forged(world: World) -> World {
     world.stamped_with(&[("A", "forged")]).stamp_refused()
 }
 
 #[rstest]
-// Created unseen, with a stamp and a plan.
+// Created past admission, with a last-applied spec and a plan.
 #[case::created_unseen_with_a_uid(forged(World::fresh()).scheduled("deploy", V4), report())]
 #[case::created_unseen_with_a_uid_like_ours(forged(World::fresh()).scheduled("deploy", V5), report())]
 #[case::created_unseen_without_plan(forged(World::fresh()), Next::Create)]
@@ -22,7 +22,7 @@ fn forged(world: World) -> World {
     World::fresh().edited(&[("A", "forged")]).stamped_as_spec().refused().scheduled("deploy", V5), report())]
 #[case::created_and_accepted(
     World::fresh().stamped_with(&[("A", "2")]).scheduled("deploy", V5), Next::Start { source: Stamped })]
-// A trigger of what was carried out before.
+// A trigger on an Instance with a baseline.
 #[case::a_trigger(forged(World::settled()).scheduled("backup", V4), report())]
 #[case::a_trigger_without_uid(forged(World::settled()).scheduled("backup", ""), report())]
 #[case::a_trigger_on_an_unstamped_spec(
@@ -44,18 +44,18 @@ fn forged(world: World) -> World {
     forged(World::settled()).running("backup", V4).scheduled("backup", V5), schedule("backup", Spec))]
 #[case::put_back_with_another_stamp(
     forged(World::settled()).running("backup", V4), schedule("backup", Spec))]
-// What people ask.
+// Requests.
 #[case::a_retry(forged(failed()).asked("retry/r/nonce-01"),
     forget(Some("the spec that it would run on is refused: no (rule some-rule)")))]
 #[case::a_retry_that_was_scheduled(
     forged(failed()).scheduled("backup", V5).asked("retry/r/nonce-01"), report())]
-// The end.
+// Deletion.
 #[case::cleanup_runs_on_the_spec(forged(World::settled()).deleted(false, 0), schedule("cleanup", Spec))]
 fn a_stamp_is_text(#[case] world: World, #[case] expected: Next) {
     assert_eq!(world.next(), expected);
 }
 
-/// Both the spec and the stamp would be refused: the run ends, and what it was on is lost.
+/// Admission would deny both the spec and the last-applied one: the run ends, as its spec is lost.
 #[test]
 fn a_run_that_is_scheduled_anew_on_what_is_refused_ends() {
     let world = forged(World::settled().edited(&[("A", "2")])).refused();
@@ -70,7 +70,7 @@ fn nothing_is_cleaned_up_on_a_spec_that_is_refused() {
     assert_eq!(why, "cleanup was not run: no");
 }
 
-/// The right to use a package of another namespace is looked at wherever a run starts or goes on.
+/// Every start and resumption of a run checks the permission to use a package of another namespace.
 #[rstest]
 #[case::created(World::fresh().stamp_lost().half_created())]
 #[case::created_through_admission(World::fresh().scheduled("deploy", V5))]
@@ -85,7 +85,7 @@ fn a_reference_is_asked_about(#[case] world: World) {
     assert_eq!(world.reference_refused().next(), report());
 }
 
-/// What starts nothing asks nothing.
+/// Steps that start no run check no permission.
 #[rstest]
 #[case::at_rest(World::settled(), Next::Idle)]
 #[case::finished(World::settled().ran("deploy", "d", Complete).scheduled("deploy", "d"), Next::Clear)]
@@ -96,7 +96,7 @@ fn a_reference_is_not_asked_about(#[case] world: World, #[case] expected: Next) 
     assert_eq!(world.reference_unknown().next(), expected);
 }
 
-/// A deletion ends: a right that is missing is waited for only for a while.
+/// A deletion must end: it waits for a missing permission only for a while.
 #[test]
 fn a_deletion_does_not_wait_for_a_right_for_ever() {
     let world = World::settled().reference_refused().deleted(false, 0).long_deleted();

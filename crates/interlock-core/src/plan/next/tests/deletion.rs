@@ -22,8 +22,8 @@ fn table(#[case] world: World, #[case] expected: Next) {
     assert_eq!(world.next(), expected);
 }
 
-/// Which cleanup is of this deletion is told by what is named: the time in its entry is of our
-/// clock, that of the deletion of the API server's, and either may be ahead.
+/// The named execution identifies the cleanup of this deletion: the time of its entry is from our
+/// clock, that of the deletion from the API server's, and either may be ahead.
 #[rstest]
 #[case::done(true, Complete, 0, Next::Release { warning: None })]
 #[case::failed(true, FatalError, 1, Next::RetryCleanup { failures: 1 })]

@@ -84,7 +84,7 @@ mod world;
 #[case::failed(World::settled().ran("deploy", "d1", FatalError).scheduled("deploy", "d1"), Next::Clear)]
 #[case::finished_with_another_uid_is_a_new_run(
     World::settled().scheduled("deploy", "d1"), Next::Start { source: Stamped })]
-// Too large for a stamp.
+// Too large for the annotation.
 #[case::no_room_and_nothing_to_do(World::settled().without_room(), Next::Idle)]
 #[case::no_room_created(World::fresh().without_room().scheduled("deploy", V5), Next::Start { source: Spec })]
 #[case::no_room_and_an_accepted_edit(
@@ -136,7 +136,7 @@ fn a_run_ends(#[case] text: &str, #[case] world: World) {
     assert!(ended["backup"].starts_with(text), "{ended:?}");
 }
 
-/// Whatever the facts are, a spec that was refused is never what a run starts on.
+/// Whatever the facts are, no run starts on a refused spec.
 #[test]
 fn a_refused_spec_is_never_scheduled() {
     let base = World::settled().edited(&[("A", "2")]).refused();
@@ -158,8 +158,8 @@ fn a_refused_spec_is_never_scheduled() {
     }
 }
 
-/// Every step that only writes the Instance must lead somewhere: doing what is said never leads
-/// back to the same saying.
+/// Every step that only writes the Instance must make progress: its execution never leads back to
+/// the same step.
 #[rstest]
 #[case::older_kudo(World::fresh().stamp_lost().running("deploy", V4).scheduled("deploy", V4))]
 #[case::older_kudo_unnamed(World::fresh().stamp_lost().running("deploy", V4))]

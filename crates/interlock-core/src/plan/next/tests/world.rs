@@ -1,4 +1,4 @@
-//! Instances as sentences: what is known of one, fact by fact.
+//! Instances as sentences: each call adds a fact.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -189,20 +189,20 @@ impl World {
         self
     }
 
-    /// The rules of admission refuse the spec of the stamp.
+    /// The rules of admission refuse the last-applied spec.
     pub(super) fn stamp_refused(mut self) -> Self {
         self.stamp_refusal = Some(refusal());
         self
     }
 
-    /// The stamp is of another spec than the one that is there.
+    /// The last-applied spec differs from the spec.
     pub(super) fn stamped_with(mut self, parameters: &[(&str, &str)]) -> Self {
         let spec = spec("v1", parameters);
         self.stamp = Some((spec.hash(), Some(spec)));
         self
     }
 
-    /// This was carried out in full, before what the basis says.
+    /// This spec was carried out in full before the baseline.
     pub(super) fn carried_out_before(mut self, parameters: &[(&str, &str)]) -> Self {
         let before = Basis::new(&spec("v1", parameters), BTreeMap::new());
         self.basis = self.basis.map(|basis| basis.after(Some(&before)));
@@ -215,13 +215,13 @@ impl World {
         self
     }
 
-    /// Whether they may has not been asked lately.
+    /// The permission has not been checked lately.
     pub(super) fn reference_unknown(mut self) -> Self {
         self.reference = ReferenceAccess::Unknown;
         self
     }
 
-    /// It is long ago that the Instance was deleted.
+    /// The Instance was deleted long ago.
     pub(super) fn long_deleted(mut self) -> Self {
         self.deletion = self.deletion.map(|deletion| Deletion { patient: false, ..deletion });
         self
@@ -259,7 +259,7 @@ impl World {
         self
     }
 
-    /// Somebody asks something of a run; the retry of `r` runs under [`V5`].
+    /// A user makes a request; the retry of `r` runs under [`V5`].
     pub(super) fn asked(mut self, request: &str) -> Self {
         let of = crate::plan::uid::Retry { namespace: "ns", name: "i" };
         let asked = PendingRequest::read(request, "because", "alice", of).unwrap();
@@ -267,7 +267,7 @@ impl World {
         self
     }
 
-    /// What the status write that starts a run records of it.
+    /// The record of a run in the status write that starts it.
     pub(super) fn recorded(mut self, uid: &str) -> Self {
         let package = self.packages.values().next().map(|p| p.hash.clone()).unwrap();
         let run = crate::plan::basis::Ran {

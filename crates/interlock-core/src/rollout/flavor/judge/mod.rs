@@ -1,8 +1,8 @@
-//! The rules RF01 to RF21 about one change: what is refused, what is to be known about it.
+//! The rules RF01 to RF21 about one change: reasons to deny it, and warnings.
 //!
-//! A change is measured against what the live pods run with, not against the stored spec, which
-//! may be staged. What was wrong already is not said again, so that an object stays editable in
-//! its other fields; going back to the live flavor is always allowed.
+//! The rules compare a change with the flavor of the live pods, not with the stored spec, which may be
+//! staged. They do not repeat existing problems, so an object stays editable in its other fields; going
+//! back to the live flavor is always allowed.
 
 use super::Flavor;
 use super::change::FlavorChange;
@@ -18,7 +18,7 @@ use crate::api::rule::Rule;
 mod served;
 mod versions;
 
-/// What the rules say about a change.
+/// Validates a change by all rules.
 pub fn judge(change: &FlavorChange<'_>) -> Findings {
     let mut findings = Findings::default();
     slips(change, &mut findings);
@@ -36,7 +36,7 @@ fn stored<'a>(change: &FlavorChange<'a>) -> Option<&'a FlavorReading> {
     change.stored.map(|spec| &spec.reading)
 }
 
-/// RF14, RF16: what has no effect, or not the one that it seems to have.
+/// RF14, RF16: settings without an effect, or with a misleading one.
 fn slips(change: &FlavorChange<'_>, findings: &mut Findings) {
     let new = &change.new.reading;
     for container in &new.elsewhere {
@@ -79,7 +79,7 @@ fn broken(change: &FlavorChange<'_>, findings: &mut Findings) {
     }
 }
 
-/// RF10: the flavor cannot be told.
+/// RF10: the flavor is unknown.
 fn untold(change: &FlavorChange<'_>, findings: &mut Findings) {
     let Effective::Unknown(why) = &change.new.reading.effective else { return };
     let before = stored(change).map(|stored| &stored.effective);
@@ -99,7 +99,7 @@ fn untold(change: &FlavorChange<'_>, findings: &mut Findings) {
         true => "verify it on the preview pods before promotion",
         false => "verify it on the first new pod (`GET /` of its Admin API)",
     };
-    // Of ConfigMaps without the label nothing is told.
+    // Interlock does not watch ConfigMaps without the label.
     let known = match why {
         Unknown::Unseen(key) if key.source.kind == SourceKind::ConfigMap => {
             format!("label it {} first, or ", meta::FLAVOR_SOURCE)
@@ -153,7 +153,7 @@ fn between(change: &FlavorChange<'_>, from: Flavor, to: Flavor, findings: &mut F
     step(change, from, to, findings);
 }
 
-/// The router that pods run with, in terms of flavors.
+/// The router of the pods, in terms of flavors.
 fn runs_with(reading: &FlavorReading) -> Option<Flavor> {
     match &reading.effective {
         Effective::Known(flavor) => Some(*flavor),
@@ -162,12 +162,12 @@ fn runs_with(reading: &FlavorReading) -> Option<Flavor> {
     }
 }
 
-/// Nothing was said about flavors before Kong 3.0, and nothing is said now: RF12 says enough.
+/// Neither the spec before Kong 3.0 nor the new one sets a flavor: RF12 suffices.
 fn upgraded_from_legacy(change: &FlavorChange<'_>) -> bool {
     !change.new.reading.said && change.live.is_some_and(|live| live.effective == Effective::Legacy)
 }
 
-/// A flavor where nothing runs yet, or nobody knows what: only what never works is refused.
+/// A first flavor, or one after an unknown one: denies only what never works.
 fn first(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
     if stored(change).and_then(runs_with) == Some(to) {
         return;
@@ -209,7 +209,7 @@ fn deprecated(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
 
 fn by_the_table(change: &FlavorChange<'_>, row: &MatrixRow, findings: &mut Findings) {
     let (from, to) = (row.from, row.to);
-    // RF04 and RF03 say it where staging does not help either.
+    // RF04 and RF03 report it if staging does not help either.
     if !change.new.staged && row.in_place == InPlace::Deny {
         findings.deny(
             Rule::FlavorInPlace,
@@ -298,7 +298,7 @@ fn mixed(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
     }
 }
 
-/// RF19: somebody who may says so, or no pod runs.
+/// RF19: an override permits it, or no pod runs.
 fn let_through(change: &FlavorChange<'_>, from: Flavor, to: Flavor, findings: &mut Findings) {
     if change.stopped {
         without_pods(from, to, findings);
@@ -328,7 +328,7 @@ fn ids(findings: &[Finding]) -> String {
     ids.join(", ")
 }
 
-/// Where no pod runs, none can deadlock; routes that would be lost are lost all the same.
+/// Without pods there is no deadlock; lost routes are lost all the same.
 fn without_pods(from: Flavor, to: Flavor, findings: &mut Findings) {
     let of_pods = |rule: Rule| matches!(rule, Rule::FlavorInPlace | Rule::FlavorSkip);
     let (passed, kept): (Vec<_>, Vec<_>) =

@@ -1,4 +1,4 @@
-//! RF05, RF09: what the routes that exist ask of a router.
+//! RF05, RF09: requirements of the existing routes on a router.
 
 use crate::api::rule::Rule;
 use crate::rollout::flavor::Flavor;
@@ -7,7 +7,7 @@ use crate::rollout::flavor::finding::Findings;
 use crate::rollout::flavor::routes::{Listed, Trait};
 use crate::rollout::flavor::version::KongVersion;
 
-/// What both ends of a change mean for the routes.
+/// The effects of both ends of a change on the routes.
 pub(super) fn routes(change: &FlavorChange<'_>, from: Flavor, to: Flavor, findings: &mut Findings) {
     let change_of = format!("router flavor change {from} -> {to}");
     match from {
@@ -62,7 +62,7 @@ fn entering_expressions(change: &FlavorChange<'_>, change_of: &str, findings: &m
     }
 }
 
-/// `traditional` takes none, and from 3.7 on the others do.
+/// `traditional` supports none, and the others do from 3.7 on.
 fn wildcard_snis(change: &FlavorChange<'_>, change_of: &str, findings: &mut Findings) {
     let wildcards = list(change, "wildcard SNI", &Trait::WildcardSni);
     if let Some(lost) = wildcards.filter(|_| change.version() >= KongVersion::new(3, 7, 0)) {

@@ -1,4 +1,4 @@
-//! RF04, RF08, RF12: what versions of Kong mean for a flavor.
+//! RF04, RF08, RF12: effects of Kong versions on a flavor.
 
 use crate::api::rule::Rule;
 use crate::rollout::flavor::Flavor;

@@ -1,7 +1,7 @@
-//! What the pods of a gateway run with now, and whether those behind one Service agree.
+//! The flavors of a gateway's running pods, and whether the pods behind one Service agree.
 //!
-//! A producer takes up the flavor of the first pod that answers it, so pods of two flavors behind
-//! one Service leave one of them without a configuration (Kong/kubernetes-ingress-controller#5004).
+//! A producer adopts the flavor of the first pod that answers it, so pods of two flavors behind one
+//! Service leave one of them without a configuration (Kong/kubernetes-ingress-controller#5004).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,22 +19,22 @@ pub mod report;
 #[cfg(test)]
 mod tests;
 
-/// How many pods a text names; more are counted.
+/// How many pods a text names; further ones are counted.
 const NAMED: usize = 3;
 
-/// What is known of the router of a pod.
+/// Known state of a pod's router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RouterState {
-    /// Its Admin API says so.
+    /// Its Admin API reports this flavor.
     Reports(String),
-    /// Its environment says so; it could not be asked, for this reason.
+    /// Its environment declares this flavor; the Admin API was not available, for this reason.
     Declares(Flavor, String),
-    /// Neither says anything, for this reason.
+    /// Neither names a flavor, for this reason.
     Nothing(String),
 }
 
 impl RouterState {
-    /// The flavor, where one is told.
+    /// The flavor, if one is known.
     pub fn flavor(&self) -> Option<&str> {
         match self {
             Self::Reports(flavor) => Some(flavor),
@@ -61,7 +61,7 @@ pub struct Pod {
     pub name: String,
     /// Labels.
     pub labels: BTreeMap<String, String>,
-    /// What is known of its router.
+    /// State of its router.
     pub told: RouterState,
 }
 
@@ -70,12 +70,12 @@ pub struct Pod {
 pub struct Selector {
     /// Name of the Service.
     pub service: String,
-    /// What it selects; nothing where it is empty.
+    /// Labels of its selector; it selects nothing if they are empty.
     pub labels: BTreeMap<String, String>,
 }
 
 impl Selector {
-    /// Of a Service.
+    /// Reads a Service.
     pub fn of(service: &Value) -> Self {
         Self {
             service: meta_str(service, "name").unwrap_or_default().to_owned(),
@@ -94,7 +94,7 @@ impl Selector {
 pub struct ByFlavor(BTreeMap<String, Vec<String>>);
 
 impl ByFlavor {
-    /// Of pods that tell.
+    /// The pods whose flavor is known.
     pub fn of<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> Self {
         let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for pod in pods {
@@ -124,7 +124,7 @@ impl fmt::Display for ByFlavor {
     }
 }
 
-/// The first names of some, and how many more there are.
+/// The first of these names, and the number of further ones.
 pub fn named(names: &[String]) -> String {
     let first = names[..names.len().min(NAMED)].join(", ");
     match names.len().saturating_sub(NAMED) {
@@ -144,7 +144,7 @@ pub enum Consistency {
         flavor: String,
         /// How many pods there are.
         pods: usize,
-        /// How many of them said so themselves.
+        /// How many of them reported it themselves.
         asked: usize,
     },
     /// Flavors differ, and no Service has pods of two: a change is staged.
@@ -156,24 +156,24 @@ pub enum Consistency {
         /// Its pods.
         pods: ByFlavor,
     },
-    /// All agree, on something else than the gateway says.
+    /// All agree, but not with the gateway's spec.
     Unexpected {
-        /// What runs.
+        /// The actual flavor.
         runs: String,
-        /// What should.
+        /// The flavor of the spec.
         wanted: Flavor,
     },
-    /// Some tell nothing; those that do agree.
+    /// The flavor of some is unknown; the others agree.
     Untold {
         /// Their names.
         pods: Vec<String>,
-        /// Why the first of them does not.
+        /// The reason for the first of them.
         why: String,
     },
 }
 
-/// Judges pods by the Services of their namespace; `wanted` is what the gateway says, where that
-/// is known and nothing is staged.
+/// Compares pods by the Services of their namespace; `wanted` is the flavor of the spec, if it is known
+/// and nothing is staged.
 pub fn consistency(pods: &[Pod], services: &[Selector], wanted: Option<Flavor>) -> Consistency {
     if pods.is_empty() {
         return Consistency::NoPods;
@@ -206,7 +206,7 @@ pub fn consistency(pods: &[Pod], services: &[Selector], wanted: Option<Flavor>) 
 }
 
 impl Consistency {
-    /// Whether nothing is left to be seen, until something happens.
+    /// Whether this is settled until the next event.
     pub fn is_settled(&self) -> bool {
         matches!(self, Self::NoPods | Self::Same { .. } | Self::Apart(_))
     }
@@ -229,7 +229,7 @@ impl Consistency {
         }
     }
 
-    /// What people are warned of.
+    /// The warning for users.
     pub fn warning(&self) -> Option<String> {
         matches!(self, Self::Mixed { .. }).then(|| {
             format!(

@@ -1,5 +1,5 @@
-//! A pod as the API server has it: whether it is the gateway's, where it can be asked, and what
-//! its environment says.
+//! A pod as the API server returns it: whether it is the gateway's, its Admin API, and the flavor in
+//! its environment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,14 +14,14 @@ use crate::rollout::flavor::environment::Surroundings;
 use crate::rollout::flavor::reading::{Effective, FlavorReading};
 use crate::rollout::flavor::sources::Sources;
 
-/// Name of the port that carries the Admin API without TLS, as charts call it; where there is
-/// none, the Admin API needs a certificate that is not ours.
+/// Name of the port that serves the Admin API without TLS, as charts call it; without that port, the
+/// Admin API needs a certificate that Interlock lacks.
 const ADMIN_PORT: &str = "admin";
 
-/// Where a pod is asked.
+/// The Admin API of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdminEndpoint {
-    /// Its own address.
+    /// The pod's IP address.
     pub address: String,
     /// The port.
     pub port: u16,
@@ -34,7 +34,7 @@ pub fn is_of(object: &Value, owners: &BTreeSet<String>) -> bool {
     controllers.any(|reference| reference["uid"].as_str().is_some_and(|uid| owners.contains(uid)))
 }
 
-/// Whether a pod runs, or is about to.
+/// Whether a pod runs or is about to.
 pub fn is_alive(pod: &Value) -> bool {
     let over = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
     !over && meta_str(pod, "deletionTimestamp").is_none()
@@ -46,7 +46,7 @@ pub fn is_ready(pod: &Value) -> bool {
     conditions.filter(|condition| condition["type"] == "Ready").any(|ready| ready["status"] == "True")
 }
 
-/// Since when a pod has not been ready, as a text of the API; `None` where it is ready.
+/// Since when a pod has not been ready, as API text; `None` if it is ready.
 pub fn unready_since(pod: &Value) -> Option<&str> {
     if is_ready(pod) {
         return None;
@@ -63,13 +63,13 @@ pub fn labels(object: &Value) -> BTreeMap<String, String> {
     texts(&object["metadata"]["labels"])
 }
 
-/// A map of texts.
+/// A map of strings.
 pub fn texts(value: &Value) -> BTreeMap<String, String> {
     let pairs = value.as_object().into_iter().flatten();
     pairs.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
 }
 
-/// Where a pod is asked; else why it is not.
+/// The Admin API of a pod, or why it is not available.
 pub fn endpoint(pod: &Value) -> Result<AdminEndpoint, String> {
     if pod["spec"]["hostNetwork"] == true {
         return Err("it has the address of its node".to_owned());
@@ -87,9 +87,9 @@ pub fn endpoint(pod: &Value) -> Result<AdminEndpoint, String> {
     Ok(AdminEndpoint { address: address.to_owned(), port })
 }
 
-/// What the environment of a pod says; else why it does not.
+/// The flavor in the environment of a pod, or why it is unknown.
 ///
-/// What it took from a ConfigMap or Secret when it started is known to `sources` only as it is now.
+/// `sources` have the present values of ConfigMaps and Secrets, not those at the start of the pod.
 pub fn declared(pod: &Value, sources: &dyn Sources) -> Result<Flavor, String> {
     let template = PodTemplate::deserialize(pod).map_err(|error| format!("it cannot be read: {error}"))?;
     let namespace = meta_str(pod, "namespace").unwrap_or_default();

@@ -1,11 +1,11 @@
-//! What Kong's Admin API answers to `GET /`.
+//! Response of Kong's Admin API to `GET /`.
 
 use serde::Deserialize;
 
-/// Longest name of a flavor that is passed on.
+/// Longest name of a flavor that is accepted.
 const LONGEST: usize = 64;
 
-/// An answer, as far as flavors go.
+/// A response, reduced to the flavor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusReport {
     /// `configuration.router_flavor`.
@@ -26,14 +26,14 @@ struct Configuration {
 }
 
 impl StatusReport {
-    /// Of an answer; else what is wrong with it. Nothing of it is passed on but words.
+    /// Reads a response, or returns its error. Accepts only single words from it.
     pub fn read(body: &[u8]) -> Result<Self, String> {
         let root: Root = serde_json::from_slice(body)
             .map_err(|_| "its answer is not that of Kong's Admin API".to_owned())?;
         let Some(configuration) = root.configuration else {
             return Err("its answer is not that of Kong's Admin API".to_owned());
         };
-        // As before Kong 3.0.
+        // Kong before 3.0 reports none.
         let Some(flavor) = configuration.router_flavor else {
             return Err("it reports no router flavor".to_owned());
         };

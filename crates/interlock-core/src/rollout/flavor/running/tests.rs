@@ -8,7 +8,7 @@ use super::report::StatusReport;
 use super::*;
 use crate::rollout::flavor::sources::Nothing;
 
-/// `name set flavor`; a flavor in brackets is that of the environment, `?` is none.
+/// `name set flavor`; a flavor in brackets is from the environment, `?` is none.
 fn pods(lines: &[&str]) -> Vec<Pod> {
     let pod = |line: &&str| {
         let mut words = line.split(' ');

@@ -40,7 +40,7 @@ fn with_env(env: Value) -> Value {
     json!({"name": "proxy", "image": "kong:3.9", "env": env, "resources": {"limits": {"cpu": "1"}}})
 }
 
-/// What is kept of an object reads as the object does.
+/// The projection of an object reads like the object.
 #[rstest]
 #[case::plain(json!([{"name": "KONG_ROUTER_FLAVOR", "value": "expressions"}, {"name": "X", "value": "much"}]))]
 #[case::from_config_map(json!([{"name": "KONG_ROUTER_FLAVOR", "valueFrom": {"configMapKeyRef": {"name": "router", "key": "flavor"}}}]))]
@@ -116,7 +116,7 @@ fn live_is_what_was_rolled_out_last() {
     assert_eq!(flavor(&known), None);
 }
 
-/// What a process that was just started says, and what it says once somebody has looked.
+/// The report of a new process before and after the ReplicaSets were read.
 #[rstest]
 #[case::earlier(Ok(Some("traditional")), RolledOut::With)]
 #[case::no_pods(Ok(None), |_| RolledOut::Never)]
@@ -136,13 +136,13 @@ fn a_rollout_that_nobody_saw_begin_is_told_of(
     let reading = |flavor| super::world::read(&of(flavor, 3), &[]).spec.reading;
     assert_eq!(known.around(&edge).rolled_out, then(reading("traditional")));
     assert_eq!(known.untold().is_empty(), found.is_ok());
-    // Its end tells more than any look.
+    // The end of a rollout takes precedence over ReplicaSets.
     known.take(&of("traditional_compatible", 3), "");
     known.tell(&edge.name, Ok(None));
     assert_eq!(known.around(&edge).rolled_out, RolledOut::With(reading("traditional_compatible")));
 }
 
-/// A DataPlane with a producer, that runs the one flavor and has the other one staged.
+/// A DataPlane with a producer, that runs one flavor and has staged another.
 fn staged(name: &str, live: &str, stored: &str) -> Value {
     let mut plane = data_plane(proxy("kong:3.9", Some(live)), true);
     let spec = plane["spec"].to_string();
@@ -167,7 +167,7 @@ fn others_count_by_what_they_run(#[case] selector: &str, #[case] runs: Flavor) {
     assert_eq!(others, [Some(runs)]);
 }
 
-/// Both what runs and what is staged, or being rolled out, takes its flavor from somewhere.
+/// Sources of the live template count, as well as those of the staged or new one.
 #[test]
 fn sources_of_what_runs_are_wanted_as_well() {
     let from = |map: &str| {
@@ -189,7 +189,7 @@ fn sources_of_what_runs_are_wanted_as_well() {
     }
 }
 
-/// Admitted while nobody could read its source; judged by what the source turns out to say.
+/// Admitted while its source could not be read; validated with the value read later.
 #[rstest]
 #[case::two_steps(
     "expressions",
@@ -213,7 +213,7 @@ fn what_could_not_be_read_is_judged_when_it_can_be(#[case] value: &str, #[case] 
     assert!(known.overlooked().is_empty(), "it is told once");
 }
 
-/// The same staged in a DataPlane, and of one that goes.
+/// The same staged in a DataPlane, and for one that is deleted.
 #[test]
 fn what_could_not_be_read_and_is_staged_is_judged_as_staged() {
     let from = json!({"configMapKeyRef": {"name": "router", "key": "flavor"}});

@@ -1,4 +1,4 @@
-//! Tables and properties of the room as a whole.
+//! Tables and properties of the flavor rules as a whole.
 
 mod known;
 mod plans;

@@ -1,4 +1,4 @@
-//! What holds for every gateway and every change. `tests/hostile` holds the resolver against a second reading.
+//! Properties of every gateway and change. `tests/hostile` compares the resolver with a second reading.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -10,7 +10,7 @@ const FLAVOR: &str = "KONG_ROUTER_FLAVOR";
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever the environment holds, and whatever it is changed to.
+    /// Any environment and any change of it can be validated.
     #[test]
     fn anything_can_be_judged(
         values in prop::collection::vec("\\PC{0,30}", 4),
@@ -51,7 +51,7 @@ proptest! {
         if live.spec.reading.effective.known().is_some() {
             prop_assert_eq!(case(&live).judge().denied, vec![]);
         }
-        // A bad stored object stays editable: what was wrong is not said again.
+        // An invalid stored object stays editable: existing problems are not repeated.
         let kept = Case::change(&stored, &stored).judge();
         prop_assert_eq!(kept, Default::default());
         // Every sentence is one line.

@@ -117,7 +117,7 @@ fn only_the_container_named_proxy_counts() {
     );
 }
 
-/// Each entry doubles the one before: nothing is built that is longer than a flavor could be.
+/// Each entry doubles the previous one: no value longer than any flavor is built.
 #[test]
 fn values_that_grow_are_not_followed() {
     let mut env = vec![json!({"name": "A0", "value": "expressions"})];

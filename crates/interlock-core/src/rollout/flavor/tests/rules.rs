@@ -55,7 +55,7 @@ fn changes(
     assert_eq!(lines(&case.judge()), said);
 }
 
-/// The accident that this is for: three replicas, one variable edited.
+/// The typical accident: three replicas, one variable edited.
 #[test]
 fn the_classic_accident() {
     let case = Case::change(&deployment(NEW, "expressions"), &deployment(NEW, "traditional"));
@@ -166,7 +166,7 @@ fn what_routes_are_not_judged_by_is_said(#[case] routes: Inventory, #[case] text
     assert!(said.contains(&text.to_owned()), "{said:?}");
 }
 
-/// Whoever may change the gateway need not see the routes of other namespaces.
+/// Users who may change the gateway need not see the routes of other namespaces.
 #[test]
 fn routes_of_other_namespaces_are_counted() {
     let query = json!({"queryParams": [{"name": "q"}]});
@@ -297,7 +297,7 @@ fn an_override_that_nobody_guards_lets_nothing_through() {
     assert!(said.contains(&why.to_owned()), "{said:?}");
 }
 
-/// What would not start at all, and what is allowed anyway, asks for no override.
+/// A pod that would not start, or a change that is allowed anyway, needs no override.
 #[rstest]
 #[case::no_flavor("traditional", "x", &["denied [RF01]"])]
 #[case::allowed("traditional", "traditional_compatible", &["warned [RF09]"])]
@@ -311,7 +311,7 @@ fn an_override_is_silent_elsewhere(#[case] from: &str, #[case] to: &str, #[case]
     assert!(found.iter().zip(said).all(|(found, said)| found.starts_with(said)), "{found:?}");
 }
 
-/// A staged flavor may be let loose, and a second hop staged, where somebody answers for it.
+/// An override may apply a staged flavor to live pods, or stage a second hop.
 #[rstest]
 #[case::another_hop("expressions", true, "traditional->expressions@CHANGE", &["RF06", "RF19"])]
 #[case::set_loose("traditional_compatible", false, "traditional->traditional_compatible@CHANGE", &["RF07", "RF19"])]

@@ -1,4 +1,4 @@
-//! Gateways and the objects around them, in few words.
+//! Gateways and their related objects, in few words.
 
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ pub fn read(object: &Value, objects: &[Value]) -> Gateway {
     Gateway::read(object, "kong", &GivenSources::of(objects, "kong")).unwrap().unwrap()
 }
 
-/// A change to judge.
+/// A change to validate.
 pub struct Case {
     pub live: Option<Gateway>,
     pub stored: Option<Gateway>,
@@ -65,7 +65,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// A change of a gateway that runs what is stored.
+    /// A change of a gateway that runs its stored spec.
     pub fn change(old: &Gateway, new: &Gateway) -> Self {
         Self {
             live: Some(old.clone()),
@@ -93,12 +93,12 @@ impl Case {
     }
 }
 
-/// A DataPlane of an image and a flavor.
+/// A DataPlane with an image and a flavor.
 pub fn plane(image: &str, flavor: Option<&str>, staged: bool) -> Gateway {
     read(&data_plane(proxy(image, flavor), staged), &[])
 }
 
-/// What the rules said, a line each.
+/// The findings of the rules, a line each.
 pub fn lines(findings: &Findings) -> Vec<String> {
     let denied = findings.denied.iter().map(|finding| format!("denied {finding}"));
     denied.chain(findings.warned.iter().map(|finding| format!("warned {finding}"))).collect()
