@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::kinds::{KindLookup, Kinds, is_built_in};
 use super::path;
 use super::requests::{ApiRequests, FIELD_MANAGER, failure, local};
+use super::write_limit::WriteLimit;
 
 /// Concurrent writes of one decision.
 const CONCURRENT: usize = 8;
@@ -179,7 +180,12 @@ pub struct Bookkeeping {
 impl Bookkeeping {
     /// As the user of the process.
     pub fn new(client: Client) -> Self {
-        Self { requests: ApiRequests::new(client) }
+        Self { requests: ApiRequests::limited(client) }
+    }
+
+    /// What limits its writes of a namespace.
+    pub fn writes(&self) -> Option<&Arc<WriteLimit>> {
+        self.requests.writes()
     }
 
     /// The Instance as the API server has it now; `None` when it is gone.

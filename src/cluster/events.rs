@@ -4,6 +4,11 @@
 //! Each transition is an Event of its own: kube's recorder folds Events of one reason into a
 //! series and keeps the first text, so "plan cleanup finished" would read "plan deploy finished".
 
+use std::sync::Arc;
+
+use interlock_core::api::meta;
+use interlock_core::api::object::NamespacedName;
+use interlock_core::effect::{Note, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -13,9 +18,8 @@ use kube::api::{Api, ObjectMeta, PostParams};
 use serde_json::Value;
 use tracing::warn;
 
-use interlock_core::api::meta;
-use interlock_core::api::object::NamespacedName;
-use interlock_core::effect::{Note, Severity};
+use super::apply::Bookkeeping;
+use super::write_limit::WriteLimit;
 
 /// A note is at most 1 KiB.
 const NOTE_LIMIT: usize = 1024;
@@ -34,6 +38,8 @@ const CLUSTER: &str = "default";
 #[derive(Clone)]
 pub struct EventPublisher {
     client: Client,
+    /// Events count as writes into their namespace.
+    writes: Option<Arc<WriteLimit>>,
     /// This process, among all that report as the same controller.
     instance: String,
 }
@@ -41,7 +47,13 @@ pub struct EventPublisher {
 impl EventPublisher {
     /// Reports as KUDO's `instance-controller`.
     pub fn new(client: Client) -> Self {
-        Self { client, instance: format!("interlock-{}", std::process::id()) }
+        Self { client, writes: None, instance: format!("interlock-{}", std::process::id()) }
+    }
+
+    /// The same, within the limit of these writes.
+    #[must_use]
+    pub fn within(self, bookkeeping: &Bookkeeping) -> Self {
+        Self { writes: bookkeeping.writes().cloned(), ..self }
     }
 
     /// Publishes one Event on an Instance.
@@ -112,6 +124,10 @@ impl EventPublisher {
         let name = regarding.name.clone().unwrap_or_default();
         let event = self.event(controller, namespace, regarding, note);
         let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        let _share = match &self.writes {
+            Some(writes) => writes.enter_namespace(namespace, 0).await,
+            None => None,
+        };
         if let Err(error) = api.create(&PostParams::default(), &event).await {
             warn!(namespace, name, %error, "an Event was not written");
         }

@@ -19,4 +19,4 @@ pub mod read;
 pub mod requests;
 pub mod supervisor;
 pub mod watch;
-mod write_limit;
+pub mod write_limit;

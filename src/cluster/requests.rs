@@ -20,13 +20,23 @@ const VALIDATION: &str = "Ignore";
 #[derive(Clone)]
 pub struct ApiRequests {
     client: Client,
-    writes: Arc<WriteLimit>,
+    writes: Option<Arc<WriteLimit>>,
 }
 
 impl ApiRequests {
     /// As the user of this client, or as users that it impersonates.
     pub fn new(client: Client) -> Self {
-        Self { client, writes: Arc::default() }
+        Self { client, writes: None }
+    }
+
+    /// The same, with few writes in flight for one namespace.
+    pub fn limited(client: Client) -> Self {
+        Self { client, writes: Some(Arc::default()) }
+    }
+
+    /// What limits the writes of a namespace, if anything does.
+    pub fn writes(&self) -> Option<&Arc<WriteLimit>> {
+        self.writes.as_ref()
     }
 
     /// The client, for requests other than object writes.
@@ -34,8 +44,8 @@ impl ApiRequests {
         &self.client
     }
 
-    /// Sends one request, as `user` where it impersonates one. A write waits until it is within the share
-    /// of its namespace.
+    /// Sends one request, as `user` where it impersonates one. A limited write waits until it is within the
+    /// share of its namespace.
     pub async fn send(
         &self,
         user: Option<&str>,
@@ -54,9 +64,9 @@ impl ApiRequests {
             Some(body) => serde_json::to_vec(body).map_err(|error| local(error.to_string()))?,
             None => Vec::new(),
         };
-        let _share = match method {
-            Method::GET => None,
-            _ => self.writes.enter(path, bytes.len()).await,
+        let _share = match &self.writes {
+            Some(writes) if method != Method::GET => writes.enter(path, bytes.len()).await,
+            _ => None,
         };
         let mut request = Request::builder().method(method).uri(uri);
         if !content_type.is_empty() {

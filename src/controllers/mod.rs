@@ -69,15 +69,16 @@ pub async fn run(context: ControllersContext, stop: CancellationToken) {
     let permit = Permit { leadership: context.leadership.clone(), snapshot: context.supervisor.snapshot() };
     let (client, store, metrics) = (context.client.clone(), context.store.clone(), context.metrics.clone());
     let consistency = consistency::ConsistencyContext::new(client, store, gateways, permit, metrics);
+    let bookkeeping = Bookkeeping::new(context.client.clone());
     let kinds = Arc::new(Kinds::new(context.supervisor.definitions().clone()));
     let references = instance::references::References::new(&context.client, context.versions);
     let instance = instance::InstanceContext {
         own_namespace: context.namespace,
         requests: instance::requests::Requests::new(context.verbs),
         references,
-        bookkeeping: Bookkeeping::new(context.client.clone()),
         objects: Objects::new(context.effects, kinds.clone(), context.packages),
-        events: EventPublisher::new(context.client.clone()),
+        events: EventPublisher::new(context.client.clone()).within(&bookkeeping),
+        bookkeeping,
         client: context.client,
         kinds,
         store: context.store,
