@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use interlock_core::admission::snapshot::StaticLister;
-use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, Door, Freeze, answer};
+use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint, answer};
 use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, VersionRef};
 use interlock_core::api::{kong, meta};
-use interlock_core::plan::basis::Basis;
+use interlock_core::plan::basis::Baseline;
 use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
 use results::{Goal, Row};
@@ -68,7 +68,7 @@ fn kube(body: &[u8], answer: &Result<json_patch::Patch, String>) -> usize {
 
 struct Case {
     name: String,
-    door: Door,
+    door: WebhookEndpoint,
     body: Vec<u8>,
     /// Whether the goals are for this size.
     judged: bool,
@@ -149,7 +149,7 @@ fn instance(parameters: &[(String, String)]) -> Value {
         "status": {
             "planStatus": {"deploy": status("deploy", "COMPLETE"), "update": status("update", "NEVER_RUN")},
             "conditions": [{"type": "SpecStamped", "status": "True", "reason": "Stamped",
-                "message": Basis::new(&applied, Default::default()).message(),
+                "message": Baseline::new(&applied, Default::default()).message(),
                 "lastTransitionTime": "2026-01-02T03:04:05Z"}]
         }
     })
@@ -202,7 +202,7 @@ fn cases(label: &str, parameters: &[(String, String)]) -> Vec<Case> {
     vec![
         Case {
             name: format!("admission {label}, schedules and stamps"),
-            door: Door::Mutate,
+            door: WebhookEndpoint::Mutate,
             body: review(&edited, &old),
             judged,
             of_kube: 0.4,
@@ -210,7 +210,7 @@ fn cases(label: &str, parameters: &[(String, String)]) -> Vec<Case> {
         },
         Case {
             name: format!("admission {label}, refused"),
-            door: Door::Mutate,
+            door: WebhookEndpoint::Mutate,
             body: review(&frozen, &running),
             judged,
             of_kube: 0.3,
@@ -218,7 +218,7 @@ fn cases(label: &str, parameters: &[(String, String)]) -> Vec<Case> {
         },
         Case {
             name: format!("admission {label}, no-op"),
-            door: Door::Mutate,
+            door: WebhookEndpoint::Mutate,
             body: review(&labelled, &old),
             judged,
             of_kube: 0.3,
@@ -266,7 +266,7 @@ fn data_plane(variables: usize, flavor: &str) -> Value {
 fn stamped(review: &[u8]) -> Value {
     let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: Freeze::Strict };
     let Ok(AdmissionAnswer::Done(reply)) =
-        answer(Door::Mutate, review, &StaticLister::default(), &config, CacheWait::Exhausted)
+        answer(WebhookEndpoint::Mutate, review, &StaticLister::default(), &config, CacheWait::Exhausted)
     else {
         panic!("a DataPlane is not mutated");
     };
@@ -323,9 +323,9 @@ fn gateway_cases() -> Vec<Case> {
     };
     let final_of = |review: &[u8]| update(&stamped(review), &old);
     vec![
-        case("stamped", Door::Mutate, scaled.clone()),
-        case("flavor kept", Door::Validate, final_of(&scaled)),
-        case("flavor refused", Door::Validate, final_of(&broken)),
+        case("stamped", WebhookEndpoint::Mutate, scaled.clone()),
+        case("flavor kept", WebhookEndpoint::Validate, final_of(&scaled)),
+        case("flavor refused", WebhookEndpoint::Validate, final_of(&broken)),
     ]
 }
 

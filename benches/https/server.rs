@@ -9,16 +9,17 @@ use std::sync::{Arc, OnceLock};
 use interlock::server::accept::{DRAIN, Port};
 use interlock::server::admission::Admission;
 use interlock::server::callers::Callers;
-use interlock::server::doors::{self, Doors, Judge};
+use interlock::server::doors::{self, Judge, WebhookRoutes};
 use interlock::server::in_flight::InFlight;
 use interlock::server::limits::Limits;
 use interlock::server::shutdown::Shutdown;
-use interlock::server::tls::{MinVersion, Pair, Shown};
+use interlock::server::tls::{CertificateResolver, MinVersion, Pair};
 use interlock::telemetry::log;
 use interlock::telemetry::metrics::Metrics;
 use interlock::telemetry::readiness::Readiness;
 use interlock_core::admission::{
-    AdmissionAnswer, BadReview, CacheWait, Config, DecisionRecord, Door, Freeze, Reply, VerdictKind,
+    AdmissionAnswer, BadReview, CacheWait, Config, DecisionRecord, Freeze, Reply, VerdictKind,
+    WebhookEndpoint,
 };
 use interlock_core::api::meta;
 use interlock_core::api::text::Text;
@@ -55,13 +56,13 @@ fn rules(bytes: usize) -> Admission {
 }
 
 fn port(judge: Arc<dyn Judge>, folder: &Path) -> Port {
-    let (limits, metrics, shown) = (Limits::default(), Arc::new(Metrics::new()), Shown::new());
+    let (limits, metrics, shown) = (Limits::default(), Arc::new(Metrics::new()), CertificateResolver::new());
     let file = |name: &str| std::fs::read(folder.join(name)).expect("a certificate");
     shown.show(Pair::from_pem(&file("tls.crt"), &file("tls.key")).expect("a pair"));
     let in_flight = InFlight::new(limits.in_flight_bytes, metrics.clone());
     let readiness = Readiness::new();
     let callers = Arc::new(Callers::default());
-    let app = doors::router(Doors {
+    let app = doors::router(WebhookRoutes {
         judge,
         callers: callers.clone(),
         arrivals: Arc::default(),
@@ -90,7 +91,12 @@ struct Request<'a> {
 }
 
 impl Judge for OnlyTheUid {
-    fn judge<'a>(&self, _: Door, body: &'a [u8], _: CacheWait) -> Result<AdmissionAnswer<'a>, BadReview> {
+    fn judge<'a>(
+        &self,
+        _: WebhookEndpoint,
+        body: &'a [u8],
+        _: CacheWait,
+    ) -> Result<AdmissionAnswer<'a>, BadReview> {
         let review: Review<'_> = serde_json::from_slice(body).map_err(|e| BadReview(e.to_string()))?;
         let uid = review.request.uid;
         let body = format!(

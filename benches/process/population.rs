@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures::{StreamExt as _, stream};
 use http::Method;
 use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, VersionRef};
-use interlock_core::plan::basis::Basis;
+use interlock_core::plan::basis::Baseline;
 use serde_json::{Value, json};
 
 use crate::requests::send;
@@ -124,7 +124,7 @@ fn status(applied: &Applied<'_>) -> Value {
             condition("PlanRunning", "False", String::new()),
             condition("Stalled", "False", String::new()),
             condition("SpecDrift", "False", String::new()),
-            condition("SpecStamped", "True", Basis::new(applied, BTreeMap::new()).message()),
+            condition("SpecStamped", "True", Baseline::new(applied, BTreeMap::new()).message()),
         ],
     })
 }

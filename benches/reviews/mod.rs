@@ -9,7 +9,7 @@ use interlock_core::admission::snapshot::StaticLister;
 use interlock_core::api::meta;
 use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, VersionRef};
 use interlock_core::api::values::Values;
-use interlock_core::plan::basis::Basis;
+use interlock_core::plan::basis::Baseline;
 use serde_json::{Value, json};
 
 const NAMESPACE: &str = "team";
@@ -86,7 +86,7 @@ fn instance(parameters: usize) -> Value {
         uid: Some("c0ffee00-2222-4333-8444-555555555555".into()),
         generation: Some(2),
     };
-    let basis = Basis::new(&applied, BTreeMap::new());
+    let basis = Baseline::new(&applied, BTreeMap::new());
     let time = "2026-01-02T03:10:00Z";
     let phase = |name: &str| {
         let step = json!({"name": "apply", "status": "COMPLETE"});

@@ -9,11 +9,11 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use interlock_core::topology::declare::{
-    Concerns, DeclaredKind, EventRow, EventScope, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref, Side,
-    When,
+    DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref,
+    Side, When,
 };
 use interlock_core::topology::kinds::{DECLARED, INSTANCE, MADE};
-use interlock_core::topology::{Dirty, Epoch, Graph, GraphChange, KindName, NodeId, mark, table};
+use interlock_core::topology::{AffectedNodes, Epoch, Graph, GraphChange, KindName, NodeId, mark, table};
 use serde_json::{Value, json};
 
 const BACKUP: KindName = KindName::new("backup.example.com", "Backup");
@@ -32,12 +32,12 @@ static BACKUPS: DeclaredKind = DeclaredKind {
     }],
     sections: None,
     events: EventRow {
-        create: Concerns::Nobody("it has to end first"),
+        create: EventTriggers::Nobody("it has to end first"),
         update: EventScope::When(&[
             When { differs: &[PHASE], concerns: &[OF] },
             When { differs: &[SPEC], concerns: &[LinkPath::Itself] },
         ]),
-        delete: Concerns::Roots(&[OF]),
+        delete: EventTriggers::Roots(&[OF]),
     },
 };
 
@@ -77,7 +77,7 @@ pub fn story() -> String {
     graph.kind_available(instances, epoch);
     graph.kind_available(backups, epoch);
 
-    let mut tell = |what: &str, dirty: Dirty, expected: &[NodeId]| {
+    let mut tell = |what: &str, dirty: AffectedNodes, expected: &[NodeId]| {
         let roots: Vec<String> = dirty.roots.iter().map(NodeId::to_string).collect();
         let _ =
             write!(text, "\n{what}: {}", if roots.is_empty() { "nobody".into() } else { roots.join(", ") });

@@ -87,7 +87,7 @@ pub async fn run(context: ControllersContext, stop: CancellationToken) {
         work,
         queue: context.queue,
         leadership: context.leadership,
-        books: instance::books::Books::default(),
+        books: instance::books::StatusCache::default(),
         pool: context.pool,
         metrics: context.metrics,
     };

@@ -8,7 +8,7 @@ use interlock_core::effect::{Note, Severity};
 
 use super::observe::Observer;
 use crate::cluster::events::EventPublisher;
-use crate::cluster::supervisor::{Listener, Needer, Turn, WatchState};
+use crate::cluster::supervisor::{CapabilityTransition, KindRequester, Listener, WatchState};
 
 /// Listens to the supervisor.
 pub struct CapabilityTurns {
@@ -33,14 +33,14 @@ impl CapabilityTurns {
 }
 
 impl Listener for CapabilityTurns {
-    fn turned(&self, capability: &'static str, turn: Turn, kind: &str, why: &str) {
+    fn turned(&self, capability: &'static str, turn: CapabilityTransition, kind: &str, why: &str) {
         // A capability without definitions has none to attach an Event to.
         if kind.is_empty() {
             return;
         }
         let (severity, reason, verb) = match turn {
-            Turn::Started => (Severity::Normal, "CapabilityStarted", "runs"),
-            Turn::Stopped => (Severity::Warning, "CapabilityStopped", "has stopped"),
+            CapabilityTransition::Started => (Severity::Normal, "CapabilityStarted", "runs"),
+            CapabilityTransition::Stopped => (Severity::Warning, "CapabilityStopped", "has stopped"),
         };
         let message = format!("{capability} {verb}: CustomResourceDefinition {kind} {why}");
         self.publish(kind, severity, reason, message);
@@ -54,7 +54,7 @@ impl Listener for CapabilityTurns {
         self.publish(kind, severity, reason, format!("{capability} {verb} {kind}: it {sight}"));
     }
 
-    fn changed(&self, kind: &Gvk, needers: Vec<Needer>) {
+    fn changed(&self, kind: &Gvk, needers: Vec<KindRequester>) {
         needers.into_iter().for_each(|needer| self.observer.wake(kind, needer));
     }
 }

@@ -3,7 +3,7 @@
 //! They match nothing that the process needs to start, so a dead webhook cannot prevent its own restart.
 //! Metadata of Instances stays editable while it is dead.
 
-use interlock_core::admission::Door;
+use interlock_core::admission::WebhookEndpoint;
 use interlock_core::api::kong;
 use interlock_core::api::meta::{self, install};
 use k8s_openapi::api::admissionregistration::v1::{
@@ -154,7 +154,7 @@ fn mutating(options: &InstallOptions) -> MutatingWebhookConfiguration {
     ];
     let webhook = |entry: Entry| MutatingWebhook {
         admission_review_versions: strings(["v1", "v1beta1"]),
-        client_config: client(options, Door::Mutate),
+        client_config: client(options, WebhookEndpoint::Mutate),
         failure_policy: Some(entry.on_failure.as_str()),
         match_policy: Some("Equivalent".to_owned()),
         name: entry.name.to_owned(),
@@ -232,7 +232,7 @@ fn validating(options: &InstallOptions) -> ValidatingWebhookConfiguration {
     ];
     let webhook = |entry: Entry| ValidatingWebhook {
         admission_review_versions: strings(["v1", "v1beta1"]),
-        client_config: client(options, Door::Validate),
+        client_config: client(options, WebhookEndpoint::Validate),
         failure_policy: Some(entry.on_failure.as_str()),
         match_policy: Some("Equivalent".to_owned()),
         name: entry.name.to_owned(),
@@ -312,7 +312,7 @@ fn metadata(options: &InstallOptions) -> k8s_openapi::apimachinery::pkg::apis::m
     metadata
 }
 
-fn client(options: &InstallOptions, door: Door) -> WebhookClientConfig {
+fn client(options: &InstallOptions, door: WebhookEndpoint) -> WebhookClientConfig {
     let path = door.path();
     match &options.endpoint {
         Endpoint::Service { name } => WebhookClientConfig {

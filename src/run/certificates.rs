@@ -13,7 +13,7 @@ use crate::cluster::certificates::{Keeper, KeeperSettings, KeyPem, Trust, trust}
 use crate::cluster::guard::Observation;
 use crate::cluster::lease::Leadership;
 use crate::server::files::Files;
-use crate::server::tls::{Pair, Shown};
+use crate::server::tls::{CertificateResolver, Pair};
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::readiness::Check;
 
@@ -81,7 +81,10 @@ impl Process {
 }
 
 /// Serves the certificate that the controller selects.
-async fn show(mut serve: watch::Receiver<Option<KeyPem>>, shown: Shown) -> Result<&'static str, RunError> {
+async fn show(
+    mut serve: watch::Receiver<Option<KeyPem>>,
+    shown: CertificateResolver,
+) -> Result<&'static str, RunError> {
     while serve.changed().await.is_ok() {
         let Some(pem) = serve.borrow_and_update().clone() else { continue };
         match Pair::from_pem(pem.certificate.as_bytes(), pem.key.as_bytes()) {
@@ -94,7 +97,7 @@ async fn show(mut serve: watch::Receiver<Option<KeyPem>>, shown: Shown) -> Resul
 
 /// Ready only while the API server would accept the served certificate, as far as its caBundle shows.
 async fn judge(
-    shown: Shown,
+    shown: CertificateResolver,
     mut trust: watch::Receiver<Trust>,
     check: Check,
     metrics: Arc<Metrics>,

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, watch};
 use super::{Guards, Parts, Process};
 use crate::cluster::binding::BindingState;
 use crate::cluster::events::EventPublisher;
-use crate::cluster::guard::{GuardId, GuardKind, GuardStates, Observation, Teller, Warden};
+use crate::cluster::guard::{GuardId, GuardKind, GuardStates, Observation, TamperMonitor, TamperNotifier};
 use crate::cluster::lease::Leadership;
 use crate::install::policies::{OVERRIDES, VERBS, VERSIONS};
 use crate::install::{self, Endpoint, Part};
@@ -41,8 +41,9 @@ impl Process {
         parts: &mut Parts,
     ) -> mpsc::UnboundedSender<Observation> {
         let (seen, webhooks) = mpsc::unbounded_channel();
-        let teller = Teller::new(self.metrics.clone(), EventPublisher::new(books.clone()), leadership);
-        let warden = Warden { client: books.clone(), webhooks, teller };
+        let teller =
+            TamperNotifier::new(self.metrics.clone(), EventPublisher::new(books.clone()), leadership);
+        let warden = TamperMonitor { client: books.clone(), webhooks, teller };
         let (options, configuration) = (self.installation(), self.options.webhook_configuration.clone());
         let (mut user, store) = (self.user.subscribe(), self.store.clone());
         let all = self.options.roles.controllers;

@@ -39,7 +39,7 @@ use crate::controllers::pool::Pool;
 use crate::controllers::{self, observe};
 use crate::server::accept::DRAIN;
 use crate::server::shutdown::Shutdown;
-use crate::server::tls::Shown;
+use crate::server::tls::CertificateResolver;
 use crate::telemetry::build;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::readiness::{Check, Readiness};
@@ -98,7 +98,7 @@ struct Process {
     metrics: Arc<Metrics>,
     readiness: Readiness,
     shutdown: Shutdown,
-    shown: Shown,
+    shown: CertificateResolver,
     store: Arc<observe::Store>,
     config: Arc<OnceLock<admission::Config>>,
     /// API user of the controllers, once it is known.
@@ -125,7 +125,7 @@ pub async fn run(options: RunOptions, runtimes: Handles) -> Result<(), RunError>
         metrics,
         readiness: Readiness::new(),
         shutdown: Shutdown::new(),
-        shown: Shown::new(),
+        shown: CertificateResolver::new(),
         store: observe::Store::new(options.roles.controllers),
         config: Arc::new(OnceLock::new()),
         user: watch::Sender::new(None),

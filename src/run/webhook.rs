@@ -16,7 +16,7 @@ use crate::server::accept::{DRAIN, Port};
 use crate::server::admission::Admission;
 use crate::server::callers::Callers;
 use crate::server::client_auth::ClientAuthority;
-use crate::server::doors::{self, Doors};
+use crate::server::doors::{self, WebhookRoutes};
 use crate::server::graph::GraphPage;
 use crate::server::health::{self, Probes};
 use crate::server::in_flight::InFlight;
@@ -69,7 +69,7 @@ impl Process {
         let mut app = health::router(self.health());
         if self.options.roles.webhook {
             let limits = Limits::default();
-            app = app.merge(doors::router(Doors {
+            app = app.merge(doors::router(WebhookRoutes {
                 judge: Arc::new(Admission {
                     view: self.store.clone(),
                     config: self.config.clone(),

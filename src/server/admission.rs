@@ -3,11 +3,11 @@
 use std::sync::{Arc, OnceLock};
 
 use interlock_core::admission::view::{CacheState, Lister, PackageUsers};
-use interlock_core::admission::{self, AdmissionAnswer, BadReview, CacheWait, Config, Door};
+use interlock_core::admission::{self, AdmissionAnswer, BadReview, CacheWait, Config, WebhookEndpoint};
 use interlock_core::api::interlock::Actions;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::plan::package::Package;
-use interlock_core::rollout::flavor::known::{Around, Fed};
+use interlock_core::rollout::flavor::known::{FlavorDependent, GatewayContext};
 use interlock_core::rollout::flavor::sources::FlavorSource;
 use interlock_core::rollout::flavor::subject::GatewayRef;
 use tokio::sync::watch;
@@ -97,17 +97,17 @@ impl Lister for Seen<'_> {
         self.view.actions(namespace)
     }
 
-    fn around(&self, gateway: &GatewayRef) -> Around {
+    fn around(&self, gateway: &GatewayRef) -> GatewayContext {
         // Check for uncached kinds first: a kind that is listed in between would otherwise count as empty.
         let blind = self.admission.blind();
         let around = self.view.around(gateway);
         if blind.is_empty() {
             return around;
         }
-        Around { routes: Arc::new(around.routes.hiding(blind)), ..around }
+        GatewayContext { routes: Arc::new(around.routes.hiding(blind)), ..around }
     }
 
-    fn fed_by(&self, source: &FlavorSource) -> Vec<Fed> {
+    fn fed_by(&self, source: &FlavorSource) -> Vec<FlavorDependent> {
         self.view.fed_by(source)
     }
 
@@ -123,7 +123,7 @@ impl Lister for Seen<'_> {
 impl Judge for Admission {
     fn judge<'a>(
         &self,
-        door: Door,
+        door: WebhookEndpoint,
         body: &'a [u8],
         patience: CacheWait,
     ) -> Result<AdmissionAnswer<'a>, BadReview> {

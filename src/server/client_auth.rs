@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use x509_parser::extensions::GeneralName;
 
 use super::files;
-use super::tls::{MOST_PEM_BYTES, MinVersion, Shown, Tls};
+use super::tls::{CertificateResolver, MOST_PEM_BYTES, MinVersion, Tls};
 use crate::telemetry::readiness::Check;
 
 /// Why a file is no CA.
@@ -100,7 +100,7 @@ struct Trusted {
 
 /// The CA of the callers.
 pub struct ClientAuthority {
-    shown: Shown,
+    shown: CertificateResolver,
     oldest: MinVersion,
     /// Accepted subjects; empty means all.
     names: Vec<String>,
@@ -110,7 +110,7 @@ pub struct ClientAuthority {
 
 impl ClientAuthority {
     /// No CA yet: the handshake requests no certificate, and none is trusted.
-    pub fn new(shown: Shown, oldest: MinVersion, names: Vec<String>) -> Arc<Self> {
+    pub fn new(shown: CertificateResolver, oldest: MinVersion, names: Vec<String>) -> Arc<Self> {
         let config = watch::Sender::new(shown.server_config(oldest));
         Arc::new(Self { shown, oldest, names, trusted: RwLock::new(None), config })
     }
@@ -228,7 +228,7 @@ mod tests {
     fn authority(names: &[&str]) -> Arc<ClientAuthority> {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        ClientAuthority::new(Shown::new(), MinVersion::Tls13, names)
+        ClientAuthority::new(CertificateResolver::new(), MinVersion::Tls13, names)
     }
 
     fn now() -> UnixTime {

@@ -11,7 +11,7 @@ use axum::routing::post;
 use http::{HeaderValue, StatusCode, header};
 use interlock_core::admission::request::kind_name;
 use interlock_core::admission::{
-    AdmissionAnswer, Awaited, BadReview, CacheWait, DecisionRecord, Door, Reply, VerdictKind,
+    AdmissionAnswer, Awaited, BadReview, CacheWait, DecisionRecord, Reply, VerdictKind, WebhookEndpoint,
 };
 use serde_json::json;
 use tokio::time::Instant;
@@ -33,14 +33,14 @@ pub trait Judge: Send + Sync + 'static {
     /// Decides one review, without waiting.
     fn judge<'a>(
         &self,
-        door: Door,
+        door: WebhookEndpoint,
         body: &'a [u8],
         patience: CacheWait,
     ) -> Result<AdmissionAnswer<'a>, BadReview>;
 }
 
 /// The dependencies of the webhook routes.
-pub struct Doors {
+pub struct WebhookRoutes {
     /// Decides reviews.
     pub judge: Arc<dyn Judge>,
     /// The accepted callers.
@@ -63,8 +63,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The webhook routes.
-pub fn router(doors: Doors) -> Router {
-    Door::ALL
+pub fn router(doors: WebhookRoutes) -> Router {
+    WebhookEndpoint::ALL
         .into_iter()
         .fold(Router::new(), |router, door| {
             let handler = move |State(open): State<Arc<Open>>, request: Request| enter(open, door, request);
@@ -75,14 +75,14 @@ pub fn router(doors: Doors) -> Router {
 
 /// The webhook's state.
 struct Open {
-    doors: Doors,
+    doors: WebhookRoutes,
     waiting: Arc<Waiting>,
     /// For log lines that unknown callers can cause.
     lines: LineBudget,
     since: Instant,
 }
 
-async fn enter(open: Arc<Open>, door: Door, request: Request) -> Response {
+async fn enter(open: Arc<Open>, door: WebhookEndpoint, request: Request) -> Response {
     let start = Instant::now();
     let doors = &open.doors;
     let _counted = Counted::new(&doors.metrics);
@@ -104,7 +104,7 @@ async fn enter(open: Arc<Open>, door: Door, request: Request) -> Response {
 }
 
 impl Open {
-    fn of(doors: Doors) -> Self {
+    fn of(doors: WebhookRoutes) -> Self {
         let waiting = Waiting::new(doors.limits.waiting);
         Self { doors, waiting, lines: LineBudget::default(), since: Instant::now() }
     }
@@ -117,7 +117,12 @@ impl Open {
         }
     }
 
-    async fn answer(&self, door: Door, request: Request, start: Instant) -> Result<Vec<u8>, Refusal> {
+    async fn answer(
+        &self,
+        door: WebhookEndpoint,
+        request: Request,
+        start: Instant,
+    ) -> Result<Vec<u8>, Refusal> {
         let doors = &self.doors;
         let (head, body) = request.into_parts();
         let caller = head.extensions.get::<Arc<Caller>>();
@@ -152,7 +157,7 @@ impl Open {
     /// Decides again when the cache holds the OperatorVersion that admission waits for.
     async fn decide<'a>(
         &self,
-        door: Door,
+        door: WebhookEndpoint,
         body: &'a [u8],
         deadline: Instant,
     ) -> Result<Reply<'a>, BadReview> {
@@ -181,7 +186,7 @@ impl Open {
 
     async fn wait<'a>(
         &self,
-        door: Door,
+        door: WebhookEndpoint,
         body: &'a [u8],
         mut awaited: Awaited,
     ) -> Result<Reply<'a>, BadReview> {
@@ -204,8 +209,8 @@ impl Open {
     }
 }
 
-impl Doors {
-    fn count(&self, door: Door, record: &DecisionRecord<'_>) {
+impl WebhookRoutes {
+    fn count(&self, door: WebhookEndpoint, record: &DecisionRecord<'_>) {
         let verdict = verdict(record.verdict);
         let mut decision = DecisionLabels {
             door: door.name(),
@@ -232,7 +237,7 @@ impl Doors {
 /// Logs refusals of unidentified callers, as they may be the API server; other refusals only go into
 /// answers.
 fn log_refusal(
-    door: Door,
+    door: WebhookEndpoint,
     address: Option<IpAddr>,
     refusal: &Refusal,
     may_log: impl FnOnce() -> Option<u64>,
@@ -256,7 +261,12 @@ fn log_refusal(
 const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
 /// Logs denials, mutations and downgraded violations at info; other decisions at debug.
-fn tell_log(door: Door, record: &DecisionRecord<'_>, start: Instant, may_log: impl FnOnce() -> Option<u64>) {
+fn tell_log(
+    door: WebhookEndpoint,
+    record: &DecisionRecord<'_>,
+    start: Instant,
+    may_log: impl FnOnce() -> Option<u64>,
+) {
     let verdict = verdict(record.verdict);
     let DecisionRecord { uid, operation, group, kind, namespace, name, user, rules, plan, dry_run, .. } =
         record;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncReadExt as _;
 
-use super::tls::{BadPair, MOST_PEM_BYTES, Pair, Shown};
+use super::tls::{BadPair, CertificateResolver, MOST_PEM_BYTES, Pair};
 
 /// Names in the directory, as in a Secret of type `kubernetes.io/tls`.
 const CHAIN: &str = "tls.crt";
@@ -49,7 +49,7 @@ impl Files {
     }
 
     /// Serves the pair in the files, for ever. After an invalid write the last valid pair stays.
-    pub async fn follow(mut self, interval: Duration, shown: Shown) {
+    pub async fn follow(mut self, interval: Duration, shown: CertificateResolver) {
         loop {
             match self.read().await {
                 Ok(None) => {}

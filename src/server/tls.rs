@@ -85,17 +85,17 @@ impl Pair {
 
 /// Holds the served pair, and replaces it.
 #[derive(Clone, Debug)]
-pub struct Shown {
+pub struct CertificateResolver {
     pair: watch::Sender<Option<Pair>>,
 }
 
-impl Default for Shown {
+impl Default for CertificateResolver {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Shown {
+impl CertificateResolver {
     /// No pair yet: handshakes fail.
     pub fn new() -> Self {
         Self { pair: watch::Sender::new(None) }
@@ -157,7 +157,7 @@ impl MinVersion {
     }
 }
 
-impl ResolvesServerCert for Shown {
+impl ResolvesServerCert for CertificateResolver {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.pair.borrow().as_ref().map(|pair| pair.key.clone())
     }

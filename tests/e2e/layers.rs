@@ -10,7 +10,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use interlock::install::{self, InstallOptions, Part};
 use interlock_core::admission::snapshot::StaticLister;
-use interlock_core::admission::{self, AdmissionAnswer, CacheWait, Config, Door, Freeze};
+use interlock_core::admission::{self, AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint};
 use interlock_core::api::kudo::Instance;
 use interlock_core::api::meta;
 use interlock_core::plan::lock;
@@ -246,7 +246,8 @@ impl<'a> Ground<'a> {
         });
         let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: self.freeze };
         let body = serde_json::to_vec(&review).unwrap();
-        let answer = admission::answer(Door::Validate, &body, view, &config, CacheWait::Exhausted).unwrap();
+        let answer =
+            admission::answer(WebhookEndpoint::Validate, &body, view, &config, CacheWait::Exhausted).unwrap();
         let AdmissionAnswer::Done(reply) = answer else { panic!("it waits") };
         let response: Value = serde_json::from_slice(&reply.body).unwrap();
         (response["response"]["allowed"] != true)
@@ -256,7 +257,7 @@ impl<'a> Ground<'a> {
     /// The rule that the webhook refuses by, in process.
     fn webhook(
         &self,
-        door: Door,
+        door: WebhookEndpoint,
         new: &Value,
         old: &Value,
         subresource: Option<&str>,
@@ -381,13 +382,13 @@ fn agree(freeze: Freeze) {
                 serde_json::from_str(&edit.to_string().replace("NAMESPACE", ground.ns.name())).unwrap();
             let mut bare = old.clone();
             json_patch::merge(&mut bare, &edit);
-            let (refused, mutated) = ground.webhook(Door::Mutate, &bare, old, None);
+            let (refused, mutated) = ground.webhook(WebhookEndpoint::Mutate, &bare, old, None);
             // As the API server has it: mutated, unless the webhook is not there.
             for (how, object) in [("bare", &bare), ("mutated", &mutated)] {
                 if how == "mutated" && refused.is_some() {
                     continue;
                 }
-                let (rule, _) = ground.webhook(Door::Validate, object, old, None);
+                let (rule, _) = ground.webhook(WebhookEndpoint::Validate, object, old, None);
                 let policy = ground.policies(object, "");
                 count(rule, policy.as_deref());
                 let stricter = policy.is_some() && rule.is_none();
@@ -400,7 +401,7 @@ fn agree(freeze: Freeze) {
         for edit in status_edits() {
             let mut object = old.clone();
             json_patch::merge(&mut object, &json!({"status": edit}));
-            let (rule, _) = ground.webhook(Door::Validate, &object, old, Some("status"));
+            let (rule, _) = ground.webhook(WebhookEndpoint::Validate, &object, old, Some("status"));
             let policy = ground.policies(&object, "/status");
             count(rule, policy.as_deref());
             if rule.is_some() != policy.is_some() {

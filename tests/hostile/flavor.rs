@@ -5,7 +5,7 @@
 
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::rollout::flavor::Flavor;
-use interlock_core::rollout::flavor::allowance::{Allowance, ChangeId};
+use interlock_core::rollout::flavor::allowance::{ChangeId, FlavorOverride};
 use interlock_core::rollout::flavor::change::FlavorChange;
 use interlock_core::rollout::flavor::gateway::Gateway;
 use interlock_core::rollout::flavor::group::ProducerGroup;
@@ -31,7 +31,7 @@ pub fn call(body: &[u8]) {
     let routes = Inventory::of(&objects, NAMESPACE);
     let sources = GivenSources::of(&objects, NAMESPACE);
     let id = || ChangeId::of("uid", "1", &SpecHash::of("{}"));
-    let allowance = Allowance::read(input["allow"].as_str(), id);
+    let allowance = FlavorOverride::read(input["allow"].as_str(), id);
     let group = ProducerGroup::of(&input["gateway"], &objects, NAMESPACE, &sources).ok().flatten();
     for configuration in [ProducerConfiguration::Usual, ProducerConfiguration::FieldsOnly] {
         let change = |new: &Gateway| {

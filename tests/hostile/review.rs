@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use interlock_core::admission::snapshot::StaticLister;
-use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, Door, Freeze, answer};
+use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint, answer};
 use interlock_core::api::meta;
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ static VIEW: LazyLock<StaticLister> = LazyLock::new(|| {
     view
 });
 
-fn ask(door: Door, freeze: Freeze, body: &[u8]) -> Option<Value> {
+fn ask(door: WebhookEndpoint, freeze: Freeze, body: &[u8]) -> Option<Value> {
     let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze };
     match answer(door, body, &*VIEW, &config, CacheWait::Exhausted) {
         Ok(AdmissionAnswer::Done(reply)) => {
@@ -50,7 +50,7 @@ fn patched(body: &[u8], answer: &Value) -> Option<Vec<u8>> {
 /// Calls every door with a body. Panics where the process would, and where an answer is none.
 pub fn call(body: &[u8]) {
     for freeze in [Freeze::Strict, Freeze::SamePlan] {
-        for door in Door::ALL {
+        for door in WebhookEndpoint::ALL {
             let Some(answer) = ask(door, freeze, body) else { continue };
             assert!(answer["response"]["allowed"].is_boolean());
             if let Some(again) = patched(body, &answer) {

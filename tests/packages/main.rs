@@ -15,7 +15,7 @@ use interlock_core::plan::advance::advance;
 use interlock_core::plan::check;
 use interlock_core::plan::observe::{EngineStep, Found, KindServed, Observed, PlanState, Query};
 use interlock_core::plan::package::Package;
-use interlock_core::plan::packaged::{PackageFiles, Packaged};
+use interlock_core::plan::packaged::{PackageBundle, PackageFiles};
 use interlock_core::plan::rendered::Rendered;
 use interlock_core::plan::run::{InstanceId, Run};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ fn package(dir: &Path) -> Package {
     let mut templates = BTreeMap::new();
     files(&dir.join("templates"), "", &mut templates);
     let source = PackageFiles { operator: text("operator.yaml"), params: text("params.yaml"), templates };
-    let packaged = Packaged::read(&source).unwrap();
+    let packaged = PackageBundle::read(&source).unwrap();
     let spec = serde_json::from_value(packaged.operator_version["spec"].clone()).unwrap();
     Package::new(NamespacedName::new("ns", packaged.operator_version_name), spec)
 }

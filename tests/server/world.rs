@@ -11,16 +11,16 @@ use interlock::cluster::certificates::authority::{authority, leaf};
 use interlock::server::accept::Port;
 use interlock::server::callers::Callers;
 use interlock::server::client_auth::ClientAuthority;
-use interlock::server::doors::{self, Doors, Judge};
+use interlock::server::doors::{self, Judge, WebhookRoutes};
 use interlock::server::health::{self, Probes};
 use interlock::server::in_flight::InFlight;
 use interlock::server::limits::Limits;
 use interlock::server::shutdown::Shutdown;
-use interlock::server::tls::{MinVersion, Pair, Shown};
+use interlock::server::tls::{CertificateResolver, MinVersion, Pair};
 use interlock::telemetry::metrics::Metrics;
 use interlock::telemetry::readiness::Readiness;
 use interlock_core::admission::{
-    AdmissionAnswer, Awaited, BadReview, CacheWait, DecisionRecord, Door, Reply, VerdictKind,
+    AdmissionAnswer, Awaited, BadReview, CacheWait, DecisionRecord, Reply, VerdictKind, WebhookEndpoint,
 };
 use interlock_core::api::object::NamespacedName;
 use jiff::Timestamp;
@@ -52,7 +52,7 @@ struct Scripted {
 impl Judge for Scripted {
     fn judge<'a>(
         &self,
-        _: Door,
+        _: WebhookEndpoint,
         body: &'a [u8],
         patience: CacheWait,
     ) -> Result<AdmissionAnswer<'a>, BadReview> {
@@ -99,7 +99,7 @@ pub struct World {
     pub metrics: Arc<Metrics>,
     pub readiness: Readiness,
     pub shutdown: Shutdown,
-    pub shown: Shown,
+    pub shown: CertificateResolver,
     pub served: JoinHandle<()>,
     judge: Arc<Scripted>,
     arrivals: Arc<Arrivals>,
@@ -126,7 +126,7 @@ pub async fn world(limits: Limits) -> World {
 pub async fn world_with(
     limits: Limits,
     oldest: MinVersion,
-    callers: impl FnOnce(&Shown) -> Callers,
+    callers: impl FnOnce(&CertificateResolver) -> Callers,
 ) -> World {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     // The panics here are meant.
@@ -134,10 +134,11 @@ pub async fn world_with(
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (metrics, readiness) = (Arc::new(Metrics::new()), Readiness::new());
-    let (shutdown, shown, judge) = (Shutdown::new(), Shown::new(), Arc::new(Scripted::default()));
+    let (shutdown, shown, judge) =
+        (Shutdown::new(), CertificateResolver::new(), Arc::new(Scripted::default()));
     let (arrivals, callers) = (Arc::new(Arrivals::default()), Arc::new(callers(&shown)));
     let health = Probes { readiness: readiness.clone(), shutdown: shutdown.clone() };
-    let app = health::router(health).merge(doors::router(Doors {
+    let app = health::router(health).merge(doors::router(WebhookRoutes {
         judge: judge.clone(),
         callers: callers.clone(),
         arrivals: arrivals.clone(),

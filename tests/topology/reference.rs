@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use interlock_core::topology::declare::{
-    Concerns, DeclaredKind, EventScope, Family, Holder, Link, LinkPath, ReadDepth, Ref, Side,
+    DeclaredKind, EventScope, EventTriggers, Family, Holder, Link, LinkPath, ReadDepth, Ref, Side,
 };
 use interlock_core::topology::kinds;
 use interlock_core::topology::picture::Is;
@@ -81,8 +81,8 @@ impl Reference {
                 for row in rows {
                     let differs = row.differs.iter().any(|fact| differs(fact.read, &old, &object));
                     if moved || differs {
-                        concern(key, Concerns::Roots(row.concerns), &before, &there, &mut roots);
-                        concern(key, Concerns::Roots(row.concerns), after, &now, &mut roots);
+                        concern(key, EventTriggers::Roots(row.concerns), &before, &there, &mut roots);
+                        concern(key, EventTriggers::Roots(row.concerns), after, &now, &mut roots);
                     }
                 }
             }
@@ -222,12 +222,12 @@ fn differs(read: ReadDepth, old: &Value, new: &Value) -> bool {
 
 fn concern(
     key: &Key,
-    whom: Concerns,
+    whom: EventTriggers,
     edges: &BTreeSet<Edge>,
     there: &BTreeSet<NodeId>,
     into: &mut BTreeSet<NodeId>,
 ) {
-    let Concerns::Roots(ways) = whom else { return };
+    let EventTriggers::Roots(ways) = whom else { return };
     for way in ways {
         match way {
             LinkPath::Itself => {

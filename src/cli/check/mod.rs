@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use interlock_core::admission::request::kinds;
 use interlock_core::admission::snapshot::StaticLister;
 use interlock_core::admission::view::Lister;
-use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, Door, answer};
+use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, WebhookEndpoint, answer};
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
 use serde_json::{Value, json};
@@ -207,18 +207,23 @@ fn namespace_object(name: &str) -> Value {
 
 /// Mutation, then validation of the mutated object.
 fn both_doors(mut review: Value, view: &dyn Lister, config: &Config) -> anyhow::Result<CheckVerdict> {
-    let mutated = ask(Door::Mutate, &review, view, config)?;
+    let mutated = ask(WebhookEndpoint::Mutate, &review, view, config)?;
     if !mutated.allowed() {
         return Ok(mutated);
     }
     review["request"]["object"] = mutated.object.clone();
-    let validated = ask(Door::Validate, &review, view, config)?;
+    let validated = ask(WebhookEndpoint::Validate, &review, view, config)?;
     let mut verdict = if validated.allowed() { mutated.clone_for(&validated) } else { validated };
     verdict.patch = mutated.patch;
     Ok(verdict)
 }
 
-fn ask(door: Door, review: &Value, view: &dyn Lister, config: &Config) -> anyhow::Result<CheckVerdict> {
+fn ask(
+    door: WebhookEndpoint,
+    review: &Value,
+    view: &dyn Lister,
+    config: &Config,
+) -> anyhow::Result<CheckVerdict> {
     let body = serde_json::to_vec(review)?;
     let reply = match answer(door, &body, view, config, CacheWait::Exhausted)? {
         AdmissionAnswer::Done(reply) => reply,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use interlock_core::api::kudo::{Instance, Operator, OperatorVersion, OperatorVersionSpec};
 use interlock_core::api::object::NamespacedName;
-use interlock_core::plan::packaged::Packaged;
+use interlock_core::plan::packaged::PackageBundle;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use crate::cli::watch;
 
 /// The wanted Instance.
 pub(super) struct WantedInstance<'a> {
-    pub(super) package: &'a Packaged,
+    pub(super) package: &'a PackageBundle,
     pub(super) name: &'a str,
     pub(super) parameters: &'a BTreeMap<String, String>,
     /// How long to wait for its plan, if at all.
@@ -38,7 +38,7 @@ impl Target {
     }
 
     /// Whether the cluster is new enough; only major and minor count, as for KUDO.
-    pub(super) async fn check_version(&self, package: &Packaged) -> anyhow::Result<()> {
+    pub(super) async fn check_version(&self, package: &PackageBundle) -> anyhow::Result<()> {
         let Some(wanted) = &package.kubernetes_version else { return Ok(()) };
         let Some(needed) = versions::parse(wanted) else {
             bail!("operator.yaml: kubernetesVersion {wanted} is no version; write it as 1.30.0");
@@ -126,7 +126,7 @@ impl Target {
     }
 
     /// Creates Operator and OperatorVersion, unless they exist.
-    pub(super) async fn ensure_version(&self, package: &Packaged) -> anyhow::Result<()> {
+    pub(super) async fn ensure_version(&self, package: &PackageBundle) -> anyhow::Result<()> {
         let operators: Api<Operator> = Api::namespaced(self.client.clone(), &self.namespace);
         if operators.get_opt(&package.operator_name).await.map_err(said)?.is_none() {
             self.create::<Operator>(package.operator.clone()).await?;
@@ -224,7 +224,7 @@ fn read(object: DynamicObject) -> anyhow::Result<Instance> {
 }
 
 /// KUDO's client upgrades to a higher version only.
-fn compare(old: &OperatorVersionSpec, package: &Packaged) -> anyhow::Result<()> {
+fn compare(old: &OperatorVersionSpec, package: &PackageBundle) -> anyhow::Result<()> {
     let old = old.version.as_deref().unwrap_or_default();
     let new = &package.version;
     let parse = |text: &str| {

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-use interlock_core::plan::packaged::{PackageFiles, Packaged};
+use interlock_core::plan::packaged::{PackageBundle, PackageFiles};
 
 /// Reads a package.
-pub(super) fn read(dir: &Path) -> anyhow::Result<Packaged> {
-    let packaged = Packaged::read(&source(dir)?).with_context(|| dir.display().to_string())?;
+pub(super) fn read(dir: &Path) -> anyhow::Result<PackageBundle> {
+    let packaged = PackageBundle::read(&source(dir)?).with_context(|| dir.display().to_string())?;
     let tasks = packaged.operator_version.pointer("/spec/tasks").and_then(|tasks| tasks.as_array());
     if let Some(task) = tasks.into_iter().flatten().find(|task| task["kind"] == "KudoOperator") {
         bail!(

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use go_template::yaml;
 use serde_json::Value;
 
-use interlock_core::plan::packaged::{Packaged, parameter_text};
+use interlock_core::plan::packaged::{PackageBundle, parameter_text};
 
 /// Values by name: flags take precedence over files, and later files over earlier ones.
 pub(super) fn read(given: &[String], files: &[PathBuf]) -> anyhow::Result<BTreeMap<String, String>> {
@@ -54,7 +54,7 @@ fn from_file(file: &Path, text: &str) -> anyhow::Result<BTreeMap<String, String>
 }
 
 /// Whether every required parameter has a value.
-pub(super) fn complete(package: &Packaged, values: &BTreeMap<String, String>) -> anyhow::Result<()> {
+pub(super) fn complete(package: &PackageBundle, values: &BTreeMap<String, String>) -> anyhow::Result<()> {
     let missing: Vec<_> =
         package.must_be_given.iter().filter(|name| !values.contains_key(*name)).map(String::as_str).collect();
     if missing.is_empty() {

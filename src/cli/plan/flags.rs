@@ -53,7 +53,7 @@ impl Form {
 
 /// Which Instance is told of, and how.
 #[derive(Args, Debug)]
-pub(super) struct Telling {
+pub(super) struct OutputFlags {
     #[command(flatten)]
     pub(super) name: InstanceName,
     /// Form of what is printed.

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use interlock_core::api::meta;
 use interlock_core::plan::history::{self, EndedRun};
 
-use super::flags::Telling;
+use super::flags::OutputFlags;
 use super::subject::{InstanceRef, annotation};
 
 /// Prints the last runs, newest first.
-pub(super) async fn run(subject: &InstanceRef, flags: &Telling) -> anyhow::Result<()> {
+pub(super) async fn run(subject: &InstanceRef, flags: &OutputFlags) -> anyhow::Result<()> {
     let instance = subject.get().await?;
     let runs = history::read(annotation(&instance, meta::HISTORY));
     flags.output.print(&runs, || text(&runs))

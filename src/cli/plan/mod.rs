@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use self::flags::{InstanceName, Telling};
+use self::flags::{InstanceName, OutputFlags};
 use self::subject::InstanceRef;
 use super::exit;
 use super::target::{TargetFlags, finish};
@@ -30,9 +30,9 @@ pub struct PlanCommand {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Tells how the plans of an Instance stand, and what the one that runs waits for.
-    Status(Telling),
+    Status(OutputFlags),
     /// Tells the last runs of an Instance, with who asked what of them.
-    History(Telling),
+    History(OutputFlags),
     /// Waits for the plan that runs: 0 COMPLETE, 1 FATAL_ERROR, 2 no end in time, or an error.
     Wait(wait::PlanWaitFlags),
     /// Ends the plan that is scheduled or runs.

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use interlock_core::api::condition;
 use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus};
 use interlock_core::api::meta::{self, condition as types};
-use interlock_core::plan::basis::{Basis, Owed};
+use interlock_core::plan::basis::{Baseline, PendingPlan};
 use serde::Serialize;
 
-use super::flags::Telling;
+use super::flags::OutputFlags;
 use super::subject::{self, InstanceRef, annotation, entries};
 
 /// The state of an Instance's plans.
@@ -25,7 +25,7 @@ struct Report {
     plans: Vec<PlanStatus>,
     /// Pending plans, and why.
     #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
-    owed: std::collections::BTreeMap<String, Owed>,
+    owed: std::collections::BTreeMap<String, PendingPlan>,
     /// Conditions with a message for people.
     conditions: Vec<Said>,
     /// A request that is not carried out yet.
@@ -50,7 +50,7 @@ struct Said {
 }
 
 /// Prints the state of the plans.
-pub(super) async fn run(subject: &InstanceRef, flags: &Telling) -> anyhow::Result<()> {
+pub(super) async fn run(subject: &InstanceRef, flags: &OutputFlags) -> anyhow::Result<()> {
     let report = Report::of(&subject.get().await?);
     flags.output.print(&report, || report.text())
 }
@@ -74,7 +74,7 @@ impl Report {
             plans: entries(instance)
                 .map(|(plan, entry)| PlanStatus { name: plan.clone(), ..entry.clone() })
                 .collect(),
-            owed: Basis::read(&conditions).map(|basis| basis.owed).unwrap_or_default(),
+            owed: Baseline::read(&conditions).map(|basis| basis.owed).unwrap_or_default(),
             conditions: said.collect(),
             request: annotation(instance, meta::REQUEST).map(str::to_owned),
         }
@@ -97,9 +97,9 @@ impl Report {
         }
         for (plan, how) in &self.owed {
             let how = match how {
-                Owed::Queued => "is queued",
-                Owed::Failed => "failed and is owed",
-                Owed::Aborted => "was aborted and is owed",
+                PendingPlan::Queued => "is queued",
+                PendingPlan::Failed => "failed and is owed",
+                PendingPlan::Aborted => "was aborted and is owed",
             };
             line(format!("plan {plan} {how}"));
         }

@@ -11,14 +11,14 @@ use super::facts;
 /// The answer about an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Story {
+pub(super) struct WhyAnswer {
     pub(super) object: AnsweredObject,
     /// Its kind and its state.
     pub(super) is: Vec<String>,
     pub(super) depends_on: Vec<Dependency>,
     pub(super) acted_on_by: Vec<Actor>,
     /// Newest first.
-    pub(super) happened: Vec<Happening>,
+    pub(super) happened: Vec<RecentEvent>,
     /// Unknown parts, and why.
     pub(super) unknown: Vec<String>,
 }
@@ -86,7 +86,7 @@ pub(super) struct Actor {
 
 /// An event in the history of the object or of its Instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Happening {
+pub(super) struct RecentEvent {
     pub(super) at: Timestamp,
     pub(super) what: String,
 }

@@ -5,11 +5,11 @@ use interlock_core::plan::history;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::answer::{Happening, one_line, read_instance};
+use super::answer::{RecentEvent, one_line, read_instance};
 use super::facts::{self, ClusterFacts};
 
 /// Ended runs, changed conditions and Events, in no order.
-pub(super) fn all(facts: &ClusterFacts) -> Vec<Happening> {
+pub(super) fn all(facts: &ClusterFacts) -> Vec<RecentEvent> {
     let mut told = Vec::new();
     if let Some(instance) = facts.instance().and_then(read_instance) {
         let whose = if facts::is_instance(&facts.object) {
@@ -22,10 +22,10 @@ pub(super) fn all(facts: &ClusterFacts) -> Vec<Happening> {
         for run in history::read(annotation) {
             let asked: String = run.asked.iter().map(asked).collect();
             let what = format!("{whose}plan {} ended {}{asked}", run.plan, run.result);
-            told.extend(run.end.map(|at| Happening { at, what }));
+            told.extend(run.end.map(|at| RecentEvent { at, what }));
         }
         let conditions = instance.status.iter().flat_map(|status| &status.conditions);
-        told.extend(conditions.map(|condition| Happening {
+        told.extend(conditions.map(|condition| RecentEvent {
             at: condition.last_transition_time.0,
             what: format!("{whose}{} became {} ({})", condition.type_, condition.status, condition.reason),
         }));
@@ -39,7 +39,7 @@ fn asked(asked: &history::CarriedOutRequest) -> String {
     format!("; {who} asked for {}: {}", asked.verb, one_line(&asked.reason))
 }
 
-fn event(event: &Value) -> Option<Happening> {
+fn event(event: &Value) -> Option<RecentEvent> {
     let time = |value: &Value| value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
     let at = time(&event["series"]["lastObservedTime"])
         .or_else(|| time(&event["eventTime"]))
@@ -55,5 +55,5 @@ fn event(event: &Value) -> Option<Happening> {
         word(&regarding["name"]),
         one_line(&word(&event["note"])),
     );
-    Some(Happening { at, what })
+    Some(RecentEvent { at, what })
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 
-use self::answer::Story;
+use self::answer::WhyAnswer;
 use self::facts::FactReader;
 use super::reader::{self, ReadOutcome};
 use super::served::{NamedObject, ServedKinds};
@@ -60,7 +60,7 @@ async fn run(arguments: WhyArguments) -> anyhow::Result<()> {
         ReadOutcome::Unknown(why) => bail!("{} {place} cannot be read: {why}", resource.api.kind),
     };
     let facts = FactReader { client: &client, served: &served }.gather(object).await;
-    let story = Story::of(&facts);
+    let story = WhyAnswer::of(&facts);
     let text = match arguments.output {
         Output::Text => text::text(&story),
         Output::Json => format!("{:#}\n", serde_json::to_value(&story)?),

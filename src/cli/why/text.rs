@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::answer::{Dependency, Story};
+use super::answer::{Dependency, WhyAnswer};
 
 /// For people.
-pub(super) fn text(story: &Story) -> String {
+pub(super) fn text(story: &WhyAnswer) -> String {
     let mut out = format!("{}\n", story.object);
     story.is.iter().for_each(|line| {
         let _ = writeln!(out, "  {line}");

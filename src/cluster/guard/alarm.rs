@@ -11,7 +11,7 @@ const INSTALLING: Duration = Duration::from_secs(30);
 
 /// The last notification about one object.
 #[derive(Debug, Default)]
-pub(super) struct Alarm {
+pub(super) struct TamperAlarm {
     told: Option<GuardState>,
     broken_since: Option<Duration>,
 }
@@ -27,7 +27,7 @@ pub(super) enum GuardLook<'a> {
     Wait(Duration),
 }
 
-impl Alarm {
+impl TamperAlarm {
     /// The last reported state.
     pub(super) fn told(&self) -> Option<&GuardState> {
         self.told.as_ref()
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn an_installation_that_comes_after_the_process_is_no_fault() {
-        let mut alarm = Alarm::default();
+        let mut alarm = TamperAlarm::default();
         assert_eq!(alarm.look(&GuardState::Unknown, at(0)), GuardLook::Still);
         assert_eq!(alarm.look(&broken("absent"), at(1)), GuardLook::Wait(INSTALLING));
         assert_eq!(alarm.look(&broken("old"), at(20)), GuardLook::Wait(INSTALLING));
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn what_never_comes_is_told() {
-        let mut alarm = Alarm::default();
+        let mut alarm = TamperAlarm::default();
         assert_eq!(alarm.look(&broken("absent"), at(1)), GuardLook::Wait(INSTALLING));
         assert_eq!(alarm.look(&broken("absent"), INSTALLING), GuardLook::Tell(&broken("absent")));
         assert_eq!(alarm.look(&broken("absent"), at(40)), GuardLook::Still);
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn what_was_intact_is_told_as_soon_as_it_has_settled() {
-        let mut alarm = Alarm::default();
+        let mut alarm = TamperAlarm::default();
         assert_eq!(alarm.look(&GuardState::Intact, at(1)), GuardLook::Tell(&GuardState::Intact));
         assert_eq!(alarm.look(&broken("absent"), at(5)), GuardLook::Wait(at(5) + SETTLE));
         assert_eq!(alarm.look(&broken("edited"), at(6)), GuardLook::Wait(at(5) + SETTLE), "not put off");
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn what_is_replaced_is_no_fault() {
-        let mut alarm = Alarm::default();
+        let mut alarm = TamperAlarm::default();
         alarm.look(&GuardState::Intact, at(1));
         assert_eq!(alarm.look(&broken("absent"), at(5)), GuardLook::Wait(at(5) + SETTLE));
         assert_eq!(alarm.look(&GuardState::Intact, at(6)), GuardLook::Still);

@@ -13,4 +13,4 @@ mod warden;
 
 pub use object::{GuardId, GuardKind, Observation};
 pub use standing::{GuardState, GuardStates, PolicyState};
-pub use warden::{Teller, Warden};
+pub use warden::{TamperMonitor, TamperNotifier};

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::alarm::{Alarm, GuardLook};
+use super::alarm::{GuardLook, TamperAlarm};
 use super::follow::{WatchResult, follow};
 use super::object::{GuardId, GuardKind, Observation};
 use super::standing::{GuardState, GuardStates};
@@ -22,16 +22,16 @@ use crate::cluster::lease::Leadership;
 use crate::telemetry::metrics::Metrics;
 
 /// The monitor.
-pub struct Warden {
+pub struct TamperMonitor {
     /// A client that may read the guard objects.
     pub client: Client,
     /// Observations of the watch of the webhook configurations.
     pub webhooks: mpsc::UnboundedReceiver<Observation>,
     /// The notifier.
-    pub teller: Teller,
+    pub teller: TamperNotifier,
 }
 
-impl Warden {
+impl TamperMonitor {
     /// Watches the installed objects, for ever; calls `heard` with each change.
     pub async fn run(self, installed: Vec<Value>, mut heard: impl FnMut(&GuardStates)) {
         let Self { client, mut webhooks, mut teller } = self;
@@ -88,7 +88,7 @@ impl Troubles {
 }
 
 /// The notifier: gauge, log and Events.
-pub struct Teller {
+pub struct TamperNotifier {
     metrics: Arc<Metrics>,
     events: EventPublisher,
     leadership: watch::Receiver<Leadership>,
@@ -98,12 +98,12 @@ pub struct Teller {
 
 #[derive(Default)]
 struct One {
-    alarm: Alarm,
+    alarm: TamperAlarm,
     /// Whether an Event of this process reported it as broken.
     published: bool,
 }
 
-impl Teller {
+impl TamperNotifier {
     /// A notifier that has reported nothing.
     pub fn new(
         metrics: Arc<Metrics>,

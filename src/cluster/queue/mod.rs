@@ -17,7 +17,7 @@ const BACKOFF_MOST: Duration = Duration::from_secs(60);
 
 /// A fairness group: keys that share some of the workers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Lane {
+pub struct FairnessGroup {
     /// The common property of its keys.
     pub name: String,
     /// How many of them may be in work at once.
@@ -50,12 +50,12 @@ struct State<K> {
     due: BTreeMap<(Instant, u64), K>,
     index: HashMap<K, (Instant, u64)>,
     /// Keys in work, and their groups.
-    working: HashMap<K, Vec<Lane>>,
-    lanes: HashMap<Lane, Traffic<K>>,
+    working: HashMap<K, Vec<FairnessGroup>>,
+    lanes: HashMap<FairnessGroup, Traffic<K>>,
     /// Due, and waiting for a slot in their groups.
     parked: HashSet<K>,
     /// Due, with a slot in a group.
-    held: HashMap<K, Lane>,
+    held: HashMap<K, FairnessGroup>,
     /// Added while in work: due again when done, at this time.
     again: HashMap<K, Instant>,
     failures: HashMap<K, u32>,
@@ -141,11 +141,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
 
     /// The next key that is due; it is in work until [`Self::done`].
     pub async fn next(&self) -> K {
-        self.next_in(|_| None::<Lane>).await
+        self.next_in(|_| None::<FairnessGroup>).await
     }
 
     /// The next due key whose groups all have a free slot; it is in work until [`Self::done`].
-    pub async fn next_in<L: IntoIterator<Item = Lane>>(&self, lanes: impl Fn(&K) -> L) -> K {
+    pub async fn next_in<L: IntoIterator<Item = FairnessGroup>>(&self, lanes: impl Fn(&K) -> L) -> K {
         loop {
             let notified = self.changed.notified();
             let next = self.state().take(Instant::now());
@@ -246,9 +246,9 @@ impl<K: Clone + Eq + Hash> State<K> {
 
     /// Takes the slots for a key; where a group is full, parks the key there, which then holds no slot in
     /// another group.
-    fn enter(&mut self, key: &K, lanes: Vec<Lane>) -> bool {
+    fn enter(&mut self, key: &K, lanes: Vec<FairnessGroup>) -> bool {
         let held = self.held.remove(key);
-        let is_full = |lane: &&Lane| {
+        let is_full = |lane: &&FairnessGroup| {
             held.as_ref() != Some(lane) && self.lanes.get(lane).is_some_and(|t| t.places >= lane.share)
         };
         let full = lanes.iter().find(is_full).cloned();
@@ -271,7 +271,7 @@ impl<K: Clone + Eq + Hash> State<K> {
     }
 
     /// Hands a slot of a group to the key that has waited longest, or frees it.
-    fn leave(&mut self, lane: &Lane) {
+    fn leave(&mut self, lane: &FairnessGroup) {
         let Some(traffic) = self.lanes.get_mut(lane) else { return };
         let Some(key) = traffic.parked.pop_front() else {
             traffic.places -= 1;

@@ -84,8 +84,8 @@ async fn two_workers_get_two_keys() {
 }
 
 /// Keys with a letter share a fairness group of two slots.
-fn lettered(key: &(&'static str, u32)) -> Option<Lane> {
-    (!key.0.is_empty()).then(|| Lane { name: key.0.to_owned(), share: 2 })
+fn lettered(key: &(&'static str, u32)) -> Option<FairnessGroup> {
+    (!key.0.is_empty()).then(|| FairnessGroup { name: key.0.to_owned(), share: 2 })
 }
 
 async fn took(queue: &Queue<(&'static str, u32)>) -> Option<(&'static str, u32)> {
@@ -141,7 +141,7 @@ async fn a_place_that_is_given_away_is_taken_once() {
 async fn a_key_that_is_handed_a_place_and_has_left_the_lane_hands_it_on() {
     let queue = Queue::default();
     (1..=5).for_each(|key| queue.add(key));
-    let all = |_: &u32| Some(Lane { name: "all".to_owned(), share: 1 });
+    let all = |_: &u32| Some(FairnessGroup { name: "all".to_owned(), share: 1 });
     let but_the_second = |key: &u32| all(key).filter(|_| *key != 2);
     assert_eq!(queue.next_in(all).await, 1);
     assert!(tokio::time::timeout(Duration::from_secs(1), queue.next_in(all)).await.is_err());
@@ -167,7 +167,7 @@ proptest::proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.unwrap().block_on(async {
-            let lane = |key: &(u32, u32)| (key.0 > 0).then(|| Lane { name: key.0.to_string(), share: 2 });
+            let lane = |key: &(u32, u32)| (key.0 > 0).then(|| FairnessGroup { name: key.0.to_string(), share: 2 });
             let queue = Queue::default();
             let mut wanted: HashSet<_> = adds.iter().copied().collect();
             let (mut working, mut ends) = (Vec::<(u32, u32)>::new(), ends.into_iter().cycle());
@@ -207,7 +207,7 @@ fn the_back_off_is_bounded() {
 #[tokio::test(start_paused = true)]
 async fn a_closed_queue_keeps_nothing() {
     let queue = Queue::default();
-    let lane = || Some(Lane { name: "l".to_owned(), share: 1 });
+    let lane = || Some(FairnessGroup { name: "l".to_owned(), share: 1 });
     queue.add("in work");
     assert_eq!(queue.next_in(|_| lane()).await, "in work");
     queue.add("parked");
@@ -229,7 +229,7 @@ async fn a_closed_queue_keeps_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_closed_queue_leaves_no_place_taken() {
     let queue = Queue::default();
-    let lane = || Some(Lane { name: "l".to_owned(), share: 1 });
+    let lane = || Some(FairnessGroup { name: "l".to_owned(), share: 1 });
     queue.add("first");
     assert_eq!(queue.next_in(|_| lane()).await, "first");
     queue.add("second");
@@ -247,7 +247,7 @@ async fn a_closed_queue_leaves_no_place_taken() {
 async fn a_key_in_two_lanes_waits_for_both() {
     let queue: Queue<(&str, &str)> = Queue::default();
     let lanes = |key: &(&str, &str)| {
-        let share = |name: &str, share| Lane { name: name.to_owned(), share };
+        let share = |name: &str, share| FairnessGroup { name: name.to_owned(), share };
         [share(key.0, 2), share(&key.1[..2], 1)]
     };
     let second = Duration::from_secs(1);

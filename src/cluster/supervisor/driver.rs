@@ -15,13 +15,13 @@ use super::definitions::{self, Definitions, DefinitionsReport, DefinitionsWatch}
 use super::feed::Sink;
 use super::handle::{Handle, Order, Watches, Watching};
 use super::kind::{Act, Watched};
-use super::need::{Needer, Want, WatchRequest, WatchScope};
+use super::need::{KindRequester, KindWant, WatchRequest, WatchScope};
 use super::optional::{self, Optional};
 use super::state::{
     CapabilityPhase, CapabilitySnapshot, CapabilityStatus, Epoch, KindStatus, UnavailableAnswer, WatchState,
 };
-use super::step::{CapabilityFacts, RequiredKind, Turn};
-use super::tended::{Tended, WatchContext, gvk};
+use super::step::{CapabilityFacts, CapabilityTransition, RequiredKind};
+use super::tended::{WatchContext, WatchTask, gvk};
 use super::tracked::{self, Tracked, Turned};
 use crate::cluster::crds::{Absence, Identity, Usable};
 use crate::telemetry::metrics::Metrics;
@@ -55,13 +55,13 @@ pub struct Setup {
 /// Hears of changes that matter to people or to waiting work.
 pub trait Listener: Send + Sync + 'static {
     /// A capability's controller starts or stops. `kind` is the definition that caused it.
-    fn turned(&self, capability: &'static str, turn: Turn, kind: &str, why: &str);
+    fn turned(&self, capability: &'static str, turn: CapabilityTransition, kind: &str, why: &str);
 
     /// An optional kind of a capability came or went.
     fn came_or_went(&self, capability: &'static str, kind: &str, sight: &WatchState);
 
     /// The watch state of a kind has changed; its requesters may proceed.
-    fn changed(&self, kind: &Gvk, needers: Vec<Needer>);
+    fn changed(&self, kind: &Gvk, needers: Vec<KindRequester>);
 }
 
 /// The supervisor; [`Supervisor::run`] is its task.
@@ -72,7 +72,7 @@ pub struct Supervisor {
     orders: mpsc::UnboundedSender<Order>,
     definitions: Definitions,
     health: DefinitionsWatch,
-    kinds: BTreeMap<Want, Tended>,
+    kinds: BTreeMap<KindWant, WatchTask>,
     capabilities: Vec<Tracked>,
     optional: Optional,
     epochs: u64,
@@ -180,10 +180,10 @@ impl Supervisor {
     }
 
     /// Registers the kinds that a requester needs, and releases its others.
-    fn need(&mut self, needer: &Needer, kinds: &BTreeSet<Gvk>, now: Instant) {
-        let mut wants: BTreeMap<Want, Vec<String>> = BTreeMap::new();
+    fn need(&mut self, needer: &KindRequester, kinds: &BTreeSet<Gvk>, now: Instant) {
+        let mut wants: BTreeMap<KindWant, Vec<String>> = BTreeMap::new();
         for Gvk { group, version, kind } in kinds.iter().cloned() {
-            wants.entry(Want { group, kind, labelled: None }).or_default().push(version);
+            wants.entry(KindWant { group, kind, labelled: None }).or_default().push(version);
         }
         for (want, kind) in &mut self.kinds {
             if !wants.contains_key(want) {
@@ -197,8 +197,8 @@ impl Supervisor {
         }
     }
 
-    fn tend(&mut self, want: Want, now: Instant) -> &mut Watched {
-        let kind = self.kinds.entry(want).or_insert_with(|| Tended::new(&self.ground, now));
+    fn tend(&mut self, want: KindWant, now: Instant) -> &mut Watched {
+        let kind = self.kinds.entry(want).or_insert_with(|| WatchTask::new(&self.ground, now));
         &mut kind.watched
     }
 
@@ -221,7 +221,7 @@ impl Supervisor {
         for (tracked, holds_up) in self.capabilities.iter_mut().zip(holding) {
             let Some(mode) = mode(settings, modes, tracked.declared) else { continue };
             tracked.mode = mode;
-            let needer = Needer::Capability(tracked.declared.name);
+            let needer = KindRequester::Capability(tracked.declared.name);
             needs.extend(tracked.wants.iter().map(|(want, kind, required)| {
                 let needed = mode != Mode::Off || (*required && holds_up);
                 (want.clone(), *kind, needer.clone(), needed)
@@ -247,7 +247,7 @@ impl Supervisor {
         })
     }
 
-    fn built_in(&self, want: &Want, versions: &[String]) -> Option<Usable> {
+    fn built_in(&self, want: &KindWant, versions: &[String]) -> Option<Usable> {
         let declared = self.capabilities.iter().flat_map(|c| &c.wants);
         let declared = declared.filter(|(w, kind, _)| kind.built_in && w == want).map(|(_, kind, _)| {
             (kind.versions.first().copied().unwrap_or_default(), kind.plural, kind.namespaced)
@@ -269,7 +269,7 @@ impl Supervisor {
     }
 
     /// How a kind is served, at the first served version of these; `None` while that is unknown.
-    fn find(&self, want: &Want, versions: &[String], now: Instant) -> Option<Result<Usable, Absence>> {
+    fn find(&self, want: &KindWant, versions: &[String], now: Instant) -> Option<Result<Usable, Absence>> {
         if let Some(usable) = self.built_in(want, versions) {
             return Some(Ok(usable));
         }
@@ -278,8 +278,8 @@ impl Supervisor {
     }
 
     fn look_at_kinds(&mut self, now: Instant) {
-        let each = |(want, kind): (&Want, &Tended)| (want.clone(), kind.watched.versions());
-        let wants: Vec<(Want, Vec<String>)> = self.kinds.iter().map(each).collect();
+        let each = |(want, kind): (&KindWant, &WatchTask)| (want.clone(), kind.watched.versions());
+        let wants: Vec<(KindWant, Vec<String>)> = self.kinds.iter().map(each).collect();
         for (want, versions) in wants {
             let found = self.find(&want, &versions, now);
             let next = Epoch(self.epochs + 1);
@@ -325,7 +325,7 @@ impl Supervisor {
     }
 
     fn seen(&self, tracked: &Tracked, now: Instant) -> Vec<RequiredKind> {
-        let needer = Needer::Capability(tracked.declared.name);
+        let needer = KindRequester::Capability(tracked.declared.name);
         let required = tracked.wants.iter().filter(|(.., required)| *required);
         required
             .map(|(want, kind, _)| {
@@ -352,7 +352,7 @@ impl Supervisor {
         let seen = self.watches_now(now);
         let before = self.watches.borrow().clone();
         let told = self.spoken_of().filter(|(_, _, gvk)| seen.get(gvk) != before.get(gvk));
-        let changed: Vec<(Gvk, Vec<Needer>)> =
+        let changed: Vec<(Gvk, Vec<KindRequester>)> =
             told.map(|(watched, version, gvk)| (gvk, watched.needers(&version).cloned().collect())).collect();
         self.watches.send_if_modified(|old| replace(old, Arc::new(seen)));
         let snapshot = Arc::new(self.snapshot_now(now));
@@ -406,7 +406,7 @@ impl Supervisor {
     fn snapshot_now(&self, now: Instant) -> CapabilitySnapshot {
         let status = |tracked: &Tracked| {
             let state = tracked.machine.state().clone();
-            let needer = Needer::Capability(tracked.declared.name);
+            let needer = KindRequester::Capability(tracked.declared.name);
             let kinds = tracked.wants.iter().map(|(want, kind, required)| {
                 let watched = self.kinds.get(want).map(|kind| &kind.watched);
                 KindStatus {

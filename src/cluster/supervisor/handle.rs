@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::definitions::{Definitions, DefinitionsReport};
 use super::kind::KindReport;
-use super::need::{Needer, Want};
+use super::need::{KindRequester, KindWant};
 use super::state::{CapabilitySnapshot, Epoch, WatchState};
 use super::step::Work;
 
@@ -17,11 +17,11 @@ use super::step::Work;
 #[derive(Debug)]
 pub(super) enum Order {
     /// The requester needs these kinds, and no others any more.
-    Need(Needer, BTreeSet<Gvk>),
+    Need(KindRequester, BTreeSet<Gvk>),
     /// A report of the watch of the definitions.
     Definitions(DefinitionsReport),
     /// Stream `usize` of the watch of a kind reported.
-    Report(Want, Epoch, usize, KindReport),
+    Report(KindWant, Epoch, usize, KindReport),
     /// The controller of a capability does this, under that assignment.
     AtWork(&'static str, Assignment, Work),
 }
@@ -71,7 +71,7 @@ impl Handle {
     }
 
     /// Sets the kinds that a requester needs watched; replaces its earlier set.
-    pub fn need(&self, needer: Needer, kinds: BTreeSet<Gvk>) {
+    pub fn need(&self, needer: KindRequester, kinds: BTreeSet<Gvk>) {
         // The receiver is closed only while the process ends.
         let _ = self.orders.send(Order::Need(needer, kinds));
     }

@@ -25,9 +25,11 @@ pub use driver::{Listener, Setup, Supervisor};
 pub use feed::Sink;
 pub use handle::{Assignment, Handle, Watches, Watching};
 pub use kind::GRACE;
-pub use need::Needer;
+pub use need::KindRequester;
 pub use state::{
-    ANSWER_DEADLINE, ApiVerb, CapabilityPhase, CapabilitySnapshot, CapabilityStatus, Epoch, KindStatus, Lack,
-    Missing, RefusedKind, UnavailableAnswer, WatchState,
+    ANSWER_DEADLINE, ApiVerb, CapabilityPhase, CapabilitySnapshot, CapabilityStatus, Epoch, KindStatus,
+    Missing, NotReadyReason, RefusedKind, UnavailableAnswer, WatchState,
 };
-pub use step::{CapabilityFacts, CapabilityStep, Machine, RequiredKind, START_DEADLINE, Turn, Work};
+pub use step::{
+    CapabilityFacts, CapabilityStep, CapabilityTransition, Machine, RequiredKind, START_DEADLINE, Work,
+};

@@ -8,7 +8,7 @@ use crate::cluster::crds::{Absence, Usable};
 /// A requested kind. All requesters and versions share one watch: the API server serves the same objects at
 /// each version, and the cache is by kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Want {
+pub struct KindWant {
     /// API group, empty for core.
     pub group: String,
     /// Kind.
@@ -19,7 +19,7 @@ pub struct Want {
 
 /// A requester of a kind. Capabilities sort first: they read the kinds they need.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Needer {
+pub enum KindRequester {
     /// A capability, by name.
     Capability(&'static str),
     /// The objects of a package: its OperatorVersion, while Instances refer to it.

@@ -34,12 +34,12 @@ pub struct Missing {
     /// Name of its definition, such as `instances.kudo.dev`.
     pub name: String,
     /// What is wrong with it.
-    pub why: Lack,
+    pub why: NotReadyReason,
 }
 
 /// Why a capability is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lack {
+pub enum NotReadyReason {
     /// It is not served.
     Absent(Absence),
     /// Its definition is being deleted.
@@ -52,9 +52,11 @@ impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.name;
         match &self.why {
-            Lack::Absent(absence) => write!(f, "CustomResourceDefinition {name} {absence}"),
-            Lack::Leaving => write!(f, "CustomResourceDefinition {name} is being deleted"),
-            Lack::Manual => write!(f, "{name} is there, but the mode is manual: set it to auto to start"),
+            NotReadyReason::Absent(absence) => write!(f, "CustomResourceDefinition {name} {absence}"),
+            NotReadyReason::Leaving => write!(f, "CustomResourceDefinition {name} is being deleted"),
+            NotReadyReason::Manual => {
+                write!(f, "{name} is there, but the mode is manual: set it to auto to start")
+            }
         }
     }
 }
@@ -127,11 +129,13 @@ impl CapabilityPhase {
         match self {
             Self::Disabled => "Disabled",
             Self::Waiting(missing) => match first(missing) {
-                Some(Lack::Absent(Absence::NotEstablished(_))) => "NotEstablished",
-                Some(Lack::Absent(Absence::NotServed { .. } | Absence::OtherScope)) => "VersionNotServed",
-                Some(Lack::Leaving) => "CRDTerminating",
-                Some(Lack::Manual) => "Manual",
-                Some(Lack::Absent(Absence::Missing)) | None => "CRDMissing",
+                Some(NotReadyReason::Absent(Absence::NotEstablished(_))) => "NotEstablished",
+                Some(NotReadyReason::Absent(Absence::NotServed { .. } | Absence::OtherScope)) => {
+                    "VersionNotServed"
+                }
+                Some(NotReadyReason::Leaving) => "CRDTerminating",
+                Some(NotReadyReason::Manual) => "Manual",
+                Some(NotReadyReason::Absent(Absence::Missing)) | None => "CRDMissing",
             },
             Self::Forbidden(_) => "Forbidden",
             Self::Starting(_) => "Syncing",

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::feed::{self, Feed, Running, Sink, WatchSource};
 use super::handle::Order;
 use super::kind::{Act, Watched};
-use super::need::{Want, WatchScope};
+use super::need::{KindWant, WatchScope};
 use crate::cluster::crds::Usable;
 
 /// The configuration of watches.
@@ -27,13 +27,13 @@ pub(super) struct WatchContext {
 }
 
 /// A watched kind and its tasks.
-pub(super) struct Tended {
+pub(super) struct WatchTask {
     pub watched: Watched,
     feeds: Vec<Arc<Feed>>,
     running: Vec<Running>,
 }
 
-impl Tended {
+impl WatchTask {
     /// A kind without a look-up yet.
     pub(super) fn new(ground: &WatchContext, now: Instant) -> Self {
         let streams = ground.namespaces.len().max(1);
@@ -42,7 +42,7 @@ impl Tended {
     }
 
     /// Executes an action of the machine.
-    pub(super) fn act(&mut self, want: &Want, act: Act, ground: &WatchContext) {
+    pub(super) fn act(&mut self, want: &KindWant, act: Act, ground: &WatchContext) {
         self.running.clear();
         let sink = ground.sink.as_ref();
         match act {
@@ -69,7 +69,7 @@ impl Tended {
 }
 
 /// The watches of a kind, one for each stream.
-fn sources(want: &Want, usable: &Usable, reach: WatchScope, ground: &WatchContext) -> Vec<WatchSource> {
+fn sources(want: &KindWant, usable: &Usable, reach: WatchScope, ground: &WatchContext) -> Vec<WatchSource> {
     let gvk = gvk(want, &usable.identity.version);
     let resource = ApiResource {
         api_version: gvk.api_version(),
@@ -91,7 +91,7 @@ fn sources(want: &Want, usable: &Usable, reach: WatchScope, ground: &WatchContex
 }
 
 /// The kind under which the sink knows the objects.
-fn known_as(want: &Want, usable: &Usable) -> Gvk {
+fn known_as(want: &KindWant, usable: &Usable) -> Gvk {
     let gvk = gvk(want, &usable.identity.version);
     match want.labelled {
         Some(labelled) => Gvk { kind: labelled.name.to_owned(), ..gvk },
@@ -100,6 +100,6 @@ fn known_as(want: &Want, usable: &Usable) -> Gvk {
 }
 
 /// A requested kind at a version.
-pub(super) fn gvk(want: &Want, version: &str) -> Gvk {
+pub(super) fn gvk(want: &KindWant, version: &str) -> Gvk {
     Gvk { group: want.group.clone(), version: version.to_owned(), kind: want.kind.clone() }
 }

@@ -6,15 +6,15 @@ use tokio::time::Instant;
 
 use super::capability::{Capability, CapabilityKind, Mode};
 use super::handle::Assignment;
-use super::need::{Shape, Want, WatchRequest, WatchScope};
+use super::need::{KindWant, Shape, WatchRequest, WatchScope};
 use super::state::{ANSWER_DEADLINE, CapabilityPhase, WatchState};
-use super::step::{CapabilityFacts, Machine, RequiredKind, START_DEADLINE, Turn, Work};
+use super::step::{CapabilityFacts, CapabilityTransition, Machine, RequiredKind, START_DEADLINE, Work};
 
 /// A capability and its machine.
 pub(super) struct Tracked {
     pub declared: &'static Capability,
     /// Its kinds, and whether each is required.
-    pub wants: Vec<(Want, &'static CapabilityKind, bool)>,
+    pub wants: Vec<(KindWant, &'static CapabilityKind, bool)>,
     pub machine: Machine,
     pub mode: Mode,
     /// The last reported work of its controller.
@@ -28,7 +28,7 @@ pub(super) struct Tracked {
 
 /// A transition of its controller.
 pub(super) struct Turned {
-    pub turn: Turn,
+    pub turn: CapabilityTransition,
     /// The definition that caused it.
     pub kind: String,
     /// The state of that definition.
@@ -39,7 +39,7 @@ impl Tracked {
     pub(super) fn new(declared: &'static Capability) -> Self {
         let want = |kind: &'static CapabilityKind, required| {
             let (group, name) = (kind.group.to_owned(), kind.kind.to_owned());
-            (Want { group, kind: name, labelled: kind.labelled }, kind, required)
+            (KindWant { group, kind: name, labelled: kind.labelled }, kind, required)
         };
         let required = declared.required.iter().map(|kind| want(kind, true));
         let optional = declared.optional.iter().map(|kind| want(kind, false));

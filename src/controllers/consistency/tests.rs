@@ -12,8 +12,8 @@ use super::*;
 use crate::cluster::crds::Absence;
 use crate::cluster::lease::Leadership;
 use crate::cluster::supervisor::{
-    ApiVerb, CapabilityPhase, CapabilitySnapshot, CapabilityStatus as Standing, Epoch, Lack, Missing,
-    RefusedKind, UnavailableAnswer,
+    ApiVerb, CapabilityPhase, CapabilitySnapshot, CapabilityStatus as Standing, Epoch, Missing,
+    NotReadyReason, RefusedKind, UnavailableAnswer,
 };
 use crate::controllers::capabilities::FLAVORS;
 
@@ -103,7 +103,7 @@ impl World {
 }
 
 fn waiting() -> CapabilityPhase {
-    let why = Lack::Absent(Absence::Missing);
+    let why = NotReadyReason::Absent(Absence::Missing);
     CapabilityPhase::Waiting(vec![Missing { name: "dataplanes.gateway-operator.konghq.com".to_owned(), why }])
 }
 

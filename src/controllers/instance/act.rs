@@ -10,7 +10,7 @@ use interlock_core::api::meta::{self, condition as types, event};
 use interlock_core::api::object::NamespacedName;
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Severity};
-use interlock_core::plan::basis::Basis;
+use interlock_core::plan::basis::Baseline;
 use interlock_core::plan::next::{DriftRefusal, Next, SpecSource};
 use interlock_core::plan::observe::PlanState;
 use jiff::Timestamp;
@@ -226,7 +226,7 @@ async fn keep_spec(
 async fn adopt(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
     let owed = subject.basis.as_ref().map(|b| b.owed.clone()).unwrap_or_default();
     let previous = subject.basis.as_ref().and_then(|basis| basis.previous.clone());
-    let basis = Basis { previous, ..Basis::new(&subject.spec, owed) };
+    let basis = Baseline { previous, ..Baseline::new(&subject.spec, owed) };
     let mut conditions = vec![wanted(types::SPEC_STAMPED, ConditionStatus::True, "Stamped", basis.message())];
     if interlock_core::api::condition::is_true(&subject.conditions(), types::SPEC_DRIFT) {
         conditions.push(wanted(types::SPEC_DRIFT, ConditionStatus::False, "CarriedOut", String::new()));

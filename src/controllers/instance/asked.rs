@@ -5,7 +5,7 @@ use interlock_core::api::meta;
 use interlock_core::api::object::annotation;
 use interlock_core::plan::history;
 use interlock_core::plan::lock::LockEntry;
-use interlock_core::plan::verb::{self, Course, PendingRequest, PlanVerb, Runs};
+use interlock_core::plan::verb::{self, PendingRequest, PlanVerb, RequestResolution, Runs};
 
 use super::context::InstanceContext;
 use super::subject::InstanceView;
@@ -43,8 +43,8 @@ fn course(subject: &InstanceView, asked: &PendingRequest) -> Settled {
     let entries: Vec<LockEntry<'_>> =
         entries.iter().map(|(plan, e)| LockEntry { plan, uid: &e.uid, status: &e.status }).collect();
     match verb::course(asked, Runs { plan: subject.plan(), uid: subject.plan_uid(), entries: &entries }) {
-        Course::Clear => Settled::Clear,
-        Course::Done => Settled::Done,
+        RequestResolution::Clear => Settled::Clear,
+        RequestResolution::Done => Settled::Done,
         _ => Settled::Open,
     }
 }

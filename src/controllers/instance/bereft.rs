@@ -18,7 +18,7 @@ use super::reconcile;
 use super::send::{patch_status, wanted};
 use super::writes::StatusChange;
 use crate::cluster::supervisor::{
-    CapabilityPhase, CapabilityStatus as Standing, KindStatus, Lack, Missing, WatchState, Work,
+    CapabilityPhase, CapabilityStatus as Standing, KindStatus, Missing, NotReadyReason, WatchState, Work,
 };
 use crate::controllers::capabilities::{CAPABILITIES, INSTANCES};
 
@@ -57,8 +57,8 @@ fn unlisted(kinds: &[KindStatus]) -> Option<String> {
 
 fn waits_for(missing: &[Missing]) -> Option<String> {
     // The mode is the same for all kinds that it blocks.
-    let manual = missing.iter().find(|missing| missing.why == Lack::Manual);
-    let absent = missing.iter().filter(|missing| matches!(missing.why, Lack::Absent(_)));
+    let manual = missing.iter().find(|missing| missing.why == NotReadyReason::Manual);
+    let absent = missing.iter().filter(|missing| matches!(missing.why, NotReadyReason::Absent(_)));
     let texts: Vec<String> = manual.into_iter().chain(absent).map(Missing::to_string).collect();
     (!texts.is_empty()).then(|| texts.join("; "))
 }
@@ -150,7 +150,7 @@ mod tests {
     const OWN: &str = "instances.kudo.dev";
     const PACKAGES: &str = "operatorversions.kudo.dev";
 
-    fn waiting(whys: &[Lack]) -> CapabilityPhase {
+    fn waiting(whys: &[NotReadyReason]) -> CapabilityPhase {
         let missing = [OWN, PACKAGES].into_iter().zip(whys);
         CapabilityPhase::Waiting(
             missing.map(|(name, why)| Missing { name: name.to_owned(), why: why.clone() }).collect(),
@@ -177,12 +177,12 @@ mod tests {
 
     #[rstest]
     #[case::missing(
-        waiting(&[Lack::Leaving, Lack::Absent(Absence::Missing)]),
+        waiting(&[NotReadyReason::Leaving, NotReadyReason::Absent(Absence::Missing)]),
         Some("CustomResourceDefinition operatorversions.kudo.dev is not installed")
     )]
-    #[case::going(waiting(&[Lack::Leaving]), None)]
+    #[case::going(waiting(&[NotReadyReason::Leaving]), None)]
     #[case::manual(
-        waiting(&[Lack::Manual, Lack::Manual]),
+        waiting(&[NotReadyReason::Manual, NotReadyReason::Manual]),
         Some("instances.kudo.dev is there, but the mode is manual: set it to auto to start")
     )]
     #[case::forbidden(
@@ -214,7 +214,8 @@ mod tests {
     #[case::all_of_them(&[OWN, PACKAGES], GOING, false)]
     #[case::none(&[], GOING, false)]
     fn what_an_instance_says_of_a_definition_that_goes(
-        #[values(CapabilityPhase::Draining(Epoch(1)), waiting(&[Lack::Leaving]))] state: CapabilityPhase,
+        #[values(CapabilityPhase::Draining(Epoch(1)), waiting(&[NotReadyReason::Leaving]))]
+        state: CapabilityPhase,
         #[case] leaving: &[&str],
         #[case] waited: Duration,
         #[case] said: bool,

@@ -27,7 +27,7 @@ const DECISIVE: [&str; 2] = [PLAN_RUNNING, SPEC_STAMPED];
 
 /// The status cache of all Instances.
 #[derive(Default)]
-pub struct Books {
+pub struct StatusCache {
     ledger: Mutex<Ledger>,
     /// Specs that this process has archived in ControllerRevisions: uid of the Instance, and the hash.
     kept: Mutex<HashMap<NamespacedName, (String, SpecHash)>>,
@@ -122,7 +122,7 @@ impl Ledger {
     }
 }
 
-impl Books {
+impl StatusCache {
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -222,7 +222,7 @@ mod tests {
         InstanceView::read(&NamespacedName::new("team", "demo"), Arc::new(object)).unwrap()
     }
 
-    fn undoes(books: &Books, found: &str) -> Option<String> {
+    fn undoes(books: &StatusCache, found: &str) -> Option<String> {
         let patch = books.restoration(&at(found))?;
         patch["planStatus"]["deploy"]["status"].as_str().map(str::to_owned)
     }
@@ -230,7 +230,7 @@ mod tests {
     /// A lagging watch delivers a former leader's write after the state before it was cached.
     #[test]
     fn what_a_former_leader_wrote_is_learned() {
-        let books = Books::default();
+        let books = StatusCache::default();
         for found in ["IN_PROGRESS", "COMPLETE", "COMPLETE"] {
             assert_eq!(undoes(&books, found), None);
         }
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn what_others_write_after_this_process_is_undone() {
-        let books = Books::default();
+        let books = StatusCache::default();
         books.note(&at("IN_PROGRESS"));
         assert_eq!(undoes(&books, "IN_PROGRESS"), None);
         assert_eq!(undoes(&books, "COMPLETE").as_deref(), Some("IN_PROGRESS"));
@@ -271,7 +271,7 @@ mod tests {
     /// The answer to the write of COMPLETE was lost; the watch delivers it.
     #[test]
     fn an_own_write_without_an_answer_is_learned() {
-        let books = Books::default();
+        let books = StatusCache::default();
         let before = at("IN_PROGRESS");
         books.note(&before);
         books.doubt(&before.key);

@@ -13,7 +13,7 @@ use interlock_core::plan::package::Package;
 use kube::Client;
 use tokio::sync::watch;
 
-use super::books::Books;
+use super::books::StatusCache;
 use super::references::References;
 use super::requests::Requests;
 use super::subject::InstanceView;
@@ -56,7 +56,7 @@ pub struct InstanceContext {
     /// Whether this process leads.
     pub leadership: watch::Receiver<Leadership>,
     /// The status cache.
-    pub books: Books,
+    pub books: StatusCache,
     /// The namespace of the process.
     pub own_namespace: String,
     /// Whether the policy that guards requests is intact, and since when.

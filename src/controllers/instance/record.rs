@@ -7,7 +7,7 @@ use interlock_core::api::kudo::{ExecutionStatus, PlanStatus};
 use interlock_core::api::meta::{condition as types, event, plan as plans};
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{Note, Severity};
-use interlock_core::plan::basis::{Basis, Ran};
+use interlock_core::plan::basis::{Baseline, CarriedOutRun};
 use interlock_core::plan::drift::RunEnd;
 use interlock_core::plan::judge::ChangedPackages;
 use interlock_core::plan::observe::{Fatal, PlanState};
@@ -91,7 +91,7 @@ fn in_progress(plan: &str) -> WantedCondition {
 }
 
 /// The wanted baseline; `None` while the run only continues.
-fn basis(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> Option<Basis> {
+fn basis(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> Option<Baseline> {
     let plan = &view.state.status.name;
     let found = view.subject.basis.as_ref();
     let end = match phase {
@@ -112,13 +112,13 @@ fn basis(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> Option<
     let packages = ChangedPackages { new: view.package, old: view.old };
     let owed = drift::owed_at_start(found, view.spec, packages, plan);
     let owed = end.map_or_else(|| owed.clone(), |end| drift::owed_at_end(&owed, plan, end));
-    let ran = Ran {
+    let ran = CarriedOutRun {
         uid: view.state.status.uid.clone(),
         package: view.package.hash.clone(),
         started: now,
         attempt: 1 + if plan == plans::CLEANUP { cleanup_failures(view.subject) } else { 0 },
     };
-    Some(Basis::new(view.spec, owed).after(found).ran(Some(ran)))
+    Some(Baseline::new(view.spec, owed).after(found).ran(Some(ran)))
 }
 
 /// How often cleanup has failed in a row, from the status, which only Interlock writes: the run history is
@@ -182,7 +182,7 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-fn ready_at_end(view: &RecordInput<'_>, basis: &Basis, complete: bool) -> WantedCondition {
+fn ready_at_end(view: &RecordInput<'_>, basis: &Baseline, complete: bool) -> WantedCondition {
     let plan = &view.state.status.name;
     let failed = drift::failed(basis);
     match (complete, failed.as_slice()) {
@@ -198,7 +198,7 @@ fn ready_at_end(view: &RecordInput<'_>, basis: &Basis, complete: bool) -> Wanted
 }
 
 /// `SpecDrift` names failed plans that are pending; it is cleared without any.
-fn owed(view: &RecordInput<'_>, basis: &Basis) -> Option<WantedCondition> {
+fn owed(view: &RecordInput<'_>, basis: &Baseline) -> Option<WantedCondition> {
     let failed = drift::failed(basis);
     if !failed.is_empty() {
         return Some(wanted(types::SPEC_DRIFT, ConditionStatus::True, "PlanOwed", owed_text(&failed)));

@@ -5,10 +5,10 @@ use interlock_core::api::interlock::Action;
 use interlock_core::api::meta::plan::DEPLOY;
 use interlock_core::api::rule::Rule;
 use interlock_core::api::stamp::{Applied, VersionRef};
-use interlock_core::plan::basis::Basis;
+use interlock_core::plan::basis::Baseline;
 use interlock_core::plan::judge::{self, Before, ChangedPackages};
 use interlock_core::plan::next::DriftRefusal;
-use interlock_core::plan::objection::Objection;
+use interlock_core::plan::objection::SpecViolation;
 use interlock_core::plan::package::Package;
 
 use super::context::InstanceContext;
@@ -60,10 +60,10 @@ fn unadmitted(
 fn since(
     ctx: &InstanceContext,
     subject: &InstanceView,
-    (basis, stamped): (&Basis, Option<&Applied<'static>>),
+    (basis, stamped): (&Baseline, Option<&Applied<'static>>),
     spec: &Applied<'static>,
     new: &Package,
-) -> Vec<Objection> {
+) -> Vec<SpecViolation> {
     let before = stamped.filter(|stamped| stamped.hash() == basis.hash).or_else(|| {
         let previous = subject.stamp.as_ref()?.previous.as_ref()?;
         previous.kept.inline().filter(|spec| previous.hash == basis.hash && spec.hash() == basis.hash)
@@ -79,10 +79,10 @@ fn since(
     judge::unseen(Before { basis, stamp: before, version: version.as_ref(), goes_back }, spec, packages)
 }
 
-fn creation(package: &Package, spec: &Applied<'static>) -> Vec<Objection> {
+fn creation(package: &Package, spec: &Applied<'static>) -> Vec<SpecViolation> {
     if package.plan(DEPLOY).is_none() {
         let sentence = "couldn't find 'deploy' plan in the operatorVersion";
-        return vec![Objection::new(Rule::PlanUnknown, sentence, Vec::new())];
+        return vec![SpecViolation::new(Rule::PlanUnknown, sentence, Vec::new())];
     }
     let mut violations = judge::defined(package, &spec.parameters);
     let mut values = spec.parameters.clone();

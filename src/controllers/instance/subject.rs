@@ -14,7 +14,7 @@ use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus};
 use interlock_core::api::meta;
 use interlock_core::api::object::{NamespacedName, annotation};
 use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, SpecHash};
-use interlock_core::plan::basis::{Basis, carried_out};
+use interlock_core::plan::basis::{Baseline, carried_out};
 use interlock_core::plan::history;
 use interlock_core::plan::package::Package;
 use interlock_core::plan::progress::Progress;
@@ -45,7 +45,7 @@ pub struct InstanceView {
     /// The annotation, when it can be decoded.
     pub stamp: Option<Envelope<'static>>,
     /// The stored baseline.
-    pub basis: Option<Basis>,
+    pub basis: Option<Baseline>,
     /// The run in progress, as recorded.
     pub progress: Option<Progress>,
 }
@@ -63,7 +63,7 @@ impl InstanceView {
             .filter(|stamp| stamp.uid.as_deref().is_none_or(|uid| Some(uid) == own))
             .map(Envelope::into_owned);
         let conditions: &[Condition] = instance.status.as_ref().map_or(&[], |s| &s.conditions);
-        let basis = Basis::read(conditions);
+        let basis = Baseline::read(conditions);
         let progress = Progress::read(conditions);
         let hash = spec.hash();
         Ok(Self { key: key.clone(), instance, spec, hash, stamp, basis, progress, object })

@@ -15,7 +15,7 @@ use tracing::{Instrument, error, info_span, warn};
 use super::context::InstanceContext;
 use super::flow::ReconcileOutcome;
 use super::{bereft, reconcile};
-use crate::cluster::queue::{Lane, Queue};
+use crate::cluster::queue::{FairnessGroup, Queue};
 use crate::cluster::supervisor::Work;
 use crate::telemetry::panics::{Panicked, caught};
 
@@ -136,9 +136,10 @@ impl Drop for InWork<'_> {
 
 /// Instances of one OperatorVersion make objects of the same kinds, and wait for the same; those of one
 /// namespace wait for the same rendering threads.
-fn lanes(ctx: &InstanceContext, key: &NamespacedName) -> Vec<Lane> {
-    let namespace = Lane { name: key.namespace.clone(), share: NAMESPACE_SHARE };
-    let package = ctx.store.package_of(key).map(|name| Lane { name: name.to_string(), share: SHARE });
+fn lanes(ctx: &InstanceContext, key: &NamespacedName) -> Vec<FairnessGroup> {
+    let namespace = FairnessGroup { name: key.namespace.clone(), share: NAMESPACE_SHARE };
+    let package =
+        ctx.store.package_of(key).map(|name| FairnessGroup { name: name.to_string(), share: SHARE });
     [namespace].into_iter().chain(package).collect()
 }
 

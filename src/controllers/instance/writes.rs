@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use interlock_core::admission::room::{self, Room};
+use interlock_core::admission::room::{self, SizeBudget};
 use interlock_core::admission::stamp::{self, Making};
 use interlock_core::admission::status::Head;
 use interlock_core::api::condition::{self, Time, WantedCondition};
@@ -99,7 +99,7 @@ pub fn stamp(subject: &InstanceView, spec: &Applied<'static>) -> Option<String> 
     stamp::make(making, room(&subject.object))
 }
 
-fn room(object: &Value) -> Room {
+fn room(object: &Value) -> SizeBudget {
     let annotations = object.pointer("/metadata/annotations").and_then(Value::as_object);
     let annotations = annotations.into_iter().flatten();
     let (ours, others): (Vec<_>, Vec<_>) =
@@ -108,7 +108,7 @@ fn room(object: &Value) -> Room {
         pairs.iter().map(|(k, v)| k.len() + v.as_str().map_or(0, str::len)).sum()
     };
     let whole = serde_json::to_string(object).map_or(0, |text| text.len());
-    Room { annotations: size(&others), object: whole.saturating_sub(size(&ours)) }
+    SizeBudget { annotations: size(&others), object: whole.saturating_sub(size(&ours)) }
 }
 
 /// Our annotations after a write, beside those of others: omits a new stamp that does not fit, and removes

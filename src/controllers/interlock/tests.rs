@@ -10,8 +10,8 @@ use super::status::{self, Managed, StatusInput};
 use super::*;
 use crate::cluster::crds::Absence;
 use crate::cluster::supervisor::{
-    ApiVerb, CapabilityPhase, CapabilityStatus, Epoch, KindStatus, Lack, Missing, Mode, RefusedKind,
-    UnavailableAnswer, WatchState as Seeing,
+    ApiVerb, CapabilityPhase, CapabilityStatus, Epoch, KindStatus, Missing, Mode, NotReadyReason,
+    RefusedKind, UnavailableAnswer, WatchState as Seeing,
 };
 
 const SINCE: i64 = 1_000;
@@ -71,7 +71,7 @@ fn running() -> CapabilityPhase {
 fn missing() -> CapabilityPhase {
     CapabilityPhase::Waiting(vec![Missing {
         name: "instances.kudo.dev".to_owned(),
-        why: Lack::Absent(Absence::Missing),
+        why: NotReadyReason::Absent(Absence::Missing),
     }])
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use interlock_core::api::interlock::{Account, Adoption, Labels};
 use interlock_core::api::object::{NamespacedName, ObjectKey};
 use interlock_core::api::stamp::SpecHash;
-use interlock_core::plan::basis::Basis;
+use interlock_core::plan::basis::Baseline;
 use interlock_core::plan::package::Package;
 use interlock_core::rollout::flavor::sources::FlavorSource;
 use interlock_core::rollout::flavor::subject::GatewayRef;
@@ -116,7 +116,7 @@ impl Store {
     }
 
     /// The package of the baseline, as last seen.
-    pub fn package_of_basis(&self, basis: &Basis) -> Option<Arc<Package>> {
+    pub fn package_of_basis(&self, basis: &Baseline) -> Option<Arc<Package>> {
         self.read().packages.of_basis(basis).cloned()
     }
 

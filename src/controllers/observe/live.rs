@@ -7,9 +7,9 @@ use interlock_core::api::condition::{self, Condition};
 use interlock_core::api::kudo::{ExecutionStatus, Instance};
 use interlock_core::api::meta::condition as types;
 use interlock_core::plan::lock;
-use interlock_core::topology::declare::{Concerns, Side};
+use interlock_core::topology::declare::{EventTriggers, Side};
 use interlock_core::topology::kinds::{DECLARED, fact, link};
-use interlock_core::topology::picture::Picture;
+use interlock_core::topology::picture::GraphSnapshot;
 use interlock_core::topology::{GroupKind, NodeId, ObjectRow};
 use jiff::Timestamp;
 use serde::{Deserialize as _, Serialize};
@@ -191,7 +191,7 @@ impl Shown {
         Some(shown)
     }
 
-    fn draw(&mut self, picture: &Picture, itself: &NodeId) {
+    fn draw(&mut self, picture: &GraphSnapshot, itself: &NodeId) {
         let drawn = || picture.nodes.iter().filter(|(id, _)| concerns_somebody(&id.kind));
         let places: BTreeMap<&NodeId, usize> = drawn().map(|(id, _)| id).take(NODES).zip(0..).collect();
         self.more = drawn().count() - places.len();
@@ -218,7 +218,7 @@ impl Shown {
 /// Whether a controller acts on objects of a kind; the process does not look at others.
 fn concerns_somebody(kind: &GroupKind) -> bool {
     let declared = DECLARED.iter().find(|declared| *kind == declared.name);
-    declared.is_none_or(|declared| matches!(declared.events.create, Concerns::Roots(_)))
+    declared.is_none_or(|declared| matches!(declared.events.create, EventTriggers::Roots(_)))
 }
 
 /// Whether a kind has a health; undeclared kinds do.

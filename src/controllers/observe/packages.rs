@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use interlock_core::api::kudo::OperatorVersionSpec;
 use interlock_core::api::object::{NamespacedName, meta_str};
-use interlock_core::plan::basis::Basis;
+use interlock_core::plan::basis::Baseline;
 use interlock_core::plan::limits::Words;
 use interlock_core::plan::package::{Package, PackageHash};
 use serde_json::Value;
@@ -76,7 +76,7 @@ impl Packages {
     }
 
     /// The package of a baseline.
-    pub(super) fn of_basis(&self, basis: &Basis) -> Option<&Arc<Package>> {
+    pub(super) fn of_basis(&self, basis: &Baseline) -> Option<&Arc<Package>> {
         self.known.get(basis.version_among(self.known.keys())?)
     }
 

@@ -10,10 +10,10 @@ use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
 use interlock_core::plan::package::Package;
 use interlock_core::rollout::flavor::known::GatewayInventory;
-use interlock_core::rollout::flavor::overlooked::Overlooked;
+use interlock_core::rollout::flavor::overlooked::DeferredChecks;
 use interlock_core::topology::declare::Side;
 use interlock_core::topology::kinds::{self, INSTANCE, NAMESPACE, OPERATOR_VERSION, fact, link};
-use interlock_core::topology::{self, Dirty, Epoch, Graph, KindId, NodeId, ObjectRow};
+use interlock_core::topology::{self, AffectedNodes, Epoch, Graph, KindId, NodeId, ObjectRow};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -344,7 +344,7 @@ impl Store {
     }
 
     /// Changes of flavor that admission allowed unread, and would have denied; each once.
-    pub fn overlooked(&self) -> Vec<Overlooked> {
+    pub fn overlooked(&self) -> Vec<DeferredChecks> {
         self.write().flavors.overlooked()
     }
 
@@ -397,7 +397,7 @@ impl Inner {
         change: &WatchChange,
         keep: Option<From>,
         prepared: Prepared,
-    ) -> Dirty {
+    ) -> AffectedNodes {
         let told = match change {
             WatchChange::Listing(namespace) => topology::GraphChange::Listing(namespace),
             WatchChange::Listed(object) => topology::GraphChange::Listed(object),

@@ -6,7 +6,7 @@ use interlock_core::admission::view::{Lister, PackageUsers};
 use interlock_core::api::interlock::Actions;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::plan::package::Package;
-use interlock_core::rollout::flavor::known::{Around, Fed};
+use interlock_core::rollout::flavor::known::{FlavorDependent, GatewayContext};
 use interlock_core::rollout::flavor::sources::FlavorSource;
 use interlock_core::rollout::flavor::subject::GatewayRef;
 use interlock_core::topology::kinds::fact;
@@ -42,11 +42,11 @@ impl Lister for Store {
         row.is_some_and(|row| is(&row, fact::TERMINATING))
     }
 
-    fn around(&self, gateway: &GatewayRef) -> Around {
+    fn around(&self, gateway: &GatewayRef) -> GatewayContext {
         self.read().flavors.around(gateway)
     }
 
-    fn fed_by(&self, source: &FlavorSource) -> Vec<Fed> {
+    fn fed_by(&self, source: &FlavorSource) -> Vec<FlavorDependent> {
         self.read().flavors.fed_by(source)
     }
 

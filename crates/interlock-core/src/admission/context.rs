@@ -1,13 +1,13 @@
 //! The inputs of a decision beside the request.
 
-use super::door::{CacheWait, Config, Door};
+use super::door::{CacheWait, Config, WebhookEndpoint};
 use super::view::Lister;
 
 /// All inputs of a decision beside the request.
 #[derive(Clone, Copy)]
 pub struct RuleContext<'a> {
     /// The webhook that was called.
-    pub door: Door,
+    pub door: WebhookEndpoint,
     /// Facts about other objects.
     pub view: &'a dyn Lister,
     /// The settings that the process was started with.

@@ -5,7 +5,7 @@ use crate::api::text::Text;
 
 /// The webhook paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Door {
+pub enum WebhookEndpoint {
     /// `/mutate`: schedules plans and sets the last-applied annotation.
     Mutate,
     /// `/validate`: decides on the final object.
@@ -14,7 +14,7 @@ pub enum Door {
     Kudo,
 }
 
-impl Door {
+impl WebhookEndpoint {
     /// Every endpoint.
     pub const ALL: [Self; 3] = [Self::Mutate, Self::Validate, Self::Kudo];
 

@@ -29,7 +29,8 @@ mod tests;
 
 pub use context::RuleContext;
 pub use door::{
-    AdmissionAnswer, Awaited, BadReview, CacheWait, Config, DecisionRecord, Door, Freeze, Reply, VerdictKind,
+    AdmissionAnswer, Awaited, BadReview, CacheWait, Config, DecisionRecord, Freeze, Reply, VerdictKind,
+    WebhookEndpoint,
 };
 use request::{Request, RequestedObject};
 use review::Review;
@@ -38,7 +39,7 @@ use view::{CacheState, Lister};
 
 /// Decides on the body of a call.
 pub fn answer<'a>(
-    door: Door,
+    door: WebhookEndpoint,
     body: &'a [u8],
     view: &dyn Lister,
     config: &Config,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::api::rule::Rule;
-pub use crate::plan::objection::{FieldReason, ObjectionField};
+pub use crate::plan::objection::{FieldReason, ViolationField};
 
 /// How many lines of one denial name fields; further fields are counted.
 const FIELDS_SHOWN: usize = 4;
@@ -64,7 +64,7 @@ pub struct Denial {
     /// Bytes at the start of the sentence that only name the failed operation and the object.
     pub beginning: usize,
     /// The first denied fields.
-    pub fields: Vec<ObjectionField>,
+    pub fields: Vec<ViolationField>,
     /// How many more there are.
     pub more: usize,
     /// The reason.
@@ -85,7 +85,7 @@ pub struct Also {
     /// The rule.
     pub rule: Rule,
     /// The denied field, or the first of them, with the violation.
-    pub field: ObjectionField,
+    pub field: ViolationField,
 }
 
 impl Also {
@@ -142,7 +142,7 @@ impl Denial {
     }
 
     /// A denial that names fields.
-    pub fn invalid(rule: Rule, sentence: impl Into<String>, mut fields: Vec<ObjectionField>) -> Self {
+    pub fn invalid(rule: Rule, sentence: impl Into<String>, mut fields: Vec<ViolationField>) -> Self {
         let more = fields.len().saturating_sub(FIELDS_KEPT);
         fields.truncate(FIELDS_KEPT);
         Self { code: Code::Invalid, fields, more, ..Self::forbidden(rule, sentence) }
@@ -179,8 +179,8 @@ impl Denial {
         }
         let detail = other.sentence.get(other.beginning..).unwrap_or_default().to_owned();
         let field = match other.fields.into_iter().next() {
-            Some(field) => ObjectionField { detail, ..field },
-            None => ObjectionField::new("", FieldReason::Forbidden, detail),
+            Some(field) => ViolationField { detail, ..field },
+            None => ViolationField::new("", FieldReason::Forbidden, detail),
         };
         self.also.push(Also { rule: other.rule, field });
     }

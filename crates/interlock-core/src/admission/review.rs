@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::parameters::RawParameters;
 use super::reported::StatusEntry;
-use super::room::{self, Room};
+use super::room::{self, SizeBudget};
 use crate::api::json::{JsonRead, Raw};
 use crate::api::text::Text;
 
@@ -139,9 +139,9 @@ pub struct Annotations<'a> {
 
 impl<'a> Annotations<'a> {
     /// The size budget for the last-applied annotation in an object of that size.
-    pub fn room(&self, size: usize) -> Room {
+    pub fn room(&self, size: usize) -> SizeBudget {
         let stamp = self.stamp_json().map_or(0, str::len);
-        Room { annotations: self.others, object: size.saturating_sub(stamp) }
+        SizeBudget { annotations: self.others, object: size.saturating_sub(stamp) }
     }
 
     /// The JSON of the last-applied annotation: equal if the annotations are, as one writer wrote both.

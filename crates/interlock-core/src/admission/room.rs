@@ -19,14 +19,14 @@ pub const OBJECT_MAX: usize = 1536 * 1024 - 4 * 1024;
 
 /// The sizes that the last-applied annotation has to fit beside.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub struct SizeBudget {
     /// Bytes of all annotations that are not ours; they take precedence over the history of runs.
     pub annotations: usize,
     /// Bytes of the object as JSON, without its present last-applied annotation.
     pub object: usize,
 }
 
-impl Room {
+impl SizeBudget {
     /// Whether a last-applied annotation fits, given limits of all annotations and of the whole object.
     pub fn fits(&self, text: &str, annotations: usize, object: usize) -> bool {
         if self.annotations + meta::LAST_APPLIED_SPEC.len() + text.len() > annotations {

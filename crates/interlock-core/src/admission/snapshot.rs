@@ -16,7 +16,7 @@ use crate::api::revision::Revisions;
 use crate::api::stamp::SpecHash;
 use crate::plan::lock;
 use crate::plan::package::Package;
-use crate::rollout::flavor::known::{Around, Fed, GatewayInventory};
+use crate::rollout::flavor::known::{FlavorDependent, GatewayContext, GatewayInventory};
 use crate::rollout::flavor::sources::FlavorSource;
 use crate::rollout::flavor::subject::GatewayRef;
 
@@ -112,11 +112,11 @@ impl Lister for StaticLister {
         self.rules.within(self.labels.get(namespace))
     }
 
-    fn around(&self, gateway: &GatewayRef) -> Around {
+    fn around(&self, gateway: &GatewayRef) -> GatewayContext {
         let around = self.flavors.around(gateway);
         match self.looked {
             true => around,
-            false => Around { routes: Around::default().routes, ..around },
+            false => GatewayContext { routes: GatewayContext::default().routes, ..around },
         }
     }
 
@@ -124,7 +124,7 @@ impl Lister for StaticLister {
         self.revisions.spec(data_plane, uid, hash)
     }
 
-    fn fed_by(&self, source: &FlavorSource) -> Vec<Fed> {
+    fn fed_by(&self, source: &FlavorSource) -> Vec<FlavorDependent> {
         self.flavors.fed_by(source)
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::review::Annotations;
-use super::room::{ANNOTATIONS_LIMIT, ANNOTATIONS_MAX, OBJECT_LIMIT, OBJECT_MAX, Room, SPEC_LIMIT};
+use super::room::{ANNOTATIONS_LIMIT, ANNOTATIONS_MAX, OBJECT_LIMIT, OBJECT_MAX, SPEC_LIMIT, SizeBudget};
 use super::spec::SpecView;
 use super::status::Head;
 use crate::api::json::json_string;
@@ -38,7 +38,7 @@ pub struct Draft<'a> {
 }
 
 /// The annotation's value; `None` if not even a bare hash fits.
-pub fn write(draft: &Draft<'_>, room: Room) -> Option<String> {
+pub fn write(draft: &Draft<'_>, room: SizeBudget) -> Option<String> {
     let previous = draft.previous.as_ref();
     if let Some(spec) = draft.spec.filter(|spec| spec.len() <= SPEC_LIMIT) {
         let text = text_of(draft, Some(spec), previous);
@@ -120,7 +120,7 @@ pub struct Making<'a> {
 }
 
 /// The annotation's value; `None` if not even a bare hash fits.
-pub fn make(making: Making<'_>, room: Room) -> Option<String> {
+pub fn make(making: Making<'_>, room: SizeBudget) -> Option<String> {
     let Making { hash, spec, previous, uid } = making;
     let canonical = spec.canonical();
     let previous = previous.map(Full::from);
@@ -131,7 +131,7 @@ pub fn make(making: Making<'_>, room: Room) -> Option<String> {
 /// An existing annotation, as far as the other annotations leave space: only the hash if the spec does
 /// not fit, `None` if not even that does.
 pub fn kept<'t>(text: &'t str, annotations: usize) -> Option<Cow<'t, str>> {
-    let room = Room { annotations, object: 0 };
+    let room = SizeBudget { annotations, object: 0 };
     if room.fits(text, ANNOTATIONS_MAX, usize::MAX) {
         return Some(Cow::Borrowed(text));
     }

@@ -12,7 +12,7 @@ use super::spec::WrittenExecution;
 use crate::api::json::{JsonError, JsonRead, Raw, Scanner};
 use crate::api::kudo::PlanStatus;
 use crate::api::text::Text;
-use crate::plan::basis::Basis;
+use crate::plan::basis::Baseline;
 use crate::plan::lock::{self, Lock};
 
 /// The status of an Instance, reduced to the fields that rules read.
@@ -77,8 +77,8 @@ impl<'a> StatusView<'a> {
     }
 
     /// The baseline.
-    pub fn basis(&self) -> Result<Option<Basis>, JsonError> {
-        Ok(self.message()?.and_then(|message| Basis::parse(&message.text().ok()?)))
+    pub fn basis(&self) -> Result<Option<Baseline>, JsonError> {
+        Ok(self.message()?.and_then(|message| Baseline::parse(&message.text().ok()?)))
     }
 
     /// The record of a plan, for texts.
@@ -96,7 +96,7 @@ fn head(message: Raw<'_>) -> Option<Head<'_>> {
     })
 }
 
-/// The head of a baseline from the JSON of its text, if [`Basis::message`] wrote it: the hash first,
+/// The head of a baseline from the JSON of its text, if [`Baseline::message`] wrote it: the hash first,
 /// then perhaps `run` and `previous`, maps of strings without quotes, then `detail`, which ends with
 /// the map of its parameters, then `owed`, a map of strings that is present only if plans are pending.
 fn quick_head(json: &str) -> Option<Head<'_>> {
@@ -130,7 +130,7 @@ mod tests {
     use crate::api::kudo::OperatorVersionSpec;
     use crate::api::object::NamespacedName;
     use crate::api::stamp::{Applied, VersionRef};
-    use crate::plan::basis::{Owed, Ran};
+    use crate::plan::basis::{CarriedOutRun, PendingPlan};
     use crate::plan::package::Package;
 
     proptest! {
@@ -150,15 +150,15 @@ mod tests {
                 operator_version: VersionRef { name: "a".into(), namespace: "b".into() },
                 parameters: names.iter().map(|n| (n.clone().into(), n.clone().into())).collect(),
             };
-            let owed = owes.then(|| ("deploy".to_owned(), Owed::Failed)).into_iter().collect::<BTreeMap<_, _>>();
-            let mut basis = Basis::new(&spec, owed);
+            let owed = owes.then(|| ("deploy".to_owned(), PendingPlan::Failed)).into_iter().collect::<BTreeMap<_, _>>();
+            let mut basis = Baseline::new(&spec, owed);
             if ran {
                 let package = Package::new(NamespacedName::new("a", "b"), OperatorVersionSpec::default()).hash;
                 let started = jiff::Timestamp::UNIX_EPOCH;
-                basis = basis.ran(Some(Ran { uid: "u".to_owned(), package, started, attempt }));
+                basis = basis.ran(Some(CarriedOutRun { uid: "u".to_owned(), package, started, attempt }));
             }
             if upgraded {
-                basis = basis.after(Some(&Basis::new(&Applied::default(), BTreeMap::new())));
+                basis = basis.after(Some(&Baseline::new(&Applied::default(), BTreeMap::new())));
             }
             if bare {
                 basis.detail = None;

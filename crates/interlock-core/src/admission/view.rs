@@ -9,7 +9,7 @@ use crate::api::interlock::Actions;
 use crate::api::object::NamespacedName;
 use crate::api::stamp::SpecHash;
 use crate::plan::package::Package;
-use crate::rollout::flavor::known::{Around, Fed};
+use crate::rollout::flavor::known::{FlavorDependent, GatewayContext};
 use crate::rollout::flavor::sources::FlavorSource;
 use crate::rollout::flavor::subject::GatewayRef;
 
@@ -43,8 +43,8 @@ pub trait Lister {
     }
 
     /// The gateway context; empty if no cache has such objects.
-    fn around(&self, _gateway: &GatewayRef) -> Around {
-        Around::default()
+    fn around(&self, _gateway: &GatewayRef) -> GatewayContext {
+        GatewayContext::default()
     }
 
     /// The spec of that hash that a DataPlane's last-applied annotation refers to, as canonical JSON,
@@ -54,7 +54,7 @@ pub trait Lister {
     }
 
     /// The gateways whose flavor may come from a ConfigMap or Secret, as far as known.
-    fn fed_by(&self, _source: &FlavorSource) -> Vec<Fed> {
+    fn fed_by(&self, _source: &FlavorSource) -> Vec<FlavorDependent> {
         Vec::new()
     }
 }

@@ -13,12 +13,12 @@ use crate::plan::errors::{FailedRequest, TaskError, is_stale, reason};
 use crate::plan::health::{self, Health};
 use crate::plan::merge::{self, MergeError};
 use crate::plan::observe::{Found, KindServed, Observed, Query, TaskProgress};
-use crate::plan::render::Site;
+use crate::plan::render::TaskContext;
 use crate::plan::run::InstanceId;
 
 /// Advances an Apply task.
 pub fn apply(
-    site: &Site<'_>,
+    site: &TaskContext<'_>,
     objects: Vec<Value>,
     observed: &Observed,
     claims: &Claims,
@@ -58,7 +58,12 @@ enum Place {
     Absent(Gvk),
 }
 
-fn placed(site: &Site<'_>, object: Value, observed: &Observed, claims: &Claims) -> Result<Place, TaskError> {
+fn placed(
+    site: &TaskContext<'_>,
+    object: Value,
+    observed: &Observed,
+    claims: &Claims,
+) -> Result<Place, TaskError> {
     let gvk = Gvk::of(&object)
         .ok_or_else(|| TaskError::fatal(reason::RENDERING, "the object names no kind".to_owned()))?;
     let namespaced = match observed.kinds.get(&gvk) {
@@ -96,7 +101,7 @@ fn unseen<'a>(wanted: &'a [WantedObject], observed: &'a Observed) -> impl Iterat
 
 /// Builds the write batch, in order: the first object that failed stops it, as in KUDO.
 fn write(
-    site: &Site<'_>,
+    site: &TaskContext<'_>,
     wanted: &[WantedObject],
     observed: &Observed,
     progress: &mut TaskProgress,
@@ -128,7 +133,7 @@ fn write(
 }
 
 /// Why an object is not written now: it is about to disappear, and is created again afterwards.
-fn leaving(site: &Site<'_>, key: &ObjectKey, current: &Value) -> Option<String> {
+fn leaving(site: &TaskContext<'_>, key: &ObjectKey, current: &Value) -> Option<String> {
     if meta_str(current, "deletionTimestamp").is_some() {
         return Some(format!("{key} is being deleted"));
     }
@@ -156,7 +161,7 @@ fn create(key: &ObjectKey, wanted: &Value) -> Result<ChildWrite, TaskError> {
 }
 
 fn patch(
-    site: &Site<'_>,
+    site: &TaskContext<'_>,
     key: &ObjectKey,
     wanted: &Value,
     current: &Value,

@@ -23,7 +23,7 @@ const MESSAGE_LIMIT: usize = 30 * 1024;
 /// State of a pending plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Owed {
+pub enum PendingPlan {
     /// Waits for its run.
     Queued,
     /// Ran and failed; reported until it completes.
@@ -35,9 +35,9 @@ pub enum Owed {
 /// First eight hexadecimal digits of the SHA-256 of a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Short(String);
+pub struct ShortHash(String);
 
-impl Short {
+impl ShortHash {
     /// Of one value.
     pub fn of(text: &str) -> Self {
         Self(hex(&Sha256::digest(text.as_bytes())[..4]))
@@ -51,12 +51,12 @@ impl Short {
 /// The spec that was carried out, as far as it fits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Basis {
+pub struct Baseline {
     /// Hash of the spec.
     pub hash: SpecHash,
     /// The run that was started last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<Ran>,
+    pub run: Option<CarriedOutRun>,
     /// The spec carried out in full before, while it differs; users can edit the annotation's copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<Earlier>,
@@ -65,12 +65,12 @@ pub struct Basis {
     pub detail: Option<Detail>,
     /// Plans triggered since the last run's start that have not reached COMPLETE.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub owed: BTreeMap<String, Owed>,
+    pub owed: BTreeMap<String, PendingPlan>,
 }
 
 /// Data of a run that its history and a retry need after its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ran {
+pub struct CarriedOutRun {
     /// Id of the execution.
     pub uid: String,
     /// Hash of its package; a retry resumes only where that is the same.
@@ -100,7 +100,7 @@ pub struct Earlier {
     pub hash: SpecHash,
     /// Short hash of namespace and name of its OperatorVersion; absent where unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub operator_version: Option<Short>,
+    pub operator_version: Option<ShortHash>,
 }
 
 /// Short hashes of the parts of a spec.
@@ -108,10 +108,10 @@ pub struct Earlier {
 #[serde(rename_all = "camelCase")]
 pub struct Detail {
     /// Of namespace and name of the OperatorVersion.
-    pub operator_version: Short,
+    pub operator_version: ShortHash,
     /// Of each parameter.
     #[serde(default)]
-    pub parameters: BTreeMap<String, Short>,
+    pub parameters: BTreeMap<String, ShortHash>,
 }
 
 /// Difference between a baseline and a spec.
@@ -145,10 +145,10 @@ pub fn carried_out(instance: &Instance, namespace: &str) -> Applied<'static> {
     }
 }
 
-impl Basis {
+impl Baseline {
     /// The baseline of a spec, with its pending plans.
-    pub fn new(spec: &Applied<'_>, owed: BTreeMap<String, Owed>) -> Self {
-        let parameters = spec.parameters.iter().map(|(k, v)| (k.to_string(), Short::of(v))).collect();
+    pub fn new(spec: &Applied<'_>, owed: BTreeMap<String, PendingPlan>) -> Self {
+        let parameters = spec.parameters.iter().map(|(k, v)| (k.to_string(), ShortHash::of(v))).collect();
         let detail = Detail { operator_version: Self::short(&spec.operator_version), parameters };
         Self { hash: spec.hash(), detail: Some(detail), run: None, previous: None, owed }
     }
@@ -169,7 +169,7 @@ impl Basis {
 
     /// The same with these pending plans; without any, it has no spec to revert to.
     #[must_use]
-    pub fn owing(&self, owed: BTreeMap<String, Owed>) -> Self {
+    pub fn owing(&self, owed: BTreeMap<String, PendingPlan>) -> Self {
         let previous = self.previous.clone().filter(|_| !owed.is_empty());
         Self { owed, previous, ..self.clone() }
     }
@@ -189,7 +189,7 @@ impl Basis {
 
     /// The same, after the start of a run.
     #[must_use]
-    pub fn ran(self, run: Option<Ran>) -> Self {
+    pub fn ran(self, run: Option<CarriedOutRun>) -> Self {
         Self { run, ..self }
     }
 
@@ -198,8 +198,8 @@ impl Basis {
         self.detail.as_ref().is_some_and(|detail| detail.operator_version == Self::short(version))
     }
 
-    fn short(version: &VersionRef<'_>) -> Short {
-        Short::of_version(&version.namespace, &version.name)
+    fn short(version: &VersionRef<'_>) -> ShortHash {
+        ShortHash::of_version(&version.namespace, &version.name)
     }
 
     /// The one among OperatorVersions that it is known to be of.
@@ -208,7 +208,7 @@ impl Basis {
         mut versions: impl Iterator<Item = &'k NamespacedName>,
     ) -> Option<&'k NamespacedName> {
         let known = &self.detail.as_ref()?.operator_version;
-        versions.find(|key| Short::of_version(&key.namespace, &key.name) == *known)
+        versions.find(|key| ShortHash::of_version(&key.namespace, &key.name) == *known)
     }
 
     /// Reads it from the conditions of an Instance; `None` also where the message is not ours.
@@ -241,7 +241,7 @@ impl Basis {
         let changed = spec
             .parameters
             .iter()
-            .filter(|(key, value)| detail.parameters.get(key.as_ref()) != Some(&Short::of(value)))
+            .filter(|(key, value)| detail.parameters.get(key.as_ref()) != Some(&ShortHash::of(value)))
             .map(|(key, _)| key.to_string())
             .collect();
         let removed = detail

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::api::object::{Gvk, meta_str};
 use crate::plan::observe::TaskObject;
-use crate::plan::render::Site;
+use crate::plan::render::TaskContext;
 
 /// State shared by the tasks of one call: the writer of each object, and the kinds being defined.
 ///
@@ -21,7 +21,7 @@ pub struct Claims {
 
 impl Claims {
     /// Claims objects for a task; the text names another task that has one of them.
-    pub fn take(&mut self, site: &Site<'_>, objects: &[Value]) -> Option<String> {
+    pub fn take(&mut self, site: &TaskContext<'_>, objects: &[Value]) -> Option<String> {
         let path = site.path();
         let mut taken = None;
         for object in objects {
@@ -45,7 +45,7 @@ impl Claims {
     }
 
     /// Releases the claims of a task that is done.
-    pub fn release(&mut self, site: &Site<'_>) -> BTreeSet<TaskObject> {
+    pub fn release(&mut self, site: &TaskContext<'_>) -> BTreeSet<TaskObject> {
         let path = site.path();
         let mut released = BTreeSet::new();
         self.owners.retain(|subject, owner| {

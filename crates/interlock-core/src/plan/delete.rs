@@ -10,7 +10,7 @@ use crate::plan::adoption::{self, ForeignOwner, Ownership};
 use crate::plan::enhance::{self, WantedObject};
 use crate::plan::errors::{FailedRequest, TaskError, is_stale, reason};
 use crate::plan::observe::{Found, KindServed, Observed, Query, TaskProgress};
-use crate::plan::render::Site;
+use crate::plan::render::TaskContext;
 use crate::plan::sharing;
 
 /// Kinds that hold a user's data: Interlock never deletes them (group, kind).
@@ -23,7 +23,11 @@ const KEPT: [(&str, &str); 4] = [
 
 /// Advances a Delete task. Skips objects of a kind that is not defined, which cannot exist; waits
 /// for those of a kind that is defined and not served.
-pub fn delete(site: &Site<'_>, objects: Vec<Value>, observed: &Observed) -> Result<TaskProgress, TaskError> {
+pub fn delete(
+    site: &TaskContext<'_>,
+    objects: Vec<Value>,
+    observed: &Observed,
+) -> Result<TaskProgress, TaskError> {
     let mut progress = TaskProgress::default();
     for object in objects {
         let Some(gvk) = Gvk::of(&object) else { continue };
@@ -64,7 +68,7 @@ pub fn delete(site: &Site<'_>, objects: Vec<Value>, observed: &Observed) -> Resu
 }
 
 fn one(
-    site: &Site<'_>,
+    site: &TaskContext<'_>,
     key: &ObjectKey,
     wanted: &Value,
     observed: &Observed,
@@ -108,13 +112,13 @@ fn one(
 }
 
 /// The patch by which the Instance leaves a cluster-scoped object to the others that apply it.
-fn left(site: &Site<'_>, current: &Value) -> Option<Value> {
+fn left(site: &TaskContext<'_>, current: &Value) -> Option<Value> {
     let cluster_scoped = meta_str(current, "namespace").is_none();
     sharing::leave(current, &site.run.instance.uid).filter(|_| cluster_scoped)
 }
 
 /// The report of an object that this Instance did not make: a task deletes only its own.
-fn of_others(site: &Site<'_>, key: &ObjectKey, current: &Value) -> Option<Note> {
+fn of_others(site: &TaskContext<'_>, key: &ObjectKey, current: &Value) -> Option<Note> {
     let whose = match adoption::ownership(current, site.run.instance, Adoption::Deny) {
         Ownership::Owned => return None,
         Ownership::Adopted => "no Instance made it".to_owned(),

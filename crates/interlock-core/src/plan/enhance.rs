@@ -8,7 +8,7 @@ use crate::api::meta;
 use crate::api::object::{Gvk, ObjectKey};
 use crate::plan::adoption;
 use crate::plan::errors::{TaskError, reason};
-use crate::plan::render::Site;
+use crate::plan::render::TaskContext;
 
 /// Paths of pod templates, by group and kind; `*` matches any group.
 const POD_TEMPLATES: [(&str, &str, &[&str]); 7] = [
@@ -32,7 +32,11 @@ pub struct WantedObject {
 }
 
 /// Adds the metadata of the Instance to a rendered object.
-pub fn enhance(site: &Site<'_>, mut object: Value, namespaced: bool) -> Result<WantedObject, TaskError> {
+pub fn enhance(
+    site: &TaskContext<'_>,
+    mut object: Value,
+    namespaced: bool,
+) -> Result<WantedObject, TaskError> {
     let fatal = |cause: String| TaskError::fatal(reason::ENHANCEMENT, cause);
     let gvk = Gvk::of(&object).ok_or_else(|| fatal("the object names no kind".to_owned()))?;
     adoption::strip(&mut object);
@@ -56,7 +60,7 @@ pub fn enhance(site: &Site<'_>, mut object: Value, namespaced: bool) -> Result<W
     Ok(WantedObject { key, object })
 }
 
-fn labels(site: &Site<'_>, gvk: &Gvk, object: &mut Value) -> Result<(), NotAMap> {
+fn labels(site: &TaskContext<'_>, gvk: &Gvk, object: &mut Value) -> Result<(), NotAMap> {
     let labels = [
         (meta::HERITAGE, meta::HERITAGE_VALUE),
         (meta::OPERATOR, site.run.package.operator()),
@@ -76,7 +80,7 @@ fn labels(site: &Site<'_>, gvk: &Gvk, object: &mut Value) -> Result<(), NotAMap>
 }
 
 /// Plan, phase and step are set on the object only: on a pod template they would restart the pods.
-fn annotations(site: &Site<'_>, gvk: &Gvk, object: &mut Value) -> Result<(), NotAMap> {
+fn annotations(site: &TaskContext<'_>, gvk: &Gvk, object: &mut Value) -> Result<(), NotAMap> {
     for template in pod_templates(gvk) {
         let version = [(meta::OPERATOR_VERSION, site.run.package.version())];
         add(object, &[template, &["metadata", "annotations"]].concat(), &version)?;
@@ -106,7 +110,7 @@ fn add(object: &mut Value, path: &[&str], entries: &[(&str, &str)]) -> Result<()
 }
 
 /// Makes the Instance the controller of an object.
-fn own(site: &Site<'_>, object: &mut Value) -> Result<(), String> {
+fn own(site: &TaskContext<'_>, object: &mut Value) -> Result<(), String> {
     let instance = site.run.instance;
     let metadata = map_at(object, &["metadata"]).map_err(|e| e.to_string())?;
     let references = metadata.entry("ownerReferences").or_insert(Value::Null);
@@ -161,7 +165,8 @@ mod tests {
             rendered: &Rendered::default(),
             interrupt: &Never,
         };
-        let site = Site { run: &run, params: &BTreeMap::new(), phase: "main", step: "first", task: "app" };
+        let site =
+            TaskContext { run: &run, params: &BTreeMap::new(), phase: "main", step: "first", task: "app" };
         enhance(&site, object, namespaced)
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::api::object::Gvk;
 use crate::plan::errors::TaskError;
 use crate::plan::package::Package;
-use crate::plan::render::{self, Site};
+use crate::plan::render::{self, TaskContext};
 use crate::plan::run::Run;
 use crate::plan::task;
 use crate::plan::task_kind::TaskKind;
@@ -55,7 +55,7 @@ pub fn applied(run: &Run<'_>, among: &BTreeSet<Gvk>) -> Result<BTreeSet<Gvk>, Ta
     for phase in phases {
         for step in phase.steps.iter().flatten() {
             for task in step.tasks.iter().flatten() {
-                let site = Site {
+                let site = TaskContext {
                     run,
                     params: &params,
                     phase: phase.name.as_deref().unwrap_or_default(),
@@ -69,7 +69,7 @@ pub fn applied(run: &Run<'_>, among: &BTreeSet<Gvk>) -> Result<BTreeSet<Gvk>, Ta
     Ok(found)
 }
 
-fn applied_by(site: &Site<'_>, among: &BTreeSet<Gvk>) -> Result<BTreeSet<Gvk>, TaskError> {
+fn applied_by(site: &TaskContext<'_>, among: &BTreeSet<Gvk>) -> Result<BTreeSet<Gvk>, TaskError> {
     let package = site.run.package;
     let resources = match package.task(site.task).and_then(|task| TaskKind::build(task).ok()) {
         Some(TaskKind::Apply(resources)) => resources,

@@ -29,7 +29,7 @@ impl FieldReason {
 
 /// A field that violates a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ObjectionField {
+pub struct ViolationField {
     /// Path such as `spec.parameters.NODES`.
     pub path: String,
     /// Type of the cause.
@@ -38,7 +38,7 @@ pub struct ObjectionField {
     pub detail: String,
 }
 
-impl ObjectionField {
+impl ViolationField {
     /// A field.
     pub fn new(path: impl Into<String>, reason: FieldReason, detail: impl Into<String>) -> Self {
         Self { path: path.into(), reason, detail: detail.into() }
@@ -52,7 +52,7 @@ impl ObjectionField {
 
 /// Beginning of KUDO's sentence, with the name of the Instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Prelude {
+pub enum MessagePrefix {
     /// `failed to create an Instance <ns>/<name>: `
     Create,
     /// `failed to update Instance <ns>/<name>: `
@@ -67,15 +67,15 @@ pub enum Prelude {
 
 /// A violation of a rule by a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Objection {
+pub struct SpecViolation {
     /// The rule.
     pub rule: Rule,
     /// Beginning of the sentence.
-    pub prelude: Prelude,
+    pub prelude: MessagePrefix,
     /// The sentence without its beginning; KUDO's own where it has one.
     pub sentence: String,
     /// The fields that violate the rule.
-    pub fields: Vec<ObjectionField>,
+    pub fields: Vec<ViolationField>,
     /// The remedy.
     pub next: Option<String>,
     /// Number of further violations like it, which are not kept.
@@ -86,24 +86,27 @@ pub struct Objection {
 const KEPT: usize = 16;
 
 /// The first violations; the last one kept counts the rest, which are never built.
-pub fn first_of<T>(found: impl Iterator<Item = T>, violation: impl FnMut(T) -> Objection) -> Vec<Objection> {
+pub fn first_of<T>(
+    found: impl Iterator<Item = T>,
+    violation: impl FnMut(T) -> SpecViolation,
+) -> Vec<SpecViolation> {
     let mut found = found;
-    let mut violations: Vec<Objection> = found.by_ref().take(KEPT).map(violation).collect();
+    let mut violations: Vec<SpecViolation> = found.by_ref().take(KEPT).map(violation).collect();
     if let Some(last) = violations.last_mut() {
         last.more = found.count();
     }
     violations
 }
 
-impl Objection {
+impl SpecViolation {
     /// A violation whose sentence begins with `failed to update Instance`.
-    pub fn new(rule: Rule, sentence: impl Into<String>, fields: Vec<ObjectionField>) -> Self {
-        Self { rule, prelude: Prelude::Update, sentence: sentence.into(), fields, next: None, more: 0 }
+    pub fn new(rule: Rule, sentence: impl Into<String>, fields: Vec<ViolationField>) -> Self {
+        Self { rule, prelude: MessagePrefix::Update, sentence: sentence.into(), fields, next: None, more: 0 }
     }
 
     /// Sets the beginning of the sentence.
     #[must_use]
-    pub fn prelude(mut self, prelude: Prelude) -> Self {
+    pub fn prelude(mut self, prelude: MessagePrefix) -> Self {
         self.prelude = prelude;
         self
     }
@@ -118,11 +121,13 @@ impl Objection {
     /// Beginning of the sentence, for the Instance of that name.
     pub fn beginning(&self, instance: &str) -> String {
         match self.prelude {
-            Prelude::Create => format!("failed to create an Instance {instance}: "),
-            Prelude::Update => format!("failed to update Instance {instance}: "),
-            Prelude::Immutable => format!("failed to check immutable parameters for Instance {instance}: "),
-            Prelude::Validate => format!("failed to validate parameters for Instance {instance}: "),
-            Prelude::None => String::new(),
+            MessagePrefix::Create => format!("failed to create an Instance {instance}: "),
+            MessagePrefix::Update => format!("failed to update Instance {instance}: "),
+            MessagePrefix::Immutable => {
+                format!("failed to check immutable parameters for Instance {instance}: ")
+            }
+            MessagePrefix::Validate => format!("failed to validate parameters for Instance {instance}: "),
+            MessagePrefix::None => String::new(),
         }
     }
 }

@@ -9,7 +9,7 @@ use go_template::Never;
 use go_template::yaml::{Aliases, Reader, YamlProblem};
 
 use super::number::{parse_bool, parse_float, parse_int};
-use super::objection::{FieldReason, ObjectionField};
+use super::objection::{FieldReason, ViolationField};
 use super::package::Package;
 use crate::api::kudo::Parameter;
 use crate::api::values::Values;
@@ -51,8 +51,8 @@ pub struct ParameterProblem {
 
 impl ParameterProblem {
     /// As the field of a violation.
-    pub fn field(&self) -> ObjectionField {
-        ObjectionField::parameter(&self.parameter, self.reason, self.detail.clone())
+    pub fn field(&self) -> ViolationField {
+        ViolationField::parameter(&self.parameter, self.reason, self.detail.clone())
     }
 }
 

@@ -18,7 +18,7 @@ const SHOWN: usize = 100;
 
 /// Task context: the input of its templates, and the names that it writes onto its objects.
 #[derive(Clone, Copy, Debug)]
-pub struct Site<'a> {
+pub struct TaskContext<'a> {
     /// The run.
     pub run: &'a Run<'a>,
     /// Values of parameters for templates.
@@ -31,7 +31,7 @@ pub struct Site<'a> {
     pub task: &'a str,
 }
 
-impl Site<'_> {
+impl TaskContext<'_> {
     /// `plan.phase.step.task`, as KUDO's texts name it.
     pub fn path(&self) -> String {
         format!("{}.{}.{}.{}", self.run.plan, self.phase, self.step, self.task)
@@ -58,7 +58,7 @@ impl Site<'_> {
 
 /// The objects of these template files: files in the order of the list, objects in the order of the
 /// file. An object that appears twice keeps its first place and its last content.
-pub fn objects(site: &Site<'_>, resources: &[String]) -> Result<Vec<Value>, TaskError> {
+pub fn objects(site: &TaskContext<'_>, resources: &[String]) -> Result<Vec<Value>, TaskError> {
     let full = || {
         TaskError::Transient(format!(
             "the plan renders more than {} MiB at once; this task waits until others are done",
@@ -70,7 +70,7 @@ pub fn objects(site: &Site<'_>, resources: &[String]) -> Result<Vec<Value>, Task
 
 /// A task has one deadline, and one budget of decoded bytes; each file has its own budget of work
 /// and output.
-fn all(site: &Site<'_>, resources: &[String]) -> Result<Vec<Value>, TaskError> {
+fn all(site: &TaskContext<'_>, resources: &[String]) -> Result<Vec<Value>, TaskError> {
     let interrupt = site.run.interrupt;
     interrupt.begin();
     let reader = Reader::new(Aliases::Counted, interrupt);
@@ -94,7 +94,7 @@ fn name(object: &Value) -> Option<&str> {
     meta_str(object, "name")
 }
 
-fn render(site: &Site<'_>, file: &str, root: &Root<'_>) -> Result<String, TaskError> {
+fn render(site: &TaskContext<'_>, file: &str, root: &Root<'_>) -> Result<String, TaskError> {
     let fatal = |cause: String| TaskError::fatal(reason::RENDERING, cause);
     let template =
         site.run.package.parsed(file).ok_or_else(|| fatal(format!("error finding resource named {file}")))?;

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::basis::{self, Basis};
+use super::basis::{self, Baseline};
 use super::lock;
 use crate::api::condition;
 use crate::api::kudo::Instance;
@@ -31,11 +31,11 @@ fn rests(instance: &Instance, object: &Value) -> bool {
         && annotation(object, meta::REQUEST).is_none()
         && condition::is_true(conditions, types::READY)
         && !RESTLESS.iter().any(|type_| condition::is_true(conditions, type_));
-    quiet && Basis::read(conditions).is_some_and(|basis| is_carried_out(instance, object, &basis))
+    quiet && Baseline::read(conditions).is_some_and(|basis| is_carried_out(instance, object, &basis))
 }
 
 /// Whether spec, last-applied spec and baseline agree, and no plan is pending.
-fn is_carried_out(instance: &Instance, object: &Value, basis: &Basis) -> bool {
+fn is_carried_out(instance: &Instance, object: &Value, basis: &Baseline) -> bool {
     let namespace = instance.metadata.namespace.as_deref().unwrap_or_default();
     let stamp = annotation(object, meta::LAST_APPLIED_SPEC).and_then(Envelope::parse);
     let own = instance.metadata.uid.as_deref();
@@ -57,7 +57,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::plan::basis::Owed;
+    use crate::plan::basis::PendingPlan;
 
     /// A settled Instance; tests of the watches use it, too.
     fn settled() -> Value {
@@ -71,8 +71,8 @@ mod tests {
 
     fn owing() -> String {
         let instance = Instance::deserialize(&settled()).unwrap();
-        let owed = BTreeMap::from([("update".to_owned(), Owed::Failed)]);
-        Basis::new(&basis::carried_out(&instance, "ns"), owed).message()
+        let owed = BTreeMap::from([("update".to_owned(), PendingPlan::Failed)]);
+        Baseline::new(&basis::carried_out(&instance, "ns"), owed).message()
     }
 
     #[test]

@@ -7,12 +7,12 @@ use crate::plan::errors::{TaskError, reason};
 use crate::plan::number::parse_bool;
 use crate::plan::observe::{Observed, TaskProgress};
 use crate::plan::params;
-use crate::plan::render::{self, Site};
+use crate::plan::render::{self, TaskContext};
 use crate::plan::task_kind::{BuildError, TaskKind};
 
 /// Advances a task as far as its lookups allow.
 pub fn advance(
-    site: &Site<'_>,
+    site: &TaskContext<'_>,
     kind: TaskKind<'_>,
     observed: &Observed,
     claims: &mut Claims,
@@ -48,12 +48,12 @@ pub fn advance(
     Ok(progress)
 }
 
-fn not_yet(site: &Site<'_>, kind: &'static str) -> TaskError {
+fn not_yet(site: &TaskContext<'_>, kind: &'static str) -> TaskError {
     TaskError::Build(BuildError::NotYet { name: site.task.to_owned(), kind })
 }
 
 /// The boolean that decides a Toggle task, as Go's `strconv.ParseBool` reads it.
-pub(super) fn toggle(site: &Site<'_>, name: &str) -> Result<bool, TaskError> {
+pub(super) fn toggle(site: &TaskContext<'_>, name: &str) -> Result<bool, TaskError> {
     let fatal = |cause: String| TaskError::fatal(reason::TOGGLE, cause);
     match site.params.get(name) {
         None => Err(fatal(format!("no value for parameter {name} found"))),

@@ -13,7 +13,7 @@ use hashbrown::HashTable;
 use super::declare::Side;
 use super::facts::{FactRange, FactStore};
 use super::id::{KindId, Uid};
-pub(super) use super::ix::{Ix, NONE, place};
+pub(super) use super::ix::{NONE, NodeIndex, place};
 use super::names::{NameTable, Sym};
 
 /// The key of a node.
@@ -45,11 +45,11 @@ pub(super) struct ArenaNode {
     /// Round of the last list that contained the object.
     pub seen: u32,
     /// Edges that it holds.
-    pub held: Ix,
+    pub held: NodeIndex,
     /// Edges held by its children.
-    pub below: Ix,
+    pub below: NodeIndex,
     /// Edges held by its parents.
-    pub above: Ix,
+    pub above: NodeIndex,
     /// `metadata.resourceVersion`.
     pub version: u64,
     pub uid: Option<Uid>,
@@ -59,13 +59,13 @@ pub(super) struct ArenaNode {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edge {
-    pub holder: Ix,
-    pub target: Ix,
+    pub holder: NodeIndex,
+    pub target: NodeIndex,
     /// Next edge of the holder.
-    next_held: Ix,
+    next_held: NodeIndex,
     /// Neighbours in the list of the target.
-    previous: Ix,
-    next: Ix,
+    previous: NodeIndex,
+    next: NodeIndex,
     pub link: u16,
     /// Side of the target, seen from the holder.
     pub other: Side,
@@ -78,36 +78,36 @@ pub(super) struct Arena {
     pub names: NameTable,
     nodes: Vec<ArenaNode>,
     edges: Vec<Edge>,
-    free_nodes: Vec<Ix>,
-    free_edges: Vec<Ix>,
+    free_nodes: Vec<NodeIndex>,
+    free_edges: Vec<NodeIndex>,
     facts: FactStore,
     /// Nodes that have a name, by their keys.
-    keys: HashTable<Ix>,
+    keys: HashTable<NodeIndex>,
     /// Nodes by their uids.
-    uids: HashTable<Ix>,
+    uids: HashTable<NodeIndex>,
     hasher: RandomState,
 }
 
 impl Arena {
-    pub(super) fn node(&self, ix: Ix) -> &ArenaNode {
+    pub(super) fn node(&self, ix: NodeIndex) -> &ArenaNode {
         &self.nodes[ix as usize]
     }
 
-    pub(super) fn node_mut(&mut self, ix: Ix) -> &mut ArenaNode {
+    pub(super) fn node_mut(&mut self, ix: NodeIndex) -> &mut ArenaNode {
         &mut self.nodes[ix as usize]
     }
 
     /// Indexes of all nodes in use.
-    pub(super) fn places(&self) -> impl Iterator<Item = Ix> + '_ {
+    pub(super) fn places(&self) -> impl Iterator<Item = NodeIndex> + '_ {
         (0..).zip(&self.nodes).filter(|(_, node)| node.state != NodeState::Free).map(|(ix, _)| ix)
     }
 
-    pub(super) fn is_present(&self, ix: Ix) -> bool {
+    pub(super) fn is_present(&self, ix: NodeIndex) -> bool {
         self.node(ix).state == NodeState::Present
     }
 
     /// The node of that name, present or only referenced.
-    pub(super) fn find(&self, kind: KindId, namespace: &str, name: &str, section: &str) -> Option<Ix> {
+    pub(super) fn find(&self, kind: KindId, namespace: &str, name: &str, section: &str) -> Option<NodeIndex> {
         let key = NodeKey {
             kind,
             namespace: self.names.find(namespace)?,
@@ -118,25 +118,25 @@ impl Arena {
     }
 
     /// Adds a node to the index by key.
-    fn index_key(&mut self, ix: Ix) {
+    fn index_key(&mut self, ix: NodeIndex) {
         let Self { keys, nodes, hasher, .. } = self;
-        let hash = |ix: &Ix| hasher.hash_one(nodes[*ix as usize].key);
+        let hash = |ix: &NodeIndex| hasher.hash_one(nodes[*ix as usize].key);
         keys.insert_unique(hash(&ix), ix, hash);
     }
 
-    fn with_uid(&self, uid: Uid) -> Option<Ix> {
+    fn with_uid(&self, uid: Uid) -> Option<NodeIndex> {
         self.uids.find(self.hasher.hash_one(uid), |ix| self.node(*ix).uid == Some(uid)).copied()
     }
 
     /// Adds a node to the index by uid.
-    fn index_uid(&mut self, ix: Ix) {
+    fn index_uid(&mut self, ix: NodeIndex) {
         let Self { uids, nodes, hasher, .. } = self;
-        let hash = |ix: &Ix| hasher.hash_one(nodes[*ix as usize].uid.unwrap_or_default());
+        let hash = |ix: &NodeIndex| hasher.hash_one(nodes[*ix as usize].uid.unwrap_or_default());
         uids.insert_unique(hash(&ix), ix, hash);
     }
 
     /// Removes the uid of a node, also from the index.
-    fn take_uid(&mut self, ix: Ix) -> Option<Uid> {
+    fn take_uid(&mut self, ix: NodeIndex) -> Option<Uid> {
         let uid = self.node(ix).uid?;
         if let Ok(entry) = self.uids.find_entry(self.hasher.hash_one(uid), |known| *known == ix) {
             entry.remove();
@@ -146,12 +146,12 @@ impl Arena {
 
     /// Hash of the references of a node, then the facts of its kind; empty for a node that is only
     /// referenced.
-    pub(super) fn facts(&self, ix: Ix) -> &[u64] {
+    pub(super) fn facts(&self, ix: NodeIndex) -> &[u64] {
         self.facts.at(self.node(ix).facts)
     }
 
     /// Replaces the facts of a node and returns the old ones.
-    pub(super) fn set_facts(&mut self, ix: Ix, facts: &[u64]) -> Vec<u64> {
+    pub(super) fn set_facts(&mut self, ix: NodeIndex, facts: &[u64]) -> Vec<u64> {
         let old = self.facts(ix).to_vec();
         self.facts.free(self.node(ix).facts);
         self.node_mut(ix).facts = self.facts.put(facts);
@@ -159,7 +159,7 @@ impl Arena {
     }
 
     /// The node of that name; creates a referenced one if there is none.
-    pub(super) fn named(&mut self, kind: KindId, namespace: &str, name: &str, section: &str) -> Ix {
+    pub(super) fn named(&mut self, kind: KindId, namespace: &str, name: &str, section: &str) -> NodeIndex {
         if let Some(ix) = self.find(kind, namespace, name, section) {
             return ix;
         }
@@ -176,7 +176,7 @@ impl Arena {
     }
 
     /// The node of that uid; creates an anchor if there is none.
-    pub(super) fn of_uid(&mut self, uid: Uid) -> Ix {
+    pub(super) fn of_uid(&mut self, uid: Uid) -> NodeIndex {
         if let Some(ix) = self.with_uid(uid) {
             return ix;
         }
@@ -191,7 +191,7 @@ impl Arena {
         ix
     }
 
-    fn add(&mut self, key: NodeKey, state: NodeState, uid: Option<Uid>) -> Ix {
+    fn add(&mut self, key: NodeKey, state: NodeState, uid: Option<Uid>) -> NodeIndex {
         let node = ArenaNode {
             key,
             state,
@@ -207,7 +207,7 @@ impl Arena {
     }
 
     /// Sets the uid of a node; edges to that uid point to the node from now on.
-    pub(super) fn set_uid(&mut self, ix: Ix, uid: Option<Uid>) {
+    pub(super) fn set_uid(&mut self, ix: NodeIndex, uid: Option<Uid>) {
         self.drop_uid(ix);
         let Some(uid) = uid else { return };
         if let Some(known) = self.with_uid(uid) {
@@ -222,9 +222,10 @@ impl Arena {
     }
 
     /// Removes the uid of a node; edges to that uid dangle from now on.
-    pub(super) fn drop_uid(&mut self, ix: Ix) {
+    pub(super) fn drop_uid(&mut self, ix: NodeIndex) {
         let Some(uid) = self.take_uid(ix) else { return };
-        let meant = |arena: &Self, list: Ix| arena.listed(list).any(|edge| arena.edges[edge as usize].by_uid);
+        let meant =
+            |arena: &Self, list: NodeIndex| arena.listed(list).any(|edge| arena.edges[edge as usize].by_uid);
         if meant(self, self.node(ix).below) || meant(self, self.node(ix).above) {
             let anchor = self.of_uid(uid);
             self.move_edges(ix, anchor);
@@ -232,9 +233,9 @@ impl Arena {
     }
 
     /// Moves the edges that refer by uid.
-    fn move_edges(&mut self, from: Ix, to: Ix) {
+    fn move_edges(&mut self, from: NodeIndex, to: NodeIndex) {
         let node = self.node(from);
-        let all: Vec<Ix> = self.listed(node.below).chain(self.listed(node.above)).collect();
+        let all: Vec<NodeIndex> = self.listed(node.below).chain(self.listed(node.above)).collect();
         for edge in all {
             if self.edges[edge as usize].by_uid {
                 self.take_from_target(edge);
@@ -245,7 +246,14 @@ impl Arena {
     }
 
     /// Adds an edge.
-    pub(super) fn link(&mut self, holder: Ix, target: Ix, link: u16, other: Side, by_uid: bool) {
+    pub(super) fn link(
+        &mut self,
+        holder: NodeIndex,
+        target: NodeIndex,
+        link: u16,
+        other: Side,
+        by_uid: bool,
+    ) {
         let next_held = self.node(holder).held;
         let edge = Edge { holder, target, next_held, previous: NONE, next: NONE, link, other, by_uid };
         let edge = put(&mut self.edges, &mut self.free_edges, edge);
@@ -254,7 +262,7 @@ impl Arena {
     }
 
     /// Removes all edges that a node holds and returns their targets.
-    pub(super) fn unlink(&mut self, holder: Ix) -> Vec<Ix> {
+    pub(super) fn unlink(&mut self, holder: NodeIndex) -> Vec<NodeIndex> {
         let mut targets = Vec::new();
         let mut next = std::mem::replace(&mut self.node_mut(holder).held, NONE);
         while next != NONE {
@@ -267,7 +275,7 @@ impl Arena {
         targets
     }
 
-    fn list_of_target(&mut self, edge: Ix) -> &mut Ix {
+    fn list_of_target(&mut self, edge: NodeIndex) -> &mut NodeIndex {
         let Edge { target, other, .. } = self.edges[edge as usize];
         let node = self.node_mut(target);
         match other {
@@ -276,7 +284,7 @@ impl Arena {
         }
     }
 
-    fn add_to_target(&mut self, edge: Ix) {
+    fn add_to_target(&mut self, edge: NodeIndex) {
         let first = std::mem::replace(self.list_of_target(edge), edge);
         let added = &mut self.edges[edge as usize];
         (added.previous, added.next) = (NONE, first);
@@ -285,7 +293,7 @@ impl Arena {
         }
     }
 
-    fn take_from_target(&mut self, edge: Ix) {
+    fn take_from_target(&mut self, edge: NodeIndex) {
         let Edge { previous, next, .. } = self.edges[edge as usize];
         match previous {
             NONE => *self.list_of_target(edge) = next,
@@ -297,7 +305,7 @@ impl Arena {
     }
 
     /// Frees the slot of a node that is neither present nor referenced.
-    pub(super) fn release(&mut self, ix: Ix) {
+    pub(super) fn release(&mut self, ix: NodeIndex) {
         let node = self.node(ix);
         let used = matches!(node.state, NodeState::Present | NodeState::Free);
         if used || node.held != NONE || node.below != NONE || node.above != NONE {
@@ -316,18 +324,22 @@ impl Arena {
         self.free_nodes.push(ix);
     }
 
-    fn listed(&self, first: Ix) -> impl Iterator<Item = Ix> + '_ {
+    fn listed(&self, first: NodeIndex) -> impl Iterator<Item = NodeIndex> + '_ {
         std::iter::successors(some(first), |edge| some(self.edges[*edge as usize].next))
     }
 
     /// The edges that a node holds.
-    pub(super) fn held(&self, ix: Ix) -> impl Iterator<Item = &Edge> + '_ {
-        let next = |edge: &Ix| some(self.edges[*edge as usize].next_held);
+    pub(super) fn held(&self, ix: NodeIndex) -> impl Iterator<Item = &Edge> + '_ {
+        let next = |edge: &NodeIndex| some(self.edges[*edge as usize].next_held);
         std::iter::successors(some(self.node(ix).held), next).map(|edge| &self.edges[edge as usize])
     }
 
     /// Parents or children of a node, each with the link of the edge.
-    pub(super) fn neighbours(&self, ix: Ix, side: Side) -> impl Iterator<Item = (Ix, u16)> + '_ {
+    pub(super) fn neighbours(
+        &self,
+        ix: NodeIndex,
+        side: Side,
+    ) -> impl Iterator<Item = (NodeIndex, u16)> + '_ {
         let theirs = match side {
             Side::Parent => self.node(ix).above,
             Side::Child => self.node(ix).below,
@@ -346,11 +358,11 @@ impl Arena {
     }
 }
 
-fn some(ix: Ix) -> Option<Ix> {
+fn some(ix: NodeIndex) -> Option<NodeIndex> {
     (ix != NONE).then_some(ix)
 }
 
-fn put<T>(slab: &mut Vec<T>, free: &mut Vec<Ix>, item: T) -> Ix {
+fn put<T>(slab: &mut Vec<T>, free: &mut Vec<NodeIndex>, item: T) -> NodeIndex {
     match free.pop() {
         Some(ix) => {
             slab[ix as usize] = item;

@@ -30,16 +30,16 @@ pub struct DeclaredKind {
 #[derive(Debug)]
 pub struct EventRow {
     /// An object appears.
-    pub create: Concerns,
+    pub create: EventTriggers,
     /// An object changes. A change of its references affects all roots named here.
     pub update: EventScope,
     /// An object is deleted.
-    pub delete: Concerns,
+    pub delete: EventTriggers,
 }
 
 /// The objects that an event affects.
 #[derive(Clone, Copy, Debug)]
-pub enum Concerns {
+pub enum EventTriggers {
     /// The roots at the ends of these paths.
     Roots(&'static [LinkPath]),
     /// None, for this reason.

@@ -1,11 +1,11 @@
 //! Storage of the facts of nodes: rows of equal length lie end to end, so a row takes only its cells.
 
-use super::ix::{Ix, place};
+use super::ix::{NodeIndex, place};
 
 /// Range of the facts of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FactRange {
-    at: Ix,
+    at: NodeIndex,
     /// Number of cells; a node that is only referenced has none.
     length: u8,
 }
@@ -21,7 +21,7 @@ pub(super) struct FactStore {
 #[derive(Debug, Default)]
 struct Rows {
     cells: Vec<u64>,
-    free: Vec<Ix>,
+    free: Vec<NodeIndex>,
 }
 
 impl FactStore {

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::arena::{Arena, Ix, NodeState};
-use super::declare::{Concerns, DeclaredKind, EventScope, LinkPath, Ref, Side};
+use super::arena::{Arena, NodeIndex, NodeState};
+use super::declare::{DeclaredKind, EventScope, EventTriggers, LinkPath, Ref, Side};
 use super::id::{Epoch, KindId, NodeId, Uid};
 use super::names::Sym;
 use super::reading::{KeptFact, ObjectReading};
@@ -33,7 +33,7 @@ pub enum GraphChange<'a> {
 
 /// The effect of a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Dirty {
+pub struct AffectedNodes {
     /// The roots to reconcile, sorted, each once.
     pub roots: Vec<NodeId>,
     /// Whether the change is new: no echo, not late, of this epoch.
@@ -42,7 +42,7 @@ pub struct Dirty {
     pub gone: Vec<NodeId>,
 }
 
-impl Dirty {
+impl AffectedNodes {
     fn sorted(mut self) -> Self {
         self.roots.sort_unstable();
         self.roots.dedup();
@@ -97,7 +97,7 @@ impl Graph {
     }
 
     /// Removes a kind that is gone, with all its objects.
-    pub fn gone(&mut self, kind: KindId) -> Dirty {
+    pub fn gone(&mut self, kind: KindId) -> AffectedNodes {
         self.schema.get_mut(kind).watch = Watch::default();
         let all = self.objects(kind).collect();
         self.end_of(kind, all)
@@ -107,16 +107,16 @@ impl Graph {
     /// are unknown from now on. Returns their ids.
     pub fn forget(&mut self, kind: KindId) -> Vec<NodeId> {
         self.schema.get_mut(kind).watch = Watch::default();
-        let all: Vec<Ix> = self.objects(kind).collect();
+        let all: Vec<NodeIndex> = self.objects(kind).collect();
         let ids = all.iter().map(|ix| self.id(*ix)).collect();
         all.into_iter().for_each(|ix| self.remove(ix));
         ids
     }
 
     /// Applies a watch event and returns the affected roots. Events of another epoch are dropped.
-    pub fn apply(&mut self, kind: KindId, epoch: Epoch, change: GraphChange<'_>) -> Dirty {
+    pub fn apply(&mut self, kind: KindId, epoch: Epoch, change: GraphChange<'_>) -> AffectedNodes {
         if self.epoch(kind) != Some(epoch) {
-            return Dirty::default();
+            return AffectedNodes::default();
         }
         match change {
             GraphChange::Applied(object) => self.see(kind, object, false),
@@ -126,22 +126,22 @@ impl Graph {
                 let watch = &mut self.schema.get_mut(kind).watch;
                 watch.round += 1;
                 watch.listing.insert(namespace.to_owned(), watch.round);
-                Dirty::default()
+                AffectedNodes::default()
             }
             GraphChange::Synced(namespace) => self.sweep(kind, namespace),
         }
     }
 
     /// Existing objects of a kind.
-    pub(super) fn objects(&self, kind: KindId) -> impl Iterator<Item = Ix> + '_ {
+    pub(super) fn objects(&self, kind: KindId) -> impl Iterator<Item = NodeIndex> + '_ {
         self.arena.places().filter(move |ix| {
             let node = self.arena.node(*ix);
             node.key.kind == kind && node.state == NodeState::Present && node.key.section.is_empty()
         })
     }
 
-    fn see(&mut self, kind: KindId, object: &Value, listed: bool) -> Dirty {
-        let Some((namespace, name)) = names_of(object) else { return Dirty::default() };
+    fn see(&mut self, kind: KindId, object: &Value, listed: bool) -> AffectedNodes {
+        let Some((namespace, name)) = names_of(object) else { return AffectedNodes::default() };
         let uid = meta_str(object, "uid").map(Uid::of);
         let version = version_of(object);
         let watch = &self.schema.get(kind).watch;
@@ -159,13 +159,13 @@ impl Graph {
                 node.seen = node.seen.max(round);
             }
             if late && version != 0 {
-                return Dirty::default();
+                return AffectedNodes::default();
             }
         } else if !listed && uid.is_some_and(|uid| self.gone.contains(&uid)) {
-            return Dirty::default();
+            return AffectedNodes::default();
         }
         let reading = ObjectReading::of(self.schema.get(kind), namespace, object);
-        let mut dirty = Dirty { news: true, ..Dirty::default() };
+        let mut dirty = AffectedNodes { news: true, ..AffectedNodes::default() };
         match known {
             Some(ix) if self.arena.node(ix).uid == uid => self.update(ix, &reading, &mut dirty),
             Some(ix) => {
@@ -188,7 +188,7 @@ impl Graph {
     }
 
     /// Updates a known object.
-    fn update(&mut self, ix: Ix, reading: &ObjectReading<'_>, dirty: &mut Dirty) {
+    fn update(&mut self, ix: NodeIndex, reading: &ObjectReading<'_>, dirty: &mut AffectedNodes) {
         let kind = self.schema.get(self.arena.node(ix).key.kind);
         let moved = self.arena.facts(ix).first() != Some(&reading.edges());
         let mut reaches: Vec<LinkPath> = Vec::new();
@@ -209,7 +209,7 @@ impl Graph {
         }
     }
 
-    fn differs(&self, ix: Ix, place: usize, reading: &ObjectReading<'_>) -> bool {
+    fn differs(&self, ix: NodeIndex, place: usize, reading: &ObjectReading<'_>) -> bool {
         let old = self.arena.facts(ix).get(place).copied();
         match reading.facts.get(place - 1) {
             Some(KeptFact::Word(word)) => old != self.arena.names.find(word).map(|sym| u64::from(sym.0)),
@@ -219,7 +219,7 @@ impl Graph {
     }
 
     /// Stores a reading in a node.
-    fn take_in(&mut self, ix: Ix, uid: Option<Uid>, reading: &ObjectReading<'_>) {
+    fn take_in(&mut self, ix: NodeIndex, uid: Option<Uid>, reading: &ObjectReading<'_>) {
         if self.arena.node(ix).uid != uid {
             self.arena.set_uid(ix, uid);
         }
@@ -229,7 +229,7 @@ impl Graph {
         dangling.into_iter().for_each(|target| self.arena.release(target));
     }
 
-    fn keep_facts(&mut self, ix: Ix, reading: &ObjectReading<'_>) {
+    fn keep_facts(&mut self, ix: NodeIndex, reading: &ObjectReading<'_>) {
         let names = &mut self.arena.names;
         let read = reading.facts.iter().map(|fact| match fact {
             KeptFact::Word(word) => u64::from(names.take(word).0),
@@ -240,7 +240,7 @@ impl Graph {
         self.give_words(ix, &old);
     }
 
-    fn give_words(&mut self, ix: Ix, facts: &[u64]) {
+    fn give_words(&mut self, ix: NodeIndex, facts: &[u64]) {
         let kind = self.schema.get(self.arena.node(ix).key.kind);
         for (_, fact) in facts.iter().enumerate().filter(|(place, _)| kind.is_word(*place)) {
             self.arena.names.give(Sym::of(*fact));
@@ -248,7 +248,7 @@ impl Graph {
     }
 
     /// Adds the edges of an object and of its parts.
-    fn connect(&mut self, ix: Ix, reading: &ObjectReading<'_>) {
+    fn connect(&mut self, ix: NodeIndex, reading: &ObjectReading<'_>) {
         let key = self.arena.node(ix).key;
         let (namespace, name) =
             (self.arena.names.text(key.namespace).to_owned(), self.arena.names.text(key.name).to_owned());
@@ -276,10 +276,10 @@ impl Graph {
     }
 
     /// Removes the edges of an object and of its parts, and the parts; returns the targets.
-    fn let_go(&mut self, ix: Ix) -> Vec<Ix> {
+    fn let_go(&mut self, ix: NodeIndex) -> Vec<NodeIndex> {
         let to_parts = self.schema.get(self.arena.node(ix).key.kind).parts;
         let is_object = self.arena.node(ix).key.section.is_empty();
-        let parts: Vec<Ix> = self
+        let parts: Vec<NodeIndex> = self
             .arena
             .held(ix)
             .filter(|edge| is_object && edge.link == to_parts && edge.other == Side::Child)
@@ -293,28 +293,28 @@ impl Graph {
         targets
     }
 
-    fn delete(&mut self, kind: KindId, object: &Value) -> Dirty {
+    fn delete(&mut self, kind: KindId, object: &Value) -> AffectedNodes {
         let uid = meta_str(object, "uid").map(Uid::of);
         self.bury(uid);
-        let Some((namespace, name)) = names_of(object) else { return Dirty::default() };
+        let Some((namespace, name)) = names_of(object) else { return AffectedNodes::default() };
         let found = self.arena.find(kind, namespace, name, "").filter(|ix| self.arena.is_present(*ix));
         // A late event must not delete an object that was recreated since.
-        let same = |ix: &Ix| match (self.arena.node(*ix).uid, uid) {
+        let same = |ix: &NodeIndex| match (self.arena.node(*ix).uid, uid) {
             (Some(known), Some(uid)) => known == uid,
             _ => true,
         };
-        let Some(ix) = found.filter(same) else { return Dirty::default() };
+        let Some(ix) = found.filter(same) else { return AffectedNodes::default() };
         self.end_of(kind, vec![ix])
     }
 
     /// Removes the objects that a list does not contain.
-    fn sweep(&mut self, kind: KindId, namespace: &str) -> Dirty {
+    fn sweep(&mut self, kind: KindId, namespace: &str) -> AffectedNodes {
         let watch = &mut self.schema.get_mut(kind).watch;
         watch.synced.insert(namespace.to_owned());
         let Some(round) = watch.listing.remove(namespace) else {
-            return Dirty { news: true, ..Dirty::default() };
+            return AffectedNodes { news: true, ..AffectedNodes::default() };
         };
-        let unseen = |ix: &Ix| {
+        let unseen = |ix: &NodeIndex| {
             let node = self.arena.node(*ix);
             let listed = namespace.is_empty() || self.arena.names.text(node.key.namespace) == namespace;
             listed && node.seen < round
@@ -324,8 +324,8 @@ impl Graph {
     }
 
     /// Removes objects of a kind that are gone.
-    fn end_of(&mut self, kind: KindId, gone: Vec<Ix>) -> Dirty {
-        let mut dirty = Dirty { news: true, ..Dirty::default() };
+    fn end_of(&mut self, kind: KindId, gone: Vec<NodeIndex>) -> AffectedNodes {
+        let mut dirty = AffectedNodes { news: true, ..AffectedNodes::default() };
         let declared = self.schema.get(kind).declared;
         gone.iter().for_each(|ix| self.concerns(*ix, declared.events.delete, &mut dirty));
         for ix in gone {
@@ -343,7 +343,7 @@ impl Graph {
         self.gone.extend(uid);
     }
 
-    fn remove(&mut self, ix: Ix) {
+    fn remove(&mut self, ix: NodeIndex) {
         let targets = self.let_go(ix);
         let facts = self.arena.set_facts(ix, &[]);
         self.give_words(ix, &facts);
@@ -354,13 +354,13 @@ impl Graph {
         targets.into_iter().for_each(|target| self.arena.release(target));
     }
 
-    fn concerns(&self, ix: Ix, concerns: Concerns, dirty: &mut Dirty) {
-        if let Concerns::Roots(reaches) = concerns {
+    fn concerns(&self, ix: NodeIndex, concerns: EventTriggers, dirty: &mut AffectedNodes) {
+        if let EventTriggers::Roots(reaches) = concerns {
             self.reach(ix, reaches, dirty);
         }
     }
 
-    fn reach(&self, from: Ix, ways: &[LinkPath], dirty: &mut Dirty) {
+    fn reach(&self, from: NodeIndex, ways: &[LinkPath], dirty: &mut AffectedNodes) {
         dirty.roots.extend(self.reached(from, ways).into_iter().map(|ix| self.id(ix)));
     }
 }

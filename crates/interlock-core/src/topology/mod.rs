@@ -22,6 +22,6 @@ pub mod table;
 mod tests;
 mod walk;
 
-pub use graph::{Dirty, Graph, GraphChange};
+pub use graph::{AffectedNodes, Graph, GraphChange};
 pub use id::{Epoch, GroupKind, KindId, KindName, NodeId};
 pub use walk::{NodeLookup, ObjectRow};

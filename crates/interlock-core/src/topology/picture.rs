@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::arena::{Ix, NodeState};
+use super::arena::{NodeIndex, NodeState};
 use super::declare::{ReadDepth, Side};
 use super::graph::Graph;
 use super::id::NodeId;
@@ -13,16 +13,16 @@ use super::names::Sym;
 
 /// Nodes and edges, sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Picture {
+pub struct GraphSnapshot {
     /// Nodes.
-    pub nodes: BTreeMap<NodeId, PictureNode>,
+    pub nodes: BTreeMap<NodeId, SnapshotNode>,
     /// Edges: parent, child, name of the link.
     pub edges: BTreeSet<(NodeId, NodeId, &'static str)>,
 }
 
 /// One node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PictureNode {
+pub struct SnapshotNode {
     /// Whether it exists, as far as known.
     pub is: Is,
     /// Facts that are words and not empty.
@@ -56,12 +56,12 @@ impl Is {
 
 impl Graph {
     /// A snapshot of the whole graph.
-    pub fn picture(&self) -> Picture {
+    pub fn picture(&self) -> GraphSnapshot {
         self.draw(&self.arena.places().collect())
     }
 
     /// A snapshot of an object with all its ancestors and descendants; `None` for an unknown object.
-    pub fn picture_of(&self, root: &NodeId) -> Option<Picture> {
+    pub fn picture_of(&self, root: &NodeId) -> Option<GraphSnapshot> {
         let kind = self.find_kind(&root.kind.group, &root.kind.kind)?;
         let root = self.arena.find(kind, &root.namespace, &root.name, &root.section)?;
         let mut chosen = BTreeSet::new();
@@ -70,7 +70,7 @@ impl Graph {
         Some(self.draw(&chosen))
     }
 
-    fn gather(&self, from: Ix, side: Side, into: &mut BTreeSet<Ix>) {
+    fn gather(&self, from: NodeIndex, side: Side, into: &mut BTreeSet<NodeIndex>) {
         let mut seen = BTreeSet::from([from]);
         let mut open = vec![from];
         while let Some(ix) = open.pop() {
@@ -81,8 +81,8 @@ impl Graph {
         into.extend(seen);
     }
 
-    fn draw(&self, chosen: &BTreeSet<Ix>) -> Picture {
-        let mut picture = Picture::default();
+    fn draw(&self, chosen: &BTreeSet<NodeIndex>) -> GraphSnapshot {
+        let mut picture = GraphSnapshot::default();
         for ix in chosen {
             picture.nodes.insert(self.id(*ix), self.look(*ix));
             for edge in self.arena.held(*ix).filter(|edge| chosen.contains(&edge.target)) {
@@ -96,7 +96,7 @@ impl Graph {
         picture
     }
 
-    fn look(&self, ix: Ix) -> PictureNode {
+    fn look(&self, ix: NodeIndex) -> SnapshotNode {
         let node = self.arena.node(ix);
         let kind = self.schema.get(node.key.kind);
         let is = match node.state {
@@ -109,11 +109,11 @@ impl Graph {
         let words = words.filter(|(fact, _)| matches!(fact.read, ReadDepth::Word(_)));
         let text = |fact: &u64| self.arena.names.text(Sym::of(*fact)).to_string();
         let facts = words.map(|(fact, sym)| (fact.name, text(sym))).filter(|(_, word)| !word.is_empty());
-        PictureNode { is, facts: facts.collect() }
+        SnapshotNode { is, facts: facts.collect() }
     }
 }
 
-impl Picture {
+impl GraphSnapshot {
     /// The snapshot in Graphviz's DOT language.
     pub fn dot(&self) -> String {
         let mut text =
@@ -187,7 +187,7 @@ impl Picture {
 }
 
 struct Tree<'p> {
-    picture: &'p Picture,
+    picture: &'p GraphSnapshot,
     children: BTreeMap<&'p NodeId, BTreeSet<&'p NodeId>>,
     printed: BTreeSet<&'p NodeId>,
     text: String,
@@ -215,14 +215,14 @@ impl<'p> Tree<'p> {
     }
 }
 
-fn words(node: &PictureNode) -> String {
+fn words(node: &SnapshotNode) -> String {
     let is = (node.is != Is::Present).then(|| node.is.as_str().to_owned());
     let facts = node.facts.iter().map(|(name, word)| format!("{name}={word}"));
     let all: Vec<String> = is.into_iter().chain(facts).collect();
     if all.is_empty() { String::new() } else { format!(" [{}]", all.join(", ")) }
 }
 
-fn label(id: &NodeId, node: &PictureNode) -> String {
+fn label(id: &NodeId, node: &SnapshotNode) -> String {
     let place = if id.namespace.is_empty() { String::new() } else { format!("{}/", id.namespace) };
     let section = if id.section.is_empty() { String::new() } else { format!("#{}", id.section) };
     format!("{}\n{place}{}{section}{}", id.kind.kind, id.name, words(node).replace(" [", "\n["))

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::declare::{Concerns, DeclaredKind, EventScope, LinkPath};
+use super::declare::{DeclaredKind, EventScope, EventTriggers, LinkPath};
 
 /// One line of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,10 +50,10 @@ pub fn text<'k>(kinds: impl IntoIterator<Item = &'k DeclaredKind>) -> String {
     })
 }
 
-fn whom(concerns: Concerns) -> String {
+fn whom(concerns: EventTriggers) -> String {
     match concerns {
-        Concerns::Roots(reaches) => roots(reaches),
-        Concerns::Nobody(why) => nobody(why),
+        EventTriggers::Roots(reaches) => roots(reaches),
+        EventTriggers::Nobody(why) => nobody(why),
     }
 }
 

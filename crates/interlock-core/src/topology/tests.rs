@@ -4,7 +4,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::kinds::{self, GATEWAY, HTTP_ROUTE, INSTANCE, NAMESPACE, OPERATOR_VERSION, SERVICE};
-use super::{Dirty, Epoch, Graph, GraphChange, KindName, NodeId, NodeLookup};
+use super::{AffectedNodes, Epoch, Graph, GraphChange, KindName, NodeId, NodeLookup};
 
 const EPOCH: Epoch = Epoch(1);
 
@@ -36,14 +36,14 @@ impl World {
         world
     }
 
-    fn apply(&mut self, mut object: Value) -> Dirty {
+    fn apply(&mut self, mut object: Value) -> AffectedNodes {
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
         let kind = self.kind_of(&object);
         self.graph.apply(kind, EPOCH, GraphChange::Applied(&object))
     }
 
-    fn delete(&mut self, object: &Value) -> Dirty {
+    fn delete(&mut self, object: &Value) -> AffectedNodes {
         let kind = self.kind_of(object);
         self.graph.apply(kind, EPOCH, GraphChange::Deleted(object))
     }
@@ -153,7 +153,11 @@ fn a_recreated_object_is_another_one() {
     let second = instance("a", json!({"metadata": {"uid": "second"}}));
     assert_eq!(world.apply(second.clone()).roots, roots(INSTANCE, &["a"]));
     assert_eq!(world.delete(&config_map("a")).roots, [], "it belonged to the first");
-    assert_eq!(world.delete(&instance("a", json!({}))), Dirty::default(), "a late word about the first");
+    assert_eq!(
+        world.delete(&instance("a", json!({}))),
+        AffectedNodes::default(),
+        "a late word about the first"
+    );
     assert_eq!(world.delete(&second).roots, roots(INSTANCE, &["a"]));
     let (nodes, edges) = world.graph.size();
     assert_eq!((nodes, edges), (0, 0), "nothing is left of what is gone: {:?}", world.graph.picture());
@@ -163,7 +167,7 @@ fn a_recreated_object_is_another_one() {
 fn a_late_answer_does_not_bring_an_object_back() {
     let mut world = World::with(&[instance("a", json!({}))]);
     assert!(world.delete(&instance("a", json!({}))).news);
-    assert_eq!(world.apply(instance("a", json!({}))), Dirty::default());
+    assert_eq!(world.apply(instance("a", json!({}))), AffectedNodes::default());
 }
 
 #[test]
@@ -171,7 +175,7 @@ fn an_echo_tells_nothing() {
     let mut world = World::with(&[instance("a", json!({}))]);
     let again = instance("a", json!({"metadata": {"resourceVersion": "1"}, "spec": {"x": "y"}}));
     let kind = world.kind_of(&again);
-    assert_eq!(world.graph.apply(kind, EPOCH, GraphChange::Applied(&again)), Dirty::default());
+    assert_eq!(world.graph.apply(kind, EPOCH, GraphChange::Applied(&again)), AffectedNodes::default());
 }
 
 #[test]
@@ -180,7 +184,7 @@ fn what_a_list_does_not_hold_is_gone_when_it_is_complete() {
     let kind = world.graph.kind(INSTANCE.group, INSTANCE.kind);
     world.graph.apply(kind, EPOCH, GraphChange::Listing(""));
     let same = instance("a", json!({"metadata": {"resourceVersion": "1"}}));
-    assert_eq!(world.graph.apply(kind, EPOCH, GraphChange::Listed(&same)), Dirty::default());
+    assert_eq!(world.graph.apply(kind, EPOCH, GraphChange::Listed(&same)), AffectedNodes::default());
     assert!(matches!(world.graph.get(kind, "ns", "b"), NodeLookup::Present(_)), "half a list says nothing");
     let dirty = world.graph.apply(kind, EPOCH, GraphChange::Synced(""));
     assert_eq!((dirty.roots, dirty.gone), (roots(INSTANCE, &["b"]), roots(INSTANCE, &["b"])));
@@ -268,7 +272,7 @@ fn an_unavailable_kind_is_frozen_and_never_read_as_empty() {
     let kind = world.graph.kind("", "ConfigMap");
     world.graph.kind_unavailable(kind);
     assert_eq!(world.graph.concerned_by(kind).collect::<Vec<_>>(), roots(INSTANCE, &["a"]));
-    assert_eq!(world.delete(&config_map("a")), Dirty::default());
+    assert_eq!(world.delete(&config_map("a")), AffectedNodes::default());
     assert!(matches!(world.graph.get(kind, "ns", "settings"), NodeLookup::Present(_)));
     assert!(matches!(world.graph.get(kind, "ns", "other"), NodeLookup::Unknown));
     let next = Epoch(2);
@@ -277,7 +281,7 @@ fn an_unavailable_kind_is_frozen_and_never_read_as_empty() {
     let old = config_map("b");
     assert_eq!(
         world.graph.apply(kind, EPOCH, GraphChange::Applied(&old)),
-        Dirty::default(),
+        AffectedNodes::default(),
         "of another life"
     );
     world.graph.apply(kind, next, GraphChange::Listing(""));

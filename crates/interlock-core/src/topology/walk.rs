@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use super::arena::{Ix, NodeKey, NodeState};
-use super::declare::{Concerns, Family, LinkPath, Side};
+use super::arena::{NodeIndex, NodeKey, NodeState};
+use super::declare::{EventTriggers, Family, LinkPath, Side};
 use super::graph::Graph;
 use super::id::{GroupKind, KindId, KindName, NodeId};
 use super::names::Sym;
@@ -24,7 +24,7 @@ pub enum NodeLookup<'g> {
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectRow<'g> {
     graph: &'g Graph,
-    ix: Ix,
+    ix: NodeIndex,
 }
 
 impl Graph {
@@ -57,7 +57,12 @@ impl Graph {
         found.into_iter().flat_map(move |ix| self.ends(ix, side, link))
     }
 
-    fn ends(&self, ix: Ix, side: Side, link: &'static str) -> impl Iterator<Item = ObjectRow<'_>> + '_ {
+    fn ends(
+        &self,
+        ix: NodeIndex,
+        side: Side,
+        link: &'static str,
+    ) -> impl Iterator<Item = ObjectRow<'_>> + '_ {
         let named = move |number: u16| self.schema.link(number).name == link;
         let ends = self.arena.neighbours(ix, side).filter(move |(_, number)| named(*number));
         ends.filter(|(end, _)| self.arena.is_present(*end)).map(|(end, _)| ObjectRow { graph: self, ix: end })
@@ -72,7 +77,7 @@ impl Graph {
     /// their ids are made one by one.
     pub fn concerned_by(&self, kind: KindId) -> impl Iterator<Item = NodeId> + '_ {
         let mut found = Vec::new();
-        if let Concerns::Roots(ways) = self.schema.get(kind).declared.events.create {
+        if let EventTriggers::Roots(ways) = self.schema.get(kind).declared.events.create {
             self.objects(kind).for_each(|ix| found.extend(self.reached(ix, ways)));
         }
         found.sort_unstable_by(|a, b| self.order(*a).cmp(&self.order(*b)));
@@ -81,13 +86,13 @@ impl Graph {
     }
 
     /// Sort key, in the order of ids.
-    fn order(&self, ix: Ix) -> (&GroupKind, [&str; 3]) {
+    fn order(&self, ix: NodeIndex) -> (&GroupKind, [&str; 3]) {
         let NodeKey { kind, namespace, name, section } = self.arena.node(ix).key;
         (&self.schema.get(kind).name, [namespace, name, section].map(|sym| self.arena.names.text(sym)))
     }
 
     /// The nodes at the ends of these paths from a node.
-    pub(super) fn reached(&self, from: Ix, ways: &[LinkPath]) -> BTreeSet<Ix> {
+    pub(super) fn reached(&self, from: NodeIndex, ways: &[LinkPath]) -> BTreeSet<NodeIndex> {
         let mut found = BTreeSet::new();
         for way in ways {
             match way {
@@ -115,7 +120,7 @@ impl Graph {
     }
 
     /// The id of a node; for an anchor, the uid is the name.
-    pub(super) fn id(&self, ix: Ix) -> NodeId {
+    pub(super) fn id(&self, ix: NodeIndex) -> NodeId {
         let node = self.arena.node(ix);
         if let (NodeState::Anchor, Some(uid)) = (node.state, node.uid) {
             return NodeId::new(KindName::new("", "uid"), "", &uid.to_string());
@@ -130,7 +135,14 @@ impl Graph {
     }
 
     /// The nearest objects of a kind in one direction, along edges of one family.
-    fn walk(&self, from: Ix, side: Side, family: Family, to: KindName, into: &mut BTreeSet<Ix>) {
+    fn walk(
+        &self,
+        from: NodeIndex,
+        side: Side,
+        family: Family,
+        to: KindName,
+        into: &mut BTreeSet<NodeIndex>,
+    ) {
         let Some(goal) = self.schema.find(to.group, to.kind) else { return };
         let mut open = vec![from];
         let mut seen = HashSet::from([from]);

@@ -9,7 +9,7 @@ use interlock_core::plan::lock;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::answer::{AnsweredObject, Dependency, Presence, Story, named, one_line, read_instance};
+use super::answer::{AnsweredObject, Dependency, Presence, WhyAnswer, named, one_line, read_instance};
 use super::facts::ClusterFacts;
 use super::{actors, happened};
 use crate::cli::reader::ReadOutcome;
@@ -17,7 +17,7 @@ use crate::cli::reader::ReadOutcome;
 /// Maximum length of the history.
 const TOLD: usize = 12;
 
-impl Story {
+impl WhyAnswer {
     /// Builds the answer.
     pub(super) fn of(facts: &ClusterFacts) -> Self {
         let mut happened = happened::all(facts);

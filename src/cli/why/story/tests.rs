@@ -84,7 +84,7 @@ fn made_by(found: ReadOutcome) -> ClusterFacts {
 
 #[test]
 fn an_instance_whose_plan_stalls() {
-    let story = Story::of(&facts(instance()));
+    let story = WhyAnswer::of(&facts(instance()));
     assert_eq!(
         story.is,
         [
@@ -103,12 +103,12 @@ fn an_instance_whose_plan_stalls() {
 fn an_instance_whose_package_cannot_be_seen() {
     let mut facts = facts(instance());
     facts.package = None;
-    assert_eq!(Story::of(&facts).is[0], "an Instance of OperatorVersion web-1");
+    assert_eq!(WhyAnswer::of(&facts).is[0], "an Instance of OperatorVersion web-1");
 }
 
 #[test]
 fn something_that_an_instance_made() {
-    let story = Story::of(&made_by(ReadOutcome::There(Arc::new(instance()))));
+    let story = WhyAnswer::of(&made_by(ReadOutcome::There(Arc::new(instance()))));
     assert_eq!(story.is[0], "made by Instance ns/demo");
     let does: Vec<_> = story.acted_on_by.iter().map(|actor| actor.does.as_str()).collect();
     assert_eq!(does[0], "wrote it last: plan deploy, phase main, step app, task apply (run r)");
@@ -133,9 +133,9 @@ fn unknown_is_not_missing(#[case] found: ReadOutcome, #[case] state: Presence, #
         name: "x".to_owned(),
         found: found.clone(),
     };
-    let story = Story::of(&ClusterFacts { references: vec![reference], ..facts(child()) });
+    let story = WhyAnswer::of(&ClusterFacts { references: vec![reference], ..facts(child()) });
     assert_eq!((story.depends_on[0].state, story.depends_on[0].why.as_deref()), (state, why));
-    let maker = &Story::of(&made_by(found)).depends_on[0];
+    let maker = &WhyAnswer::of(&made_by(found)).depends_on[0];
     assert_eq!((maker.link, maker.state), ("madeBy", state));
 }
 
@@ -144,7 +144,7 @@ fn an_object_that_is_being_deleted_names_what_holds_it() {
     let mut object = child();
     object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     object["metadata"]["finalizers"] = json!(["a/b"]);
-    let is = Story::of(&facts(object)).is;
+    let is = WhyAnswer::of(&facts(object)).is;
     assert_eq!(is.last().unwrap(), "being deleted since 2026-01-01T00:00:00Z; held by a/b");
 }
 
@@ -161,7 +161,7 @@ fn an_event_is_told_with_the_last_time_it_was_seen(#[case] times: Value, #[case]
         "regarding": {"kind": "Service", "name": "front"},
     });
     event.as_object_mut().unwrap().extend(times.as_object().unwrap().clone());
-    let told = &Story::of(&ClusterFacts { events: Ok(vec![event]), ..facts(child()) }).happened[0];
+    let told = &WhyAnswer::of(&ClusterFacts { events: Ok(vec![event]), ..facts(child()) }).happened[0];
     assert_eq!(told.what, "Warning Failed on Service front: it broke");
     assert_eq!(told.at.to_string(), format!("2026-01-01T00:00:0{second}Z"));
 }
@@ -174,7 +174,7 @@ fn what_may_not_be_read_is_said() {
         report: ReadOutcome::Unknown("no report".into()),
         ..facts(instance())
     };
-    let story = Story::of(&unseen);
+    let story = WhyAnswer::of(&unseen);
     assert_eq!(story.acted_on_by[0].who, "Interlock, capability instances (state unknown)");
     assert_eq!(
         story.unknown,
@@ -188,7 +188,7 @@ fn what_may_not_be_read_is_said() {
 
 #[test]
 fn without_an_interlock_object_nobody_reports() {
-    let story = Story::of(&ClusterFacts {
+    let story = WhyAnswer::of(&ClusterFacts {
         report: ReadOutcome::Missing,
         bookkeeper: Err("none".into()),
         ..facts(instance())
@@ -208,7 +208,7 @@ fn the_capabilities_that_read_a_kind_act_on_it(
     #[case] expected: &[&str],
 ) {
     let object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}});
-    let story = Story::of(&facts(object));
+    let story = WhyAnswer::of(&facts(object));
     let who: Vec<_> = story.acted_on_by.iter().map(|actor| actor.who.as_str()).collect();
     assert_eq!(who, expected);
 }
@@ -221,6 +221,6 @@ fn what_people_asked_of_a_run_is_told_with_its_end() {
         "asked": [{"verb": "abort", "who": "alice", "reason": "wrong size", "nonce": "n"}],
     }]);
     object["metadata"]["annotations"] = json!({"plan.interlock.dev/history": run.to_string()});
-    let told = &Story::of(&facts(object)).happened[0].what;
+    let told = &WhyAnswer::of(&facts(object)).happened[0].what;
     assert_eq!(told, "plan deploy ended FATAL_ERROR; alice asked for abort: wrong size");
 }

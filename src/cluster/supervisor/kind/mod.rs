@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::need::{Needer, WatchRequest, WatchScope, not_served};
+use super::need::{KindRequester, WatchRequest, WatchScope, not_served};
 use super::state::{ApiVerb, Epoch, WatchState};
 use crate::cluster::crds::{Absence, Usable};
 use crate::cluster::watch::{LONGEST_PAUSE, Pace};
@@ -74,7 +74,7 @@ struct Open {
 /// The machine.
 #[derive(Debug)]
 pub struct Watched {
-    needs: BTreeMap<Needer, WatchRequest>,
+    needs: BTreeMap<KindRequester, WatchRequest>,
     unused_since: Option<Instant>,
     /// How it is served, at the best requested version.
     found: Result<Usable, Absence>,
@@ -114,13 +114,13 @@ impl Watched {
     }
 
     /// Adds a requester.
-    pub fn need(&mut self, needer: Needer, need: WatchRequest) {
+    pub fn need(&mut self, needer: KindRequester, need: WatchRequest) {
         self.needs.insert(needer, need);
         self.unused_since = None;
     }
 
     /// Removes a requester.
-    pub fn release(&mut self, needer: &Needer, now: Instant) {
+    pub fn release(&mut self, needer: &KindRequester, now: Instant) {
         self.needs.remove(needer);
         if self.needs.is_empty() && self.unused_since.is_none() {
             self.unused_since = Some(now);
@@ -128,7 +128,7 @@ impl Watched {
     }
 
     /// Its requesters at a version.
-    pub fn needers(&self, version: &str) -> impl Iterator<Item = &Needer> {
+    pub fn needers(&self, version: &str) -> impl Iterator<Item = &KindRequester> {
         let needs = self.needs.iter().filter(move |(_, need)| need.versions.iter().any(|v| v == version));
         needs.map(|(needer, _)| needer)
     }
@@ -185,7 +185,7 @@ impl Watched {
     }
 
     /// Its watch state for one requester.
-    pub fn sight_of(&self, needer: &Needer, now: Instant) -> WatchState {
+    pub fn sight_of(&self, needer: &KindRequester, now: Instant) -> WatchState {
         match (&self.found, self.needs.get(needer)) {
             (Err(absence), Some(need)) => WatchState::Absent(of_versions(absence, &need.versions)),
             (Err(absence), None) => WatchState::Absent(absence.clone()),

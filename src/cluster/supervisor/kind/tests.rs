@@ -36,15 +36,15 @@ fn need(reach: WatchScope, versions: &[&str]) -> WatchRequest {
     WatchRequest { versions: owned(versions), shape: None, reach }
 }
 
-fn package() -> Needer {
-    Needer::Package(NamespacedName::new("ns", "package"))
+fn package() -> KindRequester {
+    KindRequester::Package(NamespacedName::new("ns", "package"))
 }
 
 fn absent(wanted: &[&str], served: &[&str]) -> WatchState {
     WatchState::Absent(Absence::NotServed { wanted: owned(wanted), served: owned(served) })
 }
 
-const CAPABILITY: Needer = Needer::Capability("test");
+const CAPABILITY: KindRequester = KindRequester::Capability("test");
 const WHOLE: WatchScope = WatchScope { all: true, whole: true };
 const PART: WatchScope = WatchScope { all: false, whole: false };
 

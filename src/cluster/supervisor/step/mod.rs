@@ -15,7 +15,7 @@
 use std::time::Duration;
 
 use super::capability::Mode;
-use super::state::{CapabilityPhase, Epoch, Lack, Missing, RefusedKind, WatchState};
+use super::state::{CapabilityPhase, Epoch, Missing, NotReadyReason, RefusedKind, WatchState};
 
 /// How long listing the kinds of a capability may take before it counts as a fault.
 pub const START_DEADLINE: Duration = Duration::from_secs(60);
@@ -68,7 +68,7 @@ pub struct CapabilityFacts {
 
 /// A transition that an Event reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum CapabilityTransition {
     /// Its controller starts to work.
     Started,
     /// Its controller stops.
@@ -82,7 +82,7 @@ pub struct CapabilityStep {
     /// The assigned work of its controller.
     pub work: Work,
     /// The transition to report.
-    pub turn: Option<Turn>,
+    pub turn: Option<CapabilityTransition>,
 }
 
 /// A capability and its memory.
@@ -143,8 +143,8 @@ impl Machine {
             _ => false,
         };
         let turn = match (worked, self.started) {
-            (false, true) => Some(Turn::Started),
-            (true, false) => Some(Turn::Stopped),
+            (false, true) => Some(CapabilityTransition::Started),
+            (true, false) => Some(CapabilityTransition::Stopped),
             _ => None,
         };
         CapabilityStep { work: self.work(facts), turn }
@@ -182,7 +182,7 @@ impl Machine {
             return Verdict::Leaving(going);
         }
         if !self.invited {
-            return Verdict::Missing(missing(facts, |_| Some(Lack::Manual)));
+            return Verdict::Missing(missing(facts, |_| Some(NotReadyReason::Manual)));
         }
         let of = |find: fn(&RequiredKind) -> Option<Verdict>| facts.required.iter().find_map(find);
         let refused = of(|kind| match kind.sight {
@@ -299,20 +299,20 @@ fn worlds(facts: &CapabilityFacts) -> Vec<Epoch> {
     facts.required.iter().map(|kind| kind.world).collect()
 }
 
-fn missing(facts: &CapabilityFacts, lack: impl Fn(&RequiredKind) -> Option<Lack>) -> Vec<Missing> {
+fn missing(facts: &CapabilityFacts, lack: impl Fn(&RequiredKind) -> Option<NotReadyReason>) -> Vec<Missing> {
     let named = |kind: &RequiredKind| Some(Missing { name: kind.name.clone(), why: lack(kind)? });
     facts.required.iter().filter_map(named).collect()
 }
 
-fn absent(kind: &RequiredKind) -> Option<Lack> {
+fn absent(kind: &RequiredKind) -> Option<NotReadyReason> {
     match &kind.sight {
-        WatchState::Absent(absence) => Some(Lack::Absent(absence.clone())),
+        WatchState::Absent(absence) => Some(NotReadyReason::Absent(absence.clone())),
         _ => None,
     }
 }
 
-fn leaving(kind: &RequiredKind) -> Option<Lack> {
-    kind.leaving.then_some(Lack::Leaving)
+fn leaving(kind: &RequiredKind) -> Option<NotReadyReason> {
+    kind.leaving.then_some(NotReadyReason::Leaving)
 }
 
 #[cfg(test)]

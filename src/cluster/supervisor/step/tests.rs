@@ -39,7 +39,10 @@ fn gone(facts: &mut CapabilityFacts, i: usize) {
 }
 
 /// Steps until nothing changes; the controller does its assigned work at once.
-fn settle(machine: &mut Machine, facts: &mut CapabilityFacts) -> (CapabilityPhase, Work, Vec<Turn>) {
+fn settle(
+    machine: &mut Machine,
+    facts: &mut CapabilityFacts,
+) -> (CapabilityPhase, Work, Vec<CapabilityTransition>) {
     let mut turns = Vec::new();
     for _ in 0..10 {
         let before = (machine.state().clone(), facts.at_work);
@@ -56,7 +59,10 @@ fn settle(machine: &mut Machine, facts: &mut CapabilityFacts) -> (CapabilityPhas
 fn running() -> Machine {
     let mut machine = Machine::default();
     let (state, work, turns) = settle(&mut machine, &mut facts());
-    assert_eq!((state, work, turns), (CapabilityPhase::Running(Epoch(7)), Work::Full, vec![Turn::Started]));
+    assert_eq!(
+        (state, work, turns),
+        (CapabilityPhase::Running(Epoch(7)), Work::Full, vec![CapabilityTransition::Started])
+    );
     machine
 }
 
@@ -139,7 +145,7 @@ fn from_running(
     facts.next_epoch = Epoch(8);
     let (state, did, turns) = settle(&mut machine, &mut facts);
     assert_eq!((state.name(), did), (expected, work));
-    assert_eq!(turns.contains(&Turn::Stopped), stops, "{turns:?}");
+    assert_eq!(turns.contains(&CapabilityTransition::Stopped), stops, "{turns:?}");
     if stops && state.epoch().is_some() && expected != "Draining" {
         assert_eq!(state.epoch(), Some(Epoch(8)), "a new start is a new epoch");
     }
@@ -345,10 +351,10 @@ proptest! {
             }
             if let Some(turn) = step.turn {
                 prop_assert_ne!(on, Some(turn));
-                prop_assert!(on.is_some() || turn == Turn::Started);
+                prop_assert!(on.is_some() || turn == CapabilityTransition::Started);
                 on = Some(turn);
             }
-            prop_assert_eq!(step.work == Work::Full, on == Some(Turn::Started));
+            prop_assert_eq!(step.work == Work::Full, on == Some(CapabilityTransition::Started));
             told = step.work;
             if obeys {
                 at_work = told;

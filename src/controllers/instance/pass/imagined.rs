@@ -8,15 +8,15 @@ use interlock_core::effect::ChildWrite;
 use interlock_core::plan::observe::{Found, KindServed, Observed, Query};
 
 /// The observed state plus the expected answers of planned writes.
-pub(super) struct Imagined(Observed);
+pub(super) struct Projection(Observed);
 
-impl From<&Observed> for Imagined {
+impl From<&Observed> for Projection {
     fn from(observed: &Observed) -> Self {
         Self(observed.clone())
     }
 }
 
-impl Imagined {
+impl Projection {
     /// Hands the state to another thread, until [`Self::take_back`].
     pub(super) fn lend(&mut self) -> Observed {
         std::mem::take(&mut self.0)

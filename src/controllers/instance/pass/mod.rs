@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tracing::{debug, warn};
 
-use self::imagined::Imagined;
+use self::imagined::Projection;
 use self::sight::ReadSet;
 use super::context::InstanceContext;
 use super::engine::Engine;
@@ -275,7 +275,7 @@ impl<'a> Pass<'a> {
     /// Looks up everything that the run can reach if all goes well, so that one proof covers it.
     async fn survey(&mut self) -> Result<(), NotDone> {
         let mut state = self.state.clone();
-        let mut imagined = Imagined::from(self.sight.observed());
+        let mut imagined = Projection::from(self.sight.observed());
         for _ in 0..ROUNDS {
             let (step, observed) = self.ask(state.clone(), imagined.lend()).await?;
             imagined.take_back(observed);

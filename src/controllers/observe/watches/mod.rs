@@ -24,7 +24,7 @@ use super::told::{Affected, Concerned};
 use crate::cluster::crds::Absence;
 use crate::cluster::kinds::is_built_in;
 use crate::cluster::queue::Queue;
-use crate::cluster::supervisor::{Handle, Needer, Sink, WatchState};
+use crate::cluster::supervisor::{Handle, KindRequester, Sink, WatchState};
 use crate::cluster::watch::WatchChange;
 use crate::telemetry::metrics::Metrics;
 
@@ -93,7 +93,7 @@ impl Observer {
         }
         let kinds = demand.instances.entry(instance.clone()).or_default();
         if kinds.insert(kind.clone()) {
-            self.need(Needer::Instance(instance.clone()), kinds.clone());
+            self.need(KindRequester::Instance(instance.clone()), kinds.clone());
         }
     }
 
@@ -104,7 +104,7 @@ impl Observer {
         of_package.chain(demand.instances.get(instance).into_iter().flatten()).cloned().collect()
     }
 
-    fn need(&self, needer: Needer, kinds: BTreeSet<Gvk>) {
+    fn need(&self, needer: KindRequester, kinds: BTreeSet<Gvk>) {
         if let (Some(supervisor), Some(_)) = (self.supervisor.get(), &self.queue) {
             supervisor.need(needer, kinds);
         }
@@ -130,7 +130,7 @@ impl Observer {
             }
             false => demand.packages.insert(package.clone(), wanted.clone()),
         };
-        self.need(Needer::Package(package.clone()), wanted);
+        self.need(KindRequester::Package(package.clone()), wanted);
     }
 
     /// Requests the watches of an Instance.
@@ -166,7 +166,7 @@ impl Observer {
         if id.kind == INSTANCE {
             let needed = self.demand().instances.remove(&key).is_some();
             if needed {
-                self.need(Needer::Instance(key), BTreeSet::new());
+                self.need(KindRequester::Instance(key), BTreeSet::new());
             }
             self.look_at_unused();
         } else if id.kind == OPERATOR_VERSION {
@@ -196,7 +196,7 @@ impl Observer {
     /// Instances are no longer watched: releases the watches of their objects.
     fn follow_nothing(&self) {
         let instances = std::mem::take(&mut self.demand().instances);
-        instances.into_keys().for_each(|key| self.need(Needer::Instance(key), BTreeSet::new()));
+        instances.into_keys().for_each(|key| self.need(KindRequester::Instance(key), BTreeSet::new()));
         self.look_at_unused();
     }
 
@@ -223,10 +223,10 @@ impl Observer {
     }
 
     /// Handles a new watch state of a kind: its requester may continue, or must do without it.
-    pub fn wake(&self, kind: &Gvk, needer: Needer) {
+    pub fn wake(&self, kind: &Gvk, needer: KindRequester) {
         match needer {
-            Needer::Capability(_) => {}
-            Needer::Package(package) => {
+            KindRequester::Capability(_) => {}
+            KindRequester::Package(package) => {
                 let users = self.store.instances_of(&package);
                 if self.absence(kind).is_some() {
                     self.demand().bereft.insert(package);
@@ -236,7 +236,7 @@ impl Observer {
                 }
                 self.enqueue(users);
             }
-            Needer::Instance(instance) => self.enqueue([instance]),
+            KindRequester::Instance(instance) => self.enqueue([instance]),
         }
     }
 

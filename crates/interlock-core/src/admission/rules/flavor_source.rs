@@ -10,8 +10,8 @@
 use serde_json::{Value, json};
 
 use crate::admission::RuleContext;
-use crate::admission::door::Door;
-use crate::admission::refusal::{Denial, FieldReason, ObjectionField};
+use crate::admission::door::WebhookEndpoint;
+use crate::admission::refusal::{Denial, FieldReason, ViolationField};
 use crate::admission::request::{Operation, Request};
 use crate::admission::review::ReviewObject;
 use crate::admission::verdict::{Outcome, Verdict};
@@ -20,12 +20,12 @@ use crate::api::interlock::Action;
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::api::rule::{Rule, RuleGroup};
-use crate::rollout::flavor::allowance::{Allowance, ChangeId};
+use crate::rollout::flavor::allowance::{ChangeId, FlavorOverride};
 use crate::rollout::flavor::change::FlavorChange;
 use crate::rollout::flavor::finding::{Finding, Findings};
 use crate::rollout::flavor::gateway::Gateway;
 use crate::rollout::flavor::judge::judge as judge_change;
-use crate::rollout::flavor::known::Fed;
+use crate::rollout::flavor::known::FlavorDependent;
 use crate::rollout::flavor::matrix::ProducerConfiguration;
 use crate::rollout::flavor::plan;
 use crate::rollout::flavor::reading::{Effective, FlavorReading};
@@ -50,7 +50,7 @@ pub(super) fn judge(
     };
     // A terminating namespace deletes its contents.
     let goes = new.is_none() && context.view.namespace_terminating(request.namespace);
-    if context.door == Door::Mutate || action == Action::Off || goes {
+    if context.door == WebhookEndpoint::Mutate || action == Action::Off || goes {
         return Verdict::allow();
     }
     let source = FlavorSource { kind, name: NamespacedName::new(request.namespace, request.name) };
@@ -83,7 +83,7 @@ fn is_labelled(object: &ReviewObject<'_>) -> bool {
 }
 
 /// Why the label of a source must stay: the gateways that refer to it.
-fn label_kept(source: &FlavorSource, fed: &[Fed]) -> Option<Denial> {
+fn label_kept(source: &FlavorSource, fed: &[FlavorDependent]) -> Option<Denial> {
     let gateways = fed.iter().filter_map(|fed| Gateway::subject_of(&fed.stored, &source.name.namespace));
     let gateways: Vec<String> = gateways.map(|gateway| gateway.to_string()).collect();
     let first = gateways.first()?;
@@ -91,7 +91,7 @@ fn label_kept(source: &FlavorSource, fed: &[Fed]) -> Option<Denial> {
         0 => String::new(),
         more => format!(" and of {more} more"),
     };
-    let field = ObjectionField::new(
+    let field = ViolationField::new(
         format!("metadata.labels[{}]", meta::FLAVOR_SOURCE),
         FieldReason::Forbidden,
         "without it no later change would be judged",
@@ -131,7 +131,7 @@ struct Edit {
     before: GivenSources,
     /// Absent on deletion.
     after: Option<GivenSources>,
-    allowance: Option<Allowance>,
+    allowance: Option<FlavorOverride>,
 }
 
 /// A gateway whose flavor an edit changes.
@@ -164,7 +164,7 @@ impl Which {
 }
 
 impl Edit {
-    fn reaches(&self, fed: &Fed, context: &RuleContext<'_>) -> Option<Reached> {
+    fn reaches(&self, fed: &FlavorDependent, context: &RuleContext<'_>) -> Option<Reached> {
         let namespace = &self.source.name.namespace;
         let subject = Gateway::subject_of(&fed.stored, namespace)?;
         let around = context.view.around(&subject);
@@ -243,12 +243,12 @@ fn data(source: &FlavorSource, object: &ReviewObject<'_>) -> GivenSources {
 }
 
 /// The override in the annotation of a source for this change; a source has no generation.
-fn allowance(new: &ReviewObject<'_>, old: &ReviewObject<'_>) -> Option<Allowance> {
+fn allowance(new: &ReviewObject<'_>, old: &ReviewObject<'_>) -> Option<FlavorOverride> {
     let text = new.metadata.annotations.allow_flavor?.text().ok()?;
     let content = canonical::hash(new.data.map_or("{}", |raw| raw.get()));
     let uid = old.metadata.uid.as_deref().unwrap_or_default();
     let version = old.metadata.resource_version.as_deref().unwrap_or_default();
-    Allowance::read(Some(&text), || ChangeId::of(uid, version, &content))
+    FlavorOverride::read(Some(&text), || ChangeId::of(uid, version, &content))
 }
 
 fn verdict(edit: &Edit, reached: Vec<Reached>, action: Action) -> Verdict {
@@ -280,7 +280,7 @@ fn refusal(edit: &Edit, first: &Reached, refused: &[&Reached]) -> Denial {
     let mut refusal = Denial::invalid(
         Rule::FlavorSource,
         format!("{} is {} of {subject} (live: {live}); {why}", edit.keys(first), which.flavor()),
-        vec![ObjectionField::new("data", FieldReason::Forbidden, detail)],
+        vec![ViolationField::new("data", FieldReason::Forbidden, detail)],
     );
     let mut more: Vec<String> = denied.map(Finding::to_string).collect();
     let others: Vec<String> =

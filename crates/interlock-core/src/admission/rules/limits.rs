@@ -1,6 +1,6 @@
 //! Validates the annotations of Instances and OperatorVersions that set time limits.
 
-use crate::admission::refusal::{Denial, FieldReason, ObjectionField};
+use crate::admission::refusal::{Denial, FieldReason, ViolationField};
 use crate::admission::review::{Annotations, ReviewObject};
 use crate::api::json::Raw;
 use crate::api::meta;
@@ -18,7 +18,7 @@ pub(super) fn violations(
     written.filter_map(move |((key, raw), before)| {
         let text = raw.filter(|_| raw.map(Raw::get) != before.map(Raw::get))?.text().ok()?;
         let error = limits::problem(key, &text.0)?;
-        let field = ObjectionField::new(
+        let field = ViolationField::new(
             format!("metadata.annotations[{key}]"),
             FieldReason::Invalid,
             error.to_string(),

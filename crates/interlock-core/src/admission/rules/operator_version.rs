@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 
 use super::limits;
 use crate::admission::RuleContext;
-use crate::admission::door::{Door, Freeze};
-use crate::admission::refusal::{Denial, FieldReason, ObjectionField};
+use crate::admission::door::{Freeze, WebhookEndpoint};
+use crate::admission::refusal::{Denial, FieldReason, ViolationField};
 use crate::admission::request::{ObjectChange, Operation, Request};
 use crate::admission::review::ReviewObject;
 use crate::admission::verdict::Verdict;
@@ -55,7 +55,7 @@ fn limits(
 fn read(object: &ReviewObject<'_>) -> Result<OperatorVersionSpec, Box<Denial>> {
     let Some(raw) = object.spec else { return Ok(OperatorVersionSpec::default()) };
     serde_json::from_str(raw.get()).map_err(|error| {
-        let field = ObjectionField::new("spec", FieldReason::Invalid, error.to_string());
+        let field = ViolationField::new("spec", FieldReason::Invalid, error.to_string());
         let refusal = Denial::invalid(
             Rule::RequestUnknown,
             "the spec of the OperatorVersion cannot be read",
@@ -118,7 +118,7 @@ fn invalid(key: &NamespacedName, problems: Problems) -> Denial {
     };
     let fields = first
         .into_iter()
-        .map(|problem| ObjectionField::new(problem.field, FieldReason::Invalid, problem.what))
+        .map(|problem| ViolationField::new(problem.field, FieldReason::Invalid, problem.what))
         .collect();
     Denial::invalid(
         Rule::VersionInvalid,
@@ -157,7 +157,7 @@ fn update(
                 format!("{} Instances of this OperatorVersion run a plan now", users.locked.len()),
             );
         }
-    } else if users.total > 0 && context.door != Door::Mutate {
+    } else if users.total > 0 && context.door != WebhookEndpoint::Mutate {
         verdict.warn(
             Rule::VersionFrozen,
             format!("{} Instances refer to this OperatorVersion; the change runs no plan", users.total),
@@ -167,7 +167,7 @@ fn update(
     if !found.first.is_empty() {
         violations.push(invalid(key, found));
     }
-    if known > 0 && context.door != Door::Mutate {
+    if known > 0 && context.door != WebhookEndpoint::Mutate {
         verdict.warn(
             Rule::VersionInvalid,
             format!(

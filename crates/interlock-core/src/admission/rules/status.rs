@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::admission::refusal::{Denial, FieldReason, ObjectionField};
+use crate::admission::refusal::{Denial, FieldReason, ViolationField};
 use crate::admission::request::ObjectChange;
 use crate::admission::review::ReviewObject;
 use crate::admission::verdict::Verdict;
@@ -48,7 +48,7 @@ pub(super) fn judge(change: ObjectChange<'_>) -> Verdict {
             if fields.is_empty() { Verdict::allow() } else { refusal(fields).into() }
         }
         (Err(error), _) | (_, Err(error)) => {
-            let field = ObjectionField {
+            let field = ViolationField {
                 path: "status".to_owned(),
                 reason: FieldReason::Invalid,
                 detail: error.to_string(),
@@ -64,14 +64,14 @@ fn text<'a>(object: &ReviewObject<'a>) -> Option<Raw<'a>> {
     object.status.as_ref().map(|status| status.raw)
 }
 
-fn differences(new: &Owned, old: &Owned) -> Vec<ObjectionField> {
-    let forbidden = |path: String, detail: &str| ObjectionField {
+fn differences(new: &Owned, old: &Owned) -> Vec<ViolationField> {
+    let forbidden = |path: String, detail: &str| ViolationField {
         path,
         reason: FieldReason::Forbidden,
         detail: detail.to_owned(),
     };
     let (before, after) = (old.plan_status.as_ref(), new.plan_status.as_ref());
-    let mut fields: Vec<ObjectionField> = before
+    let mut fields: Vec<ViolationField> = before
         .into_iter()
         .flatten()
         .map(|(plan, entry)| (plan, Some(entry)))
@@ -93,7 +93,7 @@ fn differences(new: &Owned, old: &Owned) -> Vec<ObjectionField> {
     fields
 }
 
-fn refusal(fields: Vec<ObjectionField>) -> Denial {
+fn refusal(fields: Vec<ViolationField>) -> Denial {
     Denial::invalid(
         Rule::StatusOwner,
         "status.planStatus and Interlock's conditions are written by Interlock only",

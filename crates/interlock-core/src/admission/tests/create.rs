@@ -4,7 +4,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{World, hash_of, kafka_with, manifest, review};
-use crate::admission::{AdmissionAnswer, CacheWait, Door, answer};
+use crate::admission::{AdmissionAnswer, CacheWait, WebhookEndpoint, answer};
 use crate::api::meta;
 use crate::plan::uid::{ScheduledOn, plan_uid};
 
@@ -154,7 +154,7 @@ fn a_version_that_the_cache_does_not_show_is_waited_for() {
     let mut object = manifest(json!({}));
     object["spec"]["operatorVersion"]["name"] = json!("kafka-2");
     let body = serde_json::to_vec(&review("CREATE", "Instance", object, Value::Null)).unwrap();
-    for door in Door::ALL {
+    for door in WebhookEndpoint::ALL {
         let answer = answer(door, &body, &world.view, &world.config, CacheWait::Wait).unwrap();
         assert!(
             matches!(answer, AdmissionAnswer::Wait(awaited) if awaited.operator_version == super::key("kafka-2"))
@@ -168,13 +168,13 @@ fn generate_name_is_the_name_in_both_phases() {
     let world = World::strict();
     let mut object = manifest(json!({"ID": "1"}));
     object["metadata"] = json!({"generateName": "prod-", "namespace": "team"});
-    let mutated = world.ask(Door::Mutate, &review("CREATE", "Instance", object, Value::Null));
+    let mutated = world.ask(WebhookEndpoint::Mutate, &review("CREATE", "Instance", object, Value::Null));
     mutated.assert_allowed();
     assert_eq!(mutated.execution()["uid"], json!(created_uid("prod-", &mutated.object["spec"])));
     let mut object = mutated.object;
     object["metadata"]["name"] = json!("prod-x7f2k");
     object["metadata"]["uid"] = json!("c0ffee");
-    world.ask(Door::Validate, &review("CREATE", "Instance", object, Value::Null)).assert_allowed();
+    world.ask(WebhookEndpoint::Validate, &review("CREATE", "Instance", object, Value::Null)).assert_allowed();
 }
 
 /// Differences that mutation should have patched, found by validation.
@@ -188,7 +188,7 @@ fn validation_refuses_what_was_undone(#[case] pointer: &str, #[case] rule: &str)
     let mut object = world.create(manifest(json!({"NODES": "5"}))).object;
     *object.pointer_mut(pointer).unwrap() =
         json!(if pointer.ends_with("finalizers") { json!([]) } else { json!({}) });
-    let said = world.ask(Door::Validate, &review("CREATE", "Instance", object, Value::Null));
+    let said = world.ask(WebhookEndpoint::Validate, &review("CREATE", "Instance", object, Value::Null));
     said.assert_refused(rule, "is not as Interlock's mutating webhook makes it");
 }
 
@@ -197,7 +197,7 @@ fn bookkeeping_is_skipped() {
     let world = World::strict();
     let mut review = review("CREATE", "Instance", manifest(json!({"UNKNOWN": "1"})), Value::Null);
     review["request"]["userInfo"]["username"] = json!(meta::CONTROLLER_USER);
-    let said = world.ask(Door::Mutate, &review);
+    let said = world.ask(WebhookEndpoint::Mutate, &review);
     said.assert_allowed();
     assert_eq!(said.record.verdict.as_str(), "skipped");
 }

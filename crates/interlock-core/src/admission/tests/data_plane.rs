@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Said, World};
 use crate::admission::snapshot::StaticLister;
 use crate::admission::view::CacheState;
-use crate::admission::{Config, Door, Freeze};
+use crate::admission::{Config, Freeze, WebhookEndpoint};
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::api::revision::{RevisionOwner, parts};
@@ -34,11 +34,11 @@ fn plane(flavor: &str, staged: bool) -> Value {
     plane
 }
 
-fn ask(door: Door, object: &Value, old: &Value) -> Said {
+fn ask(door: WebhookEndpoint, object: &Value, old: &Value) -> Said {
     ask_with(StaticLister::default(), door, object, old)
 }
 
-fn ask_with(view: StaticLister, door: Door, object: &Value, old: &Value) -> Said {
+fn ask_with(view: StaticLister, door: WebhookEndpoint, object: &Value, old: &Value) -> Said {
     let review = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {
@@ -53,11 +53,11 @@ fn ask_with(view: StaticLister, door: Door, object: &Value, old: &Value) -> Said
 
 /// The stored object after a write, as the API server carries it out; or the denial.
 fn write(object: &Value, old: &Value) -> Result<Value, String> {
-    let mutated = ask(Door::Mutate, object, old);
+    let mutated = ask(WebhookEndpoint::Mutate, object, old);
     assert!(mutated.allowed(), "{mutated:?}");
-    let again = ask(Door::Mutate, &mutated.object, old);
+    let again = ask(WebhookEndpoint::Mutate, &mutated.object, old);
     assert_eq!(again.patch, Value::Null, "a call that is made again patches again");
-    let said = ask(Door::Validate, &mutated.object, old);
+    let said = ask(WebhookEndpoint::Validate, &mutated.object, old);
     let mut stored = mutated.object;
     let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
     stored["metadata"]["uid"] = json!("uid-1");
@@ -193,8 +193,8 @@ fn next_hop(staged: &Value, objects: &[Value]) -> Said {
         objects.iter().for_each(|object| view.add(object, "kong").unwrap());
         view
     };
-    let object = ask_with(view(), Door::Mutate, &object, staged).object;
-    ask_with(view(), Door::Validate, &object, staged)
+    let object = ask_with(view(), WebhookEndpoint::Mutate, &object, staged).object;
+    ask_with(view(), WebhookEndpoint::Validate, &object, staged)
 }
 
 /// The annotations of Interlock 0.1 have only the flavor.
@@ -268,11 +268,11 @@ fn nobody_writes_the_stamp(#[case] text: Option<String>, #[case] warnings: usize
         Some(text) => object["metadata"]["annotations"][meta::LAST_APPLIED_SPEC] = json!(text),
         None => drop(object["metadata"].as_object_mut().unwrap().remove("annotations")),
     }
-    let said = ask(Door::Mutate, &object, &stored);
+    let said = ask(WebhookEndpoint::Mutate, &object, &stored);
     assert_eq!(stamp(&said.object)["spec"], stamp(&stored)["spec"]);
     assert_eq!(said.warnings().len(), warnings, "{said:?}");
     // The mutating webhook was not called, or another one ran after it.
-    let said = ask(Door::Validate, &object, &stored);
+    let said = ask(WebhookEndpoint::Validate, &object, &stored);
     assert!(said.message().contains("[stamp-mismatch]"), "{said:?}");
     // A new object copied with the annotation of another gets its own.
     let copied = write(&object, &Value::Null).unwrap();
@@ -317,12 +317,12 @@ fn an_override_holds_for_one_change_and_once() {
         let mut object = stored.clone();
         set_flavor(&mut object, T);
         object["metadata"]["annotations"][key] = json!(text);
-        ask(Door::Mutate, &object, &stored).object
+        ask(WebhookEndpoint::Mutate, &object, &stored).object
     };
-    let said = ask(Door::Validate, &asked("expressions->traditional"), &stored);
+    let said = ask(WebhookEndpoint::Validate, &asked("expressions->traditional"), &stored);
     let hint = said.warnings().into_iter().find(|w| w.contains(key)).expect("what to write").to_owned();
     let exact = hint.split('"').nth(1).expect("the exact text");
-    let said = ask(Door::Validate, &asked(exact), &stored);
+    let said = ask(WebhookEndpoint::Validate, &asked(exact), &stored);
     assert!(said.allowed(), "{said:?}");
     assert!(said.record.rules.contains(&"RF19"), "{:?}", said.record.rules);
     let mut used = asked(exact);
@@ -365,10 +365,10 @@ proptest! {
             if let Some(status) = stored.get("status") {
                 object["status"] = status.clone();
             }
-            let mutated = ask(Door::Mutate, &object, &stored).object;
-            let again = ask(Door::Mutate, &mutated, &stored);
+            let mutated = ask(WebhookEndpoint::Mutate, &object, &stored).object;
+            let again = ask(WebhookEndpoint::Mutate, &mutated, &stored);
             prop_assert_eq!(&again.patch, &Value::Null);
-            let said = ask(Door::Validate, &mutated, &stored);
+            let said = ask(WebhookEndpoint::Validate, &mutated, &stored);
             prop_assert!(!said.message().contains("[stamp-mismatch]"), "{:?}", said);
             if said.allowed() {
                 stored = mutated;

@@ -6,7 +6,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::admission::snapshot::StaticLister;
-use crate::admission::{AdmissionAnswer, CacheWait, Config, Door, Freeze, answer};
+use crate::admission::{AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint, answer};
 use crate::api::interlock::{RuleSetting, Rules};
 use crate::api::meta;
 use crate::api::stamp::SpecHash;
@@ -46,7 +46,7 @@ impl World {
         Self { objects: objects.to_vec(), action: "Deny", terminating: false }
     }
 
-    fn ask(&self, door: Door, object: &Value, old: &Value) -> Value {
+    fn ask(&self, door: WebhookEndpoint, object: &Value, old: &Value) -> Value {
         let mut view = StaticLister::default();
         let ends = if self.terminating { json!("2026-01-01T00:00:00Z") } else { Value::Null };
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kong", "deletionTimestamp": ends}});
@@ -107,7 +107,7 @@ fn an_edit_is_judged_as_a_change_in_place(
     #[case] refused: &str,
 ) {
     let world = World::of(&[gateway("edge", image, &from_map())]);
-    let said = world.ask(Door::Validate, &source("ConfigMap", to), &source("ConfigMap", from));
+    let said = world.ask(WebhookEndpoint::Validate, &source("ConfigMap", to), &source("ConfigMap", from));
     assert_eq!(said["allowed"], refused.is_empty(), "{said}");
     assert!(message(&said).starts_with(refused), "{said}");
     assert_eq!(message(&said).contains("[RF18]"), !refused.is_empty());
@@ -147,7 +147,7 @@ fn an_edit_is_compared_with_what_runs(#[case] live: bool, #[case] to: &str, #[ca
     let from = json!({"name": "KONG_ROUTER_FLAVOR", "valueFrom": from_map()});
     let plane = if live { staged(&from, &value) } else { staged(&value, &from) };
     let said = World::of(&[plane]).ask(
-        Door::Validate,
+        WebhookEndpoint::Validate,
         &source("ConfigMap", to),
         &source("ConfigMap", "traditional"),
     );
@@ -159,8 +159,11 @@ fn an_edit_is_compared_with_what_runs(#[case] live: bool, #[case] to: &str, #[ca
 fn every_gateway_that_is_reached_is_named() {
     let names = ["a", "b", "c", "d", "e", "f", "g"];
     let world = World::of(&names.map(|name| gateway(name, "kong:3.9", &from_map())));
-    let said =
-        world.ask(Door::Validate, &source("ConfigMap", "traditional"), &source("ConfigMap", "expressions"));
+    let said = world.ask(
+        WebhookEndpoint::Validate,
+        &source("ConfigMap", "traditional"),
+        &source("ConfigMap", "expressions"),
+    );
     let text = message(&said);
     assert!(text.contains("of Deployment kong/a (live: expressions)"), "{text}");
     let others = "Deployment kong/b, Deployment kong/c, Deployment kong/d, Deployment kong/e and 2 more";
@@ -171,19 +174,20 @@ fn every_gateway_that_is_reached_is_named() {
 fn the_data_of_a_secret_is_read_from_the_review_and_shown_to_nobody() {
     let from = json!({"secretKeyRef": {"name": "router", "key": "flavor"}});
     let world = World::of(&[gateway("edge", "kong:3.9", &from)]);
-    let said = world.ask(Door::Validate, &source("Secret", "hunter2"), &source("Secret", "expressions"));
+    let said =
+        world.ask(WebhookEndpoint::Validate, &source("Secret", "hunter2"), &source("Secret", "expressions"));
     assert!(message(&said).contains("KONG_ROUTER_FLAVOR=***"), "{said}");
     assert!(!said.to_string().contains("hunter2"), "{said}");
 }
 
 #[rstest]
-#[case::denied(Door::Validate, "Deny", false, false, "")]
-#[case::warned(Door::Validate, "Warn", false, true, "(admitted: group flavors warns here)")]
-#[case::off(Door::Validate, "Off", false, true, "")]
-#[case::mutated(Door::Mutate, "Deny", false, true, "")]
-#[case::with_its_namespace(Door::Validate, "Deny", true, true, "")]
+#[case::denied(WebhookEndpoint::Validate, "Deny", false, false, "")]
+#[case::warned(WebhookEndpoint::Validate, "Warn", false, true, "(admitted: group flavors warns here)")]
+#[case::off(WebhookEndpoint::Validate, "Off", false, true, "")]
+#[case::mutated(WebhookEndpoint::Mutate, "Deny", false, true, "")]
+#[case::with_its_namespace(WebhookEndpoint::Validate, "Deny", true, true, "")]
 fn a_deletion_is_refused_where_pods_would_not_start(
-    #[case] door: Door,
+    #[case] door: WebhookEndpoint,
     #[case] action: &'static str,
     #[case] terminating: bool,
     #[case] allowed: bool,
@@ -200,7 +204,8 @@ fn a_deletion_is_refused_where_pods_would_not_start(
 fn what_feeds_no_gateway_may_change() {
     let elsewhere = json!({"configMapKeyRef": {"name": "other", "key": "flavor"}});
     let world = World::of(&[gateway("edge", "kong:3.9", &elsewhere)]);
-    let said = world.ask(Door::Validate, &source("ConfigMap", "x"), &source("ConfigMap", "expressions"));
+    let said =
+        world.ask(WebhookEndpoint::Validate, &source("ConfigMap", "x"), &source("ConfigMap", "expressions"));
     assert_eq!((&said["allowed"], said["warnings"].is_null()), (&json!(true), true), "{said}");
 }
 
@@ -225,7 +230,7 @@ fn the_label_of_a_source_stays(
     old["metadata"]["labels"] = json!({meta::FLAVOR_SOURCE: value, "team": "edge"});
     let mut new = old.clone();
     new["metadata"]["labels"] = json!({"team": "edge"});
-    let said = world.ask(Door::Validate, &new, &old);
+    let said = world.ask(WebhookEndpoint::Validate, &new, &old);
     assert_eq!(said["allowed"], allowed, "{said}");
     let text = format!(
         "label interlock.dev/flavor-source of {kind} kong/router stays: the router flavor of Deployment kong/edge"
@@ -236,7 +241,7 @@ fn the_label_of_a_source_stays(
     // Other labels may change.
     let mut other = old.clone();
     other["metadata"]["labels"] = json!({meta::FLAVOR_SOURCE: "mine"});
-    assert_eq!(world.ask(Door::Validate, &other, &old)["allowed"], true);
+    assert_eq!(world.ask(WebhookEndpoint::Validate, &other, &old)["allowed"], true);
 }
 
 /// Removing the label together with a change of the data is denied for both reasons.
@@ -245,7 +250,7 @@ fn a_label_is_lost_beside_a_change() {
     let world = World::of(&[gateway("edge", "kong:3.6", &from_map())]);
     let mut old = source("ConfigMap", "traditional_compatible");
     old["metadata"]["labels"] = json!({meta::FLAVOR_SOURCE: "in-use"});
-    let said = world.ask(Door::Validate, &source("ConfigMap", "expressions"), &old);
+    let said = world.ask(WebhookEndpoint::Validate, &source("ConfigMap", "expressions"), &old);
     assert_eq!(said["allowed"], false, "{said}");
     assert!(message(&said).contains("[RF02]"), "{said}");
     assert!(message(&said).contains("metadata.labels[interlock.dev/flavor-source]"), "{said}");

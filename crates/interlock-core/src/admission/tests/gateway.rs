@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Cached;
 use crate::admission::snapshot::StaticLister;
 use crate::admission::view::{CacheState, Lister};
-use crate::admission::{AdmissionAnswer, CacheWait, Config, Door, Freeze, answer};
+use crate::admission::{AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint, answer};
 use crate::api::interlock::{RuleSetting, Rules};
 
 fn gateway(flavor: &str) -> Value {
@@ -23,7 +23,7 @@ fn gateway(flavor: &str) -> Value {
     })
 }
 
-fn ask(door: Door, objects: &[Value], action: Option<&str>, object: &Value, old: &Value) -> Value {
+fn ask(door: WebhookEndpoint, objects: &[Value], action: Option<&str>, object: &Value, old: &Value) -> Value {
     let mut view = StaticLister::default();
     for object in objects {
         view.add(object, "kong").unwrap();
@@ -38,7 +38,7 @@ fn ask(door: Door, objects: &[Value], action: Option<&str>, object: &Value, old:
     through(door, &view, object, old)
 }
 
-fn through(door: Door, view: &dyn Lister, object: &Value, old: &Value) -> Value {
+fn through(door: WebhookEndpoint, view: &dyn Lister, object: &Value, old: &Value) -> Value {
     let review = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {
@@ -60,7 +60,7 @@ fn through(door: Door, view: &dyn Lister, object: &Value, old: &Value) -> Value 
 
 #[test]
 fn a_refusal_names_the_change_the_rule_and_the_plan() {
-    let said = ask(Door::Validate, &[], None, &gateway("traditional"), &gateway("expressions"));
+    let said = ask(WebhookEndpoint::Validate, &[], None, &gateway("traditional"), &gateway("expressions"));
     assert_eq!(said["status"]["code"], 422);
     assert_eq!(
         said["status"]["message"],
@@ -73,13 +73,19 @@ fn a_refusal_names_the_change_the_rule_and_the_plan() {
 }
 
 #[rstest]
-#[case::same(Door::Validate, None, "expressions", true, "")]
-#[case::mutated(Door::Mutate, None, "traditional", true, "")]
-#[case::warned(Door::Validate, Some("Warn"), "traditional", true, "(admitted: group flavors warns here)")]
-#[case::off(Door::Validate, Some("Off"), "traditional", true, "")]
-#[case::denied(Door::Validate, Some("Deny"), "traditional", false, "is deprecated")]
+#[case::same(WebhookEndpoint::Validate, None, "expressions", true, "")]
+#[case::mutated(WebhookEndpoint::Mutate, None, "traditional", true, "")]
+#[case::warned(
+    WebhookEndpoint::Validate,
+    Some("Warn"),
+    "traditional",
+    true,
+    "(admitted: group flavors warns here)"
+)]
+#[case::off(WebhookEndpoint::Validate, Some("Off"), "traditional", true, "")]
+#[case::denied(WebhookEndpoint::Validate, Some("Deny"), "traditional", false, "is deprecated")]
 fn doors_and_settings(
-    #[case] door: Door,
+    #[case] door: WebhookEndpoint,
     #[case] action: Option<&str>,
     #[case] to: &str,
     #[case] allowed: bool,
@@ -96,7 +102,7 @@ fn what_is_around_a_gateway_counts() {
     let old = gateway("traditional_compatible");
     let mut other = gateway("traditional_compatible");
     other["metadata"]["name"] = json!("other");
-    let said = ask(Door::Validate, &[old.clone(), other], None, &gateway("expressions"), &old);
+    let said = ask(WebhookEndpoint::Validate, &[old.clone(), other], None, &gateway("expressions"), &old);
     let message = said["status"]["message"].as_str().unwrap();
     assert!(message.starts_with("Deployment kong/edge with expressions would share"), "{message}");
     assert!(message.contains("[RF21]"), "{message}");
@@ -112,7 +118,7 @@ fn what_is_around_a_gateway_counts() {
 fn a_rollout_that_cannot_be_told_of_is_said(#[case] to: &str, #[case] warning: &str) {
     let mut old = gateway("expressions");
     old["metadata"]["generation"] = json!(3);
-    let said = ask(Door::Validate, std::slice::from_ref(&old), None, &gateway(to), &old);
+    let said = ask(WebhookEndpoint::Validate, std::slice::from_ref(&old), None, &gateway(to), &old);
     assert_eq!(said["warnings"].is_null(), warning.is_empty(), "{said}");
     assert!(said["warnings"].to_string().contains(warning), "{said}");
 }
@@ -121,7 +127,7 @@ fn a_rollout_that_cannot_be_told_of_is_said(#[case] to: &str, #[case] warning: &
 fn what_cannot_be_read_is_named() {
     let mut wrong = gateway("expressions");
     wrong["spec"]["template"]["spec"]["containers"] = json!("x");
-    let said = ask(Door::Validate, &[], None, &wrong, &Value::Null);
+    let said = ask(WebhookEndpoint::Validate, &[], None, &wrong, &Value::Null);
     let message = said["status"]["message"].as_str().unwrap();
     assert!(
         message.starts_with("Deployment kong/edge cannot be read [request-unknown]\n  spec: "),
@@ -135,6 +141,6 @@ fn gateways_are_judged_without_the_kinds_of_kudo() {
     let snapshot = StaticLister::default();
     let missing = "the definition of Instances is missing".to_owned();
     let view = Cached(&snapshot, CacheState::Unavailable(missing));
-    let said = through(Door::Validate, &view, &gateway("traditional"), &gateway("expressions"));
+    let said = through(WebhookEndpoint::Validate, &view, &gateway("traditional"), &gateway("expressions"));
     assert_eq!(said["allowed"], false, "{said}");
 }

@@ -4,7 +4,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{World, ended, idle, manifest, review, running, scheduled};
-use crate::admission::Door;
+use crate::admission::WebhookEndpoint;
 use crate::api::meta;
 
 const KEY: &str = meta::HISTORY;
@@ -81,7 +81,7 @@ fn validation_refuses_another_history(#[case] text: Value) {
     let old = with_history(idle(json!({"NODES": "3"})));
     let mut object = old.clone();
     json_patch::merge(&mut object, &json!({"metadata": {"annotations": {KEY: text}}}));
-    let said = World::strict().ask(Door::Validate, &review("UPDATE", "Instance", object, old));
+    let said = World::strict().ask(WebhookEndpoint::Validate, &review("UPDATE", "Instance", object, old));
     said.assert_refused("history-owner", "is not as Interlock's mutating webhook makes it");
 }
 

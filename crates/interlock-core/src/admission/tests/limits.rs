@@ -4,7 +4,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{World, idle, kafka, review};
-use crate::admission::Door;
+use crate::admission::WebhookEndpoint;
 
 fn with(mut object: Value, text: &str) -> Value {
     object["metadata"]["annotations"]["interlock.dev/step-deadline"] = json!(text);
@@ -20,7 +20,10 @@ fn what_cannot_be_read_is_refused(#[case] text: &str, #[case] why: Option<&str>)
     let old = kafka("kafka-1", "1.0.0");
     let asked = [
         world.merge(&idle(json!({})), json!({"metadata": with(json!({"metadata": {}}), text)["metadata"]})),
-        world.ask(Door::Validate, &review("UPDATE", "OperatorVersion", with(old.clone(), text), old)),
+        world.ask(
+            WebhookEndpoint::Validate,
+            &review("UPDATE", "OperatorVersion", with(old.clone(), text), old),
+        ),
     ];
     for said in asked {
         match why {

@@ -29,16 +29,16 @@ use std::sync::Arc;
 
 use super::snapshot::StaticLister;
 use super::view::{CacheState, Lister, PackageUsers};
-use super::{AdmissionAnswer, CacheWait, Config, DecisionRecord, Door, Freeze, answer};
+use super::{AdmissionAnswer, CacheWait, Config, DecisionRecord, Freeze, WebhookEndpoint, answer};
 use crate::api::interlock::Actions;
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::api::stamp::{Applied, SpecHash, VersionRef};
-use crate::plan::basis::{Basis, Owed};
+use crate::plan::basis::{Baseline, PendingPlan};
 use crate::plan::package::Package;
 use crate::plan::uid::{ScheduledOn, plan_uid};
 use crate::rollout::flavor;
-use crate::rollout::flavor::known::{Around, Fed};
+use crate::rollout::flavor::known::{FlavorDependent, GatewayContext};
 use crate::rollout::flavor::sources::FlavorSource;
 
 pub const NAMESPACE: &str = "team";
@@ -123,7 +123,7 @@ impl Lister for Cached<'_> {
         self.0.actions(namespace)
     }
 
-    fn around(&self, gateway: &flavor::subject::GatewayRef) -> Around {
+    fn around(&self, gateway: &flavor::subject::GatewayRef) -> GatewayContext {
         self.0.around(gateway)
     }
 
@@ -131,7 +131,7 @@ impl Lister for Cached<'_> {
         self.0.live_spec(data_plane, uid, hash)
     }
 
-    fn fed_by(&self, source: &FlavorSource) -> Vec<Fed> {
+    fn fed_by(&self, source: &FlavorSource) -> Vec<FlavorDependent> {
         self.0.fed_by(source)
     }
 
@@ -161,7 +161,7 @@ impl World {
         self
     }
 
-    pub fn ask(&self, door: Door, review: &Value) -> Said {
+    pub fn ask(&self, door: WebhookEndpoint, review: &Value) -> Said {
         let body = serde_json::to_vec(review).unwrap();
         let view = Cached(&self.view, self.cache.clone());
         match answer(door, &body, &view, &self.config, CacheWait::Exhausted).unwrap() {
@@ -190,31 +190,31 @@ impl World {
     /// Through both endpoints, as the API server calls them: validation must allow what mutation allows
     /// without a further patch, and a repeated mutation must not change it.
     pub fn admit(&self, review: Value) -> Said {
-        let mutated = self.ask(Door::Mutate, &review);
+        let mutated = self.ask(WebhookEndpoint::Mutate, &review);
         if mutated.allowed() && foreign(&review) {
             let mut again = review.clone();
             again["request"]["object"] = mutated.object.clone();
-            let validated = self.ask(Door::Validate, &again);
+            let validated = self.ask(WebhookEndpoint::Validate, &again);
             if !validated.allowed() {
                 // Contents of another namespace are disclosed only after the policy has run.
                 assert_eq!(mutated.patch, Value::Null);
                 return validated;
             }
         }
-        let kudo = self.ask(Door::Kudo, &review);
+        let kudo = self.ask(WebhookEndpoint::Kudo, &review);
         assert_eq!(kudo.response["allowed"], mutated.response["allowed"]);
         assert_eq!(kudo.patch, mutated.patch);
         let mut again = review;
         again["request"]["object"] = mutated.object.clone();
         if mutated.allowed() && again["request"]["operation"] != json!("DELETE") {
-            let twice = self.ask(Door::Mutate, &again);
+            let twice = self.ask(WebhookEndpoint::Mutate, &again);
             assert!(twice.allowed(), "refused when asked again: {}", twice.message());
             assert_eq!(twice.patch, Value::Null, "not idempotent");
-            let validated = self.ask(Door::Validate, &again);
+            let validated = self.ask(WebhookEndpoint::Validate, &again);
             assert!(validated.allowed(), "mutation allows, validation refuses: {}", validated.message());
             assert_eq!(validated.patch, Value::Null);
         } else if !mutated.allowed() {
-            let validated = self.ask(Door::Validate, &again);
+            let validated = self.ask(WebhookEndpoint::Validate, &again);
             assert!(!validated.allowed(), "mutation refuses, validation allows");
         }
         mutated
@@ -373,11 +373,11 @@ pub fn idle(parameters: Value) -> Value {
     object
 }
 
-pub fn basis_of(spec: &Value, owed: &[(&str, Owed)]) -> Basis {
-    Basis::new(&applied(spec), owed.iter().map(|(plan, state)| ((*plan).to_owned(), *state)).collect())
+pub fn basis_of(spec: &Value, owed: &[(&str, PendingPlan)]) -> Baseline {
+    Baseline::new(&applied(spec), owed.iter().map(|(plan, state)| ((*plan).to_owned(), *state)).collect())
 }
 
-pub fn condition(basis: &Basis) -> Value {
+pub fn condition(basis: &Baseline) -> Value {
     json!({"type": "SpecStamped", "status": "True", "reason": "Stamped", "message": basis.message(),
            "lastTransitionTime": "2026-01-02T03:10:00Z"})
 }

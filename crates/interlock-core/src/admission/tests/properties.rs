@@ -10,7 +10,7 @@ use proptest::test_runner::FileFailurePersistence;
 use serde_json::{Value, json};
 
 use super::{World, deleted, ended, idle, kafka, manifest, review, running, scheduled};
-use crate::admission::{CacheWait, Door, answer};
+use crate::admission::{CacheWait, WebhookEndpoint, answer};
 use crate::api::kudo::Instance;
 use crate::api::meta;
 use crate::plan::lock;
@@ -261,7 +261,7 @@ proptest! {
     /// Random damage to a review: a response or an error, never a panic, and the response is JSON.
     #[test]
     fn damaged_reviews_do_not_panic(
-        old in before(), edit in edit(), door in prop::sample::select(Door::ALL.to_vec()),
+        old in before(), edit in edit(), door in prop::sample::select(WebhookEndpoint::ALL.to_vec()),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
         cut in prop::option::weighted(0.2, any::<prop::sample::Index>()),
     ) {

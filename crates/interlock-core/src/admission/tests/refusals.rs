@@ -4,7 +4,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{Said, World, idle, kafka, manifest, review, running, scheduled};
-use crate::admission::Door;
+use crate::admission::WebhookEndpoint;
 
 fn refusals() -> Vec<Said> {
     let world = World::strict().with(kafka("kafka-2", "2.0.0")).with(running("deploy"));
@@ -22,8 +22,8 @@ fn refusals() -> Vec<Said> {
         world.merge(&running("deploy"), json!({"spec": {"planExecution": {"planName": long}}})),
         world.merge(&idle, json!({"spec": {"parameters": {"ID": "8"}}})),
         world.merge(&idle, json!({"spec": {"planExecution": {"planName": "ghost"}}})),
-        world.ask(Door::Validate, &review("DELETE", "OperatorVersion", Value::Null, kafka("kafka-1", "1.0.0"))),
-        world.ask(Door::Validate, &review("CREATE", "Widget", idle.clone(), Value::Null)),
+        world.ask(WebhookEndpoint::Validate, &review("DELETE", "OperatorVersion", Value::Null, kafka("kafka-1", "1.0.0"))),
+        world.ask(WebhookEndpoint::Validate, &review("CREATE", "Widget", idle.clone(), Value::Null)),
     ]
 }
 
@@ -136,6 +136,6 @@ fn another_namespaces_package_shows_nothing() {
     let mut object = manifest(json!({"NODES": 3}));
     object["spec"]["operatorVersion"]["namespace"] = json!("elsewhere");
     let world = World::strict();
-    let said = world.ask(Door::Mutate, &review("CREATE", "Instance", object, Value::Null));
+    let said = world.ask(WebhookEndpoint::Mutate, &review("CREATE", "Instance", object, Value::Null));
     said.assert_refused("request-unknown", "NODES: a number, and not a string; write it in quotes\nNext");
 }

@@ -4,11 +4,11 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{World, idle, manifest, review};
-use crate::admission::{AdmissionAnswer, CacheWait, Door, answer};
+use crate::admission::{AdmissionAnswer, CacheWait, WebhookEndpoint, answer};
 
 fn raw(body: &[u8]) -> Result<Value, String> {
     let world = World::strict();
-    match answer(Door::Mutate, body, &world.view, &world.config, CacheWait::Exhausted) {
+    match answer(WebhookEndpoint::Mutate, body, &world.view, &world.config, CacheWait::Exhausted) {
         Ok(AdmissionAnswer::Done(reply)) => Ok(serde_json::from_slice(&reply.body).unwrap()),
         Ok(AdmissionAnswer::Wait(key)) => Err(format!("waits for {key}")),
         Err(bad) => Err(bad.to_string()),
@@ -116,9 +116,9 @@ fn specs_that_cannot_be_read(#[case] spec: Value) {
 fn dry_run_decides_alike() {
     let world = World::strict();
     let mut review = review("CREATE", "Instance", manifest(json!({})), Value::Null);
-    let wet = world.ask(Door::Mutate, &review);
+    let wet = world.ask(WebhookEndpoint::Mutate, &review);
     review["request"]["dryRun"] = json!(true);
-    let dry = world.ask(Door::Mutate, &review);
+    let dry = world.ask(WebhookEndpoint::Mutate, &review);
     assert_eq!(wet.patch, dry.patch);
     assert!(dry.record.dry_run && !wet.record.dry_run);
 }

@@ -3,7 +3,7 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::super::door::Door;
+use super::super::door::WebhookEndpoint;
 use super::{
     NAMESPACE, RUN, Said, World, deleted, idle, kafka, kafka_with, manifest, ours, review, running, scheduled,
 };
@@ -200,7 +200,7 @@ fn same_plan_freezes_the_rest() {
 }
 
 fn version(world: &World, operation: &str, new: Value, old: Value) -> Said {
-    world.ask(Door::Validate, &review(operation, "OperatorVersion", new, old))
+    world.ask(WebhookEndpoint::Validate, &review(operation, "OperatorVersion", new, old))
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::properties::{apply, before, edit};
 use super::{Said, World, idle, kafka, kafka_with, key, manifest, ours, review, running};
-use crate::admission::Door;
+use crate::admission::WebhookEndpoint;
 use crate::admission::snapshot::StaticLister;
 use crate::admission::view::CacheState;
 use crate::api::interlock::Rules;
@@ -70,10 +70,10 @@ fn replicas_that_know_more_or_less_agree() {
     let plain = kafka_with("kafka-1", "1.0.0", json!({"spec": {"plans": {"cleanup": null}}}));
     for (mutates, validates) in [(partial([]), partial([plain.clone()])), (partial([plain]), partial([]))] {
         let mut again = review("CREATE", "Instance", manifest(json!({"ID": "7"})), Value::Null);
-        let mutated = mutates.ask(Door::Mutate, &again);
+        let mutated = mutates.ask(WebhookEndpoint::Mutate, &again);
         mutated.assert_allowed();
         again["request"]["object"] = mutated.object;
-        validates.ask(Door::Validate, &again).assert_allowed();
+        validates.ask(WebhookEndpoint::Validate, &again).assert_allowed();
     }
 }
 
@@ -229,6 +229,6 @@ fn an_operator_version_is_judged_by_what_it_holds() {
     let (old, mut new) = (kafka("kafka-1", "1.0.0"), kafka("kafka-1", "1.0.1"));
     new["spec"]["tasks"][0]["spec"]["resources"] = json!(["lost.yaml"]);
     let world = partial([old.clone(), running("deploy")]);
-    let said = world.ask(Door::Validate, &review("UPDATE", "OperatorVersion", new, old));
+    let said = world.ask(WebhookEndpoint::Validate, &review("UPDATE", "OperatorVersion", new, old));
     said.assert_refused("version-invalid", &format!("OperatorVersion {}", key("kafka-1")));
 }

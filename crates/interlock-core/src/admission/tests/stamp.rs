@@ -7,10 +7,10 @@ use super::{
     World, basis_of, condition, ended, hash_of, idle, kafka, manifest, ours, review, running, scheduled,
     stamp_of,
 };
-use crate::admission::Door;
+use crate::admission::WebhookEndpoint;
 use crate::admission::room::{ANNOTATIONS_LIMIT, OBJECT_LIMIT, SPEC_LIMIT};
 use crate::api::meta;
-use crate::plan::basis::Owed;
+use crate::plan::basis::PendingPlan;
 
 const KEY: &str = meta::LAST_APPLIED_SPEC;
 
@@ -57,7 +57,7 @@ fn validation_refuses_another_stamp(#[case] key: Value, #[case] value: Value) {
         serde_json::from_str(object["metadata"]["annotations"][KEY].as_str().unwrap()).unwrap();
     stamp[key.as_str().unwrap()] = value;
     object["metadata"]["annotations"][KEY] = json!(stamp.to_string());
-    let said = world.ask(Door::Validate, &review("UPDATE", "Instance", object, old));
+    let said = world.ask(WebhookEndpoint::Validate, &review("UPDATE", "Instance", object, old));
     said.assert_refused("stamp-mismatch", "is not as Interlock's mutating webhook makes it");
 }
 
@@ -69,19 +69,19 @@ fn validation_refuses_an_inline_spec_that_is_not_what_its_hash_says() {
     let text = object["metadata"]["annotations"][KEY].as_str().unwrap().replacen("\"5\"", "\"6\"", 1);
     object["metadata"]["annotations"][KEY] = json!(text);
     world
-        .ask(Door::Validate, &review("UPDATE", "Instance", object, old))
+        .ask(WebhookEndpoint::Validate, &review("UPDATE", "Instance", object, old))
         .assert_refused("stamp-mismatch", "");
 }
 
 /// `previous`: the last spec that was carried out in full, while it differs.
 #[rstest]
 #[case::nothing_owed_is_the_stamp(&[], None, Some("base"))]
-#[case::failed_keeps_what_was_before(&[("deploy", Owed::Failed)], Some("older"), Some("older"))]
-#[case::queued_keeps_what_was_before(&[("update", Owed::Queued)], Some("older"), Some("older"))]
-#[case::never_done_in_full(&[("deploy", Owed::Failed)], None, None)]
+#[case::failed_keeps_what_was_before(&[("deploy", PendingPlan::Failed)], Some("older"), Some("older"))]
+#[case::queued_keeps_what_was_before(&[("update", PendingPlan::Queued)], Some("older"), Some("older"))]
+#[case::never_done_in_full(&[("deploy", PendingPlan::Failed)], None, None)]
 #[case::left_over_is_replaced_when_nothing_is_owed(&[], Some("older"), Some("base"))]
-#[case::going_back_to_it(&[("update", Owed::Failed)], Some("new"), None)]
-fn previous(#[case] owed: &[(&str, Owed)], #[case] before: Option<&str>, #[case] after: Option<&str>) {
+#[case::going_back_to_it(&[("update", PendingPlan::Failed)], Some("new"), None)]
+fn previous(#[case] owed: &[(&str, PendingPlan)], #[case] before: Option<&str>, #[case] after: Option<&str>) {
     let mut old = base();
     let spec = |name: &str| match name {
         "older" => manifest(json!({"NODES": "1"}))["spec"].clone(),
@@ -254,9 +254,9 @@ fn an_object_of_any_size_is_validated_as_it_was_mutated(#[values(0, 5_000)] besi
     let around = [(900_000, 1_100_000, 40_000), (1_011_000, 1_029_000, 6_000), (1_566_000, 1_570_000, 2_000)];
     for size in around.into_iter().flat_map(|(from, to, step)| (from..=to).step_by(step)) {
         let review = |object| review("UPDATE", "Instance", object, old.clone());
-        let mutated = world.ask(Door::Mutate, &review(replacement(size, beside)));
+        let mutated = world.ask(WebhookEndpoint::Mutate, &review(replacement(size, beside)));
         mutated.assert_allowed();
-        let validated = world.ask(Door::Validate, &review(mutated.object));
+        let validated = world.ask(WebhookEndpoint::Validate, &review(mutated.object));
         assert!(validated.allowed(), "{size}: {}", validated.message());
     }
 }
@@ -267,13 +267,13 @@ fn a_previous_that_no_longer_fits_is_compared_all_the_same() {
     let world = World::strict();
     let old = idle(json!({"MEMORY": filler(20 * 1024)}));
     let review = |object| review("UPDATE", "Instance", object, old.clone());
-    let mut object = world.ask(Door::Mutate, &review(replacement(1_015_000, 0))).object;
+    let mut object = world.ask(WebhookEndpoint::Mutate, &review(replacement(1_015_000, 0))).object;
     let text = object["metadata"]["annotations"][KEY].as_str().unwrap().to_owned();
     let stamp: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(stamp["previous"]["hash"], json!(hash_of(&old["spec"])));
     assert!(stamp["previous"]["spec"].is_object() && stamp["ref"].is_string());
     object["metadata"]["managedFields"] = json!([filler(30_000)]);
-    world.ask(Door::Validate, &review(object.clone())).assert_allowed();
+    world.ask(WebhookEndpoint::Validate, &review(object.clone())).assert_allowed();
     let other = manifest(json!({"NODES": "1"}))["spec"].clone();
     let forged = [
         json!({"hash": hash_of(&other), "spec": super::applied(&other)}),
@@ -284,7 +284,7 @@ fn a_previous_that_no_longer_fits_is_compared_all_the_same() {
         let mut stamp = stamp.clone();
         stamp["previous"] = previous;
         object["metadata"]["annotations"][KEY] = json!(stamp.to_string());
-        world.ask(Door::Validate, &review(object.clone())).assert_refused("stamp-mismatch", "");
+        world.ask(WebhookEndpoint::Validate, &review(object.clone())).assert_refused("stamp-mismatch", "");
     }
 }
 

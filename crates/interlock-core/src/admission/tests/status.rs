@@ -4,7 +4,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{World, review, running};
-use crate::admission::Door;
+use crate::admission::WebhookEndpoint;
 use crate::api::meta;
 
 fn write(patch: Value, user: &str) -> super::Said {
@@ -14,7 +14,7 @@ fn write(patch: Value, user: &str) -> super::Said {
     let mut review = review("UPDATE", "Instance", object, old);
     review["request"]["subResource"] = json!("status");
     review["request"]["userInfo"]["username"] = json!(user);
-    World::strict().ask(Door::Validate, &review)
+    World::strict().ask(WebhookEndpoint::Validate, &review)
 }
 
 #[rstest]

@@ -5,7 +5,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{World, ended, hash_of, idle, kafka_with, manifest, ours, review};
-use crate::admission::Door;
+use crate::admission::WebhookEndpoint;
 use crate::api::meta;
 
 fn base() -> Value {
@@ -222,7 +222,8 @@ fn our_pass_over_an_edit_that_another_webhook_changes_is_overwritten() {
     assert_eq!(object["spec"]["planExecution"]["planName"], "update");
     object["spec"]["parameters"]["PASSWORD"] = json!("n3w");
     // Validation detects that mutation was not repeated.
-    let stale = world.ask(Door::Validate, &review("UPDATE", "Instance", object.clone(), old.clone()));
+    let stale =
+        world.ask(WebhookEndpoint::Validate, &review("UPDATE", "Instance", object.clone(), old.clone()));
     stale.assert_refused("plan-uid", "is not as Interlock's mutating webhook makes it");
     let said = world.update(&old, object.clone());
     said.assert_allowed();
@@ -292,12 +293,12 @@ fn bookkeeping_is_skipped() {
     object["spec"]["planExecution"] = json!({"planName": "cleanup", "uid": "u", "status": "COMPLETE"});
     let mut review = review("UPDATE", "Instance", object, base());
     review["request"]["userInfo"]["username"] = json!(meta::CONTROLLER_USER);
-    assert_eq!(world.ask(Door::Mutate, &review).record.verdict.as_str(), "skipped");
+    assert_eq!(world.ask(WebhookEndpoint::Mutate, &review).record.verdict.as_str(), "skipped");
     // A name that is empty or only starts like the bookkeeping user's is not skipped.
     for name in
         ["", "system:serviceaccount:interlock-system:interlock-x", "system:serviceaccount:interlock-system"]
     {
         review["request"]["userInfo"]["username"] = json!(name);
-        assert!(!world.ask(Door::Mutate, &review).allowed());
+        assert!(!world.ask(WebhookEndpoint::Mutate, &review).allowed());
     }
 }

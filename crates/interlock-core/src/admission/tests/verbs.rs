@@ -4,7 +4,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{ALICE, World, idle, manifest};
-use crate::admission::Door;
+use crate::admission::WebhookEndpoint;
 use crate::api::meta;
 
 const RUN: &str = "22222222-2222-4222-8222-222222222222";
@@ -97,7 +97,7 @@ fn a_copied_manifest_asks_nothing() {
             && annotations(&said.object)[meta::REASON].is_null()
     );
     let review = super::review("CREATE", "Instance", object, Value::Null);
-    assert!(!World::strict().ask(Door::Validate, &review).allowed());
+    assert!(!World::strict().ask(WebhookEndpoint::Validate, &review).allowed());
 }
 
 /// The policy that checks the user's read access runs before the validating call.
@@ -109,7 +109,7 @@ fn what_is_in_another_namespace_is_not_told_by_mutation() {
     let mut object = manifest(json!({"NOBODY": "1"}));
     object["spec"]["operatorVersion"] = json!({"name": "kafka-2", "namespace": "shared"});
     let review = super::review("CREATE", "Instance", object.clone(), Value::Null);
-    assert!(world.ask(Door::Mutate, &review).allowed());
+    assert!(world.ask(WebhookEndpoint::Mutate, &review).allowed());
     world.create(object.clone()).assert_refused("parameter-unknown", "NOBODY");
     object["spec"]["parameters"] = json!({});
     let said = world.create(object);

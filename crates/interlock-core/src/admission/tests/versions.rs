@@ -4,10 +4,10 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{Said, World, idle, review, running};
-use crate::admission::Door;
+use crate::admission::WebhookEndpoint;
 
 fn ask(world: &World, operation: &str, object: Value, old: Value) -> Said {
-    world.ask(Door::Validate, &review(operation, "OperatorVersion", object, old))
+    world.ask(WebhookEndpoint::Validate, &review(operation, "OperatorVersion", object, old))
 }
 
 /// Without the parameter that names a missing plan.
@@ -130,5 +130,5 @@ fn deletecollection_goes_by_the_old_object() {
     let world = World::strict().with(idle(json!({})));
     let mut review = review("DELETE", "OperatorVersion", Value::Null, kafka("kafka-1", "1.0.0"));
     review["request"].as_object_mut().unwrap().remove("name");
-    world.ask(Door::Validate, &review).assert_refused("version-in-use", "");
+    world.ask(WebhookEndpoint::Validate, &review).assert_refused("version-in-use", "");
 }

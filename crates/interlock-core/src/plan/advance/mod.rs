@@ -15,7 +15,7 @@ use crate::plan::claims::Claims;
 use crate::plan::errors::{TaskError, reason};
 use crate::plan::limits;
 use crate::plan::observe::{EngineStep, Fatal, Observed, PlanState, TaskObject, TaskProgress};
-use crate::plan::render::Site;
+use crate::plan::render::TaskContext;
 use crate::plan::run::Run;
 use crate::plan::state::{Level, StateEvent, change};
 use crate::plan::task;
@@ -253,7 +253,7 @@ impl Walk<'_> {
             if again || done.get(&key).is_some_and(|done| done.contains(task)) {
                 continue;
             }
-            let site = Site { run: self.run, params: self.params, phase, step: name, task };
+            let site = TaskContext { run: self.run, params: self.params, phase, step: name, task };
             match self.task(&site) {
                 Ok(progress) => {
                     if progress.done {
@@ -309,7 +309,7 @@ impl Walk<'_> {
         Err(End::inside(self.run, reason::STEP_DEADLINE, &what))
     }
 
-    fn task(&mut self, site: &Site<'_>) -> Result<TaskProgress, TaskEnd> {
+    fn task(&mut self, site: &TaskContext<'_>) -> Result<TaskProgress, TaskEnd> {
         let path = site.path();
         let build = |error: &BuildError| {
             let what = format!(" failed to build task {path}: {error}");

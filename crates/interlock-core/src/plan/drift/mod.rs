@@ -1,10 +1,10 @@
 //! Drift: the difference between the spec and the baseline, and the plans that it makes pending.
 //!
-//! The baseline is [`Basis`]; the annotation only holds the text of the spec.
+//! The baseline is [`Baseline`]; the annotation only holds the text of the spec.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::basis::{Basis, Difference, Owed};
+use super::basis::{Baseline, Difference, PendingPlan};
 use super::judge::ChangedPackages;
 use super::trigger::{self, TriggerError};
 use crate::api::meta::plan::{CLEANUP, DEPLOY, UPDATE, UPGRADE};
@@ -24,7 +24,7 @@ pub fn in_order(plans: impl IntoIterator<Item = String>) -> Vec<String> {
 /// that are new with it do not count, and `deploy` for the others is discarded. Where only a bare
 /// hash is known, the plan is `deploy`. Never `cleanup`: only a deletion runs that.
 pub fn triggered(
-    basis: &Basis,
+    basis: &Baseline,
     spec: &Applied<'_>,
     packages: ChangedPackages<'_>,
 ) -> Result<BTreeSet<String>, TriggerError> {
@@ -54,23 +54,23 @@ pub fn triggered(
 /// an accepted change requeues failed plans. A plan triggered directly changes nothing, as the spec
 /// is that of the baseline.
 pub fn owed_at_start(
-    basis: Option<&Basis>,
+    basis: Option<&Baseline>,
     spec: &Applied<'_>,
     packages: ChangedPackages<'_>,
     plan: &str,
-) -> BTreeMap<String, Owed> {
+) -> BTreeMap<String, PendingPlan> {
     let Some(basis) = basis else {
-        return BTreeMap::from([(plan.to_owned(), Owed::Queued)]);
+        return BTreeMap::from([(plan.to_owned(), PendingPlan::Queued)]);
     };
     let mut owed = basis.owed.clone();
     if basis.difference(spec) == Difference::None {
         return owed;
     }
-    let failed = owed.values_mut().filter(|state| **state == Owed::Failed);
-    failed.for_each(|state| *state = Owed::Queued);
+    let failed = owed.values_mut().filter(|state| **state == PendingPlan::Failed);
+    failed.for_each(|state| *state = PendingPlan::Queued);
     // Where no plan can be named, the plan that runs is pending at least.
     let plans = triggered(basis, spec, packages).unwrap_or_else(|_| BTreeSet::from([plan.to_owned()]));
-    owed.extend(plans.into_iter().map(|plan| (plan, Owed::Queued)));
+    owed.extend(plans.into_iter().map(|plan| (plan, PendingPlan::Queued)));
     owed
 }
 
@@ -86,15 +86,19 @@ pub enum RunEnd {
 }
 
 /// The pending plans once a run of `plan` has ended: removes it when complete, else marks it.
-pub fn owed_at_end(owed: &BTreeMap<String, Owed>, plan: &str, end: RunEnd) -> BTreeMap<String, Owed> {
+pub fn owed_at_end(
+    owed: &BTreeMap<String, PendingPlan>,
+    plan: &str,
+    end: RunEnd,
+) -> BTreeMap<String, PendingPlan> {
     let mut owed = owed.clone();
     let mark = match end {
         RunEnd::Complete => {
             owed.remove(plan);
             return owed;
         }
-        RunEnd::Failed => Owed::Failed,
-        RunEnd::Aborted => Owed::Aborted,
+        RunEnd::Failed => PendingPlan::Failed,
+        RunEnd::Aborted => PendingPlan::Aborted,
     };
     if let Some(state) = owed.get_mut(plan) {
         *state = mark;
@@ -103,13 +107,17 @@ pub fn owed_at_end(owed: &BTreeMap<String, Owed>, plan: &str, end: RunEnd) -> BT
 }
 
 /// The queue: pending plans that wait for their run.
-pub fn queue(basis: &Basis) -> Vec<String> {
-    in_order(basis.owed.iter().filter(|(_, state)| **state == Owed::Queued).map(|(plan, _)| plan.clone()))
+pub fn queue(basis: &Baseline) -> Vec<String> {
+    in_order(
+        basis.owed.iter().filter(|(_, state)| **state == PendingPlan::Queued).map(|(plan, _)| plan.clone()),
+    )
 }
 
 /// Pending plans that failed or were aborted.
-pub fn failed(basis: &Basis) -> Vec<String> {
-    in_order(basis.owed.iter().filter(|(_, state)| **state != Owed::Queued).map(|(plan, _)| plan.clone()))
+pub fn failed(basis: &Baseline) -> Vec<String> {
+    in_order(
+        basis.owed.iter().filter(|(_, state)| **state != PendingPlan::Queued).map(|(plan, _)| plan.clone()),
+    )
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ fn an_upgrade(
     #[case] after: &[(&'static str, &'static str)],
     #[case] wanted: &[&str],
 ) {
-    let basis = Basis::new(&spec("v1", &[("A", "1")]), BTreeMap::new());
+    let basis = Baseline::new(&spec("v1", &[("A", "1")]), BTreeMap::new());
     let (old, new) = (package("v1", &[A]), package("v2", parameters));
     let packages = ChangedPackages { new: &new, old: Some(&old) };
     let after = spec("v2", after);
@@ -52,7 +52,7 @@ fn an_upgrade(
 
 #[test]
 fn where_the_old_version_is_gone_all_that_changed_counts_and_cleanup_never_runs() {
-    let basis = Basis::new(&spec("v1", &[("A", "1")]), BTreeMap::new());
+    let basis = Baseline::new(&spec("v1", &[("A", "1")]), BTreeMap::new());
     let new = package("v2", &[A, ("NEW", Some("backup")), ("OTHER", Some("cleanup"))]);
     let packages = ChangedPackages { new: &new, old: None };
     let after = spec("v2", &[("A", "1"), ("NEW", "x"), ("OTHER", "x")]);

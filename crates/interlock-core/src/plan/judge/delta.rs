@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use crate::api::kudo::Parameter;
 use crate::api::stamp::{Applied, VersionRef};
-use crate::plan::basis::{Basis, Difference};
-use crate::plan::objection::{FieldReason, ObjectionField};
+use crate::plan::basis::{Baseline, Difference};
+use crate::plan::objection::{FieldReason, ViolationField};
 use crate::plan::package::Package;
 use crate::plan::params::{self, MASK};
 
@@ -69,7 +69,7 @@ impl<'a> Delta<'a> {
     }
 
     /// From a baseline, which has only hashes, to a spec; `None` where it has not even those.
-    pub fn since(basis: &Basis, new: &'a Applied<'_>) -> Option<Self> {
+    pub fn since(basis: &Baseline, new: &'a Applied<'_>) -> Option<Self> {
         let (upgrade, changed, removed) = match basis.difference(new) {
             Difference::None => return Some(Self::default()),
             Difference::Somewhere => return None,
@@ -103,12 +103,12 @@ impl<'a> Delta<'a> {
         new: &Applied<'_>,
         old: Option<&VersionRef<'_>>,
         package: Option<&Package>,
-    ) -> Vec<ObjectionField> {
+    ) -> Vec<ViolationField> {
         let mut fields = Vec::new();
         if self.upgrade {
             let before = old.map_or("?", |v| v.name.as_ref());
             let after = &new.operator_version.name;
-            fields.push(ObjectionField::new(
+            fields.push(ViolationField::new(
                 "spec.operatorVersion",
                 FieldReason::Forbidden,
                 format!("{before:?} -> {after:?}"),
@@ -117,14 +117,14 @@ impl<'a> Delta<'a> {
         let definition = |key: &str| package.and_then(|p| p.parameter(key));
         for (key, was) in &self.changed {
             let value = new.parameters.get(key).map(AsRef::as_ref).unwrap_or_default();
-            fields.push(ObjectionField::parameter(
+            fields.push(ViolationField::parameter(
                 key,
                 FieldReason::Forbidden,
                 arrow(definition(key), was, Some(value)),
             ));
         }
         for (key, was) in &self.removed {
-            fields.push(ObjectionField::parameter(
+            fields.push(ViolationField::parameter(
                 key,
                 FieldReason::Forbidden,
                 arrow(definition(key), was, None),

@@ -5,7 +5,7 @@ use super::upgrade::ChangedPackages;
 use crate::api::kudo::Parameter;
 use crate::api::rule::Rule;
 use crate::api::stamp::Applied;
-use crate::plan::objection::{FieldReason, Objection, ObjectionField, Prelude, first_of};
+use crate::plan::objection::{FieldReason, MessagePrefix, SpecViolation, ViolationField, first_of};
 use crate::plan::params::{self, MASK};
 
 fn is_immutable(parameter: Option<&Parameter>) -> bool {
@@ -17,7 +17,7 @@ pub(super) fn immutable(
     delta: &Delta<'_>,
     new: &Applied<'_>,
     packages: ChangedPackages<'_>,
-) -> Vec<Objection> {
+) -> Vec<SpecViolation> {
     // Without the old OperatorVersion, its immutable parameters are unknown.
     let frozen = |key: &str| {
         let before = if delta.upgrade {
@@ -29,9 +29,9 @@ pub(super) fn immutable(
     };
     let violation = |sentence: String, name: &str, was: &Was<'_>, value: Option<&str>| {
         let parameter = packages.new.parameter(name);
-        let field = ObjectionField::parameter(name, FieldReason::Forbidden, arrow(parameter, was, value));
-        Objection::new(Rule::ParameterImmutable, sentence, vec![field])
-            .prelude(Prelude::Immutable)
+        let field = ViolationField::parameter(name, FieldReason::Forbidden, arrow(parameter, was, value));
+        SpecViolation::new(Rule::ParameterImmutable, sentence, vec![field])
+            .prelude(MessagePrefix::Immutable)
             .next(keep(name, was, parameter))
     };
     let changed = first_of(delta.changed.iter().filter(|(key, _)| frozen(key)), |(key, was)| {
@@ -65,7 +65,7 @@ fn keep(name: &str, was: &Was<'_>, parameter: Option<&Parameter>) -> String {
 }
 
 /// KEP-30: parameters that an upgrade makes immutable, or adds as immutable, must be set.
-fn made_immutable(new: &Applied<'_>, packages: ChangedPackages<'_>) -> Vec<Objection> {
+fn made_immutable(new: &Applied<'_>, packages: ChangedPackages<'_>) -> Vec<SpecViolation> {
     let Some(old) = packages.old else { return Vec::new() };
     let version = &packages.new.key.name;
     let absent = packages.new.parameters().filter(|p| is_immutable(Some(p))).filter_map(|parameter| {
@@ -87,13 +87,13 @@ fn made_immutable(new: &Applied<'_>, packages: ChangedPackages<'_>) -> Vec<Objec
                 "parameter '{name}' was added in operator version {version}, but no value was provided{hint}"
             )
         };
-        let field = ObjectionField::parameter(
+        let field = ViolationField::parameter(
             name,
             FieldReason::Required,
             "is immutable from now on, so a value is required",
         );
-        Objection::new(Rule::ParameterImmutable, sentence, vec![field])
-            .prelude(Prelude::Immutable)
+        SpecViolation::new(Rule::ParameterImmutable, sentence, vec![field])
+            .prelude(MessagePrefix::Immutable)
             .next(format!("set spec.parameters.{name} together with the new operatorVersion"))
     })
 }

@@ -6,8 +6,8 @@
 //! The webhook compares `oldObject` with `object`, the reconciler the baseline with a spec that
 //! bypassed admission: both apply the same rules.
 
-use super::basis::Basis;
-use super::objection::Objection;
+use super::basis::Baseline;
+use super::objection::SpecViolation;
 use crate::api::rule::Rule;
 use crate::api::stamp::{Applied, VersionRef};
 
@@ -29,7 +29,7 @@ pub use values::{defined, valid, values};
 #[derive(Clone, Copy)]
 pub struct Before<'a> {
     /// The baseline.
-    pub basis: &'a Basis,
+    pub basis: &'a Baseline,
     /// The last-applied spec, where it is available.
     pub stamp: Option<&'a Applied<'a>>,
     /// The OperatorVersion of the baseline, where it is known without its spec.
@@ -41,7 +41,7 @@ pub struct Before<'a> {
 /// The violations that admission would find in a spec that bypassed it, compared with the baseline.
 ///
 /// Several triggers are no violation here: the reconciler runs the plans one after another.
-pub fn unseen(before: Before<'_>, spec: &Applied<'_>, packages: ChangedPackages<'_>) -> Vec<Objection> {
+pub fn unseen(before: Before<'_>, spec: &Applied<'_>, packages: ChangedPackages<'_>) -> Vec<SpecViolation> {
     let Before { basis, stamp, version, goes_back } = before;
     let known = stamp.filter(|stamp| stamp.hash() == basis.hash);
     let delta = match known {

@@ -36,9 +36,9 @@ fn the_way_of_an_upgrade_is_judged_without_the_old_spec(
     #[case] refused: Option<&str>,
 ) {
     let (before, after) = (spec(old.0), spec(new.0));
-    let mut basis = Basis::new(&before, [].into());
+    let mut basis = Baseline::new(&before, [].into());
     if carried_out_before {
-        basis = basis.after(Some(&Basis::new(&after, [].into())));
+        basis = basis.after(Some(&Baseline::new(&after, [].into())));
     }
     let packages = (package(old.0, "kafka", old.1), package(new.0, "kafka", new.1));
     let known = Before {

@@ -4,7 +4,7 @@ use super::delta::Delta;
 use super::upgrade::ChangedPackages;
 use crate::api::meta::plan::{CLEANUP, DEPLOY};
 use crate::api::rule::Rule;
-use crate::plan::objection::{FieldReason, Objection, ObjectionField};
+use crate::plan::objection::{FieldReason, SpecViolation, ViolationField};
 use crate::plan::trigger::{self, TriggerError};
 
 /// The plan that a change triggers.
@@ -21,7 +21,11 @@ pub enum Triggered {
 }
 
 /// The plan that a change triggers.
-pub fn plan(delta: &Delta<'_>, packages: ChangedPackages<'_>, violations: &mut Vec<Objection>) -> Triggered {
+pub fn plan(
+    delta: &Delta<'_>,
+    packages: ChangedPackages<'_>,
+    violations: &mut Vec<SpecViolation>,
+) -> Triggered {
     let triggered = triggered(delta, packages, violations);
     if !delta.upgrade {
         return triggered;
@@ -38,10 +42,10 @@ pub fn plan(delta: &Delta<'_>, packages: ChangedPackages<'_>, violations: &mut V
         return Triggered::Plan(plan.to_owned());
     }
     violations.push(
-        Objection::new(
+        SpecViolation::new(
             Rule::PlanUnknown,
             "couldn't find any suitable plan that would be triggered by an OperatorVersion upgrade",
-            vec![ObjectionField::new(
+            vec![ViolationField::new(
                 "spec.operatorVersion.name",
                 FieldReason::Invalid,
                 format!("OperatorVersion {} has no plan upgrade, update or deploy", packages.new.key.name),
@@ -52,8 +56,8 @@ pub fn plan(delta: &Delta<'_>, packages: ChangedPackages<'_>, violations: &mut V
     Triggered::Unknown
 }
 
-fn upgrade_and_edit(plan: &str, delta: &Delta<'_>, packages: ChangedPackages<'_>) -> Objection {
-    Objection::new(
+fn upgrade_and_edit(plan: &str, delta: &Delta<'_>, packages: ChangedPackages<'_>) -> SpecViolation {
+    SpecViolation::new(
         Rule::UpgradeAndEdit,
         format!(
             "upgrade to new OperatorVersion {} together with a parameter update triggering '{plan}' is not \
@@ -69,7 +73,7 @@ fn upgrade_and_edit(plan: &str, delta: &Delta<'_>, packages: ChangedPackages<'_>
 pub fn triggered(
     delta: &Delta<'_>,
     packages: ChangedPackages<'_>,
-    violations: &mut Vec<Objection>,
+    violations: &mut Vec<SpecViolation>,
 ) -> Triggered {
     // Each of them either changed or is gone.
     let mut counted: Vec<&str> = delta
@@ -93,7 +97,7 @@ pub fn triggered(
     }
     if plans.len() > 1 {
         let names: Vec<&str> = plans.iter().map(String::as_str).collect();
-        let objection = Objection::new(
+        let objection = SpecViolation::new(
             Rule::PlanMultiple,
             format!("triggering multiple plans: [[{}]] at once is not allowed", names.join(" ")),
             changed_fields(delta),
@@ -106,8 +110,8 @@ pub fn triggered(
 }
 
 /// Only the controller runs `cleanup`, when the Instance is deleted.
-pub fn cleanup(fields: Vec<ObjectionField>) -> Objection {
-    Objection::new(
+pub fn cleanup(fields: Vec<ViolationField>) -> SpecViolation {
+    SpecViolation::new(
         Rule::PlanCleanup,
         "only the controller schedules the 'cleanup' plan when the instance is deleted",
         fields,
@@ -115,18 +119,18 @@ pub fn cleanup(fields: Vec<ObjectionField>) -> Objection {
     .next("delete the Instance to have 'cleanup' run")
 }
 
-fn undefined_trigger(error: &TriggerError, delta: &Delta<'_>) -> Objection {
-    Objection::new(Rule::PlanUnknown, error.to_string(), changed_fields(delta))
+fn undefined_trigger(error: &TriggerError, delta: &Delta<'_>) -> SpecViolation {
+    SpecViolation::new(Rule::PlanUnknown, error.to_string(), changed_fields(delta))
         .next("correct the OperatorVersion: a trigger must name one of its plans")
 }
 
-fn changed_fields(delta: &Delta<'_>) -> Vec<ObjectionField> {
-    let mut fields: Vec<ObjectionField> = delta
+fn changed_fields(delta: &Delta<'_>) -> Vec<ViolationField> {
+    let mut fields: Vec<ViolationField> = delta
         .keys()
-        .map(|key| ObjectionField::parameter(key, FieldReason::Forbidden, "is changed by this request"))
+        .map(|key| ViolationField::parameter(key, FieldReason::Forbidden, "is changed by this request"))
         .collect();
     if fields.is_empty() {
-        fields.push(ObjectionField::new("spec", FieldReason::Forbidden, "is changed by this request"));
+        fields.push(ViolationField::new("spec", FieldReason::Forbidden, "is changed by this request"));
     }
     fields
 }

@@ -8,7 +8,7 @@ use super::delta::Delta;
 use crate::api::rule::Rule;
 use crate::api::stamp::{Applied, Envelope, VersionRef};
 use crate::api::values::Values;
-use crate::plan::objection::{FieldReason, Objection, ObjectionField};
+use crate::plan::objection::{FieldReason, SpecViolation, ViolationField};
 use crate::plan::package::Package;
 
 /// The OperatorVersions of a change.
@@ -42,13 +42,13 @@ pub fn goes_back(stamp: Option<&Envelope<'_>>, new: &Applied<'_>) -> bool {
 
 /// Validates the path of an upgrade: the same operator, no lower version, and an old version that
 /// the new one lists. Versions that are absent or not semver are not compared.
-pub fn path(from: &VersionRef<'_>, packages: ChangedPackages<'_>) -> Vec<Objection> {
+pub fn path(from: &VersionRef<'_>, packages: ChangedPackages<'_>) -> Vec<SpecViolation> {
     let new = packages.new;
     let mut violations = Vec::new();
     let mut violated = |sentence: String, next: String| {
         let arrow = format!("{:?} -> {:?}", from.name, new.key.name);
-        let field = ObjectionField::new("spec.operatorVersion.name", FieldReason::Forbidden, arrow);
-        violations.push(Objection::new(Rule::UpgradePath, sentence, vec![field]).next(next));
+        let field = ViolationField::new("spec.operatorVersion.name", FieldReason::Forbidden, arrow);
+        violations.push(SpecViolation::new(Rule::UpgradePath, sentence, vec![field]).next(next));
     };
     let list = format!("`kubectl get operatorversions -n {}` lists what there is", new.key.namespace);
     if let Some(old) = packages.old {

@@ -3,16 +3,16 @@
 use super::facts::InstanceFacts;
 use super::step::RequestAnswer;
 use crate::api::kudo::ExecutionStatus;
-use crate::plan::verb::{self, Course, PendingRequest, PlanVerb, Runs};
+use crate::plan::verb::{self, PendingRequest, PlanVerb, RequestResolution, Runs};
 
 /// The answer to a request, unless the request waits for the steps below.
 pub(super) fn answer(facts: &InstanceFacts<'_>) -> Option<RequestAnswer> {
     let asked = facts.asked?;
     match verb::course(asked, Runs { plan: facts.plan, uid: facts.uid, entries: &facts.lock_entries() }) {
-        Course::Abort(plan) => Some(RequestAnswer::Abort { plan: plan.to_owned() }),
+        RequestResolution::Abort(plan) => Some(RequestAnswer::Abort { plan: plan.to_owned() }),
         // `planExecution` is cleared of a finished run first.
-        Course::Retry(_) if !facts.plan.is_empty() => None,
-        Course::Retry(plan) => Some(match facts.objection(facts.source()) {
+        RequestResolution::Retry(_) if !facts.plan.is_empty() => None,
+        RequestResolution::Retry(plan) => Some(match facts.objection(facts.source()) {
             _ if !runnable(facts) => {
                 RequestAnswer::Forget(Some("the spec that it would run on is lost".to_owned()))
             }
@@ -22,13 +22,15 @@ pub(super) fn answer(facts: &InstanceFacts<'_>) -> Option<RequestAnswer> {
             ))),
             None => RequestAnswer::Retry { plan: plan.to_owned() },
         }),
-        Course::Clear | Course::Marked => None,
+        RequestResolution::Clear | RequestResolution::Marked => None,
         // The write that reverts the spec drops the request.
-        Course::Done if asked.request.verb == (PlanVerb::Abort { revert: true }) && failed(facts, asked) => {
+        RequestResolution::Done
+            if asked.request.verb == (PlanVerb::Abort { revert: true }) && failed(facts, asked) =>
+        {
             Some(RequestAnswer::Overtaken)
         }
-        Course::Done => Some(RequestAnswer::Forget(None)),
-        Course::Dropped(objection) => Some(RequestAnswer::Forget(Some(objection.to_string()))),
+        RequestResolution::Done => Some(RequestAnswer::Forget(None)),
+        RequestResolution::Dropped(objection) => Some(RequestAnswer::Forget(Some(objection.to_string()))),
     }
 }
 

@@ -6,7 +6,7 @@ use super::facts::{Deletion, InstanceFacts, ReferenceAccess};
 use super::step::{Next, RequestAnswer, SpecSource};
 use crate::api::kudo::{ExecutionStatus, PlanStatus};
 use crate::api::meta::plan::CLEANUP;
-use crate::plan::verb::{self, Course, PlanVerb, Runs};
+use crate::plan::verb::{self, PlanVerb, RequestResolution, Runs};
 
 /// Attempts of `cleanup` before the finalizer is removed nevertheless.
 const CLEANUP_ATTEMPTS: usize = 3;
@@ -119,8 +119,10 @@ fn left(cleanup: &PlanStatus) -> String {
 fn cleanup_asked(facts: &InstanceFacts<'_>) -> Option<Next> {
     let asked = facts.asked.filter(|asked| matches!(asked.request.verb, PlanVerb::Abort { .. }))?;
     match verb::course(asked, Runs { plan: facts.plan, uid: facts.uid, entries: &facts.lock_entries() }) {
-        Course::Abort(CLEANUP) => Some(Next::Answer(RequestAnswer::Abort { plan: CLEANUP.to_owned() })),
-        Course::Clear | Course::Done
+        RequestResolution::Abort(CLEANUP) => {
+            Some(Next::Answer(RequestAnswer::Abort { plan: CLEANUP.to_owned() }))
+        }
+        RequestResolution::Clear | RequestResolution::Done
             if facts.entries.get(CLEANUP).is_some_and(|entry| {
                 entry.uid == asked.request.run && entry.status == ExecutionStatus::FatalError
             }) =>

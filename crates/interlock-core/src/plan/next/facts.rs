@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::step::{DriftRefusal, SpecSource};
 use crate::api::kudo::{ExecutionStatus, PlanStatus};
 use crate::api::stamp::{Applied, SpecHash, VersionRef};
-use crate::plan::basis::Basis;
+use crate::plan::basis::Baseline;
 use crate::plan::lock::LockEntry;
 use crate::plan::package::Package;
 use crate::plan::verb::PendingRequest;
@@ -56,7 +56,7 @@ pub struct InstanceFacts<'a> {
     /// `status.planStatus`.
     pub entries: &'a BTreeMap<String, PlanStatus>,
     /// The baseline.
-    pub basis: Option<&'a Basis>,
+    pub basis: Option<&'a Baseline>,
     /// The last-applied spec.
     pub stamp: Option<FoundStamp<'a>>,
     /// Whether the last-applied spec fits on the object; where it does not, the spec itself is run.

@@ -4,7 +4,7 @@ use super::created::created;
 use super::facts::{FoundStamp, InstanceFacts};
 use super::start::absent;
 use super::step::{DriftRefusal, Next, SpecSource};
-use crate::plan::basis::{Basis, Difference};
+use crate::plan::basis::{Baseline, Difference};
 use crate::plan::drift;
 use crate::plan::judge::ChangedPackages;
 
@@ -34,7 +34,11 @@ pub(super) fn settled(facts: &InstanceFacts<'_>) -> Next {
     }
 }
 
-fn carried_out(facts: &InstanceFacts<'_>, basis: &Basis, queue: Vec<String>) -> Result<Next, DriftRefusal> {
+fn carried_out(
+    facts: &InstanceFacts<'_>,
+    basis: &Baseline,
+    queue: Vec<String>,
+) -> Result<Next, DriftRefusal> {
     if let Some(refusal) = (facts.refusal)(SpecSource::Spec) {
         return Err(refusal);
     }

@@ -77,7 +77,7 @@ pub enum PackageError {
 
 /// The objects of a package, ready to be written.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Packaged {
+pub struct PackageBundle {
     /// Name of the operator.
     pub operator_name: String,
     /// Version of the package.
@@ -94,7 +94,7 @@ pub struct Packaged {
     pub must_be_given: Vec<String>,
 }
 
-impl Packaged {
+impl PackageBundle {
     /// Reads a package.
     pub fn read(source: &PackageFiles) -> Result<Self, PackageError> {
         let operator = parse(OPERATOR, &source.operator)?;

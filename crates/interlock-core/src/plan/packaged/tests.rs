@@ -10,7 +10,7 @@ fn source(operator: &str, params: &str) -> PackageFiles {
 
 fn spec(operator: &str, params: &str) -> Value {
     let head = "name: x\noperatorVersion: 1.0.0\n";
-    let packaged = Packaged::read(&source(&format!("{head}{operator}"), params)).unwrap();
+    let packaged = PackageBundle::read(&source(&format!("{head}{operator}"), params)).unwrap();
     packaged.operator_version["spec"].clone()
 }
 
@@ -106,14 +106,15 @@ plans:
 #[case("1.0.0", "appVersion: ''", "x-1.0.0")]
 fn names_follow_go(#[case] version: &str, #[case] more: &str, #[case] name: &str) {
     let packaged =
-        Packaged::read(&source(&format!("name: x\noperatorVersion: {version}\n{more}\n"), "{}")).unwrap();
+        PackageBundle::read(&source(&format!("name: x\noperatorVersion: {version}\n{more}\n"), "{}"))
+            .unwrap();
     assert_eq!(packaged.operator_version_name, name);
     assert_eq!(packaged.operator_version["metadata"]["name"], name);
 }
 
 #[test]
 fn an_instance_is_labelled_and_refers_to_its_version() {
-    let packaged = Packaged::read(&source("name: x\noperatorVersion: 1.0.0\n", "{}")).unwrap();
+    let packaged = PackageBundle::read(&source("name: x\noperatorVersion: 1.0.0\n", "{}")).unwrap();
     assert_eq!(packaged.default_instance_name(), "x-instance");
     let given = [("a".to_owned(), "1".to_owned())].into();
     assert_eq!(
@@ -130,7 +131,7 @@ fn an_instance_is_labelled_and_refers_to_its_version() {
 fn what_must_be_given_is_known() {
     let params =
         "parameters: [{name: a}, {name: b, default: 1}, {name: c, required: false}, {name: d, type: map}]";
-    let packaged = Packaged::read(&source("name: x\noperatorVersion: 1.0.0\n", params)).unwrap();
+    let packaged = PackageBundle::read(&source("name: x\noperatorVersion: 1.0.0\n", params)).unwrap();
     assert_eq!(packaged.must_be_given, ["a"]);
 }
 
@@ -180,5 +181,5 @@ fn what_must_be_given_is_known() {
     "params.yaml: parameter p: a value of enum is null; write \"\" for an empty one"
 )]
 fn what_is_wrong_is_named(#[case] operator: &str, #[case] params: &str, #[case] text: &str) {
-    assert_eq!(Packaged::read(&source(operator, params)).unwrap_err().to_string(), text);
+    assert_eq!(PackageBundle::read(&source(operator, params)).unwrap_err().to_string(), text);
 }

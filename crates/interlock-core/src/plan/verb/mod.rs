@@ -332,7 +332,7 @@ pub fn judge(
 
 /// Resolution of a request on an Instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Course<'a> {
+pub enum RequestResolution<'a> {
     /// End the run of this plan.
     Abort(&'a str),
     /// Its run has ended, but `planExecution` names it: the write that clears it drops the request.
@@ -348,24 +348,26 @@ pub enum Course<'a> {
 }
 
 /// Resolves a request on an Instance that is not being deleted.
-pub fn course<'a>(asked: &PendingRequest, runs: Runs<'a>) -> Course<'a> {
+pub fn course<'a>(asked: &PendingRequest, runs: Runs<'a>) -> RequestResolution<'a> {
     let run = asked.request.run.as_str();
     match (asked.request.verb, runs.standing(run)) {
-        (PlanVerb::Abort { .. }, RunState::Scheduled(plan) | RunState::Running(plan)) => Course::Abort(plan),
-        (PlanVerb::Abort { .. }, RunState::Ended(..)) if runs.names(run) => Course::Clear,
-        (PlanVerb::Abort { .. }, RunState::Ended(..)) => Course::Done,
-        (PlanVerb::Retry, _) if runs.entries.iter().any(|e| e.uid == asked.retry) => Course::Done,
-        (PlanVerb::Retry, _) if runs.names(&asked.retry) => Course::Marked,
+        (PlanVerb::Abort { .. }, RunState::Scheduled(plan) | RunState::Running(plan)) => {
+            RequestResolution::Abort(plan)
+        }
+        (PlanVerb::Abort { .. }, RunState::Ended(..)) if runs.names(run) => RequestResolution::Clear,
+        (PlanVerb::Abort { .. }, RunState::Ended(..)) => RequestResolution::Done,
+        (PlanVerb::Retry, _) if runs.entries.iter().any(|e| e.uid == asked.retry) => RequestResolution::Done,
+        (PlanVerb::Retry, _) if runs.names(&asked.retry) => RequestResolution::Marked,
         (PlanVerb::Retry, RunState::Ended(plan, ExecutionStatus::FatalError))
             if plan != CLEANUP && runs.busy().is_none() =>
         {
-            Course::Retry(plan)
+            RequestResolution::Retry(plan)
         }
         _ => {
             let ground = RequestPreconditions { previous: true, deleting: false, used: false };
             match judge(&asked.request, runs, ground) {
-                Err(objection) => Course::Dropped(objection),
-                Ok(()) => Course::Done,
+                Err(objection) => RequestResolution::Dropped(objection),
+                Ok(()) => RequestResolution::Done,
             }
         }
     }

@@ -76,14 +76,14 @@ impl Override {
 
 /// The override that an object's annotation holds for the change under validation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Allowance {
+pub struct FlavorOverride {
     said: Result<Override, MalformedOverride>,
     change: ChangeId,
     /// Why no policy checks the rights of its writer.
     unguarded: Option<String>,
 }
 
-impl Allowance {
+impl FlavorOverride {
     /// Reads the annotation's value; computes the id of the `change` only if there is one.
     pub fn read(annotation: Option<&str>, change: impl FnOnce() -> ChangeId) -> Option<Self> {
         let said = Override::parse(annotation)?;
@@ -170,7 +170,7 @@ mod tests {
         #[case] permitted: Option<Result<(), &str>>,
     ) {
         let written = |text: &str| text.replace("CHANGE", &change().to_string());
-        let allowance = Allowance::read(text.map(written).as_deref(), change);
+        let allowance = FlavorOverride::read(text.map(written).as_deref(), change);
         match (allowance.map(|allowance| allowance.permits(from, to)), permitted) {
             (None, None) | (Some(Ok(())), Some(Ok(()))) => {}
             (Some(Err(said)), Some(Err(part))) => {
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn without_its_policy_it_permits_nothing() {
         let exact = Override::text(T, EX, &change());
-        let allowance = Allowance::read(Some(&exact), change).unwrap();
+        let allowance = FlavorOverride::read(Some(&exact), change).unwrap();
         let broken = allowance.clone().guarded(Err("policy p is not there".to_owned()));
         assert_eq!(allowance.guarded(Ok(())).permits(T, EX), Ok(()));
         let said = broken.permits(T, EX).unwrap_err();

@@ -1,6 +1,6 @@
 //! A change of a gateway, with everything that its validation needs.
 
-use super::allowance::Allowance;
+use super::allowance::FlavorOverride;
 use super::group::ProducerGroup;
 use super::matrix::ProducerConfiguration;
 use super::reading::{Effective, FlavorReading};
@@ -28,7 +28,7 @@ pub struct FlavorChange<'a> {
     /// The other gateways that the producer serves.
     pub group: Option<&'a ProducerGroup>,
     /// The override, if there is one.
-    pub allowance: Option<&'a Allowance>,
+    pub allowance: Option<&'a FlavorOverride>,
 }
 
 impl FlavorChange<'_> {

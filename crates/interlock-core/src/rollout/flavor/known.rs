@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::gateway::{Gateway, referenced_spec, sources_of};
 use super::group::ProducerGroup;
 use super::kept::{pruned, template};
-use super::overlooked::{Now, Overlooked, Unread};
+use super::overlooked::{DeferredChecks, Now, Unread};
 use super::reading::FlavorReading;
 use super::rolled_out::is_rolled_out;
 use super::routes::{Inventory, Route};
@@ -26,7 +26,7 @@ type Key = (String, NamespacedName);
 
 /// The gateway context.
 #[derive(Clone, Debug)]
-pub struct Around {
+pub struct GatewayContext {
     /// ConfigMaps and Secrets.
     pub sources: GivenSources,
     /// The existing routes.
@@ -51,14 +51,14 @@ pub enum RolledOut {
 
 /// A gateway that depends on a source.
 #[derive(Clone, Debug)]
-pub struct Fed {
+pub struct FlavorDependent {
     /// As stored.
     pub stored: Arc<Value>,
     /// The same; for a Deployment with the template of its pods.
     pub running: Arc<Value>,
 }
 
-impl Default for Around {
+impl Default for GatewayContext {
     fn default() -> Self {
         let routes = Arc::new(Inventory::Unseen);
         Self { sources: GivenSources::default(), routes, group: None, rolled_out: RolledOut::default() }
@@ -137,12 +137,12 @@ impl GatewayInventory {
 
     /// Deferred checks: changes of flavor that were admitted because their source could not be read
     /// then, and would have been denied. Reports each once.
-    pub fn overlooked(&mut self) -> Vec<Overlooked> {
+    pub fn overlooked(&mut self) -> Vec<DeferredChecks> {
         let mut unread = std::mem::take(&mut self.unread);
         let found = unread.read_now(|subject| {
             let object = self.gateways().find(|object| subject.is(object))?.clone();
             let gateway = Gateway::read(&object, &subject.name.namespace, &self.sources).ok().flatten()?;
-            let Around { routes, group, .. } = self.around(subject);
+            let GatewayContext { routes, group, .. } = self.around(subject);
             Some(Now { object, gateway, routes, group })
         });
         self.unread = unread;
@@ -238,14 +238,14 @@ impl GatewayInventory {
     }
 
     /// The gateways whose flavor may come from a source.
-    pub fn fed_by(&self, source: &FlavorSource) -> Vec<Fed> {
+    pub fn fed_by(&self, source: &FlavorSource) -> Vec<FlavorDependent> {
         let here = |object: &&Arc<Value>| meta_str(object, "namespace") == Some(&source.name.namespace);
         let fed = self.gateways().filter(here).map(|stored| {
             let running = match self.running(stored) {
                 Cow::Borrowed(_) => stored.clone(),
                 Cow::Owned(running) => Arc::new(running),
             };
-            Fed { stored: stored.clone(), running }
+            FlavorDependent { stored: stored.clone(), running }
         });
         fed.filter(|fed| [&fed.stored, &fed.running].iter().any(|it| sources_of(it).contains(source)))
             .collect()
@@ -281,7 +281,7 @@ impl GatewayInventory {
     }
 
     /// The gateway context.
-    pub fn around(&self, gateway: &GatewayRef) -> Around {
+    pub fn around(&self, gateway: &GatewayRef) -> GatewayContext {
         let namespace = &gateway.name.namespace;
         let objects: Vec<Cow<'_, Value>> = self.objects.values().map(|object| self.running(object)).collect();
         let own = objects.iter().map(Cow::as_ref).find(|object| gateway.is(object));
@@ -296,7 +296,12 @@ impl GatewayInventory {
             },
             _ => RolledOut::Never,
         };
-        Around { sources: self.sources.within(namespace), routes: self.inventory(), group, rolled_out }
+        GatewayContext {
+            sources: self.sources.within(namespace),
+            routes: self.inventory(),
+            group,
+            rolled_out,
+        }
     }
 
     /// The routes that not every flavor serves.

@@ -24,7 +24,7 @@ pub(super) struct Unread(BTreeMap<GatewayRef, FlavorSpec>);
 
 /// A change that would have been denied.
 #[derive(Clone, Debug)]
-pub struct Overlooked {
+pub struct DeferredChecks {
     /// The projection of the gateway.
     pub object: Arc<Value>,
     subject: GatewayRef,
@@ -56,7 +56,7 @@ impl Unread {
 
     /// The changes that can be read now, each reported once; `look` returns the current state of a
     /// gateway, `None` if it is gone.
-    pub(super) fn read_now(&mut self, look: impl Fn(&GatewayRef) -> Option<Now>) -> Vec<Overlooked> {
+    pub(super) fn read_now(&mut self, look: impl Fn(&GatewayRef) -> Option<Now>) -> Vec<DeferredChecks> {
         let mut found = Vec::new();
         self.0.retain(|subject, before| {
             let Some(now) = look(subject) else { return false };
@@ -70,7 +70,7 @@ impl Unread {
     }
 }
 
-fn judged(before: &FlavorSpec, now: Now) -> Option<Overlooked> {
+fn judged(before: &FlavorSpec, now: Now) -> Option<DeferredChecks> {
     let Now { object, gateway: Gateway { subject, spec, stopped }, routes, group } = now;
     let findings = judge(&FlavorChange {
         subject: &subject,
@@ -84,10 +84,10 @@ fn judged(before: &FlavorSpec, now: Now) -> Option<Overlooked> {
         allowance: None,
     });
     let (from, to) = (before.reading.effective.clone(), spec.reading.effective);
-    (!findings.denied.is_empty()).then_some(Overlooked { object, subject, from, to, findings })
+    (!findings.denied.is_empty()).then_some(DeferredChecks { object, subject, from, to, findings })
 }
 
-impl Overlooked {
+impl DeferredChecks {
     /// One line for people.
     pub fn message(&self) -> String {
         let Self { subject, from, to, findings, .. } = self;

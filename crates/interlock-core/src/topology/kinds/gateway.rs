@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::GATEWAY_CLASS as CLASS;
 use super::made::{MADE_BY, MAKER, TERMINATING, TO_MAKER};
 use crate::topology::declare::{
-    Concerns, DeclaredKind, EventRow, EventScope, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref,
+    DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref,
     Sections, Side, When,
 };
 use crate::topology::mark;
@@ -17,9 +17,9 @@ pub(super) static GATEWAY_CLASS: DeclaredKind = DeclaredKind {
     links: &[MADE_BY],
     sections: None,
     events: EventRow {
-        create: Concerns::Roots(&[GATEWAYS, MAKER]),
+        create: EventTriggers::Roots(&[GATEWAYS, MAKER]),
         update: EventScope::When(&[When { differs: &[SPEC], concerns: &[GATEWAYS] }, TO_MAKER]),
-        delete: Concerns::Roots(&[GATEWAYS, MAKER]),
+        delete: EventTriggers::Roots(&[GATEWAYS, MAKER]),
     },
 };
 
@@ -33,12 +33,12 @@ pub(super) static GATEWAY: DeclaredKind = DeclaredKind {
     ],
     sections: Some(Sections { noun: "listener", family: Family::Carries, read: listeners, links: &[] }),
     events: EventRow {
-        create: Concerns::Roots(&[LinkPath::Itself, MAKER]),
+        create: EventTriggers::Roots(&[LinkPath::Itself, MAKER]),
         update: EventScope::When(&[
             When { differs: &[SPEC, TERMINATING], concerns: &[LinkPath::Itself] },
             TO_MAKER,
         ]),
-        delete: Concerns::Roots(&[LinkPath::Itself, MAKER]),
+        delete: EventTriggers::Roots(&[LinkPath::Itself, MAKER]),
     },
 };
 

@@ -3,8 +3,8 @@
 use super::SERVICE;
 use super::made::{HEALTHY, MADE_BY, MAKER, TO_MAKER};
 use crate::topology::declare::{
-    Concerns, DeclaredKind, EventRow, EventScope, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref, Side,
-    When,
+    DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref,
+    Side, When,
 };
 use crate::topology::mark;
 
@@ -24,9 +24,9 @@ pub(super) static INGRESS: DeclaredKind = DeclaredKind {
     ],
     sections: None,
     events: EventRow {
-        create: Concerns::Roots(&[LinkPath::Itself, MAKER]),
+        create: EventTriggers::Roots(&[LinkPath::Itself, MAKER]),
         update: EventScope::When(&[When { differs: &[SPEC], concerns: &[LinkPath::Itself] }, TO_MAKER]),
-        delete: Concerns::Roots(&[LinkPath::Itself, MAKER]),
+        delete: EventTriggers::Roots(&[LinkPath::Itself, MAKER]),
     },
 };
 

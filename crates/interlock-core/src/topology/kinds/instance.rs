@@ -11,8 +11,8 @@ use super::{NAMESPACE, OPERATOR_VERSION, link};
 use crate::api::kudo::Instance;
 use crate::plan::{lock, rest};
 use crate::topology::declare::{
-    Concerns, DeclaredKind, EventRow, EventScope, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref, Side,
-    When,
+    DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref,
+    Side, When,
 };
 use crate::topology::mark;
 
@@ -39,12 +39,12 @@ pub(super) static INSTANCE: DeclaredKind = DeclaredKind {
     ],
     sections: None,
     events: EventRow {
-        create: Concerns::Roots(&[LinkPath::Itself, MAKER]),
+        create: EventTriggers::Roots(&[LinkPath::Itself, MAKER]),
         update: EventScope::When(&[
             When { differs: &[DECISIVE], concerns: &[LinkPath::Itself] },
             When { differs: &[HEALTH, TERMINATING], concerns: &[MAKER] },
         ]),
-        delete: Concerns::Roots(&[LinkPath::Itself, MAKER]),
+        delete: EventTriggers::Roots(&[LinkPath::Itself, MAKER]),
     },
 };
 

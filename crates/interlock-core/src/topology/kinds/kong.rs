@@ -15,8 +15,8 @@ use crate::rollout::flavor::group::{admin_service, controlled};
 use crate::rollout::flavor::rolled_out::is_rolled_out;
 use crate::rollout::flavor::sources::{Nothing, SourceKind};
 use crate::topology::declare::{
-    Concerns, DeclaredKind, EventRow, EventScope, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref, Side,
-    When,
+    DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref,
+    Side, When,
 };
 use crate::topology::mark;
 
@@ -57,9 +57,9 @@ pub(super) static CONTROL_PLANE_KIND: DeclaredKind = DeclaredKind {
     }],
     sections: None,
     events: EventRow {
-        create: Concerns::Roots(&[DATA_PLANES]),
+        create: EventTriggers::Roots(&[DATA_PLANES]),
         update: EventScope::When(&[When { differs: &[SPEC], concerns: &[DATA_PLANES] }]),
-        delete: Concerns::Roots(&[DATA_PLANES]),
+        delete: EventTriggers::Roots(&[DATA_PLANES]),
     },
 };
 
@@ -70,9 +70,9 @@ pub(super) static SERVICE_KIND: DeclaredKind = DeclaredKind {
     links: &[],
     sections: None,
     events: EventRow {
-        create: Concerns::Roots(&[DEPLOYMENTS]),
+        create: EventTriggers::Roots(&[DEPLOYMENTS]),
         update: EventScope::When(&[When { differs: &[SPEC], concerns: &[DEPLOYMENTS] }]),
-        delete: Concerns::Roots(&[DEPLOYMENTS]),
+        delete: EventTriggers::Roots(&[DEPLOYMENTS]),
     },
 };
 
@@ -83,16 +83,16 @@ pub(super) static SOURCE_KIND: DeclaredKind = DeclaredKind {
     links: &[],
     sections: None,
     events: EventRow {
-        create: Concerns::Roots(&[DATA_PLANES, DEPLOYMENTS]),
+        create: EventTriggers::Roots(&[DATA_PLANES, DEPLOYMENTS]),
         update: EventScope::When(&[When { differs: &[CONTENT], concerns: &[DATA_PLANES, DEPLOYMENTS] }]),
-        delete: Concerns::Roots(&[DATA_PLANES, DEPLOYMENTS]),
+        delete: EventTriggers::Roots(&[DATA_PLANES, DEPLOYMENTS]),
     },
 };
 
 const OF_A_GATEWAY: EventRow = EventRow {
-    create: Concerns::Roots(&[LinkPath::Itself]),
+    create: EventTriggers::Roots(&[LinkPath::Itself]),
     update: EventScope::When(&[When { differs: &[SPEC, MARKS, STATUS], concerns: &[LinkPath::Itself] }]),
-    delete: Concerns::Roots(&[LinkPath::Itself]),
+    delete: EventTriggers::Roots(&[LinkPath::Itself]),
 };
 
 const DATA_PLANES: LinkPath = LinkPath::Down(Family::Needs, DATA_PLANE);

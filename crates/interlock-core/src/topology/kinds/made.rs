@@ -11,8 +11,8 @@ use crate::api::object::meta_str;
 use crate::plan::health::{self, Health};
 use crate::plan::told;
 use crate::topology::declare::{
-    Concerns, DeclaredKind, EventRow, EventScope, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref, Side,
-    When,
+    DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref,
+    Side, When,
 };
 use crate::topology::id::KindName;
 use crate::topology::mark;
@@ -36,9 +36,9 @@ pub static MADE: DeclaredKind = DeclaredKind {
     links: &[MADE_BY],
     sections: None,
     events: EventRow {
-        create: Concerns::Roots(&[MAKER]),
+        create: EventTriggers::Roots(&[MAKER]),
         update: EventScope::When(&[TO_MAKER]),
-        delete: Concerns::Roots(&[MAKER]),
+        delete: EventTriggers::Roots(&[MAKER]),
     },
 };
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::made::{MADE_BY, MAKER, TERMINATING, TO_MAKER};
 use crate::topology::declare::{
-    Concerns, DeclaredKind, EventRow, EventScope, Fact, Family, LinkPath, ReadDepth, When,
+    DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, LinkPath, ReadDepth, When,
 };
 use crate::topology::mark;
 
@@ -16,13 +16,13 @@ pub(super) static NAMESPACE: DeclaredKind = DeclaredKind {
     sections: None,
     events: EventRow {
         // A Namespace that is listed late may be terminating already.
-        create: Concerns::Roots(&[INSTANCES, MAKER]),
+        create: EventTriggers::Roots(&[INSTANCES, MAKER]),
         update: EventScope::When(&[
             When { differs: &[TERMINATING, LABELS], concerns: &[INSTANCES] },
             TO_MAKER,
         ]),
         // Its contents were deleted before it.
-        delete: Concerns::Roots(&[INSTANCES, MAKER]),
+        delete: EventTriggers::Roots(&[INSTANCES, MAKER]),
     },
 };
 

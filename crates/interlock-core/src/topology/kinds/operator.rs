@@ -2,8 +2,8 @@
 
 use super::made::{MADE_BY, MAKER, TO_MAKER};
 use crate::topology::declare::{
-    Concerns, DeclaredKind, EventRow, EventScope, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref, Side,
-    When,
+    DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref,
+    Side, When,
 };
 use crate::topology::mark;
 
@@ -23,9 +23,9 @@ pub(super) static OPERATOR_VERSION: DeclaredKind = DeclaredKind {
     ],
     sections: None,
     events: EventRow {
-        create: Concerns::Roots(&[USERS, MAKER]),
+        create: EventTriggers::Roots(&[USERS, MAKER]),
         update: EventScope::When(&[When { differs: &[SPEC], concerns: &[USERS] }, TO_MAKER]),
-        delete: Concerns::Roots(&[USERS, MAKER]),
+        delete: EventTriggers::Roots(&[USERS, MAKER]),
     },
 };
 
@@ -36,9 +36,9 @@ pub(super) static OPERATOR: DeclaredKind = DeclaredKind {
     links: &[MADE_BY],
     sections: None,
     events: EventRow {
-        create: Concerns::Nobody("nothing of it is carried out: OperatorVersions name it for people"),
+        create: EventTriggers::Nobody("nothing of it is carried out: OperatorVersions name it for people"),
         update: EventScope::Nobody("as above"),
-        delete: Concerns::Nobody("as above"),
+        delete: EventTriggers::Nobody("as above"),
     },
 };
 

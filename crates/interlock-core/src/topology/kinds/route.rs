@@ -12,7 +12,7 @@ use super::made::{MADE_BY, MAKER, TERMINATING, TO_MAKER};
 use super::names::GATEWAY_API;
 use super::{GATEWAY, SERVICE};
 use crate::topology::declare::{
-    Concerns, DeclaredKind, EventRow, EventScope, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref,
+    DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref,
     Sections, Side, When,
 };
 use crate::topology::id::KindName;
@@ -51,12 +51,12 @@ const fn route(name: KindName, about: &'static str) -> DeclaredKind {
             }],
         }),
         events: EventRow {
-            create: Concerns::Roots(&[GATEWAYS, MAKER]),
+            create: EventTriggers::Roots(&[GATEWAYS, MAKER]),
             update: EventScope::When(&[
                 When { differs: &[SPEC, TERMINATING], concerns: &[GATEWAYS] },
                 TO_MAKER,
             ]),
-            delete: Concerns::Roots(&[GATEWAYS, MAKER]),
+            delete: EventTriggers::Roots(&[GATEWAYS, MAKER]),
         },
     }
 }

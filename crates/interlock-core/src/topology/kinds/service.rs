@@ -3,7 +3,7 @@
 use super::made::{HEALTHY, MADE_BY, MAKER, TO_MAKER};
 use super::{GATEWAY, INGRESS};
 use crate::topology::declare::{
-    Concerns, DeclaredKind, EventRow, EventScope, Fact, Family, LinkPath, ReadDepth, When,
+    DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, LinkPath, ReadDepth, When,
 };
 use crate::topology::mark;
 
@@ -14,9 +14,9 @@ pub(super) static SERVICE: DeclaredKind = DeclaredKind {
     links: &[MADE_BY],
     sections: None,
     events: EventRow {
-        create: Concerns::Roots(&[MAKER, GATEWAYS, INGRESSES]),
+        create: EventTriggers::Roots(&[MAKER, GATEWAYS, INGRESSES]),
         update: EventScope::When(&[TO_MAKER, When { differs: &[SPEC], concerns: &[GATEWAYS, INGRESSES] }]),
-        delete: Concerns::Roots(&[MAKER, GATEWAYS, INGRESSES]),
+        delete: EventTriggers::Roots(&[MAKER, GATEWAYS, INGRESSES]),
     },
 };
 

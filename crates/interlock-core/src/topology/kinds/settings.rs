@@ -1,7 +1,7 @@
 //! `Interlock`: the settings.
 
 use super::made::{MADE_BY, MAKER, TO_MAKER};
-use crate::topology::declare::{Concerns, DeclaredKind, EventRow, EventScope};
+use crate::topology::declare::{DeclaredKind, EventRow, EventScope, EventTriggers};
 
 pub(super) static INTERLOCK: DeclaredKind = DeclaredKind {
     name: super::INTERLOCK,
@@ -10,8 +10,8 @@ pub(super) static INTERLOCK: DeclaredKind = DeclaredKind {
     links: &[MADE_BY],
     sections: None,
     events: EventRow {
-        create: Concerns::Roots(&[MAKER]),
+        create: EventTriggers::Roots(&[MAKER]),
         update: EventScope::When(&[TO_MAKER]),
-        delete: Concerns::Roots(&[MAKER]),
+        delete: EventTriggers::Roots(&[MAKER]),
     },
 };

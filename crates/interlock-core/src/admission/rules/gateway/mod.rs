@@ -7,8 +7,8 @@
 mod stamp;
 
 use crate::admission::RuleContext;
-use crate::admission::door::Door;
-use crate::admission::refusal::{Denial, FieldReason, ObjectionField};
+use crate::admission::door::WebhookEndpoint;
+use crate::admission::refusal::{Denial, FieldReason, ViolationField};
 use crate::admission::request::{Operation, Request};
 use crate::admission::review::ReviewObject;
 use crate::admission::verdict::Verdict;
@@ -19,13 +19,13 @@ use crate::api::object::NamespacedName;
 use crate::api::rule::{Rule, RuleGroup};
 use crate::api::stamp::SpecHash;
 use crate::rollout::flavor::Flavor;
-use crate::rollout::flavor::allowance::{Allowance, ChangeId};
+use crate::rollout::flavor::allowance::{ChangeId, FlavorOverride};
 use crate::rollout::flavor::change::FlavorChange;
 use crate::rollout::flavor::environment::Unknown;
 use crate::rollout::flavor::finding::{Finding, Findings};
 use crate::rollout::flavor::gateway::Gateway;
 use crate::rollout::flavor::judge::judge as judge_change;
-use crate::rollout::flavor::known::{Around, RolledOut};
+use crate::rollout::flavor::known::{GatewayContext, RolledOut};
 use crate::rollout::flavor::matrix::ProducerConfiguration;
 use crate::rollout::flavor::plan;
 use crate::rollout::flavor::reading::{Effective, FILE_VARIABLE, FlavorReading, VARIABLE};
@@ -45,7 +45,7 @@ pub(super) fn judge(
         Operation::Update(change) => (change.object, Some(change.old)),
         Operation::Delete(_) => return Verdict::allow(),
     };
-    let mutates = context.door == Door::Mutate;
+    let mutates = context.door == WebhookEndpoint::Mutate;
     if mutates && kind == GatewayKind::Deployment {
         return Verdict::allow();
     }
@@ -86,7 +86,7 @@ const INGRESS_PORTS: &str = "spec.network.services.ingress.ports";
 /// The gateway of a request, and its context.
 struct Ask {
     subject: GatewayRef,
-    around: Around,
+    around: GatewayContext,
     /// The action of the flavor rules in this namespace.
     flavors: Action,
     /// Whether the policy for overrides is in force; why not.
@@ -182,7 +182,7 @@ impl Ask {
     }
 
     fn unreadable(&self, error: &serde_json::Error) -> Box<Denial> {
-        let field = ObjectionField::new("spec", FieldReason::Invalid, error.to_string());
+        let field = ViolationField::new("spec", FieldReason::Invalid, error.to_string());
         let sentence = format!("{} cannot be read", self.subject);
         let kind = match self.subject.kind {
             GatewayKind::DataPlane => "dataplanes",
@@ -232,7 +232,7 @@ impl Ask {
         let refusal = Denial::invalid(
             first.rule,
             first.text,
-            vec![ObjectionField::new(path, FieldReason::Invalid, detail)],
+            vec![ViolationField::new(path, FieldReason::Invalid, detail)],
         )
         .next(next);
         Some(if more.is_empty() { refusal } else { refusal.why(more.join("; ")) })
@@ -267,7 +267,7 @@ impl Ask {
             let mut refusal = Denial::invalid(
                 first.rule,
                 first.text,
-                vec![ObjectionField::new(self.subject.kind.template(), FieldReason::Forbidden, detail)],
+                vec![ViolationField::new(self.subject.kind.template(), FieldReason::Forbidden, detail)],
             );
             let others: Vec<String> = denied.map(|finding| finding.to_string()).collect();
             if !others.is_empty() {
@@ -288,9 +288,9 @@ impl Ask {
 
 /// The override in the annotation of an object for this change; the API server's policy checks the
 /// right of its writer.
-fn allowance(new: &ReviewObject<'_>, old: &ReviewObject<'_>) -> Option<Allowance> {
+fn allowance(new: &ReviewObject<'_>, old: &ReviewObject<'_>) -> Option<FlavorOverride> {
     let text = new.metadata.annotations.allow_flavor?.text().ok()?;
     let uid = old.metadata.uid.as_deref().unwrap_or_default();
     let generation = old.metadata.generation.map_or("0", |raw| raw.get());
-    Allowance::read(Some(&text), || ChangeId::of(uid, generation, &canonical::hash(text_of(new))))
+    FlavorOverride::read(Some(&text), || ChangeId::of(uid, generation, &canonical::hash(text_of(new))))
 }

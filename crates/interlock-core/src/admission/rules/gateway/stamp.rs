@@ -8,10 +8,10 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::admission::patch::Operations;
-use crate::admission::refusal::{Denial, FieldReason, ObjectionField};
+use crate::admission::refusal::{Denial, FieldReason, ViolationField};
 use crate::admission::request::Request;
 use crate::admission::review::ReviewObject;
-use crate::admission::room::Room;
+use crate::admission::room::SizeBudget;
 use crate::admission::stamp::{self, Draft};
 use crate::admission::verdict::{Outcome, Verdict};
 use crate::api::canonical;
@@ -173,7 +173,7 @@ impl<'a> WantedStamp<'a> {
         let written: Value = serde_json::from_str(text_of(object)).unwrap_or_default();
         let annotations = &object.metadata.annotations;
         let room = annotations.room(request.size);
-        let room = Room { annotations: room.annotations + annotations.history, ..room };
+        let room = SizeBudget { annotations: room.annotations + annotations.history, ..room };
         let uid = old.and_then(|(old, _)| old.metadata.uid.as_deref());
         let selector = old.and_then(|(old, live)| {
             let before = || live.stamp.as_ref()?.selector.as_deref().map(Cow::Borrowed);
@@ -253,7 +253,7 @@ impl<'a> WantedStamp<'a> {
             Denial::invalid(
                 Rule::StampMismatch,
                 format!("{subject} is not as Interlock's mutating webhook makes it"),
-                vec![ObjectionField::new("metadata.annotations", FieldReason::Invalid, detail)],
+                vec![ViolationField::new("metadata.annotations", FieldReason::Invalid, detail)],
             )
             .why("another webhook changed it since, or the mutating webhook was not called")
             .next(

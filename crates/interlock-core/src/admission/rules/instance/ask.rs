@@ -15,7 +15,7 @@ use crate::admission::violations::Violations;
 use crate::admission::{CacheWait, RuleContext};
 use crate::api::json::JsonError;
 use crate::api::object::NamespacedName;
-use crate::plan::objection::Objection;
+use crate::plan::objection::SpecViolation;
 use crate::plan::package::Package;
 use crate::plan::uid::ScheduledOn;
 
@@ -63,7 +63,7 @@ impl<'a> Ask<'a> {
     }
 
     /// Collects violations of rules about a spec.
-    pub(super) fn violated(&self, found: impl IntoIterator<Item = Objection>, instance: &str) {
+    pub(super) fn violated(&self, found: impl IntoIterator<Item = SpecViolation>, instance: &str) {
         for objection in found {
             self.violations.push(refusals::from_objection(objection, instance));
         }

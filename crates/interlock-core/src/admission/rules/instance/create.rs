@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use super::ask::{Ask, Stop};
 use super::desired::{Desired, Finalizer, WantedExecution, WantedInstanceStamp};
-use crate::admission::refusal::{FieldReason, ObjectionField};
+use crate::admission::refusal::{FieldReason, ViolationField};
 use crate::admission::review::ReviewObject;
 use crate::admission::spec::SpecView;
 use crate::admission::stamp::{self, Draft};
 use crate::admission::verdict::Verdict;
 use crate::api::meta::plan::{CLEANUP, DEPLOY};
 use crate::api::rule::Rule;
-use crate::plan::objection::{Objection, Prelude};
+use crate::plan::objection::{MessagePrefix, SpecViolation};
 use crate::plan::package::Package;
 use crate::plan::uid::plan_uid;
 use crate::plan::{judge, params};
@@ -29,7 +29,7 @@ impl<'a> Ask<'a> {
             let filled_in = params::immutable_defaults(package, &given.applied.parameters);
             defaults.extend(filled_in.map(|(name, value)| (name.to_owned(), value.to_owned())));
             spec.set(&defaults);
-            let mut found: Vec<Objection> = Vec::new();
+            let mut found: Vec<SpecViolation> = Vec::new();
             found.extend(package.plan(DEPLOY).is_none().then(|| no_deploy(package)));
             found.extend(judge::defined(package, &given.applied.parameters));
             found.extend(judge::valid(package, &spec.applied.parameters));
@@ -109,18 +109,18 @@ impl<'a> Ask<'a> {
 }
 
 /// An objection in KUDO's words for a creation.
-fn at_creation(mut objection: Objection) -> Objection {
+fn at_creation(mut objection: SpecViolation) -> SpecViolation {
     if objection.rule == Rule::ParameterInvalid {
         objection.sentence = format!("parameters are not valid: {}", objection.sentence);
     }
-    objection.prelude(Prelude::Create)
+    objection.prelude(MessagePrefix::Create)
 }
 
-fn no_deploy(package: &Package) -> Objection {
-    Objection::new(
+fn no_deploy(package: &Package) -> SpecViolation {
+    SpecViolation::new(
         Rule::PlanUnknown,
         "couldn't find 'deploy' plan in the operatorVersion",
-        vec![ObjectionField::new(
+        vec![ViolationField::new(
             "spec.operatorVersion.name",
             FieldReason::Invalid,
             format!("OperatorVersion {} has no plan 'deploy'", package.key.name),

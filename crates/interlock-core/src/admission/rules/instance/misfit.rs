@@ -3,13 +3,13 @@
 
 use serde_json::Value;
 
-use crate::admission::refusal::{FieldReason, ObjectionField};
+use crate::admission::refusal::{FieldReason, ViolationField};
 use crate::plan::package::Package;
 use crate::plan::params::{self, MASK};
 
 /// The fields whose values do not match the schema, each with the remedy. The package decides which
 /// values may be shown.
-pub(super) fn misfits(spec: &Value, package: Option<&Package>) -> Vec<ObjectionField> {
+pub(super) fn misfits(spec: &Value, package: Option<&Package>) -> Vec<ViolationField> {
     let Some(parts) = spec.as_object() else { return vec![no_map("spec", spec)] };
     let said = parts.iter().filter(|(_, value)| !value.is_null());
     said.flat_map(|(part, value)| match part.as_str() {
@@ -22,7 +22,7 @@ pub(super) fn misfits(spec: &Value, package: Option<&Package>) -> Vec<ObjectionF
 }
 
 /// Type errors in a part of the spec whose members of these names are strings, or null.
-fn strings(part: &str, value: &Value, names: &[&str]) -> Vec<ObjectionField> {
+fn strings(part: &str, value: &Value, names: &[&str]) -> Vec<ViolationField> {
     let Some(members) = value.as_object() else { return vec![no_map(&format!("spec.{part}"), value)] };
     let known = names.iter().filter_map(|&name| Some((name, members.get(name)?)));
     known
@@ -31,23 +31,23 @@ fn strings(part: &str, value: &Value, names: &[&str]) -> Vec<ObjectionField> {
         .collect()
 }
 
-fn parameters(value: &Value, package: Option<&Package>) -> Vec<ObjectionField> {
+fn parameters(value: &Value, package: Option<&Package>) -> Vec<ViolationField> {
     let Some(values) = value.as_object() else { return vec![no_map("spec.parameters", value)] };
     let wrong = values.iter().filter(|(_, value)| !value.is_string());
     wrong
         .map(|(name, value)| {
             let text = value.to_string();
             let shown = params::display(package.and_then(|package| package.parameter(name)), &text);
-            ObjectionField::parameter(name, FieldReason::Invalid, no_string(value, &shown))
+            ViolationField::parameter(name, FieldReason::Invalid, no_string(value, &shown))
         })
         .collect()
 }
 
-fn invalid(path: String, detail: String) -> ObjectionField {
-    ObjectionField::new(path, FieldReason::Invalid, detail)
+fn invalid(path: String, detail: String) -> ViolationField {
+    ViolationField::new(path, FieldReason::Invalid, detail)
 }
 
-fn no_map(path: &str, value: &Value) -> ObjectionField {
+fn no_map(path: &str, value: &Value) -> ViolationField {
     invalid(path.to_owned(), format!("{}, and not a map; write it as one", kind(value)))
 }
 

@@ -16,7 +16,7 @@ use super::super::request::{Operation, Request};
 use super::super::review::Annotations;
 use super::super::spec::SpecView;
 use super::super::verdict::{Outcome, Verdict};
-use super::super::{Door, RuleContext};
+use super::super::{RuleContext, WebhookEndpoint};
 use super::limits;
 use ask::{Ask, Stop, name_of};
 use desired::Desired;
@@ -34,7 +34,7 @@ pub(super) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &
     limits(&ask, operation);
     // The validating call denies instead: it runs after the policy that checks the user's read access,
     // and finds the same violations in the object as received.
-    if context.door == Door::Mutate && ask.looks_elsewhere.get() {
+    if context.door == WebhookEndpoint::Mutate && ask.looks_elsewhere.get() {
         if ask.violations.refuse() {
             return Verdict::allow();
         }

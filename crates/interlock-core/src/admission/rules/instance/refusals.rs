@@ -1,16 +1,16 @@
 //! Denials of requests about Instances, for people: the change, the reason, the remedy.
 
-use crate::admission::refusal::{Denial, FieldReason, ObjectionField};
+use crate::admission::refusal::{Denial, FieldReason, ViolationField};
 use crate::admission::status::StatusView;
 use crate::api::json::JsonError;
 use crate::api::kudo::{ExecutionStatus, PlanStatus};
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
 use crate::plan::lock::Lock;
-use crate::plan::objection::Objection;
+use crate::plan::objection::SpecViolation;
 
 /// An objection as the denial of a request about an Instance.
-pub fn from_objection(objection: Objection, instance: &str) -> Denial {
+pub fn from_objection(objection: SpecViolation, instance: &str) -> Denial {
     let beginning = objection.beginning(instance);
     let sentence = [beginning.as_str(), &objection.sentence].concat();
     let refusal = Denial::invalid(objection.rule, sentence, objection.fields).and_more(objection.more);
@@ -22,13 +22,13 @@ pub fn unreadable(part: &str, error: &JsonError) -> Denial {
     Denial::invalid(
         Rule::RequestUnknown,
         format!("the {part} of the Instance cannot be read"),
-        vec![ObjectionField::new(part, FieldReason::Invalid, error.to_string())],
+        vec![ViolationField::new(part, FieldReason::Invalid, error.to_string())],
     )
     .next("write it as the schema of instances.kudo.dev says (`kubectl explain instances.kudo.dev.spec`)")
 }
 
 /// Fields of the spec do not match the schema.
-pub fn mistyped(fields: Vec<ObjectionField>) -> Denial {
+pub fn mistyped(fields: Vec<ViolationField>) -> Denial {
     Denial::invalid(Rule::RequestUnknown, "the spec of the Instance cannot be read", fields).next(
         "write it so and send it again; `kubectl explain instances.kudo.dev.spec` tells what each field takes",
     )
@@ -39,7 +39,7 @@ pub fn version_required(instance: &str) -> Denial {
     Denial::invalid(
         Rule::VersionMissing,
         format!("Instance {instance} names no OperatorVersion"),
-        vec![ObjectionField::new("spec.operatorVersion.name", FieldReason::Required, "a name is required")],
+        vec![ViolationField::new("spec.operatorVersion.name", FieldReason::Required, "a name is required")],
     )
     .next("set spec.operatorVersion.name to an OperatorVersion of the same namespace")
     .certain()
@@ -50,7 +50,7 @@ pub fn version_missing(instance: &str, key: &NamespacedName) -> Denial {
     Denial::invalid(
         Rule::VersionMissing,
         format!("OperatorVersion {key} of Instance {instance} is not found"),
-        vec![ObjectionField::new(
+        vec![ViolationField::new(
             "spec.operatorVersion.name",
             FieldReason::NotFound,
             format!("{:?} does not exist in namespace {:?}, or is not known yet", key.name, key.namespace),
@@ -68,7 +68,7 @@ pub fn version_left_out(instance: &str, key: &NamespacedName, why: &str) -> Deni
     Denial::invalid(
         Rule::VersionMissing,
         format!("OperatorVersion {key} of Instance {instance} cannot be used now"),
-        vec![ObjectionField::new(
+        vec![ViolationField::new(
             "spec.operatorVersion.name",
             FieldReason::NotFound,
             format!("{:?} of namespace {:?} is left out", key.name, key.namespace),
@@ -121,8 +121,8 @@ pub fn locked(refusal: Denial, lock: &Lock<'_>, status: &StatusView<'_>, instanc
 }
 
 /// A field of planExecution.
-pub fn execution_field(name: &str, before: &str, after: &str) -> ObjectionField {
-    ObjectionField::new(
+pub fn execution_field(name: &str, before: &str, after: &str) -> ViolationField {
+    ViolationField::new(
         format!("spec.planExecution.{name}"),
         FieldReason::Forbidden,
         format!("'{before}' -> '{}'", after.chars().take(64).collect::<String>()),
@@ -134,7 +134,7 @@ pub fn not_mutated(rule: Rule, instance: &str, field: &str, detail: &str) -> Den
     Denial::invalid(
         rule,
         format!("Instance {instance} is not as Interlock's mutating webhook makes it"),
-        vec![ObjectionField::new(field, FieldReason::Invalid, detail)],
+        vec![ViolationField::new(field, FieldReason::Invalid, detail)],
     )
     .why("another webhook changed it since, or the mutating webhook was not called")
     .next("send the request again; if it is refused again, compare `kubectl get mutatingwebhookconfigurations` with `interlock render webhooks`")

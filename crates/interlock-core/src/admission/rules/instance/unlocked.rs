@@ -6,14 +6,14 @@ use super::ask::Stop;
 use super::asked::PlanIntent;
 use super::refusals;
 use super::update::{Effect, InstanceUpdate};
-use crate::admission::refusal::{Denial, FieldReason, ObjectionField};
+use crate::admission::refusal::{Denial, FieldReason, ViolationField};
 use crate::admission::spec::SpecView;
 use crate::admission::status::Head;
 use crate::api::meta::plan::CLEANUP;
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
 use crate::plan::judge::{self, Before, ChangedPackages, Delta, Triggered};
-use crate::plan::objection::Objection;
+use crate::plan::objection::SpecViolation;
 use crate::plan::package::Package;
 
 /// Unlocked: a change of the spec runs the plan that it triggers, and a named plan runs.
@@ -39,10 +39,10 @@ impl<'a> InstanceUpdate<'a, '_> {
             return Ok(found);
         };
         let names: Vec<&str> = package.plan_names().filter(|name| *name != CLEANUP).collect();
-        let objection = Objection::new(
+        let objection = SpecViolation::new(
             Rule::PlanUnknown,
             format!("plan {plan} does not exist"),
-            vec![ObjectionField::new(
+            vec![ViolationField::new(
                 "spec.planExecution.planName",
                 FieldReason::NotFound,
                 format!("OperatorVersion {} has the plans [{}]", package.key.name, names.join(" ")),
@@ -169,7 +169,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         self.violated(violations);
         let basis = self.status.basis().map_err(|error| Stop::unreadable("status", &error))?;
         let Some(basis) = basis else { return Ok(Effect::nothing()) };
-        let together = |found: Vec<Objection>| {
+        let together = |found: Vec<SpecViolation>| {
             for objection in found {
                 let denial = refusals::from_objection(objection, &self.instance);
                 self.ask.violations.push(denial.why(

@@ -7,7 +7,7 @@ use super::ask::{Ask, Stop};
 use super::asked::{PlanIntent, asked};
 use super::desired::{Desired, Finalizer, WantedExecution, WantedInstanceStamp, has_finalizer};
 use super::refusals;
-use crate::admission::refusal::{Denial, FieldReason, ObjectionField};
+use crate::admission::refusal::{Denial, FieldReason, ViolationField};
 use crate::admission::request::ObjectChange;
 use crate::admission::review::Annotations;
 use crate::admission::spec::SpecView;
@@ -19,7 +19,7 @@ use crate::api::rule::Rule;
 use crate::api::stamp::{Beginning, Envelope};
 use crate::plan::judge::Delta;
 use crate::plan::lock::Lock;
-use crate::plan::objection::Objection;
+use crate::plan::objection::SpecViolation;
 use crate::plan::package::Package;
 use crate::plan::uid::plan_uid;
 
@@ -251,13 +251,13 @@ impl<'a> InstanceUpdate<'a, '_> {
     }
 
     /// `failed to update Instance <ns>/<name>: SENTENCE`
-    pub(super) fn failed(&self, rule: Rule, sentence: &str, fields: Vec<ObjectionField>) -> Denial {
+    pub(super) fn failed(&self, rule: Rule, sentence: &str, fields: Vec<ViolationField>) -> Denial {
         let beginning = ["failed to update Instance ", &self.instance, ": "].concat();
         let denial = Denial::invalid(rule, [beginning.as_str(), sentence].concat(), fields);
         Denial { beginning: beginning.len(), ..denial }
     }
 
-    pub(super) fn violated(&self, found: impl IntoIterator<Item = Objection>) {
+    pub(super) fn violated(&self, found: impl IntoIterator<Item = SpecViolation>) {
         self.ask.violated(found, &self.instance);
     }
 
@@ -276,7 +276,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         }
     }
 
-    pub(super) fn delta_fields(&self, package: Option<&Package>) -> Vec<ObjectionField> {
+    pub(super) fn delta_fields(&self, package: Option<&Package>) -> Vec<ViolationField> {
         let delta = Delta::between(&self.old.applied, &self.new.applied);
         delta.fields(&self.new.applied, Some(&self.old.applied.operator_version), package)
     }
@@ -300,7 +300,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         self.failed(
             Rule::PlanOverride,
             "planExecution.planName is missing",
-            vec![ObjectionField::new(
+            vec![ViolationField::new(
                 "spec.planExecution.planName",
                 FieldReason::Required,
                 "is needed beside a uid or a status",

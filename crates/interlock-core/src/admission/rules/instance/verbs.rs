@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use super::ask::{Ask, Stop};
 use crate::admission::patch::Operations;
-use crate::admission::refusal::{Denial, FieldReason, ObjectionField};
+use crate::admission::refusal::{Denial, FieldReason, ViolationField};
 use crate::admission::request::{ObjectChange, Operation};
 use crate::admission::review::{Annotations, ReviewObject};
 use crate::admission::spec::SpecView;
@@ -118,7 +118,7 @@ impl<'a> Ask<'a> {
             Denial::invalid(
                 Rule::VerbRequest,
                 format!("Instance {instance}: the request cannot be read"),
-                vec![ObjectionField::new(field, shown, error.to_string())],
+                vec![ViolationField::new(field, shown, error.to_string())],
             )
             .next("let `interlock plan abort` or `interlock plan retry` write it")
         };
@@ -134,7 +134,7 @@ impl<'a> Ask<'a> {
             let denial = Denial::invalid(
                 Rule::VerbRequest,
                 format!("Instance {instance}: a request is made alone"),
-                vec![ObjectionField::new(
+                vec![ViolationField::new(
                     REQUEST,
                     FieldReason::Forbidden,
                     "the spec changes in the same write",
@@ -170,7 +170,7 @@ impl<'a> Ask<'a> {
             let denial = Denial::invalid(
                 Rule::VerbRequest,
                 format!("Instance {instance}: {} is not possible", request.verb.word()),
-                vec![ObjectionField::new(REQUEST, FieldReason::Invalid, objection.to_string())],
+                vec![ViolationField::new(REQUEST, FieldReason::Invalid, objection.to_string())],
             );
             self.violations.push(denial.next(remedy(&objection, instance)));
         }

@@ -6,7 +6,7 @@ use self::world::{V4, V5, World, report, schedule};
 use super::Next;
 use super::SpecSource::{Spec, Stamp as Stamped};
 use crate::api::kudo::ExecutionStatus::{FatalError, InProgress};
-use crate::plan::basis::Owed;
+use crate::plan::basis::PendingPlan;
 
 mod asked;
 mod believed;
@@ -37,13 +37,13 @@ mod world;
     World::settled().edited(&[("A", "2"), ("B", "1"), ("D", "1")]), schedule("deploy", Spec))]
 #[case::a_parameter_without_trigger(
     World::settled().edited(&[("A", "1"), ("B", "1"), ("PLAIN", "1")]), schedule("update", Spec))]
-#[case::the_queue_goes_on(World::settled().owes(&[("backup", Owed::Queued)]), schedule("backup", Spec))]
-#[case::failed_plans_are_not_in_the_queue(World::settled().owes(&[("backup", Owed::Failed)]), Next::Idle)]
+#[case::the_queue_goes_on(World::settled().owes(&[("backup", PendingPlan::Queued)]), schedule("backup", Spec))]
+#[case::failed_plans_are_not_in_the_queue(World::settled().owes(&[("backup", PendingPlan::Failed)]), Next::Idle)]
 #[case::the_queue_in_order(
-    World::settled().owes(&[("audit", Owed::Queued), ("update", Owed::Queued), ("deploy", Owed::Failed)]),
+    World::settled().owes(&[("audit", PendingPlan::Queued), ("update", PendingPlan::Queued), ("deploy", PendingPlan::Failed)]),
     schedule("update", Spec))]
 #[case::drift_and_queue_together(
-    World::settled().owes(&[("audit", Owed::Queued)]).edited(&[("A", "2"), ("B", "1")]), schedule("audit", Spec))]
+    World::settled().owes(&[("audit", PendingPlan::Queued)]).edited(&[("A", "2"), ("B", "1")]), schedule("audit", Spec))]
 #[case::only_a_bare_hash(World::settled().bare_hash().edited(&[("A", "2")]), schedule("deploy", Spec))]
 #[case::another_version(World::settled().on_version("v2"), schedule("upgrade", Spec))]
 #[case::another_version_without_upgrade(
@@ -53,7 +53,7 @@ mod world;
 #[case::refused_is_neither_carried_out_nor_reverted(
     World::settled().edited(&[("A", "2")]).refused(), report())]
 #[case::refused_while_something_is_owed_runs_that_on_the_stamp(
-    World::settled().owes(&[("backup", Owed::Queued)]).edited(&[("A", "2")]).refused(),
+    World::settled().owes(&[("backup", PendingPlan::Queued)]).edited(&[("A", "2")]).refused(),
     schedule("backup", Stamped))]
 #[case::mended_again(World::settled().refused(), Next::Idle)]
 #[case::unknown_parameter_needs_no_plan(
@@ -145,8 +145,8 @@ fn a_refused_spec_is_never_scheduled() {
         base.clone().stamp_lost(),
         base.clone().bare_hash(),
         base.clone().on_version("v2"),
-        base.clone().owes(&[("backup", Owed::Queued)]),
-        base.clone().owes(&[("backup", Owed::Queued)]).stamp_lost(),
+        base.clone().owes(&[("backup", PendingPlan::Queued)]),
+        base.clone().owes(&[("backup", PendingPlan::Queued)]).stamp_lost(),
         base.running("backup", V5).stamp_lost(),
     ];
     for world in worlds {

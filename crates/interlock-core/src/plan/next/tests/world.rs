@@ -9,7 +9,7 @@ use crate::api::condition::Time;
 use crate::api::kudo::{ExecutionStatus, OperatorVersionSpec, PhaseStatus, PlanStatus, StepStatus};
 use crate::api::object::NamespacedName;
 use crate::api::stamp::{Applied, SpecHash, VersionRef};
-use crate::plan::basis::{Basis, Owed};
+use crate::plan::basis::{Baseline, PendingPlan};
 use crate::plan::next::{
     Deletion, DriftRefusal, FoundStamp, InstanceFacts, Next, ReferenceAccess, RequestAnswer, SpecSource, next,
 };
@@ -21,7 +21,7 @@ use crate::plan::verb::PendingRequest;
 pub(super) struct World {
     spec: Applied<'static>,
     stamp: Option<(SpecHash, Option<Applied<'static>>)>,
-    basis: Option<Basis>,
+    basis: Option<Baseline>,
     plan: String,
     uid: String,
     entries: BTreeMap<String, PlanStatus>,
@@ -71,7 +71,7 @@ impl World {
         let spec = spec("v1", &[("A", "1"), ("B", "1")]);
         Self {
             stamp: Some((spec.hash(), Some(spec.clone()))),
-            basis: Some(Basis::new(&spec, BTreeMap::new())),
+            basis: Some(Baseline::new(&spec, BTreeMap::new())),
             spec,
             plan: String::new(),
             uid: String::new(),
@@ -174,13 +174,13 @@ impl World {
     }
 
     pub(super) fn bare_hash(mut self) -> Self {
-        self.basis = self.basis.map(|b| Basis { detail: None, ..b });
+        self.basis = self.basis.map(|b| Baseline { detail: None, ..b });
         self
     }
 
-    pub(super) fn owes(mut self, owed: &[(&str, Owed)]) -> Self {
+    pub(super) fn owes(mut self, owed: &[(&str, PendingPlan)]) -> Self {
         let owed = owed.iter().map(|(plan, state)| ((*plan).to_owned(), *state)).collect();
-        self.basis = self.basis.map(|b| Basis { owed, ..b });
+        self.basis = self.basis.map(|b| Baseline { owed, ..b });
         self
     }
 
@@ -204,7 +204,7 @@ impl World {
 
     /// This spec was carried out in full before the baseline.
     pub(super) fn carried_out_before(mut self, parameters: &[(&str, &str)]) -> Self {
-        let before = Basis::new(&spec("v1", parameters), BTreeMap::new());
+        let before = Baseline::new(&spec("v1", parameters), BTreeMap::new());
         self.basis = self.basis.map(|basis| basis.after(Some(&before)));
         self
     }
@@ -270,7 +270,7 @@ impl World {
     /// The record of a run in the status write that starts it.
     pub(super) fn recorded(mut self, uid: &str) -> Self {
         let package = self.packages.values().next().map(|p| p.hash.clone()).unwrap();
-        let run = crate::plan::basis::Ran {
+        let run = crate::plan::basis::CarriedOutRun {
             uid: uid.to_owned(),
             package,
             started: Timestamp::UNIX_EPOCH,
@@ -332,7 +332,7 @@ pub(super) fn forget(why: Option<&str>) -> Next {
 pub(super) fn failed() -> World {
     World::settled()
         .ran("backup", "r", ExecutionStatus::FatalError)
-        .owes(&[("backup", Owed::Failed)])
+        .owes(&[("backup", PendingPlan::Failed)])
         .recorded("r")
 }
 

@@ -8,7 +8,7 @@ use crate::api::stamp::SpecHash;
 use crate::rollout::flavor::Flavor;
 use crate::rollout::flavor::gateway::{Gateway, sources_of};
 use crate::rollout::flavor::known::{GatewayInventory, RolledOut};
-use crate::rollout::flavor::overlooked::Overlooked;
+use crate::rollout::flavor::overlooked::DeferredChecks;
 use crate::rollout::flavor::reading::{Effective, FlavorReading};
 use crate::rollout::flavor::rolled_out::is_rolled_out;
 use crate::rollout::flavor::routes::Inventory;
@@ -207,7 +207,7 @@ fn what_could_not_be_read_is_judged_when_it_can_be(#[case] value: &str, #[case] 
     assert!(known.overlooked().is_empty(), "nobody knows yet");
     known.take(&next, "");
     known.take(&config_map("router", json!({"flavor": value})), "");
-    let found: Vec<String> = known.overlooked().iter().map(Overlooked::message).collect();
+    let found: Vec<String> = known.overlooked().iter().map(DeferredChecks::message).collect();
     assert_eq!(found.len(), usize::from(told.is_some()), "{found:?}");
     assert!(told.is_none_or(|told| found[0].starts_with(told)), "{found:?}");
     assert!(known.overlooked().is_empty(), "it is told once");
@@ -226,7 +226,7 @@ fn what_could_not_be_read_and_is_staged_is_judged_as_staged() {
     for known in [&mut known, &mut gone] {
         known.take(&config_map("router", json!({"flavor": "expressions"})), "");
     }
-    let found: Vec<String> = known.overlooked().iter().map(Overlooked::message).collect();
+    let found: Vec<String> = known.overlooked().iter().map(DeferredChecks::message).collect();
     assert!(found.len() == 1 && found[0].contains("[RF03]"), "{found:?}");
     gone.drop("DataPlane", &NamespacedName::new("kong", "edge"));
     assert!(gone.overlooked().is_empty());

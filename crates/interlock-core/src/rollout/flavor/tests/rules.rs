@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::world::{Case, config_map, data_plane, http_route, lines, plane, proxy, read};
 use crate::api::stamp::SpecHash;
-use crate::rollout::flavor::allowance::{Allowance, ChangeId};
+use crate::rollout::flavor::allowance::{ChangeId, FlavorOverride};
 use crate::rollout::flavor::gateway::Gateway;
 use crate::rollout::flavor::matrix::ProducerConfiguration;
 use crate::rollout::flavor::routes::Inventory;
@@ -246,8 +246,8 @@ fn change_id() -> ChangeId {
     ChangeId::of("uid", "1", &SpecHash::of("{}"))
 }
 
-fn allowance(text: &str) -> Option<Allowance> {
-    Allowance::read(Some(&text.replace("CHANGE", &change_id().to_string())), change_id)
+fn allowance(text: &str) -> Option<FlavorOverride> {
+    FlavorOverride::read(Some(&text.replace("CHANGE", &change_id().to_string())), change_id)
 }
 
 const RF03_BACK: &str = "[RF03] router flavor change expressions -> traditional skips a step; change to traditional_compatible first, promote it, then change to traditional (this isolates regex-engine failures from route-format failures)";

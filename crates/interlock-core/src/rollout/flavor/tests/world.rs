@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::rollout::flavor::Flavor;
-use crate::rollout::flavor::allowance::Allowance;
+use crate::rollout::flavor::allowance::FlavorOverride;
 use crate::rollout::flavor::change::FlavorChange;
 use crate::rollout::flavor::finding::Findings;
 use crate::rollout::flavor::gateway::Gateway;
@@ -61,7 +61,7 @@ pub struct Case {
     pub routes: Inventory,
     pub configuration: ProducerConfiguration,
     pub stopped: bool,
-    pub allowance: Option<Allowance>,
+    pub allowance: Option<FlavorOverride>,
 }
 
 impl Case {
