@@ -271,6 +271,6 @@ fn operator_version(name: &str, template: &str) -> Value {
 fn aliased() -> Value {
     let mut version = operator_version("aliased", "apiVersion: v1");
     let default = format!("[&a \"{}\", {}]", "x".repeat(300_000), vec!["*a"; 6000].join(", "));
-    version["spec"]["parameters"] = json!([{"name": "LIST", "type": "array", "default": default}]);
+    version["spec"]["parameters"] = json!([{"name": "LIST", "value-type": "array", "default": default}]);
     version
 }
