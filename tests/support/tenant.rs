@@ -157,6 +157,8 @@ impl Tenant {
             match ingredient {
                 Ingredient::ParameterAliases => {
                     let path = ns.path(meta::KUDO_API_VERSION, "operatorversions", "");
+                    let refused = user.post(&format!("{path}?dryRun=All"), &aliased());
+                    assert!(refused.to_string().contains("YAML alias"), "the default is read: {refused}");
                     tenant.repeat(&client, &path, &aliased());
                 }
                 Ingredient::WaitingReviews => {
