@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use interlock_core::admission::snapshot::StaticLister;
+use interlock_core::admission::static_lister::StaticLister;
 use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint, answer};
 use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, VersionRef};
 use interlock_core::api::{kong, meta};
-use interlock_core::plan::basis::Baseline;
+use interlock_core::kinds::instance::change::baseline::Baseline;
 use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
 use results::{Goal, Row};

@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::Instant;
 
-use interlock_core::topology::{Epoch, Graph, GraphChange, KindId, kinds};
+use interlock_core::kinds;
+use interlock_core::topology::{Epoch, Graph, GraphChange, KindId};
 use results::{Goal, Row, median};
 use serde_json::{Value, json};
 

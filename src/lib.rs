@@ -11,5 +11,6 @@ pub mod cluster;
 pub mod controllers;
 pub mod install;
 pub mod run;
+pub mod runtime;
 pub mod server;
 pub mod telemetry;

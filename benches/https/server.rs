@@ -9,11 +9,12 @@ use std::sync::{Arc, OnceLock};
 use interlock::server::accept::{DRAIN, Port};
 use interlock::server::admission::Admission;
 use interlock::server::callers::Callers;
-use interlock::server::doors::{self, Judge, WebhookRoutes};
 use interlock::server::in_flight::InFlight;
 use interlock::server::limits::Limits;
 use interlock::server::shutdown::Shutdown;
 use interlock::server::tls::{CertificateResolver, MinVersion, Pair};
+use interlock::server::webhook_routes;
+use interlock::server::webhook_routes::{Judge, WebhookRoutes};
 use interlock::telemetry::log;
 use interlock::telemetry::metrics::Metrics;
 use interlock::telemetry::readiness::Readiness;
@@ -62,7 +63,7 @@ fn port(judge: Arc<dyn Judge>, folder: &Path) -> Port {
     let in_flight = InFlight::new(limits.in_flight_bytes, metrics.clone());
     let readiness = Readiness::new();
     let callers = Arc::new(Callers::default());
-    let app = doors::router(WebhookRoutes {
+    let app = webhook_routes::router(WebhookRoutes {
         judge,
         callers: callers.clone(),
         arrivals: Arc::default(),

@@ -8,12 +8,14 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use interlock_core::topology::declare::{
+use interlock_core::kinds::{DECLARED, INSTANCE, MADE};
+use interlock_core::topology::schema::{
     DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref,
     Side, When,
 };
-use interlock_core::topology::kinds::{DECLARED, INSTANCE, MADE};
-use interlock_core::topology::{AffectedNodes, Epoch, Graph, GraphChange, KindName, NodeId, mark, table};
+use interlock_core::topology::{
+    AffectedNodes, Epoch, Graph, GraphChange, KindName, NodeId, event_table, fingerprint,
+};
 use serde_json::{Value, json};
 
 const BACKUP: KindName = KindName::new("backup.example.com", "Backup");
@@ -43,7 +45,7 @@ static BACKUPS: DeclaredKind = DeclaredKind {
 
 const OF: LinkPath = LinkPath::Up(Family::Needs, INSTANCE);
 const PHASE: Fact = Fact { name: "phase", read: ReadDepth::Word(phase) };
-const SPEC: Fact = Fact { name: "spec", read: ReadDepth::Mark(mark::spec) };
+const SPEC: Fact = Fact { name: "spec", read: ReadDepth::Mark(fingerprint::spec) };
 
 fn phase(object: &Value) -> Cow<'_, str> {
     object["status"]["phase"].as_str().unwrap_or_default().into()
@@ -71,7 +73,7 @@ fn backup(of: &str, phase: &str) -> Value {
 
 /// What happens, and whom it concerns.
 pub fn story() -> String {
-    let (mut graph, mut text, epoch) = (graph(), table::text([&BACKUPS]), Epoch(1));
+    let (mut graph, mut text, epoch) = (graph(), event_table::text([&BACKUPS]), Epoch(1));
     let instances = graph.kind(INSTANCE.group, INSTANCE.kind);
     let backups = graph.kind(BACKUP.group, BACKUP.kind);
     graph.kind_available(instances, epoch);

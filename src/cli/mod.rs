@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use crate::telemetry::build;
 
 pub mod check;
+mod discovery;
 mod exit;
 mod files;
 mod flags;
@@ -17,7 +18,6 @@ pub mod plan;
 mod reader;
 pub mod render;
 pub mod run;
-mod served;
 mod target;
 pub mod topology;
 mod watch;

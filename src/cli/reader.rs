@@ -10,7 +10,7 @@ use kube::core::PartialObjectMeta;
 use kube::{Client, Error};
 use serde_json::{Value, json};
 
-use super::served::Resource;
+use super::discovery::Resource;
 
 /// Objects for each page of a list.
 const PAGE: u32 = 500;

@@ -95,7 +95,7 @@ pub fn bookkeeping(config: &Config, metrics: Arc<Metrics>) -> Result<Client, Cli
 }
 
 /// The client for effects of packages; each of its requests names the user it impersonates
-/// ([`crate::cluster::apply::Objects`]).
+/// ([`super::api_writer::Objects`]).
 pub fn effects(config: &Config, metrics: Arc<Metrics>) -> Result<Client, ClientError> {
     let mut config = config.clone();
     config.auth_info.impersonate = None;

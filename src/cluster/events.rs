@@ -18,7 +18,7 @@ use kube::api::{Api, ObjectMeta, PostParams};
 use serde_json::Value;
 use tracing::warn;
 
-use super::apply::Bookkeeping;
+use super::api_writer::Bookkeeping;
 use super::write_limit::WriteLimit;
 
 /// A note is at most 1 KiB.

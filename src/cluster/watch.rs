@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tracing::debug;
 
-use crate::cluster::bare::Bare;
+use super::strip_managed_fields::Bare;
 use crate::cluster::crds::Definition;
 use crate::cluster::list::{self, ListedResource, Portion};
 

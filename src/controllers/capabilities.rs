@@ -109,8 +109,8 @@ const fn custom(
 
 #[cfg(test)]
 mod tests {
+    use interlock_core::kinds::DECLARED;
     use interlock_core::topology::KindName;
-    use interlock_core::topology::kinds::DECLARED;
 
     use super::*;
 

@@ -13,17 +13,17 @@ use std::time::Duration;
 
 use interlock_core::api::meta;
 use interlock_core::effect::{Note, Severity};
-use interlock_core::rollout::flavor::sources::{FlavorSource, SourceKind};
+use interlock_core::kinds::data_plane::flavor::sources::{FlavorSource, SourceKind};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::capabilities::FLAVORS;
-use super::observe::Store;
-use crate::cluster::apply::Bookkeeping;
+use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::crds::Absence;
 use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
 use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot, WatchState};
+use crate::runtime::index::Store;
 
 /// Collects a burst of changes into one pass.
 const BURST: Duration = Duration::from_millis(100);

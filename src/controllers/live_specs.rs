@@ -13,21 +13,21 @@ use interlock_core::api::object::{NamespacedName, meta_str};
 use interlock_core::api::revision::{self, RevisionOwner};
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::effect::{ApiFailure, Note, Severity};
-use interlock_core::rollout::flavor::gateway::referenced_spec;
-use interlock_core::rollout::live;
+use interlock_core::kinds::data_plane::flavor::gateway::referenced_spec;
+use interlock_core::kinds::data_plane::live_spec;
 use kube::Client;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::capabilities::FLAVORS;
-use super::observe::Store;
 use super::revisions;
-use crate::cluster::apply::Bookkeeping;
+use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
 use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot};
 use crate::cluster::{path, read};
+use crate::runtime::index::Store;
 
 /// Pause before another attempt to archive a spec.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -119,7 +119,7 @@ impl Archive {
             uid,
             generation: object["metadata"]["generation"].as_i64().unwrap_or_default(),
         };
-        let spec = live::after(None, &object["spec"]).to_string();
+        let spec = live_spec::after(None, &object["spec"]).to_string();
         if SpecHash::of(&spec) == hash {
             revisions::write(&self.bookkeeping, &owner, &hash, &spec).await?;
             revisions::prune(&self.bookkeeping, &owner, |short| short == hash.short(), HISTORY).await?;

@@ -2,34 +2,32 @@
 
 use std::sync::Arc;
 
+use crate::runtime::index::{Observer, Store};
+use crate::runtime::pool::Pool;
 use consistency::Permit;
 use interlock_core::api::object::NamespacedName;
 use kube::Client;
-use observe::{Observer, Store};
-use pool::Pool;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::apply::{Bookkeeping, Objects};
+use crate::cluster::api_writer::{Bookkeeping, Objects};
+use crate::cluster::discovery::Kinds;
 use crate::cluster::events::EventPublisher;
-use crate::cluster::guard::{GuardState, PolicyState};
-use crate::cluster::kinds::Kinds;
 use crate::cluster::lease::Leadership;
-use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::Handle;
+use crate::cluster::tamper::{GuardState, PolicyState};
+use crate::runtime::queue::Queue;
 use crate::telemetry::metrics::Metrics;
 
 pub mod capabilities;
+pub mod capability_events;
 pub mod consistency;
 pub mod flavor_sources;
 pub mod instance;
 pub mod interlock;
 pub mod live_specs;
-pub mod observe;
-pub mod pool;
 pub mod revisions;
-pub mod rollouts;
-pub mod turns;
+pub mod rollout_backfill;
 
 /// The context of the controllers.
 #[derive(Clone)]
@@ -74,7 +72,7 @@ pub async fn run(context: ControllersContext, stop: CancellationToken) {
     let references = instance::references::References::new(&context.client, context.versions);
     let instance = instance::InstanceContext {
         own_namespace: context.namespace,
-        requests: instance::requests::Requests::new(context.verbs),
+        requests: instance::request_guard::Requests::new(context.verbs),
         references,
         objects: Objects::new(context.effects, kinds.clone(), context.packages),
         events: EventPublisher::new(context.client.clone()).within(&bookkeeping),
@@ -87,7 +85,7 @@ pub async fn run(context: ControllersContext, stop: CancellationToken) {
         work,
         queue: context.queue,
         leadership: context.leadership,
-        books: instance::books::StatusCache::default(),
+        books: instance::status_cache::StatusCache::default(),
         pool: context.pool,
         metrics: context.metrics,
     };

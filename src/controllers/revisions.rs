@@ -9,7 +9,7 @@ use interlock_core::api::revision::{self, RevisionOwner};
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::effect::ApiFailure;
 
-use crate::cluster::apply::Bookkeeping;
+use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::requests::local;
 
 /// Writes a spec, given as JSON that hashes to `hash`. An existing one is left alone.

@@ -9,10 +9,10 @@ use tokio::sync::{mpsc, watch};
 
 use super::options::ServingCertificate;
 use super::{Parts, Process, RunError};
-use crate::cluster::certificates::{Keeper, KeeperSettings, KeyPem, Trust, trust};
-use crate::cluster::guard::Observation;
+use crate::cluster::certificates::{Keeper, KeeperSettings, KeyPem, Trust, ca_bundle};
 use crate::cluster::lease::Leadership;
-use crate::server::files::Files;
+use crate::cluster::tamper::Observation;
+use crate::server::certificate_reloader::Files;
 use crate::server::tls::{CertificateResolver, Pair};
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::readiness::Check;
@@ -41,7 +41,7 @@ impl Process {
             problem,
         })?;
         let (trust, seen) = watch::channel(Trust::default());
-        let follow = trust::follow(books.clone(), options.webhook_configuration.clone(), trust, watched);
+        let follow = ca_bundle::follow(books.clone(), options.webhook_configuration.clone(), trust, watched);
         parts.spawn(async {
             follow.await;
             Ok("the watch of the webhook configurations")

@@ -8,8 +8,8 @@ use tokio::sync::{mpsc, watch};
 use super::{Guards, Parts, Process};
 use crate::cluster::binding::BindingState;
 use crate::cluster::events::EventPublisher;
-use crate::cluster::guard::{GuardId, GuardKind, GuardStates, Observation, TamperMonitor, TamperNotifier};
 use crate::cluster::lease::Leadership;
+use crate::cluster::tamper::{GuardId, GuardKind, GuardStates, Observation, TamperMonitor, TamperNotifier};
 use crate::install::policies::{OVERRIDES, VERBS, VERSIONS};
 use crate::install::{self, Endpoint, Part};
 

@@ -31,12 +31,13 @@ use signals::Signals;
 
 use crate::cluster::binding::BindingState;
 use crate::cluster::client::{self, ClientError, Connection};
-use crate::cluster::guard::{GuardState, PolicyState};
 use crate::cluster::lease::{Election, Heartbeat, Leadership, LeaseName};
-use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{Handle, Modes};
-use crate::controllers::pool::Pool;
-use crate::controllers::{self, observe};
+use crate::cluster::tamper::{GuardState, PolicyState};
+use crate::controllers;
+use crate::runtime::index;
+use crate::runtime::pool::Pool;
+use crate::runtime::queue::Queue;
 use crate::server::accept::DRAIN;
 use crate::server::shutdown::Shutdown;
 use crate::server::tls::CertificateResolver;
@@ -99,7 +100,7 @@ struct Process {
     readiness: Readiness,
     shutdown: Shutdown,
     shown: CertificateResolver,
-    store: Arc<observe::Store>,
+    store: Arc<index::Store>,
     config: Arc<OnceLock<admission::Config>>,
     /// API user of the controllers, once it is known.
     user: watch::Sender<Option<String>>,
@@ -126,7 +127,7 @@ pub async fn run(options: RunOptions, runtimes: Handles) -> Result<(), RunError>
         readiness: Readiness::new(),
         shutdown: Shutdown::new(),
         shown: CertificateResolver::new(),
-        store: observe::Store::new(options.roles.controllers),
+        store: index::Store::new(options.roles.controllers),
         config: Arc::new(OnceLock::new()),
         user: watch::Sender::new(None),
         runtimes,
@@ -177,7 +178,7 @@ impl Process {
         let mut parts = Parts::new();
         let queue = options.roles.controllers.then(|| Arc::new(Queue::default()));
         let (modes, wanted) = watch::channel(Modes::default());
-        let settings = Arc::new(observe::Interlocks::default());
+        let settings = Arc::new(index::Interlocks::default());
         let (supervisor, watches) =
             self.supervise(&watching, queue.clone(), wanted, settings.clone(), &mut parts);
         let capabilities = supervisor.snapshot();
@@ -297,7 +298,7 @@ impl Process {
         clients: Clients,
         queue: Arc<Queue<interlock_core::api::object::NamespacedName>>,
         (verbs, versions): (watch::Receiver<PolicyState>, watch::Receiver<GuardState>),
-        (supervisor, watches): (Handle, Arc<observe::Observer>),
+        (supervisor, watches): (Handle, Arc<index::Observer>),
     ) -> (JoinHandle<()>, watch::Receiver<Leadership>) {
         let options = &self.options;
         let name = LeaseName { namespace: options.namespace.clone(), name: options.lease.name.clone() };

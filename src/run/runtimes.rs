@@ -7,7 +7,7 @@
 //! | `reconciling` | the controllers and all that they write |
 //!
 //! Work whose cost depends on a tenant's objects runs on the last two, and in the pool of
-//! [`crate::controllers::pool`]: the system's scheduler shares the cores between threads, so that a
+//! [`crate::runtime::pool`]: the system's scheduler shares the cores between threads, so that a
 //! spinning thread delays no answer.
 
 use std::num::NonZero;

@@ -8,17 +8,17 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{Parts, Process, RunError, restarted};
-use crate::cluster::apply::Bookkeeping;
+use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::binding::BindingState;
 use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
-use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{CapabilitySnapshot, Modes};
 use crate::controllers::flavor_sources::Labeller;
 use crate::controllers::interlock::{Reporter, SettingsContext};
 use crate::controllers::live_specs::Archive;
-use crate::controllers::observe::Interlocks;
-use crate::controllers::rollouts::Finder;
+use crate::controllers::rollout_backfill::Finder;
+use crate::runtime::index::Interlocks;
+use crate::runtime::queue::Queue;
 
 impl Process {
     /// Follows the Interlock objects, which the supervisor's watch delivers; rules and modes change with

@@ -9,16 +9,16 @@ use kube::Client;
 use tokio::sync::watch;
 
 use super::{Parts, Process, RunError};
-use crate::cluster::apply::Bookkeeping;
+use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::events::EventPublisher;
-use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{
     ANSWER_DEADLINE, CapabilityPhase, CapabilitySnapshot, CapabilityStatus, Handle, Modes, Setup, Supervisor,
     UnavailableAnswer, WatchState,
 };
 use crate::controllers::capabilities::{CAPABILITIES, FLAVORS, INSTANCES, ROUTES, SETTINGS};
-use crate::controllers::observe::{Interlocks, Observer, room};
-use crate::controllers::turns::CapabilityTurns;
+use crate::controllers::capability_events::CapabilityTurns;
+use crate::runtime::index::{Interlocks, Observer, reread};
+use crate::runtime::queue::Queue;
 use crate::telemetry::readiness::Check;
 
 impl Process {
@@ -55,7 +55,7 @@ impl Process {
         parts.spawn_on(running, &self.runtimes.watching);
         let (store, reader) = (self.store.clone(), Bookkeeping::new(books.clone()));
         let reading = async {
-            room::follow(store, reader).await;
+            reread::follow(store, reader).await;
             Ok("the search for room")
         };
         parts.spawn_on(reading, &self.runtimes.watching);

@@ -11,18 +11,19 @@ use tokio::task::JoinSet;
 use super::{Parts, Process};
 use crate::cluster::authorize::Authorizer;
 use crate::cluster::supervisor::CapabilitySnapshot;
-use crate::controllers::observe::live::Document;
+use crate::runtime::index::graph_page::Document;
 use crate::server::accept::{DRAIN, Port};
 use crate::server::admission::Admission;
 use crate::server::callers::Callers;
 use crate::server::client_auth::ClientAuthority;
-use crate::server::doors::{self, WebhookRoutes};
 use crate::server::graph::GraphPage;
 use crate::server::health::{self, Probes};
 use crate::server::in_flight::InFlight;
 use crate::server::limits::Limits;
 use crate::server::ops::{self, OpsGuard};
 use crate::server::tls::Tls;
+use crate::server::webhook_routes;
+use crate::server::webhook_routes::WebhookRoutes;
 
 impl Process {
     fn health(&self) -> Probes {
@@ -69,7 +70,7 @@ impl Process {
         let mut app = health::router(self.health());
         if self.options.roles.webhook {
             let limits = Limits::default();
-            app = app.merge(doors::router(WebhookRoutes {
+            app = app.merge(webhook_routes::router(WebhookRoutes {
                 judge: Arc::new(Admission {
                     view: self.store.clone(),
                     config: self.config.clone(),

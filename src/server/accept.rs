@@ -24,9 +24,9 @@ use tower::ServiceExt as _;
 
 use super::callers::{Caller, Callers};
 use super::client_auth::ClientCertificate;
+use super::connection_timeouts::{Clock, ConnectionPhase, Timed};
 use super::limits::Limits;
 use super::open_connections::{OpenConnection, OpenConnections};
-use super::phase::{Clock, ConnectionPhase, Timed};
 use super::shutdown::Shutdown;
 use super::tls::Tls;
 use crate::telemetry::metrics::{Cap, Metrics};

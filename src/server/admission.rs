@@ -2,17 +2,17 @@
 
 use std::sync::{Arc, OnceLock};
 
-use interlock_core::admission::view::{CacheState, Lister, PackageUsers};
+use interlock_core::admission::lister::{CacheState, Lister, PackageUsers};
 use interlock_core::admission::{self, AdmissionAnswer, BadReview, CacheWait, Config, WebhookEndpoint};
 use interlock_core::api::interlock::Actions;
 use interlock_core::api::object::NamespacedName;
-use interlock_core::plan::package::Package;
-use interlock_core::rollout::flavor::known::{FlavorDependent, GatewayContext};
-use interlock_core::rollout::flavor::sources::FlavorSource;
-use interlock_core::rollout::flavor::subject::GatewayRef;
+use interlock_core::kinds::data_plane::flavor::gateway_ref::GatewayRef;
+use interlock_core::kinds::data_plane::flavor::inventory::{FlavorDependent, GatewayContext};
+use interlock_core::kinds::data_plane::flavor::sources::FlavorSource;
+use interlock_core::package::Package;
 use tokio::sync::watch;
 
-use super::doors::Judge;
+use super::webhook_routes::Judge;
 use crate::cluster::crds::Absence;
 use crate::cluster::supervisor::{self as capability, CapabilityPhase, CapabilitySnapshot, WatchState};
 

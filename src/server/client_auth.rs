@@ -18,7 +18,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 use x509_parser::extensions::GeneralName;
 
-use super::files;
+use super::certificate_reloader;
 use super::tls::{CertificateResolver, MOST_PEM_BYTES, MinVersion, Tls};
 use crate::telemetry::readiness::Check;
 
@@ -27,7 +27,7 @@ use crate::telemetry::readiness::Check;
 pub enum BadAuthority {
     /// The file cannot be read.
     #[error(transparent)]
-    Unreadable(#[from] files::UnreadableFile),
+    Unreadable(#[from] certificate_reloader::UnreadableFile),
     /// More PEM than the parser accepts.
     #[error("it is larger than {MOST_PEM_BYTES} bytes")]
     TooLarge,
@@ -172,7 +172,7 @@ impl ClientAuthority {
 
     /// Whether the file's content has changed.
     async fn read(&self, file: &Path, taken: &mut Option<[u8; 32]>) -> Result<bool, BadAuthority> {
-        let pem = files::read(file).await?;
+        let pem = certificate_reloader::read(file).await?;
         let hash: [u8; 32] = Sha256::digest(&pem).into();
         if *taken == Some(hash) {
             return Ok(false);

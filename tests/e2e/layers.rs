@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use interlock::install::{self, InstallOptions, Part};
-use interlock_core::admission::snapshot::StaticLister;
+use interlock_core::admission::static_lister::StaticLister;
 use interlock_core::admission::{self, AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint};
 use interlock_core::api::kudo::Instance;
 use interlock_core::api::meta;
-use interlock_core::plan::lock;
+use interlock_core::kinds::instance::change::lock;
 use serde_json::{Value, json};
 
 use crate::support::interlock::{apply, await_definitions};

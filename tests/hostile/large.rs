@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use interlock_core::admission::snapshot::StaticLister;
+use interlock_core::admission::static_lister::StaticLister;
 use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint, answer};
 use serde_json::{Value, json};
 

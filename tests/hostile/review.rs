@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use interlock_core::admission::snapshot::StaticLister;
+use interlock_core::admission::static_lister::StaticLister;
 use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint, answer};
 use interlock_core::api::meta;
 use serde_json::Value;

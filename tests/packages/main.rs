@@ -11,13 +11,13 @@ use interlock_core::api::kudo::ExecutionStatus;
 use interlock_core::api::object::{Gvk, NamespacedName};
 use interlock_core::api::values::Values;
 use interlock_core::effect::ChildWrite;
-use interlock_core::plan::advance::advance;
-use interlock_core::plan::check;
-use interlock_core::plan::observe::{EngineStep, Found, KindServed, Observed, PlanState, Query};
-use interlock_core::plan::package::Package;
-use interlock_core::plan::packaged::{PackageBundle, PackageFiles};
-use interlock_core::plan::rendered::Rendered;
-use interlock_core::plan::run::{InstanceId, Run};
+use interlock_core::engine::advance::advance;
+use interlock_core::engine::lookup::{EngineStep, Found, KindServed, Observed, PlanState, Query};
+use interlock_core::engine::render_cache::Rendered;
+use interlock_core::engine::run::{InstanceId, Run};
+use interlock_core::package::Package;
+use interlock_core::package::bundle::{PackageBundle, PackageFiles};
+use interlock_core::package::validate;
 use serde_json::{Value, json};
 
 #[path = "../support/shared.rs"]
@@ -141,7 +141,7 @@ fn carry_out(package: &Package, plan: &str) -> (EngineStep, usize) {
 #[test]
 fn nothing_is_wrong_with_real_packages() {
     for (name, package) in packages() {
-        assert_eq!(check::problems(&package.spec).first, [], "{name}");
+        assert_eq!(validate::problems(&package.spec).first, [], "{name}");
     }
 }
 

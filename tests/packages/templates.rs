@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use go_template::{Never, Root, Value, yaml};
-use interlock_core::plan::functions;
+use interlock_core::package::functions;
 
 use crate::shared;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use interlock::cluster::certificates::authority::leaf;
 use interlock::cluster::certificates::stored::certificates;
-use interlock::server::files::Files;
+use interlock::server::certificate_reloader::Files;
 use jiff::Timestamp;
 use rustls::{ClientConfig, RootCertStore};
 

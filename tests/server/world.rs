@@ -11,12 +11,13 @@ use interlock::cluster::certificates::authority::{authority, leaf};
 use interlock::server::accept::Port;
 use interlock::server::callers::Callers;
 use interlock::server::client_auth::ClientAuthority;
-use interlock::server::doors::{self, Judge, WebhookRoutes};
 use interlock::server::health::{self, Probes};
 use interlock::server::in_flight::InFlight;
 use interlock::server::limits::Limits;
 use interlock::server::shutdown::Shutdown;
 use interlock::server::tls::{CertificateResolver, MinVersion, Pair};
+use interlock::server::webhook_routes;
+use interlock::server::webhook_routes::{Judge, WebhookRoutes};
 use interlock::telemetry::metrics::Metrics;
 use interlock::telemetry::readiness::Readiness;
 use interlock_core::admission::{
@@ -138,7 +139,7 @@ pub async fn world_with(
         (Shutdown::new(), CertificateResolver::new(), Arc::new(Scripted::default()));
     let (arrivals, callers) = (Arc::new(Arrivals::default()), Arc::new(callers(&shown)));
     let health = Probes { readiness: readiness.clone(), shutdown: shutdown.clone() };
-    let app = health::router(health).merge(doors::router(WebhookRoutes {
+    let app = health::router(health).merge(webhook_routes::router(WebhookRoutes {
         judge: judge.clone(),
         callers: callers.clone(),
         arrivals: arrivals.clone(),

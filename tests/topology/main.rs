@@ -9,8 +9,8 @@ mod reference;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use interlock_core::topology::declare::{Holder, Link};
-use interlock_core::topology::kinds;
+use interlock_core::kinds;
+use interlock_core::topology::schema::{Holder, Link};
 use interlock_core::topology::{Epoch, Graph, GraphChange, KindId, NodeId};
 use objects::{Op, op};
 use proptest::prelude::*;
@@ -245,7 +245,7 @@ fn the_graph_is_what_a_rebuild_makes_of_it() {
         let rebuilt = world.rebuilt().picture();
         let found = world.graph.picture();
         prop_assert_eq!(&found.edges, &rebuilt.edges);
-        let facts = |picture: &interlock_core::topology::picture::GraphSnapshot| -> BTreeSet<_> {
+        let facts = |picture: &interlock_core::topology::snapshot::GraphSnapshot| -> BTreeSet<_> {
             picture.nodes.iter().map(|(id, node)| (id.clone(), node.facts.clone())).collect()
         };
         prop_assert_eq!(facts(&found), facts(&rebuilt));

@@ -5,11 +5,11 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use interlock_core::topology::declare::{
+use interlock_core::kinds;
+use interlock_core::topology::schema::{
     DeclaredKind, EventScope, EventTriggers, Family, Holder, Link, LinkPath, ReadDepth, Ref, Side,
 };
-use interlock_core::topology::kinds;
-use interlock_core::topology::picture::Is;
+use interlock_core::topology::snapshot::Is;
 use interlock_core::topology::{KindName, NodeId};
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 //!
 //! Two flows over one ground. Admission: bytes -> typed [`admission::request`] -> rules -> verdict and
 //! patch -> bytes. Reconcile: event -> affected root ([`topology`]) -> observed facts -> decision
-//! ([`plan`], [`rollout`]) with its effects as data ([`effect`]). Both ask the same rules.
+//! ([`kinds`], [`engine`]) with its effects as data ([`effect`]). Both ask the same rules.
 //!
 //! There is no client, clock, randomness, thread or file among the dependencies: time and ids are
 //! arguments, and what has to be read is named in what a decision returns.
@@ -10,6 +10,7 @@
 pub mod admission;
 pub mod api;
 pub mod effect;
-pub mod plan;
-pub mod rollout;
+pub mod engine;
+pub mod kinds;
+pub mod package;
 pub mod topology;

@@ -8,9 +8,9 @@ use anyhow::{Context as _, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Args, ValueEnum};
+use interlock_core::admission::lister::Lister;
 use interlock_core::admission::request::kinds;
-use interlock_core::admission::snapshot::StaticLister;
-use interlock_core::admission::view::Lister;
+use interlock_core::admission::static_lister::StaticLister;
 use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, WebhookEndpoint, answer};
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
@@ -20,11 +20,11 @@ use super::exit;
 use super::files::{read_all, read_one};
 use super::flags::FreezeFlag;
 
+mod decision;
 mod settings;
-mod verdict;
 
+use self::decision::CheckVerdict;
 use settings::read_rules;
-use verdict::CheckVerdict;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Operation {

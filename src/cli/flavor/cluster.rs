@@ -7,14 +7,17 @@ use futures::stream::{self, StreamExt as _};
 use interlock_core::api::kong;
 use interlock_core::api::object::meta_str;
 use interlock_core::api::watched::{GUARDED_DEPLOYMENTS, GUARDED_SERVICES};
-use interlock_core::rollout::flavor::gateway::sources_of;
-use interlock_core::rollout::flavor::rolled_out::{self, is_rolled_out};
-use interlock_core::rollout::flavor::sources::{FlavorSource, GivenSources, KeyLookup, SourceKind, Sources};
+use interlock_core::kinds::data_plane::flavor::gateway::sources_of;
+use interlock_core::kinds::data_plane::flavor::rolled_out;
+use interlock_core::kinds::data_plane::flavor::rolled_out::is_rolled_out;
+use interlock_core::kinds::data_plane::flavor::sources::{
+    FlavorSource, GivenSources, KeyLookup, SourceKind, Sources,
+};
 use kube::Client;
 use serde_json::{Value, json};
 
+use crate::cli::discovery::{Resource, ServedKinds};
 use crate::cli::reader::{self, ReadOutcome, Selection};
-use crate::cli::served::{Resource, ServedKinds};
 use crate::cli::target::TargetFlags;
 
 /// Concurrent lists.

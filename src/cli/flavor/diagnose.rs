@@ -11,19 +11,19 @@ use http::Request;
 use interlock_core::api::kong;
 use interlock_core::api::object::{NamespacedName, meta_str};
 use interlock_core::api::watched::{GUARDED_DEPLOYMENTS, Labelled};
-use interlock_core::rollout::flavor::diagnosis::{Diagnosis, PodDiagnosis, Producer, Symptoms};
-use interlock_core::rollout::flavor::gateway::Gateway;
-use interlock_core::rollout::flavor::group::ProducerGroup;
-use interlock_core::rollout::flavor::running::report::StatusReport;
-use interlock_core::rollout::flavor::running::{Pod, RouterState, Selector, pod};
-use interlock_core::rollout::flavor::sources::Nothing;
+use interlock_core::kinds::data_plane::flavor::diagnosis::{Diagnosis, PodDiagnosis, Producer, Symptoms};
+use interlock_core::kinds::data_plane::flavor::gateway::Gateway;
+use interlock_core::kinds::data_plane::flavor::group::ProducerGroup;
+use interlock_core::kinds::data_plane::flavor::running::report::StatusReport;
+use interlock_core::kinds::data_plane::flavor::running::{Pod, RouterState, Selector, pod};
+use interlock_core::kinds::data_plane::flavor::sources::Nothing;
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::Value;
 
 use super::cluster;
+use crate::cli::discovery::ServedKinds;
 use crate::cli::reader::{self, ReadOutcome, Selection};
-use crate::cli::served::ServedKinds;
 use crate::cli::target::TargetFlags;
 use crate::cluster::path;
 

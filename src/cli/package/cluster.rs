@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use interlock_core::api::kudo::{Instance, Operator, OperatorVersion, OperatorVersionSpec};
 use interlock_core::api::object::NamespacedName;
-use interlock_core::plan::packaged::PackageBundle;
+use interlock_core::package::bundle::PackageBundle;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};

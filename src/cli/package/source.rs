@@ -1,4 +1,4 @@
-//! Reads a package directory; [`interlock_core::plan::packaged`] interprets it.
+//! Reads a package directory; [`interlock_core::package::bundle`] interprets it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-use interlock_core::plan::packaged::{PackageBundle, PackageFiles};
+use interlock_core::package::bundle::{PackageBundle, PackageFiles};
 
 /// Reads a package.
 pub(super) fn read(dir: &Path) -> anyhow::Result<PackageBundle> {
@@ -108,7 +108,7 @@ mod tests {
             let package = read(&examples.join(dir)).unwrap();
             assert_eq!(package.operator_version_name, name);
             for (file, text) in package.operator_version["spec"]["templates"].as_object().unwrap() {
-                let parsed = interlock_core::plan::functions::parse(file, text.as_str().unwrap());
+                let parsed = interlock_core::package::functions::parse(file, text.as_str().unwrap());
                 assert!(parsed.is_ok(), "{dir}: {file}: {:?}", parsed.err());
             }
         }

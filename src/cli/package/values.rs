@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use go_template::yaml;
 use serde_json::Value;
 
-use interlock_core::plan::packaged::{PackageBundle, parameter_text};
+use interlock_core::package::bundle::{PackageBundle, parameter_text};
 
 /// Values by name: flags take precedence over files, and later files over earlier ones.
 pub(super) fn read(given: &[String], files: &[PathBuf]) -> anyhow::Result<BTreeMap<String, String>> {

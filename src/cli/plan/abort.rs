@@ -2,10 +2,10 @@
 
 use anyhow::Context as _;
 use clap::Args;
-use interlock_core::plan::verb::PlanVerb;
+use interlock_core::kinds::instance::change::plan_request::PlanVerb;
 
+use super::instance::{InstanceRef, current, entries};
 use super::request;
-use super::subject::{InstanceRef, current, entries};
 
 /// Flags of `abort`.
 #[derive(Args, Debug)]

@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use interlock_core::api::meta;
-use interlock_core::plan::history::{self, EndedRun};
+use interlock_core::kinds::instance::change::history;
+use interlock_core::kinds::instance::change::history::EndedRun;
 
 use super::flags::OutputFlags;
-use super::subject::{InstanceRef, annotation};
+use super::instance::{InstanceRef, annotation};
 
 /// Prints the last runs, newest first.
 pub(super) async fn run(subject: &InstanceRef, flags: &OutputFlags) -> anyhow::Result<()> {

@@ -5,17 +5,17 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use self::flags::{InstanceName, OutputFlags};
-use self::subject::InstanceRef;
+use self::instance::InstanceRef;
 use super::exit;
 use super::target::{TargetFlags, finish};
 
 mod abort;
 mod flags;
 mod history;
+mod instance;
 mod request;
 mod retry;
 mod status;
-mod subject;
 mod wait;
 
 /// Flags of `interlock plan`.

@@ -7,12 +7,13 @@ use clap::Args;
 use interlock_core::api::condition;
 use interlock_core::api::kudo::Instance;
 use interlock_core::api::meta;
-use interlock_core::plan::history;
-use interlock_core::plan::verb::{self, PlanRequest, PlanVerb};
+use interlock_core::kinds::instance::change::history;
+use interlock_core::kinds::instance::change::plan_request;
+use interlock_core::kinds::instance::change::plan_request::{PlanRequest, PlanVerb};
 use serde_json::json;
 
 use super::flags::{InstanceName, WaitLimit};
-use super::subject::{InstanceRef, annotation, entries};
+use super::instance::{InstanceRef, annotation, entries};
 
 /// The likely cause where a request gets no reaction.
 const IS_IT_THERE: &str = "is Interlock running?";
@@ -39,7 +40,7 @@ pub(super) async fn send(
     run: String,
     reason: &str,
 ) -> anyhow::Result<PlanRequest> {
-    verb::check_reason(reason).map_err(|error| anyhow!("--reason: {error}"))?;
+    plan_request::check_reason(reason).map_err(|error| anyhow!("--reason: {error}"))?;
     let request = PlanRequest { verb, run, nonce: uuid::Uuid::new_v4().simple().to_string() };
     let annotations = json!({ meta::REQUEST: request.to_string(), meta::REASON: reason });
     subject.patch(json!({ "metadata": { "annotations": annotations } })).await?;

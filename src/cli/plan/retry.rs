@@ -1,10 +1,10 @@
 //! `interlock plan retry`.
 
 use anyhow::Context as _;
-use interlock_core::plan::verb::PlanVerb;
+use interlock_core::kinds::instance::change::plan_request::PlanVerb;
 
+use super::instance::{InstanceRef, current, failed};
 use super::request;
-use super::subject::{InstanceRef, current, failed};
 
 pub(super) use super::request::RequestFlags;
 

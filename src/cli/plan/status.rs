@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 use interlock_core::api::condition;
 use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus};
 use interlock_core::api::meta::{self, condition as types};
-use interlock_core::plan::basis::{Baseline, PendingPlan};
+use interlock_core::kinds::instance::change::baseline::{Baseline, PendingPlan};
 use serde::Serialize;
 
 use super::flags::OutputFlags;
-use super::subject::{self, InstanceRef, annotation, entries};
+use super::instance;
+use super::instance::{InstanceRef, annotation, entries};
 
 /// The state of an Instance's plans.
 #[derive(Debug, Serialize)]
@@ -70,7 +71,7 @@ impl Report {
             namespace: name(&instance.metadata.namespace),
             name: name(&instance.metadata.name),
             operator_version: instance.spec.operator_version.as_ref().map_or("", |v| v.name()).to_owned(),
-            current: subject::current(instance).map(|(plan, run)| Current { plan, run }),
+            current: instance::current(instance).map(|(plan, run)| Current { plan, run }),
             plans: entries(instance)
                 .map(|(plan, entry)| PlanStatus { name: plan.clone(), ..entry.clone() })
                 .collect(),

@@ -7,7 +7,8 @@ use clap::Args;
 use interlock_core::api::kudo::{ExecutionStatus, Instance};
 
 use super::flags::InstanceName;
-use super::subject::{self, InstanceRef};
+use super::instance;
+use super::instance::InstanceRef;
 use crate::cli::flags::Limit;
 use crate::cli::follow::{self, Follower, Over};
 
@@ -24,7 +25,7 @@ pub(super) struct PlanWaitFlags {
 /// the first.
 pub(super) async fn run(subject: &InstanceRef, flags: &PlanWaitFlags) -> anyhow::Result<ExitCode> {
     let instance = subject.get().await?;
-    if subject::current(&instance).is_none()
+    if instance::current(&instance).is_none()
         && let Some(over) = ended(&instance)
     {
         return tell(subject, over);
@@ -40,7 +41,7 @@ pub(super) async fn run(subject: &InstanceRef, flags: &PlanWaitFlags) -> anyhow:
         lines.iter().for_each(|line| println!("{line}"));
         // Only the record shows a run that ended before the watch began.
         let over = match over {
-            Over::No if subject::current(&instance).is_none() => ended(&instance),
+            Over::No if instance::current(&instance).is_none() => ended(&instance),
             Over::No => None,
             over => Some(over),
         };
@@ -58,7 +59,7 @@ pub(super) async fn run(subject: &InstanceRef, flags: &PlanWaitFlags) -> anyhow:
 }
 
 fn ended(instance: &Instance) -> Option<Over> {
-    let (plan, entry) = subject::last(instance)?;
+    let (plan, entry) = instance::last(instance)?;
     Some(match entry.status {
         ExecutionStatus::Complete => Over::Complete(plan.clone()),
         _ => Over::Failed(follow::complaint(plan, entry)),

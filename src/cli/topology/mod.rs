@@ -6,16 +6,16 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use interlock_core::topology::kinds;
-use interlock_core::topology::{GroupKind, NodeId, table};
+use interlock_core::kinds;
+use interlock_core::topology::{GroupKind, NodeId, event_table};
 use serde_json::json;
 
-use self::sight::Listing;
+use self::listing::Listing;
+use super::discovery::{NamedObject, ServedKinds};
 use super::exit;
-use super::served::{NamedObject, ServedKinds};
 use super::target::{TargetFlags, block_on};
 
-mod sight;
+mod listing;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Output {
@@ -60,7 +60,7 @@ pub fn main(arguments: TopologyArguments) -> ExitCode {
     match arguments.other {
         Some(Other::Events) => {
             let all = kinds::DECLARED.iter().copied().chain([&kinds::MADE]);
-            exit::done(print(&table::text(all)))
+            exit::done(print(&event_table::text(all)))
         }
         None => block_on(run(arguments.print)),
     }

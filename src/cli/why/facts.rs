@@ -6,13 +6,14 @@ use std::sync::Arc;
 use interlock_core::api::interlock;
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, annotation, meta_str};
-use interlock_core::topology::declare::{DeclaredKind, Family, Holder, Link, Ref};
-use interlock_core::topology::{KindName, kinds};
+use interlock_core::kinds;
+use interlock_core::topology::KindName;
+use interlock_core::topology::schema::{DeclaredKind, Family, Holder, Link, Ref};
 use kube::Client;
 use serde_json::Value;
 
+use crate::cli::discovery::{Resource, ServedKinds};
 use crate::cli::reader::{self, ReadOutcome, Selection};
-use crate::cli::served::{Resource, ServedKinds};
 
 /// Length of the followed chain of owners: an Instance, a Deployment, a ReplicaSet, a Pod and spare.
 const GENERATIONS: usize = 8;

@@ -8,14 +8,14 @@ use clap::{Args, ValueEnum};
 
 use self::answer::WhyAnswer;
 use self::facts::FactReader;
+use super::discovery::{NamedObject, ServedKinds};
 use super::reader::{self, ReadOutcome};
-use super::served::{NamedObject, ServedKinds};
 use super::target::{TargetFlags, block_on};
 
 mod actors;
 mod answer;
 mod facts;
-mod happened;
+mod recent_events;
 mod story;
 mod text;
 

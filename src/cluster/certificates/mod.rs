@@ -6,13 +6,13 @@
 //! holds retiring CAs, `keeper` is the controller.
 
 pub mod authority;
-pub mod coherence;
-pub mod keeper;
-pub mod leaving;
-pub mod need;
+pub mod ca_bundle;
+pub mod controller;
+pub mod retiring_ca;
+pub mod rotation;
 pub mod stored;
-pub mod trust;
+pub mod validate;
 
+pub use self::ca_bundle::Trust;
+pub use self::controller::{Keeper, KeeperSettings};
 pub use authority::KeyPem;
-pub use keeper::{Keeper, KeeperSettings};
-pub use trust::Trust;

@@ -13,7 +13,7 @@ use x509_parser::oid_registry::OID_X509_COMMON_NAME;
 use x509_parser::prelude::{FromDer as _, X509Certificate, X509Name};
 
 use super::authority::{BACKDATED, COMMON_NAME, KeyPem};
-use super::coherence;
+use super::validate;
 
 /// Keys of the Secret. The first three are those of type `kubernetes.io/tls`, so that the same
 /// Secret can be mounted and read as files.
@@ -100,9 +100,9 @@ impl Stored {
         check_readable(&self.previous, key::PREVIOUS)?;
         check_readable(&self.leaf.certificate, key::LEAF)?;
         facts(&self.leaf.certificate, key::LEAF)?;
-        coherence::shows(&self.leaf)
+        validate::shows(&self.leaf)
             .map_err(|problem| Unusable::NotItsKey(key::LEAF_KEY, key::LEAF, problem))?;
-        coherence::signed(&self.authority, &self.leaf).map_err(Unusable::OtherIssuer)
+        validate::signed(&self.authority, &self.leaf).map_err(Unusable::OtherIssuer)
     }
 
     /// The data of the Secret.
@@ -142,7 +142,7 @@ fn check_authority(pem: &KeyPem, certificate: &'static str, key: &'static str) -
     if !facts(&pem.certificate, certificate)?.ours {
         return Err(Unusable::NotOurs(certificate));
     }
-    coherence::signs(pem).map_err(|problem| Unusable::NotItsKey(key, certificate, problem))
+    validate::signs(pem).map_err(|problem| Unusable::NotItsKey(key, certificate, problem))
 }
 
 fn facts(pem: &str, key: &'static str) -> Result<CertificateFacts, Unusable> {
@@ -151,7 +151,7 @@ fn facts(pem: &str, key: &'static str) -> Result<CertificateFacts, Unusable> {
 
 /// All of it: the API server rejects a caBundle with half a certificate.
 fn check_readable(pem: &str, key: &'static str) -> Result<(), Unusable> {
-    coherence::chain(pem).map(drop).map_err(|problem| Unusable::NotCertificate(key, problem))
+    validate::chain(pem).map(drop).map_err(|problem| Unusable::NotCertificate(key, problem))
 }
 
 /// The facts about a certificate that decisions need.

@@ -7,7 +7,7 @@
 //! The client accepts gzip: uncompressed, the API server writes 4 KiB at a time, which costs both sides
 //! more than compression.
 
-mod pieces;
+mod splitter;
 
 use futures::{AsyncBufRead, AsyncBufReadExt as _};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
@@ -16,7 +16,7 @@ use kube::core::Request;
 use kube::{Client, Error};
 use serde::de::DeserializeOwned;
 
-use pieces::{ListPiece, Pieces};
+use self::splitter::{ListPiece, Pieces};
 
 /// The resource of a list and its watch.
 #[derive(Clone, Debug)]

@@ -11,18 +11,19 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::capability::{Capability, Mode, Modes};
+use super::capability_state;
+use super::capability_state::{Tracked, Turned};
 use super::definitions::{self, Definitions, DefinitionsReport, DefinitionsWatch};
-use super::feed::Sink;
+use super::event_sink::Sink;
 use super::handle::{Handle, Order, Watches, Watching};
 use super::kind::{Act, Watched};
-use super::need::{KindRequester, KindWant, WatchRequest, WatchScope};
+use super::machine::{CapabilityFacts, CapabilityTransition, RequiredKind};
 use super::optional::{self, Optional};
 use super::state::{
     CapabilityPhase, CapabilitySnapshot, CapabilityStatus, Epoch, KindStatus, UnavailableAnswer, WatchState,
 };
-use super::step::{CapabilityFacts, CapabilityTransition, RequiredKind};
-use super::tended::{WatchContext, WatchTask, gvk};
-use super::tracked::{self, Tracked, Turned};
+use super::watch_request::{KindRequester, KindWant, WatchRequest, WatchScope};
+use super::watch_task::{WatchContext, WatchTask, gvk};
 use crate::cluster::crds::{Absence, Identity, Usable};
 use crate::telemetry::metrics::Metrics;
 
@@ -229,7 +230,7 @@ impl Supervisor {
         }
         for (want, kind, needer, needed) in needs {
             if needed {
-                self.tend(want, now).need(needer, tracked::need(kind));
+                self.tend(want, now).need(needer, capability_state::need(kind));
             } else if let Some(kind) = self.kinds.get_mut(&want) {
                 kind.watched.release(&needer, now);
             }
@@ -241,7 +242,7 @@ impl Supervisor {
         let mut wants = tracked.wants.iter();
         let finalized = wants.find(|(_, kind, _)| tracked.declared.finalizes == Some(kind.kind));
         finalized.is_some_and(|(want, kind, _)| {
-            let versions = tracked::need(kind).versions;
+            let versions = capability_state::need(kind).versions;
             let found = self.definitions.read(|crds| crds.find(&want.group, &want.kind, &versions));
             matches!(found, Some(Ok(usable)) if usable.leaving)
         })

@@ -9,9 +9,9 @@ use tokio::sync::{mpsc, watch};
 
 use super::definitions::{Definitions, DefinitionsReport};
 use super::kind::KindReport;
-use super::need::{KindRequester, KindWant};
+use super::machine::Work;
 use super::state::{CapabilitySnapshot, Epoch, WatchState};
-use super::step::Work;
+use super::watch_request::{KindRequester, KindWant};
 
 /// A message to the supervisor.
 #[derive(Debug)]

@@ -7,29 +7,29 @@
 //! data never causes a write or a deletion.
 
 mod capability;
+mod capability_state;
 mod definitions;
 mod driver;
-mod feed;
+mod event_sink;
 mod handle;
 mod kind;
-mod need;
+mod machine;
 mod optional;
 mod state;
-mod step;
-mod tended;
-mod tracked;
+mod watch_request;
+mod watch_task;
 
+pub use self::event_sink::Sink;
+pub use self::machine::{
+    CapabilityFacts, CapabilityStep, CapabilityTransition, Machine, RequiredKind, START_DEADLINE, Work,
+};
+pub use self::watch_request::KindRequester;
 pub use capability::{Capability, CapabilityKind, Mode, Modes};
 pub use definitions::Definitions;
 pub use driver::{Listener, Setup, Supervisor};
-pub use feed::Sink;
 pub use handle::{Assignment, Handle, Watches, Watching};
 pub use kind::GRACE;
-pub use need::KindRequester;
 pub use state::{
     ANSWER_DEADLINE, ApiVerb, CapabilityPhase, CapabilitySnapshot, CapabilityStatus, Epoch, KindStatus,
     Missing, NotReadyReason, RefusedKind, UnavailableAnswer, WatchState,
-};
-pub use step::{
-    CapabilityFacts, CapabilityStep, CapabilityTransition, Machine, RequiredKind, START_DEADLINE, Work,
 };

@@ -1,16 +1,16 @@
 //! Whether the pods behind one Service run with one router flavor: condition
 //! `RouterFlavorConsistent` on DataPlanes, and a Warning Event where they do not.
 //!
-//! Event of a gateway -> queue -> its pods, as listed ([`look`]) and as probed ([`ask`]) ->
+//! Event of a gateway -> queue -> its pods, as listed ([`list`]) and as probed ([`probe`]) ->
 //! [`running::consistency`] -> condition, Event. Only the leader checks, while the capability `flavors`
-//! runs ([`permit`]); nothing else depends on the result. The topology selects gateways that an event
+//! runs ([`leader_gate`]); nothing else depends on the result. The topology selects gateways that an event
 //! affects (a pod that starts, stops or turns ready changes its status); a gateway whose pods did not agree
 //! yet is checked a few times more.
 
-mod ask;
-mod look;
-mod permit;
-mod work;
+mod leader_gate;
+mod list;
+mod probe;
+mod workers;
 
 #[cfg(test)]
 mod tests;
@@ -23,8 +23,9 @@ use interlock_core::api::condition::{self, Condition};
 use interlock_core::api::meta;
 use interlock_core::api::object::meta_str;
 use interlock_core::effect::{ApiFailure, Note, Severity};
-use interlock_core::rollout::flavor::running::{self, Consistency};
-use interlock_core::rollout::flavor::subject::{GatewayKind, GatewayRef};
+use interlock_core::kinds::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
+use interlock_core::kinds::data_plane::flavor::running;
+use interlock_core::kinds::data_plane::flavor::running::Consistency;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
@@ -33,13 +34,13 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::cluster::apply::Bookkeeping;
+use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::events::EventPublisher;
-use crate::cluster::queue::Queue;
-use crate::controllers::observe::Store;
+use crate::runtime::index::Store;
+use crate::runtime::queue::Queue;
 use crate::telemetry::metrics::Metrics;
 
-pub use permit::Permit;
+pub use self::leader_gate::Permit;
 
 /// Concurrent checks of gateways.
 const WORKERS: usize = 4;
@@ -95,7 +96,7 @@ pub async fn run(context: Arc<ConsistencyContext>, stop: CancellationToken) {
             };
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = work::work(&context.queue, &context.metrics, context.permit.clone(), look) => {}
+                () = workers::work(&context.queue, &context.metrics, context.permit.clone(), look) => {}
             }
         });
     }
@@ -103,14 +104,14 @@ pub async fn run(context: Arc<ConsistencyContext>, stop: CancellationToken) {
     tokio::select! {
         () = stop.cancelled() => {}
         // It returns only when the process ends.
-        _ = work::resume(&context.queue, context.permit.clone(), forget, || context.store.gateways()) => {}
+        _ = workers::resume(&context.queue, context.permit.clone(), forget, || context.store.gateways()) => {}
     }
     while workers.join_next().await.is_some() {}
 }
 
 impl ConsistencyContext {
     async fn look(&self, subject: &GatewayRef) -> Result<(), ApiFailure> {
-        let Some(seen) = look::at(&self.client, subject).await? else {
+        let Some(seen) = list::at(&self.client, subject).await? else {
             self.unsettled().remove(subject);
             return Ok(());
         };

@@ -86,7 +86,7 @@ impl World {
                 writes.fetch_add(1, Ordering::SeqCst);
                 Ok(())
             };
-            work::work(&queue, &Metrics::new(), permit, look).await;
+            workers::work(&queue, &Metrics::new(), permit, look).await;
         });
         world
     }
@@ -190,7 +190,7 @@ async fn every_gateway_is_looked_at_again_when_the_capability_comes_back() {
         let forget = || {
             forgets.fetch_add(1, Ordering::SeqCst);
         };
-        let _ = work::resume(&again, permit, forget, || vec![gateway()]).await;
+        let _ = workers::resume(&again, permit, forget, || vec![gateway()]).await;
     });
     for (state, queued, forgets) in [
         (CapabilityPhase::Starting(Epoch(1)), 0, 1),

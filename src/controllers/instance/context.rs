@@ -3,29 +3,29 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use interlock_core::admission::view::Lister;
+use interlock_core::admission::lister::Lister;
 use interlock_core::api::interlock::Account;
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName};
 use interlock_core::api::stamp::VersionRef;
-use interlock_core::plan::next::ReferenceAccess;
-use interlock_core::plan::package::Package;
+use interlock_core::kinds::instance::change::next::ReferenceAccess;
+use interlock_core::package::Package;
 use kube::Client;
 use tokio::sync::watch;
 
-use super::books::StatusCache;
 use super::references::References;
-use super::requests::Requests;
-use super::subject::InstanceView;
-use crate::cluster::apply::{Bookkeeping, Objects};
+use super::request_guard::Requests;
+use super::status_cache::StatusCache;
+use super::view::InstanceView;
+use crate::cluster::api_writer::{Bookkeeping, Objects};
+use crate::cluster::discovery::Kinds;
 use crate::cluster::events::EventPublisher;
-use crate::cluster::kinds::Kinds;
 use crate::cluster::lease::Leadership;
-use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{Assignment, Handle, WatchState, Watching};
 use crate::cluster::watch::WatchChange;
-use crate::controllers::observe::{Observer, Store};
-use crate::controllers::pool::Pool;
+use crate::runtime::index::{Observer, Store};
+use crate::runtime::pool::Pool;
+use crate::runtime::queue::Queue;
 use crate::telemetry::metrics::Metrics;
 
 /// How long a plan waits for the first list of a kind before it reads single objects instead.

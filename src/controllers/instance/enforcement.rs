@@ -7,9 +7,9 @@ use interlock_core::effect::ApiFailure;
 use tracing::{info, warn};
 
 use super::context::InstanceContext;
-use super::requests::{EnforcementPhase, RequestKey, RevisionState, request};
+use super::request_guard::{EnforcementPhase, RequestKey, RevisionState, request};
 use crate::cluster::supervisor::Work;
-use crate::controllers::observe::KeptInstance;
+use crate::runtime::index::KeptInstance;
 
 /// How long after a policy's creation every API server enforces it: measured, about a second.
 const MARGIN: Duration = Duration::from_secs(3);

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use interlock_core::api::stamp::Applied;
-use interlock_core::plan::package::Package;
-use interlock_core::plan::rendered::Rendered;
-use interlock_core::plan::run::{InstanceId, Run};
+use interlock_core::engine::render_cache::Rendered;
+use interlock_core::engine::run::{InstanceId, Run};
+use interlock_core::package::Package;
 
-use super::subject::InstanceView;
-use crate::controllers::pool::Deadline;
+use super::view::InstanceView;
+use crate::runtime::pool::Deadline;
 
 /// One run.
 pub struct Engine {

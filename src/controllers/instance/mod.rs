@@ -1,32 +1,32 @@
 //! The Instance controller: runs the plans of Instances and repairs those that bypassed admission.
 //!
-//! Event -> queue -> [`subject`] -> [`interlock_core::plan::next`] -> patches ([`writes`]) or a pass of the
-//! engine ([`pass`]).
+//! Event -> queue -> [`view`] -> [`interlock_core::kinds::instance::change::next`] -> patches ([`patches`]) or a pass of the
+//! engine ([`executor`]).
 
-pub mod act;
-pub mod asked;
-pub mod bereft;
-pub mod books;
+pub mod api_calls;
 pub mod context;
 pub mod enforcement;
 mod engine;
+pub mod execute;
+pub mod executor;
 pub mod flow;
-mod missing;
-pub mod pass;
+mod not_served;
+pub mod patches;
+pub mod plan_intent;
+pub mod plan_request;
 pub mod ready;
 pub mod reconcile;
 pub mod record;
 pub mod references;
 pub mod refusal;
-pub mod requests;
-pub mod send;
+pub mod request_guard;
 mod spec_archive;
 mod spec_migration;
 mod spec_secrets;
-pub mod subject;
-pub mod verbs;
+pub mod status_cache;
+pub mod unavailable;
+pub mod view;
 mod workers;
-pub mod writes;
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ pub async fn run(ctx: Arc<InstanceContext>, stop: CancellationToken) {
         let over = tokio::select! {
             () = enforcement::follow(&ctx, work_now) => true,
             () = references_wait(&ctx) => true,
-            () = bereft::follow(&ctx) => true,
+            () = unavailable::follow(&ctx) => true,
             () = stop.cancelled() => true,
             changed = leadership.wait_for(|now| now.reign() != reign) => changed.is_err(),
             changed = work.changed() => changed.is_err(),

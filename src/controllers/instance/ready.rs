@@ -8,18 +8,19 @@ use interlock_core::api::condition::{self, ConditionStatus, WantedCondition};
 use interlock_core::api::kudo::ExecutionStatus;
 use interlock_core::api::meta::{condition as types, plan};
 use interlock_core::api::object::{Gvk, NamespacedName};
-use interlock_core::plan::drift;
-use interlock_core::plan::errors::TaskError;
-use interlock_core::plan::health::{self, Health};
-use interlock_core::plan::kinds;
+use interlock_core::engine::errors::TaskError;
+use interlock_core::engine::health;
+use interlock_core::engine::health::Health;
+use interlock_core::engine::rendered_kinds;
+use interlock_core::kinds::instance::change::drift;
 
 use super::context::InstanceContext;
 use super::engine::Engine;
-use super::missing::MISSING_DEPENDENCY;
-use super::subject::InstanceView;
-use crate::cluster::kinds::KindLookup;
-use crate::controllers::observe::{SPEAKING, Store};
-use crate::controllers::pool::{Deadline, NotDone};
+use super::not_served::MISSING_DEPENDENCY;
+use super::view::InstanceView;
+use crate::cluster::discovery::KindLookup;
+use crate::runtime::index::{SPEAKING, Store};
+use crate::runtime::pool::{Deadline, NotDone};
 
 /// Plans whose objects last; the objects of others come and go.
 const LASTING: [&str; 3] = [plan::DEPLOY, plan::UPGRADE, plan::UPDATE];
@@ -99,7 +100,7 @@ async fn missing(ctx: &InstanceContext, subject: &InstanceView) -> Result<Vec<St
         .map(|(plan, entry)| Engine::of(subject, &subject.spec, &package, plan, &entry.uid))
         .collect();
     let applied = move |deadline: &Deadline| -> Result<Vec<BTreeSet<Gvk>>, TaskError> {
-        engines.iter().map(|engine| kinds::applied(&engine.run(deadline), &among)).collect()
+        engines.iter().map(|engine| rendered_kinds::applied(&engine.run(deadline), &among)).collect()
     };
     let applied = ctx.pool.run(&subject.key.namespace, applied).await?.map_err(|_| NotDone::Ended)?;
     let applied: BTreeSet<Gvk> = applied.into_iter().flatten().collect();

@@ -3,23 +3,26 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use interlock_core::admission::view::Lister;
+use interlock_core::admission::lister::Lister;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::ApiFailure;
-use interlock_core::plan::limits::{Cleanup, RunLimits, Words};
-use interlock_core::plan::next::{self, Deletion, FoundStamp, InstanceFacts, Next, SpecSource};
-use interlock_core::plan::package::Package;
+use interlock_core::kinds::instance::change::next;
+use interlock_core::kinds::instance::change::next::{Deletion, FoundStamp, InstanceFacts, Next, SpecSource};
+use interlock_core::package::Package;
+use interlock_core::package::time_limits::{Cleanup, RunLimits, Words};
 use jiff::Timestamp;
 use serde_json::Value;
 use tracing::{debug, warn};
 
 use super::context::InstanceContext;
 use super::flow::{Flow, ReconcileOutcome};
-use super::subject::InstanceView;
-use super::{act, asked, record, refusal, send, spec_archive, spec_migration, verbs, writes};
+use super::view::InstanceView;
+use super::{
+    api_calls, execute, patches, plan_intent, plan_request, record, refusal, spec_archive, spec_migration,
+};
 use crate::cluster::watch::WatchChange;
-use crate::controllers::observe::KeptInstance;
+use crate::runtime::index::KeptInstance;
 
 /// Steps of one reconcile; each ends in a write or ends the reconcile.
 const STEPS: usize = 64;
@@ -129,10 +132,10 @@ async fn recover(ctx: &InstanceContext, key: &NamespacedName, uid: &str, failure
 async fn step(ctx: &InstanceContext, subject: InstanceView) -> Result<Flow, ApiFailure> {
     if let Some(status) = ctx.books.restoration(&subject) {
         warn!(instance = %subject.key, "status was written by somebody else and is restored");
-        send::write_status(ctx, &subject, status).await?;
+        api_calls::write_status(ctx, &subject, status).await?;
         return Ok(Flow::Again);
     }
-    if let Some(flow) = verbs::look(ctx, &subject).await? {
+    if let Some(flow) = plan_request::look(ctx, &subject).await? {
         return Ok(flow);
     }
     if let Some(flow) = spec_migration::migrate(ctx, &subject).await? {
@@ -141,7 +144,7 @@ async fn step(ctx: &InstanceContext, subject: InstanceView) -> Result<Flow, ApiF
     let stamped = stamped_spec(ctx, &subject).await?;
     let next = decide(ctx, &subject, stamped.as_ref());
     debug!(instance = %subject.key, ?next, "next");
-    act::act(ctx, subject, stamped, next).await
+    execute::act(ctx, subject, stamped, next).await
 }
 
 /// The stamp's spec, wherever it is stored.
@@ -164,7 +167,7 @@ fn decide(ctx: &InstanceContext, subject: &InstanceView, stamped: Option<&Applie
         overdue: ctx.instances_leave() && overdue_in(since, Timestamp::now()).is_zero(),
         patient: Timestamp::now() < patient_until(subject, package.as_deref(), since),
     });
-    let asked = asked::asked(ctx, subject);
+    let asked = plan_intent::asked(ctx, subject);
     next::next(&InstanceFacts {
         asked: asked.as_ref(),
         spec: &subject.spec,
@@ -173,7 +176,7 @@ fn decide(ctx: &InstanceContext, subject: &InstanceView, stamped: Option<&Applie
         entries: &entries,
         basis: subject.basis.as_ref(),
         stamp: subject.stamp.as_ref().map(|stamp| FoundStamp { hash: &stamp.hash, spec: stamped }),
-        stampable: subject.stamp.is_some() || writes::stamp(subject, &subject.spec).is_some(),
+        stampable: subject.stamp.is_some() || patches::stamp(subject, &subject.spec).is_some(),
         finalizer: subject.has_finalizer(),
         created_whole: package.as_ref().is_some_and(|p| subject.created_whole(p)),
         deletion,

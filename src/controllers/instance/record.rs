@@ -7,18 +7,19 @@ use interlock_core::api::kudo::{ExecutionStatus, PlanStatus};
 use interlock_core::api::meta::{condition as types, event, plan as plans};
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{Note, Severity};
-use interlock_core::plan::basis::{Baseline, CarriedOutRun};
-use interlock_core::plan::drift::RunEnd;
-use interlock_core::plan::judge::ChangedPackages;
-use interlock_core::plan::observe::{Fatal, PlanState};
-use interlock_core::plan::package::Package;
-use interlock_core::plan::progress::Progress;
-use interlock_core::plan::{drift, state};
+use interlock_core::engine::lookup::{Fatal, PlanState};
+use interlock_core::engine::progress::Progress;
+use interlock_core::engine::state;
+use interlock_core::kinds::instance::change::baseline::{Baseline, CarriedOutRun};
+use interlock_core::kinds::instance::change::drift;
+use interlock_core::kinds::instance::change::drift::RunEnd;
+use interlock_core::kinds::instance::change::validate::ChangedPackages;
+use interlock_core::package::Package;
 use jiff::Timestamp;
 
-use super::missing;
-use super::subject::InstanceView;
-use super::writes::StatusChange;
+use super::not_served;
+use super::patches::StatusChange;
+use super::view::InstanceView;
 
 /// The phase of a run in a record.
 #[derive(Clone, Debug)]
@@ -80,7 +81,7 @@ pub fn change(view: &RecordInput<'_>, phase: &RecordPhase, now: Timestamp) -> St
         }
         conditions.push(wanted(types::SPEC_STAMPED, ConditionStatus::True, "Stamped", basis.message()));
     }
-    if !matches!(phase, RecordPhase::Over { .. }) && missing::says(&view.subject.conditions()) {
+    if !matches!(phase, RecordPhase::Over { .. }) && not_served::says(&view.subject.conditions()) {
         conditions.push(in_progress(plan));
     }
     StatusChange { entries, conditions }

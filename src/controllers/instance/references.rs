@@ -12,14 +12,14 @@ use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::api::rule::Rule;
 use interlock_core::effect::ApiFailure;
-use interlock_core::plan::next::{DriftRefusal, ReferenceAccess};
+use interlock_core::kinds::instance::change::next::{DriftRefusal, ReferenceAccess};
 use kube::Client;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::cluster::authorize::Authorizer;
-use crate::cluster::guard::GuardState;
 use crate::cluster::requests::failure;
+use crate::cluster::tamper::GuardState;
 
 /// How long an answer is cached: rights are not watched.
 const ALLOWED: Duration = Duration::from_secs(60);

@@ -1,18 +1,19 @@
 //! Applies the admission rules to a spec that bypassed admission: the same pure rules.
 
-use interlock_core::admission::view::Lister;
+use interlock_core::admission::lister::Lister;
 use interlock_core::api::interlock::Action;
 use interlock_core::api::meta::plan::DEPLOY;
 use interlock_core::api::rule::Rule;
 use interlock_core::api::stamp::{Applied, VersionRef};
-use interlock_core::plan::basis::Baseline;
-use interlock_core::plan::judge::{self, Before, ChangedPackages};
-use interlock_core::plan::next::DriftRefusal;
-use interlock_core::plan::objection::SpecViolation;
-use interlock_core::plan::package::Package;
+use interlock_core::api::violation::SpecViolation;
+use interlock_core::kinds::instance::change::baseline::Baseline;
+use interlock_core::kinds::instance::change::next::DriftRefusal;
+use interlock_core::kinds::instance::change::validate;
+use interlock_core::kinds::instance::change::validate::{Before, ChangedPackages};
+use interlock_core::package::Package;
 
 use super::context::InstanceContext;
-use super::subject::{InstanceView, missing_defaults};
+use super::view::{InstanceView, missing_defaults};
 
 /// The first enforced violation of a spec that status does not vouch for; `None` where admission would have
 /// accepted it, and where its OperatorVersion does not exist. `stamped` is the spec of the stamp.
@@ -31,7 +32,7 @@ pub fn refusal(
     let violations = match &subject.basis {
         Some(basis) => since(ctx, subject, (basis, stamped), spec, &new),
         None if subject.has_run() && spec.hash() == subject.hash => Vec::new(), // An older KUDO's, taken as it is.
-        None if subject.has_run() => judge::valid(&new, &spec.parameters),
+        None if subject.has_run() => validate::valid(&new, &spec.parameters),
         None => creation(&new, spec),
     };
     let enforced = violations.into_iter().find(|violation| actions.of(violation.rule) == Action::Deny)?;
@@ -76,7 +77,7 @@ fn since(
     });
     let packages = ChangedPackages { new, old: old.as_deref() };
     let goes_back = basis.goes_back_to(spec);
-    judge::unseen(Before { basis, stamp: before, version: version.as_ref(), goes_back }, spec, packages)
+    validate::unseen(Before { basis, stamp: before, version: version.as_ref(), goes_back }, spec, packages)
 }
 
 fn creation(package: &Package, spec: &Applied<'static>) -> Vec<SpecViolation> {
@@ -84,10 +85,10 @@ fn creation(package: &Package, spec: &Applied<'static>) -> Vec<SpecViolation> {
         let sentence = "couldn't find 'deploy' plan in the operatorVersion";
         return vec![SpecViolation::new(Rule::PlanUnknown, sentence, Vec::new())];
     }
-    let mut violations = judge::defined(package, &spec.parameters);
+    let mut violations = validate::defined(package, &spec.parameters);
     let mut values = spec.parameters.clone();
     let defaults = missing_defaults(package, spec);
     values.extend(defaults.map(|(name, default)| (name.to_owned().into(), default.to_owned().into())));
-    violations.extend(judge::valid(package, &values));
+    violations.extend(validate::valid(package, &values));
     violations
 }

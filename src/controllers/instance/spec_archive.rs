@@ -7,9 +7,9 @@ use interlock_core::api::stamp::{Applied, KeptSpec, SpecHash, SpecReference};
 use interlock_core::effect::ApiFailure;
 
 use super::context::InstanceContext;
+use super::patches;
 use super::spec_secrets;
-use super::subject::InstanceView;
-use super::writes;
+use super::view::InstanceView;
 use crate::controllers::revisions;
 
 /// Archives a spec, before any other effect of the run.
@@ -46,7 +46,7 @@ pub async fn read(
 
 /// Deletes specs that the stamp no longer refers to.
 pub async fn prune(ctx: &InstanceContext, subject: &InstanceView) -> Result<(), ApiFailure> {
-    let kept = writes::referenced(subject.stamp.as_ref());
+    let kept = patches::referenced(subject.stamp.as_ref());
     ctx.books.forget_kept(&subject.key);
     let keep = |short: &str| kept.iter().any(|hash| hash.short() == short);
     revisions::prune(&ctx.bookkeeping, &owner(subject), keep, 0).await

@@ -5,11 +5,12 @@ use interlock_core::api::meta::{self, condition as types};
 use interlock_core::api::stamp::SpecHash;
 use interlock_core::effect::{ApiFailure, Severity};
 
+use super::api_calls::{note, patch, patch_status, wanted};
 use super::context::InstanceContext;
 use super::flow::{Flow, ReconcileOutcome};
-use super::send::{note, patch, patch_status, wanted};
-use super::subject::InstanceView;
-use super::writes::{self, InstanceChange, StatusChange};
+use super::patches;
+use super::patches::{InstanceChange, StatusChange};
+use super::view::InstanceView;
 use super::{spec_archive, spec_secrets};
 
 /// Reports why a spec could not be archived, where a person has to act; its plan does not begin.
@@ -39,7 +40,7 @@ pub(super) async fn migrate(
     ctx: &InstanceContext,
     subject: &InstanceView,
 ) -> Result<Option<Flow>, ApiFailure> {
-    for hash in writes::in_secrets(subject) {
+    for hash in patches::in_secrets(subject) {
         match move_spec(ctx, subject, &hash).await {
             Ok(()) => {}
             // Its deletion does not wait: owned objects are deleted with it.
@@ -54,7 +55,7 @@ pub(super) async fn migrate(
             Err(Failed { failure, .. }) => return not_kept(ctx, subject, failure).await.map(Some),
         }
     }
-    let Some(stamp) = writes::migrated(subject) else { return Ok(None) };
+    let Some(stamp) = patches::migrated(subject) else { return Ok(None) };
     tracing::info!(instance = %subject.key, "its specs were moved from Secrets to ControllerRevisions");
     patch(ctx, subject, InstanceChange { stamp: Some(stamp), ..InstanceChange::default() }).await.map(Some)
 }

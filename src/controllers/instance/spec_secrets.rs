@@ -11,7 +11,7 @@ use interlock_core::effect::ApiFailure;
 use serde_json::Value;
 
 use super::context::InstanceContext;
-use super::subject::InstanceView;
+use super::view::InstanceView;
 
 /// Key of the data.
 const DATA: &str = "spec.json.gz";

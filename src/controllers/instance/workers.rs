@@ -14,9 +14,9 @@ use tracing::{Instrument, error, info_span, warn};
 
 use super::context::InstanceContext;
 use super::flow::ReconcileOutcome;
-use super::{bereft, reconcile};
-use crate::cluster::queue::{FairnessGroup, Queue};
+use super::{reconcile, unavailable};
 use crate::cluster::supervisor::Work;
+use crate::runtime::queue::{FairnessGroup, Queue};
 use crate::telemetry::panics::{Panicked, caught};
 
 /// Reconciles at most this many Instances at once, besides slow ones.
@@ -191,7 +191,7 @@ async fn look(ctx: &InstanceContext, key: &NamespacedName, reign: u64) -> Reconc
         Work::Say => true,
         Work::Deletions => !ctx.is_deleted(key),
     };
-    if says_only { bereft::say(ctx, key).await } else { reconcile::reconcile(ctx, key, reign).await }
+    if says_only { unavailable::say(ctx, key).await } else { reconcile::reconcile(ctx, key, reign).await }
 }
 
 /// Requeues after a reconcile, and returns its result for metrics. A panic affects one Instance: it backs

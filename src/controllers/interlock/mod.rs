@@ -1,10 +1,10 @@
 //! Settings: every replica honours the Interlock object named `default`, and the leader reports on it.
 //!
 //! Event -> [`Interlocks`] -> modes of the capabilities, rules of the store (every replica, at once)
-//! -> status of the objects ([`status`]), binding of the freeze ([`layer`]) (leader, when they
+//! -> status of the objects ([`status`]), binding of the freeze ([`policy_binding`]) (leader, when they
 //! differ from what is there).
 
-pub mod layer;
+pub mod policy_binding;
 pub mod status;
 
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::apply::Bookkeeping;
+use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::binding::{BindingState, LeftOut};
 use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
-use crate::cluster::queue::Queue;
 use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot, Modes};
 use crate::controllers::capabilities;
-use crate::controllers::observe::Store;
-use crate::controllers::observe::interlocks::{Interlocks, KnownInterlock};
+use crate::runtime::index::Store;
+use crate::runtime::index::interlocks::{Interlocks, KnownInterlock};
+use crate::runtime::queue::Queue;
 
 /// Collects a burst of changes into one report.
 const BURST: Duration = Duration::from_millis(200);
@@ -236,7 +236,7 @@ impl Reporter {
     /// Excludes the namespaces in which the freeze does not deny; an error names the reason.
     async fn write_binding(&self, settings: &Settings, began: Instant) -> Result<(), String> {
         let namespaces = self.store.namespaces();
-        let left_out = layer::left_out(&settings.rules, namespaces.iter());
+        let left_out = policy_binding::left_out(&settings.rules, namespaces.iter());
         let remedy = format!(
             "this process needs get, list, watch and patch on ValidatingAdmissionPolicyBinding {FREEZE_BINDING} \
              (`interlock render rbac`); until then the policy refuses frozen edits everywhere"

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use rstest::rstest;
 use serde_json::json;
 
-use super::layer::left_out;
+use super::policy_binding::left_out;
 use super::status::{self, Managed, StatusInput};
 use super::*;
 use crate::cluster::crds::Absence;

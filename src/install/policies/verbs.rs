@@ -2,7 +2,7 @@
 
 use interlock_core::api::meta;
 use interlock_core::api::rule::Rule;
-use interlock_core::plan::verb;
+use interlock_core::kinds::instance::change::plan_request;
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Validation};
 
 use super::locked::LOCKED;
@@ -80,11 +80,13 @@ pub(super) fn verbs(options: &InstallOptions) -> ValidatingAdmissionPolicy {
     let owned = asked();
     let mut variables = LOCKED.to_vec();
     variables.extend(owned.iter().map(|(name, text)| (*name, text.as_str())));
-    let words = verb::PlanVerb::ALL.map(verb::PlanVerb::word).join("|");
-    let (shortest, longest) = verb::NONCE;
-    let shape =
-        format!("^({words})/[A-Za-z0-9-]{{1,{}}}/[A-Za-z0-9-]{{{shortest},{longest}}}$", verb::RUN_LIMIT);
-    let reason = format!("^[^\\x00-\\x1f\\x7f]{{1,{}}}$", verb::REASON_LIMIT);
+    let words = plan_request::PlanVerb::ALL.map(plan_request::PlanVerb::word).join("|");
+    let (shortest, longest) = plan_request::NONCE;
+    let shape = format!(
+        "^({words})/[A-Za-z0-9-]{{1,{}}}/[A-Za-z0-9-]{{{shortest},{longest}}}$",
+        plan_request::RUN_LIMIT
+    );
+    let reason = format!("^[^\\x00-\\x1f\\x7f]{{1,{}}}$", plan_request::REASON_LIMIT);
     let request = meta::REQUEST;
     let reason_key = meta::REASON;
     let ours = "let `interlock plan abort` or `interlock plan retry` write it";
@@ -96,7 +98,7 @@ pub(super) fn verbs(options: &InstallOptions) -> ValidatingAdmissionPolicy {
     ));
     let (unreasoned, unreasoned_text) = says(&format!(
         "annotation {reason_key} says why in one line of at most {} characters; {ours}",
-        verb::REASON_LIMIT
+        plan_request::REASON_LIMIT
     ));
     let (changed, changed_text) = says(&format!(
         "annotation {reason_key} and who asked stay as they are while the request is there; take the request away first"

@@ -1,7 +1,7 @@
 //! The inputs of a decision beside the request.
 
-use super::door::{CacheWait, Config, WebhookEndpoint};
-use super::view::Lister;
+use super::endpoint::{CacheWait, Config, WebhookEndpoint};
+use super::lister::Lister;
 
 /// All inputs of a decision beside the request.
 #[derive(Clone, Copy)]

@@ -5,13 +5,13 @@
 
 use thiserror::Error;
 
-use super::door::BadReview;
-use super::parameters::RawParameters;
-use super::reported;
+use super::endpoint::BadReview;
 use super::review::{Annotations, Review, ReviewKind, ReviewMetadata, ReviewObject, StatusText, UserInfo};
 use crate::api::json::{JsonError, Raw, Scanner, SeenMembers};
 use crate::api::meta;
 use crate::api::text::Text;
+use crate::kinds::instance::parameters::RawParameters;
+use crate::kinds::instance::status_wire;
 
 /// Why a body is no review; the server answers HTTP 400 with this text.
 #[derive(Debug, Error)]
@@ -238,8 +238,10 @@ fn read_status<'a>(s: &mut Scanner<'a>, like: Option<&StatusText<'a>>) -> Scanne
     let (mut plans, mut conditions) = (None, None);
     let mut seen = SeenMembers::default();
     s.members(|name, s| match name.as_str() {
-        "planStatus" => seen.once(0, s).and_then(|()| s.read(reported::plans)).map(|read| plans = read),
-        "conditions" => seen.once(1, s).and_then(|()| s.read(reported::basis)).map(|read| conditions = read),
+        "planStatus" => seen.once(0, s).and_then(|()| s.read(status_wire::plans)).map(|read| plans = read),
+        "conditions" => {
+            seen.once(1, s).and_then(|()| s.read(status_wire::basis)).map(|read| conditions = read)
+        }
         _ => s.value().map(drop),
     })?;
     Ok(Some(StatusText { raw: s.since(from), plans, conditions }))

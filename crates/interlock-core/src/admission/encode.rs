@@ -5,12 +5,12 @@
 use base64_simd::STANDARD;
 use json_patch::Patch;
 
+use super::decision::{Outcome, Verdict};
 use super::decode::{MalformedReview, ReviewVersion};
-use super::door::BadReview;
+use super::denial::{Denial, RenderedDenial};
+use super::endpoint::BadReview;
 use super::patch;
-use super::refusal::{Denial, RenderedDenial};
 use super::review::Review;
-use super::verdict::{Outcome, Verdict};
 use crate::api::json::json_bytes;
 
 /// Bytes of a response beside its patch and its texts.

@@ -5,37 +5,28 @@
 //! denies them. A dry run gets the same decision.
 
 mod context;
+pub mod decision;
 pub mod decode;
-pub mod door;
+pub mod denial;
 pub mod encode;
-pub mod parameters;
+pub mod endpoint;
+pub mod lister;
 pub mod patch;
-pub mod refusal;
-pub mod reported;
 pub mod request;
 pub mod review;
-pub mod room;
-pub mod rules;
-pub mod snapshot;
-pub mod spec;
-pub mod stamp;
-pub mod status;
-pub mod verdict;
-pub mod view;
+pub mod size_budget;
+pub mod static_lister;
 pub mod violations;
 
-#[cfg(test)]
-mod tests;
-
-pub use context::RuleContext;
-pub use door::{
+use self::decision::{Outcome, Verdict};
+pub use self::endpoint::{
     AdmissionAnswer, Awaited, BadReview, CacheWait, Config, DecisionRecord, Freeze, Reply, VerdictKind,
     WebhookEndpoint,
 };
+use self::lister::{CacheState, Lister};
+pub use context::RuleContext;
 use request::{Request, RequestedObject};
 use review::Review;
-use verdict::{Outcome, Verdict};
-use view::{CacheState, Lister};
 
 /// Decides on the body of a call.
 pub fn answer<'a>(
@@ -67,17 +58,17 @@ pub fn decide(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
     }
     // The state of the Instance cache does not concern gateways.
     if matches!(request.subject, RequestedObject::Gateway(..) | RequestedObject::FlavorSource(..)) {
-        return rules::judge(request, context);
+        return crate::kinds::dispatch::judge(request, context);
     }
     match context.view.cache() {
-        CacheState::Synced => rules::judge(request, context),
+        CacheState::Synced => crate::kinds::dispatch::judge(request, context),
         CacheState::Partial(why) => {
             // An awaited object might never arrive.
             let context = RuleContext { patience: CacheWait::Exhausted, partial: Some(&why), ..*context };
-            rules::judge(request, &context)
+            crate::kinds::dispatch::judge(request, &context)
         }
         CacheState::Unavailable(why) => {
-            let mut verdict = rules::restore(request, context);
+            let mut verdict = crate::kinds::dispatch::restore(request, context);
             verdict.remark(why);
             verdict
         }

@@ -1,14 +1,14 @@
 //! A review as one of the requests that rules handle: by resource and operation, with everything that
 //! the operation needs.
 
-use super::refusal::{Code, Denial};
+use super::denial::{Code, Denial};
 use super::review::{Review, ReviewKind, ReviewObject};
 use crate::api::kong;
 use crate::api::meta;
 use crate::api::object::Gvk;
 use crate::api::rule::Rule;
-use crate::rollout::flavor::sources::SourceKind;
-use crate::rollout::flavor::subject::GatewayKind;
+use crate::kinds::data_plane::flavor::gateway_ref::GatewayKind;
+use crate::kinds::data_plane::flavor::sources::SourceKind;
 
 /// A request that the rules handle.
 #[derive(Debug)]

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::parameters::RawParameters;
-use super::reported::StatusEntry;
-use super::room::{self, SizeBudget};
+use super::size_budget;
+use super::size_budget::SizeBudget;
 use crate::api::json::{JsonRead, Raw};
 use crate::api::text::Text;
+use crate::kinds::instance::parameters::RawParameters;
+use crate::kinds::instance::status_wire::StatusEntry;
 
 /// `request` of a review, reduced to the fields that rules read.
 #[derive(Debug, Default)]
@@ -151,7 +152,7 @@ impl<'a> Annotations<'a> {
 
     /// Whether all annotations surely fit together: JSON is never shorter than the text it encodes.
     pub fn surely_fit(&self) -> bool {
-        room::holds(self.others, self.stamp_json(), self.history)
+        size_budget::holds(self.others, self.stamp_json(), self.history)
     }
 
     /// The last-applied annotation.

@@ -7,8 +7,8 @@
 use std::cell::RefCell;
 
 use super::RuleContext;
-use super::refusal::Denial;
-use super::verdict::{Outcome, Verdict};
+use super::decision::{Outcome, Verdict};
+use super::denial::Denial;
 use crate::api::interlock::{Action, Actions};
 
 /// The enforcement of a violation.

@@ -2,6 +2,8 @@
 //!
 //! Nothing here decides anything; higher modules read these types and give them meaning.
 
+pub mod violation;
+
 pub mod canonical;
 pub mod cidr;
 pub mod condition;

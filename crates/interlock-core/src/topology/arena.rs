@@ -10,11 +10,11 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use hashbrown::HashTable;
 
-use super::declare::Side;
 use super::facts::{FactRange, FactStore};
 use super::id::{KindId, Uid};
-pub(super) use super::ix::{NONE, NodeIndex, place};
 use super::names::{NameTable, Sym};
+pub(super) use super::node_index::{NONE, NodeIndex, place};
+use super::schema::Side;
 
 /// The key of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! Storage of the facts of nodes: rows of equal length lie end to end, so a row takes only its cells.
 
-use super::ix::{NodeIndex, place};
+use super::node_index::{NodeIndex, place};
 
 /// Range of the facts of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::arena::{Arena, NodeIndex, NodeState};
-use super::declare::{DeclaredKind, EventScope, EventTriggers, LinkPath, Ref, Side};
 use super::id::{Epoch, KindId, NodeId, Uid};
+use super::kind_table::{Schema, Watch};
 use super::names::Sym;
 use super::reading::{KeptFact, ObjectReading};
-use super::schema::{Schema, Watch};
+use super::schema::{DeclaredKind, EventScope, EventTriggers, LinkPath, Ref, Side};
 use crate::api::object::meta_str;
 
 /// Number of remembered uids of deleted objects, so that a late response does not bring one back.

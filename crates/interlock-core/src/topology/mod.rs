@@ -1,25 +1,22 @@
 //! The topology: the watched objects, their references, and the roots that an event affects.
 //!
-//! [`kinds`] declares, as data, the facts kept of a kind's objects, their references and the objects
+//! [`crate::kinds`] declares, as data, the facts kept of a kind's objects, their references and the objects
 //! that their events affect. [`Graph::apply`] applies one event in place and returns the affected
-//! roots; its cost grows with the affected part, not with the graph. [`table`] prints the declarations,
-//! [`picture`] the graph.
+//! roots; its cost grows with the affected part, not with the graph. [`event_table`] prints the declarations,
+//! [`snapshot`] the graph.
 
 mod arena;
-pub mod declare;
+pub mod event_table;
 mod facts;
+pub mod fingerprint;
 mod graph;
 mod id;
-mod ix;
-pub mod kinds;
-pub mod mark;
+mod kind_table;
 mod names;
-pub mod picture;
+mod node_index;
 mod reading;
-mod schema;
-pub mod table;
-#[cfg(test)]
-mod tests;
+pub mod schema;
+pub mod snapshot;
 mod walk;
 
 pub use graph::{AffectedNodes, Graph, GraphChange};

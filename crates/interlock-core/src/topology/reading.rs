@@ -5,8 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
 
-use super::declare::{Fact, Holder, Link, ReadDepth, Ref};
-use super::schema::KindEntry;
+use super::kind_table::KindEntry;
+use super::schema::{Fact, Holder, Link, ReadDepth, Ref};
 
 /// One object, read by the declaration of its kind.
 #[derive(Debug)]

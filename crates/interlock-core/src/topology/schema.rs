@@ -1,170 +1,218 @@
-//! The kinds of one graph: declared ones, and those of owned children, added when they first occur.
+//! Schema of a kind, as data: the facts kept of its objects, their references, and the objects that
+//! their events affect.
+//!
+//! Every field is mandatory: a kind without its row of the event table does not compile.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
 
-use super::declare::{DeclaredKind, Fact, Family, Link, ReadDepth, Side};
-use super::id::{Epoch, GroupKind, KindId};
+use serde_json::Value;
 
-/// All kinds of a graph.
+use super::id::KindName;
+
+/// A declared kind.
 #[derive(Debug)]
-pub(super) struct Schema {
-    kinds: Vec<KindEntry>,
-    links: Vec<LinkRow>,
-    /// Schema of the undeclared kinds.
-    made: &'static DeclaredKind,
+pub struct DeclaredKind {
+    /// Group and kind.
+    pub name: KindName,
+    /// Role of the kind, for people.
+    pub about: &'static str,
+    /// Words that rules read, kept in addition to the facts that the event table names.
+    pub facts: &'static [Fact],
+    /// References of its objects.
+    pub links: &'static [Link],
+    /// Parts of its objects that are nodes of their own.
+    pub sections: Option<Sections>,
+    /// Objects that its events affect.
+    pub events: EventRow,
 }
 
-/// One kind.
+/// One row of the event table.
 #[derive(Debug)]
-pub(super) struct KindEntry {
-    pub name: GroupKind,
-    pub declared: &'static DeclaredKind,
-    /// Stored facts of its objects, after the hash of their references.
-    pub facts: Vec<Fact>,
-    /// Number of its first link.
-    pub links: u16,
-    /// Number of the link to its parts; those of its parts follow.
-    pub parts: u16,
-    pub watch: Watch,
+pub struct EventRow {
+    /// An object appears.
+    pub create: EventTriggers,
+    /// An object changes. A change of its references affects all roots named here.
+    pub update: EventScope,
+    /// An object is deleted.
+    pub delete: EventTriggers,
 }
 
-/// A link of a kind.
+/// The objects that an event affects.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LinkRow {
-    pub name: &'static str,
-    pub family: Family,
-    pub other: Side,
-    pub kind: Option<KindId>,
+pub enum EventTriggers {
+    /// The roots at the ends of these paths.
+    Roots(&'static [LinkPath]),
+    /// None, for this reason.
+    Nobody(&'static str),
 }
 
-/// Watch state of a kind.
-#[derive(Debug, Default)]
-pub(super) struct Watch {
-    /// The epoch; `None` while the kind is unavailable.
-    pub epoch: Option<Epoch>,
-    /// Counts lists; a node records the last one that contained it.
-    pub round: u32,
-    /// The last list before this epoch: objects read until then may have been read at another version
-    /// of the kind, or by metadata only.
-    pub until: u32,
-    /// Lists that have begun: namespace (empty for all) and the round.
-    pub listing: BTreeMap<String, u32>,
-    /// Namespaces (empty for all) that were listed completely in this epoch.
-    pub synced: BTreeSet<String>,
+/// The objects that a change of an object affects.
+#[derive(Clone, Copy, Debug)]
+pub enum EventScope {
+    /// Depends on which facts differ.
+    When(&'static [When]),
+    /// None, for this reason.
+    Nobody(&'static str),
 }
 
-impl Watch {
-    /// The round of the list that covers objects of that namespace.
-    pub(super) fn begun(&self, namespace: &str) -> u32 {
-        let round = self.listing.get("").or_else(|| self.listing.get(namespace));
-        round.copied().unwrap_or(self.round)
-    }
-
-    /// Whether an object absent from the graph is absent from the cluster, too.
-    pub(super) fn knows(&self, namespace: &str) -> bool {
-        self.epoch.is_some() && (self.synced.contains("") || self.synced.contains(namespace))
-    }
+/// A difference and the objects that it affects.
+#[derive(Clone, Copy, Debug)]
+pub struct When {
+    /// One of these differs.
+    pub differs: &'static [Fact],
+    /// Paths to the affected roots.
+    pub concerns: &'static [LinkPath],
 }
 
-impl Schema {
-    pub(super) fn new(declared: &[&'static DeclaredKind], made: &'static DeclaredKind) -> Self {
-        let mut schema = Self { kinds: Vec::new(), links: Vec::new(), made };
-        for kind in declared {
-            schema.add(kind.name.into(), kind);
+/// Path from an object to the roots that react to it: the nearest of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkPath {
+    /// The object itself.
+    Itself,
+    /// Parents, their parents and so on, up to the nearest of a kind.
+    Up(Family, KindName),
+    /// Children, their children and so on, down to the nearest of a kind.
+    Down(Family, KindName),
+}
+
+/// Meaning of an edge; a path follows edges of one family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// The parent created the child.
+    Owns,
+    /// The child depends on the parent.
+    Needs,
+    /// Traffic flows from the parent to the child.
+    Carries,
+}
+
+impl Family {
+    /// Verb phrase for a parent, after "each Instance that".
+    pub const fn of_parent(self) -> &'static str {
+        match self {
+            Self::Owns => "owns it",
+            Self::Needs => "it needs",
+            Self::Carries => "carries traffic to it",
         }
-        // Links refer to kinds by number, so they are added after all kinds.
-        for kind in declared {
-            if let Some(id) = schema.find(kind.name.group, kind.name.kind) {
-                schema.connect(id);
+    }
+
+    /// Verb phrase for a child, after "each Instance that".
+    pub const fn of_child(self) -> &'static str {
+        match self {
+            Self::Owns => "it owns",
+            Self::Needs => "needs it",
+            Self::Carries => "it carries traffic to",
+        }
+    }
+}
+
+/// A stored property of an object.
+#[derive(Clone, Copy, Debug)]
+pub struct Fact {
+    /// Name, unique within the kind.
+    pub name: &'static str,
+    /// How to read it.
+    pub read: ReadDepth,
+}
+
+/// How much of a fact is kept.
+#[derive(Clone, Copy, Debug)]
+pub enum ReadDepth {
+    /// The word itself; for facts with few distinct values.
+    Word(fn(&Value) -> Cow<'_, str>),
+    /// A fingerprint, to detect changes.
+    Mark(fn(&Value) -> u64),
+}
+
+/// References that objects of a kind make.
+#[derive(Clone, Copy, Debug)]
+pub struct Link {
+    /// Name, unique within the kind.
+    pub name: &'static str,
+    /// Meaning of the edge.
+    pub family: Family,
+    /// Side of the referenced object.
+    pub other: Side,
+    /// Kind of the referenced objects; `None` for references by uid.
+    pub kind: Option<KindName>,
+    /// How to read the references.
+    pub read: fn(&Holder<'_>) -> Vec<Ref>,
+}
+
+/// An end of an edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The upper one.
+    Parent,
+    /// The lower one.
+    Child,
+}
+
+/// The holder of references.
+#[derive(Clone, Copy, Debug)]
+pub struct Holder<'a> {
+    /// The object.
+    pub object: &'a Value,
+    /// The part whose references are read, or the object itself.
+    pub part: &'a Value,
+    /// `metadata.namespace`, empty for cluster-scoped objects.
+    pub namespace: &'a str,
+}
+
+/// A reference.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Ref {
+    /// By name, to an object of the link's kind or to a part of it.
+    Named {
+        /// Namespace, empty for cluster-scoped objects.
+        namespace: String,
+        /// Name.
+        name: String,
+        /// Part of the object, empty for all of it.
+        section: String,
+    },
+    /// By uid: an object recreated under the same name does not match.
+    Uid(String),
+}
+
+impl Ref {
+    /// A reference to an object.
+    pub fn to(namespace: &str, name: &str) -> Self {
+        Self::part(namespace, name, "")
+    }
+
+    /// A reference to a part of an object.
+    pub fn part(namespace: &str, name: &str, section: &str) -> Self {
+        Self::Named { namespace: namespace.to_owned(), name: name.to_owned(), section: section.to_owned() }
+    }
+}
+
+/// Parts of objects that are nodes of their own, children of their object.
+#[derive(Clone, Copy, Debug)]
+pub struct Sections {
+    /// Noun for a part.
+    pub noun: &'static str,
+    /// Family of the edge from the object to its part.
+    pub family: Family,
+    /// The parts of an object, under unique names.
+    pub read: fn(&Value) -> Vec<(String, &Value)>,
+    /// References of a part.
+    pub links: &'static [Link],
+}
+
+impl DeclaredKind {
+    /// The stored facts: those that rules read, then those that the event table names.
+    pub(super) fn kept(&self) -> Vec<Fact> {
+        let rows: &[When] = match self.events.update {
+            EventScope::When(rows) => rows,
+            EventScope::Nobody(_) => &[],
+        };
+        let mut kept: Vec<Fact> = Vec::new();
+        for fact in self.facts.iter().chain(rows.iter().flat_map(|row| row.differs)) {
+            if kept.iter().all(|known| known.name != fact.name) {
+                kept.push(*fact);
             }
         }
-        schema
-    }
-
-    fn add(&mut self, name: GroupKind, declared: &'static DeclaredKind) -> KindId {
-        if let Some(id) = self.find(&name.group, &name.kind) {
-            return id;
-        }
-        let id = KindId(u16::try_from(self.kinds.len()).unwrap_or(u16::MAX));
-        let (facts, watch) = (declared.kept(), Watch::default());
-        self.kinds.push(KindEntry { name, declared, facts, links: 0, parts: 0, watch });
-        id
-    }
-
-    /// Numbers the links of a kind: its own, that to its parts, those of its parts.
-    fn connect(&mut self, id: KindId) {
-        let declared = self.get(id).declared;
-        let own = self.rows(declared.links);
-        let mut parts = Vec::new();
-        if let Some(sections) = &declared.sections {
-            let (name, family) = (sections.noun, sections.family);
-            parts.push(LinkRow { name, family, other: Side::Child, kind: Some(id) });
-            parts.extend(self.rows(sections.links));
-        }
-        let first = self.number();
-        self.links.extend(own);
-        let middle = self.number();
-        self.links.extend(parts);
-        let entry = self.get_mut(id);
-        (entry.links, entry.parts) = (first, middle);
-    }
-
-    fn rows(&mut self, links: &[Link]) -> Vec<LinkRow> {
-        let row = |link: &Link| LinkRow {
-            name: link.name,
-            family: link.family,
-            other: link.other,
-            kind: link.kind.map(|name| self.id(name.group, name.kind)),
-        };
-        links.iter().map(row).collect()
-    }
-
-    fn number(&self) -> u16 {
-        u16::try_from(self.links.len()).unwrap_or(u16::MAX)
-    }
-
-    /// The number of a kind; adds an undeclared one with the schema of owned children.
-    pub(super) fn id(&mut self, group: &str, kind: &str) -> KindId {
-        if let Some(id) = self.find(group, kind) {
-            return id;
-        }
-        let id = self.add(GroupKind::new(group, kind), self.made);
-        self.connect(id);
-        id
-    }
-
-    /// The number of a known kind.
-    pub(super) fn find(&self, group: &str, kind: &str) -> Option<KindId> {
-        let at = self.kinds.iter().position(|k| &*k.name.kind == kind && &*k.name.group == group)?;
-        u16::try_from(at).ok().map(KindId)
-    }
-
-    pub(super) fn get(&self, id: KindId) -> &KindEntry {
-        &self.kinds[usize::from(id.0)]
-    }
-
-    pub(super) fn get_mut(&mut self, id: KindId) -> &mut KindEntry {
-        &mut self.kinds[usize::from(id.0)]
-    }
-
-    pub(super) fn link(&self, number: u16) -> &LinkRow {
-        &self.links[usize::from(number)]
-    }
-
-    pub(super) fn kinds(&self) -> impl Iterator<Item = (KindId, &KindEntry)> {
-        (0..).map(KindId).zip(&self.kinds)
-    }
-}
-
-impl KindEntry {
-    /// Index of a fact in the stored row of a node.
-    pub(super) fn place(&self, fact: &str) -> Option<usize> {
-        self.facts.iter().position(|known| known.name == fact).map(|at| at + 1)
-    }
-
-    /// Whether the fact at an index is a word.
-    pub(super) fn is_word(&self, place: usize) -> bool {
-        let fact = place.checked_sub(1).and_then(|at| self.facts.get(at));
-        fact.is_some_and(|fact| matches!(fact.read, ReadDepth::Word(_)))
+        kept
     }
 }

@@ -4,10 +4,10 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::arena::{NodeIndex, NodeKey, NodeState};
-use super::declare::{EventTriggers, Family, LinkPath, Side};
 use super::graph::Graph;
 use super::id::{GroupKind, KindId, KindName, NodeId};
 use super::names::Sym;
+use super::schema::{EventTriggers, Family, LinkPath, Side};
 
 /// Result of looking up an object.
 #[derive(Clone, Copy, Debug)]

@@ -4,14 +4,15 @@ use interlock_core::api::condition::Condition;
 use interlock_core::api::kudo::{ExecutionStatus, Instance, OperatorVersionSpec, PlanStatus};
 use interlock_core::api::meta;
 use interlock_core::api::object::meta_str;
-use interlock_core::plan::health::{self, Health};
-use interlock_core::plan::lock;
+use interlock_core::engine::health;
+use interlock_core::engine::health::Health;
+use interlock_core::kinds::instance::change::lock;
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::answer::{AnsweredObject, Dependency, Presence, WhyAnswer, named, one_line, read_instance};
 use super::facts::ClusterFacts;
-use super::{actors, happened};
+use super::{actors, recent_events};
 use crate::cli::reader::ReadOutcome;
 
 /// Maximum length of the history.
@@ -20,7 +21,7 @@ const TOLD: usize = 12;
 impl WhyAnswer {
     /// Builds the answer.
     pub(super) fn of(facts: &ClusterFacts) -> Self {
-        let mut happened = happened::all(facts);
+        let mut happened = recent_events::all(facts);
         happened.sort_by(|a, b| b.at.cmp(&a.at).then_with(|| a.what.cmp(&b.what)));
         happened.dedup();
         happened.truncate(TOLD);
@@ -151,7 +152,7 @@ fn dependencies(facts: &ClusterFacts) -> Vec<Dependency> {
             namespace: maker.namespace.clone(),
             name: maker.name.clone(),
         };
-        (on, interlock_core::topology::kinds::link::MADE_BY, &maker.found)
+        (on, interlock_core::kinds::link::MADE_BY, &maker.found)
     });
     references
         .chain(maker)

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::need::{KindRequester, WatchRequest, WatchScope, not_served};
 use super::state::{ApiVerb, Epoch, WatchState};
+use super::watch_request::{KindRequester, WatchRequest, WatchScope, not_served};
 use crate::cluster::crds::{Absence, Usable};
 use crate::cluster::watch::{LONGEST_PAUSE, Pace};
 

@@ -1,10 +1,10 @@
 use interlock_core::api::object::NamespacedName;
 use rstest::rstest;
 
-use super::super::need::Shape;
 use super::super::state::WatchState;
 use super::*;
 use crate::cluster::crds::Identity;
+use crate::cluster::supervisor::watch_request::Shape;
 
 /// A kind over time; its requester is a capability unless a test names another.
 struct Course {

@@ -4,7 +4,7 @@
 //! `api/gateway-operator/v1beta1/dataplane_types.go`); every other field is accepted and kept as it
 //! is. Rules for containers and their environment are not here: they would exceed the cost that the
 //! API server allows, and cannot follow references; the webhook enforces them
-//! ([`crate::rollout::shape`]).
+//! ([`crate::kinds::data_plane::validation`]).
 
 use std::collections::BTreeMap;
 

@@ -1,0 +1,124 @@
+//! The decision of the rules: allowed with a patch, denied with a text for people, or undecided yet.
+
+use json_patch::Patch;
+
+use super::denial::{Denial, one_line, shortened};
+use super::endpoint::VerdictKind;
+use crate::api::object::NamespacedName;
+use crate::api::rule::Rule;
+
+/// Longest warning.
+const WARNING_LIMIT: usize = 120;
+/// Longest warning in a rule's own words; the API server truncates longer ones.
+const ADMITTED_LIMIT: usize = 256;
+
+/// The decision on a request, with its warnings.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// The decision.
+    pub outcome: Outcome,
+    /// Warnings, one line each.
+    pub warnings: Vec<String>,
+    /// Rules that warned.
+    pub noted: Vec<Rule>,
+    /// Rules whose denials the settings admit.
+    pub admitted: Vec<Rule>,
+    /// The plan that is scheduled, or that holds the lock.
+    pub plan: Option<String>,
+}
+
+/// The decision.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Allowed as it is or with a patch.
+    Allow {
+        /// Empty if there are no changes.
+        patch: Patch,
+    },
+    /// Not validated: Interlock's own bookkeeping.
+    Skip,
+    /// Denied.
+    Refuse(Box<Denial>),
+    /// The decision needs an OperatorVersion that the lister lacks.
+    Wait(NamespacedName),
+}
+
+impl Verdict {
+    /// Allowed unchanged.
+    pub fn allow() -> Self {
+        Self::of(Outcome::Allow { patch: Patch(Vec::new()) })
+    }
+
+    /// A decision without warnings.
+    pub fn of(outcome: Outcome) -> Self {
+        let plan = match &outcome {
+            Outcome::Refuse(refusal) => refusal.plan.clone(),
+            _ => None,
+        };
+        Self { outcome, warnings: Vec::new(), noted: Vec::new(), admitted: Vec::new(), plan }
+    }
+
+    /// Adds a rule's warning.
+    pub fn warn(&mut self, rule: Rule, text: impl Into<String>) {
+        self.remark(text);
+        self.note(rule);
+    }
+
+    /// Adds a short warning of one line, as the API server drops others.
+    pub fn remark(&mut self, text: impl Into<String>) {
+        self.warnings.push(shortened(one_line(&text.into()).into_owned(), WARNING_LIMIT));
+    }
+
+    /// Adds a warning in a rule's own words, with its id.
+    pub fn tell(&mut self, rule: Rule, sentence: &str) {
+        let tail = format!(" [{}]", rule.id());
+        let room = ADMITTED_LIMIT - tail.len();
+        self.warnings.push(shortened(one_line(sentence).into_owned(), room) + &tail);
+        self.note(rule);
+    }
+
+    /// Adds the sentence of a denial that the settings admit, as a warning.
+    pub fn admit(&mut self, rule: Rule, sentence: &str) {
+        let tail = format!(" [{}] (admitted: group {} warns here)", rule.id(), rule.group().id());
+        let room = ADMITTED_LIMIT - tail.len();
+        self.warnings.push(shortened(one_line(sentence).into_owned(), room) + &tail);
+        self.note(rule);
+        self.admitted.push(rule);
+    }
+
+    fn note(&mut self, rule: Rule) {
+        if !self.noted.contains(&rule) {
+            self.noted.push(rule);
+        }
+    }
+
+    /// The denial, if there is one.
+    pub fn refusal(&self) -> Option<&Denial> {
+        match &self.outcome {
+            Outcome::Refuse(refusal) => Some(refusal),
+            _ => None,
+        }
+    }
+
+    /// Ids of the rules that denied or warned.
+    pub fn rules(&self) -> impl Iterator<Item = &'static str> {
+        let refused = self.refusal().into_iter().flat_map(Denial::rules);
+        refused.chain(self.noted.iter().copied()).map(Rule::id)
+    }
+
+    /// The kind of the decision.
+    pub fn kind(&self) -> VerdictKind {
+        match &self.outcome {
+            Outcome::Allow { patch } if patch.0.is_empty() => VerdictKind::Allowed,
+            Outcome::Allow { .. } => VerdictKind::Patched,
+            Outcome::Skip => VerdictKind::Skipped,
+            Outcome::Refuse(_) | Outcome::Wait(_) => VerdictKind::Denied,
+        }
+    }
+}
+
+impl From<Denial> for Verdict {
+    fn from(refusal: Denial) -> Self {
+        Self::of(Outcome::Refuse(Box::new(refusal)))
+    }
+}

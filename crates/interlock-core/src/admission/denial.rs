@@ -1,0 +1,292 @@
+//! Denials, for people: the denied change, the reason, and the remedy.
+
+use std::borrow::Cow;
+
+use crate::api::rule::Rule;
+pub use crate::api::violation::{FieldReason, ViolationField};
+
+/// How many lines of one denial name fields; further fields are counted.
+const FIELDS_SHOWN: usize = 4;
+/// How many lines of one denial name fields or further violations, if there are any.
+const LINES_SHOWN: usize = 5;
+/// For how many fields one denial has causes.
+const FIELDS_KEPT: usize = 16;
+/// Longest text of a denial.
+const TEXT_LIMIT: usize = 1024;
+/// Longest text of a cause but the first.
+const CAUSE_LIMIT: usize = 256;
+/// Longest text of a remedy.
+const NEXT_LIMIT: usize = 480;
+/// Bytes reserved for the fields, however long the sentence is.
+const FIELD_ROOM: usize = 128;
+
+/// HTTP status of a denial. Never 409, which `kubectl apply` retries six times, and never 429, which
+/// makes every client hang.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// 400: the review lacks what its operation needs.
+    BadRequest,
+    /// 403: denies the whole object.
+    Forbidden,
+    /// 422: denies fields that it can name.
+    Invalid,
+}
+
+impl Code {
+    /// The number.
+    pub fn number(self) -> u16 {
+        match self {
+            Self::BadRequest => 400,
+            Self::Forbidden => 403,
+            Self::Invalid => 422,
+        }
+    }
+
+    /// `status.reason`.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::BadRequest => "BadRequest",
+            Self::Forbidden => "Forbidden",
+            Self::Invalid => "Invalid",
+        }
+    }
+}
+
+/// A denial, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// The rule.
+    pub rule: Rule,
+    /// HTTP status; `Invalid` needs a field.
+    pub code: Code,
+    /// The denied change: KUDO's own sentence, if it has one.
+    pub sentence: String,
+    /// Bytes at the start of the sentence that only name the failed operation and the object.
+    pub beginning: usize,
+    /// The first denied fields.
+    pub fields: Vec<ViolationField>,
+    /// How many more there are.
+    pub more: usize,
+    /// The reason.
+    pub why: Option<String>,
+    /// The remedy.
+    pub next: Option<String>,
+    /// The plan that holds the lock, if that is the reason.
+    pub plan: Option<String>,
+    /// Whether the object alone proves it, although its rule reads other objects as well.
+    pub certain: bool,
+    /// Violations of other rules, denied together with it.
+    pub also: Vec<Also>,
+}
+
+/// A further violation that a denial lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Also {
+    /// The rule.
+    pub rule: Rule,
+    /// The denied field, or the first of them, with the violation.
+    pub field: ViolationField,
+}
+
+impl Also {
+    /// The message of a cause, whose field kubectl prints beside it.
+    fn message(&self) -> String {
+        [&*one_line(&self.field.detail), " [", self.rule.id(), "]"].concat()
+    }
+
+    fn line(&self) -> String {
+        match self.field.path.as_str() {
+            "" => ["\n  ", &self.message()].concat(),
+            path => ["\n  ", path, ": ", &self.message()].concat(),
+        }
+    }
+}
+
+/// A cause of a denial, as kubectl prints it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// Reason, one of metav1's.
+    pub reason: &'static str,
+    /// Message for people.
+    pub message: String,
+    /// Path of the field.
+    pub field: String,
+}
+
+/// A denial in wire format.
+pub struct RenderedDenial {
+    /// `status.code` and `status.reason`.
+    pub code: Code,
+    /// `status.message`.
+    pub message: String,
+    /// `status.details.causes`; the first carries the whole text.
+    pub causes: Vec<Cause>,
+}
+
+impl Denial {
+    /// A denial of the whole object.
+    pub fn forbidden(rule: Rule, sentence: impl Into<String>) -> Self {
+        Self {
+            rule,
+            code: Code::Forbidden,
+            sentence: sentence.into(),
+            beginning: 0,
+            fields: Vec::new(),
+            more: 0,
+            why: None,
+            next: None,
+            plan: None,
+            certain: false,
+            also: Vec::new(),
+        }
+    }
+
+    /// A denial that names fields.
+    pub fn invalid(rule: Rule, sentence: impl Into<String>, mut fields: Vec<ViolationField>) -> Self {
+        let more = fields.len().saturating_sub(FIELDS_KEPT);
+        fields.truncate(FIELDS_KEPT);
+        Self { code: Code::Invalid, fields, more, ..Self::forbidden(rule, sentence) }
+    }
+
+    /// Adds to the count of unnamed fields.
+    #[must_use]
+    pub fn and_more(mut self, count: usize) -> Self {
+        self.more += count;
+        self
+    }
+
+    /// Marks the denial as proven by the object alone: it holds also if other objects are unknown.
+    #[must_use]
+    pub fn certain(mut self) -> Self {
+        self.certain = true;
+        self
+    }
+
+    /// Lists another violation: among its own fields if the rule is the same, else on a line of its
+    /// own.
+    pub fn join(&mut self, other: Self) {
+        if other.rule == self.rule && other.code == self.code {
+            self.more += other.more;
+            self.fields.extend(other.fields);
+            self.more += self.fields.len().saturating_sub(FIELDS_KEPT);
+            self.fields.truncate(FIELDS_KEPT);
+            self.and_so_on(other.next);
+            return;
+        }
+        if self.also.len() == FIELDS_KEPT {
+            self.more += 1;
+            return;
+        }
+        let detail = other.sentence.get(other.beginning..).unwrap_or_default().to_owned();
+        let field = match other.fields.into_iter().next() {
+            Some(field) => ViolationField { detail, ..field },
+            None => ViolationField::new("", FieldReason::Forbidden, detail),
+        };
+        self.also.push(Also { rule: other.rule, field });
+    }
+
+    /// Keeps the first remedy, and hints that those of other violations differ.
+    fn and_so_on(&mut self, other: Option<String>) {
+        const MORE: &str = ", and so on";
+        if let Some(next) = self.next.as_mut().filter(|next| other.as_ref() != Some(next))
+            && !next.ends_with(MORE)
+        {
+            next.push_str(MORE);
+        }
+    }
+
+    /// Ids of the violated rules.
+    pub fn rules(&self) -> impl Iterator<Item = Rule> {
+        std::iter::once(self.rule).chain(self.also.iter().map(|also| also.rule))
+    }
+
+    /// Sets the reason.
+    #[must_use]
+    pub fn why(mut self, text: impl Into<String>) -> Self {
+        self.why = Some(text.into());
+        self
+    }
+
+    /// Sets the remedy.
+    #[must_use]
+    pub fn next(mut self, text: impl Into<String>) -> Self {
+        self.next = Some(text.into());
+        self
+    }
+
+    /// The whole text: at most ten lines and 1 KiB. Long values never cut off the rule or the remedy.
+    pub fn text(&self) -> String {
+        let (id, next, page) = (self.rule.id(), self.next_line(), self.rule.page());
+        let room = TEXT_LIMIT.saturating_sub(next.len() + "\nSee ".len() + page.len());
+        let kept = if self.fields.is_empty() && self.also.is_empty() { 0 } else { FIELD_ROOM };
+        let fields = self.fields.len().min(FIELDS_SHOWN);
+        let also = self.also.len().min(LINES_SHOWN - fields);
+        let sentence = one_line(&self.sentence).into_owned();
+        let mut text = shortened(sentence, room.saturating_sub(id.len() + 3 + kept));
+        let add =
+            |text: &mut String, parts: [&str; 4]| parts.into_iter().for_each(|part| text.push_str(part));
+        add(&mut text, [" [", id, "]", ""]);
+        for field in self.fields.iter().take(fields) {
+            add(&mut text, ["\n  ", &field.path, ": ", &one_line(&field.detail)]);
+        }
+        self.also.iter().take(also).for_each(|also| text.push_str(&also.line()));
+        let more = self.fields.len() - fields + self.also.len() - also + self.more;
+        if more > 0 {
+            add(&mut text, ["\n  and ", &more.to_string(), " more", ""]);
+        }
+        if let Some(why) = &self.why {
+            add(&mut text, ["\nWhy now: ", &one_line(why), "", ""]);
+        }
+        let mut text = shortened(text, room);
+        add(&mut text, [&next, "\nSee ", page, ""]);
+        text
+    }
+
+    fn next_line(&self) -> String {
+        let said = |next: &String| ["\nNext: ", &shortened(one_line(next).into_owned(), NEXT_LIMIT)].concat();
+        self.next.as_ref().map(said).unwrap_or_default()
+    }
+
+    /// The denial in wire format.
+    ///
+    /// kubectl prints only the causes of an `Invalid`, and nothing at all without any: so the first
+    /// carries the whole text, and a denial without a field gets an empty one.
+    pub fn render(&self) -> RenderedDenial {
+        let text = self.text();
+        let mut causes = Vec::new();
+        if self.code == Code::Invalid {
+            let (field, reason) =
+                self.fields.first().map_or(("", FieldReason::Invalid), |f| (f.path.as_str(), f.reason));
+            causes.push(Cause { reason: reason.as_str(), message: text.clone(), field: field.to_owned() });
+            causes.extend(self.fields.iter().skip(1).map(|f| Cause {
+                reason: f.reason.as_str(),
+                message: one_line(&f.detail).into_owned(),
+                field: f.path.clone(),
+            }));
+            causes.extend(self.also.iter().map(|also| Cause {
+                reason: also.field.reason.as_str(),
+                message: shortened(also.message(), CAUSE_LIMIT),
+                field: also.field.path.clone(),
+            }));
+        }
+        RenderedDenial { code: self.code, message: text, causes }
+    }
+}
+
+/// An untrusted text as one line.
+pub(super) fn one_line(text: &str) -> Cow<'_, str> {
+    if text.bytes().any(|b| matches!(b, b'\n' | b'\r')) {
+        Cow::Owned(text.replace(['\n', '\r'], " "))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// A text of at most that many bytes; a longer one ends in dots.
+pub(super) fn shortened(mut text: String, limit: usize) -> String {
+    if text.len() > limit {
+        text.truncate(text.floor_char_boundary(limit.saturating_sub(4)));
+        text.push_str(" ...");
+    }
+    text
+}

@@ -1,0 +1,130 @@
+//! A static lister over a list of objects: for `interlock check`, tests and benchmarks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+use thiserror::Error;
+
+use super::lister::{Lister, PackageUsers};
+use crate::api::interlock::{Actions, Labels, Rules};
+use crate::api::kudo::{Instance, OperatorVersion};
+use crate::api::meta;
+use crate::api::object::{Gvk, NamespacedName, ObjectKey};
+use crate::api::revision::Revisions;
+use crate::api::stamp::SpecHash;
+use crate::kinds::data_plane::flavor::gateway_ref::GatewayRef;
+use crate::kinds::data_plane::flavor::inventory::{FlavorDependent, GatewayContext, GatewayInventory};
+use crate::kinds::data_plane::flavor::sources::FlavorSource;
+use crate::kinds::instance::change::lock;
+use crate::package::Package;
+
+/// An unreadable object of a known kind.
+#[derive(Debug, Error)]
+#[error("{key} cannot be read: {source}; correct the field that it names")]
+pub struct UnreadableObject {
+    /// The object.
+    pub key: String,
+    /// Why.
+    #[source]
+    pub source: serde_json::Error,
+}
+
+/// A lister over a fixed list of objects.
+#[derive(Clone, Debug, Default)]
+pub struct StaticLister {
+    versions: BTreeMap<NamespacedName, Arc<Package>>,
+    users: BTreeMap<NamespacedName, PackageUsers>,
+    terminating: BTreeSet<String>,
+    labels: BTreeMap<String, Labels>,
+    rules: Rules,
+    flavors: GatewayInventory,
+    revisions: Revisions,
+    /// Whether the list contains objects that flavors could depend on.
+    looked: bool,
+}
+
+impl StaticLister {
+    /// Adds an object; ignores kinds that no rule reads. `namespace` is the default for an absent one.
+    pub fn add(&mut self, object: &Value, namespace: &str) -> Result<(), UnreadableObject> {
+        let Some(key) = ObjectKey::of(object) else { return Ok(()) };
+        let unreadable = |source| UnreadableObject { key: key.to_string(), source };
+        let own = key.namespace.clone().unwrap_or_else(|| namespace.to_owned());
+        let name = NamespacedName::new(own.clone(), key.name.clone());
+        if key.gvk == Gvk::new(meta::KUDO_API_VERSION, "OperatorVersion") {
+            let version = OperatorVersion::deserialize(object).map_err(unreadable)?;
+            self.versions.insert(name.clone(), Arc::new(Package::new(name, version.spec)));
+        } else if key.gvk == Gvk::new(meta::KUDO_API_VERSION, "Instance") {
+            let instance = Instance::deserialize(object).map_err(unreadable)?;
+            self.instance(&own, name, &instance);
+        } else if key.gvk == Gvk::new("v1", "Namespace") {
+            self.namespace(key.name.clone(), object).map_err(unreadable)?;
+        } else if Revisions::is(object) {
+            self.revisions.add(object, &own);
+        } else {
+            self.flavors.take(object, namespace);
+            self.looked = true;
+        }
+        Ok(())
+    }
+
+    /// Sets the actions of the rules by namespace; without them all rules deny.
+    pub fn set_rules(&mut self, rules: Rules) {
+        self.rules = rules;
+    }
+
+    fn namespace(&mut self, name: String, object: &Value) -> Result<(), serde_json::Error> {
+        if object.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null()) {
+            self.terminating.insert(name.clone());
+        }
+        let labels = object.pointer("/metadata/labels").map(Option::<Labels>::deserialize).transpose()?;
+        self.labels.insert(name, labels.flatten().unwrap_or_default());
+        Ok(())
+    }
+
+    fn instance(&mut self, namespace: &str, name: NamespacedName, instance: &Instance) {
+        let Some(version) = &instance.spec.operator_version else { return };
+        let version = NamespacedName::new(version.namespace_or(namespace), version.name());
+        let users = self.users.entry(version).or_default();
+        users.total += 1;
+        if let Some(lock) = lock::of(instance) {
+            users.locked.push((name, lock.plan.to_owned()));
+            users.locked.sort();
+        }
+    }
+}
+
+impl Lister for StaticLister {
+    fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>> {
+        self.versions.get(key).cloned()
+    }
+
+    fn users_of(&self, operator_version: &NamespacedName) -> PackageUsers {
+        self.users.get(operator_version).cloned().unwrap_or_default()
+    }
+
+    fn namespace_terminating(&self, namespace: &str) -> bool {
+        self.terminating.contains(namespace)
+    }
+
+    fn actions(&self, namespace: &str) -> Actions {
+        self.rules.within(self.labels.get(namespace))
+    }
+
+    fn around(&self, gateway: &GatewayRef) -> GatewayContext {
+        let around = self.flavors.around(gateway);
+        match self.looked {
+            true => around,
+            false => GatewayContext { routes: GatewayContext::default().routes, ..around },
+        }
+    }
+
+    fn live_spec(&self, data_plane: &NamespacedName, uid: &str, hash: &SpecHash) -> Option<String> {
+        self.revisions.spec(data_plane, uid, hash)
+    }
+
+    fn fed_by(&self, source: &FlavorSource) -> Vec<FlavorDependent> {
+        self.flavors.fed_by(source)
+    }
+}

@@ -1,0 +1,216 @@
+//! Task errors: transient or fatal, with KUDO's texts and event reasons.
+
+use crate::api::object::ObjectKey;
+use crate::api::rule::Rule;
+use crate::effect::ApiFailure;
+use crate::package::task_kind::BuildError;
+
+/// Reasons of Events about runs that failed, as KUDO names them unless noted.
+pub mod reason {
+    /// A step names a task that the package does not have.
+    pub const UNKNOWN_TASK: &str = "UnknownTaskName";
+    /// A task cannot be made from its definition.
+    pub const TASK_BUILD: &str = "TaskBuildError";
+    /// The run's record has no such phase.
+    pub const MISSING_PHASE: &str = "MissingPhaseStatus";
+    /// The run's record has no such step.
+    pub const MISSING_STEP: &str = "MissingStepStatus";
+    /// A template does not render, or its output is not an object.
+    pub const RENDERING: &str = "TaskRenderingError";
+    /// A rendered object cannot take the Instance's labels, annotations or owner reference.
+    pub const ENHANCEMENT: &str = "TaskEnhancementError";
+    /// A Dummy task with `wantErr`.
+    pub const DUMMY: &str = "DummyTaskError";
+    /// A Toggle task whose parameter is no boolean.
+    pub const TOGGLE: &str = "ToggleTaskError";
+    /// An object is in a state that it never recovers from.
+    pub const TERMINAL_STATE: &str = "FailedTerminalStateError";
+    /// The package does not have the plan (defined by KUDO, never emitted there).
+    pub const INVALID_PLAN: &str = "InvalidPlan";
+    /// A parameter has no usable value (defined by KUDO, never emitted there).
+    pub const INVALID_PARAMS: &str = "InvalidParams";
+    /// The API server rejects an object for good; ours, KUDO retries for ever.
+    pub const REFUSED: &str = "ObjectRefused";
+    /// The namespace is being terminated; ours.
+    pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
+    /// A phase or step is recorded as failed for good in a plan that runs; ours.
+    pub const FAILED_BEFORE: &str = "FailedBefore";
+    /// A step exceeded its deadline; ours.
+    pub const STEP_DEADLINE: &str = "StepDeadlineExceeded";
+    /// The cleanup of a deleted Instance failed beyond its time limit; ours.
+    pub const CLEANUP_PATIENCE: &str = "CleanupPatienceExceeded";
+    /// An object exists that this Instance did not make; ours.
+    pub const NOT_ADOPTED: &str = "ObjectNotAdopted";
+    /// A Delete task kept an object; ours.
+    pub const KEPT: &str = "ObjectKept";
+}
+
+/// Why a task did not progress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskError {
+    /// A transient error: the engine retries the task.
+    Transient(String),
+    /// The definition of the task is invalid.
+    Build(BuildError),
+    /// A fatal error: it ends the run.
+    Fatal {
+        /// Event reason, one of [`reason`].
+        reason: &'static str,
+        /// The cause.
+        cause: String,
+    },
+}
+
+impl TaskError {
+    /// An error that ends the run.
+    pub fn fatal(reason: &'static str, cause: impl Into<String>) -> Self {
+        Self::Fatal { reason, cause: cause.into() }
+    }
+
+    /// The error of a failed lookup or write.
+    pub fn api(request: FailedRequest, key: &ObjectKey, failure: &ApiFailure) -> Self {
+        let cause = request.text(key, failure);
+        match judge(failure) {
+            Judgement::Transient => Self::Transient(cause),
+            Judgement::Permanent => Self::fatal(reason::REFUSED, cause),
+            Judgement::NamespaceGoes => Self::fatal(reason::NAMESPACE_TERMINATING, cause),
+        }
+    }
+}
+
+/// The kind of a failed request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailedRequest {
+    /// A lookup.
+    Get,
+    /// The first write of an object.
+    Create,
+    /// A later write.
+    Patch,
+    /// A removal.
+    Delete,
+}
+
+impl FailedRequest {
+    /// KUDO names the object of a failed patch; it repeats the server's message for other failures.
+    fn text(self, key: &ObjectKey, failure: &ApiFailure) -> String {
+        let said = match failure.message.as_str() {
+            "" => format!("{} {key}: the API server answered {}", self.verb(), answer(failure)),
+            said => said.to_owned(),
+        };
+        match self {
+            Self::Patch => {
+                let namespace = key.namespace.as_deref().unwrap_or_default();
+                format!(
+                    "failed to patch a {} {namespace}/{}: failed to execute patch: {said}",
+                    key.gvk, key.name
+                )
+            }
+            Self::Get | Self::Create | Self::Delete => said,
+        }
+    }
+
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::Create => "create",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+fn answer(failure: &ApiFailure) -> String {
+    match (failure.code, failure.reason.as_str()) {
+        (0, _) => "nothing".to_owned(),
+        (code, "") => code.to_string(),
+        (code, reason) => format!("{code} {reason}"),
+    }
+}
+
+enum Judgement {
+    Transient,
+    Permanent,
+    NamespaceGoes,
+}
+
+/// A retry cannot mend 405 (the kind does not support it), 413 (too large), 415 (no such patch
+/// type) and 422 (invalid or immutable field). Permissions (401, 403), version skew (400) and load
+/// can change during a run, and so can denials by our own rules: a template that writes a locked
+/// Instance is denied like any user, and its step waits.
+fn judge(failure: &ApiFailure) -> Judgement {
+    match failure.code {
+        422 if Rule::ALL.iter().any(|rule| rule.passes() && names(failure, *rule)) => Judgement::Transient,
+        405 | 413 | 415 | 422 => Judgement::Permanent,
+        403 if failure.namespace_terminating => Judgement::NamespaceGoes,
+        _ => Judgement::Transient,
+    }
+}
+
+/// Whether this rule denied the request: the webhook and the policies name it in brackets.
+fn names(failure: &ApiFailure, rule: Rule) -> bool {
+    let mut parts = failure.message.split('[').skip(1);
+    parts.any(|part| part.strip_prefix(rule.id()).is_some_and(|rest| rest.starts_with(']')))
+}
+
+/// Whether a write failed because the object has changed since it was read: not an error, the
+/// engine reads it again.
+///
+/// Only where a new read can help: a POST answered 404 has no endpoint, one answered 409 without
+/// `AlreadyExists` met a conflict elsewhere (a quota), and a webhook may deny with any code.
+pub fn is_stale(request: FailedRequest, failure: &ApiFailure) -> bool {
+    let denied = failure.message.starts_with("admission webhook");
+    match request {
+        FailedRequest::Get => false,
+        FailedRequest::Create => failure.code == 409 && failure.reason == "AlreadyExists",
+        FailedRequest::Patch | FailedRequest::Delete => matches!(failure.code, 404 | 409) && !denied,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    /// 422 ends a run, unless one of our own rules denied the request for now.
+    #[rstest]
+    #[case(422, "Deployment.apps \"x\" is invalid: spec.selector: field is immutable", true)]
+    #[case(
+        422,
+        "admission webhook \"w\" denied the request: the spec is frozen [plan-running]\n  a: b",
+        false
+    )]
+    #[case(422, "ValidatingAdmissionPolicy 'p' denied request: Instance a/b: frozen [plan-override]", false)]
+    #[case(422, "denied the request: OperatorVersion a/b is not found [version-missing]", false)]
+    #[case(422, "denied the request: unknown parameter [parameter-unknown]", true)]
+    #[case(422, "spec.x[0] [plan-runningx] [plan-running", true)]
+    #[case(403, "denied the request: it is used [version-in-use]", false)]
+    fn what_ends_a_run(#[case] code: u16, #[case] message: &str, #[case] ends: bool) {
+        let (reason, message) = ("Invalid".to_owned(), message.to_owned());
+        let failure = ApiFailure { code, reason, message, namespace_terminating: false };
+        assert_eq!(matches!(judge(&failure), Judgement::Permanent), ends);
+    }
+
+    #[rstest]
+    #[case(FailedRequest::Get, 409, "Conflict", "", false)]
+    #[case(FailedRequest::Create, 409, "AlreadyExists", "", true)]
+    #[case(FailedRequest::Create, 409, "Conflict", "Operation cannot be fulfilled on resourcequotas", false)]
+    #[case(FailedRequest::Create, 404, "NotFound", "namespaces \"ns\" not found", false)]
+    #[case(FailedRequest::Patch, 409, "Conflict", "the object has been modified", true)]
+    #[case(FailedRequest::Patch, 404, "NotFound", "", true)]
+    #[case(FailedRequest::Patch, 409, "Conflict", "admission webhook \"x\" denied the request: later", false)]
+    #[case(FailedRequest::Patch, 500, "", "", false)]
+    #[case(FailedRequest::Delete, 409, "Conflict", "Precondition failed", true)]
+    fn stale(
+        #[case] request: FailedRequest,
+        #[case] code: u16,
+        #[case] reason: &str,
+        #[case] message: &str,
+        #[case] expected: bool,
+    ) {
+        let (reason, message) = (reason.to_owned(), message.to_owned());
+        let failure = ApiFailure { code, reason, message, namespace_terminating: false };
+        assert_eq!(is_stale(request, &failure), expected);
+    }
+}

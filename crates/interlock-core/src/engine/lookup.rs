@@ -1,0 +1,168 @@
+//! Lookups of the engine: the state of the cluster that a pass knows, and the queries for more.
+//!
+//! The controller calls `advance` repeatedly within one pass: it answers the queries, makes the
+//! writes and records the results here, until `advance` returns neither.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::api::interlock::Adoption;
+use crate::api::kudo::PlanStatus;
+use crate::api::object::{Gvk, ObjectKey};
+use crate::effect::{ApiFailure, ChildWrite, Note};
+use crate::package::time_limits::RunLimits;
+
+/// Whether the API server serves a kind, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KindServed {
+    /// Objects live in namespaces.
+    Namespaced,
+    /// Objects are cluster-scoped.
+    Cluster,
+    /// Not now, and perhaps later: its CustomResourceDefinition is absent or being deleted. Its
+    /// objects are gone, or about to be.
+    Undefined,
+    /// Not now, and perhaps later: its CustomResourceDefinition exists and does not serve it. Its
+    /// objects cannot be read.
+    Withheld,
+    /// Not served, and never will be.
+    No,
+    /// Not known now.
+    Unsure,
+}
+
+/// Result of the lookup of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    /// The object does not exist.
+    Absent,
+    /// The object as the API server returned it, with all fields.
+    Present(Arc<Value>),
+}
+
+/// The state of the cluster that a pass has looked up.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// Kinds that were looked up.
+    pub kinds: BTreeMap<Gvk, KindServed>,
+    /// Objects that were looked up, or returned by a write of this pass.
+    pub objects: BTreeMap<ObjectKey, Found>,
+    /// Writes and lookups of this pass that failed, by object. The lookup for a [`Query`] removes
+    /// its entry, and bypasses any cache where there was one.
+    pub failures: BTreeMap<ObjectKey, ApiFailure>,
+    /// Current time and time limits.
+    pub limits: RunLimits,
+    /// Whether tasks write objects that no Instance made.
+    pub adoption: Adoption,
+}
+
+/// Something that must be looked up before the pass can go on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Query {
+    /// How a kind is served.
+    Kind(Gvk),
+    /// An object.
+    Object(ObjectKey),
+    /// An object whose absence ends a task: where a cache lacks it, the API server is queried, as a
+    /// task that trusts a stale cache would leave it alive.
+    Certainly(ObjectKey),
+}
+
+/// A run in progress: its entry in `planStatus`, and the tasks that are done.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlanState {
+    /// The entry of the plan, with name, uid, phases and steps.
+    pub status: PlanStatus,
+    /// Finished tasks of steps that are not finished, by `phase/step`; never redone.
+    pub done: BTreeMap<String, BTreeSet<String>>,
+    /// When steps that are not finished began, by `phase/step`.
+    pub begun: BTreeMap<String, Timestamp>,
+    /// Objects of finished tasks. Never recorded: the code that saves the state empties it, and a
+    /// new process begins without any.
+    pub unsaved: BTreeSet<TaskObject>,
+}
+
+/// An object as tasks name it: group, kind and name, in any version and namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TaskObject {
+    /// API group, empty for core.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Name.
+    pub name: String,
+}
+
+impl TaskObject {
+    /// Of a kind and a name.
+    pub fn new(gvk: &Gvk, name: &str) -> Self {
+        Self { group: gvk.group.clone(), kind: gvk.kind.clone(), name: name.to_owned() }
+    }
+}
+
+/// Progress of a task.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TaskProgress {
+    /// Whether it is done.
+    pub done: bool,
+    /// Its writes, in order.
+    pub lane: Vec<ChildWrite>,
+    /// Queries that it needs answered first.
+    pub needs: BTreeSet<Query>,
+    /// Why it waits, for people.
+    pub waiting: Vec<String>,
+    /// Why it cannot progress without human intervention.
+    pub held: Option<String>,
+    /// Events to report.
+    pub notes: Vec<Note>,
+    /// Kinds that it waits for, which are not served.
+    pub absent: BTreeSet<Gvk>,
+    /// Objects of a task that is done.
+    pub dealt_with: BTreeSet<TaskObject>,
+}
+
+/// Result of one call of the engine.
+#[must_use]
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EngineStep {
+    /// The run after the call.
+    pub state: PlanState,
+    /// Writes to make now, in batches. Batches run concurrently and never touch the same object;
+    /// within a batch each write follows the success of the one before it, and the first failure
+    /// ends the batch.
+    pub effects: Vec<Vec<ChildWrite>>,
+    /// Whether the state must be saved before the writes: they change objects of a finished task,
+    /// and a process that did not know it to be finished would repeat that task (recreate a deleted
+    /// object, scale back a scaled one).
+    pub save_first: bool,
+    /// Queries to answer first; empty when nothing is missing.
+    pub needs: BTreeSet<Query>,
+    /// Why unfinished tasks wait, for people, in plan order.
+    pub waiting: Vec<String>,
+    /// Whether any of them waits for a state that may come by itself.
+    pub may_pass: bool,
+    /// When the next limit expires.
+    pub wake: Option<Timestamp>,
+    /// Why the first task that is blocked cannot progress without human intervention.
+    pub held: Option<String>,
+    /// The first transient error of a task, for people.
+    pub stalled: Option<String>,
+    /// Kinds that tasks wait for, which are not served.
+    pub absent: BTreeSet<Gvk>,
+    /// The task error that ended the run: Event reason and text.
+    pub fatal: Option<Fatal>,
+    /// Events about decisions, such as an object that is kept; reported once.
+    pub notes: Vec<Note>,
+}
+
+/// An error that ended a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fatal {
+    /// KUDO's event reason, such as `TaskRenderingError`.
+    pub reason: String,
+    /// The whole text.
+    pub message: String,
+}

@@ -1,0 +1,20 @@
+//! KUDO's plan engine as pure functions: packages, triggers, the progress of runs, and edits that
+//! bypassed admission. No client, no clock.
+
+pub mod rendered_kinds;
+
+pub mod adoption;
+pub mod advance;
+pub mod enhance;
+pub mod errors;
+pub mod health;
+pub mod lookup;
+pub mod merge;
+pub mod ownership;
+pub mod progress;
+pub mod render;
+pub mod render_cache;
+pub mod run;
+pub mod sharing;
+pub mod state;
+pub mod tasks;

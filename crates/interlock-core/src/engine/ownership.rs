@@ -1,0 +1,69 @@
+//! Ownership of objects by the tasks of a run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::lookup::TaskObject;
+use super::render::TaskContext;
+use crate::api::object::{Gvk, meta_str};
+
+/// State shared by the tasks of one call: the writer of each object, and the kinds being defined.
+///
+/// An object that several unfinished tasks name belongs to the first of them, in plan order, until
+/// that task is done: otherwise concurrent tasks would undo each other's writes for ever.
+#[derive(Debug, Default)]
+pub struct Claims {
+    owners: BTreeMap<TaskObject, String>,
+    /// Group and kind that a CustomResourceDefinition among the objects of this call defines.
+    promised: BTreeSet<(String, String)>,
+}
+
+impl Claims {
+    /// Claims objects for a task; the text names another task that has one of them.
+    pub fn take(&mut self, site: &TaskContext<'_>, objects: &[Value]) -> Option<String> {
+        let path = site.path();
+        let mut taken = None;
+        for object in objects {
+            self.promise(object);
+            let Some(subject) = subject(object) else { continue };
+            let owner = self.owners.entry(subject.clone()).or_insert_with(|| path.clone());
+            if *owner != path {
+                let TaskObject { kind, name, .. } = subject;
+                taken = taken.or_else(|| Some(format!("{kind} {name} is being changed by task {owner}")));
+            }
+        }
+        taken
+    }
+
+    fn promise(&mut self, object: &Value) {
+        if object["kind"] == "CustomResourceDefinition" {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let spec = &object["spec"];
+            self.promised.insert((text(&spec["group"]), text(&spec["names"]["kind"])));
+        }
+    }
+
+    /// Releases the claims of a task that is done.
+    pub fn release(&mut self, site: &TaskContext<'_>) -> BTreeSet<TaskObject> {
+        let path = site.path();
+        let mut released = BTreeSet::new();
+        self.owners.retain(|subject, owner| {
+            let kept = *owner != path;
+            if !kept {
+                released.insert(subject.clone());
+            }
+            kept
+        });
+        released
+    }
+
+    /// Whether a kind will be served once one of these CustomResourceDefinitions is established.
+    pub fn promises(&self, gvk: &Gvk) -> bool {
+        self.promised.contains(&(gvk.group.clone(), gvk.kind.clone()))
+    }
+}
+
+fn subject(object: &Value) -> Option<TaskObject> {
+    Some(TaskObject::new(&Gvk::of(object)?, meta_str(object, "name")?))
+}

@@ -1,0 +1,165 @@
+//! Renders the templates of a task to objects.
+
+use std::collections::BTreeMap;
+
+use go_template::yaml::{Aliases, Reader};
+use go_template::{Given, Root};
+use serde_json::Value;
+
+use super::errors::{TaskError, reason};
+use super::render_cache;
+use super::run::Run;
+use crate::api::meta;
+use crate::api::object::{Gvk, meta_str};
+use crate::api::path;
+
+/// Maximum characters of a text in a message.
+const SHOWN: usize = 100;
+
+/// Task context: the input of its templates, and the names that it writes onto its objects.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskContext<'a> {
+    /// The run.
+    pub run: &'a Run<'a>,
+    /// Values of parameters for templates.
+    pub params: &'a BTreeMap<String, go_template::Value>,
+    /// Phase.
+    pub phase: &'a str,
+    /// Step.
+    pub step: &'a str,
+    /// Task.
+    pub task: &'a str,
+}
+
+impl TaskContext<'_> {
+    /// `plan.phase.step.task`, as KUDO's texts name it.
+    pub fn path(&self) -> String {
+        format!("{}.{}.{}.{}", self.run.plan, self.phase, self.step, self.task)
+    }
+
+    /// Root value of the templates (KUDO `task/render.go`).
+    fn root(&self) -> Root<'_> {
+        let (package, instance) = (self.run.package, self.run.instance);
+        let texts = [
+            ("OperatorName", package.operator()),
+            ("Name", &instance.name),
+            ("Namespace", &instance.namespace),
+            ("AppVersion", package.app_version()),
+            ("OperatorVersion", package.version()),
+            ("PlanName", self.run.plan),
+            ("PhaseName", self.phase),
+            ("StepName", self.step),
+        ];
+        static NO_PIPES: BTreeMap<String, go_template::Value> = BTreeMap::new();
+        let maps = [("Params", Given::Map(self.params)), ("Pipes", Given::Map(&NO_PIPES))];
+        Root(texts.map(|(name, text)| (name, Given::Text(text))).into_iter().chain(maps).collect())
+    }
+}
+
+/// The objects of these template files: files in the order of the list, objects in the order of the
+/// file. An object that appears twice keeps its first place and its last content.
+pub fn objects(site: &TaskContext<'_>, resources: &[String]) -> Result<Vec<Value>, TaskError> {
+    let full = || {
+        TaskError::Transient(format!(
+            "the plan renders more than {} MiB at once; this task waits until others are done",
+            render_cache::MOST >> 20
+        ))
+    };
+    site.run.rendered.objects([site.phase, site.step, site.task], || all(site, resources), full)
+}
+
+/// A task has one deadline, and one budget of decoded bytes; each file has its own budget of work
+/// and output.
+fn all(site: &TaskContext<'_>, resources: &[String]) -> Result<Vec<Value>, TaskError> {
+    let interrupt = site.run.interrupt;
+    interrupt.begin();
+    let reader = Reader::new(Aliases::Counted, interrupt);
+    let root = site.root();
+    let mut objects: Vec<Value> = Vec::new();
+    let mut places = BTreeMap::new();
+    for file in resources {
+        for object in decode(&reader, file, &render(site, file, &root)?)? {
+            let place =
+                *places.entry((Gvk::of(&object), name(&object).map(str::to_owned))).or_insert(objects.len());
+            match objects.get_mut(place) {
+                Some(earlier) => *earlier = object,
+                None => objects.push(object),
+            }
+        }
+    }
+    Ok(objects)
+}
+
+fn name(object: &Value) -> Option<&str> {
+    meta_str(object, "name")
+}
+
+fn render(site: &TaskContext<'_>, file: &str, root: &Root<'_>) -> Result<String, TaskError> {
+    let fatal = |cause: String| TaskError::fatal(reason::RENDERING, cause);
+    let template =
+        site.run.package.parsed(file).ok_or_else(|| fatal(format!("error finding resource named {file}")))?;
+    let template = template
+        .map_err(|e| fatal(format!("error expanding template {file}: error parsing template: {e}")))?;
+    template.render(root, site.run.interrupt).map_err(|error| {
+        let cause = format!("error expanding template {file}: error rendering template: {error}");
+        if error.is_transient() { TaskError::Transient(cause) } else { fatal(cause) }
+    })
+}
+
+fn decode(reader: &Reader<'_>, file: &str, text: &str) -> Result<Vec<Value>, TaskError> {
+    let failed = |cause: &dyn std::fmt::Display| format!("parsing YAML from {file} failed: {cause}");
+    let fatal = |cause: String| TaskError::fatal(reason::RENDERING, failed(&cause));
+    let documents = reader.documents(text).map_err(|error| {
+        let cause = failed(&error);
+        if error.is_transient() {
+            TaskError::Transient(cause)
+        } else {
+            TaskError::fatal(reason::RENDERING, cause)
+        }
+    })?;
+    for (i, document) in documents.iter().enumerate() {
+        let lacks = |what: &str| fatal(format!("object {} has no {what}", i + 1));
+        if !document.is_object() {
+            return Err(fatal(format!("document {} is not an object", i + 1)));
+        }
+        let gvk = Gvk::of(document).ok_or_else(|| lacks("apiVersion or no kind"))?;
+        let name = name(document).filter(|n| !n.is_empty()).ok_or_else(|| lacks("metadata.name"))?;
+        addressable(&gvk, name).map_err(|why| fatal(format!("object {}: {why}", i + 1)))?;
+        let bytes = document.to_string().len();
+        if bytes > MAX_OBJECT {
+            return Err(fatal(format!(
+                "object {}, {} {name:?}, has {bytes} bytes as JSON; its annotation {} keeps all of it, and an API \
+                 server takes at most {MAX_OBJECT} bytes of annotations: divide it into several objects",
+                i + 1,
+                gvk.kind,
+                meta::LAST_APPLIED_CONFIGURATION,
+            )));
+        }
+    }
+    Ok(documents)
+}
+
+/// Maximum bytes of an object as JSON: like KUDO, Interlock writes its text into an annotation, and
+/// an API server limits the bytes of annotations (`TotalAnnotationSizeLimitB`, apimachinery
+/// `pkg/api/validation/objectmeta.go`).
+const MAX_OBJECT: usize = 256 << 10;
+
+/// Whether requests can name an object: its kind and its name become segments of a path, and must
+/// not lead to another object.
+fn addressable(gvk: &Gvk, name: &str) -> Result<(), String> {
+    let shown = |text: &str| format!("{:?}", text.chars().take(SHOWN).collect::<String>());
+    if !path::is_kind(gvk) {
+        let (api_version, kind) = (shown(&gvk.api_version()), shown(&gvk.kind));
+        return Err(format!(
+            "apiVersion {api_version} with kind {kind} is not what the API server can serve; write apiVersion as \
+             GROUP/VERSION or v1, and kind as a word"
+        ));
+    }
+    path::segment(name).map(drop).map_err(|why| {
+        let (kind, name) = (&gvk.kind, shown(name));
+        format!(
+            "metadata.name {name} of the {kind} {why}, so no path leads to it; write a name of at most 253 \
+             characters without / and %"
+        )
+    })
+}

@@ -1,0 +1,106 @@
+//! The render cache of one pass: the controller calls the engine again after each lookup and each
+//! write, and a task renders the same every time.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use serde_json::Value;
+
+use crate::package::values::ValueError;
+
+/// Bytes that the tasks of one pass may have rendered before further ones wait for the next: many
+/// times the output of a package, and little enough to be copied a few times.
+pub const MOST: usize = 8 << 20;
+
+/// Values of parameters, by name.
+pub type Parameters = BTreeMap<String, go_template::Value>;
+
+/// Parameters, and objects by phase, step and task. Belongs to one run, on one package and one spec.
+#[derive(Debug, Default)]
+pub struct Rendered {
+    parameters: OnceLock<Result<Arc<Parameters>, ValueError>>,
+    objects: Mutex<BTreeMap<[String; 3], Arc<[Value]>>>,
+    bytes: AtomicUsize,
+}
+
+impl Rendered {
+    /// The values of parameters, decoded on first use.
+    pub fn parameters(
+        &self,
+        decode: impl FnOnce() -> Result<Parameters, ValueError>,
+    ) -> Result<Arc<Parameters>, ValueError> {
+        self.parameters.get_or_init(|| decode().map(Arc::new)).clone()
+    }
+
+    /// The objects of a task, rendered on first use; failures are not cached. Renders nothing once
+    /// [`MOST`] is reached, and returns `full`.
+    pub fn objects<E>(
+        &self,
+        place: [&str; 3],
+        make: impl FnOnce() -> Result<Vec<Value>, E>,
+        full: impl FnOnce() -> E,
+    ) -> Result<Vec<Value>, E> {
+        let place = place.map(str::to_owned);
+        if let Some(found) = self.map().get(&place).cloned() {
+            return Ok(found.to_vec());
+        }
+        if self.bytes() >= MOST {
+            return Err(full());
+        }
+        let made = make()?;
+        self.bytes.fetch_add(made.iter().map(weight).sum(), Ordering::Relaxed);
+        self.map().insert(place, made.as_slice().into());
+        Ok(made)
+    }
+
+    /// Approximate bytes of all objects.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    fn map(&self) -> std::sync::MutexGuard<'_, BTreeMap<[String; 3], Arc<[Value]>>> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Approximate bytes of a value in memory; the decoder bounds its depth.
+pub fn weight(value: &Value) -> usize {
+    let inside = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(fields) => {
+            fields.iter().map(|(key, value)| size_of::<String>() + key.len() + weight(value)).sum()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    size_of::<Value>() + inside
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_task_renders_once_and_a_failure_is_tried_again() {
+        let rendered = Rendered::default();
+        let place = ["phase", "step", "task"];
+        assert_eq!(rendered.objects(place, || Err("no"), || "full"), Err("no"));
+        assert_eq!(rendered.objects(place, || Ok::<_, &str>(vec![json!(1)]), || "full"), Ok(vec![json!(1)]));
+        assert_eq!(rendered.objects(place, || Err("not asked"), || "full"), Ok(vec![json!(1)]));
+        assert_eq!(rendered.objects(["phase", "step", "other"], || Err("no"), || "full"), Err("no"));
+    }
+
+    #[test]
+    fn what_does_not_fit_beside_the_others_waits_for_the_next_pass() {
+        let rendered = Rendered::default();
+        let large = || Ok::<_, &str>(vec![json!({"data": {"text": "x".repeat(MOST / 2)}})]);
+        assert!(rendered.objects(["p", "s", "one"], large, || "full").is_ok());
+        assert!(rendered.objects(["p", "s", "two"], large, || "full").is_ok());
+        assert!((MOST..MOST + 1000).contains(&rendered.bytes()), "{}", rendered.bytes());
+        assert_eq!(rendered.objects(["p", "s", "three"], || Err("made"), || "full"), Err("full"));
+        assert!(rendered.objects(["p", "s", "one"], || Err("made"), || "full").is_ok(), "it is kept");
+    }
+}

@@ -1,0 +1,153 @@
+//! The Delete task: deletes objects in the foreground, and waits until they are gone.
+
+use serde_json::Value;
+
+use crate::api::interlock::Adoption;
+use crate::api::meta;
+use crate::api::object::{Gvk, ObjectKey, meta_str};
+use crate::effect::{ChildWrite, Note, Severity};
+use crate::engine::adoption;
+use crate::engine::adoption::{ForeignOwner, Ownership};
+use crate::engine::enhance;
+use crate::engine::enhance::WantedObject;
+use crate::engine::errors::{FailedRequest, TaskError, is_stale, reason};
+use crate::engine::lookup::{Found, KindServed, Observed, Query, TaskProgress};
+use crate::engine::render::TaskContext;
+use crate::engine::sharing;
+
+/// Kinds that hold a user's data: Interlock never deletes them (group, kind).
+const KEPT: [(&str, &str); 4] = [
+    ("", "PersistentVolumeClaim"),
+    ("", "PersistentVolume"),
+    ("", "Namespace"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+];
+
+/// Advances a Delete task. Skips objects of a kind that is not defined, which cannot exist; waits
+/// for those of a kind that is defined and not served.
+pub fn delete(
+    site: &TaskContext<'_>,
+    objects: Vec<Value>,
+    observed: &Observed,
+) -> Result<TaskProgress, TaskError> {
+    let mut progress = TaskProgress::default();
+    for object in objects {
+        let Some(gvk) = Gvk::of(&object) else { continue };
+        let namespaced = match observed.kinds.get(&gvk) {
+            None => {
+                progress.needs.insert(Query::Kind(gvk));
+                continue;
+            }
+            Some(KindServed::Namespaced) => true,
+            Some(KindServed::Cluster) => false,
+            Some(KindServed::Undefined | KindServed::No) => continue,
+            // Unavailable is not gone.
+            Some(KindServed::Withheld) => {
+                progress.waiting.push(format!("the API server does not serve {gvk} now"));
+                progress.absent.insert(gvk);
+                continue;
+            }
+            Some(KindServed::Unsure) => {
+                progress.waiting.push(format!("it is not known yet whether the API server serves {gvk}"));
+                continue;
+            }
+        };
+        let WantedObject { key, object } = enhance::enhance(site, object, namespaced)?;
+        one(site, &key, &object, observed, &mut progress)?;
+        // As in KUDO, the first request that fails stops the task.
+        if progress.needs.contains(&Query::Certainly(key.clone())) && observed.failures.contains_key(&key) {
+            break;
+        }
+    }
+    if !progress.needs.is_empty() {
+        progress.lane.clear();
+    }
+    progress.done = progress.needs.is_empty() && progress.lane.is_empty() && progress.waiting.is_empty();
+    if !progress.done {
+        progress.notes.clear();
+    }
+    Ok(progress)
+}
+
+fn one(
+    site: &TaskContext<'_>,
+    key: &ObjectKey,
+    wanted: &Value,
+    observed: &Observed,
+    progress: &mut TaskProgress,
+) -> Result<(), TaskError> {
+    let seen = observed.objects.get(key);
+    if let Some(failure) = observed.failures.get(key) {
+        let request = if seen.is_some() { FailedRequest::Delete } else { FailedRequest::Get };
+        if !is_stale(request, failure) {
+            return Err(TaskError::api(request, key, failure));
+        }
+        progress.needs.insert(Query::Certainly(key.clone()));
+        return Ok(());
+    }
+    match seen {
+        None => {
+            progress.needs.insert(Query::Certainly(key.clone()));
+        }
+        Some(Found::Absent) => {}
+        Some(Found::Present(current)) => {
+            if let Some(why) = kept(key, wanted, current) {
+                progress.notes.push(why);
+            } else if let Some(patch) = left(site, current) {
+                let resource_version = meta_str(current, "resourceVersion").unwrap_or_default().to_owned();
+                progress.lane.push(ChildWrite::MergePatch { key: key.clone(), resource_version, patch });
+            } else if let Some(why) = of_others(site, key, current) {
+                progress.notes.push(why);
+            } else if meta_str(current, "deletionTimestamp").is_some() {
+                progress.waiting.push(format!("{key} is being deleted"));
+            } else {
+                let field = |name| meta_str(current, name).unwrap_or_default().to_owned();
+                progress.lane.push(ChildWrite::Delete {
+                    key: key.clone(),
+                    uid: field("uid"),
+                    resource_version: field("resourceVersion"),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The patch by which the Instance leaves a cluster-scoped object to the others that apply it.
+fn left(site: &TaskContext<'_>, current: &Value) -> Option<Value> {
+    let cluster_scoped = meta_str(current, "namespace").is_none();
+    sharing::leave(current, &site.run.instance.uid).filter(|_| cluster_scoped)
+}
+
+/// The report of an object that this Instance did not make: a task deletes only its own.
+fn of_others(site: &TaskContext<'_>, key: &ObjectKey, current: &Value) -> Option<Note> {
+    let whose = match adoption::ownership(current, site.run.instance, Adoption::Deny) {
+        Ownership::Owned => return None,
+        Ownership::Adopted => "no Instance made it".to_owned(),
+        Ownership::Shared => "other Instances apply it".to_owned(),
+        Ownership::Foreign(ForeignOwner::Unmanaged) => "no Instance made it".to_owned(),
+        Ownership::Foreign(ForeignOwner::Instance(other)) => format!("it is of Instance {other}"),
+        Ownership::Foreign(ForeignOwner::Controller(controller)) => {
+            format!("it is controlled by {controller}")
+        }
+    };
+    Some(report(key, &whose))
+}
+
+fn report(key: &ObjectKey, why: &str) -> Note {
+    let message = format!("{key} is kept: {why}; delete it yourself if it is not needed any more");
+    Note { severity: Severity::Warning, reason: reason::KEPT.to_owned(), message }
+}
+
+/// The report of an object that Interlock must keep; the task counts it as deleted.
+fn kept(key: &ObjectKey, wanted: &Value, current: &Value) -> Option<Note> {
+    let annotated = |object: &Value| object["metadata"]["annotations"].get(meta::KEEP).is_some();
+    let why = if KEPT.contains(&(key.gvk.group.as_str(), key.gvk.kind.as_str())) {
+        "Interlock removes nothing that holds data".to_owned()
+    } else if annotated(current) || annotated(wanted) {
+        format!("it is annotated {}", meta::KEEP)
+    } else {
+        return None;
+    };
+    Some(report(key, &why))
+}

@@ -1,0 +1,357 @@
+//! Inventory of the objects that affect flavors, reduced to the fields that the rules read: gateways,
+//! their sources and producers, and the routes that not every flavor serves.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+
+use super::deferred::{DeferredChecks, Now, Unread};
+use super::gateway::{Gateway, referenced_spec, sources_of};
+use super::gateway_ref::{FlavorSpec, GatewayKind, GatewayRef};
+use super::group::ProducerGroup;
+use super::projection::{pruned, template};
+use super::reading::FlavorReading;
+use super::rolled_out::is_rolled_out;
+use super::routes::{Inventory, Route};
+use super::sources::{FlavorSource, GivenSources, SourceKind};
+use crate::api::meta;
+use crate::api::object::{Gvk, NamespacedName, meta_str};
+use crate::api::stamp::SpecHash;
+use crate::api::watched::LABELLED;
+
+/// Kind and name.
+type Key = (String, NamespacedName);
+
+/// The gateway context.
+#[derive(Clone, Debug)]
+pub struct GatewayContext {
+    /// ConfigMaps and Secrets.
+    pub sources: GivenSources,
+    /// The existing routes.
+    pub routes: Arc<Inventory>,
+    /// The gateways that share its configuration producer.
+    pub group: Option<ProducerGroup>,
+    /// What a Deployment ran with when all its pods last had one template.
+    pub rolled_out: RolledOut,
+}
+
+/// What the pods of a Deployment ran with when all of them last had one template.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum RolledOut {
+    /// They never had one, or there are no pods: only the stored template is known.
+    #[default]
+    Never,
+    /// They ran with this.
+    With(FlavorReading),
+    /// A rollout began before the first observation; why the previous template is unknown.
+    Untold(String),
+}
+
+/// A gateway that depends on a source.
+#[derive(Clone, Debug)]
+pub struct FlavorDependent {
+    /// As stored.
+    pub stored: Arc<Value>,
+    /// The same; for a Deployment with the template of its pods.
+    pub running: Arc<Value>,
+}
+
+impl Default for GatewayContext {
+    fn default() -> Self {
+        let routes = Arc::new(Inventory::Unseen);
+        Self { sources: GivenSources::default(), routes, group: None, rolled_out: RolledOut::default() }
+    }
+}
+
+/// The inventory.
+#[derive(Clone, Debug, Default)]
+pub struct GatewayInventory {
+    /// Gateways, ControlPlanes, ingress controllers and Services.
+    objects: BTreeMap<Key, Arc<Value>>,
+    sources: GivenSources,
+    /// Sources that the controller labelled.
+    ours: BTreeSet<FlavorSource>,
+    routes: BTreeMap<Key, Route>,
+    /// Templates of Deployments when all their pods last had one; why it is unknown, if a rollout was
+    /// under way at the first observation.
+    rolled_out: BTreeMap<GatewayRef, Result<Arc<Value>, String>>,
+    /// Changes whose flavor could not be read at the time.
+    unread: Unread,
+    /// Inventory of `routes`, computed on first use.
+    inventory: OnceLock<Arc<Inventory>>,
+}
+
+impl GatewayInventory {
+    /// Adds an object; ignores kinds that no flavor rule reads. `namespace` is the default for an
+    /// absent one.
+    pub fn take(&mut self, object: &Value, namespace: &str) {
+        let Some(key) = key_of(object, namespace) else { return };
+        match Role::of(object) {
+            Some(Role::Source) => {
+                self.sources.add(object, namespace);
+                let ours = object["metadata"]["labels"][meta::FLAVOR_SOURCE] == meta::FLAVOR_SOURCE_OURS;
+                match source_of(object, &key.1) {
+                    Some(source) if ours => self.ours.insert(source),
+                    Some(source) => self.ours.remove(&source),
+                    None => false,
+                };
+            }
+            Some(Role::Route) => {
+                self.inventory = OnceLock::new();
+                match Route::of(object, namespace) {
+                    Some(route) => self.routes.insert(key, route),
+                    None => self.routes.remove(&key),
+                };
+            }
+            Some(Role::Party) => {
+                let kept = Arc::new(pruned(object, &key.1));
+                self.follow_flavor(&kept, &key);
+                if object["kind"] == "Deployment" {
+                    self.follow_rollout(object, &kept, &key);
+                }
+                self.objects.insert(key, kept);
+            }
+            None => {}
+        }
+    }
+
+    fn follow_flavor(&mut self, kept: &Value, key: &Key) {
+        let namespace = &key.1.namespace;
+        let before = self.objects.get(key).and_then(|before| {
+            let running = self.running(before);
+            let live = Gateway::live(&running, namespace, &self.sources).ok().flatten()?.spec;
+            let runs = Gateway::runs(&running, namespace, &self.sources).ok().flatten()?;
+            Some(FlavorSpec {
+                reading: FlavorReading { effective: runs, ..live.reading },
+                staged: live.staged,
+            })
+        });
+        if let (true, Ok(Some(written))) =
+            (Gateway::is_guarded(kept), Gateway::read(kept, namespace, &self.sources))
+        {
+            self.unread.follow(&written, before);
+        }
+    }
+
+    /// Deferred checks: changes of flavor that were admitted because their source could not be read
+    /// then, and would have been denied. Reports each once.
+    pub fn overlooked(&mut self) -> Vec<DeferredChecks> {
+        let mut unread = std::mem::take(&mut self.unread);
+        let found = unread.read_now(|subject| {
+            let object = self.gateways().find(|object| subject.is(object))?.clone();
+            let gateway = Gateway::read(&object, &subject.name.namespace, &self.sources).ok().flatten()?;
+            let GatewayContext { routes, group, .. } = self.around(subject);
+            Some(Now { object, gateway, routes, group })
+        });
+        self.unread = unread;
+        found
+    }
+
+    /// An observer of a Deployment from its creation sees each of its rollouts end.
+    fn follow_rollout(&mut self, object: &Value, kept: &Value, key: &Key) {
+        let subject = deployment(&key.1);
+        if is_rolled_out(object) {
+            self.rolled_out.insert(subject, Ok(Arc::new(kept["spec"]["template"].clone())));
+        } else if !self.objects.contains_key(key)
+            && object["metadata"]["generation"].as_i64().is_some_and(|generation| generation > 1)
+        {
+            self.rolled_out.insert(subject, Err("its ReplicaSets were not looked at yet".to_owned()));
+        }
+    }
+
+    /// Deployments with a rollout under way whose previous template is unknown.
+    pub fn untold(&self) -> Vec<NamespacedName> {
+        let untold = self.rolled_out.iter().filter(|(_, template)| template.is_err());
+        untold.map(|(subject, _)| subject.name.clone()).collect()
+    }
+
+    /// Records the result for such a Deployment: the template of its pods, that there are none, or why
+    /// it is unknown.
+    pub fn tell(&mut self, name: &NamespacedName, found: Result<Option<&Value>, String>) {
+        let subject = deployment(name);
+        // The end of the rollout, meanwhile observed, is more accurate.
+        if !self.rolled_out.get(&subject).is_some_and(Result::is_err) {
+            return;
+        }
+        match found {
+            Ok(Some(found)) => self.rolled_out.insert(subject, Ok(Arc::new(template(found)))),
+            Ok(None) => self.rolled_out.remove(&subject),
+            Err(why) => self.rolled_out.insert(subject, Err(why)),
+        };
+    }
+
+    /// Removes a deleted object; `kind` is its kind, or the name of its labelled objects.
+    pub fn drop(&mut self, kind: &str, name: &NamespacedName) {
+        let key = (served_as(kind).to_owned(), name.clone());
+        match key.0.as_str() {
+            "ConfigMap" => {
+                let source = FlavorSource { kind: SourceKind::ConfigMap, name: name.clone() };
+                self.sources.remove(&source);
+                self.ours.remove(&source);
+            }
+            "Deployment" => {
+                self.rolled_out.remove(&deployment(name));
+            }
+            _ => {}
+        }
+        if let Some(gone) = self.objects.remove(&key) {
+            self.unread.forget(|subject| subject.is(&gone));
+        }
+        if self.routes.remove(&key).is_some() {
+            self.inventory = OnceLock::new();
+        }
+    }
+
+    /// Forgets the objects of a kind, given by its kind or the name of its labelled objects.
+    pub fn forget(&mut self, kind: &str) {
+        let labelled = LABELLED.iter().find(|labelled| labelled.name == kind);
+        let kind = labelled.map_or(kind, |labelled| labelled.kind);
+        self.objects.retain(|(known, _), _| known != kind);
+        self.routes.retain(|(known, _), _| known != kind);
+        self.inventory = OnceLock::new();
+        match kind {
+            "Deployment" => self.rolled_out.clear(),
+            "ConfigMap" => (self.sources, self.ours) = Default::default(),
+            _ => {}
+        }
+    }
+
+    /// The gateways.
+    pub fn gateways(&self) -> impl Iterator<Item = &Arc<Value>> {
+        self.objects.values().filter(|object| Gateway::is_guarded(object))
+    }
+
+    /// The DataPlanes whose annotation only refers to the live spec: name, uid and hash.
+    pub fn referenced_specs(&self) -> Vec<(NamespacedName, String, SpecHash)> {
+        let planes = self.objects.iter().filter(|((kind, _), _)| kind == "DataPlane");
+        let referenced = planes.filter_map(|((_, name), object)| {
+            Some((name.clone(), meta_str(object, "uid")?.to_owned(), referenced_spec(object)?))
+        });
+        referenced.collect()
+    }
+
+    /// The known sources.
+    pub fn sources(&self) -> &GivenSources {
+        &self.sources
+    }
+
+    /// The gateways whose flavor may come from a source.
+    pub fn fed_by(&self, source: &FlavorSource) -> Vec<FlavorDependent> {
+        let here = |object: &&Arc<Value>| meta_str(object, "namespace") == Some(&source.name.namespace);
+        let fed = self.gateways().filter(here).map(|stored| {
+            let running = match self.running(stored) {
+                Cow::Borrowed(_) => stored.clone(),
+                Cow::Owned(running) => Arc::new(running),
+            };
+            FlavorDependent { stored: stored.clone(), running }
+        });
+        fed.filter(|fed| [&fed.stored, &fed.running].iter().any(|it| sources_of(it).contains(source)))
+            .collect()
+    }
+
+    /// All sources that the flavors of gateways may come from.
+    pub fn wanted_sources(&self) -> BTreeSet<FlavorSource> {
+        let both = self.gateways().flat_map(|stored| [Cow::Borrowed(stored.as_ref()), self.running(stored)]);
+        both.flat_map(|object| sources_of(&object)).collect()
+    }
+
+    /// An object with the template of its pods, if that is another one.
+    fn running<'a>(&'a self, object: &'a Value) -> Cow<'a, Value> {
+        let rolled_out = || {
+            let name = meta_str(object, "name").unwrap_or_default();
+            let namespace = meta_str(object, "namespace").unwrap_or_default();
+            self.rolled_out.get(&deployment(&NamespacedName::new(namespace, name)))?.as_ref().ok()
+        };
+        let is_deployment = object["kind"] == "Deployment";
+        match is_deployment.then(rolled_out).flatten() {
+            Some(template) if **template != object["spec"]["template"] => {
+                let mut running = object.clone();
+                running["spec"]["template"] = Value::clone(template);
+                Cow::Owned(running)
+            }
+            _ => Cow::Borrowed(object),
+        }
+    }
+
+    /// The known sources that the controller labelled.
+    pub fn our_sources(&self) -> &BTreeSet<FlavorSource> {
+        &self.ours
+    }
+
+    /// The gateway context.
+    pub fn around(&self, gateway: &GatewayRef) -> GatewayContext {
+        let namespace = &gateway.name.namespace;
+        let objects: Vec<Cow<'_, Value>> = self.objects.values().map(|object| self.running(object)).collect();
+        let own = objects.iter().map(Cow::as_ref).find(|object| gateway.is(object));
+        // An unreadable object among the others does not name its producer.
+        let group =
+            own.and_then(|own| ProducerGroup::of(own, &objects, namespace, &self.sources).ok().flatten());
+        let rolled_out = match (self.rolled_out.get(gateway), own) {
+            (Some(Err(why)), _) => RolledOut::Untold(why.clone()),
+            (Some(Ok(_)), Some(own)) => match Gateway::read(own, namespace, &self.sources) {
+                Ok(Some(own)) => RolledOut::With(own.spec.reading),
+                _ => RolledOut::Never,
+            },
+            _ => RolledOut::Never,
+        };
+        GatewayContext {
+            sources: self.sources.within(namespace),
+            routes: self.inventory(),
+            group,
+            rolled_out,
+        }
+    }
+
+    /// The routes that not every flavor serves.
+    pub fn inventory(&self) -> Arc<Inventory> {
+        self.inventory.get_or_init(|| Arc::new(Inventory::seen(self.routes.values().cloned()))).clone()
+    }
+}
+
+/// The role of an object in the rules.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Source,
+    Route,
+    Party,
+}
+
+impl Role {
+    fn of(object: &Value) -> Option<Self> {
+        let gvk = Gvk::of(object)?;
+        match (gvk.group.as_str(), gvk.kind.as_str()) {
+            ("", "ConfigMap" | "Secret") => Some(Self::Source),
+            ("networking.k8s.io", "Ingress") => Some(Self::Route),
+            ("gateway.networking.k8s.io", "HTTPRoute" | "GRPCRoute" | "TLSRoute") => Some(Self::Route),
+            (crate::api::kong::GROUP, "DataPlane" | "ControlPlane") => Some(Self::Party),
+            ("apps", "Deployment") | ("", "Service") => Some(Self::Party),
+            _ => None,
+        }
+    }
+}
+
+fn key_of(object: &Value, namespace: &str) -> Option<Key> {
+    let own = meta_str(object, "namespace").filter(|own| !own.is_empty()).unwrap_or(namespace);
+    let name = NamespacedName::new(own, meta_str(object, "name")?);
+    Some((object["kind"].as_str()?.to_owned(), name))
+}
+
+/// The kind behind a name of labelled objects.
+fn served_as(kind: &str) -> &str {
+    LABELLED.iter().find(|labelled| labelled.name == kind).map_or(kind, |labelled| labelled.kind)
+}
+
+fn source_of(object: &Value, name: &NamespacedName) -> Option<FlavorSource> {
+    let kind = match object["kind"].as_str()? {
+        "ConfigMap" => SourceKind::ConfigMap,
+        "Secret" => SourceKind::Secret,
+        _ => return None,
+    };
+    Some(FlavorSource { kind, name: name.clone() })
+}
+
+fn deployment(name: &NamespacedName) -> GatewayRef {
+    GatewayRef { kind: GatewayKind::Deployment, name: name.clone() }
+}

@@ -1,0 +1,266 @@
+//! The last-applied annotation of a DataPlane: the spec of its live pods, whatever a request says.
+//!
+//! It is a function of `object` and `oldObject` alone, so a repeated call gets the same result and
+//! restores the annotation after a user's change.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::admission::decision::{Outcome, Verdict};
+use crate::admission::denial::{Denial, FieldReason, ViolationField};
+use crate::admission::patch::Operations;
+use crate::admission::request::Request;
+use crate::admission::review::ReviewObject;
+use crate::admission::size_budget::SizeBudget;
+use crate::api::canonical;
+use crate::api::kong::stamp::{FLAVOR, FLAVOR_SPEC, LiveStamp, SELECTOR};
+use crate::api::meta;
+use crate::api::rule::Rule;
+use crate::api::stamp::SpecHash;
+use crate::kinds::data_plane::flavor::Flavor;
+use crate::kinds::data_plane::flavor::gateway::{is_live, referenced};
+use crate::kinds::data_plane::flavor::gateway_ref::GatewayRef;
+use crate::kinds::data_plane::flavor::projection::excerpt;
+use crate::kinds::data_plane::flavor::reading::FlavorReading;
+use crate::kinds::data_plane::live_spec;
+use crate::kinds::instance::last_applied;
+use crate::kinds::instance::last_applied::Draft;
+
+/// The live state before a write, from the stored object.
+pub struct Live<'a> {
+    /// The annotation, if it is valid for the object.
+    stamp: Option<LiveStamp<'a>>,
+    /// The same, as received in the review.
+    json: Option<&'a str>,
+    uid: Option<&'a str>,
+    known: KnownSpec<'a>,
+}
+
+/// How much of the live spec is known.
+enum KnownSpec<'a> {
+    /// The whole spec, as JSON.
+    Whole(Cow<'a, str>),
+    /// The fields that decide about the flavor, as JSON, of a spec that the annotation only refers to.
+    Excerpt(&'a str),
+    /// Its hash, and the flavor if the annotation names it.
+    Hash,
+}
+
+impl<'a> Live<'a> {
+    /// From a stored object and the text of its annotation; `kept` finds a referenced spec among
+    /// ControllerRevisions, by the uid of the object and the hash.
+    pub fn of(
+        old: &'a ReviewObject<'_>,
+        stamp: Option<&'a str>,
+        kept: impl FnOnce(&str, &SpecHash) -> Option<String>,
+    ) -> Self {
+        let (uid, selector) = (old.metadata.uid.as_deref(), selector(old));
+        let stamp = stamp.and_then(LiveStamp::parse);
+        let stamp = stamp.filter(|stamp| stamp.tells_of(uid, selector.as_deref()));
+        let stored = text_of(old);
+        let known = match &stamp {
+            None => KnownSpec::Whole(Cow::Borrowed(stored)),
+            Some(stamp) => match (stamp.spec(), stamp.flavor_spec()) {
+                (Some(spec), _) => KnownSpec::Whole(Cow::Borrowed(spec)),
+                // Nothing is staged.
+                (None, _) if is_live(&serde_json::from_str(stored).unwrap_or_default(), stamp) => {
+                    KnownSpec::Whole(Cow::Borrowed(stored))
+                }
+                (None, excerpt) => match (kept(uid.unwrap_or_default(), &stamp.hash), excerpt) {
+                    (Some(spec), _) => KnownSpec::Whole(Cow::Owned(spec)),
+                    (None, Some(excerpt)) => KnownSpec::Excerpt(excerpt),
+                    (None, None) => KnownSpec::Hash,
+                },
+            },
+        };
+        Self { stamp, json: old.metadata.annotations.stamp_json(), uid, known }
+    }
+
+    /// The live spec, or an excerpt with the same flavor, as JSON; `None` if it is unknown.
+    pub fn spec(&self) -> Option<&str> {
+        match &self.known {
+            KnownSpec::Whole(spec) => Some(spec),
+            KnownSpec::Excerpt(excerpt) => Some(excerpt),
+            KnownSpec::Hash => None,
+        }
+    }
+
+    /// The flavor of pods whose spec is known only by its hash.
+    pub fn referenced(&self, subject: &GatewayRef) -> Option<FlavorReading> {
+        Some(referenced(subject, self.uid.unwrap_or_default(), self.stamp.as_ref()?))
+    }
+
+    /// The flavor that the annotation names.
+    pub fn flavor(&self) -> Option<Flavor> {
+        Flavor::named(self.stamp.as_ref()?.flavor.as_deref()?)
+    }
+
+    /// Whether this is the live spec, as canonical JSON.
+    pub fn is_of(&self, spec: &str) -> bool {
+        matches!(&self.known, KnownSpec::Whole(live) if canonical::canonical(live) == spec)
+    }
+
+    /// The annotation, if it only refers to the live spec.
+    fn reference(&self) -> Option<&LiveStamp<'a>> {
+        self.stamp.as_ref().filter(|stamp| stamp.spec().is_none())
+    }
+
+    /// The fields that decide about the flavor, for an annotation that only refers to the live spec.
+    fn excerpt(&self) -> Option<String> {
+        match &self.known {
+            KnownSpec::Whole(spec) => excerpt(&serde_json::from_str(spec).ok()?),
+            KnownSpec::Excerpt(excerpt) => Some((*excerpt).to_owned()),
+            KnownSpec::Hash => None,
+        }
+    }
+}
+
+/// The spec as received.
+pub fn text_of<'a>(object: &ReviewObject<'a>) -> &'a str {
+    object.spec.map_or("{}", |raw| raw.get())
+}
+
+/// The value of the label that selects live pods.
+fn selector<'a>(object: &ReviewObject<'a>) -> Option<Cow<'a, str>> {
+    let mut found = None;
+    object
+        .status
+        .as_ref()?
+        .raw
+        .members(|name, value| {
+            if name.as_str() == "selector" {
+                found = value.optional_text()?;
+                return Ok(());
+            }
+            value.value().map(drop)
+        })
+        .ok()?;
+    found.map(|text| text.0).filter(|text| !text.is_empty())
+}
+
+/// The last-applied annotation that an object must carry; `None` if not even a hash fits or is known.
+pub struct WantedStamp<'a>(Option<Made<'a>>);
+
+/// A computed annotation, and the values to compare it by.
+struct Made<'a> {
+    text: String,
+    hash: SpecHash,
+    uid: Option<&'a str>,
+    selector: Option<Cow<'a, str>>,
+    excerpt: Option<String>,
+}
+
+impl Made<'_> {
+    /// Whether another annotation means the same. The flavor may have become known or unknown since
+    /// that was written; the excerpt may not have fitted.
+    fn is_said_by(&self, found: &LiveStamp<'_>) -> bool {
+        let excerpt = found.flavor_spec();
+        found.hash == self.hash
+            && found.uid.as_deref() == self.uid
+            && found.selector == self.selector
+            && (excerpt.is_none() || excerpt == self.excerpt.as_deref())
+    }
+}
+
+impl<'a> WantedStamp<'a> {
+    /// The annotation for a write; `flavor_of` returns the flavor of a spec if it is known.
+    pub fn of(
+        request: &Request<'_>,
+        object: &ReviewObject<'_>,
+        old: Option<(&'a ReviewObject<'_>, &'a Live<'_>)>,
+        flavor_of: impl FnOnce(&str) -> Option<Flavor>,
+    ) -> Self {
+        let written: Value = serde_json::from_str(text_of(object)).unwrap_or_default();
+        let annotations = &object.metadata.annotations;
+        let room = annotations.room(request.size);
+        let room = SizeBudget { annotations: room.annotations + annotations.history, ..room };
+        let uid = old.and_then(|(old, _)| old.metadata.uid.as_deref());
+        let selector = old.and_then(|(old, live)| {
+            let before = || live.stamp.as_ref()?.selector.as_deref().map(Cow::Borrowed);
+            self::selector(old).or_else(before)
+        });
+        let staged = old.map(|(_, live)| live).filter(|_| live_spec::is_staged(&written));
+        let (hash, spec, excerpt, known) = match staged.and_then(|live| Some((live, live.reference()?))) {
+            // No staged change has reached the pods since.
+            Some((live, reference)) => (reference.hash.clone(), None, live.excerpt(), live.flavor()),
+            None => {
+                let before = staged.and_then(|live| serde_json::from_str(live.spec()?).ok());
+                let live = live_spec::after(before, &written);
+                let spec = live.to_string();
+                let excerpt = excerpt(&live);
+                let known = flavor_of(&spec);
+                (SpecHash::of(&spec), Some(spec), excerpt, known)
+            }
+        };
+        let mut more: Vec<(&str, &str)> = Vec::new();
+        more.extend(selector.as_deref().map(|selector| (SELECTOR, selector)));
+        more.extend(known.map(|flavor| (FLAVOR, flavor.as_str())));
+        let draft = Draft {
+            hash: &hash,
+            spec: spec.as_deref(),
+            previous: None,
+            uid,
+            more: &more,
+            excerpt: excerpt.as_deref().map(|excerpt| (FLAVOR_SPEC, excerpt)),
+        };
+        let text = last_applied::write(&draft, room);
+        Self(text.map(|text| Made { text, hash, uid, selector, excerpt }))
+    }
+
+    /// Patches an object that carries another annotation, and warns if a user changed it.
+    pub fn patch(self, object: &ReviewObject<'_>, old: Option<&ReviewObject<'_>>) -> Verdict {
+        let found = object.metadata.annotations.stamp_text();
+        let wanted = self.0.map(|made| made.text);
+        if found.as_deref() == wanted.as_deref() {
+            return Verdict::allow();
+        }
+        let before = old.and_then(|old| old.metadata.annotations.stamp_text());
+        let undone = old.is_some() && found.is_some() && found != before;
+        let mut operations = Operations::default();
+        operations.stamp(&object.metadata, wanted);
+        let mut verdict = Verdict::of(Outcome::Allow { patch: operations.finish() });
+        if undone {
+            verdict.warn(
+                Rule::StampMismatch,
+                "annotation interlock.dev/last-applied-spec is Interlock's own; the change of it was undone",
+            );
+        }
+        verdict
+    }
+
+    /// A denial, if the object carries another annotation.
+    pub fn refusal(
+        &self,
+        subject: &GatewayRef,
+        object: &ReviewObject<'_>,
+        live: Option<&Live<'_>>,
+    ) -> Option<Denial> {
+        let annotations = &object.metadata.annotations;
+        // Mostly it equals the stored one, which is already parsed.
+        let kept = live.filter(|live| live.json.is_some() && live.json == annotations.stamp_json());
+        let same = match (kept.and_then(|live| live.stamp.as_ref()), &self.0) {
+            (Some(kept), Some(made)) => made.is_said_by(kept),
+            (_, made) => match (annotations.stamp_text().as_deref(), made) {
+                (None, None) => true,
+                (Some(found), Some(made)) => {
+                    LiveStamp::parse(found).is_some_and(|found| made.is_said_by(&found))
+                }
+                _ => false,
+            },
+        };
+        (!same).then(|| {
+            let detail = format!("{} is not the stamp of what is live", meta::LAST_APPLIED_SPEC);
+            Denial::invalid(
+                Rule::StampMismatch,
+                format!("{subject} is not as Interlock's mutating webhook makes it"),
+                vec![ViolationField::new("metadata.annotations", FieldReason::Invalid, detail)],
+            )
+            .why("another webhook changed it since, or the mutating webhook was not called")
+            .next(
+                "send the request again; if it is refused again, compare `kubectl get mutatingwebhookconfigurations` \
+                 with `interlock render webhooks`",
+            )
+        })
+    }
+}

@@ -1,0 +1,300 @@
+//! Gateways: router flavors change only in steps that work, and DataPlanes carry a last-applied
+//! annotation with their live spec.
+//!
+//! The new spec is compared with the live one: for a DataPlane that of its last-applied annotation, for
+//! a Deployment the template of its pods. Mutation sets only the annotation.
+
+mod last_applied;
+
+use self::last_applied::{Live, WantedStamp, text_of};
+use super::flavor::Flavor;
+use super::flavor::change::FlavorChange;
+use super::flavor::compatibility::ProducerConfiguration;
+use super::flavor::environment::Unknown;
+use super::flavor::finding::{Finding, Findings};
+use super::flavor::flavor_override::{ChangeId, FlavorOverride};
+use super::flavor::gateway::Gateway;
+use super::flavor::gateway_ref::{GatewayKind, GatewayRef};
+use super::flavor::inventory::{GatewayContext, RolledOut};
+use super::flavor::plan;
+use super::flavor::reading::{Effective, FILE_VARIABLE, FlavorReading, VARIABLE};
+use super::flavor::validate::judge as judge_change;
+use super::validation;
+use crate::admission::RuleContext;
+use crate::admission::decision::Verdict;
+use crate::admission::denial::{Denial, FieldReason, ViolationField};
+use crate::admission::endpoint::WebhookEndpoint;
+use crate::admission::request::{Operation, Request};
+use crate::admission::review::ReviewObject;
+use crate::api::canonical;
+use crate::api::interlock::Action;
+use crate::api::kong::{DataPlaneSpec, PROXY};
+use crate::api::object::NamespacedName;
+use crate::api::rule::{Rule, RuleGroup};
+use crate::api::stamp::SpecHash;
+
+/// Decides on a gateway.
+pub(crate) fn judge(
+    kind: GatewayKind,
+    request: &Request<'_>,
+    operation: &Operation<'_>,
+    context: &RuleContext<'_>,
+) -> Verdict {
+    let (object, old) = match operation {
+        Operation::Create(object) => (*object, None),
+        Operation::Update(change) => (change.object, Some(change.old)),
+        Operation::Delete(_) => return Verdict::allow(),
+    };
+    let mutates = context.door == WebhookEndpoint::Mutate;
+    if mutates && kind == GatewayKind::Deployment {
+        return Verdict::allow();
+    }
+    let subject = GatewayRef { kind, name: NamespacedName::new(request.namespace, request.name) };
+    let around = context.view.around(&subject);
+    let flavors = context.view.actions(request.namespace).group(RuleGroup::Flavors);
+    let ask = Ask { subject, around, flavors, guarded: context.view.overrides_guarded() };
+    if kind == GatewayKind::Deployment {
+        return ask.flavors(object, old, None);
+    }
+    let text = old.and_then(|old| old.metadata.annotations.stamp_text());
+    let kept = |uid: &str, hash: &SpecHash| context.view.live_spec(&ask.subject.name, uid, hash);
+    let live = old.map(|old| Live::of(old, text.as_deref(), kept));
+    // Knowledge of a flavor may change between the calls: only mutation writes it.
+    let flavor_of = |spec: &str| mutates.then(|| ask.flavor_of(spec, live.as_ref())).flatten();
+    let wanted = WantedStamp::of(request, object, old.zip(live.as_ref()), flavor_of);
+    if mutates {
+        return wanted.patch(object, old);
+    }
+    if let Some(refusal) = wanted.refusal(&ask.subject, object, live.as_ref()) {
+        return refusal.into();
+    }
+    let mut problems = match ask.shape(object, old) {
+        Ok(problems) => problems,
+        Err(unreadable) => return (*unreadable).into(),
+    };
+    let mut verdict = match ask.misshapen(&mut problems) {
+        Some(refusal) => refusal.into(),
+        None => ask.flavors(object, old, live.as_ref()),
+    };
+    problems.warned.iter().for_each(|finding| verdict.tell(finding.rule, &finding.text));
+    verdict
+}
+
+/// Path of the ports of the Service.
+const INGRESS_PORTS: &str = "spec.network.services.ingress.ports";
+
+/// The gateway of a request, and its context.
+struct Ask {
+    subject: GatewayRef,
+    around: GatewayContext,
+    /// The action of the flavor rules in this namespace.
+    flavors: Action,
+    /// Whether the policy for overrides is in force; why not.
+    guarded: Result<(), String>,
+}
+
+impl Ask {
+    /// The decision of the flavor rules.
+    fn flavors(
+        &self,
+        object: &ReviewObject<'_>,
+        old: Option<&ReviewObject<'_>>,
+        live: Option<&Live<'_>>,
+    ) -> Verdict {
+        if self.flavors == Action::Off {
+            return Verdict::allow();
+        }
+        let new = match self.read(text_of(object), object) {
+            Ok(gateway) => gateway,
+            Err(refusal) => return (*refusal).into(),
+        };
+        // An unreadable stored spec does not restrict the change.
+        let stored = old.and_then(|old| self.read(text_of(old), old).ok());
+        let allowance = old.and_then(|old| allowance(object, old));
+        let allowance = allowance.map(|allowance| allowance.guarded(self.guarded.clone()));
+        let stamped = live.zip(old).and_then(|(live, old)| self.reading(live, old));
+        // Pods of an earlier template may run beside those of the stored one, or instead of them.
+        let rolled_out = match &self.around.rolled_out {
+            RolledOut::With(reading) => stored.as_ref().and(Some(reading)),
+            RolledOut::Never | RolledOut::Untold(_) => None,
+        };
+        let runs = stamped.as_ref().or(rolled_out).or(stored.as_ref().map(|stored| &stored.spec.reading));
+        let mut findings = judge_change(&FlavorChange {
+            subject: &self.subject,
+            live: runs,
+            stored: stored.as_ref().map(|stored| &stored.spec),
+            new: &new.spec,
+            stopped: new.stopped && stored.as_ref().is_some_and(|stored| stored.stopped),
+            routes: &self.around.routes,
+            configuration: ProducerConfiguration::Usual,
+            group: self.around.group.as_ref(),
+            allowance: allowance.as_ref(),
+        });
+        if let (RolledOut::Untold(why), Some(stored)) = (&self.around.rolled_out, &stored)
+            && stored.spec.reading.effective != new.spec.reading.effective
+        {
+            findings.warned.push(Finding::new(
+                Rule::FlavorUntold,
+                format!(
+                    "cannot determine what the pods of {} run with, so judged by what is stored: a rollout is under way, and \
+                     {why}",
+                    self.subject
+                ),
+            ));
+        }
+        if let (Some(Effective::Unknown(why @ Unknown::Revision(_))), Some(stored)) =
+            (stamped.as_ref().map(|stamped| &stamped.effective), &stored)
+            && stored.spec.reading.effective != new.spec.reading.effective
+        {
+            findings.warned.push(Finding::new(
+                Rule::FlavorUntold,
+                format!(
+                    "cannot determine what the pods of {} run with: {why}; ask them (`interlock flavor diagnose`)",
+                    self.subject
+                ),
+            ));
+        }
+        self.verdict(findings, runs, &new)
+    }
+
+    /// The flavor of the live pods according to the last-applied annotation.
+    fn reading(&self, live: &Live<'_>, old: &ReviewObject<'_>) -> Option<FlavorReading> {
+        let Some(spec) = live.spec() else { return live.referenced(&self.subject) };
+        let reading = self.read(spec, old).ok()?.spec.reading;
+        // A flavor that cannot be read now may have been recorded when it became live.
+        Some(match (&reading.effective, live.flavor()) {
+            (Effective::Unknown(_), Some(flavor)) => reading.with(flavor),
+            _ => reading,
+        })
+    }
+
+    /// The flavor of a spec, if it is known or was when it became live.
+    fn flavor_of(&self, spec: &str, live: Option<&Live<'_>>) -> Option<Flavor> {
+        let gateway = Gateway::parse(self.subject.clone(), spec, "{}", &self.around.sources).ok()?;
+        let before = || live.filter(|live| live.is_of(spec))?.flavor();
+        gateway.spec.reading.effective.known().or_else(before)
+    }
+
+    fn read(&self, spec: &str, object: &ReviewObject<'_>) -> Result<Gateway, Box<Denial>> {
+        let status = object.status.as_ref().map_or("{}", |status| status.raw.get());
+        Gateway::parse(self.subject.clone(), spec, status, &self.around.sources)
+            .map_err(|error| self.unreadable(&error))
+    }
+
+    fn unreadable(&self, error: &serde_json::Error) -> Box<Denial> {
+        let field = ViolationField::new("spec", FieldReason::Invalid, error.to_string());
+        let sentence = format!("{} cannot be read", self.subject);
+        let kind = match self.subject.kind {
+            GatewayKind::DataPlane => "dataplanes",
+            GatewayKind::Deployment => "deployments",
+        };
+        let refusal = Denial::invalid(Rule::RequestUnknown, sentence, vec![field]);
+        Box::new(refusal.next(format!("write it as its schema says (`kubectl explain {kind}.spec`)")))
+    }
+
+    /// Violations of DataPlane validation, whatever the flavor; those of the old object may stay.
+    fn shape(
+        &self,
+        object: &ReviewObject<'_>,
+        old: Option<&ReviewObject<'_>>,
+    ) -> Result<Findings, Box<Denial>> {
+        let problems = |object: &ReviewObject<'_>| {
+            serde_json::from_str::<Option<DataPlaneSpec>>(text_of(object)).map(|spec| {
+                validation::problems(
+                    &spec.unwrap_or_default(),
+                    &self.subject.name.namespace,
+                    &self.around.sources,
+                )
+            })
+        };
+        let mut found = problems(object).map_err(|error| self.unreadable(&error))?;
+        if found != Findings::default() {
+            let before = old.and_then(|old| problems(old).ok()).unwrap_or_default();
+            found.denied.retain(|finding| !before.denied.contains(finding));
+            found.warned.retain(|finding| !before.warned.contains(finding));
+        }
+        Ok(found)
+    }
+
+    /// A denial for the first of these problems, if there is one.
+    fn misshapen(&self, problems: &mut Findings) -> Option<Denial> {
+        let first = (!problems.denied.is_empty()).then(|| problems.denied.remove(0))?;
+        let template = self.subject.kind.template();
+        let container = format!("container \"{PROXY}\"");
+        let (path, detail, next) = match first.rule {
+            Rule::DataPlanePorts => (
+                INGRESS_PORTS,
+                format!("{container} of {template} does not listen there"),
+                "let each targetPort be a port that the variable names, or leave the variable out",
+            ),
+            Rule::DataPlaneDatabase => {
+                (template, container, "set KONG_DATABASE of this container to \"off\", or leave it out")
+            }
+            _ => (template, container, "name the image of this container, such as kong:3.9"),
+        };
+        let more: Vec<String> = problems.denied.drain(..).map(|finding| finding.to_string()).collect();
+        let refusal = Denial::invalid(
+            first.rule,
+            first.text,
+            vec![ViolationField::new(path, FieldReason::Invalid, detail)],
+        )
+        .next(next);
+        Some(if more.is_empty() { refusal } else { refusal.why(more.join("; ")) })
+    }
+
+    /// The remedy for a flavor that this gateway must not change to.
+    fn remedy(&self, to: &Effective) -> String {
+        match to {
+            Effective::Known(to) => {
+                format!("`{} --outage` prints the steps that work", plan::command(&self.subject, *to))
+            }
+            Effective::Exclusive => format!("leave {VARIABLE} or {FILE_VARIABLE} out"),
+            Effective::Invalid(_) => format!("set {VARIABLE} to one of these flavors"),
+            Effective::Unknown(_) => {
+                format!("create what it comes from first, or set {VARIABLE} to the flavor itself")
+            }
+            Effective::Legacy => "name an image of Kong 3.0 or later".to_owned(),
+        }
+    }
+
+    fn verdict(&self, findings: Findings, runs: Option<&FlavorReading>, new: &Gateway) -> Verdict {
+        let mut verdict = Verdict::allow();
+        let mut denied = findings.denied.into_iter();
+        if self.flavors == Action::Deny
+            && let Some(first) = denied.next()
+        {
+            let to = &new.spec.reading.effective;
+            let detail = match runs {
+                Some(runs) => format!("router flavor {} -> {to}", runs.effective),
+                None => format!("router flavor {to}"),
+            };
+            let mut refusal = Denial::invalid(
+                first.rule,
+                first.text,
+                vec![ViolationField::new(self.subject.kind.template(), FieldReason::Forbidden, detail)],
+            );
+            let others: Vec<String> = denied.map(|finding| finding.to_string()).collect();
+            if !others.is_empty() {
+                refusal = refusal.why(others.join("; "));
+            }
+            verdict = refusal.next(self.remedy(to)).into();
+        } else {
+            for finding in denied {
+                verdict.admit(finding.rule, &finding.text);
+            }
+        }
+        for finding in findings.warned {
+            verdict.tell(finding.rule, &finding.text);
+        }
+        verdict
+    }
+}
+
+/// The override in the annotation of an object for this change; the API server's policy checks the
+/// right of its writer.
+fn allowance(new: &ReviewObject<'_>, old: &ReviewObject<'_>) -> Option<FlavorOverride> {
+    let text = new.metadata.annotations.allow_flavor?.text().ok()?;
+    let uid = old.metadata.uid.as_deref().unwrap_or_default();
+    let generation = old.metadata.generation.map_or("0", |raw| raw.get());
+    FlavorOverride::read(Some(&text), || ChangeId::of(uid, generation, &canonical::hash(text_of(new))))
+}

@@ -1,0 +1,3 @@
+//! ConfigMaps and Secrets that the router flavors of gateways come from.
+
+pub mod rules;

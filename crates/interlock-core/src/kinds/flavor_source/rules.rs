@@ -1,0 +1,304 @@
+//! ConfigMaps and Secrets that the flavors of gateways come from: RF18.
+//!
+//! Pods pick up such a change one by one, whenever they start, so it is validated as an in-place change
+//! of every gateway whose live pods it reaches, whatever is staged there. If only the staged template,
+//! or the one being rolled out, uses the source, it is validated as a change of that template.
+//!
+//! A label selects the sources whose changes admission sees. Its removal is validated like a deletion,
+//! as later changes would go unseen: the label stays as long as a gateway refers to the source.
+
+use serde_json::{Value, json};
+
+use crate::admission::RuleContext;
+use crate::admission::decision::{Outcome, Verdict};
+use crate::admission::denial::{Denial, FieldReason, ViolationField};
+use crate::admission::endpoint::WebhookEndpoint;
+use crate::admission::request::{Operation, Request};
+use crate::admission::review::ReviewObject;
+use crate::api::canonical;
+use crate::api::interlock::Action;
+use crate::api::meta;
+use crate::api::object::NamespacedName;
+use crate::api::rule::{Rule, RuleGroup};
+use crate::kinds::data_plane::flavor::change::FlavorChange;
+use crate::kinds::data_plane::flavor::compatibility::ProducerConfiguration;
+use crate::kinds::data_plane::flavor::finding::{Finding, Findings};
+use crate::kinds::data_plane::flavor::flavor_override::{ChangeId, FlavorOverride};
+use crate::kinds::data_plane::flavor::gateway::Gateway;
+use crate::kinds::data_plane::flavor::gateway_ref::{FlavorSpec, GatewayRef};
+use crate::kinds::data_plane::flavor::inventory::FlavorDependent;
+use crate::kinds::data_plane::flavor::plan;
+use crate::kinds::data_plane::flavor::reading::{Effective, FlavorReading};
+use crate::kinds::data_plane::flavor::sources::{FlavorSource, GivenSources, KeyLookup, SourceKind, Sources};
+use crate::kinds::data_plane::flavor::validate::judge as judge_change;
+
+/// How many gateways a text names; further ones are counted.
+const NAMED: usize = 5;
+
+/// Decides on a ConfigMap or Secret.
+pub(crate) fn judge(
+    kind: SourceKind,
+    request: &Request<'_>,
+    operation: &Operation<'_>,
+    context: &RuleContext<'_>,
+) -> Verdict {
+    let action = context.view.actions(request.namespace).group(RuleGroup::Flavors);
+    let (new, old) = match operation {
+        Operation::Create(_) => return Verdict::allow(),
+        Operation::Update(change) => (Some(change.object), change.old),
+        Operation::Delete(old) => (None, *old),
+    };
+    // A terminating namespace deletes its contents.
+    let goes = new.is_none() && context.view.namespace_terminating(request.namespace);
+    if context.door == WebhookEndpoint::Mutate || action == Action::Off || goes {
+        return Verdict::allow();
+    }
+    let source = FlavorSource { kind, name: NamespacedName::new(request.namespace, request.name) };
+    let edit = Edit {
+        before: data(&source, old),
+        after: new.map(|new| data(&source, new)),
+        allowance: new.and_then(|new| Some(allowance(new, old)?.guarded(context.view.overrides_guarded()))),
+        source,
+    };
+    let fed = context.view.fed_by(&edit.source);
+    let reached: Vec<Reached> = fed.iter().filter_map(|fed| edit.reaches(fed, context)).collect();
+    let verdict = verdict(&edit, reached, action);
+    let unlabelled = new.is_some_and(|new| is_labelled(old) && !is_labelled(new));
+    match unlabelled.then(|| label_kept(&edit.source, &fed)).flatten() {
+        Some(denial) => beside(verdict, denial, action),
+        None => verdict,
+    }
+}
+
+/// Whether the object has the label that makes its changes visible.
+fn is_labelled(object: &ReviewObject<'_>) -> bool {
+    let mut found = false;
+    let labels = object.metadata.labels.map(|labels| {
+        labels.members(|name, value| {
+            found |= name.as_str() == meta::FLAVOR_SOURCE;
+            value.value().map(drop)
+        })
+    });
+    labels.is_some_and(|read| read.is_ok()) && found
+}
+
+/// Why the label of a source must stay: the gateways that refer to it.
+fn label_kept(source: &FlavorSource, fed: &[FlavorDependent]) -> Option<Denial> {
+    let gateways = fed.iter().filter_map(|fed| Gateway::subject_of(&fed.stored, &source.name.namespace));
+    let gateways: Vec<String> = gateways.map(|gateway| gateway.to_string()).collect();
+    let first = gateways.first()?;
+    let others = match gateways.len() - 1 {
+        0 => String::new(),
+        more => format!(" and of {more} more"),
+    };
+    let field = ViolationField::new(
+        format!("metadata.labels[{}]", meta::FLAVOR_SOURCE),
+        FieldReason::Forbidden,
+        "without it no later change would be judged",
+    );
+    let denial = Denial::invalid(
+        Rule::FlavorSource,
+        format!(
+            "label {} of {source} stays: the router flavor of {first}{others} may come from there",
+            meta::FLAVOR_SOURCE
+        ),
+        vec![field],
+    );
+    Some(denial.next("leave the label; it can be taken away when no gateway refers to the source any more"))
+}
+
+/// Adds a violation to the decision about the data of a source.
+fn beside(verdict: Verdict, denial: Denial, action: Action) -> Verdict {
+    match (verdict.outcome, action) {
+        (Outcome::Refuse(mut first), _) => {
+            first.join(denial);
+            Verdict { outcome: Outcome::Refuse(first), ..verdict }
+        }
+        (_, Action::Deny) => {
+            Verdict { warnings: verdict.warnings, noted: verdict.noted, ..Verdict::from(denial) }
+        }
+        (outcome, Action::Warn | Action::Off) => {
+            let mut verdict = Verdict { outcome, ..verdict };
+            verdict.admit(denial.rule, &denial.sentence);
+            verdict
+        }
+    }
+}
+
+/// A change of a source.
+struct Edit {
+    source: FlavorSource,
+    before: GivenSources,
+    /// Absent on deletion.
+    after: Option<GivenSources>,
+    allowance: Option<FlavorOverride>,
+}
+
+/// A gateway whose flavor an edit changes.
+struct Reached {
+    subject: GatewayRef,
+    which: Which,
+    /// The flavor of its live pods.
+    live: Effective,
+    before: FlavorReading,
+    after: FlavorReading,
+    findings: Findings,
+}
+
+/// The pods whose flavor the edit changes.
+#[derive(Clone, Copy)]
+enum Which {
+    /// The live pods.
+    Live,
+    /// The pods of a template that is staged or being rolled out.
+    Next,
+}
+
+impl Which {
+    fn flavor(self) -> &'static str {
+        match self {
+            Self::Live => "the router flavor",
+            Self::Next => "the next router flavor",
+        }
+    }
+}
+
+impl Edit {
+    fn reaches(&self, fed: &FlavorDependent, context: &RuleContext<'_>) -> Option<Reached> {
+        let namespace = &self.source.name.namespace;
+        let subject = Gateway::subject_of(&fed.stored, namespace)?;
+        let around = context.view.around(&subject);
+        // Before and after the edit.
+        let both = |read: &dyn Fn(&dyn Sources) -> Option<Gateway>| {
+            let with = |data| With { others: &around.sources, source: &self.source, data };
+            let (before, after) = (read(&with(Some(&self.before)))?, read(&with(self.after.as_ref()))?);
+            Some((before.spec, after.spec, before.stopped))
+        };
+        let live = both(&|sources| Gateway::live(&fed.running, namespace, sources).ok().flatten())?;
+        let differs = |(before, after, _): &(FlavorSpec, FlavorSpec, bool)| {
+            before.reading.effective != after.reading.effective
+        };
+        let in_place = |spec: &FlavorSpec| FlavorSpec { staged: false, ..spec.clone() };
+        let (which, (before, after, stopped)) = if differs(&live) {
+            let (before, after, stopped) = &live;
+            (Which::Live, (in_place(before), in_place(after), *stopped))
+        } else {
+            let stored = both(&|sources| Gateway::read(&fed.stored, namespace, sources).ok().flatten())?;
+            (Which::Next, Some(stored).filter(differs)?)
+        };
+        let live = live.0.reading;
+        let findings = judge_change(&FlavorChange {
+            subject: &subject,
+            live: Some(&live),
+            stored: Some(&before),
+            new: &after,
+            stopped,
+            routes: &around.routes,
+            configuration: ProducerConfiguration::Usual,
+            group: around.group.as_ref(),
+            allowance: self.allowance.as_ref(),
+        });
+        let live = live.effective;
+        Some(Reached { subject, which, live, before: before.reading, after: after.reading, findings })
+    }
+
+    /// The keys that decide, as the start of the sentence.
+    fn keys(&self, reached: &Reached) -> String {
+        let keys = reached.before.keys.iter().chain(&reached.after.keys);
+        let mut keys: Vec<&str> =
+            keys.filter(|key| key.source == self.source).map(|key| key.key.as_str()).collect();
+        keys.dedup();
+        match keys.first() {
+            Some(key) => format!("{}: key \"{key}\"", self.source),
+            None => self.source.to_string(),
+        }
+    }
+}
+
+/// The other sources as known, and this one as in the review.
+struct With<'a> {
+    others: &'a GivenSources,
+    source: &'a FlavorSource,
+    data: Option<&'a GivenSources>,
+}
+
+impl Sources for With<'_> {
+    fn ask(&self, source: &FlavorSource, key: &str) -> KeyLookup {
+        match (source == self.source, self.data) {
+            (false, _) => self.others.ask(source, key),
+            (true, Some(data)) => data.ask(source, key),
+            (true, None) => KeyLookup::NoObject,
+        }
+    }
+}
+
+fn data(source: &FlavorSource, object: &ReviewObject<'_>) -> GivenSources {
+    let data: Value = object.data.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    let kind = match source.kind {
+        SourceKind::ConfigMap => "ConfigMap",
+        SourceKind::Secret => "Secret",
+    };
+    let metadata = json!({"namespace": source.name.namespace, "name": source.name.name});
+    GivenSources::of([&json!({"apiVersion": "v1", "kind": kind, "metadata": metadata, "data": data})], "")
+}
+
+/// The override in the annotation of a source for this change; a source has no generation.
+fn allowance(new: &ReviewObject<'_>, old: &ReviewObject<'_>) -> Option<FlavorOverride> {
+    let text = new.metadata.annotations.allow_flavor?.text().ok()?;
+    let content = canonical::hash(new.data.map_or("{}", |raw| raw.get()));
+    let uid = old.metadata.uid.as_deref().unwrap_or_default();
+    let version = old.metadata.resource_version.as_deref().unwrap_or_default();
+    FlavorOverride::read(Some(&text), || ChangeId::of(uid, version, &content))
+}
+
+fn verdict(edit: &Edit, reached: Vec<Reached>, action: Action) -> Verdict {
+    let refused: Vec<&Reached> = reached.iter().filter(|one| !one.findings.denied.is_empty()).collect();
+    let mut verdict = match refused.first() {
+        Some(first) if action == Action::Deny => refusal(edit, first, &refused).into(),
+        _ => Verdict::allow(),
+    };
+    for one in &reached {
+        let Reached { subject, which, before, after, findings, .. } = one;
+        let what = format!("{} is {} of {subject}", edit.keys(one), which.flavor());
+        if verdict.refusal().is_none() {
+            let (before, after) = (&before.effective, &after.effective);
+            verdict
+                .tell(Rule::FlavorSource, &format!("{what}: {before} -> {after} as each of its pods starts"));
+            findings.denied.iter().for_each(|finding| verdict.admit(finding.rule, &finding.text));
+        }
+        findings.warned.iter().for_each(|finding| verdict.tell(finding.rule, &finding.text));
+    }
+    verdict
+}
+
+fn refusal(edit: &Edit, first: &Reached, refused: &[&Reached]) -> Denial {
+    let Reached { subject, which, live, before, after, findings } = first;
+    let (before, after) = (&before.effective, &after.effective);
+    let mut denied = findings.denied.iter();
+    let why = denied.next().map(Finding::to_string).unwrap_or_default();
+    let detail = format!("router flavor of {subject}: {before} -> {after}");
+    let mut refusal = Denial::invalid(
+        Rule::FlavorSource,
+        format!("{} is {} of {subject} (live: {live}); {why}", edit.keys(first), which.flavor()),
+        vec![ViolationField::new("data", FieldReason::Forbidden, detail)],
+    );
+    let mut more: Vec<String> = denied.map(Finding::to_string).collect();
+    let others: Vec<String> =
+        refused.iter().skip(1).take(NAMED - 1).map(|one| one.subject.to_string()).collect();
+    if !others.is_empty() {
+        let rest = match refused.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            rest => format!(" and {rest} more"),
+        };
+        more.push(format!("so it is of {}{rest}", others.join(", ")));
+    }
+    if !more.is_empty() {
+        refusal = refusal.why(more.join("; "));
+    }
+    match after.known() {
+        Some(to) => refusal.next(format!("`{}` prints the steps that work", plan::command(subject, to))),
+        None => {
+            refusal.next(format!("set KONG_ROUTER_FLAVOR in {subject} itself first, then change its source"))
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Deletion of an Instance: running plans end, `cleanup` runs, then the finalizer is removed.
+
+use std::collections::BTreeMap;
+
+use super::facts::{Deletion, InstanceFacts, ReferenceAccess};
+use super::step::{Next, RequestAnswer, SpecSource};
+use crate::api::kudo::{ExecutionStatus, PlanStatus};
+use crate::api::meta::plan::CLEANUP;
+use crate::kinds::instance::change::plan_request;
+use crate::kinds::instance::change::plan_request::{PlanVerb, RequestResolution, Runs};
+
+/// Attempts of `cleanup` before the finalizer is removed nevertheless.
+const CLEANUP_ATTEMPTS: usize = 3;
+
+/// The next step of a deletion.
+pub(super) fn deleting(facts: &InstanceFacts<'_>, deletion: &Deletion) -> Next {
+    let ended: BTreeMap<String, String> = facts
+        .entries
+        .iter()
+        .filter(|(plan, e)| e.status.is_running() && plan.as_str() != CLEANUP)
+        .map(|(plan, _)| (plan.clone(), "ended: the Instance is being deleted".to_owned()))
+        .collect();
+    if !ended.is_empty() {
+        return Next::End(ended);
+    }
+    if !facts.finalizer {
+        return Next::Idle;
+    }
+    let release = |why: String| Next::Release { warning: Some(why) };
+    if deletion.overdue {
+        return release(
+            "cleanup was not finished: the CustomResourceDefinition of Instances is being deleted and waited \
+             too long for it; what the package made may remain"
+                .to_owned(),
+        );
+    }
+    if deletion.namespace_terminating {
+        return release("cleanup was not run: the namespace is being terminated".to_owned());
+    }
+    // A last-applied spec that is not trusted counts as absent.
+    let source = match facts.source() {
+        SpecSource::Stamp if facts.objection(SpecSource::Stamp).is_some() => SpecSource::Spec,
+        source => source,
+    };
+    if let Some(refusal) = facts.objection(source) {
+        return release(format!("cleanup was not run: {}", refusal.message));
+    }
+    let version = &facts.spec_of(source).operator_version;
+    if let ReferenceAccess::Refused(refusal) = (facts.reference)(version)
+        && !deletion.patient
+    {
+        return release(format!("cleanup was not run: {}", refusal.message));
+    }
+    match (facts.package)(version) {
+        None => release(format!(
+            "cleanup was not run: OperatorVersion {}/{} is gone",
+            version.namespace, version.name
+        )),
+        Some(package) if package.plan(CLEANUP).is_none() => {
+            release(format!("cleanup was not run: OperatorVersion {} has no such plan", package.key))
+        }
+        Some(_) => cleanup(facts, deletion, source),
+    }
+}
+
+fn cleanup(facts: &InstanceFacts<'_>, deletion: &Deletion, source: SpecSource) -> Next {
+    let schedule = Next::Schedule { plan: CLEANUP.to_owned(), source };
+    if let Some(next) = cleanup_asked(facts) {
+        return next;
+    }
+    let Some(entry) = facts.entries.get(CLEANUP) else {
+        return if facts.plan == CLEANUP && !facts.uid.is_empty() {
+            Next::Start { source }
+        } else {
+            schedule
+        };
+    };
+    let named = facts.names(CLEANUP, entry);
+    if !named && facts.plan == CLEANUP && !facts.uid.is_empty() {
+        return Next::Start { source };
+    }
+    if entry.status.is_running() {
+        return match named {
+            true => Next::Continue { source },
+            false => Next::PutBack { plan: CLEANUP.to_owned(), uid: entry.uid.clone() },
+        };
+    }
+    // No user may name `cleanup` before the deletion, and it stays named until the end. Timestamps
+    // prove nothing here, as the two come from different clocks.
+    match entry.status {
+        ExecutionStatus::Complete if named => Next::Release { warning: None },
+        ExecutionStatus::FatalError if named && deletion.failures >= CLEANUP_ATTEMPTS => {
+            given_up(&format!("cleanup failed {} times", deletion.failures), entry)
+        }
+        ExecutionStatus::FatalError if named => Next::RetryCleanup { failures: deletion.failures },
+        _ => schedule,
+    }
+}
+
+fn given_up(why: &str, cleanup: &PlanStatus) -> Next {
+    let left = left(cleanup);
+    let warning =
+        format!("{why}; the finalizer was taken off, what the package made may remain. Not done: {left}");
+    Next::Release { warning: Some(warning) }
+}
+
+/// The unfinished steps of a cleanup, with their messages.
+fn left(cleanup: &PlanStatus) -> String {
+    let phases = cleanup.phases.iter().flatten();
+    let steps = phases.flat_map(|phase| phase.steps.iter().flatten().map(|step| (phase.name.as_str(), step)));
+    let open = steps.filter(|(_, step)| step.status != ExecutionStatus::Complete);
+    let named = open.map(|(phase, step)| match &step.message {
+        Some(why) => format!("step {phase}.{} ({why})", step.name),
+        None => format!("step {phase}.{}", step.name),
+    });
+    cleanup.message.iter().cloned().chain(named).collect::<Vec<_>>().join("; ")
+}
+
+/// The engine does not retry an aborted cleanup.
+fn cleanup_asked(facts: &InstanceFacts<'_>) -> Option<Next> {
+    let asked = facts.asked.filter(|asked| matches!(asked.request.verb, PlanVerb::Abort { .. }))?;
+    match plan_request::course(
+        asked,
+        Runs { plan: facts.plan, uid: facts.uid, entries: &facts.lock_entries() },
+    ) {
+        RequestResolution::Abort(CLEANUP) => {
+            Some(Next::Answer(RequestAnswer::Abort { plan: CLEANUP.to_owned() }))
+        }
+        RequestResolution::Clear | RequestResolution::Done
+            if facts.entries.get(CLEANUP).is_some_and(|entry| {
+                entry.uid == asked.request.run && entry.status == ExecutionStatus::FatalError
+            }) =>
+        {
+            let why = asked.told();
+            Some(Next::Release {
+                warning: Some(format!("cleanup was aborted {why}; what the package made may remain")),
+            })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,142 @@
+//! The plan that a change triggers.
+
+use super::delta::Delta;
+use super::upgrade::ChangedPackages;
+use crate::api::meta::plan::{CLEANUP, DEPLOY};
+use crate::api::rule::Rule;
+use crate::api::violation::{FieldReason, SpecViolation, ViolationField};
+use crate::package::trigger;
+use crate::package::trigger::TriggerError;
+
+/// The plan that a change triggers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Triggered {
+    /// None: only parameters changed that the package does not define.
+    Nothing,
+    /// A plan.
+    Plan(String),
+    /// Several plans: where the settings admit that, the reconciler runs them one after another.
+    Several,
+    /// A plan that does not exist, or `cleanup`, which only the reconciler runs.
+    Unknown,
+}
+
+/// The plan that a change triggers.
+pub fn plan(
+    delta: &Delta<'_>,
+    packages: ChangedPackages<'_>,
+    violations: &mut Vec<SpecViolation>,
+) -> Triggered {
+    let triggered = triggered(delta, packages, violations);
+    if !delta.upgrade {
+        return triggered;
+    }
+    match triggered {
+        Triggered::Several | Triggered::Unknown => return triggered,
+        Triggered::Plan(plan) if plan != DEPLOY => {
+            violations.push(upgrade_and_edit(&plan, delta, packages));
+            return Triggered::Several;
+        }
+        Triggered::Plan(_) | Triggered::Nothing => {}
+    }
+    if let Some(plan) = trigger::upgrade_plan(packages.new) {
+        return Triggered::Plan(plan.to_owned());
+    }
+    violations.push(
+        SpecViolation::new(
+            Rule::PlanUnknown,
+            "couldn't find any suitable plan that would be triggered by an OperatorVersion upgrade",
+            vec![ViolationField::new(
+                "spec.operatorVersion.name",
+                FieldReason::Invalid,
+                format!("OperatorVersion {} has no plan upgrade, update or deploy", packages.new.key.name),
+            )],
+        )
+        .next("name an OperatorVersion with a plan 'upgrade', 'update' or 'deploy', or add one to this"),
+    );
+    Triggered::Unknown
+}
+
+fn upgrade_and_edit(plan: &str, delta: &Delta<'_>, packages: ChangedPackages<'_>) -> SpecViolation {
+    SpecViolation::new(
+        Rule::UpgradeAndEdit,
+        format!(
+            "upgrade to new OperatorVersion {} together with a parameter update triggering '{plan}' is not \
+             allowed",
+            go_reference(&packages.new.key.name, None)
+        ),
+        changed_fields(delta),
+    )
+    .next("upgrade first; change these parameters when the upgrade has ended")
+}
+
+/// The plan that changed and removed parameters trigger.
+pub fn triggered(
+    delta: &Delta<'_>,
+    packages: ChangedPackages<'_>,
+    violations: &mut Vec<SpecViolation>,
+) -> Triggered {
+    // Each of them either changed or is gone.
+    let mut counted: Vec<&str> = delta
+        .changed
+        .iter()
+        .map(|(key, _)| *key)
+        .filter(|key| trigger::counts(delta.upgrade, packages.old, key))
+        .chain(delta.removed.iter().map(|(key, _)| key.as_ref()))
+        .collect();
+    counted.sort_unstable();
+    let plans = match trigger::plans(packages.new, counted) {
+        Ok(plans) => plans,
+        Err(error) => {
+            violations.push(undefined_trigger(&error, delta));
+            return Triggered::Unknown;
+        }
+    };
+    if plans.contains(CLEANUP) {
+        violations.push(cleanup(changed_fields(delta)));
+        return Triggered::Unknown;
+    }
+    if plans.len() > 1 {
+        let names: Vec<&str> = plans.iter().map(String::as_str).collect();
+        let objection = SpecViolation::new(
+            Rule::PlanMultiple,
+            format!("triggering multiple plans: [[{}]] at once is not allowed", names.join(" ")),
+            changed_fields(delta),
+        );
+        violations
+            .push(objection.next("make one change per plan, each when the plan of the one before has ended"));
+        return Triggered::Several;
+    }
+    plans.into_iter().next().map_or(Triggered::Nothing, Triggered::Plan)
+}
+
+/// Only the controller runs `cleanup`, when the Instance is deleted.
+pub fn cleanup(fields: Vec<ViolationField>) -> SpecViolation {
+    SpecViolation::new(
+        Rule::PlanCleanup,
+        "only the controller schedules the 'cleanup' plan when the instance is deleted",
+        fields,
+    )
+    .next("delete the Instance to have 'cleanup' run")
+}
+
+fn undefined_trigger(error: &TriggerError, delta: &Delta<'_>) -> SpecViolation {
+    SpecViolation::new(Rule::PlanUnknown, error.to_string(), changed_fields(delta))
+        .next("correct the OperatorVersion: a trigger must name one of its plans")
+}
+
+fn changed_fields(delta: &Delta<'_>) -> Vec<ViolationField> {
+    let mut fields: Vec<ViolationField> = delta
+        .keys()
+        .map(|key| ViolationField::parameter(key, FieldReason::Forbidden, "is changed by this request"))
+        .collect();
+    if fields.is_empty() {
+        fields.push(ViolationField::new("spec", FieldReason::Forbidden, "is changed by this request"));
+    }
+    fields
+}
+
+/// A reference as KUDO prints it: a Go struct of seven strings.
+pub fn go_reference(name: &str, namespace: Option<&str>) -> String {
+    format!("{{ {} {name}    }}", namespace.unwrap_or_default())
+}

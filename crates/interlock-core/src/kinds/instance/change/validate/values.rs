@@ -1,0 +1,61 @@
+//! Validates the values of parameters: a violation for each invalid one.
+
+use super::delta::Delta;
+use super::immutable::immutable;
+use super::upgrade::ChangedPackages;
+use crate::api::rule::Rule;
+use crate::api::stamp::Applied;
+use crate::api::values::Values;
+use crate::api::violation::{FieldReason, MessagePrefix, SpecViolation, ViolationField, first_of};
+use crate::package::Package;
+use crate::package::params;
+
+/// Validates the values of a change: unknown parameters, immutable ones, types.
+///
+/// `new` is the spec without the parameters that an upgrade drops.
+pub fn values(delta: &Delta<'_>, new: &Applied<'_>, packages: ChangedPackages<'_>) -> Vec<SpecViolation> {
+    let mut violations = unknown(delta, packages.new);
+    violations.extend(immutable(delta, new, packages));
+    violations.extend(valid(packages.new, &new.parameters));
+    violations
+}
+
+/// Violations by values that do not fit their parameters.
+pub fn valid(package: &Package, values: &Values<'_>) -> Vec<SpecViolation> {
+    let problems = params::check_all(package, values).into_iter();
+    let violation = |problem: params::ParameterProblem| {
+        let field = problem.field();
+        SpecViolation::new(Rule::ParameterInvalid, problem.sentence, vec![field])
+            .prelude(MessagePrefix::Validate)
+            .next(problem.remedy)
+    };
+    first_of(problems, violation)
+}
+
+/// Violations by parameters of a new Instance that the package does not define.
+///
+/// KUDO accepts them at creation, and rejects them at the first update; here both are denied.
+pub fn defined(package: &Package, new: &Values<'_>) -> Vec<SpecViolation> {
+    none_unknown(new.keys().map(AsRef::as_ref), package)
+}
+
+fn unknown(delta: &Delta<'_>, package: &Package) -> Vec<SpecViolation> {
+    none_unknown(delta.changed.iter().map(|(key, _)| *key), package)
+}
+
+fn none_unknown<'n>(names: impl Iterator<Item = &'n str>, package: &Package) -> Vec<SpecViolation> {
+    let unknown = names.filter(|name| package.parameter(name).is_none());
+    let violation = |name: &str| {
+        let detail = format!("OperatorVersion {} defines no such parameter", package.key.name);
+        SpecViolation::new(
+            Rule::ParameterUnknown,
+            format!("failed to find parameter {name:?} in the OperatorVersion"),
+            vec![ViolationField::parameter(name, FieldReason::NotFound, detail)],
+        )
+        .next(format!(
+            "correct the name; `kubectl get operatorversion {} -n {} -o yaml` lists the parameters",
+            package.key.name, package.key.namespace
+        ))
+    };
+    first_of(unknown, violation)
+}

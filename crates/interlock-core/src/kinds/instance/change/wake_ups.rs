@@ -1,0 +1,112 @@
+//! Whether a watch event will wake a run that waits.
+
+use serde_json::Value;
+
+use crate::api::meta;
+use crate::api::object::{Gvk, annotation, meta_str};
+use crate::engine::health;
+use crate::engine::health::Health;
+use crate::engine::lookup::{Found, Observed};
+use crate::engine::run::InstanceId;
+use crate::engine::tasks::apply;
+
+/// Uids of the Instances that made or apply an object, as its metadata lists them: owners and
+/// adopter, or for a cluster-scoped object, which can have no owner, maker and sharers.
+pub fn makers(object: &Value) -> impl Iterator<Item = &str> {
+    let metadata = &object["metadata"];
+    let cluster_scoped = meta_str(object, "namespace").unwrap_or_default().is_empty();
+    let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+    let label = metadata["labels"][meta::INSTANCE_UID].as_str().filter(|_| cluster_scoped);
+    let shared = annotation(object, meta::SHARED_BY).filter(|_| cluster_scoped);
+    owners
+        .filter_map(|owner| owner["uid"].as_str())
+        .chain(label)
+        .chain(annotation(object, meta::ADOPTED_BY))
+        .chain(shared.into_iter().flat_map(|list| list.split(',')))
+        .filter(|uid| !uid.is_empty())
+}
+
+/// Whether watches wake an Instance for every object that its run may wait for. Watches select our
+/// label, and wake the Instances that made or apply the object.
+pub fn is_told(observed: &Observed, instance: &InstanceId, is_watched: impl Fn(&Gvk) -> bool) -> bool {
+    observed.objects.iter().all(|(key, seen)| match seen {
+        Found::Absent => true,
+        Found::Present(object) => {
+            !is_waited_for(object, instance) || (is_watched(&key.gvk) && tells(object, instance))
+        }
+    })
+}
+
+fn is_waited_for(object: &Value, instance: &InstanceId) -> bool {
+    meta_str(object, "deletionTimestamp").is_some()
+        || apply::belongs_to_former(instance, object)
+        || health::of(object) != Health::Healthy
+}
+
+fn tells(object: &Value, instance: &InstanceId) -> bool {
+    let labelled = object["metadata"]["labels"][meta::HERITAGE] == meta::HERITAGE_VALUE;
+    labelled && makers(object).any(|uid| uid == instance.uid)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::object::ObjectKey;
+
+    /// An object with these labels that this Instance made.
+    fn object(kind: &str, labels: Value, maker: &str) -> Value {
+        let owner = json!({
+            "apiVersion": "kudo.dev/v1beta1", "kind": "Instance", "name": "x", "uid": maker, "controller": true,
+        });
+        json!({
+            "apiVersion": "v1", "kind": kind,
+            "metadata": {"name": "a", "namespace": "ns", "labels": labels, "ownerReferences": [owner]},
+        })
+    }
+
+    fn ours(maker: &str) -> Value {
+        object("ConfigMap", json!({"heritage": "kudo"}), maker)
+    }
+
+    fn deleted(mut object: Value) -> Value {
+        object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        object
+    }
+
+    fn cluster_scoped(maker: Option<&str>) -> Value {
+        let labels = json!({"heritage": "kudo", "interlock.dev/instance-uid": maker});
+        let mut object = object("ClusterRole", labels, "new");
+        object["apiVersion"] = json!("rbac.authorization.k8s.io/v1");
+        object["metadata"].as_object_mut().unwrap().retain(|key, _| key == "name" || key == "labels");
+        object
+    }
+
+    #[rstest]
+    #[case::well(ours("new"), true)]
+    #[case::nobody_waits_for_it(cluster_scoped(None), true)]
+    #[case::goes(deleted(ours("new")), true)]
+    #[case::goes_and_is_not_shown(deleted(object("ConfigMap", json!({}), "new")), false)]
+    #[case::goes_and_is_of_others(deleted(ours("other")), false)]
+    #[case::is_of_a_former_instance(ours("old"), false)]
+    #[case::goes_and_is_of_a_former_instance(deleted(ours("old")), false)]
+    #[case::not_ready(object("Pod", json!({"heritage": "kudo"}), "new"), true)]
+    #[case::not_ready_and_not_shown(object("Pod", json!({"heritage": "Helm"}), "new"), false)]
+    #[case::not_watched(object("Secret", json!({"heritage": "kudo"}), "new"), true)]
+    #[case::goes_and_is_not_watched(deleted(object("Secret", json!({"heritage": "kudo"}), "new")), false)]
+    #[case::former_and_not_watched(object("Secret", json!({"heritage": "kudo"}), "old"), false)]
+    #[case::cluster_scoped(deleted(cluster_scoped(Some("new"))), true)]
+    #[case::cluster_scoped_of_others(deleted(cluster_scoped(Some("other"))), false)]
+    #[case::cluster_scoped_of_nobody(deleted(cluster_scoped(None)), false)]
+    fn table(#[case] object: Value, #[case] told: bool) {
+        let mut observed = Observed::default();
+        let key = ObjectKey::of(&object).unwrap();
+        observed.objects.insert(key, Found::Present(Arc::new(object)));
+        let instance = InstanceId { namespace: "ns".to_owned(), name: "x".to_owned(), uid: "new".to_owned() };
+        assert_eq!(is_told(&observed, &instance, |kind| kind.kind != "Secret"), told);
+    }
+}

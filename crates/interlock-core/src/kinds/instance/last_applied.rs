@@ -1,0 +1,212 @@
+//! The last-applied annotation as a function of `object` and `oldObject`, whatever a request says.
+
+use std::borrow::Cow;
+
+use super::spec::SpecView;
+use super::status::Head;
+use crate::admission::review::Annotations;
+use crate::admission::size_budget::{
+    ANNOTATIONS_LIMIT, ANNOTATIONS_MAX, OBJECT_LIMIT, OBJECT_MAX, SPEC_LIMIT, SizeBudget,
+};
+use crate::api::json::json_string;
+use crate::api::stamp::{Applied, Beginning, Envelope, KeptSpec, Previous, SpecHash, SpecReference};
+
+/// The last spec that was carried out in full, as text.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Full<'a> {
+    /// Text of its hash.
+    pub hash: Cow<'a, str>,
+    /// Its canonical JSON; `None` if the annotation only refers to it.
+    pub spec: Option<Cow<'a, str>>,
+    /// The kind of object that stores a referenced spec.
+    pub reference: SpecReference,
+}
+
+/// The source of a last-applied annotation, as texts.
+pub struct Draft<'a> {
+    /// Hash of the spec.
+    pub hash: &'a SpecHash,
+    /// Its canonical JSON; `None` if it is not known here.
+    pub spec: Option<&'a str>,
+    /// The last spec that was carried out in full.
+    pub previous: Option<Full<'a>>,
+    /// Uid of the object, if known.
+    pub uid: Option<&'a str>,
+    /// Further members, as names that need no escapes and strings.
+    pub more: &'a [(&'a str, &'a str)],
+    /// A member beside a referenced spec, as a name that needs no escapes and JSON: the fields of the
+    /// spec that admission decides by. It is omitted if it does not fit.
+    pub excerpt: Option<(&'a str, &'a str)>,
+}
+
+/// The annotation's value; `None` if not even a bare hash fits.
+pub fn write(draft: &Draft<'_>, room: SizeBudget) -> Option<String> {
+    let previous = draft.previous.as_ref();
+    if let Some(spec) = draft.spec.filter(|spec| spec.len() <= SPEC_LIMIT) {
+        let text = text_of(draft, Some(spec), previous);
+        if room.fits(&text, ANNOTATIONS_LIMIT, OBJECT_LIMIT) {
+            return Some(text);
+        }
+    }
+    // The object itself holds the new spec; an inline previous one exists only here.
+    let text = text_of(draft, None, previous);
+    if room.fits(&text, ANNOTATIONS_LIMIT, OBJECT_LIMIT) {
+        return Some(text);
+    }
+    let previous = previous.filter(|previous| previous.spec.is_none());
+    let text = text_of(draft, None, previous);
+    if room.fits(&text, ANNOTATIONS_MAX, OBJECT_MAX) {
+        return Some(text);
+    }
+    draft.excerpt?;
+    let text = text_of(&Draft { previous: None, excerpt: None, ..*draft }, None, previous);
+    room.fits(&text, ANNOTATIONS_MAX, OBJECT_MAX).then_some(text)
+}
+
+/// Writes what [`Envelope::to_json`] writes, from texts that are canonical JSON already.
+fn text_of(draft: &Draft<'_>, spec: Option<&str>, previous: Option<&Full<'_>>) -> String {
+    let of = |out: &mut String, hash: &str, spec: Option<&str>, reference: SpecReference| {
+        out.push_str("\"hash\":");
+        json_string(out, hash);
+        match spec {
+            Some(spec) => {
+                out.push_str(",\"spec\":");
+                out.push_str(spec);
+            }
+            None => {
+                out.push_str(",\"ref\":");
+                json_string(out, reference.as_str());
+            }
+        }
+    };
+    let inline = previous.and_then(|p| p.spec.as_deref());
+    let length = spec.map_or(0, str::len) + inline.map_or(0, str::len) + 320;
+    let mut out = String::with_capacity(length);
+    out.push_str("{\"v\":1,");
+    of(&mut out, draft.hash.as_str(), spec, SpecReference::default());
+    if let Some(previous) = previous {
+        out.push_str(",\"previous\":{");
+        of(&mut out, &previous.hash, inline, previous.reference);
+        out.push('}');
+    }
+    if let Some(uid) = draft.uid {
+        out.push_str(",\"uid\":");
+        json_string(&mut out, uid);
+    }
+    for (name, text) in draft.more {
+        out.push_str(",\"");
+        out.push_str(name);
+        out.push_str("\":");
+        json_string(&mut out, text);
+    }
+    if let Some((name, json)) = draft.excerpt.filter(|_| spec.is_none()) {
+        out.push_str(",\"");
+        out.push_str(name);
+        out.push_str("\":");
+        out.push_str(json);
+    }
+    out.push('}');
+    out
+}
+
+/// The source of a last-applied annotation.
+pub struct Making<'a> {
+    /// Hash of the spec.
+    pub hash: &'a SpecHash,
+    /// The spec.
+    pub spec: &'a Applied<'a>,
+    /// The last spec that was carried out in full.
+    pub previous: Option<Previous<'a>>,
+    /// Uid of the object, if known.
+    pub uid: Option<&'a str>,
+}
+
+/// The annotation's value; `None` if not even a bare hash fits.
+pub fn make(making: Making<'_>, room: SizeBudget) -> Option<String> {
+    let Making { hash, spec, previous, uid } = making;
+    let canonical = spec.canonical();
+    let previous = previous.map(Full::from);
+    let draft = Draft { hash, spec: Some(&canonical), previous, uid, more: &[], excerpt: None };
+    write(&draft, room)
+}
+
+/// An existing annotation, as far as the other annotations leave space: only the hash if the spec does
+/// not fit, `None` if not even that does.
+pub fn kept<'t>(text: &'t str, annotations: usize) -> Option<Cow<'t, str>> {
+    let room = SizeBudget { annotations, object: 0 };
+    if room.fits(text, ANNOTATIONS_MAX, usize::MAX) {
+        return Some(Cow::Borrowed(text));
+    }
+    let mut envelope = Envelope::parse(text)?;
+    if envelope.kept.inline().is_some() {
+        envelope.kept = KeptSpec::Referenced(SpecReference::default());
+    }
+    envelope.previous = envelope.previous.filter(|previous| previous.kept.inline().is_none());
+    let text = envelope.to_json();
+    room.fits(&text, ANNOTATIONS_MAX, usize::MAX).then_some(Cow::Owned(text))
+}
+
+impl From<Previous<'_>> for Full<'_> {
+    fn from(previous: Previous<'_>) -> Self {
+        Self {
+            hash: Cow::Owned(previous.hash.as_str().to_owned()),
+            spec: previous.kept.inline().map(|spec| Cow::Owned(spec.canonical())),
+            reference: previous.kept.reference().unwrap_or_default(),
+        }
+    }
+}
+
+/// The last spec that was carried out in full, for an annotation that gets a new spec.
+///
+/// While plans are pending, or the annotation differs from the baseline, that is the annotation's
+/// `previous`; else it is the annotation's own spec.
+pub fn previous<'a>(
+    stamp: Option<Envelope<'a>>,
+    basis: Option<&Head<'_>>,
+    new: &SpecHash,
+) -> Option<Previous<'a>> {
+    let stamp = stamp?;
+    let full = basis.is_some_and(|basis| !basis.owes && basis.hash == stamp.hash.as_str());
+    let previous = if full { Some(Previous { hash: stamp.hash, kept: stamp.kept }) } else { stamp.previous };
+    previous.filter(|previous| previous.hash != *new)
+}
+
+/// The same for an annotation as received, which is not parsed if the old spec suffices.
+pub fn replaced<'a>(
+    annotations: &Annotations<'_>,
+    old: &'a SpecView<'_>,
+    basis: Option<&Head<'_>>,
+    new: &SpecHash,
+) -> Option<Full<'a>> {
+    let beginning = Beginning::of(annotations.stamp_json()?);
+    if let (Some(basis), Some(beginning)) = (basis.filter(|basis| !basis.owes), beginning)
+        && basis.hash == beginning.hash
+        && basis.hash == old.hash().as_str()
+    {
+        let inline = beginning.reference.is_none() && old.canonical().len() <= SPEC_LIMIT;
+        let spec = inline.then(|| Cow::Borrowed(old.canonical()));
+        let reference = beginning.reference.unwrap_or_default();
+        return (old.hash() != new).then(|| Full {
+            hash: Cow::Borrowed(old.hash().as_str()),
+            spec,
+            reference,
+        });
+    }
+    let text = annotations.stamp_text()?;
+    previous(Envelope::parse(&text), basis, new).map(Full::from)
+}
+
+/// Whether an annotation means the same as a draft, inline or by reference.
+pub fn says(found: &str, draft: &Draft<'_>) -> bool {
+    let Some(found) = Envelope::parse(found) else { return false };
+    let holds = |hash: &SpecHash, kept: &KeptSpec<'_>| kept.inline().is_none_or(|spec| spec.hash() == *hash);
+    // A call for another object size may have inlined a spec that this one does not, or the reverse;
+    // but only specs of the draft.
+    let previous = draft.previous.as_ref().map(|previous| previous.hash.as_ref());
+    let same_previous =
+        found.previous.as_ref().is_none_or(|p| previous == Some(p.hash.as_str()) && holds(&p.hash, &p.kept));
+    found.hash == *draft.hash
+        && holds(&found.hash, &found.kept)
+        && same_previous
+        && found.uid.as_deref() == draft.uid
+}

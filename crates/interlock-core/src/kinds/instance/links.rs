@@ -1,0 +1,90 @@
+//! `Instance`: the object that plans run on; may itself be an owned child.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::change::{lock, settled};
+use crate::api::kudo::Instance;
+use crate::kinds::fact;
+use crate::kinds::fact::YES;
+use crate::kinds::owned_child::{HEALTH, MADE_BY, MAKER, TERMINATING};
+use crate::kinds::{NAMESPACE, OPERATOR_VERSION, link};
+use crate::topology::fingerprint;
+use crate::topology::schema::{
+    DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref,
+    Side, When,
+};
+
+pub(crate) static INSTANCE: DeclaredKind = DeclaredKind {
+    name: crate::kinds::INSTANCE,
+    about: "runs the plans of its OperatorVersion",
+    facts: &[LOCKED, AT_REST, TERMINATING],
+    links: &[
+        Link {
+            name: link::OPERATOR_VERSION,
+            family: Family::Needs,
+            other: Side::Parent,
+            kind: Some(OPERATOR_VERSION),
+            read: operator_version,
+        },
+        Link {
+            name: link::NAMESPACE,
+            family: Family::Needs,
+            other: Side::Parent,
+            kind: Some(NAMESPACE),
+            read: namespace,
+        },
+        MADE_BY,
+    ],
+    sections: None,
+    events: EventRow {
+        create: EventTriggers::Roots(&[LinkPath::Itself, MAKER]),
+        update: EventScope::When(&[
+            When { differs: &[DECISIVE], concerns: &[LinkPath::Itself] },
+            When { differs: &[HEALTH, TERMINATING], concerns: &[MAKER] },
+        ]),
+        delete: EventTriggers::Roots(&[LinkPath::Itself, MAKER]),
+    },
+};
+
+const LOCKED: Fact = Fact { name: fact::LOCKED, read: ReadDepth::Word(locked) };
+const AT_REST: Fact = Fact { name: fact::AT_REST, read: ReadDepth::Word(at_rest) };
+const DECISIVE: Fact = Fact { name: "decisive", read: ReadDepth::Mark(decisive) };
+
+fn operator_version(holder: &Holder<'_>) -> Vec<Ref> {
+    let reference = &holder.object["spec"]["operatorVersion"];
+    let word = |field: &str| reference[field].as_str().filter(|word| !word.is_empty());
+    let Some(name) = word("name") else { return Vec::new() };
+    vec![Ref::to(word("namespace").unwrap_or(holder.namespace), name)]
+}
+
+fn namespace(holder: &Holder<'_>) -> Vec<Ref> {
+    vec![Ref::to("", holder.namespace)]
+}
+
+fn locked(object: &Value) -> Cow<'_, str> {
+    let Ok(instance) = Instance::deserialize(object) else { return "".into() };
+    lock::of(&instance).map_or_else(|| "".into(), |lock| lock.plan.to_owned().into())
+}
+
+/// Fingerprint of the fields that decide about an Instance: all but labels, foreign annotations, and
+/// the counters of the API server.
+fn decisive(object: &Value) -> u64 {
+    let metadata = &object["metadata"];
+    let ours = |key: &str| key.contains("interlock.dev/") || key.contains("kudo.dev/");
+    let annotations = metadata["annotations"].as_object().into_iter().flatten();
+    let annotations: Vec<_> = annotations.filter(|(key, _)| ours(key)).collect();
+    fingerprint::of((
+        &object["spec"],
+        &object["status"],
+        annotations,
+        &metadata["finalizers"],
+        &metadata["deletionTimestamp"],
+    ))
+}
+
+fn at_rest(object: &Value) -> Cow<'_, str> {
+    if settled::at_rest(object) { YES.into() } else { "".into() }
+}

@@ -1,0 +1,144 @@
+//! The rule context of a request about an Instance, and the rejections that end a decision early.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::denials;
+use super::type_errors::misfits;
+use crate::admission::denial::Denial;
+use crate::admission::request::{ObjectChange, Request};
+use crate::admission::review::ReviewObject;
+use crate::admission::violations::Violations;
+use crate::admission::{CacheWait, RuleContext};
+use crate::api::json::JsonError;
+use crate::api::object::NamespacedName;
+use crate::api::violation::SpecViolation;
+use crate::kinds::instance::change::uid::ScheduledOn;
+use crate::kinds::instance::spec::SpecView;
+use crate::package::Package;
+
+/// The rule context of a request about an Instance.
+pub(super) struct Ask<'a> {
+    /// The request.
+    pub(super) request: &'a Request<'a>,
+    /// The inputs beside the request.
+    pub(super) context: &'a RuleContext<'a>,
+    /// The violations found so far.
+    pub(super) violations: Violations<'a>,
+    /// Whether the request newly refers to an OperatorVersion of another namespace: a denial would
+    /// disclose its contents to users who may not read it.
+    pub(super) looks_elsewhere: Cell<bool>,
+}
+
+/// A rejection, which ends the decision. A violation is none: rules continue after it.
+pub(super) enum Stop {
+    /// The object cannot be read, so it can be neither validated nor completed. It is denied, whatever
+    /// the settings and the cache are.
+    Unreadable(Box<Denial>),
+    /// The decision needs an OperatorVersion that the lister lacks: it starts again with it.
+    Wait(NamespacedName),
+}
+
+impl Stop {
+    /// A part of the object that violates its schema.
+    pub(super) fn unreadable(part: &str, error: &JsonError) -> Self {
+        Self::Unreadable(Box::new(denials::unreadable(part, error)))
+    }
+}
+
+impl<'a> Ask<'a> {
+    pub(super) fn new(request: &'a Request<'a>, context: &'a RuleContext<'a>) -> Self {
+        let violations = Violations::new(context.view.actions(request.namespace), context);
+        Self { request, context, violations, looks_elsewhere: Cell::default() }
+    }
+
+    /// Records the referenced OperatorVersion, before any rule mentions it.
+    pub(super) fn refers(&self, new: &SpecView<'_>, old: Option<&SpecView<'_>>) {
+        let version = &new.applied.operator_version;
+        let same = old.is_some_and(|old| old.applied.operator_version == *version);
+        let elsewhere = !version.name.is_empty() && version.namespace != self.request.namespace;
+        self.looks_elsewhere.set(elsewhere && !same);
+    }
+
+    /// Collects violations of rules about a spec.
+    pub(super) fn violated(&self, found: impl IntoIterator<Item = SpecViolation>, instance: &str) {
+        for objection in found {
+            self.violations.push(denials::from_objection(objection, instance));
+        }
+    }
+
+    /// `namespace/name`, with the prefix if the name is yet to be generated.
+    pub(super) fn instance(&self, object: &ReviewObject<'_>) -> String {
+        name_of(self.request, object)
+    }
+
+    /// The object that an execution is scheduled on: the prefix if the name was generated, as the
+    /// mutating call does not have the name yet.
+    pub(super) fn subject<'s>(
+        &'s self,
+        change: Option<ObjectChange<'s>>,
+        object: &'s ReviewObject<'_>,
+    ) -> ScheduledOn<'s> {
+        let metadata = change.map_or(&object.metadata, |c| &c.old.metadata);
+        let generated = metadata.generate_name.as_deref().filter(|prefix| !prefix.is_empty());
+        ScheduledOn {
+            namespace: self.request.namespace,
+            name: generated.unwrap_or(self.request.name),
+            version: change.and_then(|c| c.old.metadata.resource_version.as_deref()).unwrap_or("create"),
+        }
+    }
+
+    /// The spec of an object.
+    pub(super) fn spec(&self, object: &ReviewObject<'a>) -> Result<SpecView<'a>, Stop> {
+        SpecView::read(object, self.request.namespace)
+            .map_err(|error| Stop::Unreadable(Box::new(self.unreadable(object, &error))))
+    }
+
+    /// The denial of an unreadable spec: by its fields, if they are the reason.
+    fn unreadable(&self, object: &ReviewObject<'_>, error: &JsonError) -> Denial {
+        let spec = object.spec.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+        let fields = spec.map(|spec| misfits(&spec, self.own_package(&spec).as_deref()));
+        match fields.filter(|fields| !fields.is_empty()) {
+            Some(fields) => denials::mistyped(fields),
+            None => denials::unreadable("spec", error),
+        }
+    }
+
+    /// The OperatorVersion of an unreadable spec, if it is in the same namespace: the user may not be
+    /// allowed to read another one's.
+    fn own_package(&self, spec: &Value) -> Option<Arc<Package>> {
+        let version = &spec["operatorVersion"];
+        let namespace = version["namespace"].as_str().unwrap_or_default();
+        let own = namespace.is_empty() || namespace == self.request.namespace;
+        let name = version["name"].as_str().filter(|_| own)?;
+        self.context.view.operator_version(&NamespacedName::new(self.request.namespace, name))
+    }
+
+    /// The OperatorVersion of a spec; waits for one that the lister lacks, unless the request is
+    /// already denied without it. A missing one is a violation.
+    pub(super) fn package(&self, spec: &SpecView<'_>, instance: &str) -> Result<Option<Arc<Package>>, Stop> {
+        let key = spec.version();
+        if key.name.is_empty() {
+            self.violations.push(denials::version_required(instance));
+            return Ok(None);
+        }
+        if let Some(package) = self.context.view.operator_version(&key) {
+            return Ok(Some(package));
+        }
+        match (self.context.view.left_out(&key), self.context.patience) {
+            (Some(why), _) => self.violations.push(denials::version_left_out(instance, &key, &why)),
+            (None, CacheWait::Wait) if !self.violations.refuse() => return Err(Stop::Wait(key)),
+            (None, CacheWait::Wait) => {}
+            (None, CacheWait::Exhausted) => self.violations.push(denials::version_missing(instance, &key)),
+        }
+        Ok(None)
+    }
+}
+
+pub(super) fn name_of(request: &Request<'_>, object: &ReviewObject<'_>) -> String {
+    let generated = object.metadata.generate_name.as_deref().unwrap_or_default();
+    let name = if request.name.is_empty() { generated } else { request.name };
+    [request.namespace, "/", name].concat()
+}

@@ -1,0 +1,132 @@
+//! CREATE: finalizer, `deploy`, defaults of immutable parameters, last-applied annotation.
+
+use std::borrow::Cow;
+
+use super::context::{Ask, Stop};
+use super::mutation::{Desired, Finalizer, WantedExecution, WantedInstanceStamp};
+use crate::admission::decision::Verdict;
+use crate::admission::denial::{FieldReason, ViolationField};
+use crate::admission::review::ReviewObject;
+use crate::api::meta::plan::{CLEANUP, DEPLOY};
+use crate::api::rule::Rule;
+use crate::api::violation::{MessagePrefix, SpecViolation};
+use crate::kinds::instance::change::uid::plan_uid;
+use crate::kinds::instance::change::validate;
+use crate::kinds::instance::last_applied;
+use crate::kinds::instance::last_applied::Draft;
+use crate::kinds::instance::spec::SpecView;
+use crate::package::Package;
+use crate::package::params;
+
+impl<'a> Ask<'a> {
+    /// Decides on a CREATE.
+    pub(super) fn create(&self, object: &ReviewObject<'a>) -> Result<Verdict, Stop> {
+        let instance = self.instance(object);
+        let given = self.spec(object)?;
+        self.refers(&given, None);
+        let package = self.package(&given, &instance)?;
+        let mut spec = given.clone();
+        let mut defaults = Vec::new();
+        if let Some(package) = &package {
+            let filled_in = params::immutable_defaults(package, &given.applied.parameters);
+            defaults.extend(filled_in.map(|(name, value)| (name.to_owned(), value.to_owned())));
+            spec.set(&defaults);
+            let mut found: Vec<SpecViolation> = Vec::new();
+            found.extend(package.plan(DEPLOY).is_none().then(|| no_deploy(package)));
+            found.extend(validate::defined(package, &given.applied.parameters));
+            found.extend(validate::valid(package, &spec.applied.parameters));
+            self.violated(found.into_iter().map(at_creation), &instance);
+        }
+        let finalizer = match package.as_deref().map(|package| package.plan(CLEANUP).is_some()) {
+            // The API server drops a status that a client sends, so no cleanup has run.
+            Some(true) => Finalizer::Required,
+            Some(false) => Finalizer::AsWritten,
+            None => Finalizer::Assumed,
+        };
+        let uid = plan_uid(self.subject(None, object), DEPLOY, spec.hash()).to_string();
+        let draft = Draft {
+            hash: spec.hash(),
+            spec: Some(spec.canonical()),
+            previous: None,
+            uid: None,
+            more: &[],
+            excerpt: None,
+        };
+        let made = last_applied::write(&draft, object.metadata.annotations.room(self.request.size));
+        let warnings = self.undone(&given, object, &uid, made.as_deref());
+        let desired = Desired {
+            execution: Some(WantedExecution {
+                plan: Cow::Borrowed(DEPLOY),
+                uid: Cow::Owned(uid),
+                status: Cow::Borrowed("NEVER_RUN"),
+            }),
+            finalizer,
+            stamp: WantedInstanceStamp::Made { text: made, draft, before: None },
+            history: None,
+            defaults,
+            dropped: Vec::new(),
+        };
+        let mut verdict = desired.settle(self, object, &given);
+        verdict.plan = Some(DEPLOY.to_owned());
+        warnings.into_iter().for_each(|(rule, text)| verdict.warn(rule, text));
+        Ok(verdict)
+    }
+
+    /// Warnings about fields of a copied manifest that are replaced.
+    fn undone(
+        &self,
+        given: &SpecView<'_>,
+        object: &ReviewObject<'_>,
+        uid: &str,
+        stamp: Option<&str>,
+    ) -> Vec<(Rule, String)> {
+        let mut warnings = Vec::new();
+        // Our own uid is an earlier pass, over values that another webhook has changed since.
+        let ours = crate::kinds::instance::change::uid::is_version_5(&given.execution.uid)
+            && given.execution.status == "NEVER_RUN";
+        if !self.context.door.patches() || ours {
+            return warnings;
+        }
+        if !given.execution.plan.is_empty() && given.execution.uid != uid {
+            warnings.push((
+                Rule::PlanUid,
+                "spec.planExecution is replaced: a new Instance runs plan 'deploy'".to_owned(),
+            ));
+        }
+        let written = object.metadata.annotations.stamp_text();
+        if written.is_some() && written.as_deref() != stamp {
+            warnings.push((
+                Rule::StampMismatch,
+                "annotation interlock.dev/last-applied-spec is Interlock's own and is replaced".to_owned(),
+            ));
+        }
+        if object.metadata.annotations.runs.is_some() {
+            warnings.push((
+                Rule::HistoryOwner,
+                "annotation plan.interlock.dev/history is Interlock's own and is taken away".to_owned(),
+            ));
+        }
+        warnings
+    }
+}
+
+/// An objection in KUDO's words for a creation.
+fn at_creation(mut objection: SpecViolation) -> SpecViolation {
+    if objection.rule == Rule::ParameterInvalid {
+        objection.sentence = format!("parameters are not valid: {}", objection.sentence);
+    }
+    objection.prelude(MessagePrefix::Create)
+}
+
+fn no_deploy(package: &Package) -> SpecViolation {
+    SpecViolation::new(
+        Rule::PlanUnknown,
+        "couldn't find 'deploy' plan in the operatorVersion",
+        vec![ViolationField::new(
+            "spec.operatorVersion.name",
+            FieldReason::Invalid,
+            format!("OperatorVersion {} has no plan 'deploy'", package.key.name),
+        )],
+    )
+    .next("use an OperatorVersion with a plan 'deploy'")
+}

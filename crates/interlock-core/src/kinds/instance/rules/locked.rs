@@ -1,0 +1,189 @@
+//! UPDATE of an Instance that is locked by a plan or is being deleted.
+
+use super::context::Stop;
+use super::denials;
+use super::plan_intent::PlanIntent;
+use super::update::{Effect, InstanceUpdate};
+use crate::admission::denial::Denial;
+use crate::admission::endpoint::Freeze;
+use crate::api::meta::plan::CLEANUP;
+use crate::api::rule::Rule;
+use crate::kinds::instance::change::lock::Lock;
+use crate::kinds::instance::change::validate;
+use crate::kinds::instance::change::validate::{ChangedPackages, Delta, Triggered};
+
+/// Locked: nothing that a plan carries out changes, except as the freeze mode permits.
+impl<'a> InstanceUpdate<'a, '_> {
+    pub(super) fn locked(&self, lock: &Lock<'_>, asked: PlanIntent<'_>) -> Result<Effect<'a>, Stop> {
+        let violated = |rule, sentence: String, fields| {
+            let denial = self.failed(rule, &sentence, fields);
+            self.ask.violations.push(denials::locked(denial, lock, &self.status, &self.instance));
+        };
+        let before = &self.old.execution;
+        let cancels = match asked {
+            PlanIntent::Clear => {
+                violated(
+                    Rule::PlanCancel,
+                    format!(
+                        "cancelling currently scheduled (or running) plan '{}' is not supported",
+                        lock.plan
+                    ),
+                    vec![denials::execution_field("planName", &before.plan, "")],
+                );
+                true
+            }
+            PlanIntent::Trigger(plan) if plan != lock.plan => {
+                violated(
+                    Rule::PlanOverride,
+                    format!(
+                        "overriding currently scheduled (or running) plan '{}' with '{plan}' is not supported",
+                        lock.plan
+                    ),
+                    vec![denials::execution_field("planName", &before.plan, plan)],
+                );
+                true
+            }
+            _ => false,
+        };
+        if self.ask.context.config.freeze == Freeze::SamePlan && !cancels {
+            return self.same_plan(lock, asked);
+        }
+        if self.changed {
+            return self.after_the_plan(lock);
+        }
+        match asked {
+            PlanIntent::Trigger(plan) if !cancels => violated(
+                Rule::PlanOverride,
+                format!("restarting currently scheduled (or running) plan '{plan}' is not supported"),
+                vec![denials::execution_field("uid", &before.uid, &self.new.execution.uid)],
+            ),
+            _ => {}
+        }
+        Ok(Effect::nothing())
+    }
+
+    /// Denies a change of the spec. If the settings admit it, it is validated like any other and left
+    /// to the reconciler, which finds it when the plan has ended.
+    fn after_the_plan(&self, lock: &Lock<'_>) -> Result<Effect<'a>, Stop> {
+        self.ask.violations.push(self.frozen(lock));
+        self.edit()?;
+        Ok(Effect::nothing())
+    }
+
+    /// The denial of a change of the spec: KUDO's sentence if it has one for this change.
+    fn frozen(&self, lock: &Lock<'_>) -> Denial {
+        let view = self.ask.context.view;
+        let package = view.operator_version(&self.new.version());
+        let old = match self.new.applied.operator_version == self.old.applied.operator_version {
+            true => package.clone(),
+            false => view.operator_version(&self.old.version()),
+        };
+        let delta = Delta::between(&self.old.applied, &self.new.applied);
+        let triggered = package.as_deref().map(|new| {
+            validate::triggered(&delta, ChangedPackages { new, old: old.as_deref() }, &mut Vec::new())
+        });
+        let sentence = match triggered {
+            Some(Triggered::Plan(plan)) if plan != lock.plan => format!(
+                "plan '{}' is scheduled (or running) and an update would trigger a different plan '{plan}'",
+                lock.plan
+            ),
+            _ if delta.upgrade => format!(
+                "upgrade to new OperatorVersion {} while a plan '{}' is scheduled (or running) is not allowed",
+                validate::go_reference(&self.new.applied.operator_version.name, None),
+                lock.plan
+            ),
+            _ => format!("the spec is frozen while plan '{}' is scheduled (or running)", lock.plan),
+        };
+        let fields = self.delta_fields(package.as_deref());
+        let refusal = self.failed(Rule::PlanRunning, &sentence, fields);
+        denials::locked(refusal, lock, &self.status, &self.instance)
+    }
+
+    /// `--freeze=same-plan`: a change that triggers the running plan restarts it, and so does a
+    /// changed or emptied uid.
+    fn same_plan(&self, lock: &Lock<'_>, asked: PlanIntent<'_>) -> Result<Effect<'a>, Stop> {
+        if !self.changed {
+            return Ok(match asked {
+                PlanIntent::Trigger(plan) => Effect::run(plan),
+                _ => Effect::nothing(),
+            });
+        }
+        let Some((new, old)) = self.packages()? else { return self.after_the_plan(lock) };
+        let delta = Delta::between(&self.old.applied, &self.new.applied);
+        let packages = ChangedPackages { new: &new, old: old.as_deref() };
+        if delta.upgrade {
+            return self.after_the_plan(lock);
+        }
+        self.violated(validate::values(&delta, &self.new.applied, packages));
+        let mut violations = Vec::new();
+        let triggered = validate::triggered(&delta, packages, &mut violations);
+        self.violated(violations);
+        match triggered {
+            Triggered::Plan(plan) if plan == lock.plan => Ok(Effect::run(plan)),
+            // `Nothing`: the change removes undefined parameters. The policies, which see no package,
+            // require a restart for any change of parameters.
+            Triggered::Plan(_) | Triggered::Several | Triggered::Unknown | Triggered::Nothing => {
+                self.after_the_plan(lock)
+            }
+        }
+    }
+
+    /// The Instance is being deleted: its spec stays, and the controller runs `cleanup`.
+    pub(super) fn deleting(
+        &self,
+        lock: Option<&Lock<'_>>,
+        asked: PlanIntent<'_>,
+    ) -> Result<Effect<'a>, Stop> {
+        let same_plan = self.ask.context.config.freeze == Freeze::SamePlan;
+        let violated = |rule, sentence: &str, fields| {
+            let denial = self
+                .failed(rule, sentence, fields)
+                .why("the Instance is being deleted")
+                .next("let the deletion end, then create the Instance anew");
+            self.ask.violations.push(denial);
+        };
+        let before = &self.old.execution;
+        if self.changed {
+            let package = self.ask.context.view.operator_version(&self.new.version());
+            violated(
+                Rule::InstanceDeleting,
+                "parameter update and/or upgrade is not allowed when an instance is being deleted",
+                self.delta_fields(package.as_deref()),
+            );
+        }
+        let cleaning = lock.is_some_and(|lock| lock.plan == CLEANUP);
+        match asked {
+            PlanIntent::Trigger(plan) if plan != CLEANUP && cleaning => violated(
+                Rule::InstanceDeleting,
+                "'cleanup' plan can not be cancelled or overridden by another plan since the instance is being deleted",
+                vec![denials::execution_field("planName", &before.plan, plan)],
+            ),
+            PlanIntent::Clear if cleaning => violated(
+                Rule::InstanceDeleting,
+                "'cleanup' plan can not be cancelled or overridden by another plan since the instance is being deleted",
+                vec![denials::execution_field("planName", &before.plan, "")],
+            ),
+            PlanIntent::Clear => match lock {
+                Some(lock) => return self.locked(lock, asked),
+                None => return Ok(Effect { as_written: true, ..Effect::nothing() }),
+            },
+            PlanIntent::Trigger(CLEANUP) if same_plan => {
+                self.package_of(CLEANUP)?;
+                return Ok(Effect { stamped: false, ..Effect::run(CLEANUP) });
+            }
+            PlanIntent::Trigger(CLEANUP) => {
+                let field = denials::execution_field("planName", &before.plan, CLEANUP);
+                self.violated(
+                    [validate::cleanup(vec![field]).next("wait: Interlock schedules it by itself")],
+                );
+            }
+            PlanIntent::Trigger(plan) => violated(
+                Rule::InstanceDeleting,
+                "only 'cleanup' plan can be scheduled when an instance is being deleted",
+                vec![denials::execution_field("planName", &before.plan, plan)],
+            ),
+            _ => {}
+        }
+        Ok(Effect::nothing())
+    }
+}

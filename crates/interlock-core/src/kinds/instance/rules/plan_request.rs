@@ -1,0 +1,216 @@
+//! Plan requests, which users write as an annotation: well formed, of this Instance, for a run that
+//! permits them, and alone. A policy decides whether the user may, as it can use the API server's
+//! authorizer.
+
+use std::borrow::Cow;
+
+use super::context::{Ask, Stop};
+use crate::admission::decision::{Outcome, Verdict};
+use crate::admission::denial::{Denial, FieldReason, ViolationField};
+use crate::admission::patch::Operations;
+use crate::admission::request::{ObjectChange, Operation};
+use crate::admission::review::{Annotations, ReviewObject};
+use crate::api::json::Raw;
+use crate::api::meta;
+use crate::api::rule::Rule;
+use crate::api::stamp::Envelope;
+use crate::kinds::instance::change::history;
+use crate::kinds::instance::change::lock::LockEntry;
+use crate::kinds::instance::change::plan_request;
+use crate::kinds::instance::change::plan_request::{
+    PlanRequest, RequestError, RequestObjection, RequestPreconditions, Runs,
+};
+use crate::kinds::instance::spec::SpecView;
+use crate::kinds::instance::status::StatusView;
+
+const REQUEST: &str = "metadata.annotations[plan.interlock.dev/request]";
+const REASON: &str = "metadata.annotations[plan.interlock.dev/reason]";
+const REQUESTED_BY: &str = "metadata.annotations[plan.interlock.dev/requested-by]";
+
+/// The three annotations of a request, if present.
+struct Written<'a> {
+    request: Option<Cow<'a, str>>,
+    reason: Option<Cow<'a, str>>,
+    by: Option<Cow<'a, str>>,
+}
+
+impl<'a> Written<'a> {
+    fn of(annotations: &Annotations<'a>) -> Self {
+        let text = |raw: Option<Raw<'a>>| raw.and_then(|raw| raw.text().ok()).map(|text| text.0);
+        Self {
+            request: text(annotations.request),
+            reason: text(annotations.reason),
+            by: text(annotations.requested_by),
+        }
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &'static str> {
+        let there = [
+            self.request.as_ref().map(|_| meta::REQUEST),
+            self.reason.as_ref().map(|_| meta::REASON),
+            self.by.as_ref().map(|_| meta::REQUESTED_BY),
+        ];
+        there.into_iter().flatten()
+    }
+
+    fn asks(&self) -> Option<&str> {
+        self.request.as_deref().filter(|request| !request.is_empty())
+    }
+}
+
+impl<'a> Ask<'a> {
+    /// Adds the effect of a plan request to the decision about the object.
+    pub(super) fn requests(&self, operation: &Operation<'a>, verdict: Verdict) -> Result<Verdict, Stop> {
+        match operation {
+            Operation::Create(object) => Ok(self.no_request(object, verdict)),
+            Operation::Update(change) => self.request(*change, verdict),
+            Operation::Delete(_) => Ok(verdict),
+        }
+    }
+
+    /// A new Instance has no run: drops the request of a copied manifest.
+    fn no_request(&self, object: &ReviewObject<'a>, verdict: Verdict) -> Verdict {
+        let written = Written::of(&object.metadata.annotations);
+        let mut operations = Operations::default();
+        written.keys().for_each(|key| operations.drop_annotation(key));
+        self.mend(verdict, operations, || {
+            let detail = "a new Instance has no run that it could be asked of".to_owned();
+            (REQUEST, detail)
+        })
+    }
+
+    fn request(&self, change: ObjectChange<'a>, verdict: Verdict) -> Result<Verdict, Stop> {
+        let annotations = &change.object.metadata.annotations;
+        if annotations.request.is_none() {
+            return Ok(verdict);
+        }
+        let (new, old) = (Written::of(annotations), Written::of(&change.old.metadata.annotations));
+        let Some(text) = new.asks() else { return Ok(verdict) };
+        let mut operations = Operations::default();
+        if new.request == old.request {
+            // While the request exists, its user and reason stay.
+            for (key, now, before) in
+                [(meta::REASON, &new.reason, &old.reason), (meta::REQUESTED_BY, &new.by, &old.by)]
+            {
+                match before {
+                    Some(before) if now.as_ref() != Some(before) => operations.annotation(key, before),
+                    None if now.is_some() => operations.drop_annotation(key),
+                    _ => {}
+                }
+            }
+            return Ok(self.mend(verdict, operations, || {
+                (REQUEST, "who asked and why stay as they are while the request is there".to_owned())
+            }));
+        }
+        self.judge(change, text, new.reason.as_deref().unwrap_or_default())?;
+        if new.by.as_deref() != Some(self.request.user) {
+            operations.annotation(meta::REQUESTED_BY, self.request.user);
+        }
+        Ok(self.mend(verdict, operations, || {
+            (REQUESTED_BY, format!("must be {:?}, who asks", self.request.user))
+        }))
+    }
+
+    fn judge(&self, change: ObjectChange<'a>, text: &str, reason: &str) -> Result<(), Stop> {
+        let instance = self.instance(change.old);
+        let malformed = |error: &RequestError| {
+            let (field, shown) = match error {
+                RequestError::NoReason | RequestError::Reason(_) => (REASON, FieldReason::Required),
+                _ => (REQUEST, FieldReason::Invalid),
+            };
+            Denial::invalid(
+                Rule::VerbRequest,
+                format!("Instance {instance}: the request cannot be read"),
+                vec![ViolationField::new(field, shown, error.to_string())],
+            )
+            .next("let `interlock plan abort` or `interlock plan retry` write it")
+        };
+        let request = text.parse::<PlanRequest>();
+        let errors = [request.as_ref().err().cloned(), plan_request::check_reason(reason).err()];
+        errors.iter().flatten().for_each(|error| self.violations.push(malformed(error)));
+        let Ok(request) = request else { return Ok(()) };
+        let spec = self.spec(change.object)?;
+        let before = self.spec(change.old)?;
+        let alone = spec.applied == before.applied
+            && (!spec.execution.said || spec.execution.same(&before.execution));
+        if !alone {
+            let denial = Denial::invalid(
+                Rule::VerbRequest,
+                format!("Instance {instance}: a request is made alone"),
+                vec![ViolationField::new(
+                    REQUEST,
+                    FieldReason::Forbidden,
+                    "the spec changes in the same write",
+                )],
+            );
+            self.violations.push(
+                denial.next("send the request first, and the change of the spec when its run has ended"),
+            );
+        }
+        self.holds(change, &request, &before, &instance)
+    }
+
+    /// Whether the request can be carried out on the Instance in its present state.
+    fn holds(
+        &self,
+        change: ObjectChange<'a>,
+        request: &PlanRequest,
+        spec: &SpecView<'_>,
+        instance: &str,
+    ) -> Result<(), Stop> {
+        let status = StatusView::read(change.old).map_err(|error| Stop::unreadable("status", &error))?;
+        let entries: Vec<LockEntry<'_>> = status.entries().collect();
+        let runs = Runs { plan: &spec.execution.plan, uid: &spec.execution.uid, entries: &entries };
+        let annotations = &change.old.metadata.annotations;
+        let stamp = annotations.stamp_text();
+        let past = annotations.runs.and_then(|raw| raw.text().ok());
+        let ground = RequestPreconditions {
+            previous: stamp.as_deref().and_then(Envelope::parse).is_some_and(|e| e.previous.is_some()),
+            deleting: change.old.metadata.deletion_timestamp.is_some(),
+            used: history::knows(&history::read(past.as_deref()), &request.nonce),
+        };
+        if let Err(objection) = plan_request::judge(request, runs, ground) {
+            let denial = Denial::invalid(
+                Rule::VerbRequest,
+                format!("Instance {instance}: {} is not possible", request.verb.word()),
+                vec![ViolationField::new(REQUEST, FieldReason::Invalid, objection.to_string())],
+            );
+            self.violations.push(denial.next(remedy(&objection, instance)));
+        }
+        Ok(())
+    }
+
+    /// Adds the operations to the patch; a validating endpoint gets a violation instead.
+    fn mend(
+        &self,
+        mut verdict: Verdict,
+        operations: Operations,
+        wrong: impl FnOnce() -> (&'static str, String),
+    ) -> Verdict {
+        if operations.is_empty() {
+            return verdict;
+        }
+        if !self.context.door.patches() {
+            let (field, detail) = wrong();
+            let instance = format!("{}/{}", self.request.namespace, self.request.name);
+            self.violations.push(super::denials::not_mutated(Rule::VerbRequest, &instance, field, &detail));
+            return verdict;
+        }
+        if let Outcome::Allow { patch } = &mut verdict.outcome {
+            patch.0.extend(operations.finish().0);
+        }
+        verdict
+    }
+}
+
+fn remedy(objection: &RequestObjection, instance: &str) -> String {
+    let (namespace, name) = instance.split_once('/').unwrap_or_default();
+    match objection {
+        RequestObjection::Used(_) => "leave it; `interlock plan history` shows what became of it".to_owned(),
+        RequestObjection::NoPrevious => {
+            format!("use `interlock plan abort {name} -n {namespace}` without --revert")
+        }
+        RequestObjection::Deleting => "wait; an abort of cleanup lets the Instance go".to_owned(),
+        _ => format!("`interlock plan status {name} -n {namespace}` names the runs there are"),
+    }
+}

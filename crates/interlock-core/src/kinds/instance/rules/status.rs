@@ -1,0 +1,104 @@
+//! `instances/status`: a forged COMPLETE would unlock, so only the bookkeeping user changes
+//! `planStatus` or our conditions.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::admission::decision::Verdict;
+use crate::admission::denial::{Denial, FieldReason, ViolationField};
+use crate::admission::request::ObjectChange;
+use crate::admission::review::ReviewObject;
+use crate::api::json::Raw;
+use crate::api::meta::condition;
+use crate::api::rule::Rule;
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Owned {
+    #[serde(default)]
+    plan_status: Option<BTreeMap<String, Value>>,
+    #[serde(default)]
+    conditions: Option<Vec<Value>>,
+}
+
+impl Owned {
+    fn read(status: Option<Raw<'_>>) -> Result<Self, serde_json::Error> {
+        let status: Option<Self> = status.map_or(Ok(None), |raw| serde_json::from_str(raw.get()))?;
+        Ok(status.unwrap_or_default())
+    }
+
+    /// Our conditions; those of one type in the order of the list.
+    fn ours(&self, type_: &str) -> Vec<&Value> {
+        let named = |c: &&Value| c.get("type").and_then(Value::as_str) == Some(type_);
+        self.conditions.iter().flatten().filter(named).collect()
+    }
+}
+
+/// Decides on a write of the status by any user but the bookkeeping user.
+pub(crate) fn judge(change: ObjectChange<'_>) -> Verdict {
+    let (new, old) = (text(change.object), text(change.old));
+    if new == old {
+        return Verdict::allow();
+    }
+    match (Owned::read(new), Owned::read(old)) {
+        (Ok(new), Ok(old)) => {
+            let fields = differences(&new, &old);
+            if fields.is_empty() { Verdict::allow() } else { refusal(fields).into() }
+        }
+        (Err(error), _) | (_, Err(error)) => {
+            let field = ViolationField {
+                path: "status".to_owned(),
+                reason: FieldReason::Invalid,
+                detail: error.to_string(),
+            };
+            Denial::invalid(Rule::StatusOwner, "the status cannot be read", vec![field])
+                .next("write it as the schema of instances.kudo.dev says (`kubectl explain instances.kudo.dev.status`)")
+                .into()
+        }
+    }
+}
+
+fn text<'a>(object: &ReviewObject<'a>) -> Option<Raw<'a>> {
+    object.status.as_ref().map(|status| status.raw)
+}
+
+fn differences(new: &Owned, old: &Owned) -> Vec<ViolationField> {
+    let forbidden = |path: String, detail: &str| ViolationField {
+        path,
+        reason: FieldReason::Forbidden,
+        detail: detail.to_owned(),
+    };
+    let (before, after) = (old.plan_status.as_ref(), new.plan_status.as_ref());
+    let mut fields: Vec<ViolationField> = before
+        .into_iter()
+        .flatten()
+        .map(|(plan, entry)| (plan, Some(entry)))
+        .chain(
+            after
+                .into_iter()
+                .flatten()
+                .filter(|(plan, _)| !before.is_some_and(|b| b.contains_key(*plan)))
+                .map(|(plan, _)| (plan, None)),
+        )
+        .filter(|(plan, entry)| after.and_then(|a| a.get(*plan)) != *entry)
+        .map(|(plan, _)| forbidden(format!("status.planStatus.{plan}"), "records what the controller did"))
+        .collect();
+    for type_ in condition::OURS {
+        if new.ours(type_) != old.ours(type_) {
+            fields.push(forbidden(format!("status.conditions[{type_}]"), "is Interlock's own"));
+        }
+    }
+    fields
+}
+
+fn refusal(fields: Vec<ViolationField>) -> Denial {
+    Denial::invalid(
+        Rule::StatusOwner,
+        "status.planStatus and Interlock's conditions are written by Interlock only",
+        fields,
+    )
+    .why("a forged COMPLETE would unlock the Instance")
+    .next("write conditions of your own type, or leave the status alone")
+}

@@ -1,0 +1,208 @@
+//! UPDATE of an unlocked Instance.
+
+use std::sync::Arc;
+
+use super::context::Stop;
+use super::denials;
+use super::plan_intent::PlanIntent;
+use super::update::{Effect, InstanceUpdate};
+use crate::admission::denial::{Denial, FieldReason, ViolationField};
+use crate::api::meta::plan::CLEANUP;
+use crate::api::object::NamespacedName;
+use crate::api::rule::Rule;
+use crate::api::violation::SpecViolation;
+use crate::kinds::instance::change::validate;
+use crate::kinds::instance::change::validate::{Before, ChangedPackages, Delta, Triggered};
+use crate::kinds::instance::spec::SpecView;
+use crate::kinds::instance::status::Head;
+use crate::package::Package;
+
+/// Unlocked: a change of the spec runs the plan that it triggers, and a named plan runs.
+impl<'a> InstanceUpdate<'a, '_> {
+    pub(super) fn unlocked(&self, asked: PlanIntent<'_>) -> Result<Effect<'a>, Stop> {
+        if let PlanIntent::Trigger(plan) = asked {
+            return self.trigger(plan);
+        }
+        let as_written = asked == PlanIntent::Clear || asked == PlanIntent::Same;
+        let effect = if self.changed { self.edit()? } else { Effect::nothing() };
+        Ok(Effect { as_written, ..effect })
+    }
+
+    /// The baseline, if the old spec differs from it.
+    fn drifted(&self) -> Result<Option<&Head<'a>>, Stop> {
+        Ok(self.basis()?.filter(|head| head.hash != self.old.hash().as_str()))
+    }
+
+    /// The OperatorVersion of a plan, which must exist in it.
+    pub(super) fn package_of(&self, plan: &str) -> Result<Option<Arc<Package>>, Stop> {
+        let found = self.ask.package(&self.new, &self.instance)?;
+        let Some(package) = found.as_deref().filter(|package| package.plan(plan).is_none()) else {
+            return Ok(found);
+        };
+        let names: Vec<&str> = package.plan_names().filter(|name| *name != CLEANUP).collect();
+        let objection = SpecViolation::new(
+            Rule::PlanUnknown,
+            format!("plan {plan} does not exist"),
+            vec![ViolationField::new(
+                "spec.planExecution.planName",
+                FieldReason::NotFound,
+                format!("OperatorVersion {} has the plans [{}]", package.key.name, names.join(" ")),
+            )],
+        )
+        .next("name one of these plans");
+        self.violated([objection]);
+        Ok(found)
+    }
+
+    /// A plan is triggered directly.
+    fn trigger(&self, plan: &str) -> Result<Effect<'a>, Stop> {
+        let field = || vec![denials::execution_field("planName", &self.old.execution.plan, plan)];
+        if self.changed {
+            self.ask.violations.push(self.trigger_and_edit(plan));
+            return self.edit();
+        }
+        let package = self.package_of(plan)?;
+        if plan == CLEANUP {
+            self.violated([validate::cleanup(field())]);
+        }
+        if let Some(package) = package {
+            self.violated(validate::valid(&package, &self.new.applied.parameters));
+        }
+        if self.drifted()?.is_none() {
+            return Ok(Effect::run(plan));
+        }
+        if self.envelope().is_none() {
+            let refusal = self
+                .failed(
+                    Rule::SpecDrift,
+                    "an edit that was never admitted has to be judged before another plan runs",
+                    field(),
+                )
+                .why("the spec differs from what was last carried out, and that is not known any more")
+                .next("wait until condition SpecDrift is False, or undo the edit that it names");
+            self.ask.violations.push(refusal);
+        }
+        // The plan runs on the last-applied spec, and the unseen edit is validated after it.
+        Ok(Effect { stamped: false, ..Effect::run(plan) })
+    }
+
+    fn trigger_and_edit(&self, plan: &str) -> Denial {
+        let upgrade = self.new.applied.operator_version != self.old.applied.operator_version;
+        let view = self.ask.context.view;
+        let package = view.operator_version(&self.new.version());
+        let sentence = if upgrade {
+            let name = &self.new.applied.operator_version.name;
+            format!(
+                "upgrade to new OperatorVersion {} and triggering new plan '{plan}' is not allowed",
+                validate::go_reference(name, None)
+            )
+        } else {
+            format!(
+                "triggering one plan '{}' directly and through parameter update '{plan}' is not allowed",
+                self.old.execution.plan
+            )
+        };
+        let mut fields = vec![denials::execution_field("planName", &self.old.execution.plan, plan)];
+        fields.extend(self.delta_fields(package.as_deref()));
+        self.failed(Rule::PlanAndEdit, &sentence, fields).why("a change of the spec runs its own plan").next(
+            "change the spec first, and trigger the plan when that run has ended; or the other way round",
+        )
+    }
+
+    /// The spec changes. The plan for it is unknown if its OperatorVersion is, or if several plans
+    /// would run: the reconciler decides then.
+    pub(super) fn edit(&self) -> Result<Effect<'a>, Stop> {
+        let Some((new, old)) = self.packages()? else { return Ok(Effect::nothing()) };
+        let packages = ChangedPackages { new: &new, old: old.as_deref() };
+        if let Some(basis) = self.drifted()? {
+            return self.edit_drifted(basis, packages);
+        }
+        let delta = Delta::between(&self.old.applied, &self.new.applied);
+        if delta.upgrade && !self.goes_back() {
+            self.violated(validate::path(&self.old.applied.operator_version, packages));
+        }
+        let (dropped, spec) = self.without_dropped(&delta, packages);
+        let applied = &spec.as_ref().unwrap_or(&self.new).applied;
+        self.violated(validate::values(&delta, applied, packages));
+        let mut violations = Vec::new();
+        let triggered = validate::plan(&delta, packages, &mut violations);
+        self.violated(violations);
+        let plan = match triggered {
+            Triggered::Nothing => None,
+            Triggered::Plan(plan) => Some(plan),
+            Triggered::Several | Triggered::Unknown => return Ok(Effect::nothing()),
+        };
+        Ok(Effect { plan, stamped: true, dropped, spec, as_written: false })
+    }
+
+    fn without_dropped(
+        &self,
+        delta: &Delta<'_>,
+        packages: ChangedPackages<'_>,
+    ) -> (Vec<String>, Option<SpecView<'a>>) {
+        let dropped: Vec<String> = validate::dropped(packages, &self.new.applied.parameters, delta)
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        if dropped.is_empty() {
+            return (dropped, None);
+        }
+        let mut spec = self.new.clone();
+        spec.remove(&dropped);
+        (dropped, Some(spec))
+    }
+
+    /// Whether the change returns to the last spec that was carried out in full.
+    fn goes_back(&self) -> bool {
+        validate::goes_back(self.envelope().as_ref(), &self.new.applied)
+    }
+
+    /// The old spec holds an edit that admission never saw: the change is validated against the
+    /// baseline, and left to the reconciler, as a plan for it would carry out the unseen edit as well.
+    fn edit_drifted(&self, head: &Head<'_>, packages: ChangedPackages<'_>) -> Result<Effect<'a>, Stop> {
+        let mended = head.hash == self.new.hash().as_str();
+        let own = Delta::between(&self.old.applied, &self.new.applied);
+        if mended {
+            return Ok(Effect::nothing());
+        }
+        let mut violations = Vec::new();
+        validate::triggered(&own, packages, &mut violations);
+        self.violated(violations);
+        let basis = self.status.basis().map_err(|error| Stop::unreadable("status", &error))?;
+        let Some(basis) = basis else { return Ok(Effect::nothing()) };
+        let together = |found: Vec<SpecViolation>| {
+            for objection in found {
+                let denial = denials::from_objection(objection, &self.instance);
+                self.ask.violations.push(denial.why(
+                    "the spec already holds an edit that was never admitted; this change is judged together with it",
+                ));
+            }
+        };
+        let envelope = self.envelope();
+        let stamp =
+            envelope.as_ref().and_then(|e| e.kept.inline()).filter(|stamp| stamp.hash() == basis.hash);
+        let goes_back = self.goes_back();
+        if own.upgrade
+            && stamp.is_none()
+            && !goes_back
+            && !basis.is_of_version(&self.new.applied.operator_version)
+        {
+            // Only the old reference still shows where the upgrade starts.
+            together(validate::path(&self.old.applied.operator_version, packages));
+        }
+        let carried_out = stamp
+            .map(|stamp| &stamp.operator_version)
+            .filter(|version| **version != self.old.applied.operator_version)
+            .map(|version| {
+                let key = NamespacedName::new(version.namespace.as_ref(), version.name.as_ref());
+                self.ask.context.view.operator_version(&key)
+            });
+        let old = match &carried_out {
+            Some(found) => found.as_deref(),
+            None => packages.old,
+        };
+        let before = Before { basis: &basis, stamp, version: None, goes_back };
+        together(validate::unseen(before, &self.new.applied, ChangedPackages { old, ..packages }));
+        Ok(Effect::nothing())
+    }
+}

@@ -1,0 +1,4 @@
+//! `OperatorVersion`: an installed package.
+
+pub mod links;
+pub mod rules;

@@ -1,0 +1,292 @@
+//! OperatorVersions: frozen while an Instance that refers to them is locked, not deleted while an
+//! Instance refers to them, and valid in themselves.
+
+use std::collections::BTreeSet;
+
+use sha2::{Digest, Sha256};
+
+use crate::admission::RuleContext;
+use crate::admission::decision::Verdict;
+use crate::admission::denial::{Denial, FieldReason, ViolationField};
+use crate::admission::endpoint::{Freeze, WebhookEndpoint};
+use crate::admission::lister::PackageUsers;
+use crate::admission::request::{ObjectChange, Operation, Request};
+use crate::admission::review::ReviewObject;
+use crate::admission::violations::Violations;
+use crate::api::interlock::Actions;
+use crate::api::kudo::OperatorVersionSpec;
+use crate::api::object::NamespacedName;
+use crate::api::rule::Rule;
+use crate::kinds::time_limits;
+use crate::package::validate;
+use crate::package::validate::{PackageProblem, Problems, Wrong};
+
+/// How many locked Instances a denial names.
+const NAMED: usize = 3;
+
+/// Decides on an OperatorVersion.
+pub(crate) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &RuleContext<'_>) -> Verdict {
+    let key = NamespacedName::new(request.namespace, request.name);
+    let violations = Violations::new(context.view.actions(&key.namespace), context);
+    let mut verdict = Verdict::allow();
+    let judged = match operation {
+        Operation::Create(object) => create(object, &key, &violations),
+        Operation::Update(change) => update(*change, &key, context, &violations, &mut verdict),
+        Operation::Delete(_) => {
+            delete(&key, context, &violations);
+            Ok(())
+        }
+    };
+    if let Err(unreadable) = judged {
+        return (*unreadable).into();
+    }
+    violations.decide(verdict)
+}
+
+fn limits(
+    key: &NamespacedName,
+    new: &ReviewObject<'_>,
+    old: Option<&ReviewObject<'_>>,
+    violations: &Violations<'_>,
+) {
+    time_limits::violations(|| format!("OperatorVersion {key}"), new, old)
+        .for_each(|denial| violations.push(denial));
+}
+
+fn read(object: &ReviewObject<'_>) -> Result<OperatorVersionSpec, Box<Denial>> {
+    let Some(raw) = object.spec else { return Ok(OperatorVersionSpec::default()) };
+    serde_json::from_str(raw.get()).map_err(|error| {
+        let field = ViolationField::new("spec", FieldReason::Invalid, error.to_string());
+        let refusal = Denial::invalid(
+            Rule::RequestUnknown,
+            "the spec of the OperatorVersion cannot be read",
+            vec![field],
+        );
+        Box::new(refusal.next(
+            "write it as the schema of operatorversions.kudo.dev says (`kubectl explain operatorversions.kudo.dev.spec`)",
+        ))
+    })
+}
+
+/// Validates references and values of the spec, not absent ones.
+fn create(
+    object: &ReviewObject<'_>,
+    key: &NamespacedName,
+    violations: &Violations<'_>,
+) -> Result<(), Box<Denial>> {
+    limits(key, object, None, violations);
+    let found = validate::problems(&read(object)?);
+    if !found.first.is_empty() {
+        violations.push(invalid(key, found));
+    }
+    Ok(())
+}
+
+/// Hash of a problem without the numbers in its path, which shift when a list grows. There may be many
+/// thousands.
+fn kernel(wrong: &Wrong<'_>) -> [u8; 32] {
+    let PackageProblem { field, what, .. } = wrong.write();
+    let mut path = String::with_capacity(field.len());
+    for part in field.split_inclusive('[') {
+        path.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    // The length marks the end of the path.
+    let hash = Sha256::new().chain_update(path.len().to_le_bytes()).chain_update(path).chain_update(what);
+    hash.finalize().into()
+}
+
+/// Existing problems may stay, so that an old OperatorVersion can be fixed in steps.
+///
+/// Returns the new problems, and the number of old ones.
+fn new_problems(new: &OperatorVersionSpec, old: &OperatorVersionSpec) -> (Problems, usize) {
+    let mut before = BTreeSet::new();
+    validate::each(old, &mut |wrong| {
+        before.insert(kernel(wrong));
+    });
+    let (mut found, mut known) = (Problems::default(), 0);
+    validate::each(new, &mut |wrong| match !before.is_empty() && before.contains(&kernel(wrong)) {
+        true => known += 1,
+        false => found.add(wrong),
+    });
+    (found, known)
+}
+
+fn invalid(key: &NamespacedName, problems: Problems) -> Denial {
+    let Problems { first, more } = problems;
+    let remedy = match first.as_slice() {
+        [problem] => problem.remedy.to_owned(),
+        several => several.first().map_or("", |p| p.remedy).to_owned() + ", and so on",
+    };
+    let fields = first
+        .into_iter()
+        .map(|problem| ViolationField::new(problem.field, FieldReason::Invalid, problem.what))
+        .collect();
+    Denial::invalid(
+        Rule::VersionInvalid,
+        format!("OperatorVersion {key} refers to what it does not hold, or holds what cannot be read"),
+        fields,
+    )
+    .and_more(more)
+    .why("a plan that meets this would fail half-way")
+    .next(remedy)
+}
+
+fn update(
+    change: ObjectChange<'_>,
+    key: &NamespacedName,
+    context: &RuleContext<'_>,
+    violations: &Violations<'_>,
+    verdict: &mut Verdict,
+) -> Result<(), Box<Denial>> {
+    limits(key, change.object, Some(change.old), violations);
+    if change.object.spec == change.old.spec {
+        return Ok(());
+    }
+    let (new, old) = (read(change.object)?, read(change.old)?);
+    if new == old {
+        return Ok(());
+    }
+    let users = context.view.users_of(key);
+    if !users.locked.is_empty() {
+        if context.config.freeze == Freeze::Strict {
+            let denial = frozen(key, &users);
+            let actions = with_users(context.view.actions(&key.namespace), &users, context);
+            violations.push_as(actions.of(denial.rule), denial);
+        } else {
+            verdict.warn(
+                Rule::VersionFrozen,
+                format!("{} Instances of this OperatorVersion run a plan now", users.locked.len()),
+            );
+        }
+    } else if users.total > 0 && context.door != WebhookEndpoint::Mutate {
+        verdict.warn(
+            Rule::VersionFrozen,
+            format!("{} Instances refer to this OperatorVersion; the change runs no plan", users.total),
+        );
+    }
+    let (found, known) = new_problems(&new, &old);
+    if !found.first.is_empty() {
+        violations.push(invalid(key, found));
+    }
+    if known > 0 && context.door != WebhookEndpoint::Mutate {
+        verdict.warn(
+            Rule::VersionInvalid,
+            format!(
+                "{known} problems of before remain in this OperatorVersion; `interlock check` names them"
+            ),
+        );
+    }
+    Ok(())
+}
+
+fn delete(key: &NamespacedName, context: &RuleContext<'_>, violations: &Violations<'_>) {
+    let users = context.view.users_of(key);
+    if users.total == 0 || context.view.namespace_terminating(&key.namespace) {
+        return;
+    }
+    let denial = Denial::forbidden(
+        Rule::VersionInUse,
+        format!("OperatorVersion {key} is used by {} and cannot be deleted", instances(users.total)),
+    )
+    .why("their plans, also `cleanup`, are read from it")
+    .next(format!("delete or upgrade these Instances first (`kubectl get instances -n {}`)", key.namespace));
+    violations.push(denial);
+}
+
+/// The settings of the namespaces of all locked Instances: the strictest win.
+fn with_users(own: Actions, users: &PackageUsers, context: &RuleContext<'_>) -> Actions {
+    users
+        .locked
+        .iter()
+        .map(|(instance, _)| context.view.actions(&instance.namespace))
+        .fold(own, Actions::strictest)
+}
+
+fn instances(count: usize) -> String {
+    if count == 1 { "1 Instance".to_owned() } else { format!("{count} Instances") }
+}
+
+/// Names only Instances of the same namespace: users who may write the OperatorVersion need not see
+/// others.
+fn frozen(key: &NamespacedName, users: &PackageUsers) -> Denial {
+    let own = users.locked.iter().filter(|(instance, _)| instance.namespace == key.namespace);
+    let named: Vec<String> =
+        own.take(NAMED).map(|(instance, plan)| format!("{} (plan {plan})", instance.name)).collect();
+    let others = users.locked.len() - named.len();
+    let mut why = named.join(", ");
+    if others > 0 {
+        why.push_str(&format!("{}{others} more", if named.is_empty() { "" } else { " and " }));
+    }
+    Denial::forbidden(
+        Rule::VersionFrozen,
+        format!("OperatorVersion {key} is frozen while a plan of {} runs", instances(users.locked.len())),
+    )
+    .why(format!("running: {why}"))
+    .next("wait until these plans have ended, then send the change again; or publish it as a new OperatorVersion")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Every task that a plan names and that does not exist is a problem.
+    fn spec(named: &[String]) -> OperatorVersionSpec {
+        let steps: Vec<_> = named
+            .iter()
+            .enumerate()
+            .map(|(i, task)| json!({"name": format!("s{i}"), "tasks": [task]}))
+            .collect();
+        let plans = json!({"deploy": {"phases": [{"name": "p", "steps": steps}]}});
+        serde_json::from_value(json!({"plans": plans})).unwrap()
+    }
+
+    fn lost(numbers: impl Iterator<Item = usize>) -> Vec<String> {
+        numbers.map(|i| format!("t{i}")).collect()
+    }
+
+    /// Problems are distinguished, however many there are. (before, after) -> new, known
+    #[rstest]
+    #[case::all_stay(0..200, 0..200, (0, 200))]
+    #[case::some_go(0..200, 50..150, (0, 100))]
+    #[case::one_comes_behind_all(0..200, 0..201, (1, 200))]
+    #[case::one_comes_before_all(1..200, 0..200, (1, 199))]
+    #[case::all_come(0..0, 0..200, (200, 0))]
+    #[case::all_differ(0..200, 200..400, (200, 0))]
+    fn problems_are_counted_and_told_apart(
+        #[case] before: std::ops::Range<usize>,
+        #[case] after: std::ops::Range<usize>,
+        #[case] expected: (usize, usize),
+    ) {
+        let (found, known) = new_problems(&spec(&lost(after)), &spec(&lost(before)));
+        assert_eq!((found.first.len() + found.more, known), expected);
+        let refusal = invalid(&NamespacedName::new("ns", "ov"), found);
+        assert_eq!(refusal.fields.len() + refusal.more, expected.0);
+        let more = format!("\n  and {} more", expected.0.saturating_sub(4));
+        assert_eq!(refusal.text().contains(&more), expected.0 > 4, "{}", refusal.text());
+        assert!(refusal.fields.len() <= 16);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// As if all problems were written out and compared.
+        #[test]
+        fn what_is_known_is_what_was_there(
+            before in prop::collection::vec("[a-f]", 0..8), after in prop::collection::vec("[a-h]", 0..8),
+        ) {
+            let known = after.iter().filter(|task| before.contains(task)).count();
+            let (found, counted) = new_problems(&spec(&after), &spec(&before));
+            prop_assert_eq!((found.first.len(), counted), (after.len() - known, known));
+            let wanted: Vec<String> = after
+                .iter()
+                .filter(|task| !before.contains(task))
+                .map(|task| format!("there is no task \"{task}\""))
+                .collect();
+            prop_assert_eq!(found.first.into_iter().map(|p| p.what).collect::<Vec<_>>(), wanted);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Owned children: objects of any kind that a package created, watched while something needs them.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::INSTANCE;
+use super::fact::{self, YES};
+use super::instance::change::wake_ups;
+use super::link;
+use crate::api::object::meta_str;
+use crate::engine::health;
+use crate::engine::health::Health;
+use crate::topology::KindName;
+use crate::topology::fingerprint;
+use crate::topology::schema::{
+    DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref,
+    Side, When,
+};
+
+/// The Instance that owns an object, directly or through other owned children.
+pub(super) const MAKER: LinkPath = LinkPath::Up(Family::Owns, INSTANCE);
+
+/// The changes of an owned child that affect its Instance: of its status only the health, of its
+/// metadata only the deletion.
+pub(super) const TO_MAKER: When = When { differs: &[HEALTH, CONTENT, TERMINATING], concerns: &[MAKER] };
+
+/// Owner references; the label for cluster-scoped objects, which cannot have a namespaced owner.
+pub const MADE_BY: Link =
+    Link { name: link::MADE_BY, family: Family::Owns, other: Side::Parent, kind: None, read: makers };
+
+/// Schema of the undeclared kinds.
+pub static MADE: DeclaredKind = DeclaredKind {
+    name: KindName::new("*", "*"),
+    about: "an object that a package made, of any kind that nobody declared",
+    facts: &[HEALTHY],
+    links: &[MADE_BY],
+    sections: None,
+    events: EventRow {
+        create: EventTriggers::Roots(&[MAKER]),
+        update: EventScope::When(&[TO_MAKER]),
+        delete: EventTriggers::Roots(&[MAKER]),
+    },
+};
+
+pub(super) const HEALTH: Fact = Fact { name: "health", read: ReadDepth::Mark(how_it_is) };
+pub(super) const HEALTHY: Fact = Fact { name: fact::HEALTHY, read: ReadDepth::Word(healthy) };
+pub(super) const CONTENT: Fact = Fact { name: "content", read: ReadDepth::Mark(fingerprint::content) };
+pub(super) const TERMINATING: Fact = Fact { name: fact::TERMINATING, read: ReadDepth::Word(terminating) };
+
+fn makers(holder: &Holder<'_>) -> Vec<Ref> {
+    wake_ups::makers(holder.object).map(|uid| Ref::Uid(uid.to_owned())).collect()
+}
+
+fn how_it_is(object: &Value) -> u64 {
+    fingerprint::of(match health::of(object) {
+        Health::Healthy => ("", String::new()),
+        Health::Waiting(why) => ("waiting", why),
+        Health::Failed(why) => ("failed", why),
+    })
+}
+
+fn healthy(object: &Value) -> Cow<'_, str> {
+    if health::of(object) == Health::Healthy { YES.into() } else { "".into() }
+}
+
+fn terminating(object: &Value) -> Cow<'_, str> {
+    if meta_str(object, "deletionTimestamp").is_some() { YES.into() } else { "".into() }
+}

@@ -1,0 +1,422 @@
+//! Rules as tables, over whole reviews: each row is a request and its outcome.
+
+mod create;
+mod data_plane;
+mod deleting;
+mod flavor_source;
+mod gateway;
+mod history;
+mod limits;
+mod locked;
+mod properties;
+mod refusals;
+mod review;
+mod settings;
+mod softened;
+mod stamp;
+mod status;
+mod topology;
+mod update;
+mod upgrade;
+mod verbs;
+mod versions;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use json_patch::Patch;
+use serde_json::{Value, json};
+
+use std::sync::Arc;
+
+use super::data_plane::flavor;
+use super::data_plane::flavor::inventory::{FlavorDependent, GatewayContext};
+use super::data_plane::flavor::sources::FlavorSource;
+use super::instance::change::baseline::{Baseline, PendingPlan};
+use super::instance::change::uid::{ScheduledOn, plan_uid};
+use crate::admission::lister::{CacheState, Lister, PackageUsers};
+use crate::admission::static_lister::StaticLister;
+use crate::admission::{AdmissionAnswer, CacheWait, Config, DecisionRecord, Freeze, WebhookEndpoint, answer};
+use crate::api::interlock::Actions;
+use crate::api::meta;
+use crate::api::object::NamespacedName;
+use crate::api::stamp::{Applied, SpecHash, VersionRef};
+use crate::package::Package;
+
+pub const NAMESPACE: &str = "team";
+pub const ALICE: &str = "alice";
+pub const RESOURCE_VERSION: &str = "41";
+
+/// The outcome of a request.
+#[derive(Debug)]
+pub struct Said {
+    pub response: Value,
+    pub record: DecisionRecord<'static>,
+    /// The object with the patch applied.
+    pub object: Value,
+    pub patch: Value,
+}
+
+impl Said {
+    pub fn allowed(&self) -> bool {
+        self.response["allowed"] == json!(true)
+    }
+
+    pub fn message(&self) -> &str {
+        self.response["status"]["message"].as_str().unwrap_or_default()
+    }
+
+    pub fn code(&self) -> u64 {
+        self.response["status"]["code"].as_u64().unwrap_or_default()
+    }
+
+    pub fn warnings(&self) -> Vec<&str> {
+        self.response["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    pub fn rule(&self) -> &'static str {
+        self.record.rules.first().copied().unwrap_or_default()
+    }
+
+    pub fn execution(&self) -> &Value {
+        &self.object["spec"]["planExecution"]
+    }
+
+    pub fn stamp(&self) -> Value {
+        let text = self.object["metadata"]["annotations"][meta::LAST_APPLIED_SPEC].as_str();
+        text.map_or(Value::Null, |text| serde_json::from_str(text).unwrap())
+    }
+
+    pub fn assert_refused(&self, rule: &str, sentence: &str) {
+        assert!(!self.allowed(), "allowed: {:#}", self.response);
+        assert_eq!(self.rule(), rule, "{}", self.message());
+        assert!(self.message().contains(sentence), "want {sentence:?} in:\n{}", self.message());
+    }
+
+    pub fn assert_allowed(&self) {
+        assert!(self.allowed(), "refused: {}", self.message());
+    }
+}
+
+/// The inputs beside the request.
+pub struct World {
+    pub view: StaticLister,
+    pub cache: CacheState,
+    pub config: Config,
+}
+
+/// A static lister, and its reported cache state.
+pub struct Cached<'a>(pub &'a StaticLister, pub CacheState);
+
+impl Lister for Cached<'_> {
+    fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>> {
+        self.0.operator_version(key)
+    }
+
+    fn users_of(&self, operator_version: &NamespacedName) -> PackageUsers {
+        self.0.users_of(operator_version)
+    }
+
+    fn namespace_terminating(&self, namespace: &str) -> bool {
+        self.0.namespace_terminating(namespace)
+    }
+
+    fn actions(&self, namespace: &str) -> Actions {
+        self.0.actions(namespace)
+    }
+
+    fn around(&self, gateway: &flavor::gateway_ref::GatewayRef) -> GatewayContext {
+        self.0.around(gateway)
+    }
+
+    fn live_spec(&self, data_plane: &NamespacedName, uid: &str, hash: &SpecHash) -> Option<String> {
+        self.0.live_spec(data_plane, uid, hash)
+    }
+
+    fn fed_by(&self, source: &FlavorSource) -> Vec<FlavorDependent> {
+        self.0.fed_by(source)
+    }
+
+    fn cache(&self) -> CacheState {
+        self.1.clone()
+    }
+}
+
+impl World {
+    pub fn new(freeze: Freeze) -> Self {
+        let mut view = StaticLister::default();
+        view.add(&kafka("kafka-1", "1.0.0"), NAMESPACE).unwrap();
+        let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze };
+        Self { view, cache: CacheState::Synced, config }
+    }
+
+    pub fn strict() -> Self {
+        Self::new(Freeze::Strict)
+    }
+
+    pub fn same_plan() -> Self {
+        Self::new(Freeze::SamePlan)
+    }
+
+    pub fn with(mut self, object: Value) -> Self {
+        self.view.add(&object, NAMESPACE).unwrap();
+        self
+    }
+
+    pub fn ask(&self, door: WebhookEndpoint, review: &Value) -> Said {
+        let body = serde_json::to_vec(review).unwrap();
+        let view = Cached(&self.view, self.cache.clone());
+        match answer(door, &body, &view, &self.config, CacheWait::Exhausted).unwrap() {
+            AdmissionAnswer::Done(reply) => {
+                let answer: Value = serde_json::from_slice(&reply.body).unwrap();
+                let response = answer["response"].clone();
+                assert_eq!(response["uid"], review["request"]["uid"]);
+                let patch: Value = response["patch"].as_str().map_or(Value::Null, |text| {
+                    serde_json::from_slice(&STANDARD.decode(text).unwrap()).unwrap()
+                });
+                if response["allowed"] != json!(true) {
+                    let message = response["status"]["message"].as_str().unwrap_or_default();
+                    assert!(message.contains("\nNext: "), "does not say what to do: {message}");
+                }
+                let mut object = review["request"]["object"].clone();
+                if !patch.is_null() {
+                    let patch: Patch = serde_json::from_value(patch.clone()).unwrap();
+                    json_patch::patch(&mut object, &patch.0).unwrap();
+                }
+                Said { response, record: reply.record.into_owned(), object, patch }
+            }
+            AdmissionAnswer::Wait(key) => panic!("waits for {key} though patience is exhausted"),
+        }
+    }
+
+    /// Through both endpoints, as the API server calls them: validation must allow what mutation allows
+    /// without a further patch, and a repeated mutation must not change it.
+    pub fn admit(&self, review: Value) -> Said {
+        let mutated = self.ask(WebhookEndpoint::Mutate, &review);
+        if mutated.allowed() && foreign(&review) {
+            let mut again = review.clone();
+            again["request"]["object"] = mutated.object.clone();
+            let validated = self.ask(WebhookEndpoint::Validate, &again);
+            if !validated.allowed() {
+                // Contents of another namespace are disclosed only after the policy has run.
+                assert_eq!(mutated.patch, Value::Null);
+                return validated;
+            }
+        }
+        let kudo = self.ask(WebhookEndpoint::Kudo, &review);
+        assert_eq!(kudo.response["allowed"], mutated.response["allowed"]);
+        assert_eq!(kudo.patch, mutated.patch);
+        let mut again = review;
+        again["request"]["object"] = mutated.object.clone();
+        if mutated.allowed() && again["request"]["operation"] != json!("DELETE") {
+            let twice = self.ask(WebhookEndpoint::Mutate, &again);
+            assert!(twice.allowed(), "refused when asked again: {}", twice.message());
+            assert_eq!(twice.patch, Value::Null, "not idempotent");
+            let validated = self.ask(WebhookEndpoint::Validate, &again);
+            assert!(validated.allowed(), "mutation allows, validation refuses: {}", validated.message());
+            assert_eq!(validated.patch, Value::Null);
+        } else if !mutated.allowed() {
+            let validated = self.ask(WebhookEndpoint::Validate, &again);
+            assert!(!validated.allowed(), "mutation refuses, validation allows");
+        }
+        mutated
+    }
+
+    pub fn create(&self, object: Value) -> Said {
+        self.admit(review("CREATE", "Instance", object, Value::Null))
+    }
+
+    pub fn update(&self, old: &Value, object: Value) -> Said {
+        self.admit(review("UPDATE", "Instance", object, old.clone()))
+    }
+
+    /// An update by a merge patch.
+    pub fn merge(&self, old: &Value, patch: Value) -> Said {
+        let mut object = old.clone();
+        json_patch::merge(&mut object, &patch);
+        self.update(old, object)
+    }
+}
+
+fn foreign(review: &Value) -> bool {
+    let namespace = review["request"]["object"]["spec"]["operatorVersion"]["namespace"].as_str();
+    namespace.is_some_and(|namespace| namespace != NAMESPACE)
+}
+
+pub fn review(operation: &str, kind: &str, object: Value, old: Value) -> Value {
+    let name =
+        old.pointer("/metadata/name").or(object.pointer("/metadata/name")).cloned().unwrap_or(Value::Null);
+    let plural = format!("{}s", kind.to_lowercase());
+    json!({
+        "kind": "AdmissionReview",
+        "apiVersion": "admission.k8s.io/v1",
+        "request": {
+            "uid": "0e5f6f2e-9d5c-4f0e-8f52-0a2ac0d6d5d1",
+            "kind": {"group": "kudo.dev", "version": "v1beta1", "kind": kind},
+            "resource": {"group": "kudo.dev", "version": "v1beta1", "resource": plural},
+            "requestKind": {"group": "kudo.dev", "version": "v1beta1", "kind": kind},
+            "name": name,
+            "namespace": NAMESPACE,
+            "operation": operation,
+            "userInfo": {"username": ALICE, "groups": ["system:authenticated"]},
+            "object": object,
+            "oldObject": old,
+            "dryRun": false,
+            "options": {"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1"}
+        }
+    })
+}
+
+/// A package with every kind of parameter and plan that rules distinguish.
+pub fn kafka(name: &str, version: &str) -> Value {
+    let plan =
+        |name: &str| json!({"phases": [{"name": name, "steps": [{"name": "apply", "tasks": ["apply"]}]}]});
+    json!({
+        "apiVersion": "kudo.dev/v1beta1",
+        "kind": "OperatorVersion",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "operator": {"name": "kafka", "kind": "Operator"},
+            "version": version,
+            "templates": {"cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"},
+            "tasks": [{"name": "apply", "kind": "Apply", "spec": {"resources": ["cm.yaml"]}}],
+            "parameters": [
+                {"name": "NODES", "value-type": "integer", "default": "3"},
+                {"name": "MEMORY", "default": "1Gi"},
+                {"name": "PASSWORD", "trigger": "deploy"},
+                {"name": "BACKUP_FILE", "trigger": "backup"},
+                {"name": "RESTORE_FILE", "trigger": "restore"},
+                {"name": "ID", "value-type": "integer", "immutable": true, "default": "7"},
+                {"name": "ZONE", "immutable": true},
+                {"name": "SIZE", "enum": ["small", "large"]},
+                {"name": "CLEAN", "trigger": "cleanup"},
+                {"name": "GHOST", "trigger": "ghost"}
+            ],
+            "plans": {
+                "deploy": plan("deploy"), "update": plan("update"), "upgrade": plan("upgrade"),
+                "backup": plan("backup"), "restore": plan("restore"), "cleanup": plan("cleanup")
+            }
+        }
+    })
+}
+
+/// The package with changes.
+pub fn kafka_with(name: &str, version: &str, patch: Value) -> Value {
+    let mut object = kafka(name, version);
+    json_patch::merge(&mut object, &patch);
+    object
+}
+
+/// An Instance as a user writes it.
+pub fn manifest(parameters: Value) -> Value {
+    json!({
+        "apiVersion": "kudo.dev/v1beta1",
+        "kind": "Instance",
+        "metadata": {"name": "prod", "namespace": NAMESPACE},
+        "spec": {"operatorVersion": {"name": "kafka-1"}, "parameters": parameters}
+    })
+}
+
+pub fn applied(spec: &Value) -> Applied<'static> {
+    let reference = &spec["operatorVersion"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let namespace = reference["namespace"].as_str().unwrap_or(NAMESPACE).to_owned();
+    Applied {
+        operator_version: VersionRef { name: text(&reference["name"]).into(), namespace: namespace.into() },
+        parameters: spec["parameters"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(k, v)| (k.clone().into(), text(v).into()))
+            .collect(),
+    }
+}
+
+pub fn hash_of(spec: &Value) -> SpecHash {
+    applied(spec).hash()
+}
+
+/// U(plan, spec) for the Instance `prod` at [`RESOURCE_VERSION`].
+pub fn ours(plan: &str, spec: &Value) -> String {
+    let subject = ScheduledOn { namespace: NAMESPACE, name: "prod", version: RESOURCE_VERSION };
+    plan_uid(subject, plan, &hash_of(spec)).to_string()
+}
+
+pub fn stamp_of(spec: &Value) -> Value {
+    json!({
+        "v": 1,
+        "hash": hash_of(spec),
+        "spec": applied(spec),
+        "uid": "c0ffee",
+        "generation": 2
+    })
+}
+
+/// `deploy` was successful: last-applied annotation, baseline, idle.
+pub fn idle(parameters: Value) -> Value {
+    let mut object = manifest(parameters);
+    let spec = object["spec"].clone();
+    let annotations = json!({ meta::LAST_APPLIED_SPEC: stamp_of(&spec).to_string() });
+    object["metadata"] = json!({
+        "name": "prod", "namespace": NAMESPACE, "uid": "c0ffee", "resourceVersion": RESOURCE_VERSION,
+        "generation": 3, "creationTimestamp": "2026-01-02T03:04:05Z",
+        "finalizers": [meta::FINALIZER], "annotations": annotations
+    });
+    object["status"] = json!({
+        "planStatus": {
+            "deploy": {"name": "deploy", "status": "COMPLETE", "uid": "11111111-2222-4333-8444-555555555555",
+                       "lastUpdatedTimestamp": "2026-01-02T03:10:00Z",
+                       "phases": [{"name": "deploy", "status": "COMPLETE",
+                                   "steps": [{"name": "apply", "status": "COMPLETE"}]}]},
+            "update": {"name": "update", "status": "NEVER_RUN"}
+        },
+        "conditions": [condition(&basis_of(&spec, &[]))]
+    });
+    object
+}
+
+pub fn basis_of(spec: &Value, owed: &[(&str, PendingPlan)]) -> Baseline {
+    Baseline::new(&applied(spec), owed.iter().map(|(plan, state)| ((*plan).to_owned(), *state)).collect())
+}
+
+pub fn condition(basis: &Baseline) -> Value {
+    json!({"type": "SpecStamped", "status": "True", "reason": "Stamped", "message": basis.message(),
+           "lastTransitionTime": "2026-01-02T03:10:00Z"})
+}
+
+pub const RUN: &str = "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee";
+
+/// `plan` is running.
+pub fn running(plan: &str) -> Value {
+    let mut object = idle(json!({"NODES": "3", "PASSWORD": "s3cret"}));
+    object["spec"]["planExecution"] = json!({"planName": plan, "uid": RUN, "status": "IN_PROGRESS"});
+    object["status"]["planStatus"][plan] = json!({
+        "name": plan, "status": "IN_PROGRESS", "uid": RUN, "lastUpdatedTimestamp": "2026-01-02T04:00:00Z",
+        "phases": [{"name": "zookeeper", "status": "COMPLETE", "steps": [{"name": "zk", "status": "COMPLETE"}]},
+                   {"name": "brokers", "status": "IN_PROGRESS", "steps": [{"name": "roll", "status": "IN_PROGRESS"}]}]
+    });
+    object
+}
+
+/// `plan` is scheduled, and has not started.
+pub fn scheduled(plan: &str) -> Value {
+    let mut object = idle(json!({"NODES": "3", "PASSWORD": "s3cret"}));
+    object["spec"]["planExecution"] = json!({"planName": plan, "uid": RUN, "status": "NEVER_RUN"});
+    object
+}
+
+/// `plan` has ended, and planExecution still names it.
+pub fn ended(plan: &str, status: &str) -> Value {
+    let mut object = running(plan);
+    object["status"]["planStatus"][plan]["status"] = json!(status);
+    object
+}
+
+/// The object after `kubectl delete`.
+pub fn deleted(mut object: Value) -> Value {
+    object["metadata"]["deletionTimestamp"] = json!("2026-01-02T05:00:00Z");
+    object
+}
+
+pub fn key(name: &str) -> NamespacedName {
+    NamespacedName::new(NAMESPACE, name)
+}

@@ -1,0 +1,235 @@
+//! The kinds that the API server serves, and their names.
+
+use anyhow::{Context as _, anyhow, bail};
+use kube::Client;
+use kube::api::ApiResource;
+use kube::core::discovery::v2::APIResourceDiscovery;
+
+use interlock_core::kinds;
+
+/// A kind in the version that the API server prefers.
+#[derive(Clone, Debug)]
+pub(super) struct Resource {
+    pub(super) api: ApiResource,
+    pub(super) namespaced: bool,
+    pub(super) listable: bool,
+    singular: String,
+    short: Vec<String>,
+}
+
+/// All kinds, in the API server's order.
+#[derive(Debug, Default)]
+pub(super) struct ServedKinds {
+    resources: Vec<Resource>,
+    /// Groups whose kinds are unknown at present, as their API server does not answer.
+    pub(super) stale: Vec<String>,
+}
+
+impl ServedKinds {
+    /// Discovers all kinds: two requests.
+    pub(super) async fn ask(client: &Client) -> anyhow::Result<Self> {
+        let asked = "the API server could not be asked what it serves";
+        let core = client.list_core_api_versions_aggregated().await.context(asked)?;
+        let groups = client.list_api_groups_aggregated().await.context(asked)?;
+        let mut served = Self::default();
+        for group in core.items.into_iter().chain(groups.items) {
+            let name = group.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
+            for version in group.versions {
+                if version.freshness.as_deref() == Some("Stale") && !served.stale.contains(&name) {
+                    served.stale.push(name.clone());
+                }
+                let at = version.version.unwrap_or_default();
+                version.resources.into_iter().for_each(|found| served.add(&name, &at, found));
+            }
+        }
+        Ok(served)
+    }
+
+    /// The first version of a kind is the preferred one.
+    fn add(&mut self, group: &str, version: &str, found: APIResourceDiscovery) {
+        let (Some(plural), Some(kind)) = (found.resource, found.response_kind.and_then(|gvk| gvk.kind))
+        else {
+            return;
+        };
+        if self.resources.iter().any(|known| known.api.group == group && known.api.plural == plural) {
+            return;
+        }
+        let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+        self.resources.push(Resource {
+            api: ApiResource {
+                group: group.to_owned(),
+                version: version.to_owned(),
+                api_version,
+                kind,
+                plural,
+            },
+            namespaced: found.scope.as_deref() == Some("Namespaced"),
+            listable: found.verbs.iter().any(|verb| verb == "list"),
+            singular: found.singular_resource.unwrap_or_default(),
+            short: found.short_names,
+        });
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Resource> {
+        self.resources.iter()
+    }
+
+    /// A kind by group and kind.
+    pub(super) fn of(&self, group: &str, kind: &str) -> Option<&Resource> {
+        self.resources.iter().find(|known| known.api.group == group && known.api.kind == kind)
+    }
+
+    /// A kind as people write it: `Instance`, `instances`, `inst`, `instance.kudo.dev`. Where several
+    /// groups have it, prefers one that the topology declares, else takes the first.
+    pub(super) fn find(&self, word: &str) -> anyhow::Result<&Resource> {
+        let declared = |found: &&&Resource| {
+            let name = (found.api.group.as_str(), found.api.kind.as_str());
+            kinds::DECLARED.iter().any(|kind| (kind.name.group, kind.name.kind) == name)
+        };
+        let found: Vec<&Resource> = self.resources.iter().filter(|known| known.is_called(word)).collect();
+        if let Some(found) = found.iter().find(declared).or(found.first()) {
+            return Ok(found);
+        }
+        if word.is_empty() {
+            bail!("the kind is empty; write KIND/NAMESPACE/NAME");
+        }
+        let hidden = match self.stale.as_slice() {
+            [] => String::new(),
+            stale => format!(" (the servers of these groups do not answer: {})", stale.join(", ")),
+        };
+        Err(anyhow!(
+            "the API server serves no kind {word:?}{hidden}; `kubectl api-resources` lists what it serves"
+        ))
+    }
+}
+
+impl Resource {
+    /// Whether a word names this kind: kind, plural, singular or short name, perhaps with the group.
+    fn is_called(&self, word: &str) -> bool {
+        let word = word.to_lowercase();
+        let names = |word: &str| {
+            word == self.api.kind.to_lowercase()
+                || word == self.api.plural
+                || word == self.singular
+                || self.short.iter().any(|short| short == word)
+        };
+        match word.split_once('.') {
+            None => names(&word),
+            Some((name, rest)) => {
+                let with_version = format!("{}.{}", self.api.version, self.api.group);
+                names(name) && (rest == self.api.group || rest == with_version)
+            }
+        }
+    }
+
+    /// `instances.kudo.dev`, as `kubectl api-resources` and roles name it.
+    pub(super) fn name(&self) -> String {
+        let ApiResource { group, plural, .. } = &self.api;
+        if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") }
+    }
+}
+
+/// An object as people name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NamedObject {
+    /// Kind, in whatever spelling.
+    pub(super) kind: String,
+    /// Namespace, where one was given.
+    pub(super) namespace: Option<String>,
+    /// Name.
+    pub(super) name: String,
+}
+
+impl NamedObject {
+    /// From `KIND/NAMESPACE/NAME`, `KIND/NAME`, or `KIND NAME`.
+    pub(super) fn parse(words: &[&str]) -> Result<Self, String> {
+        let parts: Vec<&str> = words.iter().flat_map(|word| word.split('/')).collect();
+        let (kind, namespace, name) = match parts.as_slice() {
+            [kind, name] => (kind, None, name),
+            [kind, namespace, name] => (kind, Some((*namespace).to_owned()), name),
+            _ => return Err(format!("{:?} names no object: {HOW}", words.join(" "))),
+        };
+        if parts.iter().any(|part| part.is_empty()) {
+            return Err(format!("{:?} has an empty part: {HOW}", words.join(" ")));
+        }
+        Ok(Self { kind: (*kind).to_owned(), namespace, name: (*name).to_owned() })
+    }
+}
+
+const HOW: &str = "write KIND/NAMESPACE/NAME, KIND/NAME, or KIND NAME -n NAMESPACE";
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn served() -> ServedKinds {
+        let mut served = ServedKinds::default();
+        let mut add = |group: &str, version: &str, resource: Value| {
+            served.add(group, version, serde_json::from_value(resource).unwrap());
+        };
+        let resource = |kind: &str, plural: &str, short: &str| {
+            json!({
+                "resource": plural, "responseKind": {"kind": kind}, "scope": "Namespaced",
+                "singularResource": kind.to_lowercase(), "verbs": ["get", "list"], "shortNames": [short],
+            })
+        };
+        add("", "v1", resource("Service", "services", "svc"));
+        add("apps", "v1", resource("Deployment", "deployments", "deploy"));
+        add("apps", "v1beta1", resource("Deployment", "deployments", "deploy"));
+        add("networking.istio.io", "v1", resource("Gateway", "gateways", "gw"));
+        add("gateway.networking.k8s.io", "v1", resource("Gateway", "gateways", "gtw"));
+        served
+    }
+
+    #[rstest]
+    #[case("Deployment", "deployments.apps")]
+    #[case("deploy", "deployments.apps")]
+    #[case("deployments", "deployments.apps")]
+    #[case("deployment.apps", "deployments.apps")]
+    #[case("deployments.v1.apps", "deployments.apps")]
+    #[case("SVC", "services")]
+    #[case("gateway", "gateways.gateway.networking.k8s.io")]
+    #[case("gw", "gateways.networking.istio.io")]
+    #[case("gateway.networking.istio.io", "gateways.networking.istio.io")]
+    fn a_kind_is_found_as_people_call_it(#[case] word: &str, #[case] name: &str) {
+        let served = served();
+        let found = served.find(word).unwrap();
+        assert_eq!((found.name().as_str(), found.api.version.as_str()), (name, "v1"));
+    }
+
+    #[test]
+    fn a_kind_that_is_not_served_is_named() {
+        let error = served().find("deploy.batch").unwrap_err().to_string();
+        assert!(error.starts_with("the API server serves no kind \"deploy.batch\""), "{error}");
+    }
+
+    #[rstest]
+    #[case(&["inst/ns/x"], Some("ns"))]
+    #[case(&["inst/x"], None)]
+    #[case(&["inst", "x"], None)]
+    #[case(&["inst", "ns/x"], Some("ns"))]
+    fn objects_are_named_as_kubectl_and_as_the_graph_names_them(
+        #[case] words: &[&str],
+        #[case] namespace: Option<&str>,
+    ) {
+        let named = NamedObject {
+            kind: "inst".into(),
+            namespace: namespace.map(str::to_owned),
+            name: "x".to_owned(),
+        };
+        assert_eq!(NamedObject::parse(words), Ok(named));
+    }
+
+    #[rstest]
+    #[case(&["inst"], "\"inst\" names no object: ")]
+    #[case(&["a/b/c/d"], "\"a/b/c/d\" names no object: ")]
+    #[case(&["inst//x"], "\"inst//x\" has an empty part: ")]
+    fn what_names_no_object_is_said(#[case] words: &[&str], #[case] text: &str) {
+        let error = NamedObject::parse(words).unwrap_err();
+        assert!(error.starts_with(text) && error.ends_with("-n NAMESPACE"), "{error}");
+    }
+}

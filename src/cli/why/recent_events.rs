@@ -1,0 +1,59 @@
+//! The history of an object and of its Instance.
+
+use interlock_core::api::meta;
+use interlock_core::kinds::instance::change::history;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::answer::{RecentEvent, one_line, read_instance};
+use super::facts::{self, ClusterFacts};
+
+/// Ended runs, changed conditions and Events, in no order.
+pub(super) fn all(facts: &ClusterFacts) -> Vec<RecentEvent> {
+    let mut told = Vec::new();
+    if let Some(instance) = facts.instance().and_then(read_instance) {
+        let whose = if facts::is_instance(&facts.object) {
+            String::new()
+        } else {
+            format!("Instance {}: ", instance.metadata.name.as_deref().unwrap_or_default())
+        };
+        let annotations = instance.metadata.annotations.as_ref();
+        let annotation = annotations.and_then(|all| all.get(meta::HISTORY)).map(String::as_str);
+        for run in history::read(annotation) {
+            let asked: String = run.asked.iter().map(asked).collect();
+            let what = format!("{whose}plan {} ended {}{asked}", run.plan, run.result);
+            told.extend(run.end.map(|at| RecentEvent { at, what }));
+        }
+        let conditions = instance.status.iter().flat_map(|status| &status.conditions);
+        told.extend(conditions.map(|condition| RecentEvent {
+            at: condition.last_transition_time.0,
+            what: format!("{whose}{} became {} ({})", condition.type_, condition.status, condition.reason),
+        }));
+    }
+    told.extend(facts.events.iter().flatten().filter_map(event));
+    told
+}
+
+fn asked(asked: &history::CarriedOutRequest) -> String {
+    let who = if asked.who.is_empty() { "somebody" } else { &asked.who };
+    format!("; {who} asked for {}: {}", asked.verb, one_line(&asked.reason))
+}
+
+fn event(event: &Value) -> Option<RecentEvent> {
+    let time = |value: &Value| value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
+    let at = time(&event["series"]["lastObservedTime"])
+        .or_else(|| time(&event["eventTime"]))
+        .or_else(|| time(&event["deprecatedLastTimestamp"]))
+        .or_else(|| time(&event["metadata"]["creationTimestamp"]))?;
+    let regarding = &event["regarding"];
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let warning = if event["type"] == "Warning" { "Warning " } else { "" };
+    let what = format!(
+        "{warning}{} on {} {}: {}",
+        word(&event["reason"]),
+        word(&regarding["kind"]),
+        word(&regarding["name"]),
+        one_line(&word(&event["note"])),
+    );
+    Some(RecentEvent { at, what })
+}

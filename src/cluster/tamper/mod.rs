@@ -1,0 +1,16 @@
+//! Tamper detection: whether our webhook configurations, policies and bindings are as installed. Edits of
+//! these bypass admission, so they are only visible afterwards.
+//!
+//! `follow` watches, `compare` finds differences, `standing` keeps the state for code that acts only while
+//! a guard is intact, `alarm` decides when to notify people, `warden` is the monitor.
+
+mod compare;
+mod monitor;
+mod notify;
+mod object;
+mod state;
+mod watch;
+
+pub use self::monitor::{TamperMonitor, TamperNotifier};
+pub use self::state::{GuardState, GuardStates, PolicyState};
+pub use object::{GuardId, GuardKind, Observation};

@@ -1,0 +1,118 @@
+//! Lists the pods of a gateway and the Services around them, with few requests.
+
+use std::collections::BTreeSet;
+
+use futures::StreamExt as _;
+use interlock_core::api::kong;
+use interlock_core::api::object::meta_str;
+use interlock_core::effect::ApiFailure;
+use interlock_core::kinds::data_plane::flavor::Flavor;
+use interlock_core::kinds::data_plane::flavor::environment::Unknown;
+use interlock_core::kinds::data_plane::flavor::gateway::Gateway;
+use interlock_core::kinds::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
+use interlock_core::kinds::data_plane::flavor::reading::Effective;
+use interlock_core::kinds::data_plane::flavor::running::{Pod, RouterState, Selector, pod};
+use interlock_core::kinds::data_plane::flavor::sources::Nothing;
+use kube::Client;
+use serde_json::Value;
+
+use super::probe;
+use crate::cluster::path;
+use crate::cluster::read::{get, list};
+
+/// Concurrent probes of pods.
+const CONCURRENT: usize = 8;
+
+/// The observed state of a gateway.
+pub struct GatewayPods {
+    /// The gateway.
+    pub object: Value,
+    /// Its pods.
+    pub pods: Vec<Pod>,
+    /// Services of its namespace.
+    pub services: Vec<Selector>,
+    /// Its declared flavor, where that is known and not staged.
+    pub wanted: Option<Flavor>,
+}
+
+/// Reads a gateway; `None` where the object is gone, or is no gateway.
+pub async fn at(client: &Client, subject: &GatewayRef) -> Result<Option<GatewayPods>, ApiFailure> {
+    let namespace = &subject.name.namespace;
+    let Some(object) = get(client, &path_of(subject)?).await? else { return Ok(None) };
+    let gateway = Gateway::read(&object, namespace, &Nothing).ok().flatten();
+    let gateway = gateway.filter(|gateway| {
+        // The Deployment of an ingress controller carries the label as well.
+        Gateway::is_guarded(&object) && gateway.spec.reading.effective != Effective::Unknown(Unknown::NoProxy)
+    });
+    let Some(gateway) = gateway else { return Ok(None) };
+    let deployments = match subject.kind {
+        GatewayKind::Deployment => vec![object.clone()],
+        GatewayKind::DataPlane => {
+            let all = list(client, &collection("apps/v1", namespace, "deployments")?, "").await?;
+            let owner = BTreeSet::from([uid(&object)]);
+            all.into_iter().filter(|deployment| pod::is_of(deployment, &owner)).collect()
+        }
+    };
+    let mut pods = Vec::new();
+    for deployment in &deployments {
+        pods.extend(pods_of(client, namespace, deployment).await?);
+    }
+    let services = match pods.is_empty() {
+        true => Vec::new(),
+        false => list(client, &collection("v1", namespace, "services")?, "").await?,
+    };
+    let told = futures::stream::iter(pods).map(|pod| async move {
+        let told = tell(&pod).await;
+        Pod { name: meta_str(&pod, "name").unwrap_or_default().to_owned(), labels: pod::labels(&pod), told }
+    });
+    Ok(Some(GatewayPods {
+        pods: told.buffered(CONCURRENT).collect().await,
+        services: services.iter().map(Selector::of).collect(),
+        wanted: gateway.spec.reading.effective.known().filter(|_| !gateway.spec.staged),
+        object,
+    }))
+}
+
+/// Pods of the ReplicaSets of a Deployment, by owner: any pod may carry the labels.
+async fn pods_of(client: &Client, namespace: &str, deployment: &Value) -> Result<Vec<Value>, ApiFailure> {
+    let labels = pod::texts(&deployment["spec"]["selector"]["matchLabels"]);
+    let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let labels = labels.join(",");
+    let sets = collection("apps/v1", namespace, "replicasets")?;
+    let owner = BTreeSet::from([uid(deployment)]);
+    let sets = list(client, &sets, &labels).await?;
+    let sets: BTreeSet<String> = sets.iter().filter(|set| pod::is_of(set, &owner)).map(uid).collect();
+    let pods = list(client, &collection("v1", namespace, "pods")?, &labels).await?;
+    Ok(pods.into_iter().filter(|pod| pod::is_alive(pod) && pod::is_of(pod, &sets)).collect())
+}
+
+/// From its Admin API where that can be probed, else from its environment.
+async fn tell(pod: &Value) -> RouterState {
+    let why = match pod::endpoint(pod) {
+        Ok(endpoint) => match probe::report(&endpoint).await {
+            Ok(report) => return RouterState::Reports(report.flavor),
+            Err(why) => why,
+        },
+        Err(why) => why,
+    };
+    match pod::declared(pod, &Nothing) {
+        Ok(flavor) => RouterState::Declares(flavor, why),
+        Err(unknown) => RouterState::Nothing(format!("{why}, and {unknown}")),
+    }
+}
+
+fn uid(object: &Value) -> String {
+    meta_str(object, "uid").unwrap_or_default().to_owned()
+}
+
+fn collection(api_version: &str, namespace: &str, plural: &str) -> Result<String, ApiFailure> {
+    path::of(api_version, Some(namespace), plural, &[])
+}
+
+fn path_of(subject: &GatewayRef) -> Result<String, ApiFailure> {
+    let (api, plural) = match subject.kind {
+        GatewayKind::DataPlane => (kong::API_VERSION, "dataplanes"),
+        GatewayKind::Deployment => ("apps/v1", "deployments"),
+    };
+    path::of(api, Some(&subject.name.namespace), plural, &[&subject.name.name])
+}

@@ -1,0 +1,136 @@
+//! Sends the patches of [`patches`], on the version that was read, and stores the API server's answers.
+
+use std::sync::Arc;
+
+use interlock_core::api::condition::{ConditionStatus, WantedCondition};
+use interlock_core::api::stamp::Applied;
+use interlock_core::effect::{ApiFailure, Note, Severity};
+use interlock_core::kinds::instance::change::uid;
+use interlock_core::kinds::instance::change::uid::ScheduledOn as UidSubject;
+use jiff::Timestamp;
+use tracing::info;
+
+use super::context::InstanceContext;
+use super::flow::Flow;
+use super::patches;
+use super::patches::{InstanceChange, StatusChange};
+use super::view::InstanceView;
+use super::{plan_intent, spec_archive};
+use crate::cluster::watch::WatchChange;
+
+/// Writes the Instance on the version that was read.
+pub(super) async fn patch(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    change: InstanceChange<'_>,
+) -> Result<Flow, ApiFailure> {
+    let body = patches::instance(subject, change);
+    let object = ctx.bookkeeping.patch_instance(&subject.key, subject.resource_version(), body).await?;
+    ctx.saw(&subject.key, &WatchChange::Applied(object));
+    Ok(Flow::Again)
+}
+
+/// Writes the status; `true` when it differed.
+pub(super) async fn patch_status(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    change: StatusChange,
+) -> Result<bool, ApiFailure> {
+    let Some(status) = patches::status(subject, change, Timestamp::now()) else { return Ok(false) };
+    write_status(ctx, subject, status).await?;
+    Ok(true)
+}
+
+/// Writes the status and caches it.
+pub(super) async fn write_status(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    status: serde_json::Value,
+) -> Result<(), ApiFailure> {
+    let object = send_status(ctx, subject, status).await?;
+    ctx.saw(&subject.key, &WatchChange::Applied(object.clone()));
+    if let Ok(written) = InstanceView::read(&subject.key, object) {
+        ctx.books.note(&written);
+    }
+    Ok(())
+}
+
+/// Sends a change of the status, on the version that was read; returns the new Instance.
+pub(super) async fn send_status(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    status: serde_json::Value,
+) -> Result<Arc<serde_json::Value>, ApiFailure> {
+    let object = patches::with_status(&subject.object, &status);
+    let answer = ctx.bookkeeping.replace_status(&subject.key, &object).await;
+    answer.inspect_err(|failure| {
+        if failure.may_have_happened() {
+            ctx.books.doubt(&subject.key);
+        }
+    })
+}
+
+/// The uid of a run that the reconciler schedules: the same for a repeated decision on the same version.
+pub(super) fn fresh_uid(subject: &InstanceView, plan: &str, spec: &Applied<'_>) -> String {
+    let of = UidSubject {
+        namespace: &subject.key.namespace,
+        name: &subject.key.name,
+        version: subject.resource_version(),
+    };
+    uid::plan_uid(of, plan, &spec.hash()).to_string()
+}
+
+/// Schedules a plan under a uid, on the stamp or on the present spec.
+pub(super) async fn schedule_as(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    on_stamp: bool,
+    plan: &str,
+    uid: &str,
+) -> Result<Flow, ApiFailure> {
+    let differs = subject.stamp.as_ref().is_none_or(|s| s.hash != subject.hash);
+    let stamp = (differs && !on_stamp).then(|| patches::stamp(subject, &subject.spec)).flatten();
+    info!(instance = %subject.key, plan, uid, "a plan is scheduled by the reconciler");
+    let ended = plan_intent::finished_run(ctx, subject);
+    patch(
+        ctx,
+        subject,
+        InstanceChange { schedule: Some((plan, uid)), stamp, ended, ..InstanceChange::default() },
+    )
+    .await
+}
+
+pub(super) async fn clear(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
+    let patch =
+        patches::clear(subject, plan_intent::finished_run(ctx, subject), plan_intent::answered(ctx, subject));
+    let object = ctx.bookkeeping.json_patch_instance(&subject.key, &patch).await?;
+    ctx.saw(&subject.key, &WatchChange::Applied(object.clone()));
+    if let Ok(now) = InstanceView::read(&subject.key, object) {
+        let kept = patches::referenced(now.stamp.as_ref());
+        let before = patches::referenced(subject.stamp.as_ref());
+        if before.iter().any(|hash| !kept.contains(hash)) {
+            spec_archive::prune(ctx, &now).await?;
+        }
+    }
+    Ok(Flow::Again)
+}
+
+pub(super) fn wanted(
+    type_: &'static str,
+    status: ConditionStatus,
+    reason: &str,
+    message: String,
+) -> WantedCondition {
+    WantedCondition { type_, status, reason: reason.to_owned(), message }
+}
+
+pub(super) async fn note(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    severity: Severity,
+    reason: &str,
+    message: String,
+) {
+    let note = Note { severity, reason: reason.to_owned(), message };
+    ctx.events.publish(&subject.key, subject.uid(), note).await;
+}

@@ -1,0 +1,374 @@
+//! Executes one decision about an Instance: a patch, a status, a run, an Event.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use interlock_core::admission::lister::Lister as _;
+use interlock_core::api::condition::{ConditionStatus, WantedCondition};
+use interlock_core::api::kudo::ExecutionStatus;
+use interlock_core::api::meta::{self, condition as types, event};
+use interlock_core::api::object::NamespacedName;
+use interlock_core::api::stamp::Applied;
+use interlock_core::effect::{ApiFailure, Severity};
+use interlock_core::engine::lookup::PlanState;
+use interlock_core::kinds::instance::change::baseline::Baseline;
+use interlock_core::kinds::instance::change::next::{DriftRefusal, Next, SpecSource};
+use jiff::Timestamp;
+use tracing::info;
+
+use super::api_calls::{clear, fresh_uid, note, patch, patch_status, schedule_as, wanted};
+use super::context::InstanceContext;
+use super::executor::{Begin, Ended, Pass};
+use super::flow::{Flow, ReconcileOutcome};
+use super::patches;
+use super::patches::{InstanceChange, StatusChange};
+use super::view::InstanceView;
+use super::{plan_request, ready, spec_archive, spec_migration};
+use crate::cluster::watch::WatchChange;
+
+/// First delay of a repeated cleanup; doubled with each failure.
+const CLEANUP_BACKOFF: Duration = Duration::from_secs(2);
+
+/// Pause before a pass for which no thread was free; it has waited for one already.
+const BUSY: Duration = Duration::from_secs(2);
+
+/// Pause before an Instance is reconciled again whose OperatorVersion exceeds the size budget.
+const ROOM: Duration = Duration::from_secs(30);
+
+/// Executes the next step.
+pub(super) async fn act(
+    ctx: &InstanceContext,
+    subject: InstanceView,
+    stamped: Option<Applied<'static>>,
+    next: Next,
+) -> Result<Flow, ApiFailure> {
+    match next {
+        Next::Idle => idle(ctx, &subject).await,
+        Next::End(entries) => end(ctx, &subject, entries).await,
+        Next::PutBack { plan, uid } => put_back(ctx, &subject, &plan, &uid).await,
+        Next::Schedule { plan, source } => schedule(ctx, &subject, stamped, &plan, source).await,
+        Next::Create => create(ctx, &subject).await,
+        Next::Start { source } | Next::Continue { source } => {
+            run(ctx, subject, stamped, source, Begin::First).await
+        }
+        Next::Retry { source } => run(ctx, subject, stamped, source, Begin::WhereItFailed).await,
+        Next::Answer(answer) => plan_request::carry_out(ctx, &subject, stamped, answer).await,
+        Next::Clear => clear(ctx, &subject).await,
+        Next::Drop => drop_trigger(ctx, &subject).await,
+        Next::Adopt => adopt(ctx, &subject).await,
+        Next::Restamp => restamp(ctx, &subject).await,
+        Next::Report(refusal) => report(ctx, &subject, refusal).await,
+        Next::Await(version) => missing(ctx, &subject, &version).await,
+        Next::Ask(version) => ask(ctx, &subject, &version).await,
+        Next::Release { warning } => release(ctx, &subject, warning).await,
+        Next::RetryCleanup { failures } => retry_cleanup(ctx, &subject, stamped, failures).await,
+    }
+}
+
+async fn put_back(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    plan: &str,
+    uid: &str,
+) -> Result<Flow, ApiFailure> {
+    patch(ctx, subject, InstanceChange { put_back: Some((plan, uid)), ..InstanceChange::default() }).await
+}
+
+async fn drop_trigger(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
+    info!(instance = %subject.key, plan = subject.plan(), "a trigger on a spec that nobody accepted is dropped");
+    let patch = patches::clear(subject, None, None);
+    let object = ctx.bookkeeping.json_patch_instance(&subject.key, &patch).await?;
+    ctx.saw(&subject.key, &WatchChange::Applied(object));
+    Ok(Flow::Again)
+}
+
+async fn restamp(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
+    let Some(stamp) = patches::stamp(subject, &subject.spec) else { return idle(ctx, subject).await };
+    patch(ctx, subject, InstanceChange { stamp: Some(stamp), ..InstanceChange::default() }).await
+}
+
+async fn schedule(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    stamped: Option<Applied<'static>>,
+    plan: &str,
+    source: SpecSource,
+) -> Result<Flow, ApiFailure> {
+    let uid = fresh_uid(
+        subject,
+        plan,
+        stamped.as_ref().filter(|_| source == SpecSource::Stamp).unwrap_or(&subject.spec),
+    );
+    schedule_as(ctx, subject, stamped.is_some() && source == SpecSource::Stamp, plan, &uid).await
+}
+
+async fn create(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
+    let Some(package) = ctx.package(&subject.spec.operator_version) else {
+        return Ok(Flow::End(ReconcileOutcome::Retry));
+    };
+    let mut spec = subject.spec.clone();
+    let defaults = super::view::missing_defaults(&package, &subject.spec);
+    spec.parameters
+        .extend(defaults.map(|(name, default)| (name.to_owned().into(), default.to_owned().into())));
+    let uid = fresh_uid(subject, meta::plan::DEPLOY, &spec);
+    info!(instance = %subject.key, "an Instance that admission never saw is created");
+    let change = InstanceChange {
+        schedule: Some((meta::plan::DEPLOY, &uid)),
+        stamp: patches::stamp(subject, &spec),
+        create: Some(&package),
+        ..InstanceChange::default()
+    };
+    patch(ctx, subject, change).await
+}
+
+/// Ends entries without a step of the engine.
+async fn end(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    ended: BTreeMap<String, String>,
+) -> Result<Flow, ApiFailure> {
+    let found = subject.entries();
+    let mut change = StatusChange::default();
+    let mut owed = subject.basis.as_ref().map(|b| b.owed.clone()).unwrap_or_default();
+    for (plan, message) in &ended {
+        let Some(entry) = found.get(plan) else { continue };
+        let state = PlanState { status: entry.clone(), ..PlanState::default() }.end(message);
+        change.entries.insert(plan.clone(), state.status);
+        owed = interlock_core::kinds::instance::change::drift::owed_at_end(
+            &owed,
+            plan,
+            interlock_core::kinds::instance::change::drift::RunEnd::Failed,
+        );
+        ctx.metrics.plan_ended(ExecutionStatus::FatalError.as_str());
+    }
+    if let Some(basis) = &subject.basis {
+        let basis = basis.owing(owed);
+        change.conditions.push(wanted(
+            types::SPEC_STAMPED,
+            ConditionStatus::True,
+            "Stamped",
+            basis.message(),
+        ));
+    }
+    let names: Vec<_> = ended.keys().cloned().collect();
+    let message = format!("plan {} ended by Interlock", names.join(", "));
+    change.conditions.push(wanted(types::PLAN_RUNNING, ConditionStatus::False, "PlanFinished", message));
+    patch_status(ctx, subject, change).await?;
+    for (plan, message) in ended {
+        let text = format!("Execution of plan {plan} finished with status FATAL_ERROR: {message}");
+        note(ctx, subject, Severity::Warning, event::PLAN_FINISHED, text).await;
+    }
+    Ok(Flow::Again)
+}
+
+async fn run(
+    ctx: &InstanceContext,
+    subject: InstanceView,
+    stamped: Option<Applied<'static>>,
+    source: SpecSource,
+    begin: Begin,
+) -> Result<Flow, ApiFailure> {
+    let spec = match (source, stamped) {
+        (SpecSource::Stamp, Some(spec)) => spec,
+        _ => subject.spec.clone(),
+    };
+    let Some(package) = ctx.package(&spec.operator_version) else {
+        let version = &spec.operator_version;
+        return missing(ctx, &subject, &format!("{}/{}", version.namespace, version.name)).await;
+    };
+    let progress = subject.progress.as_ref().filter(|p| p.uid == subject.plan_uid());
+    if progress.is_some_and(|p| p.package != package.hash) {
+        let message = "ended: the OperatorVersion was changed while it ran; a run never mixes two packages";
+        return end(ctx, &subject, BTreeMap::from([(subject.plan().to_owned(), message.to_owned())])).await;
+    }
+    let objects = match ctx.account(&subject.key.namespace) {
+        Ok(account) => ctx.objects.under(account),
+        Err(why) => {
+            stall(ctx, &subject, "NoServiceAccount", why).await?;
+            return Ok(Flow::End(ReconcileOutcome::Retry));
+        }
+    };
+    // Waits for the settings: it never runs on assumed ones.
+    let Some(adoption) = ctx.store.adoption(&subject.key.namespace) else {
+        return Ok(Flow::End(ReconcileOutcome::Retry));
+    };
+    if let Err(failure) = keep_spec(ctx, &subject, &spec, progress.is_none()).await {
+        return spec_migration::not_kept(ctx, &subject, failure).await;
+    }
+    Ok(match Pass::new(ctx, (objects, adoption), subject, &spec, &package, begin).run().await {
+        Ended::Finished | Ended::Superseded => Flow::Again,
+        Ended::Waiting | Ended::Gone => Flow::End(ReconcileOutcome::Settled),
+        Ended::Retry => Flow::End(ReconcileOutcome::Retry),
+        Ended::Busy => Flow::End(ReconcileOutcome::After(BUSY)),
+        Ended::Failed(failure) => return Err(failure),
+    })
+}
+
+/// Archives the spec of a run in ControllerRevisions where the stamp only refers to it: before any other
+/// effect of the run, and as long as the object itself, which may change during the run, is the only
+/// source.
+async fn keep_spec(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    spec: &Applied<'static>,
+    first: bool,
+) -> Result<(), ApiFailure> {
+    let hash = spec.hash();
+    let referenced = patches::referenced(subject.stamp.as_ref()).contains(&hash);
+    let alone = subject.hash == hash && !ctx.books.keeps(subject, &hash);
+    if referenced && (first || alone) {
+        spec_archive::write(ctx, subject, spec).await?;
+        ctx.books.note_kept(subject, hash);
+    }
+    Ok(())
+}
+
+/// Sets baseline and stamp to the present spec, without a rollout.
+async fn adopt(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
+    let owed = subject.basis.as_ref().map(|b| b.owed.clone()).unwrap_or_default();
+    let previous = subject.basis.as_ref().and_then(|basis| basis.previous.clone());
+    let basis = Baseline { previous, ..Baseline::new(&subject.spec, owed) };
+    let mut conditions = vec![wanted(types::SPEC_STAMPED, ConditionStatus::True, "Stamped", basis.message())];
+    if interlock_core::api::condition::is_true(&subject.conditions(), types::SPEC_DRIFT) {
+        conditions.push(wanted(types::SPEC_DRIFT, ConditionStatus::False, "CarriedOut", String::new()));
+    }
+    patch_status(ctx, subject, StatusChange { conditions, ..StatusChange::default() }).await?;
+    Ok(Flow::Again)
+}
+
+/// Checks whether packages may use an OperatorVersion of another namespace.
+async fn ask(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    version: &NamespacedName,
+) -> Result<Flow, ApiFailure> {
+    // Without an account there is no subject to check.
+    let Ok(account) = ctx.account(&subject.key.namespace) else {
+        return Ok(Flow::End(ReconcileOutcome::Retry));
+    };
+    match ctx.references.ask(&account, version).await? {
+        true => Ok(Flow::Again),
+        false => Ok(Flow::End(ReconcileOutcome::Retry)),
+    }
+}
+
+async fn report(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    refusal: DriftRefusal,
+) -> Result<Flow, ApiFailure> {
+    let reason = reason_of(&refusal.rule);
+    let DriftRefusal { rule, message, passes } = refusal;
+    let message = match (passes, subject.plan()) {
+        (true, _) => format!("{message} (rule {rule})"),
+        (false, "") => {
+            format!("{message} (rule {rule}); the edit was made past admission and is not carried out")
+        }
+        (false, plan) => format!(
+            "{message} (rule {rule}); it was written past admission and is not carried out: end plan {plan} with \
+             `interlock plan abort`, or delete the Instance and create it again"
+        ),
+    };
+    let change = StatusChange {
+        conditions: vec![wanted(types::SPEC_DRIFT, ConditionStatus::True, &reason, message.clone())],
+        ..StatusChange::default()
+    };
+    if patch_status(ctx, subject, change).await? {
+        note(ctx, subject, Severity::Warning, &reason, message).await;
+    }
+    Ok(Flow::End(if passes { ReconcileOutcome::Retry } else { ReconcileOutcome::Settled }))
+}
+
+/// A rule id as the reason of a condition: CamelCase.
+fn reason_of(rule: &str) -> String {
+    let words = rule.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty());
+    let camel: String = words
+        .map(|w| {
+            w.chars()
+                .next()
+                .map(|c| c.to_ascii_uppercase())
+                .into_iter()
+                .chain(w.chars().skip(1))
+                .collect::<String>()
+        })
+        .collect();
+    if camel.starts_with(|c: char| c.is_ascii_alphabetic()) { camel } else { "Refused".to_owned() }
+}
+
+async fn missing(ctx: &InstanceContext, subject: &InstanceView, version: &str) -> Result<Flow, ApiFailure> {
+    let reference = &subject.spec.operator_version;
+    let left_out =
+        ctx.store.left_out(&NamespacedName::new(reference.namespace.as_ref(), reference.name.as_ref()));
+    let message = match &left_out {
+        Some(why) => format!("OperatorVersion {version} waits: {why}"),
+        None => format!(
+            "OperatorVersion {version} is not there; create it, or set spec.operatorVersion to one that is"
+        ),
+    };
+    stall(ctx, subject, event::INVALID_OPERATOR_VERSION, message).await?;
+    Ok(Flow::End(left_out.map_or(ReconcileOutcome::Settled, |_| ReconcileOutcome::After(ROOM))))
+}
+
+/// Reports what blocks a plan, in `Stalled` and in an Event.
+async fn stall(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    reason: &str,
+    message: String,
+) -> Result<(), ApiFailure> {
+    let stalled = wanted(types::STALLED, ConditionStatus::True, reason, message.clone());
+    let change = StatusChange { conditions: vec![stalled], ..StatusChange::default() };
+    if patch_status(ctx, subject, change).await? {
+        note(ctx, subject, Severity::Warning, reason, message).await;
+    }
+    Ok(())
+}
+
+async fn release(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    warning: Option<String>,
+) -> Result<Flow, ApiFailure> {
+    if let Some(warning) = warning {
+        note(ctx, subject, Severity::Warning, "CleanupSkipped", warning).await;
+    }
+    let body = patches::instance(subject, InstanceChange { release: true, ..InstanceChange::default() });
+    // Does not store the answer: the object may be gone with it.
+    ctx.bookkeeping.patch_instance(&subject.key, subject.resource_version(), body).await?;
+    Ok(Flow::End(ReconcileOutcome::Settled))
+}
+
+async fn retry_cleanup(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    stamped: Option<Applied<'static>>,
+    failures: usize,
+) -> Result<Flow, ApiFailure> {
+    let doubled = u32::try_from(failures.saturating_sub(1)).unwrap_or(8).min(8);
+    let wait = CLEANUP_BACKOFF * 2_u32.pow(doubled);
+    let entries = subject.entries();
+    let ended = entries.get(meta::plan::CLEANUP).and_then(|e| e.last_updated_timestamp.as_ref()).map(|t| t.0);
+    let since = ended.map(|at| Timestamp::now().duration_since(at).unsigned_abs()).unwrap_or(wait);
+    if since < wait {
+        return Ok(Flow::End(ReconcileOutcome::After(wait - since)));
+    }
+    let source = if stamped.is_some() { SpecSource::Stamp } else { SpecSource::Spec };
+    schedule(ctx, subject, stamped, meta::plan::CLEANUP, source).await
+}
+
+/// No work is left; updates the conditions.
+async fn idle(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
+    ctx.store.trust(&subject.key);
+    let mut conditions: Vec<WantedCondition> = ready::condition(ctx, subject).await.into_iter().collect();
+    let found = subject.conditions();
+    let stalled = interlock_core::api::condition::find(&found, types::STALLED);
+    if stalled.is_some_and(|c| c.status == "True") {
+        conditions.push(wanted(types::STALLED, ConditionStatus::False, "GoingOn", String::new()));
+    }
+    let drift = interlock_core::api::condition::find(&found, types::SPEC_DRIFT);
+    if drift.is_some_and(|c| c.status == "True" && c.reason != "PlanOwed") {
+        conditions.push(wanted(types::SPEC_DRIFT, ConditionStatus::False, "CarriedOut", String::new()));
+    }
+    patch_status(ctx, subject, StatusChange { conditions, ..StatusChange::default() }).await?;
+    Ok(Flow::End(ReconcileOutcome::Settled))
+}

@@ -1,0 +1,412 @@
+//! Executor: one pass of a run. Look up, decide, prove that the run is current, write, until the engine
+//! requests no more.
+//!
+//! A write of a child depends only on objects read no later than the last proof: a conditional write of the
+//! Instance's status by this process, or a read of the Instance. So neither a leader that was suspended nor
+//! a stale cache can restore an old state.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use interlock_core::api::condition;
+use interlock_core::api::interlock::Adoption;
+use interlock_core::api::meta::{condition as types, plan};
+use interlock_core::api::object::Gvk;
+use interlock_core::api::stamp::Applied;
+use interlock_core::effect::{ApiFailure, Note};
+use interlock_core::engine::advance::advance;
+use interlock_core::engine::lookup::{EngineStep, Observed, PlanState};
+use interlock_core::package::Package;
+use interlock_core::package::time_limits::{Cleanup, RunLimits, Words};
+use jiff::Timestamp;
+use serde_json::Value;
+use tracing::{debug, warn};
+
+use self::projection::Projection;
+use self::read_set::ReadSet;
+use super::context::InstanceContext;
+use super::engine::Engine;
+use super::record::{self, RecordPhase};
+use super::view::InstanceView;
+use super::{api_calls, patches, plan_intent};
+use crate::cluster::api_writer::Objects;
+use crate::cluster::watch::WatchChange;
+use crate::runtime::pool::{Deadline, Hold, NotDone};
+
+mod projection;
+mod read_set;
+
+/// Rounds of one pass; a plan needs a few for each of its steps.
+const ROUNDS: usize = 2_000;
+/// Conflicts on the Instance itself before the pass gives way to the next.
+const CONFLICTS: usize = 5;
+
+/// How a pass ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// The run waits for objects; a watch will report them.
+    Waiting,
+    /// The run waits for something that no watch reports, or for a retry.
+    Retry,
+    /// The run is over; its end is recorded.
+    Finished,
+    /// The run is not current any more; decide again.
+    Superseded,
+    /// The Instance is gone.
+    Gone,
+    /// The pool had no free thread for the engine.
+    Busy,
+    /// A request to the API server failed.
+    Failed(ApiFailure),
+}
+
+/// Where an unrecorded run begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// At its first step.
+    First,
+    /// At the failed step of the run that it retries.
+    WhereItFailed,
+}
+
+/// A run to continue.
+pub struct Pass<'a> {
+    ctx: &'a InstanceContext,
+    /// The leader epoch in which it began.
+    reign: Option<u64>,
+    subject: InstanceView,
+    spec: &'a Applied<'static>,
+    package: &'a Package,
+    engine: Arc<Engine>,
+    hold: Hold,
+    plan: String,
+    uid: String,
+    state: PlanState,
+    /// Whether the run's start is recorded in status.
+    started: bool,
+    /// Whether an Event announced the start.
+    announced: bool,
+    sight: ReadSet<'a>,
+    /// Whether a task failed with a retriable error.
+    tried_again: bool,
+    /// When a limit runs out, if nothing happens before.
+    wake: Option<Timestamp>,
+}
+
+enum Stop {
+    Superseded,
+    Gone,
+    NotDone(NotDone),
+    Failed(ApiFailure),
+}
+
+impl From<NotDone> for Stop {
+    fn from(why: NotDone) -> Self {
+        Self::NotDone(why)
+    }
+}
+
+impl From<ApiFailure> for Stop {
+    fn from(failure: ApiFailure) -> Self {
+        if failure.code == 404 { Self::Gone } else { Self::Failed(failure) }
+    }
+}
+
+impl<'a> Pass<'a> {
+    /// A pass of the execution that `planExecution` names, on this spec and package; its effects use
+    /// `objects`, and treat objects that no Instance made as `adoption` says.
+    pub fn new(
+        ctx: &'a InstanceContext,
+        (objects, adoption): (Objects, Adoption),
+        subject: InstanceView,
+        spec: &'a Applied<'static>,
+        package: &'a Arc<Package>,
+        begin: Begin,
+    ) -> Self {
+        let (plan, uid) = (subject.plan().to_owned(), subject.plan_uid().to_owned());
+        let found = subject.entries().get(&plan).cloned();
+        let started = found.as_ref().is_some_and(|e| e.uid == uid);
+        let state = match found {
+            Some(failed) if !started && begin == Begin::WhereItFailed => {
+                PlanState::retry(&failed, package, &plan, &uid)
+            }
+            Some(status) if started => {
+                let progress = subject.progress.as_ref().filter(|p| p.uid == uid);
+                PlanState {
+                    status,
+                    done: progress.map(|p| p.done.clone()).unwrap_or_default(),
+                    begun: progress.map(|p| p.begun.clone()).unwrap_or_default(),
+                    ..PlanState::default()
+                }
+            }
+            _ => PlanState::start(package, &plan, &uid),
+        };
+        let engine = Arc::new(Engine::new(&subject, spec, package));
+        let hold = ctx.pool.hold(&subject.key.namespace);
+        let limits = limits(&subject, package, started);
+        let observed = Observed { limits, adoption, ..Observed::default() };
+        let sight = ReadSet::new(ctx, objects, subject.key.clone(), package.key.clone(), observed);
+        Self {
+            ctx,
+            reign: ctx.reign(),
+            subject,
+            spec,
+            package,
+            engine,
+            hold,
+            plan,
+            uid,
+            state,
+            started,
+            announced: started,
+            sight,
+            tried_again: false,
+            wake: None,
+        }
+    }
+
+    /// Runs until the run has to wait or ends.
+    pub async fn run(mut self) -> Ended {
+        match self.rounds().await {
+            Ok(ended) => ended,
+            Err(Stop::Superseded) => Ended::Superseded,
+            Err(Stop::Gone) => {
+                self.ctx.watches.missed(&self.subject.key, Some(self.subject.uid()));
+                Ended::Gone
+            }
+            Err(Stop::NotDone(why)) => {
+                debug!(instance = %self.subject.key, plan = %self.plan, %why, "a pass is put off");
+                Ended::Busy
+            }
+            Err(Stop::Failed(failure)) => Ended::Failed(failure),
+        }
+    }
+
+    async fn rounds(&mut self) -> Result<Ended, Stop> {
+        for _ in 0..ROUNDS {
+            self.reigns()?;
+            self.sight.at(Timestamp::now());
+            let step = self.advance().await?;
+            if !step.needs.is_empty() {
+                self.sight.look_up(&step.needs).await;
+                continue;
+            }
+            if let Some(phase) = self.take(step).await? {
+                return self.settle(phase).await;
+            }
+        }
+        warn!(instance = %self.subject.key, plan = %self.plan, "a pass took too many rounds and gives way");
+        Ok(Ended::Retry)
+    }
+
+    /// Whether the leader epoch in which the pass began still lasts.
+    fn reigns(&self) -> Result<(), Stop> {
+        if self.reign.is_some() && self.reign == self.ctx.reign() { Ok(()) } else { Err(Stop::Superseded) }
+    }
+
+    /// Takes one step; returns the phase of the run where it requests no write.
+    async fn take(&mut self, step: EngineStep) -> Result<Option<RecordPhase>, Stop> {
+        for note in step.notes {
+            self.publish(note).await;
+        }
+        self.state = step.state;
+        if self.state.status.status.is_terminal() {
+            return Ok(Some(RecordPhase::Over { fatal: step.fatal, aborted: false }));
+        }
+        if step.effects.is_empty() {
+            self.tried_again = step.stalled.is_some();
+            self.wake = step.wake;
+            let stalled = step.stalled.or_else(|| self.absent(&step.absent));
+            return Ok(Some(RecordPhase::Waiting { stalled, held: step.held, waits: step.waiting }));
+        }
+        let covered = self.started && self.sight.covers(&step.effects);
+        if !covered {
+            self.survey().await?;
+        }
+        if !covered || step.save_first {
+            self.prove(step.save_first).await?;
+        }
+        self.reigns()?;
+        self.sight.write(step.effects).await;
+        Ok(None)
+    }
+
+    async fn advance(&mut self) -> Result<EngineStep, Stop> {
+        let observed = self.sight.lend();
+        let (step, observed) = self.ask(self.state.clone(), observed).await?;
+        self.sight.take_back(observed);
+        Ok(step)
+    }
+
+    /// Runs the engine on a thread of the pool: its cost depends on the package.
+    async fn ask(&mut self, state: PlanState, observed: Observed) -> Result<(EngineStep, Observed), NotDone> {
+        let engine = self.engine.clone();
+        let asked = move |deadline: &Deadline| {
+            let step = advance(&engine.run(deadline), state, &observed);
+            (step, observed)
+        };
+        let answer = self.ctx.pool.run(&self.subject.key.namespace, asked).await?;
+        if self.hold.set(self.engine.bytes()) { Ok(answer) } else { Err(NotDone::Held) }
+    }
+
+    /// Records the phase of the run if it has changed, and returns how the pass ended.
+    async fn settle(&mut self, phase: RecordPhase) -> Result<Ended, Stop> {
+        let ended = match &phase {
+            RecordPhase::Over { .. } => Ended::Finished,
+            RecordPhase::Waiting { .. }
+                if !self.tried_again && self.sight.is_told(self.engine.instance()) =>
+            {
+                Ended::Waiting
+            }
+            _ => Ended::Retry,
+        };
+        self.record(phase).await?;
+        if let Some(at) = self.wake.filter(|_| !matches!(ended, Ended::Finished)) {
+            let left = Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default();
+            self.ctx.queue.add_after(self.subject.key.clone(), left);
+        }
+        if !self.announced && !matches!(ended, Ended::Finished) {
+            self.publish(record::started(&self.state)).await;
+        }
+        Ok(ended)
+    }
+
+    /// Looks up everything that the run can reach if all goes well, so that one proof covers it.
+    async fn survey(&mut self) -> Result<(), NotDone> {
+        let mut state = self.state.clone();
+        let mut imagined = Projection::from(self.sight.observed());
+        for _ in 0..ROUNDS {
+            let (step, observed) = self.ask(state.clone(), imagined.lend()).await?;
+            imagined.take_back(observed);
+            if !step.needs.is_empty() {
+                self.sight.look_up(&step.needs).await;
+                step.needs.iter().for_each(|need| imagined.see(self.sight.observed(), need));
+                continue;
+            }
+            if step.effects.is_empty() || step.state.status.status.is_terminal() {
+                break;
+            }
+            state = step.state;
+            step.effects.into_iter().flatten().for_each(|write| imagined.write(write));
+        }
+        Ok(())
+    }
+
+    /// Proves that the run is current: by recording its phase if that has changed, else by reading the
+    /// Instance. The report of a stalled run stays until a retry succeeds, unless something must be saved
+    /// before the write.
+    async fn prove(&mut self, save: bool) -> Result<(), Stop> {
+        let keeps = !save && self.started && condition::is_true(&self.subject.conditions(), types::STALLED);
+        if !keeps && self.record(RecordPhase::Running).await? {
+            return Ok(());
+        }
+        let found = self.ctx.bookkeeping.instance(&self.subject.key).await?.ok_or(Stop::Gone)?;
+        self.adopt(found)?;
+        self.sight.proved();
+        Ok(())
+    }
+
+    /// Takes over the Instance as read, if it still names this run and shows no progress unknown to this
+    /// pass: another process's progress would be overwritten.
+    fn adopt(&mut self, object: Arc<Value>) -> Result<(), Stop> {
+        self.ctx.saw(&self.subject.key, &WatchChange::Applied(object.clone()));
+        let subject = InstanceView::read(&self.subject.key, object).map_err(|error| {
+            warn!(%error, "an Instance could not be read");
+            Stop::Superseded
+        })?;
+        let named = subject.plan() == self.plan && subject.plan_uid() == self.uid;
+        let same = subject.uid() == self.subject.uid();
+        let entries = subject.entries();
+        let entry = entries.get(&self.plan);
+        let moved =
+            entry != self.subject.entries().get(&self.plan) || subject.progress != self.subject.progress;
+        let deleted = subject.deleted_at().is_some() && self.plan != plan::CLEANUP;
+        let aborted = plan_intent::aborts(self.ctx, &subject, &self.uid);
+        if !named || !same || moved || deleted || aborted {
+            return Err(Stop::Superseded);
+        }
+        drop(entries);
+        self.subject = subject;
+        Ok(())
+    }
+
+    /// Writes the status when it differs; returns whether it was written, which is a proof.
+    async fn record(&mut self, phase: RecordPhase) -> Result<bool, Stop> {
+        for _ in 0..CONFLICTS {
+            self.reigns()?;
+            // Only needed at the start of a run.
+            let old = (!self.started).then(|| self.ctx.package_of_basis(&self.subject)).flatten();
+            let view = record::RecordInput {
+                subject: &self.subject,
+                package: self.package,
+                old: old.as_deref(),
+                spec: self.spec,
+                state: &self.state,
+                started: self.started,
+                vouches: true,
+            };
+            let now = Timestamp::now();
+            let Some(status) = patches::status(&self.subject, record::change(&view, &phase, now), now) else {
+                return Ok(false);
+            };
+            match api_calls::send_status(self.ctx, &self.subject, status).await {
+                Ok(object) => {
+                    self.recorded(object, &phase).await;
+                    return Ok(true);
+                }
+                Err(failure) if failure.code == 409 => {
+                    let key = &self.subject.key;
+                    let found = self.ctx.bookkeeping.instance(key).await?.ok_or(Stop::Gone)?;
+                    self.adopt(found)?;
+                }
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Err(Stop::Superseded)
+    }
+
+    async fn recorded(&mut self, object: Arc<Value>, phase: &RecordPhase) {
+        self.ctx.saw(&self.subject.key, &WatchChange::Applied(object.clone()));
+        if let Ok(subject) = InstanceView::read(&self.subject.key, object) {
+            self.ctx.books.note(&subject);
+            self.subject = subject;
+        }
+        self.started = true;
+        self.state.unsaved.clear();
+        self.sight.proved();
+        for note in record::notes(&self.state, phase) {
+            self.publish(note).await;
+        }
+        if let RecordPhase::Over { .. } = phase {
+            self.ctx.metrics.plan_ended(self.state.status.status.as_str());
+        }
+    }
+
+    /// The message while kinds are not served.
+    fn absent(&self, kinds: &BTreeSet<Gvk>) -> Option<String> {
+        let named = |kind: &Gvk| match self.ctx.watches.absence(kind) {
+            Some(why) => format!("{kind}, which {why}"),
+            None => kind.to_string(),
+        };
+        let names: Vec<String> = kinds.iter().map(named).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "waiting for the CustomResourceDefinition of {}; see to it, or abort the plan",
+                names.join(" and of ")
+            )
+        })
+    }
+
+    async fn publish(&self, note: Note) {
+        self.ctx.events.publish(&self.subject.key, self.subject.uid(), note).await;
+    }
+}
+
+/// The limits of the run that `planExecution` names.
+fn limits(subject: &InstanceView, package: &Package, started: bool) -> RunLimits {
+    let deleted_at = subject.deleted_at().filter(|_| subject.plan() == plan::CLEANUP);
+    let failing = started && condition::is_true(&subject.conditions(), types::STALLED);
+    let cleanup = deleted_at.map(|since| Cleanup { since, failing });
+    RunLimits::new(&Words::of(&subject.object), &package.limits, cleanup, Timestamp::now())
+}

@@ -1,0 +1,66 @@
+//! Projection: the state if all writes succeed, which shows how far a run can get with one proof.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use interlock_core::effect::ChildWrite;
+use interlock_core::engine::lookup::{Found, KindServed, Observed, Query};
+
+/// The observed state plus the expected answers of planned writes.
+pub(super) struct Projection(Observed);
+
+impl From<&Observed> for Projection {
+    fn from(observed: &Observed) -> Self {
+        Self(observed.clone())
+    }
+}
+
+impl Projection {
+    /// Hands the state to another thread, until [`Self::take_back`].
+    pub(super) fn lend(&mut self) -> Observed {
+        std::mem::take(&mut self.0)
+    }
+
+    /// Takes the state back.
+    pub(super) fn take_back(&mut self, observed: Observed) {
+        self.0 = observed;
+    }
+
+    /// Adds the results of a lookup.
+    pub(super) fn see(&mut self, observed: &Observed, need: &Query) {
+        match need {
+            Query::Kind(gvk) => {
+                let served = observed.kinds.get(gvk).copied().unwrap_or(KindServed::Unsure);
+                self.0.kinds.insert(gvk.clone(), served);
+            }
+            Query::Object(key) | Query::Certainly(key) => {
+                self.0.failures.remove(key);
+                if let Some(seen) = observed.objects.get(key) {
+                    self.0.objects.insert(key.clone(), seen.clone());
+                }
+                if let Some(failure) = observed.failures.get(key) {
+                    self.0.failures.insert(key.clone(), failure.clone());
+                }
+            }
+        }
+    }
+
+    /// Adds the expected answer of a write.
+    pub(super) fn write(&mut self, write: ChildWrite) {
+        let Some(key) = write.key() else { return };
+        let seen = match write {
+            ChildWrite::Create { object } => Found::Present(Arc::new(object)),
+            ChildWrite::MergePatch { patch, .. } => match self.0.objects.get(&key) {
+                Some(Found::Present(current)) => {
+                    let mut object = Value::clone(current);
+                    json_patch::merge(&mut object, &patch);
+                    Found::Present(Arc::new(object))
+                }
+                _ => Found::Absent,
+            },
+            ChildWrite::Delete { .. } => Found::Absent,
+        };
+        self.0.objects.insert(key, seen);
+    }
+}

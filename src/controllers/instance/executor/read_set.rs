@@ -1,0 +1,218 @@
+//! The objects that a pass has read, and whether they are older than the last proof that the run is
+//! current.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
+use interlock_core::effect::{ApiFailure, ChildWrite};
+use interlock_core::engine::lookup::{Found, KindServed, Observed, Query};
+use interlock_core::engine::run::InstanceId;
+use interlock_core::kinds::instance::change::wake_ups;
+use jiff::Timestamp;
+use tracing::debug;
+
+use crate::cluster::api_writer::{Objects, Written};
+use crate::cluster::discovery;
+use crate::cluster::discovery::KindLookup;
+use crate::cluster::watch::WatchChange;
+use crate::controllers::instance::context::InstanceContext;
+use crate::runtime::index::Child;
+
+/// The read set of a pass: results of lookups, and answers to its writes.
+pub(super) struct ReadSet<'a> {
+    ctx: &'a InstanceContext,
+    /// Reads and writes as the package's service account.
+    objects: Objects,
+    instance: NamespacedName,
+    package: NamespacedName,
+    observed: Observed,
+    /// When each object was last read.
+    seen: BTreeMap<ObjectKey, u64>,
+    /// Counts reads and proofs.
+    clock: u64,
+    /// When the run was last proved to be current; 0 before the first proof.
+    proof: u64,
+    /// Whether discovery of a kind failed, or the kind was removed while objects of it were written: no
+    /// watch reports the end of that.
+    kind_unsure: bool,
+}
+
+impl<'a> ReadSet<'a> {
+    /// Begins with facts that need no lookup.
+    pub(super) fn new(
+        ctx: &'a InstanceContext,
+        objects: Objects,
+        instance: NamespacedName,
+        package: NamespacedName,
+        observed: Observed,
+    ) -> Self {
+        Self {
+            ctx,
+            objects,
+            instance,
+            package,
+            observed,
+            seen: BTreeMap::new(),
+            clock: 0,
+            proof: 0,
+            kind_unsure: false,
+        }
+    }
+
+    /// The observed state.
+    pub(super) fn observed(&self) -> &Observed {
+        &self.observed
+    }
+
+    /// Hands the observed state to another thread, until [`Self::take_back`].
+    pub(super) fn lend(&mut self) -> Observed {
+        std::mem::take(&mut self.observed)
+    }
+
+    /// Takes the observed state back.
+    pub(super) fn take_back(&mut self, observed: Observed) {
+        self.observed = observed;
+    }
+
+    /// Sets the current time.
+    pub(super) fn at(&mut self, now: Timestamp) {
+        self.observed.limits.now = now;
+    }
+
+    /// Whether watches wake the Instance when its run can continue.
+    pub(super) fn is_told(&self, instance: &InstanceId) -> bool {
+        !self.kind_unsure && wake_ups::is_told(&self.observed, instance, |kind| self.ctx.is_watched(kind))
+    }
+
+    /// Looks up what the engine requests.
+    pub(super) async fn look_up(&mut self, needs: &BTreeSet<Query>) {
+        for need in needs {
+            match need {
+                Query::Kind(gvk) => {
+                    let served = self.served(gvk).await;
+                    self.observed.kinds.insert(gvk.clone(), served);
+                }
+                Query::Object(key) => self.look_at(key, false).await,
+                Query::Certainly(key) => self.look_at(key, true).await,
+            }
+        }
+    }
+
+    async fn served(&mut self, gvk: &Gvk) -> KindServed {
+        self.ctx.watches.instance_makes(&self.instance, &self.package, gvk);
+        match self.ctx.kinds.get(&self.ctx.client, gvk).await {
+            Ok(KindLookup::Served(kind)) if kind.namespaced => KindServed::Namespaced,
+            Ok(KindLookup::Served(_)) => KindServed::Cluster,
+            Ok(KindLookup::Undefined) => KindServed::Undefined,
+            Ok(KindLookup::Withheld(_)) => KindServed::Withheld,
+            Ok(KindLookup::Never) => KindServed::No,
+            Ok(KindLookup::Unsure) => self.unsure(),
+            Err(error) => {
+                debug!(%gvk, %error, "a kind could not be looked up");
+                self.unsure()
+            }
+        }
+    }
+
+    /// A failed discovery never counts as "not served": it is retried.
+    fn unsure(&mut self) -> KindServed {
+        self.kind_unsure = true;
+        KindServed::Unsure
+    }
+
+    /// Reads an object: from the store where its kind is watched, unless a write of it failed or its
+    /// absence must be certain.
+    async fn look_at(&mut self, key: &ObjectKey, certainly: bool) {
+        let again = self.observed.failures.remove(key).is_some();
+        self.clock += 1;
+        if !again && let Some(watching) = self.ctx.watched_soon(&key.gvk).await {
+            let found = self.ctx.store.get_child(key);
+            match found {
+                Child::Absent if !certainly => return self.saw(key.clone(), Found::Absent),
+                // A merge needs more than metadata.
+                Child::Kept(object) if watching.whole => {
+                    return self.saw(key.clone(), Found::Present(object));
+                }
+                _ => {}
+            }
+        }
+        match self.objects.get(key).await {
+            Ok(Some(object)) => {
+                self.ctx.saw(&self.instance, &WatchChange::Applied(object.clone()));
+                self.saw(key.clone(), Found::Present(object));
+            }
+            Ok(None) => self.saw(key.clone(), Found::Absent),
+            Err(failure) => {
+                self.failed(key, failure);
+                self.saw(key.clone(), Found::Absent);
+            }
+        }
+    }
+
+    /// Records a failure. One that shows that the kind is not served says nothing about the object, and no
+    /// object of the kind counts as gone until the table of definitions shows the reason.
+    fn failed(&mut self, key: &ObjectKey, failure: ApiFailure) {
+        if self.has_left(&key.gvk, &failure) {
+            self.observed.kinds.insert(key.gvk.clone(), KindServed::Withheld);
+        } else {
+            self.observed.failures.insert(key.clone(), failure);
+        }
+    }
+
+    fn saw(&mut self, key: ObjectKey, seen: Found) {
+        self.seen.insert(key.clone(), self.clock);
+        self.observed.objects.insert(key, seen);
+    }
+
+    /// Whether every write is based on objects read before the last proof.
+    pub(super) fn covers(&self, lanes: &[Vec<ChildWrite>]) -> bool {
+        self.proof > 0
+            && lanes
+                .iter()
+                .flatten()
+                .filter_map(ChildWrite::key)
+                .all(|key| self.seen.get(&key).is_some_and(|at| *at <= self.proof))
+    }
+
+    /// The run was proved to be current: writes may rely on everything read so far.
+    pub(super) fn proved(&mut self) {
+        self.clock += 1;
+        self.proof = self.clock;
+    }
+
+    /// Whether a request failed because its kind is being removed, which the table of definitions may not
+    /// show yet: while a definition is being deleted the API server answers creations with 405, and later
+    /// requests with a plain 404 without a Status.
+    fn has_left(&mut self, gvk: &Gvk, failure: &ApiFailure) -> bool {
+        let left = !discovery::is_built_in(&gvk.group) && (failure.code == 405 || failure.is_of_kind());
+        if left {
+            self.ctx.kinds.forget(gvk);
+            self.kind_unsure = true;
+        }
+        left
+    }
+
+    /// Sends the writes, and records the answers.
+    pub(super) async fn write(&mut self, lanes: Vec<Vec<ChildWrite>>) {
+        for (key, answer) in self.objects.run(lanes).await {
+            match answer {
+                Ok(Written::Now(object)) => {
+                    self.ctx.saw(&self.instance, &WatchChange::Applied(object.clone()));
+                    self.observed.failures.remove(&key);
+                    self.observed.objects.insert(key, Found::Present(object));
+                }
+                Ok(Written::Gone) => {
+                    if let Some(Found::Present(object)) = self.observed.objects.get(&key) {
+                        self.ctx.saw(&self.instance, &WatchChange::Deleted(object.clone()));
+                    }
+                    self.observed.failures.remove(&key);
+                    self.observed.objects.insert(key, Found::Absent);
+                }
+                Err(failure) => {
+                    debug!(object = %key, code = failure.code, message = %failure.message, "a write was refused");
+                    self.failed(&key, failure);
+                }
+            }
+        }
+    }
+}

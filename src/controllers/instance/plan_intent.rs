@@ -1,0 +1,87 @@
+//! Plan requests on an Instance, and its runs as history entries.
+
+use interlock_core::api::kudo::PlanStatus;
+use interlock_core::api::meta;
+use interlock_core::api::object::annotation;
+use interlock_core::kinds::instance::change::history;
+use interlock_core::kinds::instance::change::lock::LockEntry;
+use interlock_core::kinds::instance::change::plan_request;
+use interlock_core::kinds::instance::change::plan_request::{
+    PendingRequest, PlanVerb, RequestResolution, Runs,
+};
+
+use super::context::InstanceContext;
+use super::view::InstanceView;
+
+/// The request, if it is valid and was written under the policy that guards it.
+pub(super) fn asked(ctx: &InstanceContext, subject: &InstanceView) -> Option<PendingRequest> {
+    if !ctx.requests.guarded(subject) {
+        return None;
+    }
+    subject.asked().ok().flatten()
+}
+
+/// Whether a request aborts a run.
+pub(super) fn aborts(ctx: &InstanceContext, subject: &InstanceView, run: &str) -> bool {
+    asked(ctx, subject)
+        .is_some_and(|asked| matches!(asked.request.verb, PlanVerb::Abort { .. }) && asked.request.run == run)
+}
+
+/// The request that the clear of `planExecution` also removes.
+pub(super) fn answered<'s>(ctx: &InstanceContext, subject: &'s InstanceView) -> Option<&'s str> {
+    let asked = asked(ctx, subject)?;
+    let over = matches!(course(subject, &asked), Settled::Clear | Settled::Done);
+    annotation(&subject.object, meta::REQUEST).filter(|_| over)
+}
+
+#[derive(PartialEq, Eq)]
+enum Settled {
+    Clear,
+    Done,
+    Open,
+}
+
+fn course(subject: &InstanceView, asked: &PendingRequest) -> Settled {
+    let entries = subject.entries();
+    let entries: Vec<LockEntry<'_>> =
+        entries.iter().map(|(plan, e)| LockEntry { plan, uid: &e.uid, status: &e.status }).collect();
+    match plan_request::course(
+        asked,
+        Runs { plan: subject.plan(), uid: subject.plan_uid(), entries: &entries },
+    ) {
+        RequestResolution::Clear => Settled::Clear,
+        RequestResolution::Done => Settled::Done,
+        _ => Settled::Open,
+    }
+}
+
+/// A run as a history entry.
+pub(super) fn run_of(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    plan: &str,
+    entry: &PlanStatus,
+) -> history::EndedRun {
+    let ran = subject.basis.as_ref().and_then(|basis| basis.run.as_ref()).filter(|ran| ran.uid == entry.uid);
+    let asked = asked(ctx, subject).filter(|asked| match asked.request.verb {
+        PlanVerb::Abort { .. } => asked.request.run == entry.uid,
+        PlanVerb::Retry => asked.retry == entry.uid,
+    });
+    history::EndedRun {
+        plan: plan.to_owned(),
+        uid: entry.uid.clone(),
+        hash: subject.basis.as_ref().map(|basis| basis.hash.clone()),
+        result: entry.status.clone(),
+        start: ran.map(|ran| ran.started),
+        end: entry.last_updated_timestamp.as_ref().map(|time| time.0).filter(|_| entry.status.is_terminal()),
+        asked: asked.iter().map(history::CarriedOutRequest::from).collect(),
+    }
+}
+
+/// The finished execution that `planExecution` names, for the history.
+pub(super) fn finished_run(ctx: &InstanceContext, subject: &InstanceView) -> Option<history::EndedRun> {
+    let entries = subject.entries();
+    let entry =
+        entries.get(subject.plan()).filter(|e| e.uid == subject.plan_uid() && e.status.is_terminal())?;
+    Some(run_of(ctx, subject, subject.plan(), entry))
+}

@@ -1,0 +1,274 @@
+//! Executes plan requests: abort, revert, retry.
+//!
+//! A request is an annotation; the write that makes it superfluous removes it: an abort with the clear of
+//! `planExecution`, a retry after the status write that starts it. Until then every reconcile finds it
+//! again, so that a process may die between any two writes.
+
+use interlock_core::api::condition::{self, ConditionStatus};
+use interlock_core::api::kudo::{OperatorVersionSpec, PlanStatus};
+use interlock_core::api::meta::{self, condition as types, event};
+use interlock_core::api::object::{NamespacedName, annotation};
+use interlock_core::api::stamp::Applied;
+use interlock_core::effect::{ApiFailure, Severity};
+use interlock_core::engine::lookup::{Fatal, PlanState};
+use interlock_core::kinds::instance::change::drift;
+use interlock_core::kinds::instance::change::next::RequestAnswer;
+use interlock_core::kinds::instance::change::plan_request::PlanVerb;
+use interlock_core::kinds::instance::change::validate::ChangedPackages;
+use interlock_core::package::Package;
+use jiff::Timestamp;
+
+use super::api_calls;
+use super::api_calls::{fresh_uid, note, patch, patch_status, wanted};
+use super::context::InstanceContext;
+use super::flow::{Flow, ReconcileOutcome};
+use super::patches;
+use super::patches::{InstanceChange, StatusChange};
+use super::plan_intent;
+use super::plan_intent::{asked, run_of};
+use super::record::{self, RecordInput as Recorded, RecordPhase};
+use super::request_guard;
+use super::request_guard::RequestState;
+use super::view::InstanceView;
+use super::{refusal, spec_archive};
+
+/// Sets or clears `VerbsUnavailable`; removes malformed requests, and those whose author may not have been
+/// checked.
+pub(super) async fn look(ctx: &InstanceContext, subject: &InstanceView) -> Result<Option<Flow>, ApiFailure> {
+    let found = subject.asked();
+    if let Err(error) = found {
+        return forget(ctx, subject, Some(error.to_string())).await.map(Some);
+    }
+    let broken = match ctx.requests.standing(subject) {
+        Some(RequestState::Unavailable(why)) => Some(why),
+        Some(RequestState::Unguarded) => {
+            return forget(ctx, subject, Some(request_guard::UNGUARDED.to_owned())).await.map(Some);
+        }
+        // Not known yet: the Instance is enqueued when it is.
+        Some(RequestState::Unknown) => {
+            return Ok(half_done(subject).then_some(Flow::End(ReconcileOutcome::Settled)));
+        }
+        Some(RequestState::Guarded) | None => None,
+    };
+    let said = condition::is_true(&subject.conditions(), types::VERBS_UNAVAILABLE);
+    let wanted = match &broken {
+        Some(why) => wanted(
+            types::VERBS_UNAVAILABLE,
+            ConditionStatus::True,
+            "PolicyNotIntact",
+            format!("the request in {} is not carried out: {why}; then ask again", meta::REQUEST),
+        ),
+        None if said => {
+            wanted(types::VERBS_UNAVAILABLE, ConditionStatus::False, "PolicyIntact", String::new())
+        }
+        None => return Ok(None),
+    };
+    let message = wanted.message.clone();
+    let change = StatusChange { conditions: vec![wanted], ..StatusChange::default() };
+    if !patch_status(ctx, subject, change).await? {
+        return Ok(None);
+    }
+    if broken.is_some() {
+        note(ctx, subject, Severity::Warning, types::VERBS_UNAVAILABLE, message).await;
+    }
+    Ok(Some(Flow::Again))
+}
+
+/// Executes the resolution of a request.
+pub(super) async fn carry_out(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    stamped: Option<Applied<'static>>,
+    answer: RequestAnswer,
+) -> Result<Flow, ApiFailure> {
+    match answer {
+        RequestAnswer::Abort { plan } => abort(ctx, subject, stamped, &plan).await,
+        RequestAnswer::Retry { plan } => retry(ctx, subject, stamped, &plan).await,
+        RequestAnswer::Revert => revert(ctx, subject).await,
+        RequestAnswer::Overtaken => overtaken(ctx, subject).await,
+        RequestAnswer::Forget(why) => forget(ctx, subject, why).await,
+    }
+}
+
+/// Whether the run that a request names has ended: continuing without the request would lose its second
+/// half. A deletion waits for nothing.
+fn half_done(subject: &InstanceView) -> bool {
+    let Ok(Some(asked)) = subject.asked() else { return false };
+    let ended = |entry: &PlanStatus| entry.uid == asked.request.run && entry.status.is_terminal();
+    subject.deleted_at().is_none() && subject.entries().values().any(ended)
+}
+
+/// Ends a run, begun or not: one status write.
+async fn abort(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    stamped: Option<Applied<'static>>,
+    plan: &str,
+) -> Result<Flow, ApiFailure> {
+    let Some(asked) = asked(ctx, subject) else { return Ok(Flow::Again) };
+    let run = asked.request.run.as_str();
+    // An abort does not make a denied spec valid.
+    let refused = |spec: &Applied<'static>| {
+        let vouched = subject.basis.as_ref().is_some_and(|basis| basis.vouches_for(&spec.hash()));
+        !vouched && refusal::refusal(ctx, subject, stamped.as_ref(), spec).is_some()
+    };
+    let spec = stamped.clone().unwrap_or_else(|| subject.spec.clone());
+    let vouches = !refused(&spec);
+    let version = &spec.operator_version;
+    let package = ctx.package(version).unwrap_or_else(|| {
+        let key = NamespacedName::new(version.namespace.as_ref(), version.name.as_ref());
+        Package::new(key, OperatorVersionSpec::default()).into()
+    });
+    let found = subject.entries().get(plan).filter(|entry| entry.uid == run).cloned();
+    let started = found.is_some();
+    let state = match found {
+        Some(status) => PlanState { status, ..PlanState::default() },
+        None => PlanState::start(&package, plan, run),
+    };
+    let state = state.end(&format!("aborted {}", asked.told()));
+    let message = format!("plan {plan} (run {run}) was aborted {}", asked.told());
+    let fatal = Fatal { reason: event::PLAN_ABORTED.to_owned(), message };
+    let phase = RecordPhase::Over { fatal: Some(fatal), aborted: true };
+    let old = ctx.package_of_basis(subject);
+    let view = Recorded {
+        subject,
+        package: &package,
+        old: old.as_deref(),
+        spec: &spec,
+        state: &state,
+        started,
+        vouches,
+    };
+    if patch_status(ctx, subject, record::change(&view, &phase, Timestamp::now())).await? {
+        ctx.metrics.plan_ended(state.status.status.as_str());
+        for note in record::notes(&state, &phase) {
+            ctx.events.publish(&subject.key, subject.uid(), note).await;
+        }
+    }
+    Ok(Flow::Again)
+}
+
+/// Schedules a plan again, under the uid of this retry; the request stays as its mark.
+async fn retry(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    stamped: Option<Applied<'static>>,
+    plan: &str,
+) -> Result<Flow, ApiFailure> {
+    let Some(asked) = asked(ctx, subject) else { return Ok(Flow::Again) };
+    let flow = api_calls::schedule_as(ctx, subject, stamped.is_some(), plan, &asked.retry).await?;
+    let run = &asked.request.run;
+    let message = format!("plan {plan} (run {run}) is retried as run {} {}", asked.retry, asked.told());
+    note(ctx, subject, Severity::Normal, event::PLAN_RETRIED, message).await;
+    Ok(flow)
+}
+
+/// Removes a request whose second half is obsolete, and reports that.
+async fn overtaken(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
+    let Some(asked) = asked(ctx, subject) else { return Ok(Flow::Again) };
+    let why = "the spec was edited before it went back, and the newer edit holds";
+    let run = &asked.request.run;
+    let entries = subject.entries();
+    let ended = entries.iter().find(|(_, entry)| entry.uid == *run).map(|(plan, entry)| {
+        let mut ended = run_of(ctx, subject, plan, entry);
+        ended.asked.iter_mut().for_each(|asked| asked.dropped = Some(why.to_owned()));
+        ended
+    });
+    let change = InstanceChange { ended, answered: true, ..InstanceChange::default() };
+    let flow = patch(ctx, subject, change).await?;
+    let message = format!("run {run} was aborted, but not reverted {}: {why}", asked.told());
+    note(ctx, subject, Severity::Warning, event::REQUEST_DROPPED, message).await;
+    Ok(flow)
+}
+
+/// Removes a request, and reports why where it had no effect.
+async fn forget(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+    why: Option<String>,
+) -> Result<Flow, ApiFailure> {
+    let request = annotation(&subject.object, meta::REQUEST).unwrap_or_default().to_owned();
+    let carried_out = asked(ctx, subject).filter(|_| why.is_none());
+    let ended = carried_out.and_then(|asked| {
+        let entries = subject.entries();
+        let run = if asked.request.verb == PlanVerb::Retry { &asked.retry } else { &asked.request.run };
+        let (plan, entry) = entries.iter().find(|(_, entry)| entry.uid == *run)?;
+        Some(run_of(ctx, subject, plan, entry))
+    });
+    let flow =
+        patch(ctx, subject, InstanceChange { ended, answered: true, ..InstanceChange::default() }).await?;
+    if let Some(why) = why {
+        let shown: String = request.chars().take(160).collect();
+        let message = format!("the request {shown:?} was not carried out: {why}");
+        note(ctx, subject, Severity::Warning, event::REQUEST_DROPPED, message).await;
+    }
+    Ok(flow)
+}
+
+/// Reverts to the last spec that was fully carried out: one write, which schedules as an edit does.
+async fn revert(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
+    let back = match way_back(ctx, subject).await? {
+        Ok(back) => back,
+        Err(why) => {
+            let flow = api_calls::clear(ctx, subject).await?;
+            let message = format!("the spec was not reverted: {why}");
+            note(ctx, subject, Severity::Warning, event::REQUEST_DROPPED, message).await;
+            return Ok(flow);
+        }
+    };
+    let WayBack { spec, plan } = back;
+    let uid = plan.as_deref().map(|plan| fresh_uid(subject, plan, &spec));
+    let told = asked(ctx, subject).map(|asked| asked.told()).unwrap_or_default();
+    let change = InstanceChange {
+        schedule: plan.as_deref().zip(uid.as_deref()),
+        spec: Some(&spec),
+        stamp: patches::stamp(subject, &spec),
+        ended: plan_intent::finished_run(ctx, subject),
+        answered: true,
+        ..InstanceChange::default()
+    };
+    let flow = patch(ctx, subject, change).await?;
+    let plan = plan.map_or_else(String::new, |plan| format!("; plan {plan} runs"));
+    let message = format!("the spec went back to what last was carried out in full{plan} ({told})");
+    note(ctx, subject, Severity::Normal, event::PLAN_REVERTED, message).await;
+    Ok(flow)
+}
+
+struct WayBack {
+    spec: Applied<'static>,
+    plan: Option<String>,
+}
+
+/// The previous spec and the first plan that it triggers, or why there is none.
+async fn way_back(
+    ctx: &InstanceContext,
+    subject: &InstanceView,
+) -> Result<Result<WayBack, String>, ApiFailure> {
+    let previous = subject.stamp.as_ref().and_then(|stamp| stamp.previous.as_ref());
+    let (Some(previous), Some(basis)) = (previous, &subject.basis) else {
+        return Ok(Err("no other spec was carried out in full".to_owned()));
+    };
+    let spec = match previous.kept.inline() {
+        Some(spec) if spec.hash() == previous.hash => Some(spec.clone().into_owned()),
+        _ => spec_archive::read(ctx, subject, &previous.hash, &previous.kept).await?,
+    };
+    let Some(spec) = spec else {
+        return Ok(Err("the spec to go back to is not there any more".to_owned()));
+    };
+    // A stamp is user-writable; only status proves what was carried out before.
+    if !basis.vouches_for(&previous.hash)
+        && let Some(refusal) = refusal::refusal(ctx, subject, None, &spec)
+    {
+        return Ok(Err(format!("{} (rule {})", refusal.message, refusal.rule)));
+    }
+    let version = &spec.operator_version;
+    let Some(package) = ctx.package(version) else {
+        return Ok(Err(format!("OperatorVersion {}/{} is gone", version.namespace, version.name)));
+    };
+    let old = ctx.package_of_basis(subject);
+    let packages = ChangedPackages { new: &package, old: old.as_deref() };
+    Ok(drift::triggered(basis, &spec, packages).map_err(|error| error.to_string()).map(|plans| {
+        let plan = drift::in_order(plans.into_iter().chain(drift::queue(basis))).into_iter().next();
+        WayBack { spec, plan }
+    }))
+}

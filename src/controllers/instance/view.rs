@@ -1,0 +1,173 @@
+//! The controller's view of an Instance: JSON -> typed, with stamp, baseline and progress.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+use thiserror::Error;
+
+use interlock_core::api::condition::Condition;
+use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus};
+use interlock_core::api::meta;
+use interlock_core::api::object::{NamespacedName, annotation};
+use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, SpecHash};
+use interlock_core::engine::progress::Progress;
+use interlock_core::kinds::instance::change::baseline::{Baseline, carried_out};
+use interlock_core::kinds::instance::change::history;
+use interlock_core::kinds::instance::change::plan_request::{PendingRequest, RequestError};
+use interlock_core::kinds::instance::change::uid::Retry;
+use interlock_core::package::Package;
+
+/// An Instance from the API server that cannot be decoded.
+#[derive(Debug, Error)]
+#[error("Instance {key} cannot be read: {source}; mend the object")]
+pub struct UnreadableInstance {
+    key: NamespacedName,
+    source: serde_json::Error,
+}
+
+/// One Instance at one version.
+#[derive(Clone, Debug)]
+pub struct InstanceView {
+    /// Namespace and name.
+    pub key: NamespacedName,
+    /// The object as received.
+    pub object: Arc<Value>,
+    /// The same, typed.
+    pub instance: Instance,
+    /// The part of the spec that a run applies.
+    pub spec: Applied<'static>,
+    /// Hash of `spec`.
+    pub hash: SpecHash,
+    /// The annotation, when it can be decoded.
+    pub stamp: Option<Envelope<'static>>,
+    /// The stored baseline.
+    pub basis: Option<Baseline>,
+    /// The run in progress, as recorded.
+    pub progress: Option<Progress>,
+}
+
+impl InstanceView {
+    /// Reads an object.
+    pub fn read(key: &NamespacedName, object: Arc<Value>) -> Result<Self, UnreadableInstance> {
+        let instance = Instance::deserialize(object.as_ref())
+            .map_err(|source| UnreadableInstance { key: key.clone(), source })?;
+        let spec = carried_out(&instance, &key.namespace);
+        let own = instance.metadata.uid.as_deref();
+        // The uid of another object: a manifest copied from it, whose stamp does not count.
+        let stamp = annotation(&object, meta::LAST_APPLIED_SPEC)
+            .and_then(Envelope::parse)
+            .filter(|stamp| stamp.uid.as_deref().is_none_or(|uid| Some(uid) == own))
+            .map(Envelope::into_owned);
+        let conditions: &[Condition] = instance.status.as_ref().map_or(&[], |s| &s.conditions);
+        let basis = Baseline::read(conditions);
+        let progress = Progress::read(conditions);
+        let hash = spec.hash();
+        Ok(Self { key: key.clone(), instance, spec, hash, stamp, basis, progress, object })
+    }
+
+    /// `metadata.uid`.
+    pub fn uid(&self) -> &str {
+        self.instance.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    /// `metadata.resourceVersion`.
+    pub fn resource_version(&self) -> &str {
+        self.instance.metadata.resource_version.as_deref().unwrap_or_default()
+    }
+
+    /// `metadata.generation`.
+    pub fn generation(&self) -> Option<i64> {
+        self.instance.metadata.generation
+    }
+
+    /// `spec.planExecution.planName`, empty when absent.
+    pub fn plan(&self) -> &str {
+        self.instance.spec.plan_execution.as_ref().map_or("", |e| e.plan())
+    }
+
+    /// `spec.planExecution.uid`, empty when absent.
+    pub fn plan_uid(&self) -> &str {
+        self.instance.spec.plan_execution.as_ref().map_or("", |e| e.uid())
+    }
+
+    /// `status.planStatus`.
+    pub fn entries(&self) -> Cow<'_, BTreeMap<String, PlanStatus>> {
+        match &self.instance.status {
+            Some(status) => Cow::Borrowed(&status.plan_status),
+            None => Cow::Owned(BTreeMap::new()),
+        }
+    }
+
+    /// Whether any plan ever ran.
+    pub fn has_run(&self) -> bool {
+        self.entries().values().any(|entry| entry.status != ExecutionStatus::NeverRun)
+    }
+
+    /// `status.conditions`.
+    pub fn conditions(&self) -> Vec<Condition> {
+        self.instance.status.as_ref().map(|s| s.conditions.clone()).unwrap_or_default()
+    }
+
+    /// Whether it has our finalizer.
+    pub fn has_finalizer(&self) -> bool {
+        self.instance.metadata.finalizers.iter().flatten().any(|f| f == meta::FINALIZER)
+    }
+
+    /// The deletion timestamp.
+    pub fn deleted_at(&self) -> Option<Timestamp> {
+        self.instance.metadata.deletion_timestamp.as_ref().map(|t| t.0)
+    }
+
+    /// The run history.
+    pub fn history(&self) -> Vec<history::EndedRun> {
+        history::read(annotation(&self.object, meta::HISTORY))
+    }
+
+    /// The plan request; `None` without one, an error where it cannot be decoded.
+    pub fn asked(&self) -> Result<Option<PendingRequest>, RequestError> {
+        let text = |key| annotation(&self.object, key);
+        let Some(request) = text(meta::REQUEST).filter(|request| !request.is_empty()) else {
+            return Ok(None);
+        };
+        let of = Retry { namespace: &self.key.namespace, name: &self.key.name };
+        let reason = text(meta::REASON).unwrap_or_default();
+        PendingRequest::read(request, reason, text(meta::REQUESTED_BY).unwrap_or_default(), of).map(Some)
+    }
+
+    /// The stamp's spec where the annotation or the object itself holds it, and it matches its hash.
+    pub fn stamped_spec(&self) -> Option<Applied<'static>> {
+        let stamp = self.stamp.as_ref()?;
+        if stamp.hash == self.hash {
+            return Some(self.spec.clone());
+        }
+        match &stamp.kept {
+            KeptSpec::Inline { spec } if spec.hash() == stamp.hash => Some(spec.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether everything is set that admission adds at creation.
+    pub fn created_whole(&self, package: &Package) -> bool {
+        let finalizer = package.plan(meta::plan::CLEANUP).is_none() || self.has_finalizer();
+        finalizer && missing_defaults(package, &self.spec).next().is_none()
+    }
+}
+
+/// Immutable parameters with a default and without a value: admission sets the default at creation (KUDO
+/// `instance_admission.go`).
+pub fn missing_defaults<'p>(
+    package: &'p Package,
+    spec: &Applied<'_>,
+) -> impl Iterator<Item = (&'p str, &'p str)> {
+    let missing: Vec<_> = package
+        .parameters()
+        .filter(|p| p.immutable == Some(true))
+        .filter_map(|p| Some((p.name.as_deref()?, p.default.as_deref()?)))
+        .filter(|(name, _)| !spec.parameters.contains_key(name))
+        .collect();
+    missing.into_iter()
+}

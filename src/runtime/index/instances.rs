@@ -1,0 +1,106 @@
+//! The cache of Instances beside their rows: whole objects that controllers work on, and marks of settled
+//! ones that need a re-check.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use interlock_core::api::object::NamespacedName;
+use interlock_core::engine::render_cache::weight;
+use interlock_core::topology::ObjectRow;
+use serde_json::Value;
+
+use super::row::is_well;
+use super::size_budget::{INSTANCES, Shares};
+
+/// A cached Instance.
+#[derive(Clone, Debug)]
+pub enum KeptInstance {
+    /// All of it, as last seen.
+    Whole(Arc<Value>),
+    /// It is settled: only its row is cached.
+    AtRest {
+        /// Whether all objects of its package are healthy.
+        well: bool,
+    },
+    /// It does not exist.
+    Nothing,
+}
+
+/// Instances by name.
+pub(super) struct Instances {
+    /// Those that are not settled, and those that a controller read, as far as they fit into the size
+    /// budget of their namespace.
+    whole: Shares<NamespacedName, Arc<Value>>,
+    /// Those with only a row that are marked dirty or not settled.
+    doubted: HashSet<NamespacedName>,
+}
+
+impl Default for Instances {
+    fn default() -> Self {
+        Self { whole: Shares::new(INSTANCES), doubted: HashSet::new() }
+    }
+}
+
+impl Instances {
+    /// The cached Instance of this row; `row` is `None` without one.
+    pub(super) fn kept(&self, key: &NamespacedName, row: Option<&ObjectRow<'_>>) -> KeptInstance {
+        match (self.whole.get(key), row) {
+            (Some(object), Some(_)) => KeptInstance::Whole(object.clone()),
+            (None, Some(row)) => KeptInstance::AtRest { well: is_well(row) && !self.doubted.contains(key) },
+            (_, None) => KeptInstance::Nothing,
+        }
+    }
+
+    /// Caches an Instance that a controller works on. If it does not fit, the controller must read it.
+    pub(super) fn keep(&mut self, key: NamespacedName, object: Arc<Value>) {
+        let bytes = weight(&object);
+        if !self.whole.keep(key.clone(), &key.namespace, bytes, object) {
+            self.doubted.insert(key);
+        }
+    }
+
+    pub(super) fn let_go(&mut self, key: &NamespacedName) {
+        self.whole.remove(key);
+    }
+
+    /// Those cached as whole objects.
+    pub(super) fn all(&self) -> Vec<NamespacedName> {
+        self.whole.keys().cloned().collect()
+    }
+
+    pub(super) fn doubt(&mut self, key: NamespacedName) {
+        self.doubted.insert(key);
+    }
+
+    pub(super) fn trust(&mut self, key: &NamespacedName) {
+        self.doubted.remove(key);
+    }
+
+    /// The Instance is gone.
+    pub(super) fn drop(&mut self, key: &NamespacedName) {
+        self.whole.remove(key);
+        self.doubted.remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_there_to_be_read() {
+        let mut instances = Instances::default();
+        let large = Arc::new(json!({"spec": {"parameters": {"TEXT": "x".repeat(INSTANCES / 2)}}}));
+        let keys = ["a", "b"].map(|name| NamespacedName::new("ns", name));
+        for key in &keys {
+            instances.keep(key.clone(), large.clone());
+        }
+        let kept = keys.each_ref().map(|key| instances.whole.get(key).is_some());
+        assert_eq!((kept, instances.doubted.contains(&keys[1])), ([true, false], true));
+        instances.let_go(&keys[0]);
+        instances.keep(keys[1].clone(), large);
+        assert!(instances.whole.get(&keys[1]).is_some());
+    }
+}

@@ -1,0 +1,70 @@
+//! The lister of admission.
+
+use std::sync::Arc;
+
+use interlock_core::admission::lister::{Lister, PackageUsers};
+use interlock_core::api::interlock::Actions;
+use interlock_core::api::object::NamespacedName;
+use interlock_core::kinds::data_plane::flavor::gateway_ref::GatewayRef;
+use interlock_core::kinds::data_plane::flavor::inventory::{FlavorDependent, GatewayContext};
+use interlock_core::kinds::data_plane::flavor::sources::FlavorSource;
+use interlock_core::kinds::fact;
+use interlock_core::package::Package;
+
+use super::row::{is, name};
+use super::store::Store;
+use crate::cluster::tamper::GuardState;
+
+impl Lister for Store {
+    fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>> {
+        self.read().packages.get(key).cloned()
+    }
+
+    fn left_out(&self, operator_version: &NamespacedName) -> Option<String> {
+        self.read().packages.left_out(operator_version)
+    }
+
+    fn users_of(&self, operator_version: &NamespacedName) -> PackageUsers {
+        let inner = self.read();
+        let mut users = PackageUsers::default();
+        for row in inner.users(operator_version) {
+            users.total += 1;
+            let locked = row.word(fact::LOCKED).filter(|plan| !plan.is_empty());
+            users.locked.extend(locked.map(|plan| (name(&row.id()), plan.to_owned())));
+        }
+        users.locked.sort();
+        users
+    }
+
+    fn namespace_terminating(&self, namespace: &str) -> bool {
+        let inner = self.read();
+        let row = inner.graph.row(inner.kinds.namespace, "", namespace);
+        row.is_some_and(|row| is(&row, fact::TERMINATING))
+    }
+
+    fn around(&self, gateway: &GatewayRef) -> GatewayContext {
+        self.read().flavors.around(gateway)
+    }
+
+    fn fed_by(&self, source: &FlavorSource) -> Vec<FlavorDependent> {
+        self.read().flavors.fed_by(source)
+    }
+
+    fn overrides_guarded(&self) -> Result<(), String> {
+        match &self.read().overrides {
+            GuardState::Intact => Ok(()),
+            GuardState::Broken(why) => Err(why.clone()),
+            GuardState::Unknown => {
+                Err("whether its policy is in force is not known yet; try again".to_owned())
+            }
+        }
+    }
+
+    fn actions(&self, namespace: &str) -> Actions {
+        let inner = self.read();
+        if inner.rules.is_empty() {
+            return Actions::default();
+        }
+        inner.rules.within(inner.labels.get(namespace))
+    }
+}

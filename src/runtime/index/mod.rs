@@ -1,0 +1,32 @@
+//! Watches into one store: the cluster cache of admission and controllers.
+
+mod affected;
+pub mod graph_page;
+mod instances;
+pub mod interlocks;
+mod lister;
+mod object_bytes;
+mod packages;
+mod queries;
+pub mod reread;
+mod row;
+mod size_budget;
+pub mod store;
+pub mod watches;
+
+pub use self::object_bytes::Child;
+pub use instances::KeptInstance;
+pub use interlocks::Interlocks;
+pub use store::Store;
+pub use watches::Observer;
+
+/// Kinds whose health makes an Instance ready; excludes Pods of Deployments and finished Pods of Jobs (KUDO
+/// counted the latter as unhealthy for ever).
+pub const SPEAKING: [&str; 2] = ["Deployment", "StatefulSet"];
+
+/// A settled Instance.
+#[cfg(test)]
+fn settled() -> serde_json::Value {
+    let text = include_str!("../../../crates/interlock-core/tests/data/instance-at-rest.json");
+    serde_json::from_str(text).expect("JSON")
+}

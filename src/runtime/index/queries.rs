@@ -1,0 +1,175 @@
+//! Queries of the controllers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use interlock_core::api::interlock::{Account, Adoption, Labels};
+use interlock_core::api::object::{NamespacedName, ObjectKey};
+use interlock_core::api::stamp::SpecHash;
+use interlock_core::kinds::data_plane::flavor::gateway_ref::GatewayRef;
+use interlock_core::kinds::data_plane::flavor::sources::FlavorSource;
+use interlock_core::kinds::instance::change::baseline::Baseline;
+use interlock_core::kinds::{DATA_PLANE, GUARDED_DEPLOYMENT, fact, link};
+use interlock_core::package::Package;
+use interlock_core::topology::schema::Side;
+use serde_json::Value;
+
+use super::affected::gateways;
+use super::instances::KeptInstance;
+use super::object_bytes::{Child, ObjectBody};
+use super::row::{is, name};
+use super::store::Store;
+
+impl Store {
+    /// The sources of the gateways' flavors; of these, the unlabelled ones (Secrets, which have no watch,
+    /// unless `known`); and labelled objects that no gateway references.
+    pub fn sources_due(
+        &self,
+        known: &BTreeSet<FlavorSource>,
+    ) -> (BTreeSet<FlavorSource>, Vec<FlavorSource>, Vec<FlavorSource>) {
+        let inner = self.read();
+        let wanted = inner.flavors.wanted_sources();
+        let labelled =
+            |source: &FlavorSource| inner.flavors.sources().holds(source) || known.contains(source);
+        let due = wanted.iter().filter(|source| !labelled(source)).cloned().collect();
+        let unused = inner.flavors.our_sources().difference(&wanted).cloned().collect();
+        (wanted, due, unused)
+    }
+
+    /// The DataPlanes whose stamp only refers to the live spec: name, uid and hash.
+    pub fn referenced_specs(&self) -> Vec<(NamespacedName, String, SpecHash)> {
+        self.read().flavors.referenced_specs()
+    }
+
+    /// Every gateway.
+    pub fn gateways(&self) -> Vec<GatewayRef> {
+        let inner = self.read();
+        let kinds = [DATA_PLANE, GUARDED_DEPLOYMENT].map(|kind| inner.graph.find_kind(kind.group, kind.kind));
+        let rows = kinds.into_iter().flatten().flat_map(|kind| inner.graph.rows(kind));
+        gateways(&rows.map(|row| row.id()).collect::<Vec<_>>())
+    }
+
+    /// Names and labels of all Namespaces.
+    pub fn namespaces(&self) -> BTreeMap<String, Labels> {
+        self.read().labels.iter().map(|(name, labels)| (name.clone(), labels.clone())).collect()
+    }
+
+    /// The service account that packages act as in a namespace.
+    pub fn account(&self, namespace: &str) -> Account {
+        self.read().accounts.of(namespace)
+    }
+
+    /// Whether plans write objects that no Instance made in a namespace; `None` while its labels matter and
+    /// are not known.
+    pub fn adoption(&self, namespace: &str) -> Option<Adoption> {
+        let inner = self.read();
+        inner.adoptions.within(inner.labels.get(namespace))
+    }
+
+    /// The cached Instance.
+    pub fn instance(&self, key: &NamespacedName) -> KeptInstance {
+        self.read().kept(key)
+    }
+
+    /// The uid of the cached Instance of that name.
+    pub fn uid_of(&self, key: &NamespacedName) -> Option<String> {
+        self.read().instance(key).and_then(|row| row.uid())
+    }
+
+    /// Whether an Instance is being deleted.
+    pub fn is_deleted(&self, key: &NamespacedName) -> bool {
+        self.read().instance(key).is_some_and(|row| is(&row, fact::TERMINATING))
+    }
+
+    /// Every Instance.
+    pub fn instances(&self) -> Vec<NamespacedName> {
+        let inner = self.read();
+        inner.graph.rows(inner.kinds.instance).map(|row| name(&row.id())).collect()
+    }
+
+    /// Number of cached Instances.
+    pub fn count_instances(&self) -> usize {
+        let inner = self.read();
+        inner.graph.rows(inner.kinds.instance).count()
+    }
+
+    /// Every Instance that needs reconciling.
+    pub fn restless(&self) -> Vec<NamespacedName> {
+        let inner = self.read();
+        let keys = inner.graph.rows(inner.kinds.instance).map(|row| name(&row.id()));
+        keys.filter(|key| !matches!(inner.kept(key), KeptInstance::AtRest { well: true })).collect()
+    }
+
+    /// The Instances that refer to an OperatorVersion.
+    pub fn instances_of(&self, operator_version: &NamespacedName) -> Vec<NamespacedName> {
+        let inner = self.read();
+        let mut users: Vec<_> = inner.users(operator_version).map(|row| name(&row.id())).collect();
+        users.sort();
+        users
+    }
+
+    /// The OperatorVersion that an Instance refers to, even if it does not exist.
+    pub fn package_of(&self, instance: &NamespacedName) -> Option<NamespacedName> {
+        let inner = self.read();
+        let row = inner.instance(instance)?;
+        row.along(Side::Parent, link::OPERATOR_VERSION).next().map(|row| name(&row.id()))
+    }
+
+    /// The package of the baseline, as last seen.
+    pub fn package_of_basis(&self, basis: &Baseline) -> Option<Arc<Package>> {
+        self.read().packages.of_basis(basis).cloned()
+    }
+
+    /// Whether any Instance refers to an OperatorVersion.
+    pub fn is_used(&self, operator_version: &NamespacedName) -> bool {
+        self.read().users(operator_version).next().is_some()
+    }
+
+    /// Whether an Instance needs reconciling, or is marked dirty.
+    pub fn is_restless(&self, key: &NamespacedName) -> bool {
+        !matches!(self.instance(key), KeptInstance::AtRest { well: true })
+    }
+
+    /// An object of a package, as last seen.
+    pub fn get_child(&self, key: &ObjectKey) -> Child {
+        let body = {
+            let inner = self.read();
+            let namespace = key.namespace.as_deref().unwrap_or_default();
+            let kind = inner.graph.find_kind(&key.gvk.group, &key.gvk.kind);
+            let Some(row) = kind.and_then(|kind| inner.graph.row(kind, namespace, &key.name)) else {
+                return Child::Absent;
+            };
+            inner.bodies.get(&row.id()).cloned()
+        };
+        // Decodes without the lock, as others wait for it.
+        body.as_ref().and_then(ObjectBody::open).map_or(Child::Unread, Child::Kept)
+    }
+
+    /// Objects of some kinds that belong to an Instance, in order; of those without a cached body only the
+    /// names of unhealthy ones.
+    pub fn children_of(&self, instance: &NamespacedName, kinds: &[&str]) -> (Vec<Arc<Value>>, Vec<String>) {
+        let (kept, sick) = {
+            let inner = self.read();
+            let Some(row) = inner.instance(instance) else { return Default::default() };
+            let made = row.along(Side::Child, link::MADE_BY);
+            let mut made: Vec<_> =
+                made.map(|row| (row.id(), row)).filter(|(id, _)| kinds.contains(&&*id.kind.kind)).collect();
+            made.sort_by(|(one, _), (other, _)| one.cmp(other));
+            let (mut kept, mut sick) = (Vec::new(), Vec::new());
+            for (id, row) in made {
+                match inner.bodies.get(&id) {
+                    Some(body) => kept.push(body.clone()),
+                    None if is(&row, fact::HEALTHY) => {}
+                    None => sick.push(format!("{} {}", id.kind.kind, id.name)),
+                }
+            }
+            (kept, sick)
+        };
+        (kept.iter().filter_map(ObjectBody::open).collect(), sick)
+    }
+
+    /// Existing OperatorVersions beyond the size budget.
+    pub fn all_left_out(&self) -> Vec<NamespacedName> {
+        self.read().packages.all_left_out()
+    }
+}
