@@ -17,11 +17,12 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use interlock_core::admission::static_lister::StaticLister;
 use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint, answer};
 use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, VersionRef};
 use interlock_core::api::{kong, meta};
+use interlock_core::kinds;
 use interlock_core::kinds::instance::change::baseline::Baseline;
+use interlock_core::kinds::static_lister::StaticLister;
 use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview};
 use results::{Goal, Row};
@@ -265,9 +266,14 @@ fn data_plane(variables: usize, flavor: &str) -> Value {
 /// The object of a review as our own mutation makes it: with its stamp.
 fn stamped(review: &[u8]) -> Value {
     let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: Freeze::Strict };
-    let Ok(AdmissionAnswer::Done(reply)) =
-        answer(WebhookEndpoint::Mutate, review, &StaticLister::default(), &config, CacheWait::Exhausted)
-    else {
+    let Ok(AdmissionAnswer::Done(reply)) = answer(
+        &kinds::guarded(kinds::ALL),
+        WebhookEndpoint::Mutate,
+        review,
+        &StaticLister::default(),
+        &config,
+        CacheWait::Exhausted,
+    ) else {
         panic!("a DataPlane is not mutated");
     };
     let answer: Value = serde_json::from_slice(&reply.body).expect("an answer is JSON");
@@ -355,11 +361,25 @@ fn row(case: &Case, ours: f64, other: f64, of: &str, goal: f64) -> Row {
 }
 
 fn run(case: &Case, view: &StaticLister, config: &Config) -> Vec<Row> {
-    let ours = || match answer(case.door, &case.body, view, config, CacheWait::Exhausted) {
+    let ours = || match answer(
+        &kinds::guarded(kinds::ALL),
+        case.door,
+        &case.body,
+        view,
+        config,
+        CacheWait::Exhausted,
+    ) {
         Ok(AdmissionAnswer::Done(reply)) => reply.body.len(),
         _ => panic!("{}: no answer", case.name),
     };
-    let told = match answer(case.door, &case.body, view, config, CacheWait::Exhausted) {
+    let told = match answer(
+        &kinds::guarded(kinds::ALL),
+        case.door,
+        &case.body,
+        view,
+        config,
+        CacheWait::Exhausted,
+    ) {
         Ok(AdmissionAnswer::Done(reply)) => {
             serde_json::from_slice::<Value>(&reply.body).expect("an answer is JSON")
         }

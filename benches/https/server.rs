@@ -53,7 +53,12 @@ fn rules(bytes: usize) -> Admission {
     let view = Arc::new(reviews::update(bytes).view);
     // No supervisor: the view is whole.
     let capabilities = watch::channel(Arc::default()).1;
-    Admission { view, config: Arc::new(OnceLock::from(config)), capabilities }
+    Admission {
+        kinds: interlock_core::kinds::guarded(interlock_core::kinds::ALL),
+        lister: view,
+        config: Arc::new(OnceLock::from(config)),
+        capabilities,
+    }
 }
 
 fn port(judge: Arc<dyn Judge>, folder: &Path) -> Port {
@@ -64,6 +69,7 @@ fn port(judge: Arc<dyn Judge>, folder: &Path) -> Port {
     let readiness = Readiness::new();
     let callers = Arc::new(Callers::default());
     let app = webhook_routes::router(WebhookRoutes {
+        kinds: interlock_core::kinds::ALL,
         judge,
         callers: callers.clone(),
         arrivals: Arc::default(),

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use interlock_core::admission::static_lister::StaticLister;
 use interlock_core::api::meta;
 use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, VersionRef};
 use interlock_core::api::values::Values;
 use interlock_core::kinds::instance::change::baseline::Baseline;
+use interlock_core::kinds::static_lister::StaticLister;
 use serde_json::{Value, json};
 
 const NAMESPACE: &str = "team";

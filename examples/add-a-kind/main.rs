@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use interlock_core::kinds::{DECLARED, INSTANCE, MADE};
+use interlock_core::kinds::{ALL, INSTANCE, MADE, schemas};
 use interlock_core::topology::schema::{
     DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref,
     Side, When,
@@ -58,7 +58,7 @@ fn instance(holder: &Holder<'_>) -> Vec<Ref> {
 
 /// A graph that knows the kind beside those of the product.
 fn graph() -> Graph {
-    let kinds: Vec<&'static DeclaredKind> = DECLARED.into_iter().chain([&BACKUPS]).collect();
+    let kinds: Vec<&'static DeclaredKind> = schemas(ALL).into_iter().chain([&BACKUPS]).collect();
     Graph::new(&kinds, &MADE)
 }
 

@@ -85,7 +85,7 @@ impl ServedKinds {
     pub(super) fn find(&self, word: &str) -> anyhow::Result<&Resource> {
         let declared = |found: &&&Resource| {
             let name = (found.api.group.as_str(), found.api.kind.as_str());
-            kinds::DECLARED.iter().any(|kind| (kind.name.group, kind.name.kind) == name)
+            kinds::schemas(kinds::ALL).iter().any(|kind| (kind.name.group, kind.name.kind) == name)
         };
         let found: Vec<&Resource> = self.resources.iter().filter(|known| known.is_called(word)).collect();
         if let Some(found) = found.iter().find(declared).or(found.first()) {

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use interlock_core::kinds::Kinds;
 
 use crate::telemetry::build;
 
@@ -52,15 +53,15 @@ enum Command {
     Flavor(Box<flavor::FlavorArguments>),
 }
 
-/// Parses the arguments and runs the command. Exit codes: 0 done, 1 failed, 2 misused.
-pub fn main() -> ExitCode {
+/// Parses the arguments and runs the command, for these kinds. Exit codes: 0 done, 1 failed, 2 misused.
+pub fn main(kinds: Kinds) -> ExitCode {
     match Cli::parse().command {
-        Command::Run(arguments) => run::main(*arguments),
-        Command::Render(arguments) => render::main(*arguments),
+        Command::Run(arguments) => run::main(*arguments, kinds),
+        Command::Render(arguments) => render::main(*arguments, kinds),
         Command::Package(arguments) => package::main(*arguments),
         Command::Plan(arguments) => plan::main(*arguments),
-        Command::Check(arguments) => check::main(*arguments),
-        Command::Topology(arguments) => topology::main(*arguments),
+        Command::Check(arguments) => check::main(*arguments, kinds),
+        Command::Topology(arguments) => topology::main(*arguments, kinds),
         Command::Why(arguments) => why::main(*arguments),
         Command::Flavor(arguments) => flavor::main(*arguments),
     }

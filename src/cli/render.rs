@@ -9,6 +9,7 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
+use interlock_core::kinds::Kinds;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
@@ -125,22 +126,22 @@ fn replicas(text: &str) -> Result<i32, String> {
 }
 
 /// Prints or writes the rendered objects.
-pub fn main(arguments: RenderArguments) -> ExitCode {
-    exit::done(render(arguments))
+pub fn main(arguments: RenderArguments, kinds: Kinds) -> ExitCode {
+    exit::done(render(arguments, kinds))
 }
 
-fn render(arguments: RenderArguments) -> anyhow::Result<()> {
+fn render(arguments: RenderArguments, kinds: Kinds) -> anyhow::Result<()> {
     let part = match arguments.what {
         What::Part(part) => part,
         What::Kustomize => {
             return write_tree(arguments.into.as_deref().context("--into names no folder")?);
         }
     };
-    let text = install::yaml(&install::objects(part, &options(arguments)?))?;
+    let text = install::yaml(&install::objects(part, &options(arguments, kinds)?))?;
     std::io::stdout().write_all(text.as_bytes()).context("standard output")
 }
 
-fn options(arguments: RenderArguments) -> anyhow::Result<InstallOptions> {
+fn options(arguments: RenderArguments, kinds: Kinds) -> anyhow::Result<InstallOptions> {
     let a = arguments;
     let endpoint = match a.webhook_url {
         None => Endpoint::Service { name: a.service_name },
@@ -156,6 +157,7 @@ fn options(arguments: RenderArguments) -> anyhow::Result<InstallOptions> {
         }
     };
     Ok(InstallOptions {
+        kinds,
         endpoint,
         controller_user: a.controller_user,
         packages: a
@@ -219,7 +221,7 @@ mod tests {
     fn read(line: &[&str]) -> Result<InstallOptions, String> {
         let words = ["render", "all"].iter().chain(line);
         let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
-        options(line.arguments).map_err(|error| format!("{error:#}"))
+        options(line.arguments, interlock_core::kinds::ALL).map_err(|error| format!("{error:#}"))
     }
 
     #[rstest]

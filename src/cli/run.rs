@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
+use interlock_core::kinds::Kinds;
 
 use super::flags::{Cidrs, FreezeFlag, Namespaces, cidrs, dns_label, duration, namespaces};
 use crate::cluster::lease::Timing;
@@ -201,12 +202,12 @@ fn certificates(a: &RunArguments) -> Result<ServingCertificate, String> {
 }
 
 /// Runs until a signal.
-pub fn main(arguments: RunArguments) -> ExitCode {
+pub fn main(arguments: RunArguments, kinds: Kinds) -> ExitCode {
     if let Err(error) = log::start(&arguments.log_level, arguments.log_format) {
         eprintln!("error: {error}");
         return ExitCode::from(2);
     }
-    let options = match options(arguments) {
+    let options = match options(arguments, kinds) {
         Ok(options) => options,
         Err(misuse) => {
             eprintln!("error: {misuse}");
@@ -232,7 +233,7 @@ pub fn main(arguments: RunArguments) -> ExitCode {
     }
 }
 
-fn options(arguments: RunArguments) -> Result<RunOptions, String> {
+fn options(arguments: RunArguments, kinds: Kinds) -> Result<RunOptions, String> {
     let a = arguments;
     if a.role == ProcessRole::Webhook && a.controller_user.is_none() {
         return Err("--role=webhook needs --controller-user, the API user of the controllers: this process \
@@ -248,6 +249,7 @@ fn options(arguments: RunArguments) -> Result<RunOptions, String> {
     }
     let certificates = certificates(&a)?;
     Ok(RunOptions {
+        kinds,
         certificates,
         roles: match a.role {
             ProcessRole::All => Roles { webhook: true, controllers: true },
@@ -303,7 +305,7 @@ mod tests {
     fn read(line: &str) -> Result<RunOptions, String> {
         let words = std::iter::once("run").chain(line.split_whitespace());
         let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
-        options(line.arguments)
+        options(line.arguments, interlock_core::kinds::ALL)
     }
 
     #[rstest]

@@ -152,9 +152,9 @@ mod tests {
 
     #[test]
     fn the_kinds_that_are_waited_for_are_declared() {
-        let flavors = CAPABILITIES.iter().find(|capability| capability.name == FLAVORS);
+        let flavors = CAPABILITIES.iter().find(|capability| capability.declared.name == FLAVORS);
         let names: Vec<String> =
-            flavors.into_iter().flat_map(|c| c.optional).map(|kind| kind.name()).collect();
+            flavors.into_iter().flat_map(|c| &c.optional).map(|kind| kind.name()).collect();
         assert!(READ.iter().all(|read| names.iter().any(|name| name == read)), "{names:?}");
     }
 }

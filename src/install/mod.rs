@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 pub mod crds;
+mod kind_rights;
 pub mod kustomize;
 mod metadata;
 mod mounted;

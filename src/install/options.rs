@@ -8,6 +8,8 @@ use interlock_core::admission::Freeze;
 use interlock_core::api::cidr::Cidr;
 use interlock_core::api::meta;
 use interlock_core::api::object::NamespacedName;
+use interlock_core::kinds::descriptor::PolicyOptions;
+use interlock_core::kinds::{self, Kinds};
 
 /// Where the API server finds the webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,8 +59,10 @@ pub struct ClientCa {
 }
 
 /// The options of an installation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct InstallOptions {
+    /// The kinds whose entries, policies and rights are rendered.
+    pub kinds: Kinds,
     /// Namespace of the process.
     pub namespace: String,
     /// Where the API server finds the webhook.
@@ -91,6 +95,7 @@ pub struct InstallOptions {
 impl Default for InstallOptions {
     fn default() -> Self {
         Self {
+            kinds: kinds::ALL,
             namespace: meta::NAMESPACE.to_owned(),
             endpoint: Endpoint::Service { name: meta::install::SERVICE.to_owned() },
             controller_user: None,
@@ -128,6 +133,15 @@ impl InstallOptions {
         match &self.endpoint {
             Endpoint::Url { ca_bundle, .. } if !ca_bundle.is_empty() => Some(ByteString(ca_bundle.clone())),
             _ => None,
+        }
+    }
+
+    /// What the policies take from the options.
+    pub(super) fn policies(&self) -> PolicyOptions {
+        PolicyOptions {
+            controller_user: self.controller_user(),
+            namespaces: self.namespace_selector(),
+            freeze: self.freeze,
         }
     }
 

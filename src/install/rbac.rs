@@ -5,9 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use interlock_core::api::kong;
-use interlock_core::api::meta::{self, install};
+use interlock_core::api::meta::install;
 use interlock_core::api::watched::{AGGREGATE, BUILT_IN};
+use interlock_core::kinds::Kinds;
+use interlock_core::kinds::data_plane::policies::OVERRIDES;
+use interlock_core::kinds::descriptor::{Role as Grantee, Watch};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{
     AggregationRule, ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
@@ -16,7 +18,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 
 use super::metadata::{cluster_wide, strings, within};
-use super::{InstallOptions, Layout, policies};
+use super::{InstallOptions, Layout, kind_rights};
 
 const DEFINITIONS_GROUP: &str = "apiextensions.k8s.io";
 const DEFINITIONS: &str = "customresourcedefinitions";
@@ -32,13 +34,17 @@ pub fn all(options: &InstallOptions) -> Vec<Value> {
     let mut all = vec![
         json!(account(install::NAME, options)),
         json!(account_in(&options.packages.namespace, &options.packages.name)),
-        json!(cluster_role("interlock-controller", controller_rules(), None)),
+        json!(cluster_role("interlock-controller", controller_rules(options.kinds), None)),
         json!(bind_cluster("interlock-controller", "interlock-controller", own(install::NAME, options))),
         json!(cluster_role("interlock-watch", watched_rules(), Some(WATCH_WHY))),
         json!(bind_cluster("interlock-watch", "interlock-watch", own(install::NAME, options))),
         json!(aggregating("interlock-watch-custom", WATCH_CUSTOM_WHY)),
         json!(bind_cluster("interlock-watch-custom", "interlock-watch-custom", own(install::NAME, options))),
-        json!(cluster_role("interlock-flavor-sources", flavor_source_rules(), Some(FLAVOR_SOURCES_WHY))),
+        json!(cluster_role(
+            "interlock-flavor-sources",
+            kind_rights::of(options.kinds, Grantee::FlavorSources),
+            Some(FLAVOR_SOURCES_WHY)
+        )),
         json!(bind_cluster(
             "interlock-flavor-sources",
             "interlock-flavor-sources",
@@ -55,26 +61,25 @@ pub fn all(options: &InstallOptions) -> Vec<Value> {
     if options.layout == Layout::Split {
         all.extend(webhook(options));
     }
-    all.extend(people());
+    all.extend(people(options.kinds));
     all
 }
 
 /// The rights of a separate webhook: read the data of its decisions, and nothing else.
 pub fn webhook(options: &InstallOptions) -> Vec<Value> {
-    let rules = vec![
-        rule([meta::KUDO_GROUP], ["instances", "operatorversions"], READ),
-        rule([""], ["namespaces"], READ),
-        rule([DEFINITIONS_GROUP], [DEFINITIONS], ["list", "watch"]),
-        rule([meta::INTERLOCK_GROUP], ["interlocks"], READ),
-        // Overrides count only while their policy is intact.
+    let answers = |watch: &Watch| watch.capability.answers;
+    let mut rules = kind_rights::of_watches(options.kinds, answers);
+    rules.extend(kind_rights::of(options.kinds, Grantee::Webhook));
+    rules.push(rule([DEFINITIONS_GROUP], [DEFINITIONS], ["list", "watch"]));
+    // Overrides count only while their policy is intact.
+    rules.push(
         rule(
             ["admissionregistration.k8s.io"],
             ["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
             READ,
         )
-        .named([policies::OVERRIDES]),
-    ];
-    let rules = rules.into_iter().chain(flavor_rules()).collect();
+        .named([OVERRIDES]),
+    );
     vec![
         json!(account(install::WEBHOOK_NAME, options)),
         json!(cluster_role(install::WEBHOOK_NAME, rules, None)),
@@ -98,7 +103,7 @@ pub fn packages_cluster_admin(options: &InstallOptions) -> Value {
 /// The rights to label Secrets that are sources of flavors. Opt-in: the right to read a Secret whose name
 /// is not known beforehand is the right to read them all.
 pub fn flavor_secrets(options: &InstallOptions) -> Vec<Value> {
-    let rules = vec![rule([""], ["secrets"], ["get", "patch"])];
+    let rules = kind_rights::of(options.kinds, Grantee::FlavorSecrets);
     granted(FLAVOR_SECRETS, rules, FLAVOR_SECRETS_WHY, options)
 }
 
@@ -117,34 +122,17 @@ fn granted(name: &str, rules: Vec<PolicyRule>, why: &str, options: &InstallOptio
     ]
 }
 
-/// The data for decisions about router flavors. Of Deployments, Services and ConfigMaps the process lists
-/// only labelled ones, which a role cannot express.
-fn flavor_rules() -> Vec<PolicyRule> {
-    let routes = ["gatewayclasses", "gateways", "grpcroutes", "httproutes", "tlsroutes"];
-    vec![
-        rule(["gateway.networking.k8s.io"], routes, READ),
-        rule(["networking.k8s.io"], ["ingresses"], READ),
-        rule([kong::GROUP], ["controlplanes", "dataplanes"], READ),
-        rule(["apps"], ["deployments"], READ),
-        // The running template during a rollout of a Deployment.
-        rule(["apps"], ["replicasets"], ["list"]),
-        rule([""], ["configmaps", "services"], READ),
-    ]
-}
-
-fn controller_rules() -> Vec<PolicyRule> {
-    let mut rules = vec![
-        rule([meta::KUDO_GROUP], ["operators", "operatorversions"], READ),
-        rule([meta::KUDO_GROUP], ["instances"], ["get", "list", "watch", "update", "patch"]),
-        rule([meta::KUDO_GROUP], ["instances/status"], ["get", "update", "patch"]),
-        rule([""], ["namespaces"], READ),
+/// What the process does: it reads the kinds that it watches (of Deployments, Services and ConfigMaps it
+/// lists only labelled ones, which a role cannot express), and has the rights that the kinds name.
+fn controller_rules(kinds: Kinds) -> Vec<PolicyRule> {
+    let mut rules = kind_rights::of_watches(kinds, |_| true);
+    rules.extend(kind_rights::of(kinds, Grantee::Controller));
+    rules.extend(kind_rights::of(kinds, Grantee::Webhook));
+    rules.extend([
         // Specs that are too large for the annotation, under names that are not known beforehand.
         rule(["apps"], ["controllerrevisions"], ["create", "get", "list", "delete"]),
         // Capabilities start and stop with their definitions.
         rule([DEFINITIONS_GROUP], [DEFINITIONS], ["list", "watch"]),
-        // For the check that the pods behind one Service run with one router flavor.
-        rule([""], ["pods"], ["list"]),
-        rule([kong::GROUP], ["dataplanes/status"], ["patch"]),
         rule(["events.k8s.io"], ["events"], ["create", "patch"]),
         rule(
             ["admissionregistration.k8s.io"],
@@ -162,12 +150,9 @@ fn controller_rules() -> Vec<PolicyRule> {
         // The freeze's binding follows the settings of namespaces.
         rule(["admissionregistration.k8s.io"], ["validatingadmissionpolicybindings"], ["patch"])
             .named([install::FREEZE_BINDING]),
-        rule([meta::INTERLOCK_GROUP], ["interlocks"], READ),
-        rule([meta::INTERLOCK_GROUP], ["interlocks/status"], ["patch"]),
         rule(["authentication.k8s.io"], ["selfsubjectreviews", "tokenreviews"], ["create"]),
         rule(["authorization.k8s.io"], ["subjectaccessreviews"], ["create"]),
-    ];
-    rules.extend(flavor_rules());
+    ]);
     rules
 }
 
@@ -209,10 +194,6 @@ const FLAVOR_SOURCES_WHY: &str = "ConfigMaps that the router flavor of a gateway
      of them are judged. Their names are not known beforehand; their metadata is read and patched by name. Where no flavor \
      comes from any, this binding can be removed.";
 
-fn flavor_source_rules() -> Vec<PolicyRule> {
-    vec![rule([""], ["configmaps"], ["get", "patch"])]
-}
-
 fn own_namespace_rules() -> Vec<PolicyRule> {
     vec![
         // RBAC cannot restrict the name of a created object.
@@ -232,18 +213,6 @@ fn impersonation_rules(options: &InstallOptions) -> Vec<PolicyRule> {
     vec![rule([""], ["serviceaccounts"], ["impersonate"]).named([options.packages.name.as_str()])]
 }
 
-/// Verbs on Instances that end a run, or start it again.
-const VERBS: [&str; 2] = ["abort", "retry"];
-
-/// An admin of a namespace may override the rules about router flavors, on resources that declare a flavor.
-fn flavor_overrides() -> Vec<PolicyRule> {
-    vec![
-        rule([kong::GROUP], ["dataplanes"], [meta::ALLOW_FLAVOR_VERB]),
-        rule(["apps"], ["deployments"], [meta::ALLOW_FLAVOR_VERB]),
-        rule([""], ["configmaps", "secrets"], [meta::ALLOW_FLAVOR_VERB]),
-    ]
-}
-
 /// Role that lets people install packages, in namespaces or everywhere, by a binding of its own.
 const PACKAGE_INSTALLER: &str = "interlock-package-installer";
 const PACKAGE_INSTALLER_WHY: &str = "A package does what its service account may do, so who writes an OperatorVersion has the \
@@ -252,26 +221,15 @@ const PACKAGE_INSTALLER_WHY: &str = "A package does what its service account may
 
 /// Roles for people, most of them aggregated to the default ClusterRoles. The status of an Instance records
 /// its plans; only the process gets the right to write it.
-fn people() -> Vec<Value> {
-    let write = ["create", "update", "patch", "delete", "deletecollection"];
-    let instances = || {
-        vec![rule([meta::KUDO_GROUP], ["instances"], write), rule([meta::KUDO_GROUP], ["instances"], VERBS)]
-    };
-    let packages = rule([meta::KUDO_GROUP], ["operators", "operatorversions"], write);
+fn people(kinds: Kinds) -> Vec<Value> {
+    let of = |grantee| kind_rights::of(kinds, grantee);
+    let admin = [of(Grantee::Editor), of(Grantee::Admin)].concat();
+    let packages = of(Grantee::PackageInstaller);
     vec![
-        json!(aggregated_to(
-            "view",
-            "interlock-viewer",
-            vec![
-                rule([meta::KUDO_GROUP], ["instances", "operators", "operatorversions"], READ),
-                rule([meta::KUDO_GROUP], ["instances/status"], ["get"]),
-                // An editor of it decides what is guarded, which takes a separate right.
-                rule([meta::INTERLOCK_GROUP], ["interlocks"], READ),
-            ],
-        )),
-        json!(aggregated_to("edit", "interlock-editor", instances())),
-        json!(aggregated_to("admin", "interlock-admin", [instances(), flavor_overrides()].concat())),
-        json!(cluster_role(PACKAGE_INSTALLER, vec![packages], Some(PACKAGE_INSTALLER_WHY))),
+        json!(aggregated_to("view", "interlock-viewer", of(Grantee::Viewer))),
+        json!(aggregated_to("edit", "interlock-editor", of(Grantee::Editor))),
+        json!(aggregated_to("admin", "interlock-admin", admin)),
+        json!(cluster_role(PACKAGE_INSTALLER, packages, Some(PACKAGE_INSTALLER_WHY))),
     ]
 }
 
@@ -373,6 +331,9 @@ fn bind(name: &str, namespace: &str, options: &InstallOptions) -> RoleBinding {
 
 #[cfg(test)]
 mod tests {
+    use interlock_core::api::meta;
+    use interlock_core::kinds;
+
     use super::*;
 
     fn rules(objects: &[Value]) -> impl Iterator<Item = (&str, &Value)> {
@@ -468,7 +429,7 @@ mod tests {
                 unnamed && verbs && has(rule, "apiGroups", group) && has(rule, "resources", resource)
             })
         };
-        let declared = CAPABILITIES.iter().flat_map(|c| c.required.iter().chain(c.optional));
+        let declared = CAPABILITIES.iter().flat_map(|of| of.all());
         let declared = declared.map(|kind| (kind.group, kind.plural));
         let on_demand = BUILT_IN.iter().map(|kind| (kind.group, kind.plural));
         for (group, resource) in declared.chain(on_demand).chain([(DEFINITIONS_GROUP, DEFINITIONS)]) {
@@ -489,7 +450,7 @@ mod tests {
     /// A package may do what its account may: `edit` and `admin` of a namespace stay unchanged.
     #[test]
     fn only_a_role_of_its_own_writes_packages() {
-        let people = people();
+        let people = people(kinds::ALL);
         let aggregates = |object: &Value| {
             let labels = object["metadata"]["labels"].as_object();
             labels.is_some_and(|labels| labels.keys().any(|key| key.contains("aggregate-to-")))
@@ -504,7 +465,7 @@ mod tests {
 
     #[test]
     fn nobody_gets_a_right_to_write_the_record() {
-        for (name, rule) in rules(&people()) {
+        for (name, rule) in rules(&people(kinds::ALL)) {
             if has(rule, "resources", "instances/status") {
                 assert_eq!(rule["verbs"], json!(["get"]), "{name}");
             }

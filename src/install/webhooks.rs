@@ -4,11 +4,14 @@
 //! Metadata of Instances stays editable while it is dead.
 
 use interlock_core::admission::WebhookEndpoint;
-use interlock_core::api::kong;
-use interlock_core::api::meta::{self, install};
+use interlock_core::api::meta::install;
+use interlock_core::kinds::descriptor::{
+    IS_NOT, Kind, MatchCondition, MatchedObjects, NOT_THE_CONTROLLER, OnFailure, WebhookEntry,
+    not_the_controller,
+};
 use k8s_openapi::api::admissionregistration::v1::{
-    MatchCondition, MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
-    ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
+    MatchCondition as Condition, MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations,
+    ServiceReference, ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use serde_json::{Value, json};
@@ -20,99 +23,16 @@ use super::{CertificateIssuer, Endpoint, InstallOptions};
 /// an OperatorVersion (at most two seconds).
 const TIMEOUT_SECONDS: i32 = 5;
 
-/// Whether an update changes the spec or an annotation. The optional fields are needed: the
-/// plain form fails on an object without a spec, which then could never lose its finalizer.
-const SPEC_OR_ANNOTATIONS_CHANGED: &str = "request.operation != 'UPDATE'\n\
-    || object.?spec.orValue({}) != oldObject.?spec.orValue({})\n\
-    || object.?metadata.?annotations.orValue({}) != oldObject.?metadata.?annotations.orValue({})";
-
-/// Whether an update changes the spec.
-const SPEC_CHANGED: &str = "request.operation != 'UPDATE'\n\
-    || object.?spec.orValue({}) != oldObject.?spec.orValue({})";
-
-/// Whether an update changes the data of a ConfigMap or Secret, or removes a label: without that the API
-/// server would send no later change. The entry's selector also matches the old object.
-fn data_changed_or_label_removed(label: &str) -> String {
-    let labelled =
-        |object: &str| format!("({} in {object}.?metadata.?labels.orValue({{}}))", cel_string(label));
-    format!(
-        "request.operation != 'UPDATE'\n\
-         || object.?data.orValue({{}}) != oldObject.?data.orValue({{}})\n\
-         || ({} && !{})",
-        labelled("oldObject"),
-        labelled("object")
-    )
-}
-
-/// The failure policy of an entry.
-#[derive(Clone, Copy)]
-enum OnFailure {
-    Refuse,
-    Admit,
-}
-
-/// One entry of a configuration.
-struct Entry {
-    name: &'static str,
-    /// Group and version.
-    api: (&'static str, &'static str),
-    resources: &'static [&'static str],
-    operations: &'static [&'static str],
-    on_failure: OnFailure,
-    conditions: Vec<MatchCondition>,
-    objects: Objects,
-}
-
-/// The objects that an entry matches.
-#[derive(Clone, Copy)]
-enum Objects {
-    All,
-    /// Those with a label, and a value of it.
-    Labelled(&'static str, &'static str),
-    /// Those with a label, whatever its value, outside of our own namespace: no match can block a restart
-    /// of the process.
-    Marked(&'static str),
-}
-
-const INSTANCES: (&str, &str) = (meta::KUDO_GROUP, meta::KUDO_VERSION);
-
 /// The mutating and the validating configuration.
 pub fn all(options: &InstallOptions) -> Vec<Value> {
     vec![json!(mutating(options)), json!(validating(options))]
-}
-
-/// A string literal of CEL.
-pub(super) fn cel_string(text: &str) -> String {
-    let mut out = String::from("'");
-    for c in text.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '\'' => out.push_str("\\'"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            other => out.push(other),
-        }
-    }
-    out.push('\'');
-    out
-}
-
-const NOT_OURSELVES: &str = "not-the-controller";
-const IS_NOT: &str = "request.userInfo.username != ";
-
-/// Skips the user of the process, and no other: an exact match of the whole name.
-pub(super) fn not_ourselves(options: &InstallOptions) -> MatchCondition {
-    MatchCondition {
-        name: NOT_OURSELVES.to_owned(),
-        expression: format!("{IS_NOT}{}", cel_string(&options.controller_user())),
-    }
 }
 
 /// The user that an installed webhook configuration skips, read back from its match conditions.
 pub fn bookkeeper_of(configuration: &Value) -> Option<String> {
     let webhooks = configuration["webhooks"].as_array()?.iter();
     let mut conditions = webhooks.filter_map(|webhook| webhook["matchConditions"].as_array()).flatten();
-    let ours = conditions.find(|condition| condition["name"] == NOT_OURSELVES)?;
+    let ours = conditions.find(|condition| condition["name"] == NOT_THE_CONTROLLER)?;
     let quoted = ours["expression"].as_str()?.strip_prefix(IS_NOT)?;
     let text = quoted.strip_prefix('\'')?.strip_suffix('\'')?;
     let mut user = String::with_capacity(text.len());
@@ -123,165 +43,92 @@ pub fn bookkeeper_of(configuration: &Value) -> Option<String> {
     Some(user)
 }
 
-pub(super) fn condition(name: &str, expression: &str) -> MatchCondition {
-    MatchCondition { name: name.to_owned(), expression: expression.to_owned() }
-}
-
-fn instances(name: &'static str, options: &InstallOptions) -> Entry {
-    Entry {
-        name,
-        api: INSTANCES,
-        resources: &["instances"],
-        operations: &["CREATE", "UPDATE"],
-        on_failure: OnFailure::Refuse,
-        conditions: vec![
-            not_ourselves(options),
-            condition("spec-or-annotations-changed", SPEC_OR_ANNOTATIONS_CHANGED),
-        ],
-        objects: Objects::All,
-    }
-}
-
-/// DataPlanes, whose stamp is an annotation.
-fn data_planes(name: &'static str, options: &InstallOptions) -> Entry {
-    Entry { api: (kong::GROUP, kong::VERSION), resources: &["dataplanes"], ..instances(name, options) }
+/// The entries of all kinds, each with its kind.
+fn entries(options: &InstallOptions) -> impl Iterator<Item = (&'static Kind, &'static WebhookEntry)> {
+    options.kinds.iter().flat_map(|kind| kind.webhooks.iter().map(move |entry| (*kind, entry)))
 }
 
 fn mutating(options: &InstallOptions) -> MutatingWebhookConfiguration {
-    let entries = [
-        instances("instances.mutate.interlock.dev", options),
-        data_planes("dataplanes.mutate.interlock.dev", options),
-    ];
-    let webhook = |entry: Entry| MutatingWebhook {
+    let webhook = |(kind, entry): (&Kind, &WebhookEntry)| MutatingWebhook {
         admission_review_versions: strings(["v1", "v1beta1"]),
         client_config: client(options, WebhookEndpoint::Mutate),
-        failure_policy: Some(entry.on_failure.as_str()),
+        failure_policy: Some(failure_policy(entry.on_failure)),
         match_policy: Some("Equivalent".to_owned()),
-        name: entry.name.to_owned(),
-        namespace_selector: options.namespace_selector(),
+        name: format!("{}.mutate.interlock.dev", entry.name),
+        namespace_selector: namespaces(entry.objects, options),
+        object_selector: selector(entry.objects),
         reinvocation_policy: Some("IfNeeded".to_owned()),
-        rules: Some(vec![entry.rule()]),
+        rules: Some(vec![rule(kind, entry)]),
         side_effects: "None".to_owned(),
         timeout_seconds: Some(TIMEOUT_SECONDS),
-        match_conditions: Some(entry.conditions),
-        object_selector: None,
+        match_conditions: conditions(entry, options),
     };
+    let entries = entries(options).filter(|(_, entry)| entry.mutates);
     MutatingWebhookConfiguration {
         metadata: metadata(options),
-        webhooks: Some(entries.into_iter().map(webhook).collect()),
+        webhooks: Some(entries.map(webhook).collect()),
     }
 }
 
 fn validating(options: &InstallOptions) -> ValidatingWebhookConfiguration {
-    let entries = vec![
-        instances("instances.interlock.dev", options),
-        Entry {
-            name: "instances-status.interlock.dev",
-            api: INSTANCES,
-            resources: &["instances/status"],
-            operations: &["UPDATE"],
-            on_failure: OnFailure::Refuse,
-            conditions: vec![not_ourselves(options)],
-            objects: Objects::All,
-        },
-        Entry {
-            name: "operatorversions.interlock.dev",
-            api: INSTANCES,
-            resources: &["operatorversions"],
-            operations: &["CREATE", "UPDATE"],
-            on_failure: OnFailure::Refuse,
-            conditions: vec![condition("spec-changed", SPEC_CHANGED)],
-            objects: Objects::All,
-        },
-        Entry {
-            name: "operatorversions-delete.interlock.dev",
-            api: INSTANCES,
-            resources: &["operatorversions"],
-            operations: &["DELETE"],
-            on_failure: OnFailure::Admit,
-            conditions: Vec::new(),
-            objects: Objects::All,
-        },
-        data_planes("dataplanes.interlock.dev", options),
-        // Every cluster has Deployments: match only labelled ones, and never block recovery.
-        Entry {
-            name: "kong-deployments.interlock.dev",
-            api: ("apps", "v1"),
-            resources: &["deployments"],
-            operations: &["CREATE", "UPDATE"],
-            on_failure: OnFailure::Admit,
-            conditions: vec![condition("spec-changed", SPEC_CHANGED)],
-            objects: Objects::Labelled(meta::GUARD, meta::GUARD_FLAVOR),
-        },
-        // The API server does not send edits of other ConfigMaps and Secrets at all.
-        Entry {
-            name: "flavor-sources.interlock.dev",
-            api: ("", "v1"),
-            resources: &["configmaps", "secrets"],
-            operations: &["UPDATE", "DELETE"],
-            on_failure: OnFailure::Admit,
-            conditions: vec![
-                not_ourselves(options),
-                condition(
-                    "data-changed-or-label-removed",
-                    &data_changed_or_label_removed(meta::FLAVOR_SOURCE),
-                ),
-            ],
-            objects: Objects::Marked(meta::FLAVOR_SOURCE),
-        },
-    ];
-    let webhook = |entry: Entry| ValidatingWebhook {
+    let webhook = |(kind, entry): (&Kind, &WebhookEntry)| ValidatingWebhook {
         admission_review_versions: strings(["v1", "v1beta1"]),
         client_config: client(options, WebhookEndpoint::Validate),
-        failure_policy: Some(entry.on_failure.as_str()),
+        failure_policy: Some(failure_policy(entry.on_failure)),
         match_policy: Some("Equivalent".to_owned()),
-        name: entry.name.to_owned(),
-        namespace_selector: entry.objects.namespaces(options),
-        rules: Some(vec![entry.rule()]),
+        name: format!("{}.interlock.dev", entry.name),
+        namespace_selector: namespaces(entry.objects, options),
+        object_selector: selector(entry.objects),
+        rules: Some(vec![rule(kind, entry)]),
         side_effects: "None".to_owned(),
         timeout_seconds: Some(TIMEOUT_SECONDS),
-        object_selector: entry.objects.selector(),
-        match_conditions: (!entry.conditions.is_empty()).then_some(entry.conditions),
+        match_conditions: conditions(entry, options),
     };
     ValidatingWebhookConfiguration {
         metadata: metadata(options),
-        webhooks: Some(entries.into_iter().map(webhook).collect()),
+        webhooks: Some(entries(options).map(webhook).collect()),
     }
 }
 
-impl OnFailure {
-    fn as_str(self) -> String {
-        match self {
-            Self::Refuse => "Fail",
-            Self::Admit => "Ignore",
+fn failure_policy(on_failure: OnFailure) -> String {
+    match on_failure {
+        OnFailure::Refuse => "Fail",
+        OnFailure::Admit => "Ignore",
+    }
+    .to_owned()
+}
+
+fn conditions(entry: &WebhookEntry, options: &InstallOptions) -> Option<Vec<Condition>> {
+    let condition = |condition: &MatchCondition| match condition {
+        MatchCondition::NotTheController => not_the_controller(&options.controller_user()),
+        MatchCondition::Cel(name, expression) => {
+            Condition { name: (*name).to_owned(), expression: expression() }
         }
-        .to_owned()
+    };
+    (!entry.conditions.is_empty()).then(|| entry.conditions.iter().map(condition).collect())
+}
+
+fn selector(objects: MatchedObjects) -> Option<LabelSelector> {
+    match objects {
+        MatchedObjects::All => None,
+        MatchedObjects::Labelled(key, value) => Some(LabelSelector {
+            match_labels: Some([(key.to_owned(), value.to_owned())].into()),
+            match_expressions: None,
+        }),
+        MatchedObjects::HavingLabel(key) => Some(LabelSelector {
+            match_labels: None,
+            match_expressions: Some(vec![requirement(key, "Exists", None)]),
+        }),
     }
 }
 
-impl Objects {
-    fn selector(self) -> Option<LabelSelector> {
-        match self {
-            Self::All => None,
-            Self::Labelled(key, value) => Some(LabelSelector {
-                match_labels: Some([(key.to_owned(), value.to_owned())].into()),
-                match_expressions: None,
-            }),
-            Self::Marked(key) => Some(LabelSelector {
-                match_labels: None,
-                match_expressions: Some(vec![requirement(key, "Exists", None)]),
-            }),
-        }
+fn namespaces(objects: MatchedObjects, options: &InstallOptions) -> Option<LabelSelector> {
+    let mut selector = options.namespace_selector();
+    if matches!(objects, MatchedObjects::HavingLabel(_)) {
+        let others = requirement(NAMESPACE_NAME, "NotIn", Some(vec![options.namespace.clone()]));
+        selector.get_or_insert_default().match_expressions.get_or_insert_default().push(others);
     }
-
-    fn namespaces(self, options: &InstallOptions) -> Option<LabelSelector> {
-        let mut selector = options.namespace_selector();
-        if matches!(self, Self::Marked(_)) {
-            let others = requirement(NAMESPACE_NAME, "NotIn", Some(vec![options.namespace.clone()]));
-            selector.get_or_insert_default().match_expressions.get_or_insert_default().push(others);
-        }
-        selector
-    }
+    selector
 }
 
 /// The label that every Namespace has.
@@ -291,15 +138,15 @@ fn requirement(key: &str, operator: &str, values: Option<Vec<String>>) -> LabelS
     LabelSelectorRequirement { key: key.to_owned(), operator: operator.to_owned(), values }
 }
 
-impl Entry {
-    fn rule(&self) -> RuleWithOperations {
-        RuleWithOperations {
-            api_groups: Some(strings([self.api.0])),
-            api_versions: Some(strings([self.api.1])),
-            operations: Some(self.operations.iter().map(|&o| o.to_owned()).collect()),
-            resources: Some(self.resources.iter().map(|&resource| resource.to_owned()).collect()),
-            scope: Some("Namespaced".to_owned()),
-        }
+fn rule(kind: &Kind, entry: &WebhookEntry) -> RuleWithOperations {
+    let owned = |list: &[&str]| list.iter().map(|&word| word.to_owned()).collect();
+    let scope = if kind.resource.namespaced { "Namespaced" } else { "Cluster" };
+    RuleWithOperations {
+        api_groups: Some(strings([kind.resource.group])),
+        api_versions: Some(strings([kind.resource.version()])),
+        operations: Some(owned(entry.operations)),
+        resources: Some(owned(entry.resources)),
+        scope: Some(scope.to_owned()),
     }
 }
 
@@ -312,8 +159,8 @@ fn metadata(options: &InstallOptions) -> k8s_openapi::apimachinery::pkg::apis::m
     metadata
 }
 
-fn client(options: &InstallOptions, door: WebhookEndpoint) -> WebhookClientConfig {
-    let path = door.path();
+fn client(options: &InstallOptions, endpoint: WebhookEndpoint) -> WebhookClientConfig {
+    let path = endpoint.path();
     match &options.endpoint {
         Endpoint::Service { name } => WebhookClientConfig {
             service: Some(ServiceReference {
@@ -335,7 +182,7 @@ fn client(options: &InstallOptions, door: WebhookEndpoint) -> WebhookClientConfi
 
 #[cfg(test)]
 mod tests {
-    use interlock_core::admission::request::kinds;
+    use interlock_core::kinds;
     use rstest::rstest;
 
     use super::*;
@@ -398,8 +245,9 @@ mod tests {
                 asked.insert(format!("{}/{}/{plural}", rule["apiGroups"][0], rule["apiVersions"][0]));
             }
         }
-        let known =
-            kinds().map(|gvk| format!("{:?}/{:?}/{}s", gvk.group, gvk.version, gvk.kind.to_lowercase()));
+        let known = kinds::guarded(kinds::ALL);
+        let known = known.iter().map(|guarded| guarded.resource);
+        let known = known.map(|of| format!("{:?}/{:?}/{}", of.group, of.version(), of.plural));
         let known = known.filter(|kind| !kind.ends_with("/operators")).collect();
         assert_eq!(asked, known);
     }
@@ -441,14 +289,5 @@ mod tests {
             assert_eq!(entry["clientConfig"]["caBundle"], "cGVt");
             assert!(entry["clientConfig"].get("service").is_none());
         }
-    }
-
-    #[rstest]
-    #[case("a'b", r"'a\'b'")]
-    #[case(r"a\b", r"'a\\b'")]
-    #[case("a\nb", r"'a\nb'")]
-    #[case("plain", "'plain'")]
-    fn cel_strings_cannot_be_left(#[case] text: &str, #[case] literal: &str) {
-        assert_eq!(cel_string(text), literal);
     }
 }

@@ -10,8 +10,9 @@ use crate::cluster::binding::BindingState;
 use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
 use crate::cluster::tamper::{GuardId, GuardKind, GuardStates, Observation, TamperMonitor, TamperNotifier};
-use crate::install::policies::{OVERRIDES, VERBS, VERSIONS};
 use crate::install::{self, Endpoint, Part};
+use interlock_core::kinds::data_plane::policies::OVERRIDES;
+use interlock_core::kinds::instance::policies::{VERBS, VERSIONS};
 
 impl Guards {
     fn hear(&self, standing: &GuardStates) {
@@ -77,6 +78,7 @@ impl Process {
             None => Endpoint::Service { name: options.service.clone() },
         };
         install::InstallOptions {
+            kinds: options.kinds,
             namespace: options.namespace.clone(),
             endpoint,
             freeze: options.freeze,

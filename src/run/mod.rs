@@ -127,7 +127,7 @@ pub async fn run(options: RunOptions, runtimes: Handles) -> Result<(), RunError>
         readiness: Readiness::new(),
         shutdown: Shutdown::new(),
         shown: CertificateResolver::new(),
-        store: index::Store::new(options.roles.controllers),
+        store: index::Store::new(options.kinds, options.roles.controllers),
         config: Arc::new(OnceLock::new()),
         user: watch::Sender::new(None),
         runtimes,

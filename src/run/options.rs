@@ -7,6 +7,7 @@ use std::time::Duration;
 use interlock_core::admission::Freeze;
 use interlock_core::api::cidr::Cidr;
 use interlock_core::api::object::NamespacedName;
+use interlock_core::kinds::Kinds;
 
 use crate::cluster::lease::Timing;
 use crate::server::tls::MinVersion;
@@ -66,6 +67,8 @@ pub struct CallerOptions {
 /// All options.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
+    /// The kinds that the process knows.
+    pub kinds: Kinds,
     /// The roles of this process.
     pub roles: Roles,
     /// Address of the webhook.

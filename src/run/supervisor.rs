@@ -15,7 +15,7 @@ use crate::cluster::supervisor::{
     ANSWER_DEADLINE, CapabilityPhase, CapabilitySnapshot, CapabilityStatus, Handle, Modes, Setup, Supervisor,
     UnavailableAnswer, WatchState,
 };
-use crate::controllers::capabilities::{CAPABILITIES, FLAVORS, INSTANCES, ROUTES, SETTINGS};
+use crate::controllers::capabilities::{self, FLAVORS, INSTANCES, ROUTES, SETTINGS};
 use crate::controllers::capability_events::CapabilityTurns;
 use crate::runtime::index::{Interlocks, Observer, reread};
 use crate::runtime::queue::Queue;
@@ -37,7 +37,10 @@ impl Process {
         let (supervisor, handle) = Supervisor::new(Setup {
             client: books.clone(),
             namespaces: self.options.watch_namespaces.clone(),
-            capabilities: CAPABILITIES.iter().filter(|c| controllers || c.answers).collect(),
+            capabilities: capabilities::of(self.options.kinds)
+                .into_iter()
+                .filter(|of| controllers || of.declared.answers)
+                .collect(),
             controlled: if controllers { vec![INSTANCES] } else { Vec::new() },
             built_in: BUILT_IN,
             labels: format!("{}={}", meta::HERITAGE, meta::HERITAGE_VALUE),

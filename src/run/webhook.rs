@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
+use interlock_core::kinds;
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -11,9 +12,10 @@ use tokio::task::JoinSet;
 use super::{Parts, Process};
 use crate::cluster::authorize::Authorizer;
 use crate::cluster::supervisor::CapabilitySnapshot;
+use crate::runtime::index::IndexLister;
 use crate::runtime::index::graph_page::Document;
 use crate::server::accept::{DRAIN, Port};
-use crate::server::admission::Admission;
+use crate::server::admission::{Admission, CurrentGateways};
 use crate::server::callers::Callers;
 use crate::server::client_auth::ClientAuthority;
 use crate::server::graph::GraphPage;
@@ -70,9 +72,14 @@ impl Process {
         let mut app = health::router(self.health());
         if self.options.roles.webhook {
             let limits = Limits::default();
+            let gateways =
+                CurrentGateways { gateways: self.store.clone(), capabilities: capabilities.clone() };
+            let lister = Arc::new(IndexLister::new(self.store.clone(), Arc::new(gateways)));
             app = app.merge(webhook_routes::router(WebhookRoutes {
+                kinds: self.options.kinds,
                 judge: Arc::new(Admission {
-                    view: self.store.clone(),
+                    kinds: kinds::guarded(self.options.kinds),
+                    lister,
                     config: self.config.clone(),
                     capabilities,
                 }),

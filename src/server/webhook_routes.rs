@@ -9,10 +9,10 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use http::{HeaderValue, StatusCode, header};
-use interlock_core::admission::request::kind_name;
 use interlock_core::admission::{
     AdmissionAnswer, Awaited, BadReview, CacheWait, DecisionRecord, Reply, VerdictKind, WebhookEndpoint,
 };
+use interlock_core::kinds::{Kinds, kind_name};
 use serde_json::json;
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -41,6 +41,8 @@ pub trait Judge: Send + Sync + 'static {
 
 /// The dependencies of the webhook routes.
 pub struct WebhookRoutes {
+    /// The kinds that the process knows, for metrics.
+    pub kinds: Kinds,
     /// Decides reviews.
     pub judge: Arc<dyn Judge>,
     /// The accepted callers.
@@ -215,7 +217,7 @@ impl WebhookRoutes {
         let mut decision = DecisionLabels {
             door: door.name(),
             // Labels that a caller cannot choose freely.
-            kind: kind_name(&record.kind).unwrap_or("other"),
+            kind: kind_name(self.kinds, &record.kind).unwrap_or("other"),
             operation: OPERATIONS.into_iter().find(|o| *o == record.operation.as_str()).unwrap_or("other"),
             rule: "none",
             verdict,

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use interlock::install::{self, InstallOptions, Part};
-use interlock_core::admission::static_lister::StaticLister;
 use interlock_core::admission::{self, AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint};
 use interlock_core::api::kudo::Instance;
 use interlock_core::api::meta;
+use interlock_core::kinds;
 use interlock_core::kinds::instance::change::lock;
+use interlock_core::kinds::static_lister::StaticLister;
 use serde_json::{Value, json};
 
 use crate::support::interlock::{apply, await_definitions};
@@ -246,8 +247,15 @@ impl<'a> Ground<'a> {
         });
         let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: self.freeze };
         let body = serde_json::to_vec(&review).unwrap();
-        let answer =
-            admission::answer(WebhookEndpoint::Validate, &body, view, &config, CacheWait::Exhausted).unwrap();
+        let answer = admission::answer(
+            &kinds::guarded(kinds::ALL),
+            WebhookEndpoint::Validate,
+            &body,
+            view,
+            &config,
+            CacheWait::Exhausted,
+        )
+        .unwrap();
         let AdmissionAnswer::Done(reply) = answer else { panic!("it waits") };
         let response: Value = serde_json::from_slice(&reply.body).unwrap();
         (response["response"]["allowed"] != true)
@@ -276,7 +284,15 @@ impl<'a> Ground<'a> {
         });
         let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze: self.freeze };
         let body = serde_json::to_vec(&review).unwrap();
-        let answer = admission::answer(door, &body, &self.view, &config, CacheWait::Exhausted).unwrap();
+        let answer = admission::answer(
+            &kinds::guarded(kinds::ALL),
+            door,
+            &body,
+            &self.view,
+            &config,
+            CacheWait::Exhausted,
+        )
+        .unwrap();
         let AdmissionAnswer::Done(reply) = answer else { panic!("it waits") };
         let response: Value = serde_json::from_slice::<Value>(&reply.body).unwrap()["response"].clone();
         if response["allowed"] != true {

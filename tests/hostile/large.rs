@@ -3,8 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use interlock_core::admission::static_lister::StaticLister;
 use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint, answer};
+use interlock_core::kinds;
+use interlock_core::kinds::static_lister::StaticLister;
 use serde_json::{Value, json};
 
 /// Enough for a machine that does other things beside; far from what the square of it takes.
@@ -19,8 +20,15 @@ fn within(what: &str, packages: &[Value], body: &Value) -> Value {
     let config = Config { controller_user: String::new(), freeze: Freeze::Strict };
     let body = body.to_string();
     let start = Instant::now();
-    let answer =
-        answer(WebhookEndpoint::Mutate, body.as_bytes(), &view, &config, CacheWait::Exhausted).unwrap();
+    let answer = answer(
+        &kinds::guarded(kinds::ALL),
+        WebhookEndpoint::Mutate,
+        body.as_bytes(),
+        &view,
+        &config,
+        CacheWait::Exhausted,
+    )
+    .unwrap();
     let took = start.elapsed();
     println!("{what}: {} bytes in {took:?}", body.len());
     assert!(took < BOUND, "{what}: {} bytes took {took:?}", body.len());

@@ -9,9 +9,10 @@ use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use interlock_core::admission::static_lister::StaticLister;
 use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint, answer};
 use interlock_core::api::meta;
+use interlock_core::kinds;
+use interlock_core::kinds::static_lister::StaticLister;
 use serde_json::Value;
 
 static VIEW: LazyLock<StaticLister> = LazyLock::new(|| {
@@ -27,7 +28,7 @@ static VIEW: LazyLock<StaticLister> = LazyLock::new(|| {
 
 fn ask(door: WebhookEndpoint, freeze: Freeze, body: &[u8]) -> Option<Value> {
     let config = Config { controller_user: meta::CONTROLLER_USER.to_owned(), freeze };
-    match answer(door, body, &*VIEW, &config, CacheWait::Exhausted) {
+    match answer(&kinds::guarded(kinds::ALL), door, body, &*VIEW, &config, CacheWait::Exhausted) {
         Ok(AdmissionAnswer::Done(reply)) => {
             Some(serde_json::from_slice(&reply.body).expect("an answer is JSON"))
         }

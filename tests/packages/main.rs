@@ -98,6 +98,7 @@ fn carry_out(package: &Package, plan: &str) -> (EngineStep, usize) {
         plan,
         uid: "run-1",
         values: &values,
+        transient: &[],
         rendered: &rendered,
         interrupt: &Never,
     };

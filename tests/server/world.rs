@@ -140,6 +140,7 @@ pub async fn world_with(
     let (arrivals, callers) = (Arc::new(Arrivals::default()), Arc::new(callers(&shown)));
     let health = Probes { readiness: readiness.clone(), shutdown: shutdown.clone() };
     let app = health::router(health).merge(webhook_routes::router(WebhookRoutes {
+        kinds: interlock_core::kinds::ALL,
         judge: judge.clone(),
         callers: callers.clone(),
         arrivals: arrivals.clone(),

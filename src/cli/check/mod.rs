@@ -8,12 +8,13 @@ use anyhow::{Context as _, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::{Args, ValueEnum};
+use interlock_core::admission::kind::GuardedKind;
 use interlock_core::admission::lister::Lister;
-use interlock_core::admission::request::kinds;
-use interlock_core::admission::static_lister::StaticLister;
 use interlock_core::admission::{AdmissionAnswer, CacheWait, Config, WebhookEndpoint, answer};
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
+use interlock_core::kinds::static_lister::StaticLister;
+use interlock_core::kinds::{self, Kinds};
 use serde_json::{Value, json};
 
 use super::exit;
@@ -90,8 +91,8 @@ pub struct CheckArguments {
 }
 
 /// Runs the command: 0 allowed, 1 denied, 2 error.
-pub fn main(arguments: CheckArguments) -> ExitCode {
-    let told = run(&arguments).and_then(|verdict| {
+pub fn main(arguments: CheckArguments, kinds: Kinds) -> ExitCode {
+    let told = run(&arguments, kinds).and_then(|verdict| {
         let text = match arguments.output {
             Output::Text => verdict.text(),
             Output::Json => format!("{:#}\n", verdict.json()),
@@ -102,10 +103,10 @@ pub fn main(arguments: CheckArguments) -> ExitCode {
     exit::decided(told)
 }
 
-fn run(arguments: &CheckArguments) -> anyhow::Result<CheckVerdict> {
+fn run(arguments: &CheckArguments, kinds: Kinds) -> anyhow::Result<CheckVerdict> {
     let objects = arguments.objects.iter().map(|path| read_all(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let objects: Vec<Value> = objects.into_iter().flatten().collect();
-    let (given, old, namespace) = change(arguments, &objects)?;
+    let (given, old, namespace) = change(arguments, &objects, kinds)?;
     let operation = match (arguments.operation, &old) {
         (Some(operation), _) => operation,
         (None, Some(_)) => Operation::Update,
@@ -125,7 +126,7 @@ fn run(arguments: &CheckArguments) -> anyhow::Result<CheckVerdict> {
         view.add(object, &namespace)?;
     }
     if let Some(path) = &arguments.interlock {
-        view.set_rules(read_rules(path)?);
+        view.set_rules(read_rules(path, kinds)?);
         let name_alone = namespace_object(&namespace);
         if !objects.iter().any(|object| same(object, &name_alone, "")) {
             view.add(&name_alone, "")?;
@@ -134,13 +135,17 @@ fn run(arguments: &CheckArguments) -> anyhow::Result<CheckVerdict> {
     let config =
         Config { controller_user: arguments.controller_user.clone(), freeze: arguments.freeze.into() };
     let review = review(operation, &arguments.user, object, old)?;
-    both_doors(review, &view, &config)
+    both_endpoints(review, &kinds::guarded(kinds), &view, &config)
 }
 
 /// The given object, its old version where known, and their namespace.
-fn change(arguments: &CheckArguments, objects: &[Value]) -> anyhow::Result<(Value, Option<Value>, String)> {
-    let mut given = read_judged(&arguments.new)?;
-    let mut old = arguments.old.as_deref().map(read_judged).transpose()?;
+fn change(
+    arguments: &CheckArguments,
+    objects: &[Value],
+    kinds: Kinds,
+) -> anyhow::Result<(Value, Option<Value>, String)> {
+    let mut given = read_guarded(&arguments.new, kinds)?;
+    let mut old = arguments.old.as_deref().map(|old| read_guarded(old, kinds)).transpose()?;
     let namespace = namespace_of(old.as_ref()).or(namespace_of(Some(&given))).unwrap_or("default").to_owned();
     if let Some(old) = old.as_ref().filter(|old| !same(old, &given, &namespace)) {
         bail!(
@@ -162,15 +167,16 @@ fn change(arguments: &CheckArguments, objects: &[Value]) -> anyhow::Result<(Valu
 }
 
 /// The object of a file, of a kind that the webhook matches.
-fn read_judged(path: &Path) -> anyhow::Result<Value> {
+fn read_guarded(path: &Path, kinds: Kinds) -> anyhow::Result<Value> {
     let object = read_one(path)?;
     let gvk = Gvk::of(&object)
         .with_context(|| format!("{}: the object has no apiVersion or no kind: add both", path.display()))?;
-    if kinds().any(|known| known == gvk) {
+    let guarded = kinds::guarded(kinds);
+    if guarded.iter().any(|known| known.resource.gvk() == gvk) {
         return Ok(object);
     }
     let of = |gvk: &Gvk| format!("{} of {}", gvk.kind, gvk.api_version());
-    let known: Vec<String> = kinds().map(|known| of(&known)).collect();
+    let known: Vec<String> = guarded.iter().map(|known| of(&known.resource.gvk())).collect();
     bail!(
         "{} holds {}, about which Interlock is not asked, and nothing is decided: give one of {}",
         path.display(),
@@ -206,13 +212,18 @@ fn namespace_object(name: &str) -> Value {
 }
 
 /// Mutation, then validation of the mutated object.
-fn both_doors(mut review: Value, view: &dyn Lister, config: &Config) -> anyhow::Result<CheckVerdict> {
-    let mutated = ask(WebhookEndpoint::Mutate, &review, view, config)?;
+fn both_endpoints(
+    mut review: Value,
+    kinds: &[&'static GuardedKind],
+    view: &dyn Lister,
+    config: &Config,
+) -> anyhow::Result<CheckVerdict> {
+    let mutated = ask(WebhookEndpoint::Mutate, &review, kinds, view, config)?;
     if !mutated.allowed() {
         return Ok(mutated);
     }
     review["request"]["object"] = mutated.object.clone();
-    let validated = ask(WebhookEndpoint::Validate, &review, view, config)?;
+    let validated = ask(WebhookEndpoint::Validate, &review, kinds, view, config)?;
     let mut verdict = if validated.allowed() { mutated.clone_for(&validated) } else { validated };
     verdict.patch = mutated.patch;
     Ok(verdict)
@@ -221,11 +232,12 @@ fn both_doors(mut review: Value, view: &dyn Lister, config: &Config) -> anyhow::
 fn ask(
     door: WebhookEndpoint,
     review: &Value,
+    kinds: &[&'static GuardedKind],
     view: &dyn Lister,
     config: &Config,
 ) -> anyhow::Result<CheckVerdict> {
     let body = serde_json::to_vec(review)?;
-    let reply = match answer(door, &body, view, config, CacheWait::Exhausted)? {
+    let reply = match answer(kinds, door, &body, view, config, CacheWait::Exhausted)? {
         AdmissionAnswer::Done(reply) => reply,
         AdmissionAnswer::Wait(key) => {
             bail!("OperatorVersion {key} is not among the objects: add it with --objects")

@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail};
 use interlock_core::api::interlock::{DEFAULT, Interlock, Rules, Settings};
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, meta_str};
+use interlock_core::kinds::Kinds;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
@@ -21,7 +22,7 @@ const COMMON: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
 /// The actions of the rules of an Interlock object. Problems that the process would report and ignore are
 /// errors here, and so is an object that it would not honour.
-pub(super) fn read_rules(path: &Path) -> anyhow::Result<Rules> {
+pub(super) fn read_rules(path: &Path, kinds: Kinds) -> anyhow::Result<Rules> {
     let object = read_one(path)?;
     let problem = |problem: &str| format!("{}: {problem}", path.display());
     if Gvk::of(&object) != Some(Gvk::new(meta::INTERLOCK_API_VERSION, "Interlock")) {
@@ -32,7 +33,7 @@ pub(super) fn read_rules(path: &Path) -> anyhow::Result<Rules> {
     }
     let interlock: Interlock =
         serde_json::from_value(object).with_context(|| problem("the Interlock cannot be read"))?;
-    let settings = Settings::read(&interlock.spec, &capabilities::settable());
+    let settings = Settings::read(&interlock.spec, &capabilities::settable(&capabilities::of(kinds)));
     match settings.problems.first() {
         None => Ok(settings.rules),
         Some(first) => bail!(problem(&format!("{}: {}", first.field, first.problem))),

@@ -3,7 +3,7 @@
 use futures::stream::{self, StreamExt as _};
 use interlock_core::api::meta;
 use interlock_core::api::watched::LABELLED;
-use interlock_core::kinds;
+use interlock_core::kinds::{self, Kinds};
 use interlock_core::topology::KindName;
 use interlock_core::topology::{Epoch, Graph, GraphChange};
 use kube::Client;
@@ -74,21 +74,23 @@ enum Listed {
     Nothing,
 }
 
-/// The namespaces to list.
+/// The kinds and namespaces to list.
 #[derive(Clone, Copy)]
-struct Horizon<'a> {
+pub(super) struct Horizon<'a> {
     /// The requested namespace; `None` for all.
-    asked: Option<&'a str>,
+    pub asked: Option<&'a str>,
     /// The fallback where the caller may not list all.
-    home: &'a str,
+    pub home: &'a str,
+    /// The declared kinds.
+    pub kinds: Kinds,
 }
 
 impl Listing {
     /// Lists all declared kinds, and objects of packages of every other kind.
-    pub(super) async fn look(client: &Client, served: &ServedKinds, asked: Option<&str>, home: &str) -> Self {
-        let horizon = Horizon { asked, home };
-        let mut sight = Self { graph: kinds::graph(), blind: Vec::new() };
-        let declared = kinds::DECLARED.iter().map(|kind| kind.name);
+    pub(super) async fn look(client: &Client, served: &ServedKinds, horizon: Horizon<'_>) -> Self {
+        let all = horizon.kinds;
+        let mut sight = Self { graph: kinds::graph(all), blind: Vec::new() };
+        let declared = kinds::schemas(all).into_iter().map(|kind| kind.name);
         let labelled =
             |kind: &KindName| LABELLED.iter().any(|l| (l.group, l.name) == (kind.group, kind.kind));
         let absent = declared.filter(|kind| !labelled(kind) && served.of(kind.group, kind.kind).is_none());
@@ -173,7 +175,8 @@ async fn list(
     horizon: Horizon<'_>,
 ) -> (Listed, Option<Why>) {
     let name = (resource.api.group.as_str(), resource.api.kind.as_str());
-    let declared = kinds::DECLARED.iter().any(|kind| (kind.name.group, kind.name.kind) == name);
+    let declared =
+        kinds::schemas(horizon.kinds).into_iter().any(|kind| (kind.name.group, kind.name.kind) == name);
     let heritage = format!("{}={}", meta::HERITAGE, meta::HERITAGE_VALUE);
     let is_namespace = name == (kinds::NAMESPACE.group, kinds::NAMESPACE.kind);
     let ask = async |namespace: Option<&str>| {

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use interlock_core::kinds;
+use interlock_core::kinds::{self, Kinds};
 use interlock_core::topology::{GroupKind, NodeId, event_table};
 use serde_json::json;
 
-use self::listing::Listing;
+use self::listing::{Horizon, Listing};
 use super::discovery::{NamedObject, ServedKinds};
 use super::exit;
 use super::target::{TargetFlags, block_on};
@@ -56,13 +56,13 @@ struct PrintFlags {
 }
 
 /// Runs the command.
-pub fn main(arguments: TopologyArguments) -> ExitCode {
+pub fn main(arguments: TopologyArguments, kinds: Kinds) -> ExitCode {
     match arguments.other {
         Some(Other::Events) => {
-            let all = kinds::DECLARED.iter().copied().chain([&kinds::MADE]);
+            let all = kinds::schemas(kinds).into_iter().chain([&kinds::MADE]);
             exit::done(print(&event_table::text(all)))
         }
-        None => block_on(run(arguments.print)),
+        None => block_on(run(arguments.print, kinds)),
     }
 }
 
@@ -70,13 +70,14 @@ fn print(text: &str) -> anyhow::Result<()> {
     std::io::stdout().write_all(text.as_bytes()).context("standard output")
 }
 
-async fn run(flags: PrintFlags) -> anyhow::Result<()> {
+async fn run(flags: PrintFlags, kinds: Kinds) -> anyhow::Result<()> {
     let root = flags.root.as_deref().map(|root| NamedObject::parse(&[root])).transpose();
     let root = root.map_err(|why| anyhow::anyhow!("--root {why}"))?;
     let (client, home) = flags.target.connect().await?;
     let served = ServedKinds::ask(&client).await?;
-    let root = root.map(|root| id_of(&root, &served, &home)).transpose()?;
-    let sight = Listing::look(&client, &served, flags.target.namespace.as_deref(), &home).await;
+    let root = root.map(|root| id_of(&root, &served, &home, kinds)).transpose()?;
+    let horizon = Horizon { asked: flags.target.namespace.as_deref(), home: &home, kinds };
+    let sight = Listing::look(&client, &served, horizon).await;
     for line in sight.unseen() {
         eprintln!("{line}");
     }
@@ -102,7 +103,7 @@ async fn run(flags: PrintFlags) -> anyhow::Result<()> {
 }
 
 /// The named node; a declared kind has one even while it is not served.
-fn id_of(named: &NamedObject, served: &ServedKinds, home: &str) -> anyhow::Result<NodeId> {
+fn id_of(named: &NamedObject, served: &ServedKinds, home: &str, kinds: Kinds) -> anyhow::Result<NodeId> {
     let (name, section) = named.name.split_once('#').unwrap_or((&named.name, ""));
     let given = named.namespace.as_deref();
     let (kind, namespace) = match served.find(&named.kind) {
@@ -112,7 +113,7 @@ fn id_of(named: &NamedObject, served: &ServedKinds, home: &str) -> anyhow::Resul
         }
         Err(error) => {
             let is = |text: String| text.eq_ignore_ascii_case(&named.kind);
-            let mut declared = kinds::DECLARED.iter().map(|kind| kind.name);
+            let mut declared = kinds::schemas(kinds).into_iter().map(|kind| kind.name);
             let found = declared.find(|name| is(name.kind.to_owned()) || is(name.to_string()));
             (found.ok_or(error)?.into(), given.unwrap_or_default())
         }

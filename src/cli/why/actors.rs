@@ -37,14 +37,14 @@ pub(super) fn all(facts: &ClusterFacts) -> Vec<Actor> {
 pub(super) fn capabilities(facts: &ClusterFacts) -> impl Iterator<Item = &'static Capability> {
     let kind = Gvk::of(&facts.object);
     let made = facts.instance().is_some();
-    CAPABILITIES.iter().filter(move |capability| {
-        let mut kinds = capability.required.iter().chain(capability.optional);
-        let reads = kinds.any(|read| {
+    let all = CAPABILITIES.iter().filter(move |capability| {
+        let reads = capability.all().any(|read| {
             kind.as_ref().is_some_and(|kind| (read.group, read.kind) == (&kind.group, &kind.kind))
                 && read.labelled.is_none_or(|labelled| labelled.holds(&facts.object))
         });
-        reads || made && capability.name == INSTANCES
-    })
+        reads || made && capability.declared.name == INSTANCES
+    });
+    all.map(|capability| capability.declared)
 }
 
 fn interlock(facts: &ClusterFacts, capability: &Capability) -> Actor {

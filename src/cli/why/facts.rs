@@ -236,8 +236,8 @@ impl FactReader<'_> {
 
 /// Required references of an object by its kind's declaration, and those for traffic.
 fn declared_references(gvk: &Gvk, object: &Value) -> Vec<(&'static Link, KindName, Ref)> {
-    let is = |kind: &&&'static DeclaredKind| kind.name.group == gvk.group && kind.name.kind == gvk.kind;
-    let Some(declared) = kinds::DECLARED.iter().find(is) else { return Vec::new() };
+    let is = |kind: &&'static DeclaredKind| kind.name.group == gvk.group && kind.name.kind == gvk.kind;
+    let Some(declared) = kinds::schemas(kinds::ALL).into_iter().find(is) else { return Vec::new() };
     let namespace = meta_str(object, "namespace").unwrap_or_default();
     let whole = Holder { object, part: object, namespace };
     let mut found = Vec::new();

@@ -1,50 +1,45 @@
-//! The declaration of a capability, and its mode.
+//! The kinds of a capability, and its mode.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
+pub use interlock_core::api::capability::Capability;
 pub use interlock_core::api::interlock::Mode;
+use interlock_core::api::resource::Resource;
 use interlock_core::api::watched::Labelled;
 
-/// A named set of kinds, and the controller that uses them. Declared once, in
-/// [`crate::controllers::capabilities`].
-#[derive(Debug)]
-pub struct Capability {
-    /// Name in metrics, settings and conditions; one word.
-    pub name: &'static str,
+/// A capability, and the kinds that it reads.
+#[derive(Clone, Debug)]
+pub struct CapabilityKinds {
+    /// Its declaration.
+    pub declared: &'static Capability,
     /// It runs only while all of these can be read.
-    pub required: &'static [CapabilityKind],
+    pub required: Vec<CapabilityKind>,
     /// These are read where they exist; the capability does not wait for them.
-    pub optional: &'static [CapabilityKind],
-    /// The required kind whose objects carry our finalizer, if one does: their deletions are completed also
-    /// while another kind is missing, and while its own definition is being deleted.
-    pub finalizes: Option<&'static str>,
-    /// Whether admission needs its data; then every replica runs it, else only those with controllers.
-    pub answers: bool,
+    pub optional: Vec<CapabilityKind>,
+}
+
+impl CapabilityKinds {
+    /// All kinds, the required ones first.
+    pub fn all(&self) -> impl Iterator<Item = &CapabilityKind> {
+        self.required.iter().chain(&self.optional)
+    }
 }
 
 /// A kind that a capability reads.
 #[derive(Clone, Copy, Debug)]
 pub struct CapabilityKind {
-    /// API group, empty for core.
-    pub group: &'static str,
-    /// Kind.
-    pub kind: &'static str,
-    /// Plural, as in the path.
-    pub plural: &'static str,
-    /// Versions that can be read, best first.
-    pub versions: &'static [&'static str],
-    /// Whether objects live in namespaces.
-    pub namespaced: bool,
-    /// Whether it is built into the API server: it has no definition.
-    pub built_in: bool,
+    /// How the API server serves it.
+    pub resource: Resource,
     /// Reads only these labelled objects; `None` for all.
     pub labelled: Option<&'static Labelled>,
 }
 
-impl CapabilityKind {
-    /// `PLURAL.GROUP`, as the name of its definition.
-    pub fn name(&self) -> String {
-        if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
+impl Deref for CapabilityKind {
+    type Target = Resource;
+
+    fn deref(&self) -> &Resource {
+        &self.resource
     }
 }
 

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::capability::{Capability, CapabilityKind, Mode};
+use super::capability::{Capability, CapabilityKind, CapabilityKinds, Mode};
 use super::handle::Assignment;
 use super::machine::{CapabilityFacts, CapabilityTransition, Machine, RequiredKind, START_DEADLINE, Work};
 use super::state::{ANSWER_DEADLINE, CapabilityPhase, WatchState};
@@ -14,7 +14,7 @@ use super::watch_request::{KindWant, Shape, WatchRequest, WatchScope};
 pub(super) struct Tracked {
     pub declared: &'static Capability,
     /// Its kinds, and whether each is required.
-    pub wants: Vec<(KindWant, &'static CapabilityKind, bool)>,
+    pub wants: Vec<(KindWant, CapabilityKind, bool)>,
     pub machine: Machine,
     pub mode: Mode,
     /// The last reported work of its controller.
@@ -36,15 +36,15 @@ pub(super) struct Turned {
 }
 
 impl Tracked {
-    pub(super) fn new(declared: &'static Capability) -> Self {
-        let want = |kind: &'static CapabilityKind, required| {
+    pub(super) fn new(kinds: &CapabilityKinds) -> Self {
+        let want = |kind: &CapabilityKind, required| {
             let (group, name) = (kind.group.to_owned(), kind.kind.to_owned());
-            (KindWant { group, kind: name, labelled: kind.labelled }, kind, required)
+            (KindWant { group, kind: name, labelled: kind.labelled }, *kind, required)
         };
-        let required = declared.required.iter().map(|kind| want(kind, true));
-        let optional = declared.optional.iter().map(|kind| want(kind, false));
+        let required = kinds.required.iter().map(|kind| want(kind, true));
+        let optional = kinds.optional.iter().map(|kind| want(kind, false));
         Self {
-            declared,
+            declared: kinds.declared,
             wants: required.chain(optional).collect(),
             machine: Machine::default(),
             mode: Mode::Auto,

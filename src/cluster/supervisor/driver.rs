@@ -10,7 +10,7 @@ use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::capability::{Capability, Mode, Modes};
+use super::capability::{Capability, CapabilityKinds, Mode, Modes};
 use super::capability_state;
 use super::capability_state::{Tracked, Turned};
 use super::definitions::{self, Definitions, DefinitionsReport, DefinitionsWatch};
@@ -34,7 +34,7 @@ pub struct Setup {
     /// The only watched namespaces; empty means all.
     pub namespaces: Vec<String>,
     /// The declared capabilities.
-    pub capabilities: Vec<&'static Capability>,
+    pub capabilities: Vec<CapabilityKinds>,
     /// Capabilities whose controllers run in this process; they report their work.
     pub controlled: Vec<&'static str>,
     /// Built-in kinds that can be watched on demand.
@@ -86,7 +86,7 @@ impl Supervisor {
     pub fn new(setup: Setup) -> (Self, Handle) {
         let (orders, inbox) = mpsc::unbounded_channel();
         let definitions = Definitions::default();
-        let capabilities: Vec<Tracked> = setup.capabilities.iter().copied().map(Tracked::new).collect();
+        let capabilities: Vec<Tracked> = setup.capabilities.iter().map(Tracked::new).collect();
         let works = capabilities.iter().map(|c| (c.declared.name, c.work.subscribe())).collect();
         let (snapshot, snapshots) = watch::channel(Arc::default());
         let (watches, seen) = watch::channel(Arc::default());
@@ -230,7 +230,7 @@ impl Supervisor {
         }
         for (want, kind, needer, needed) in needs {
             if needed {
-                self.tend(want, now).need(needer, capability_state::need(kind));
+                self.tend(want, now).need(needer, capability_state::need(&kind));
             } else if let Some(kind) = self.kinds.get_mut(&want) {
                 kind.watched.release(&needer, now);
             }

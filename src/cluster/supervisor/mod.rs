@@ -24,7 +24,7 @@ pub use self::machine::{
     CapabilityFacts, CapabilityStep, CapabilityTransition, Machine, RequiredKind, START_DEADLINE, Work,
 };
 pub use self::watch_request::KindRequester;
-pub use capability::{Capability, CapabilityKind, Mode, Modes};
+pub use capability::{Capability, CapabilityKind, CapabilityKinds, Mode, Modes};
 pub use definitions::Definitions;
 pub use driver::{Listener, Setup, Supervisor};
 pub use handle::{Assignment, Handle, Watches, Watching};

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use interlock_core::admission::lister::Lister;
 use interlock_core::api::interlock::Account;
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName};
 use interlock_core::api::stamp::VersionRef;
 use interlock_core::kinds::instance::change::next::ReferenceAccess;
+use interlock_core::kinds::operator_version::PackageLister as _;
 use interlock_core::package::Package;
 use kube::Client;
 use tokio::sync::watch;

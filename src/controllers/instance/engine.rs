@@ -5,6 +5,7 @@ use std::sync::Arc;
 use interlock_core::api::stamp::Applied;
 use interlock_core::engine::render_cache::Rendered;
 use interlock_core::engine::run::{InstanceId, Run};
+use interlock_core::kinds;
 use interlock_core::package::Package;
 
 use super::view::InstanceView;
@@ -67,6 +68,7 @@ impl Engine {
             plan: &self.plan,
             uid: &self.uid,
             values: &self.spec.parameters,
+            transient: kinds::transient_rules(),
             rendered: &self.rendered,
             interrupt: deadline,
         }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use interlock_core::admission::lister::Lister as _;
 use interlock_core::api::condition::{ConditionStatus, WantedCondition};
 use interlock_core::api::kudo::ExecutionStatus;
 use interlock_core::api::meta::{self, condition as types, event};
@@ -13,6 +12,7 @@ use interlock_core::effect::{ApiFailure, Severity};
 use interlock_core::engine::lookup::PlanState;
 use interlock_core::kinds::instance::change::baseline::Baseline;
 use interlock_core::kinds::instance::change::next::{DriftRefusal, Next, SpecSource};
+use interlock_core::kinds::operator_version::PackageLister as _;
 use jiff::Timestamp;
 use tracing::info;
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use interlock_core::admission::lister::Lister;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::api::stamp::Applied;
 use interlock_core::effect::ApiFailure;
 use interlock_core::kinds::instance::change::next;
 use interlock_core::kinds::instance::change::next::{Deletion, FoundStamp, InstanceFacts, Next, SpecSource};
+use interlock_core::kinds::namespace::NamespaceLister as _;
 use interlock_core::package::Package;
 use interlock_core::package::time_limits::{Cleanup, RunLimits, Words};
 use jiff::Timestamp;

@@ -107,7 +107,7 @@ impl References {
 
 fn refused(message: String) -> ReferenceAccess {
     ReferenceAccess::Refused(DriftRefusal {
-        rule: Rule::VersionNamespace.id().to_owned(),
+        rule: Rule::VERSION_NAMESPACE.id().to_owned(),
         message,
         passes: true,
     })

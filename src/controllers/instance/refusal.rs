@@ -1,6 +1,5 @@
 //! Applies the admission rules to a spec that bypassed admission: the same pure rules.
 
-use interlock_core::admission::lister::Lister;
 use interlock_core::api::interlock::Action;
 use interlock_core::api::meta::plan::DEPLOY;
 use interlock_core::api::rule::Rule;
@@ -54,7 +53,7 @@ fn unadmitted(
         "OperatorVersion {}/{} is in another namespace, and read access of whoever refers to it was never verified",
         version.namespace, version.name
     );
-    Some(DriftRefusal { rule: Rule::VersionNamespace.id().to_owned(), message, passes: false })
+    Some(DriftRefusal { rule: Rule::VERSION_NAMESPACE.id().to_owned(), message, passes: false })
 }
 
 /// Violations of a spec that follows an earlier one.
@@ -83,7 +82,7 @@ fn since(
 fn creation(package: &Package, spec: &Applied<'static>) -> Vec<SpecViolation> {
     if package.plan(DEPLOY).is_none() {
         let sentence = "couldn't find 'deploy' plan in the operatorVersion";
-        return vec![SpecViolation::new(Rule::PlanUnknown, sentence, Vec::new())];
+        return vec![SpecViolation::new(Rule::PLAN_UNKNOWN, sentence, Vec::new())];
     }
     let mut violations = validate::defined(package, &spec.parameters);
     let mut values = spec.parameters.clone();

@@ -80,8 +80,9 @@ fn held_up(kinds: &[KindStatus]) -> Option<String> {
 }
 
 fn carries_our_finalizer(definition: &str) -> bool {
-    let declared = CAPABILITIES.iter().find(|capability| capability.name == INSTANCES);
-    let finalized = declared.and_then(|of| of.required.iter().find(|kind| of.finalizes == Some(kind.kind)));
+    let declared = CAPABILITIES.iter().find(|capability| capability.declared.name == INSTANCES);
+    let finalized =
+        declared.and_then(|of| of.required.iter().find(|kind| of.declared.finalizes == Some(kind.kind)));
     finalized.is_some_and(|kind| kind.name() == definition)
 }
 

@@ -15,6 +15,7 @@ use interlock_core::api::meta::event;
 use interlock_core::api::meta::install::FREEZE_BINDING;
 use interlock_core::api::object::NamespacedName;
 use interlock_core::effect::{ApiFailure, Note, Severity};
+use interlock_core::kinds::Kinds;
 use jiff::Timestamp;
 use serde_json::json;
 use tokio::sync::watch;
@@ -70,7 +71,7 @@ impl SettingsContext {
     }
 
     fn honour(&self) {
-        let settings = read(self.objects.honoured().as_ref());
+        let settings = read(self.objects.honoured().as_ref(), self.store.kinds());
         let modes = Modes(Some(settings.modes));
         self.modes.send_if_modified(|old| {
             let changed = *old != modes;
@@ -99,10 +100,12 @@ fn are_known(snapshot: &CapabilitySnapshot) -> bool {
 
 /// The settings of the honoured object; the defaults without one, or while it is being deleted: a deletion
 /// takes effect at once, whatever finalizers others hold.
-fn read(honoured: Option<&KnownInterlock>) -> Settings {
+fn read(honoured: Option<&KnownInterlock>, kinds: Kinds) -> Settings {
     match honoured.filter(|seen| !status::is_deleting(seen.object())) {
         None => Settings::default(),
-        Some(KnownInterlock::Read(object)) => Settings::read(&object.spec, &capabilities::settable()),
+        Some(KnownInterlock::Read(object)) => {
+            Settings::read(&object.spec, &capabilities::settable(&capabilities::of(kinds)))
+        }
         Some(KnownInterlock::Unreadable { why, .. }) => Settings {
             problems: vec![SettingProblem {
                 field: "spec".to_owned(),
@@ -167,12 +170,12 @@ impl Reporter {
     /// Writes changed statuses; returns when to check again, if nothing happens before.
     async fn write(&self, began: Instant) -> Option<Duration> {
         let honoured = self.objects.honoured();
-        let settings = read(honoured.as_ref());
+        let settings = read(honoured.as_ref(), self.store.kinds());
         let lagging = self.write_binding(&settings, began).await.err();
         let mut again = lagging.as_ref().map(|_| AFTER_FAILURE);
         let now = Timestamp::now();
         let snapshot = self.snapshot.borrow().clone();
-        let settable = capabilities::settable();
+        let settable = capabilities::settable(&capabilities::of(self.store.kinds()));
         let managed = status::Managed {
             instances: self.store.instances().len(),
             restless: self.store.restless().len(),

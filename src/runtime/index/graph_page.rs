@@ -7,7 +7,7 @@ use interlock_core::api::condition::{self, Condition};
 use interlock_core::api::kudo::{ExecutionStatus, Instance};
 use interlock_core::api::meta::condition as types;
 use interlock_core::kinds::instance::change::lock;
-use interlock_core::kinds::{DECLARED, fact, link};
+use interlock_core::kinds::{self, fact, link};
 use interlock_core::topology::schema::{EventTriggers, Side};
 use interlock_core::topology::snapshot::GraphSnapshot;
 use interlock_core::topology::{GroupKind, NodeId, ObjectRow};
@@ -217,13 +217,13 @@ impl Shown {
 
 /// Whether a controller acts on objects of a kind; the process does not look at others.
 fn concerns_somebody(kind: &GroupKind) -> bool {
-    let declared = DECLARED.iter().find(|declared| *kind == declared.name);
+    let declared = kinds::schemas(kinds::ALL).into_iter().find(|declared| *kind == declared.name);
     declared.is_none_or(|declared| matches!(declared.events.create, EventTriggers::Roots(_)))
 }
 
 /// Whether a kind has a health; undeclared kinds do.
 fn tells_health(kind: &GroupKind) -> bool {
-    let declared = DECLARED.iter().find(|declared| *kind == declared.name);
+    let declared = kinds::schemas(kinds::ALL).into_iter().find(|declared| *kind == declared.name);
     declared.is_none_or(|declared| declared.facts.iter().any(|fact| fact.name == fact::HEALTHY))
 }
 

@@ -1,21 +1,24 @@
-//! The lister of admission.
+//! What admission reads of the index.
 
 use std::sync::Arc;
 
-use interlock_core::admission::lister::{Lister, PackageUsers};
+use interlock_core::admission::lister::{KindListers, Lister};
 use interlock_core::api::interlock::Actions;
 use interlock_core::api::object::NamespacedName;
+use interlock_core::kinds::data_plane::GatewayLister;
 use interlock_core::kinds::data_plane::flavor::gateway_ref::GatewayRef;
 use interlock_core::kinds::data_plane::flavor::inventory::{FlavorDependent, GatewayContext};
 use interlock_core::kinds::data_plane::flavor::sources::FlavorSource;
 use interlock_core::kinds::fact;
+use interlock_core::kinds::namespace::NamespaceLister;
+use interlock_core::kinds::operator_version::{PackageLister, PackageUsers};
 use interlock_core::package::Package;
 
 use super::row::{is, name};
 use super::store::Store;
 use crate::cluster::tamper::GuardState;
 
-impl Lister for Store {
+impl PackageLister for Store {
     fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>> {
         self.read().packages.get(key).cloned()
     }
@@ -35,18 +38,22 @@ impl Lister for Store {
         users.locked.sort();
         users
     }
+}
 
+impl NamespaceLister for Store {
     fn namespace_terminating(&self, namespace: &str) -> bool {
         let inner = self.read();
         let row = inner.graph.row(inner.kinds.namespace, "", namespace);
         row.is_some_and(|row| is(&row, fact::TERMINATING))
     }
+}
 
-    fn around(&self, gateway: &GatewayRef) -> GatewayContext {
+impl GatewayLister for Store {
+    fn context_of(&self, gateway: &GatewayRef) -> GatewayContext {
         self.read().flavors.around(gateway)
     }
 
-    fn fed_by(&self, source: &FlavorSource) -> Vec<FlavorDependent> {
+    fn dependents(&self, source: &FlavorSource) -> Vec<FlavorDependent> {
         self.read().flavors.fed_by(source)
     }
 
@@ -59,12 +66,42 @@ impl Lister for Store {
             }
         }
     }
+}
 
-    fn actions(&self, namespace: &str) -> Actions {
+impl Store {
+    /// The actions of the rules in a namespace; they deny if its labels are unknown.
+    pub fn actions(&self, namespace: &str) -> Actions {
         let inner = self.read();
         if inner.rules.is_empty() {
             return Actions::default();
         }
         inner.rules.within(inner.labels.get(namespace))
+    }
+}
+
+/// The index as the lister of rules that are applied outside of a review.
+pub struct IndexLister {
+    store: Arc<Store>,
+    kinds: KindListers,
+}
+
+impl IndexLister {
+    /// The lister of an index; `gateways` answers about gateways.
+    pub fn new(store: Arc<Store>, gateways: Arc<dyn GatewayLister>) -> Self {
+        let kinds = KindListers::default()
+            .with::<dyn PackageLister>(store.clone())
+            .with::<dyn NamespaceLister>(store.clone())
+            .with::<dyn GatewayLister>(gateways);
+        Self { store, kinds }
+    }
+}
+
+impl Lister for IndexLister {
+    fn actions(&self, namespace: &str) -> Actions {
+        self.store.actions(namespace)
+    }
+
+    fn kinds(&self) -> &KindListers {
+        &self.kinds
     }
 }

@@ -17,6 +17,7 @@ pub mod watches;
 pub use self::object_bytes::Child;
 pub use instances::KeptInstance;
 pub use interlocks::Interlocks;
+pub use lister::IndexLister;
 pub use store::Store;
 pub use watches::Observer;
 

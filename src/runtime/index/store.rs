@@ -8,9 +8,10 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use interlock_core::api::interlock::{Accounts, Adoptions, Labels, Rules};
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
-use interlock_core::kinds;
 use interlock_core::kinds::data_plane::flavor::deferred::DeferredChecks;
 use interlock_core::kinds::data_plane::flavor::inventory::GatewayInventory;
+use interlock_core::kinds::descriptor::Watch;
+use interlock_core::kinds::{self, Kinds, capabilities};
 use interlock_core::kinds::{INSTANCE, NAMESPACE, OPERATOR_VERSION, fact, link};
 use interlock_core::package::Package;
 use interlock_core::topology::schema::Side;
@@ -30,6 +31,7 @@ use crate::cluster::watch::WatchChange;
 
 /// The cluster cache of the process. Eventually consistent; shared by reference.
 pub struct Store {
+    all: Kinds,
     inner: RwLock<Inner>,
     changes: watch::Sender<u64>,
     namespace_changes: watch::Sender<u64>,
@@ -41,18 +43,6 @@ pub struct Store {
     /// Whether a controller reconciles settled Instances on changes.
     looked_at: AtomicBool,
 }
-
-const FLAVORED: [topology::KindName; 9] = [
-    kinds::DATA_PLANE,
-    kinds::CONTROL_PLANE,
-    kinds::GUARDED_DEPLOYMENT,
-    kinds::GUARDED_SERVICE,
-    kinds::FLAVOR_SOURCE,
-    kinds::INGRESS,
-    kinds::HTTP_ROUTE,
-    kinds::GRPC_ROUTE,
-    kinds::TLS_ROUTE,
-];
 
 /// Computed from an object before the store is locked, as the cost depends on the object.
 #[derive(Default)]
@@ -107,26 +97,38 @@ pub(super) struct Ids {
     pub operator_version: KindId,
     pub namespace: KindId,
     /// Kinds that affect the flavors of gateways.
-    flavored: [KindId; 9],
+    flavored: Vec<KindId>,
+    /// Of these, the labelled parts of other kinds, which packages may make too.
+    labelled: Vec<KindId>,
 }
 
 impl Ids {
     /// Whether a kind is the labelled part of another, which packages may make too.
     fn only_labelled(&self, kind: KindId) -> bool {
-        self.flavored[2..5].contains(&kind)
+        self.labelled.contains(&kind)
     }
 }
 
+/// Names of the kinds that affect the flavors of gateways, in the topology.
+fn flavored(kinds: Kinds, which: fn(&Watch) -> bool) -> impl Iterator<Item = topology::KindName> {
+    let inventory = [capabilities::FLAVORS.name, capabilities::ROUTES.name];
+    let watched = kinds.iter().filter_map(|kind| Some((kind.watch.as_ref()?, kind.schema?)));
+    watched
+        .filter(move |(watch, _)| inventory.contains(&watch.capability.name) && which(watch))
+        .map(|(_, schema)| schema.name)
+}
+
 impl Store {
-    /// An empty store.
-    pub fn new(keep_objects: bool) -> Arc<Self> {
-        let mut graph = kinds::graph();
+    /// An empty store of the objects of these kinds.
+    pub fn new(all: Kinds, keep_objects: bool) -> Arc<Self> {
+        let mut graph = kinds::graph(all);
         let mut id = |name: topology::KindName| graph.kind(name.group, name.kind);
         let kinds = Ids {
             instance: id(INSTANCE),
             operator_version: id(OPERATOR_VERSION),
             namespace: id(NAMESPACE),
-            flavored: FLAVORED.map(id),
+            flavored: flavored(all, |_| true).map(&mut id).collect(),
+            labelled: flavored(all, |watch| watch.labelled.is_some()).map(&mut id).collect(),
         };
         let inner = Inner {
             graph,
@@ -142,6 +144,7 @@ impl Store {
             overrides: GuardState::default(),
         };
         Arc::new(Self {
+            all,
             inner: RwLock::new(inner),
             changes: watch::Sender::new(0),
             namespace_changes: watch::Sender::new(0),
@@ -150,6 +153,11 @@ impl Store {
             keep_objects,
             looked_at: AtomicBool::new(false),
         })
+    }
+
+    /// The kinds whose objects it takes in.
+    pub fn kinds(&self) -> Kinds {
+        self.all
     }
 
     /// A controller starts or stops to reconcile Instances on changes; on a stop, the store drops the whole

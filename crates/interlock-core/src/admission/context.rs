@@ -7,13 +7,13 @@ use super::lister::Lister;
 #[derive(Clone, Copy)]
 pub struct RuleContext<'a> {
     /// The webhook that was called.
-    pub door: WebhookEndpoint,
+    pub endpoint: WebhookEndpoint,
     /// Facts about other objects.
-    pub view: &'a dyn Lister,
+    pub lister: &'a dyn Lister,
     /// The settings that the process was started with.
     pub config: &'a Config,
     /// Whether to wait for an OperatorVersion.
-    pub patience: CacheWait,
+    pub wait: CacheWait,
     /// Why the cache may lack other objects, if so: rules that read them only warn.
     pub partial: Option<&'a str>,
 }

@@ -6,12 +6,11 @@
 use thiserror::Error;
 
 use super::endpoint::BadReview;
-use super::review::{Annotations, Review, ReviewKind, ReviewMetadata, ReviewObject, StatusText, UserInfo};
+use super::review::{Annotations, Review, ReviewKind, ReviewMetadata, ReviewObject, UserInfo};
+use super::string_map::StringMap;
 use crate::api::json::{JsonError, Raw, Scanner, SeenMembers};
 use crate::api::meta;
 use crate::api::text::Text;
-use crate::kinds::instance::parameters::RawParameters;
-use crate::kinds::instance::status_wire;
 
 /// Why a body is no review; the server answers HTTP 400 with this text.
 #[derive(Debug, Error)]
@@ -183,7 +182,7 @@ fn read_object<'a>(
         "spec" => seen.once(1, s).and_then(|()| read_spec(s, object, like)),
         "status" => {
             seen.once(2, s)?;
-            object.status = read_status(s, like.and_then(|like| like.status.as_ref()))?;
+            object.status = s.likely_value(like.and_then(|like| like.status))?;
             Ok(())
         }
         "data" => {
@@ -215,7 +214,7 @@ fn read_spec<'a>(
     s.members(|name, s| {
         // Later readers of the spec reject duplicates.
         if name.as_str() == "parameters" && object.parameters.is_none() {
-            object.parameters = s.attempt(|s| RawParameters::read(s, like));
+            object.parameters = s.attempt(|s| StringMap::read(s, like));
             if object.parameters.is_some() {
                 return Ok(());
             }
@@ -224,27 +223,6 @@ fn read_spec<'a>(
     })?;
     object.spec = Some(s.since(from));
     Ok(())
-}
-
-fn read_status<'a>(s: &mut Scanner<'a>, like: Option<&StatusText<'a>>) -> Scanned<Option<StatusText<'a>>> {
-    let from = s.here();
-    if let Some(known) = like.filter(|known| s.known(known.raw)) {
-        return Ok(Some(StatusText { raw: s.since(from), ..known.clone() }));
-    }
-    if !s.at_object() {
-        let raw = s.optional_value()?;
-        return Ok(raw.map(|raw| StatusText { raw, plans: None, conditions: None }));
-    }
-    let (mut plans, mut conditions) = (None, None);
-    let mut seen = SeenMembers::default();
-    s.members(|name, s| match name.as_str() {
-        "planStatus" => seen.once(0, s).and_then(|()| s.read(status_wire::plans)).map(|read| plans = read),
-        "conditions" => {
-            seen.once(1, s).and_then(|()| s.read(status_wire::basis)).map(|read| conditions = read)
-        }
-        _ => s.value().map(drop),
-    })?;
-    Ok(Some(StatusText { raw: s.since(from), plans, conditions }))
 }
 
 fn read_metadata<'a>(
@@ -323,20 +301,12 @@ fn read_annotations<'a>(
         let value = s.value()?;
         let size = name.len() + decoded_length(value);
         match name.as_str() {
-            meta::HISTORY => {
-                annotations.history += size;
-                annotations.runs = Some(value);
-                return Ok(());
-            }
-            meta::REQUEST => annotations.request = Some(value),
-            meta::REASON => annotations.reason = Some(value),
-            meta::REQUESTED_BY => annotations.requested_by = Some(value),
-            meta::ALLOW_FLAVOR => annotations.allow_flavor = Some(value),
-            meta::STEP_DEADLINE => annotations.step_deadline = Some(value),
-            meta::CLEANUP_PATIENCE => annotations.cleanup_patience = Some(value),
-            _ => {}
+            meta::HISTORY => annotations.history += size,
+            _ => annotations.others += size,
         }
-        annotations.others += size;
+        if meta::is_own_key(&name) {
+            annotations.own.push((name, value));
+        }
         Ok(())
     })?;
     Ok(())

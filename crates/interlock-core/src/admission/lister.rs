@@ -1,61 +1,43 @@
 //! Facts about other objects that rules may read, from a cache.
 //!
 //! A decision about one object alone never uses the lister (`object` and `oldObject` make it
-//! race-free); the lister is eventually consistent, and the reconciler checks its facts again.
+//! independent of stale caches).
 
+use std::any::{Any, TypeId};
 use std::sync::Arc;
 
 use crate::api::interlock::Actions;
-use crate::api::object::NamespacedName;
-use crate::api::stamp::SpecHash;
-use crate::kinds::data_plane::flavor::gateway_ref::GatewayRef;
-use crate::kinds::data_plane::flavor::inventory::{FlavorDependent, GatewayContext};
-use crate::kinds::data_plane::flavor::sources::FlavorSource;
-use crate::package::Package;
 
-/// Facts about other objects.
+/// The cache, as admission sees it: settings, the state of the cache, and the listers of the kinds.
 pub trait Lister {
-    /// The OperatorVersion, if the cache has it.
-    fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>>;
-
-    /// Why an existing OperatorVersion is not used, for people.
-    fn left_out(&self, _operator_version: &NamespacedName) -> Option<String> {
-        None
-    }
-
-    /// The Instances that refer to an OperatorVersion.
-    fn users_of(&self, operator_version: &NamespacedName) -> PackageUsers;
-
-    /// Whether the namespace is being terminated.
-    fn namespace_terminating(&self, namespace: &str) -> bool;
-
     /// The actions of the rules in a namespace; they deny if its labels are unknown.
     fn actions(&self, namespace: &str) -> Actions;
 
-    /// Whether the policy that checks overrides of flavor rules is in force; why not.
-    fn overrides_guarded(&self) -> Result<(), String> {
-        Ok(())
-    }
-
-    /// The state of the cache.
-    fn cache(&self) -> CacheState {
+    /// How much of the objects of a capability the cache has.
+    fn cache(&self, _capability: &str) -> CacheState {
         CacheState::Synced
     }
 
-    /// The gateway context; empty if no cache has such objects.
-    fn around(&self, _gateway: &GatewayRef) -> GatewayContext {
-        GatewayContext::default()
+    /// The listers of the kinds.
+    fn kinds(&self) -> &KindListers;
+}
+
+/// The listers of the kinds, by the trait that a kind's folder declares for what its rules ask.
+#[derive(Clone, Default)]
+pub struct KindListers(Vec<(TypeId, Arc<dyn Any + Send + Sync>)>);
+
+impl KindListers {
+    /// Adds the lister that answers the questions of `T`, a trait object such as `dyn PackageLister`.
+    #[must_use]
+    pub fn with<T: ?Sized + Send + Sync + 'static>(mut self, lister: Arc<T>) -> Self {
+        self.0.push((TypeId::of::<T>(), Arc::new(lister)));
+        self
     }
 
-    /// The spec of that hash that a DataPlane's last-applied annotation refers to, as canonical JSON,
-    /// if its ControllerRevision is known.
-    fn live_spec(&self, _data_plane: &NamespacedName, _uid: &str, _hash: &SpecHash) -> Option<String> {
-        None
-    }
-
-    /// The gateways whose flavor may come from a ConfigMap or Secret, as far as known.
-    fn fed_by(&self, _source: &FlavorSource) -> Vec<FlavorDependent> {
-        Vec::new()
+    /// The lister of a kind, where the cache has one.
+    pub fn get<T: ?Sized + Send + Sync + 'static>(&self) -> Option<&T> {
+        let (_, lister) = self.0.iter().find(|(id, _)| *id == TypeId::of::<T>())?;
+        lister.downcast_ref::<Arc<T>>().map(AsRef::as_ref)
     }
 }
 
@@ -73,11 +55,28 @@ pub enum CacheState {
     Unavailable(String),
 }
 
-/// Instances that refer to an OperatorVersion.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PackageUsers {
-    /// How many there are.
-    pub total: usize,
-    /// Those that are locked: Instance and the plan that holds the lock, in order of name.
-    pub locked: Vec<(NamespacedName, String)>,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    trait Colors: Send + Sync {
+        fn color(&self) -> &'static str;
+    }
+
+    trait Shapes: Send + Sync {}
+
+    struct Red;
+
+    impl Colors for Red {
+        fn color(&self) -> &'static str {
+            "red"
+        }
+    }
+
+    #[test]
+    fn a_lister_is_found_by_its_trait() {
+        let listers = KindListers::default().with::<dyn Colors>(Arc::new(Red));
+        assert_eq!(listers.get::<dyn Colors>().map(Colors::color), Some("red"));
+        assert!(listers.get::<dyn Shapes>().is_none());
+    }
 }

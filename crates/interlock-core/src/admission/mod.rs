@@ -10,12 +10,14 @@ pub mod decode;
 pub mod denial;
 pub mod encode;
 pub mod endpoint;
+pub mod kind;
 pub mod lister;
 pub mod patch;
 pub mod request;
 pub mod review;
+pub mod rule_ids;
 pub mod size_budget;
-pub mod static_lister;
+pub mod string_map;
 pub mod violations;
 
 use self::decision::{Outcome, Verdict};
@@ -25,22 +27,25 @@ pub use self::endpoint::{
 };
 use self::lister::{CacheState, Lister};
 pub use context::RuleContext;
-use request::{Request, RequestedObject};
+use kind::{GuardedKind, Handler};
+use request::Request;
 use review::Review;
 
-/// Decides on the body of a call.
+/// Decides on the body of a call, by the rules of these kinds; requests for other kinds are denied.
 pub fn answer<'a>(
-    door: WebhookEndpoint,
+    kinds: &[&'static GuardedKind],
+    endpoint: WebhookEndpoint,
     body: &'a [u8],
-    view: &dyn Lister,
+    lister: &dyn Lister,
     config: &Config,
-    patience: CacheWait,
+    wait: CacheWait,
 ) -> Result<AdmissionAnswer<'a>, BadReview> {
     let (version, review) = decode::decode(body)?;
-    let context = RuleContext { door, view, config, patience, partial: None };
-    let verdict = match Request::read(&review) {
-        Ok(request) => decide(&request, &context),
-        Err(refusal) => Verdict::from(*refusal),
+    let context = RuleContext { endpoint, lister, config, wait, partial: None };
+    let handled = Handler::of(&review, kinds).and_then(|handler| Ok((handler, Request::read(&review)?)));
+    let verdict = match handled {
+        Ok((handler, request)) => decide(&handler, &request, &context),
+        Err(denial) => Verdict::from(*denial),
     };
     if let Outcome::Wait(operator_version) = verdict.outcome {
         let namespace = review.namespace.unwrap_or_default().to_string();
@@ -51,24 +56,20 @@ pub fn answer<'a>(
 }
 
 /// Decides on a request.
-pub fn decide(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
+pub fn decide(handler: &Handler, request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
     let bookkeeping = &context.config.controller_user;
     if !bookkeeping.is_empty() && request.user == bookkeeping {
         return Verdict::of(Outcome::Skip);
     }
-    // The state of the Instance cache does not concern gateways.
-    if matches!(request.subject, RequestedObject::Gateway(..) | RequestedObject::FlavorSource(..)) {
-        return crate::kinds::dispatch::judge(request, context);
-    }
-    match context.view.cache() {
-        CacheState::Synced => crate::kinds::dispatch::judge(request, context),
+    match handler.cache(context.lister) {
+        CacheState::Synced => handler.decide(request, context),
         CacheState::Partial(why) => {
             // An awaited object might never arrive.
-            let context = RuleContext { patience: CacheWait::Exhausted, partial: Some(&why), ..*context };
-            crate::kinds::dispatch::judge(request, &context)
+            let context = RuleContext { wait: CacheWait::Exhausted, partial: Some(&why), ..*context };
+            handler.decide(request, &context)
         }
         CacheState::Unavailable(why) => {
-            let mut verdict = crate::kinds::dispatch::restore(request, context);
+            let mut verdict = handler.restore(request, context);
             verdict.remark(why);
             verdict
         }

@@ -4,10 +4,9 @@ use std::borrow::Cow;
 
 use super::size_budget;
 use super::size_budget::SizeBudget;
-use crate::api::json::{JsonRead, Raw};
+use super::string_map::StringMap;
+use crate::api::json::Raw;
 use crate::api::text::Text;
-use crate::kinds::instance::parameters::RawParameters;
-use crate::kinds::instance::status_wire::StatusEntry;
 
 /// `request` of a review, reduced to the fields that rules read.
 #[derive(Debug, Default)]
@@ -63,22 +62,11 @@ pub struct ReviewObject<'a> {
     pub spec: Option<Raw<'a>>,
     /// Its `parameters`, if they map names to strings and the spec differs from that of the object read
     /// before.
-    pub parameters: Option<RawParameters<'a>>,
+    pub parameters: Option<StringMap<'a>>,
     /// The status.
-    pub status: Option<StatusText<'a>>,
+    pub status: Option<Raw<'a>>,
     /// The data of a ConfigMap or Secret.
     pub data: Option<Raw<'a>>,
-}
-
-/// A status, and its fields that rules read.
-#[derive(Clone, Debug)]
-pub struct StatusText<'a> {
-    /// The whole status.
-    pub raw: Raw<'a>,
-    /// `planStatus` of an Instance.
-    pub plans: Option<JsonRead<'a, Vec<StatusEntry<'a>>>>,
-    /// `conditions`, read as those of an Instance: the message of the one that holds the baseline.
-    pub conditions: Option<JsonRead<'a, Option<Raw<'a>>>>,
 }
 
 /// Metadata, reduced to the fields that rules read.
@@ -122,23 +110,22 @@ pub struct Annotations<'a> {
     /// Bytes of the keys and of the JSON of the values of all others: at least as many as the API
     /// server counts.
     pub others: usize,
-    /// `plan.interlock.dev/request`, counted among the others, as are the next two.
-    pub request: Option<Raw<'a>>,
-    /// `plan.interlock.dev/reason`.
-    pub reason: Option<Raw<'a>>,
-    /// `plan.interlock.dev/requested-by`.
-    pub requested_by: Option<Raw<'a>>,
-    /// `interlock.dev/allow-router-flavor-change`, counted among the others.
-    pub allow_flavor: Option<Raw<'a>>,
-    /// `interlock.dev/step-deadline`, counted among the others, as is the next.
-    pub step_deadline: Option<Raw<'a>>,
-    /// `interlock.dev/cleanup-patience`.
-    pub cleanup_patience: Option<Raw<'a>>,
-    /// `plan.interlock.dev/history`.
-    pub runs: Option<Raw<'a>>,
+    /// Those with a key of our domain, but the last-applied annotation, as received; in `history` or among
+    /// the others.
+    pub(super) own: Vec<(Text<'a>, Raw<'a>)>,
 }
 
 impl<'a> Annotations<'a> {
+    /// The value of an annotation with a key of our domain, as received.
+    pub fn own(&self, key: &str) -> Option<Raw<'a>> {
+        self.own.iter().rev().find(|(name, _)| name.as_str() == key).map(|(_, value)| *value)
+    }
+
+    /// The text of an annotation with a key of our domain; `None` if it is no string.
+    pub fn own_text(&self, key: &str) -> Option<Cow<'a, str>> {
+        self.own(key)?.text().ok().map(|text| text.0)
+    }
+
     /// The size budget for the last-applied annotation in an object of that size.
     pub fn room(&self, size: usize) -> SizeBudget {
         let stamp = self.stamp_json().map_or(0, str::len);

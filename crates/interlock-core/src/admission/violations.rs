@@ -109,7 +109,7 @@ impl<'a> Violations<'a> {
 impl Denial {
     /// Whether it depends on a cache that may be incomplete.
     fn reads_others(&self) -> bool {
-        self.rule.reads_others() && !self.certain
+        self.rule.depends_on_others() && !self.certain
     }
 
     /// The sentence, and the number of further ones like it.

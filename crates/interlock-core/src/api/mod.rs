@@ -5,6 +5,7 @@
 pub mod violation;
 
 pub mod canonical;
+pub mod capability;
 pub mod cidr;
 pub mod condition;
 pub mod interlock;
@@ -16,6 +17,7 @@ pub mod meta;
 pub mod object;
 pub mod path;
 pub mod pod;
+pub mod resource;
 pub mod revision;
 pub mod rule;
 pub mod stamp;

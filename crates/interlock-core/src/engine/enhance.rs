@@ -162,6 +162,7 @@ mod tests {
             plan: "deploy",
             uid: "run-1",
             values: &values,
+            transient: &[],
             rendered: &Rendered::default(),
             interrupt: &Never,
         };

@@ -67,10 +67,10 @@ impl TaskError {
         Self::Fatal { reason, cause: cause.into() }
     }
 
-    /// The error of a failed lookup or write.
-    pub fn api(request: FailedRequest, key: &ObjectKey, failure: &ApiFailure) -> Self {
+    /// The error of a failed lookup or write; a denial by one of the `transient` rules ends no run.
+    pub fn api(request: FailedRequest, key: &ObjectKey, failure: &ApiFailure, transient: &[Rule]) -> Self {
         let cause = request.text(key, failure);
-        match judge(failure) {
+        match judge(failure, transient) {
             Judgement::Transient => Self::Transient(cause),
             Judgement::Permanent => Self::fatal(reason::REFUSED, cause),
             Judgement::NamespaceGoes => Self::fatal(reason::NAMESPACE_TERMINATING, cause),
@@ -138,9 +138,9 @@ enum Judgement {
 /// type) and 422 (invalid or immutable field). Permissions (401, 403), version skew (400) and load
 /// can change during a run, and so can denials by our own rules: a template that writes a locked
 /// Instance is denied like any user, and its step waits.
-fn judge(failure: &ApiFailure) -> Judgement {
+fn judge(failure: &ApiFailure, transient: &[Rule]) -> Judgement {
     match failure.code {
-        422 if Rule::ALL.iter().any(|rule| rule.passes() && names(failure, *rule)) => Judgement::Transient,
+        422 if transient.iter().any(|rule| names(failure, *rule)) => Judgement::Transient,
         405 | 413 | 415 | 422 => Judgement::Permanent,
         403 if failure.namespace_terminating => Judgement::NamespaceGoes,
         _ => Judgement::Transient,
@@ -189,7 +189,7 @@ mod tests {
     fn what_ends_a_run(#[case] code: u16, #[case] message: &str, #[case] ends: bool) {
         let (reason, message) = ("Invalid".to_owned(), message.to_owned());
         let failure = ApiFailure { code, reason, message, namespace_terminating: false };
-        assert_eq!(matches!(judge(&failure), Judgement::Permanent), ends);
+        assert_eq!(matches!(judge(&failure, crate::kinds::transient_rules()), Judgement::Permanent), ends);
     }
 
     #[rstest]

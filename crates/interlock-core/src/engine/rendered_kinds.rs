@@ -153,6 +153,7 @@ mod tests {
             plan: "deploy",
             uid: "run",
             values: &values,
+            transient: &[],
             rendered: &rendered,
             interrupt,
         };

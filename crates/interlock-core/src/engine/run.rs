@@ -3,6 +3,7 @@
 use go_template::Interrupt;
 
 use super::render_cache::Rendered;
+use crate::api::rule::Rule;
 use crate::api::values::Values;
 use crate::package::Package;
 
@@ -30,6 +31,8 @@ pub struct Run<'a> {
     pub uid: &'a str,
     /// Values of parameters, as stamped.
     pub values: &'a Values<'a>,
+    /// Rules of admission whose denial a later try may find lifted, as they wait for another plan.
+    pub transient: &'a [Rule],
     /// Its render cache.
     pub rendered: &'a Rendered,
     /// Interrupts a rendering from outside, which fails the task with a transient error.

@@ -24,7 +24,7 @@ pub(super) fn violations(
             error.to_string(),
         );
         let sentence = format!("{} has an annotation that cannot be read", what());
-        let denial = Denial::invalid(Rule::RequestUnknown, sentence, vec![field]);
+        let denial = Denial::invalid(Rule::REQUEST_UNKNOWN, sentence, vec![field]);
         Some(denial.next(format!("write a time, or leave {key} out")))
     })
 }
@@ -32,5 +32,5 @@ pub(super) fn violations(
 const KEYS: [&str; 2] = [meta::STEP_DEADLINE, meta::CLEANUP_PATIENCE];
 
 fn of<'a>(annotations: &Annotations<'a>) -> [Option<Raw<'a>>; 2] {
-    [annotations.step_deadline, annotations.cleanup_patience]
+    KEYS.map(|key| annotations.own(key))
 }

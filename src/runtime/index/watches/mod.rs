@@ -8,11 +8,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use interlock_core::admission::lister::Lister as _;
 use interlock_core::api::meta;
 use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
 use interlock_core::engine::rendered_kinds;
 use interlock_core::kinds::data_plane::flavor::gateway_ref::GatewayRef;
+use interlock_core::kinds::operator_version::PackageLister as _;
 use interlock_core::kinds::{INSTANCE, INTERLOCK, OPERATOR_VERSION};
 use interlock_core::topology::{Epoch, NodeId};
 use serde_json::Value;

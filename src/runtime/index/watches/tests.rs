@@ -24,7 +24,8 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let (store, queue, passes) = (Store::new(true), Arc::<Queue<_>>::default(), Arc::default());
+        let (store, queue, passes) =
+            (Store::new(interlock_core::kinds::ALL, true), Arc::<Queue<_>>::default(), Arc::default());
         store.looked_at(true);
         let metrics = Arc::new(Metrics::new());
         let observer = Observer::new(store.clone(), Arc::default(), Some(queue.clone()), metrics);
@@ -119,8 +120,12 @@ impl Gateways {
             GatewayKind::Deployment => (GUARDED_DEPLOYMENT, "apps/v1", "Deployment"),
         };
         let metrics = Arc::new(Metrics::new());
-        let observer =
-            Observer::new(Store::new(true), Arc::default(), Some(Arc::<Queue<_>>::default()), metrics);
+        let observer = Observer::new(
+            Store::new(interlock_core::kinds::ALL, true),
+            Arc::default(),
+            Some(Arc::<Queue<_>>::default()),
+            metrics,
+        );
         let object = json!({
             "apiVersion": api_version, "kind": served,
             "metadata": {

@@ -61,10 +61,9 @@ fn settable() -> String {
     ids.join(", ")
 }
 
-/// For people: why a group cannot be set, and its rules.
+/// For people: why a group cannot be set.
 fn always_denied(group: RuleGroup) -> String {
-    let rules: Vec<&str> = group.rules().map(Rule::id).collect();
-    format!("group {} ({}) always denies", group.id(), rules.join(", "))
+    format!("group {} always denies", group.id())
 }
 
 fn group_validations() -> Value {
@@ -232,21 +231,21 @@ mod tests {
         #[case] parameters: Action,
     ) {
         let actions = layered().within(Some(&labels(tier)));
-        assert_eq!(actions.of(Rule::PlanRunning), freeze);
-        assert_eq!(actions.of(Rule::ParameterImmutable), parameters);
-        assert_eq!(actions.of(Rule::UpgradePath), Action::Deny);
+        assert_eq!(actions.of(Rule::PLAN_RUNNING), freeze);
+        assert_eq!(actions.of(Rule::PARAMETER_IMMUTABLE), parameters);
+        assert_eq!(actions.of(Rule::UPGRADE_PATH), Action::Deny);
     }
 
     #[test]
     fn an_unknown_namespace_is_denied() {
         assert_eq!(layered().within(None), Actions::default());
-        assert_eq!(layered().within(None).of(Rule::PlanRunning), Action::Deny);
-        assert_eq!(layered().within(Some(&Labels::new())).of(Rule::PlanRunning), Action::Warn);
+        assert_eq!(layered().within(None).of(Rule::PLAN_RUNNING), Action::Deny);
+        assert_eq!(layered().within(Some(&Labels::new())).of(Rule::PLAN_RUNNING), Action::Warn);
     }
 
     #[rstest]
     #[case::unknown(json!({"group": "frost", "action": "Warn"}), "spec.rules[1].group", "freeze, parameters")]
-    #[case::fixed(json!({"group": "lock", "action": "Off"}), "spec.rules[1].group", "status-owner")]
+    #[case::fixed(json!({"group": "lock", "action": "Off"}), "spec.rules[1].group", "always denies")]
     #[case::action(json!({"group": "freeze", "action": "Allow"}), "spec.rules[1].action", "Deny, Warn or Off")]
     #[case::selector(
         json!({"group": "freeze", "action": "Off", "namespaceSelector": {
@@ -265,7 +264,7 @@ mod tests {
         assert_eq!(problems[0].field, field);
         assert!(problems[0].problem.contains(text), "{}", problems[0].problem);
         let actions = rules.within(Some(&Labels::new()));
-        assert_eq!(actions.of(Rule::UpgradePath), Action::Off);
+        assert_eq!(actions.of(Rule::UPGRADE_PATH), Action::Off);
         assert!(
             RuleGroup::ALL
                 .into_iter()
@@ -277,13 +276,13 @@ mod tests {
     #[test]
     fn what_keeps_the_books_always_denies() {
         for rule in [
-            Rule::PlanStatus,
-            Rule::StatusOwner,
-            Rule::PlanUid,
-            Rule::FinalizerKept,
-            Rule::StampMismatch,
-            Rule::PlanCancel,
-            Rule::PlanOverride,
+            Rule::PLAN_STATUS,
+            Rule::STATUS_OWNER,
+            Rule::PLAN_UID,
+            Rule::FINALIZER_KEPT,
+            Rule::STAMP_MISMATCH,
+            Rule::PLAN_CANCEL,
+            Rule::PLAN_OVERRIDE,
         ] {
             assert!(!rule.group().can_be_set(), "{}", rule.id());
         }
@@ -293,8 +292,8 @@ mod tests {
     fn the_strictest_of_two() {
         let prod = layered().within(Some(&labels("prod")));
         let dev = layered().within(Some(&labels("dev")));
-        assert_eq!(dev.strictest(prod).of(Rule::PlanRunning), Action::Deny);
-        assert_eq!(prod.strictest(dev).of(Rule::PlanRunning), Action::Deny);
+        assert_eq!(dev.strictest(prod).of(Rule::PLAN_RUNNING), Action::Deny);
+        assert_eq!(prod.strictest(dev).of(Rule::PLAN_RUNNING), Action::Deny);
         assert_eq!(dev.strictest(dev), dev);
     }
 }

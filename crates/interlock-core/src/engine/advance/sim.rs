@@ -54,6 +54,7 @@ impl Fixture {
             plan: "deploy",
             uid: "run-1",
             values: &self.values,
+            transient: crate::kinds::transient_rules(),
             rendered: &self.rendered,
             interrupt: &Never,
         }

@@ -119,7 +119,7 @@ fn write(
                 Some(Found::Present(_)) => FailedRequest::Patch,
             };
             if !is_stale(request, failure) {
-                return Err(TaskError::api(request, key, failure));
+                return Err(TaskError::api(request, key, failure, site.run.transient));
             }
             progress.needs.insert(Query::Object(key.clone()));
             return Ok(());

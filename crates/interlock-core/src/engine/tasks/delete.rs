@@ -80,7 +80,7 @@ fn one(
     if let Some(failure) = observed.failures.get(key) {
         let request = if seen.is_some() { FailedRequest::Delete } else { FailedRequest::Get };
         if !is_stale(request, failure) {
-            return Err(TaskError::api(request, key, failure));
+            return Err(TaskError::api(request, key, failure, site.run.transient));
         }
         progress.needs.insert(Query::Certainly(key.clone()));
         return Ok(());

@@ -2,6 +2,107 @@
 
 pub mod flavor;
 pub mod links;
+mod lister;
 pub mod live_spec;
+pub mod policies;
 pub mod rules;
 pub mod validation;
+
+pub use lister::{GatewayLister, gateways};
+
+use super::capabilities::FLAVORS;
+use super::descriptor::{
+    Kind, MatchCondition, MatchedObjects, OnFailure, Right, Role, Watch, WebhookEntry, cel,
+};
+use crate::admission::kind::{GuardedKind, allow};
+use crate::api::kong::{GROUP, VERSION};
+use crate::api::meta;
+use crate::api::resource::Resource;
+use crate::api::watched::{GUARDED_DEPLOYMENTS, GUARDED_SERVICES};
+
+const DATA_PLANES: Resource = Resource::custom(GROUP, &[VERSION], "DataPlane", "dataplanes");
+const CONTROL_PLANES: Resource =
+    Resource::custom(GROUP, &["v2beta1", "v1beta1"], "ControlPlane", "controlplanes");
+const DEPLOYMENTS: Resource = Resource::built_in("apps", &["v1"], "Deployment", "deployments");
+const SERVICES: Resource = Resource::built_in("", &["v1"], "Service", "services");
+
+/// Everything that is known of DataPlanes.
+pub static DATA_PLANE: Kind = Kind {
+    watch: Some(Watch::optional(&FLAVORS)),
+    schema: Some(&links::DATA_PLANE_KIND),
+    admission: Some(&GuardedKind {
+        resource: DATA_PLANES,
+        capability: None,
+        decide: rules::decide_data_plane,
+        restore: allow,
+        sub_resources: &[],
+    }),
+    webhooks: &[WebhookEntry {
+        name: "dataplanes",
+        mutates: true,
+        resources: &["dataplanes"],
+        operations: &["CREATE", "UPDATE"],
+        on_failure: OnFailure::Refuse,
+        conditions: &[
+            MatchCondition::NotTheController,
+            // The last-applied spec is an annotation.
+            MatchCondition::Cel("spec-or-annotations-changed", || {
+                cel::SPEC_OR_ANNOTATIONS_CHANGED.to_owned()
+            }),
+        ],
+        objects: MatchedObjects::All,
+    }],
+    policies: &[policies::overrides],
+    rights: &[
+        // For the check that the pods behind one Service run with one router flavor.
+        Right::new(Role::Controller, "", "pods", &["list"]),
+        Right::new(Role::Controller, GROUP, "dataplanes/status", &["patch"]),
+        Right::new(Role::Admin, GROUP, "dataplanes", &[meta::ALLOW_FLAVOR_VERB]),
+    ],
+    rules: rules::ids::RULES,
+    ..Kind::new(DATA_PLANES)
+};
+
+/// Everything that is known of ControlPlanes.
+pub static CONTROL_PLANE: Kind = Kind {
+    watch: Some(Watch::optional(&FLAVORS)),
+    schema: Some(&links::CONTROL_PLANE_KIND),
+    ..Kind::new(CONTROL_PLANES)
+};
+
+/// Everything that is known of Deployments that run Kong or configure it: those with our label.
+pub static DEPLOYMENT: Kind = Kind {
+    watch: Some(Watch::optional(&FLAVORS).labelled(&GUARDED_DEPLOYMENTS)),
+    schema: Some(&links::DEPLOYMENT_KIND),
+    admission: Some(&GuardedKind {
+        resource: DEPLOYMENTS,
+        capability: None,
+        decide: rules::decide_deployment,
+        restore: allow,
+        sub_resources: &[],
+    }),
+    // Every cluster has Deployments: match only labelled ones, and never block recovery.
+    webhooks: &[WebhookEntry {
+        name: "kong-deployments",
+        mutates: false,
+        resources: &["deployments"],
+        operations: &["CREATE", "UPDATE"],
+        on_failure: OnFailure::Admit,
+        conditions: &[MatchCondition::Cel("spec-changed", || cel::SPEC_CHANGED.to_owned())],
+        objects: MatchedObjects::Labelled(meta::GUARD, meta::GUARD_FLAVOR),
+    }],
+    rights: &[
+        // The running template during a rollout of a Deployment.
+        Right::new(Role::Webhook, "apps", "replicasets", &["list"]),
+        Right::new(Role::Admin, "apps", "deployments", &[meta::ALLOW_FLAVOR_VERB]),
+    ],
+    ..Kind::new(DEPLOYMENTS)
+};
+
+/// Everything that is known of Services by which ingress controllers reach their gateways: those with our
+/// label.
+pub static SERVICE: Kind = Kind {
+    watch: Some(Watch::optional(&FLAVORS).labelled(&GUARDED_SERVICES)),
+    schema: Some(&links::SERVICE_KIND),
+    ..Kind::new(SERVICES)
+};

@@ -7,6 +7,8 @@
 //! A label selects the sources whose changes admission sees. Its removal is validated like a deletion,
 //! as later changes would go unseen: the label stays as long as a gateway refers to the source.
 
+use crate::kinds::data_plane::gateways;
+use crate::kinds::namespace::is_terminating;
 use serde_json::{Value, json};
 
 use crate::admission::RuleContext;
@@ -35,32 +37,37 @@ use crate::kinds::data_plane::flavor::validate::judge as judge_change;
 /// How many gateways a text names; further ones are counted.
 const NAMED: usize = 5;
 
-/// Decides on a ConfigMap or Secret.
-pub(crate) fn judge(
-    kind: SourceKind,
-    request: &Request<'_>,
-    operation: &Operation<'_>,
-    context: &RuleContext<'_>,
-) -> Verdict {
-    let action = context.view.actions(request.namespace).group(RuleGroup::Flavors);
-    let (new, old) = match operation {
+/// Decides on a ConfigMap.
+pub fn decide_config_map(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
+    decide(SourceKind::ConfigMap, request, context)
+}
+
+/// Decides on a Secret.
+pub fn decide_secret(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
+    decide(SourceKind::Secret, request, context)
+}
+
+fn decide(kind: SourceKind, request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
+    let action = context.lister.actions(request.namespace).group(RuleGroup::Flavors);
+    let (new, old) = match &request.operation {
         Operation::Create(_) => return Verdict::allow(),
         Operation::Update(change) => (Some(change.object), change.old),
         Operation::Delete(old) => (None, *old),
     };
     // A terminating namespace deletes its contents.
-    let goes = new.is_none() && context.view.namespace_terminating(request.namespace);
-    if context.door == WebhookEndpoint::Mutate || action == Action::Off || goes {
+    let goes = new.is_none() && is_terminating(context, request.namespace);
+    if context.endpoint == WebhookEndpoint::Mutate || action == Action::Off || goes {
         return Verdict::allow();
     }
     let source = FlavorSource { kind, name: NamespacedName::new(request.namespace, request.name) };
     let edit = Edit {
         before: data(&source, old),
         after: new.map(|new| data(&source, new)),
-        allowance: new.and_then(|new| Some(allowance(new, old)?.guarded(context.view.overrides_guarded()))),
+        allowance: new
+            .and_then(|new| Some(allowance(new, old)?.guarded(gateways(context).overrides_guarded()))),
         source,
     };
-    let fed = context.view.fed_by(&edit.source);
+    let fed = gateways(context).dependents(&edit.source);
     let reached: Vec<Reached> = fed.iter().filter_map(|fed| edit.reaches(fed, context)).collect();
     let verdict = verdict(&edit, reached, action);
     let unlabelled = new.is_some_and(|new| is_labelled(old) && !is_labelled(new));
@@ -97,7 +104,7 @@ fn label_kept(source: &FlavorSource, fed: &[FlavorDependent]) -> Option<Denial> 
         "without it no later change would be judged",
     );
     let denial = Denial::invalid(
-        Rule::FlavorSource,
+        Rule::FLAVOR_SOURCE,
         format!(
             "label {} of {source} stays: the router flavor of {first}{others} may come from there",
             meta::FLAVOR_SOURCE
@@ -167,7 +174,7 @@ impl Edit {
     fn reaches(&self, fed: &FlavorDependent, context: &RuleContext<'_>) -> Option<Reached> {
         let namespace = &self.source.name.namespace;
         let subject = Gateway::subject_of(&fed.stored, namespace)?;
-        let around = context.view.around(&subject);
+        let around = gateways(context).context_of(&subject);
         // Before and after the edit.
         let both = |read: &dyn Fn(&dyn Sources) -> Option<Gateway>| {
             let with = |data| With { others: &around.sources, source: &self.source, data };
@@ -244,7 +251,7 @@ fn data(source: &FlavorSource, object: &ReviewObject<'_>) -> GivenSources {
 
 /// The override in the annotation of a source for this change; a source has no generation.
 fn allowance(new: &ReviewObject<'_>, old: &ReviewObject<'_>) -> Option<FlavorOverride> {
-    let text = new.metadata.annotations.allow_flavor?.text().ok()?;
+    let text = new.metadata.annotations.own_text(meta::ALLOW_FLAVOR)?;
     let content = canonical::hash(new.data.map_or("{}", |raw| raw.get()));
     let uid = old.metadata.uid.as_deref().unwrap_or_default();
     let version = old.metadata.resource_version.as_deref().unwrap_or_default();
@@ -262,8 +269,10 @@ fn verdict(edit: &Edit, reached: Vec<Reached>, action: Action) -> Verdict {
         let what = format!("{} is {} of {subject}", edit.keys(one), which.flavor());
         if verdict.refusal().is_none() {
             let (before, after) = (&before.effective, &after.effective);
-            verdict
-                .tell(Rule::FlavorSource, &format!("{what}: {before} -> {after} as each of its pods starts"));
+            verdict.tell(
+                Rule::FLAVOR_SOURCE,
+                &format!("{what}: {before} -> {after} as each of its pods starts"),
+            );
             findings.denied.iter().for_each(|finding| verdict.admit(finding.rule, &finding.text));
         }
         findings.warned.iter().for_each(|finding| verdict.tell(finding.rule, &finding.text));
@@ -278,7 +287,7 @@ fn refusal(edit: &Edit, first: &Reached, refused: &[&Reached]) -> Denial {
     let why = denied.next().map(Finding::to_string).unwrap_or_default();
     let detail = format!("router flavor of {subject}: {before} -> {after}");
     let mut refusal = Denial::invalid(
-        Rule::FlavorSource,
+        Rule::FLAVOR_SOURCE,
         format!("{} is {} of {subject} (live: {live}); {why}", edit.keys(first), which.flavor()),
         vec![ViolationField::new("data", FieldReason::Forbidden, detail)],
     );

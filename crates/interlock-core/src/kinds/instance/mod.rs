@@ -3,8 +3,71 @@
 pub mod change;
 pub mod last_applied;
 pub mod links;
-pub mod parameters;
+pub mod policies;
 pub mod rules;
 pub mod spec;
 pub mod status;
 pub mod status_wire;
+
+use super::capabilities::INSTANCES;
+use super::descriptor::{
+    Kind, MatchCondition, MatchedObjects, OnFailure, READ, Right, Role, WRITE, Watch, WebhookEntry, cel,
+};
+use crate::admission::kind::{GuardedKind, SubResource};
+use crate::api::meta::{KUDO_GROUP, KUDO_VERSION};
+use crate::api::resource::Resource;
+
+const RESOURCE: Resource = Resource::custom(KUDO_GROUP, &[KUDO_VERSION], "Instance", "instances");
+
+/// The verbs of plan requests: they end a run, or start it again.
+const PLAN_VERBS: &[&str] = &["abort", "retry"];
+
+/// Writes of the spec or of an annotation.
+const CHANGES: &[MatchCondition] = &[
+    MatchCondition::NotTheController,
+    MatchCondition::Cel("spec-or-annotations-changed", || cel::SPEC_OR_ANNOTATIONS_CHANGED.to_owned()),
+];
+
+/// Everything that is known of Instances.
+pub static KIND: Kind = Kind {
+    watch: Some(Watch::required(&INSTANCES)),
+    schema: Some(&links::INSTANCE),
+    admission: Some(&GuardedKind {
+        resource: RESOURCE,
+        capability: Some(INSTANCES.name),
+        decide: rules::decide,
+        restore: rules::restore,
+        sub_resources: &[SubResource { name: "status", decide: rules::status::decide }],
+    }),
+    webhooks: &[
+        WebhookEntry {
+            name: "instances",
+            mutates: true,
+            resources: &["instances"],
+            operations: &["CREATE", "UPDATE"],
+            on_failure: OnFailure::Refuse,
+            conditions: CHANGES,
+            objects: MatchedObjects::All,
+        },
+        WebhookEntry {
+            name: "instances-status",
+            mutates: false,
+            resources: &["instances/status"],
+            operations: &["UPDATE"],
+            on_failure: OnFailure::Refuse,
+            conditions: &[MatchCondition::NotTheController],
+            objects: MatchedObjects::All,
+        },
+    ],
+    policies: policies::POLICIES,
+    rights: &[
+        Right::new(Role::Controller, KUDO_GROUP, "instances", &["update", "patch"]),
+        Right::new(Role::Controller, KUDO_GROUP, "instances/status", &["get", "update", "patch"]),
+        Right::new(Role::Viewer, KUDO_GROUP, "instances", READ),
+        Right::new(Role::Viewer, KUDO_GROUP, "instances/status", &["get"]),
+        Right::new(Role::Editor, KUDO_GROUP, "instances", WRITE),
+        Right::new(Role::Editor, KUDO_GROUP, "instances", PLAN_VERBS),
+    ],
+    rules: rules::ids::RULES,
+    ..Kind::new(RESOURCE)
+};

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
-use super::parameters::RawParameters;
 use crate::admission::review::ReviewObject;
+use crate::admission::string_map::StringMap;
 use crate::api::json::{JsonError, Scanner, SeenMembers};
 use crate::api::object::NamespacedName;
 use crate::api::stamp::{Applied, SpecHash, VersionRef};
@@ -91,7 +91,7 @@ impl<'a> SpecView<'a> {
                 (spec.applied.parameters, spec.written) = match known {
                     Some(read) => (read.values.clone(), read.canonical()),
                     None => {
-                        let read = RawParameters::read(s, None)?;
+                        let read = StringMap::read(s, None)?;
                         let written = read.canonical();
                         (read.values, written)
                     }

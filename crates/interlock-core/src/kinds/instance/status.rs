@@ -13,7 +13,7 @@ use super::spec::WrittenExecution;
 use super::status_wire;
 use super::status_wire::StatusEntry;
 use crate::admission::review::ReviewObject;
-use crate::api::json::{JsonError, JsonRead, Raw, Scanner};
+use crate::api::json::{JsonError, JsonRead, Raw, Scanner, SeenMembers};
 use crate::api::kudo::PlanStatus;
 use crate::api::text::Text;
 
@@ -46,12 +46,22 @@ impl<'a> StatusView<'a> {
     /// Reads the status of an object.
     pub fn read(object: &ReviewObject<'a>) -> Result<Self, JsonError> {
         let mut status = Self::default();
-        let Some(text) = &object.status else { return Ok(status) };
-        if !text.raw.get().starts_with('{') {
-            return Scanner::new(text.raw.get()).error("expected an object");
+        let Some(text) = object.status else { return Ok(status) };
+        if !text.get().starts_with('{') {
+            return Scanner::new(text.get()).error("expected an object");
         }
-        status.conditions = text.conditions.clone();
-        if let Some(plans) = &text.plans {
+        let mut seen = SeenMembers::default();
+        let mut plans = None;
+        text.members(|name, s| match name.as_str() {
+            "planStatus" => {
+                seen.once(0, s).and_then(|()| s.read(status_wire::plans)).map(|read| plans = read)
+            }
+            "conditions" => {
+                seen.once(1, s).and_then(|()| s.read(status_wire::basis)).map(|read| status.conditions = read)
+            }
+            _ => s.value().map(drop),
+        })?;
+        if let Some(plans) = plans {
             status.entries = plans.get(status_wire::plans)?;
         }
         Ok(status)

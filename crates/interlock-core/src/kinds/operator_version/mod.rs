@@ -1,4 +1,59 @@
 //! `OperatorVersion`: an installed package.
 
 pub mod links;
+mod lister;
+pub mod rule_ids;
 pub mod rules;
+
+pub use lister::{PackageLister, PackageUsers, packages};
+
+use super::capabilities::INSTANCES;
+use super::descriptor::{
+    Kind, MatchCondition, MatchedObjects, OnFailure, READ, Right, Role, WRITE, Watch, WebhookEntry, cel,
+};
+use crate::admission::kind::SubResource;
+use crate::admission::kind::{GuardedKind, allow};
+use crate::api::meta::{KUDO_GROUP, KUDO_VERSION};
+use crate::api::resource::Resource;
+
+const RESOURCE: Resource =
+    Resource::custom(KUDO_GROUP, &[KUDO_VERSION], "OperatorVersion", "operatorversions");
+
+/// Everything that is known of OperatorVersions.
+pub static KIND: Kind = Kind {
+    watch: Some(Watch::required(&INSTANCES)),
+    schema: Some(&links::OPERATOR_VERSION),
+    admission: Some(&GuardedKind {
+        resource: RESOURCE,
+        capability: Some(INSTANCES.name),
+        decide: rules::decide,
+        restore: allow,
+        sub_resources: &[SubResource { name: "status", decide: allow }],
+    }),
+    webhooks: &[
+        WebhookEntry {
+            name: "operatorversions",
+            mutates: false,
+            resources: &["operatorversions"],
+            operations: &["CREATE", "UPDATE"],
+            on_failure: OnFailure::Refuse,
+            conditions: &[MatchCondition::Cel("spec-changed", || cel::SPEC_CHANGED.to_owned())],
+            objects: MatchedObjects::All,
+        },
+        WebhookEntry {
+            name: "operatorversions-delete",
+            mutates: false,
+            resources: &["operatorversions"],
+            operations: &["DELETE"],
+            on_failure: OnFailure::Admit,
+            conditions: &[],
+            objects: MatchedObjects::All,
+        },
+    ],
+    rights: &[
+        Right::new(Role::Viewer, KUDO_GROUP, "operatorversions", READ),
+        Right::new(Role::PackageInstaller, KUDO_GROUP, "operatorversions", WRITE),
+    ],
+    rules: rule_ids::RULES,
+    ..Kind::new(RESOURCE)
+};

@@ -1,15 +1,17 @@
 //! OperatorVersions: frozen while an Instance that refers to them is locked, not deleted while an
 //! Instance refers to them, and valid in themselves.
 
+use crate::kinds::namespace::is_terminating;
+use crate::kinds::operator_version::packages;
 use std::collections::BTreeSet;
 
 use sha2::{Digest, Sha256};
 
+use super::PackageUsers;
 use crate::admission::RuleContext;
 use crate::admission::decision::Verdict;
 use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::admission::endpoint::{Freeze, WebhookEndpoint};
-use crate::admission::lister::PackageUsers;
 use crate::admission::request::{ObjectChange, Operation, Request};
 use crate::admission::review::ReviewObject;
 use crate::admission::violations::Violations;
@@ -25,11 +27,11 @@ use crate::package::validate::{PackageProblem, Problems, Wrong};
 const NAMED: usize = 3;
 
 /// Decides on an OperatorVersion.
-pub(crate) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &RuleContext<'_>) -> Verdict {
+pub fn decide(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
     let key = NamespacedName::new(request.namespace, request.name);
-    let violations = Violations::new(context.view.actions(&key.namespace), context);
+    let violations = Violations::new(context.lister.actions(&key.namespace), context);
     let mut verdict = Verdict::allow();
-    let judged = match operation {
+    let decided = match &request.operation {
         Operation::Create(object) => create(object, &key, &violations),
         Operation::Update(change) => update(*change, &key, context, &violations, &mut verdict),
         Operation::Delete(_) => {
@@ -37,7 +39,7 @@ pub(crate) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &
             Ok(())
         }
     };
-    if let Err(unreadable) = judged {
+    if let Err(unreadable) = decided {
         return (*unreadable).into();
     }
     violations.decide(verdict)
@@ -58,7 +60,7 @@ fn read(object: &ReviewObject<'_>) -> Result<OperatorVersionSpec, Box<Denial>> {
     serde_json::from_str(raw.get()).map_err(|error| {
         let field = ViolationField::new("spec", FieldReason::Invalid, error.to_string());
         let refusal = Denial::invalid(
-            Rule::RequestUnknown,
+            Rule::REQUEST_UNKNOWN,
             "the spec of the OperatorVersion cannot be read",
             vec![field],
         );
@@ -122,7 +124,7 @@ fn invalid(key: &NamespacedName, problems: Problems) -> Denial {
         .map(|problem| ViolationField::new(problem.field, FieldReason::Invalid, problem.what))
         .collect();
     Denial::invalid(
-        Rule::VersionInvalid,
+        Rule::VERSION_INVALID,
         format!("OperatorVersion {key} refers to what it does not hold, or holds what cannot be read"),
         fields,
     )
@@ -146,21 +148,21 @@ fn update(
     if new == old {
         return Ok(());
     }
-    let users = context.view.users_of(key);
+    let users = packages(context).users_of(key);
     if !users.locked.is_empty() {
         if context.config.freeze == Freeze::Strict {
             let denial = frozen(key, &users);
-            let actions = with_users(context.view.actions(&key.namespace), &users, context);
+            let actions = with_users(context.lister.actions(&key.namespace), &users, context);
             violations.push_as(actions.of(denial.rule), denial);
         } else {
             verdict.warn(
-                Rule::VersionFrozen,
+                Rule::VERSION_FROZEN,
                 format!("{} Instances of this OperatorVersion run a plan now", users.locked.len()),
             );
         }
-    } else if users.total > 0 && context.door != WebhookEndpoint::Mutate {
+    } else if users.total > 0 && context.endpoint != WebhookEndpoint::Mutate {
         verdict.warn(
-            Rule::VersionFrozen,
+            Rule::VERSION_FROZEN,
             format!("{} Instances refer to this OperatorVersion; the change runs no plan", users.total),
         );
     }
@@ -168,9 +170,9 @@ fn update(
     if !found.first.is_empty() {
         violations.push(invalid(key, found));
     }
-    if known > 0 && context.door != WebhookEndpoint::Mutate {
+    if known > 0 && context.endpoint != WebhookEndpoint::Mutate {
         verdict.warn(
-            Rule::VersionInvalid,
+            Rule::VERSION_INVALID,
             format!(
                 "{known} problems of before remain in this OperatorVersion; `interlock check` names them"
             ),
@@ -180,12 +182,12 @@ fn update(
 }
 
 fn delete(key: &NamespacedName, context: &RuleContext<'_>, violations: &Violations<'_>) {
-    let users = context.view.users_of(key);
-    if users.total == 0 || context.view.namespace_terminating(&key.namespace) {
+    let users = packages(context).users_of(key);
+    if users.total == 0 || is_terminating(context, &key.namespace) {
         return;
     }
     let denial = Denial::forbidden(
-        Rule::VersionInUse,
+        Rule::VERSION_IN_USE,
         format!("OperatorVersion {key} is used by {} and cannot be deleted", instances(users.total)),
     )
     .why("their plans, also `cleanup`, are read from it")
@@ -198,7 +200,7 @@ fn with_users(own: Actions, users: &PackageUsers, context: &RuleContext<'_>) -> 
     users
         .locked
         .iter()
-        .map(|(instance, _)| context.view.actions(&instance.namespace))
+        .map(|(instance, _)| context.lister.actions(&instance.namespace))
         .fold(own, Actions::strictest)
 }
 
@@ -218,7 +220,7 @@ fn frozen(key: &NamespacedName, users: &PackageUsers) -> Denial {
         why.push_str(&format!("{}{others} more", if named.is_empty() { "" } else { " and " }));
     }
     Denial::forbidden(
-        Rule::VersionFrozen,
+        Rule::VERSION_FROZEN,
         format!("OperatorVersion {key} is frozen while a plan of {} runs", instances(users.locked.len())),
     )
     .why(format!("running: {why}"))

@@ -155,7 +155,15 @@ fn a_version_that_the_cache_does_not_show_is_waited_for() {
     object["spec"]["operatorVersion"]["name"] = json!("kafka-2");
     let body = serde_json::to_vec(&review("CREATE", "Instance", object, Value::Null)).unwrap();
     for door in WebhookEndpoint::ALL {
-        let answer = answer(door, &body, &world.view, &world.config, CacheWait::Wait).unwrap();
+        let answer = answer(
+            &crate::kinds::guarded(crate::kinds::ALL),
+            door,
+            &body,
+            &world.view,
+            &world.config,
+            CacheWait::Wait,
+        )
+        .unwrap();
         assert!(
             matches!(answer, AdmissionAnswer::Wait(awaited) if awaited.operator_version == super::key("kafka-2"))
         );

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::{Said, World};
 use crate::admission::lister::CacheState;
-use crate::admission::static_lister::StaticLister;
 use crate::admission::{Config, Freeze, WebhookEndpoint};
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::api::revision::{RevisionOwner, parts};
 use crate::api::stamp::SpecHash;
 use crate::kinds::data_plane::flavor::gateway::sources_of;
+use crate::kinds::static_lister::StaticLister;
 
 const T: &str = "traditional";
 const TC: &str = "traditional_compatible";

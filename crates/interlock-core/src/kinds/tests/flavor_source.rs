@@ -5,11 +5,11 @@ use base64::engine::general_purpose::STANDARD;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::admission::static_lister::StaticLister;
 use crate::admission::{AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint, answer};
 use crate::api::interlock::{RuleSetting, Rules};
 use crate::api::meta;
 use crate::api::stamp::SpecHash;
+use crate::kinds::static_lister::StaticLister;
 
 fn gateway(name: &str, image: &str, from: &Value) -> Value {
     json!({
@@ -66,7 +66,16 @@ impl World {
             },
         });
         let config = Config { controller_user: String::new(), freeze: Freeze::Strict };
-        match answer(door, review.to_string().as_bytes(), &view, &config, CacheWait::Exhausted).unwrap() {
+        match answer(
+            &crate::kinds::guarded(crate::kinds::ALL),
+            door,
+            review.to_string().as_bytes(),
+            &view,
+            &config,
+            CacheWait::Exhausted,
+        )
+        .unwrap()
+        {
             AdmissionAnswer::Done(reply) => {
                 serde_json::from_slice::<Value>(&reply.body).unwrap()["response"].take()
             }

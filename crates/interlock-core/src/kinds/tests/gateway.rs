@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::Cached;
 use crate::admission::lister::{CacheState, Lister};
-use crate::admission::static_lister::StaticLister;
 use crate::admission::{AdmissionAnswer, CacheWait, Config, Freeze, WebhookEndpoint, answer};
 use crate::api::interlock::{RuleSetting, Rules};
+use crate::kinds::static_lister::StaticLister;
 
 fn gateway(flavor: &str) -> Value {
     json!({
@@ -50,7 +50,16 @@ fn through(door: WebhookEndpoint, view: &dyn Lister, object: &Value, old: &Value
     });
     let config = Config { controller_user: String::new(), freeze: Freeze::Strict };
     let body = review.to_string();
-    match answer(door, body.as_bytes(), view, &config, CacheWait::Exhausted).unwrap() {
+    match answer(
+        &crate::kinds::guarded(crate::kinds::ALL),
+        door,
+        body.as_bytes(),
+        view,
+        &config,
+        CacheWait::Exhausted,
+    )
+    .unwrap()
+    {
         AdmissionAnswer::Done(reply) => {
             serde_json::from_slice::<Value>(&reply.body).unwrap()["response"].take()
         }

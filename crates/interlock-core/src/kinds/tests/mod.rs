@@ -26,21 +26,15 @@ use base64::engine::general_purpose::STANDARD;
 use json_patch::Patch;
 use serde_json::{Value, json};
 
-use std::sync::Arc;
-
-use super::data_plane::flavor;
-use super::data_plane::flavor::inventory::{FlavorDependent, GatewayContext};
-use super::data_plane::flavor::sources::FlavorSource;
 use super::instance::change::baseline::{Baseline, PendingPlan};
 use super::instance::change::uid::{ScheduledOn, plan_uid};
-use crate::admission::lister::{CacheState, Lister, PackageUsers};
-use crate::admission::static_lister::StaticLister;
+use crate::admission::lister::{CacheState, KindListers, Lister};
 use crate::admission::{AdmissionAnswer, CacheWait, Config, DecisionRecord, Freeze, WebhookEndpoint, answer};
 use crate::api::interlock::Actions;
 use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::api::stamp::{Applied, SpecHash, VersionRef};
-use crate::package::Package;
+use crate::kinds::static_lister::StaticLister;
 
 pub const NAMESPACE: &str = "team";
 pub const ALICE: &str = "alice";
@@ -108,35 +102,15 @@ pub struct World {
 pub struct Cached<'a>(pub &'a StaticLister, pub CacheState);
 
 impl Lister for Cached<'_> {
-    fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>> {
-        self.0.operator_version(key)
-    }
-
-    fn users_of(&self, operator_version: &NamespacedName) -> PackageUsers {
-        self.0.users_of(operator_version)
-    }
-
-    fn namespace_terminating(&self, namespace: &str) -> bool {
-        self.0.namespace_terminating(namespace)
-    }
-
     fn actions(&self, namespace: &str) -> Actions {
         self.0.actions(namespace)
     }
 
-    fn around(&self, gateway: &flavor::gateway_ref::GatewayRef) -> GatewayContext {
-        self.0.around(gateway)
+    fn kinds(&self) -> &KindListers {
+        self.0.kinds()
     }
 
-    fn live_spec(&self, data_plane: &NamespacedName, uid: &str, hash: &SpecHash) -> Option<String> {
-        self.0.live_spec(data_plane, uid, hash)
-    }
-
-    fn fed_by(&self, source: &FlavorSource) -> Vec<FlavorDependent> {
-        self.0.fed_by(source)
-    }
-
-    fn cache(&self) -> CacheState {
+    fn cache(&self, _: &str) -> CacheState {
         self.1.clone()
     }
 }
@@ -165,7 +139,16 @@ impl World {
     pub fn ask(&self, door: WebhookEndpoint, review: &Value) -> Said {
         let body = serde_json::to_vec(review).unwrap();
         let view = Cached(&self.view, self.cache.clone());
-        match answer(door, &body, &view, &self.config, CacheWait::Exhausted).unwrap() {
+        match answer(
+            &crate::kinds::guarded(crate::kinds::ALL),
+            door,
+            &body,
+            &view,
+            &self.config,
+            CacheWait::Exhausted,
+        )
+        .unwrap()
+        {
             AdmissionAnswer::Done(reply) => {
                 let answer: Value = serde_json::from_slice(&reply.body).unwrap();
                 let response = answer["response"].clone();

@@ -8,7 +8,14 @@ use crate::admission::{AdmissionAnswer, CacheWait, WebhookEndpoint, answer};
 
 fn raw(body: &[u8]) -> Result<Value, String> {
     let world = World::strict();
-    match answer(WebhookEndpoint::Mutate, body, &world.view, &world.config, CacheWait::Exhausted) {
+    match answer(
+        &crate::kinds::guarded(crate::kinds::ALL),
+        WebhookEndpoint::Mutate,
+        body,
+        &world.view,
+        &world.config,
+        CacheWait::Exhausted,
+    ) {
         Ok(AdmissionAnswer::Done(reply)) => Ok(serde_json::from_slice(&reply.body).unwrap()),
         Ok(AdmissionAnswer::Wait(key)) => Err(format!("waits for {key}")),
         Err(bad) => Err(bad.to_string()),

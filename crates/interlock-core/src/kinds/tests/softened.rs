@@ -9,10 +9,10 @@ use super::properties::{apply, before, edit};
 use super::{Said, World, idle, kafka, kafka_with, key, manifest, ours, review, running};
 use crate::admission::WebhookEndpoint;
 use crate::admission::lister::CacheState;
-use crate::admission::static_lister::StaticLister;
 use crate::api::interlock::Rules;
 use crate::api::meta;
 use crate::kinds::instance::change::uid::is_version_5;
+use crate::kinds::static_lister::StaticLister;
 
 const WHY: &str = "Interlock checks this without other objects: this process may not list operatorversions";
 

@@ -17,8 +17,8 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let mut graph = kinds::graph();
-        for kind in kinds::DECLARED.iter().map(|kind| kind.name) {
+        let mut graph = kinds::graph(kinds::ALL);
+        for kind in kinds::schemas(kinds::ALL).iter().map(|kind| kind.name) {
             let id = graph.kind(kind.group, kind.kind);
             graph.kind_available(id, EPOCH);
             graph.apply(id, EPOCH, GraphChange::Listing(""));

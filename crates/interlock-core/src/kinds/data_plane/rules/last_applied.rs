@@ -127,7 +127,6 @@ fn selector<'a>(object: &ReviewObject<'a>) -> Option<Cow<'a, str>> {
     object
         .status
         .as_ref()?
-        .raw
         .members(|name, value| {
             if name.as_str() == "selector" {
                 found = value.optional_text()?;
@@ -222,7 +221,7 @@ impl<'a> WantedStamp<'a> {
         let mut verdict = Verdict::of(Outcome::Allow { patch: operations.finish() });
         if undone {
             verdict.warn(
-                Rule::StampMismatch,
+                Rule::STAMP_MISMATCH,
                 "annotation interlock.dev/last-applied-spec is Interlock's own; the change of it was undone",
             );
         }
@@ -252,7 +251,7 @@ impl<'a> WantedStamp<'a> {
         (!same).then(|| {
             let detail = format!("{} is not the stamp of what is live", meta::LAST_APPLIED_SPEC);
             Denial::invalid(
-                Rule::StampMismatch,
+                Rule::STAMP_MISMATCH,
                 format!("{subject} is not as Interlock's mutating webhook makes it"),
                 vec![ViolationField::new("metadata.annotations", FieldReason::Invalid, detail)],
             )

@@ -4,6 +4,7 @@
 //! The new spec is compared with the live one: for a DataPlane that of its last-applied annotation, for
 //! a Deployment the template of its pods. Mutation sets only the annotation.
 
+pub mod ids;
 mod last_applied;
 
 use self::last_applied::{Live, WantedStamp, text_of};
@@ -29,35 +30,41 @@ use crate::admission::review::ReviewObject;
 use crate::api::canonical;
 use crate::api::interlock::Action;
 use crate::api::kong::{DataPlaneSpec, PROXY};
+use crate::api::meta;
 use crate::api::object::NamespacedName;
 use crate::api::rule::{Rule, RuleGroup};
 use crate::api::stamp::SpecHash;
+use crate::kinds::data_plane::gateways;
 
-/// Decides on a gateway.
-pub(crate) fn judge(
-    kind: GatewayKind,
-    request: &Request<'_>,
-    operation: &Operation<'_>,
-    context: &RuleContext<'_>,
-) -> Verdict {
-    let (object, old) = match operation {
+/// Decides on a DataPlane.
+pub fn decide_data_plane(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
+    decide(GatewayKind::DataPlane, request, context)
+}
+
+/// Decides on a Deployment that runs Kong.
+pub fn decide_deployment(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
+    decide(GatewayKind::Deployment, request, context)
+}
+
+fn decide(kind: GatewayKind, request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
+    let (object, old) = match &request.operation {
         Operation::Create(object) => (*object, None),
         Operation::Update(change) => (change.object, Some(change.old)),
         Operation::Delete(_) => return Verdict::allow(),
     };
-    let mutates = context.door == WebhookEndpoint::Mutate;
+    let mutates = context.endpoint == WebhookEndpoint::Mutate;
     if mutates && kind == GatewayKind::Deployment {
         return Verdict::allow();
     }
     let subject = GatewayRef { kind, name: NamespacedName::new(request.namespace, request.name) };
-    let around = context.view.around(&subject);
-    let flavors = context.view.actions(request.namespace).group(RuleGroup::Flavors);
-    let ask = Ask { subject, around, flavors, guarded: context.view.overrides_guarded() };
+    let around = gateways(context).context_of(&subject);
+    let flavors = context.lister.actions(request.namespace).group(RuleGroup::Flavors);
+    let ask = Ask { subject, around, flavors, guarded: gateways(context).overrides_guarded() };
     if kind == GatewayKind::Deployment {
         return ask.flavors(object, old, None);
     }
     let text = old.and_then(|old| old.metadata.annotations.stamp_text());
-    let kept = |uid: &str, hash: &SpecHash| context.view.live_spec(&ask.subject.name, uid, hash);
+    let kept = |uid: &str, hash: &SpecHash| gateways(context).live_spec(&ask.subject.name, uid, hash);
     let live = old.map(|old| Live::of(old, text.as_deref(), kept));
     // Knowledge of a flavor may change between the calls: only mutation writes it.
     let flavor_of = |spec: &str| mutates.then(|| ask.flavor_of(spec, live.as_ref())).flatten();
@@ -134,7 +141,7 @@ impl Ask {
             && stored.spec.reading.effective != new.spec.reading.effective
         {
             findings.warned.push(Finding::new(
-                Rule::FlavorUntold,
+                Rule::FLAVOR_UNKNOWN,
                 format!(
                     "cannot determine what the pods of {} run with, so judged by what is stored: a rollout is under way, and \
                      {why}",
@@ -147,7 +154,7 @@ impl Ask {
             && stored.spec.reading.effective != new.spec.reading.effective
         {
             findings.warned.push(Finding::new(
-                Rule::FlavorUntold,
+                Rule::FLAVOR_UNKNOWN,
                 format!(
                     "cannot determine what the pods of {} run with: {why}; ask them (`interlock flavor diagnose`)",
                     self.subject
@@ -176,7 +183,7 @@ impl Ask {
     }
 
     fn read(&self, spec: &str, object: &ReviewObject<'_>) -> Result<Gateway, Box<Denial>> {
-        let status = object.status.as_ref().map_or("{}", |status| status.raw.get());
+        let status = object.status.map_or("{}", |status| status.get());
         Gateway::parse(self.subject.clone(), spec, status, &self.around.sources)
             .map_err(|error| self.unreadable(&error))
     }
@@ -188,7 +195,7 @@ impl Ask {
             GatewayKind::DataPlane => "dataplanes",
             GatewayKind::Deployment => "deployments",
         };
-        let refusal = Denial::invalid(Rule::RequestUnknown, sentence, vec![field]);
+        let refusal = Denial::invalid(Rule::REQUEST_UNKNOWN, sentence, vec![field]);
         Box::new(refusal.next(format!("write it as its schema says (`kubectl explain {kind}.spec`)")))
     }
 
@@ -222,12 +229,12 @@ impl Ask {
         let template = self.subject.kind.template();
         let container = format!("container \"{PROXY}\"");
         let (path, detail, next) = match first.rule {
-            Rule::DataPlanePorts => (
+            Rule::DATA_PLANE_PORTS => (
                 INGRESS_PORTS,
                 format!("{container} of {template} does not listen there"),
                 "let each targetPort be a port that the variable names, or leave the variable out",
             ),
-            Rule::DataPlaneDatabase => {
+            Rule::DATA_PLANE_DATABASE => {
                 (template, container, "set KONG_DATABASE of this container to \"off\", or leave it out")
             }
             _ => (template, container, "name the image of this container, such as kong:3.9"),
@@ -293,7 +300,7 @@ impl Ask {
 /// The override in the annotation of an object for this change; the API server's policy checks the
 /// right of its writer.
 fn allowance(new: &ReviewObject<'_>, old: &ReviewObject<'_>) -> Option<FlavorOverride> {
-    let text = new.metadata.annotations.allow_flavor?.text().ok()?;
+    let text = new.metadata.annotations.own_text(meta::ALLOW_FLAVOR)?;
     let uid = old.metadata.uid.as_deref().unwrap_or_default();
     let generation = old.metadata.generation.map_or("0", |raw| raw.get());
     FlavorOverride::read(Some(&text), || ChangeId::of(uid, generation, &canonical::hash(text_of(new))))

@@ -24,17 +24,17 @@ pub fn problems(spec: &DataPlaneSpec, namespace: &str, sources: &dyn Sources) ->
     let proxies = || template.spec.containers.iter().filter(|container| container.name == PROXY);
     if !proxies().any(|proxy| proxy.image.as_deref().is_some_and(|image| !image.is_empty())) {
         findings.deny(
-            Rule::DataPlaneImage,
+            Rule::DATA_PLANE_IMAGE,
             "DataPlane requires an image to be set on proxy container".to_owned(),
         );
     }
     for proxy in proxies() {
         match variables(proxy, surroundings, &[DATABASE]).remove(DATABASE) {
             Some(EnvVariable::Set { value, .. }) if !value.is_empty() && value != "off" => {
-                findings.deny(Rule::DataPlaneDatabase, "DataPlane supports only db mode 'off'".to_owned());
+                findings.deny(Rule::DATA_PLANE_DATABASE, "DataPlane supports only db mode 'off'".to_owned());
             }
             Some(EnvVariable::Unknown(why)) => findings.warn(
-                Rule::DataPlaneDatabase,
+                Rule::DATA_PLANE_DATABASE,
                 format!("cannot determine {DATABASE}: {why}; DataPlane supports only db mode 'off'"),
             ),
             _ => {}

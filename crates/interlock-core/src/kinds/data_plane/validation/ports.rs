@@ -72,7 +72,7 @@ pub(super) fn problems(
 
 fn deny(findings: &mut Findings, variable: &str) {
     findings.deny(
-        Rule::DataPlanePorts,
+        Rule::DATA_PLANE_PORTS,
         format!(
             "Each port from spec.network.services.ingress.ports has to have an accompanying port in {variable} env"
         ),
@@ -81,7 +81,7 @@ fn deny(findings: &mut Findings, variable: &str) {
 
 fn untold(findings: &mut Findings, (variable, why): (&str, &Unknown)) {
     findings.warn(
-        Rule::DataPlanePorts,
+        Rule::DATA_PLANE_PORTS,
         format!(
             "cannot determine {variable}: {why}; each port from spec.network.services.ingress.ports has to have an \
              accompanying port in it"

@@ -1,5 +1,6 @@
 //! The rule context of a request about an Instance, and the rejections that end a decision early.
 
+use crate::kinds::operator_version::packages;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ impl Stop {
 
 impl<'a> Ask<'a> {
     pub(super) fn new(request: &'a Request<'a>, context: &'a RuleContext<'a>) -> Self {
-        let violations = Violations::new(context.view.actions(request.namespace), context);
+        let violations = Violations::new(context.lister.actions(request.namespace), context);
         Self { request, context, violations, looks_elsewhere: Cell::default() }
     }
 
@@ -113,7 +114,7 @@ impl<'a> Ask<'a> {
         let namespace = version["namespace"].as_str().unwrap_or_default();
         let own = namespace.is_empty() || namespace == self.request.namespace;
         let name = version["name"].as_str().filter(|_| own)?;
-        self.context.view.operator_version(&NamespacedName::new(self.request.namespace, name))
+        packages(self.context).operator_version(&NamespacedName::new(self.request.namespace, name))
     }
 
     /// The OperatorVersion of a spec; waits for one that the lister lacks, unless the request is
@@ -124,10 +125,10 @@ impl<'a> Ask<'a> {
             self.violations.push(denials::version_required(instance));
             return Ok(None);
         }
-        if let Some(package) = self.context.view.operator_version(&key) {
+        if let Some(package) = packages(self.context).operator_version(&key) {
             return Ok(Some(package));
         }
-        match (self.context.view.left_out(&key), self.context.patience) {
+        match (packages(self.context).left_out(&key), self.context.wait) {
             (Some(why), _) => self.violations.push(denials::version_left_out(instance, &key, &why)),
             (None, CacheWait::Wait) if !self.violations.refuse() => return Err(Stop::Wait(key)),
             (None, CacheWait::Wait) => {}

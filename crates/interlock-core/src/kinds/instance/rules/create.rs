@@ -8,6 +8,7 @@ use crate::admission::decision::Verdict;
 use crate::admission::denial::{FieldReason, ViolationField};
 use crate::admission::review::ReviewObject;
 use crate::api::meta::plan::{CLEANUP, DEPLOY};
+use crate::api::meta::{self};
 use crate::api::rule::Rule;
 use crate::api::violation::{MessagePrefix, SpecViolation};
 use crate::kinds::instance::change::uid::plan_uid;
@@ -84,25 +85,25 @@ impl<'a> Ask<'a> {
         // Our own uid is an earlier pass, over values that another webhook has changed since.
         let ours = crate::kinds::instance::change::uid::is_version_5(&given.execution.uid)
             && given.execution.status == "NEVER_RUN";
-        if !self.context.door.patches() || ours {
+        if !self.context.endpoint.patches() || ours {
             return warnings;
         }
         if !given.execution.plan.is_empty() && given.execution.uid != uid {
             warnings.push((
-                Rule::PlanUid,
+                Rule::PLAN_UID,
                 "spec.planExecution is replaced: a new Instance runs plan 'deploy'".to_owned(),
             ));
         }
         let written = object.metadata.annotations.stamp_text();
         if written.is_some() && written.as_deref() != stamp {
             warnings.push((
-                Rule::StampMismatch,
+                Rule::STAMP_MISMATCH,
                 "annotation interlock.dev/last-applied-spec is Interlock's own and is replaced".to_owned(),
             ));
         }
-        if object.metadata.annotations.runs.is_some() {
+        if object.metadata.annotations.own(meta::HISTORY).is_some() {
             warnings.push((
-                Rule::HistoryOwner,
+                Rule::HISTORY_OWNER,
                 "annotation plan.interlock.dev/history is Interlock's own and is taken away".to_owned(),
             ));
         }
@@ -112,7 +113,7 @@ impl<'a> Ask<'a> {
 
 /// An objection in KUDO's words for a creation.
 fn at_creation(mut objection: SpecViolation) -> SpecViolation {
-    if objection.rule == Rule::ParameterInvalid {
+    if objection.rule == Rule::PARAMETER_INVALID {
         objection.sentence = format!("parameters are not valid: {}", objection.sentence);
     }
     objection.prelude(MessagePrefix::Create)
@@ -120,7 +121,7 @@ fn at_creation(mut objection: SpecViolation) -> SpecViolation {
 
 fn no_deploy(package: &Package) -> SpecViolation {
     SpecViolation::new(
-        Rule::PlanUnknown,
+        Rule::PLAN_UNKNOWN,
         "couldn't find 'deploy' plan in the operatorVersion",
         vec![ViolationField::new(
             "spec.operatorVersion.name",

@@ -20,7 +20,7 @@ pub fn from_objection(objection: SpecViolation, instance: &str) -> Denial {
 /// A part of the object cannot be read.
 pub fn unreadable(part: &str, error: &JsonError) -> Denial {
     Denial::invalid(
-        Rule::RequestUnknown,
+        Rule::REQUEST_UNKNOWN,
         format!("the {part} of the Instance cannot be read"),
         vec![ViolationField::new(part, FieldReason::Invalid, error.to_string())],
     )
@@ -29,7 +29,7 @@ pub fn unreadable(part: &str, error: &JsonError) -> Denial {
 
 /// Fields of the spec do not match the schema.
 pub fn mistyped(fields: Vec<ViolationField>) -> Denial {
-    Denial::invalid(Rule::RequestUnknown, "the spec of the Instance cannot be read", fields).next(
+    Denial::invalid(Rule::REQUEST_UNKNOWN, "the spec of the Instance cannot be read", fields).next(
         "write it so and send it again; `kubectl explain instances.kudo.dev.spec` tells what each field takes",
     )
 }
@@ -37,7 +37,7 @@ pub fn mistyped(fields: Vec<ViolationField>) -> Denial {
 /// The spec names no OperatorVersion.
 pub fn version_required(instance: &str) -> Denial {
     Denial::invalid(
-        Rule::VersionMissing,
+        Rule::VERSION_MISSING,
         format!("Instance {instance} names no OperatorVersion"),
         vec![ViolationField::new("spec.operatorVersion.name", FieldReason::Required, "a name is required")],
     )
@@ -48,7 +48,7 @@ pub fn version_required(instance: &str) -> Denial {
 /// The OperatorVersion does not exist.
 pub fn version_missing(instance: &str, key: &NamespacedName) -> Denial {
     Denial::invalid(
-        Rule::VersionMissing,
+        Rule::VERSION_MISSING,
         format!("OperatorVersion {key} of Instance {instance} is not found"),
         vec![ViolationField::new(
             "spec.operatorVersion.name",
@@ -66,7 +66,7 @@ pub fn version_missing(instance: &str, key: &NamespacedName) -> Denial {
 /// The OperatorVersion exists, but exceeds the size budget of the cache.
 pub fn version_left_out(instance: &str, key: &NamespacedName, why: &str) -> Denial {
     Denial::invalid(
-        Rule::VersionMissing,
+        Rule::VERSION_MISSING,
         format!("OperatorVersion {key} of Instance {instance} cannot be used now"),
         vec![ViolationField::new(
             "spec.operatorVersion.name",

@@ -11,6 +11,7 @@ use crate::api::rule::Rule;
 use crate::kinds::instance::change::lock::Lock;
 use crate::kinds::instance::change::validate;
 use crate::kinds::instance::change::validate::{ChangedPackages, Delta, Triggered};
+use crate::kinds::operator_version::packages;
 
 /// Locked: nothing that a plan carries out changes, except as the freeze mode permits.
 impl<'a> InstanceUpdate<'a, '_> {
@@ -23,7 +24,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         let cancels = match asked {
             PlanIntent::Clear => {
                 violated(
-                    Rule::PlanCancel,
+                    Rule::PLAN_CANCEL,
                     format!(
                         "cancelling currently scheduled (or running) plan '{}' is not supported",
                         lock.plan
@@ -34,7 +35,7 @@ impl<'a> InstanceUpdate<'a, '_> {
             }
             PlanIntent::Trigger(plan) if plan != lock.plan => {
                 violated(
-                    Rule::PlanOverride,
+                    Rule::PLAN_OVERRIDE,
                     format!(
                         "overriding currently scheduled (or running) plan '{}' with '{plan}' is not supported",
                         lock.plan
@@ -53,7 +54,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         }
         match asked {
             PlanIntent::Trigger(plan) if !cancels => violated(
-                Rule::PlanOverride,
+                Rule::PLAN_OVERRIDE,
                 format!("restarting currently scheduled (or running) plan '{plan}' is not supported"),
                 vec![denials::execution_field("uid", &before.uid, &self.new.execution.uid)],
             ),
@@ -72,11 +73,11 @@ impl<'a> InstanceUpdate<'a, '_> {
 
     /// The denial of a change of the spec: KUDO's sentence if it has one for this change.
     fn frozen(&self, lock: &Lock<'_>) -> Denial {
-        let view = self.ask.context.view;
-        let package = view.operator_version(&self.new.version());
+        let packages = packages(self.ask.context);
+        let package = packages.operator_version(&self.new.version());
         let old = match self.new.applied.operator_version == self.old.applied.operator_version {
             true => package.clone(),
-            false => view.operator_version(&self.old.version()),
+            false => packages.operator_version(&self.old.version()),
         };
         let delta = Delta::between(&self.old.applied, &self.new.applied);
         let triggered = package.as_deref().map(|new| {
@@ -95,7 +96,7 @@ impl<'a> InstanceUpdate<'a, '_> {
             _ => format!("the spec is frozen while plan '{}' is scheduled (or running)", lock.plan),
         };
         let fields = self.delta_fields(package.as_deref());
-        let refusal = self.failed(Rule::PlanRunning, &sentence, fields);
+        let refusal = self.failed(Rule::PLAN_RUNNING, &sentence, fields);
         denials::locked(refusal, lock, &self.status, &self.instance)
     }
 
@@ -144,9 +145,9 @@ impl<'a> InstanceUpdate<'a, '_> {
         };
         let before = &self.old.execution;
         if self.changed {
-            let package = self.ask.context.view.operator_version(&self.new.version());
+            let package = packages(self.ask.context).operator_version(&self.new.version());
             violated(
-                Rule::InstanceDeleting,
+                Rule::INSTANCE_DELETING,
                 "parameter update and/or upgrade is not allowed when an instance is being deleted",
                 self.delta_fields(package.as_deref()),
             );
@@ -154,12 +155,12 @@ impl<'a> InstanceUpdate<'a, '_> {
         let cleaning = lock.is_some_and(|lock| lock.plan == CLEANUP);
         match asked {
             PlanIntent::Trigger(plan) if plan != CLEANUP && cleaning => violated(
-                Rule::InstanceDeleting,
+                Rule::INSTANCE_DELETING,
                 "'cleanup' plan can not be cancelled or overridden by another plan since the instance is being deleted",
                 vec![denials::execution_field("planName", &before.plan, plan)],
             ),
             PlanIntent::Clear if cleaning => violated(
-                Rule::InstanceDeleting,
+                Rule::INSTANCE_DELETING,
                 "'cleanup' plan can not be cancelled or overridden by another plan since the instance is being deleted",
                 vec![denials::execution_field("planName", &before.plan, "")],
             ),
@@ -178,7 +179,7 @@ impl<'a> InstanceUpdate<'a, '_> {
                 );
             }
             PlanIntent::Trigger(plan) => violated(
-                Rule::InstanceDeleting,
+                Rule::INSTANCE_DELETING,
                 "only 'cleanup' plan can be scheduled when an instance is being deleted",
                 vec![denials::execution_field("planName", &before.plan, plan)],
             ),

@@ -6,6 +6,7 @@ pub mod status;
 mod context;
 mod create;
 mod denials;
+pub mod ids;
 mod locked;
 mod mutation;
 mod plan_intent;
@@ -25,7 +26,8 @@ use crate::kinds::time_limits;
 
 /// Decides on an Instance: all rules collect violations, the object is completed, and then the decision
 /// follows.
-pub(crate) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &RuleContext<'_>) -> Verdict {
+pub fn decide(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
+    let operation = &request.operation;
     let ask = Ask::new(request, context);
     let completed = match operation {
         Operation::Create(object) => ask.create(object),
@@ -36,7 +38,7 @@ pub(crate) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &
     limits(&ask, operation);
     // The validating call denies instead: it runs after the policy that checks the user's read access,
     // and finds the same violations in the object as received.
-    if context.door == WebhookEndpoint::Mutate && ask.looks_elsewhere.get() {
+    if context.endpoint == WebhookEndpoint::Mutate && ask.looks_elsewhere.get() {
         if ask.violations.refuse() {
             return Verdict::allow();
         }
@@ -51,19 +53,15 @@ pub(crate) fn judge(request: &Request<'_>, operation: &Operation<'_>, context: &
 
 /// Restores the fields that Interlock owns on an Instance, and nothing else: evaluates no rule, and
 /// schedules no plan.
-pub(crate) fn restore(
-    request: &Request<'_>,
-    operation: &Operation<'_>,
-    context: &RuleContext<'_>,
-) -> Verdict {
+pub fn restore(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
     let ask = Ask::new(request, context);
     let none = Annotations::default();
-    let (object, before) = match operation {
+    let (object, before) = match &request.operation {
         Operation::Create(object) => (*object, &none),
         Operation::Update(change) => (change.object, &change.old.metadata.annotations),
         Operation::Delete(_) => return Verdict::allow(),
     };
-    if !context.door.patches() {
+    if !context.endpoint.patches() {
         return Verdict::allow();
     }
     let mut verdict = Desired::restored(before).settle(&ask, object, &SpecView::default());

@@ -111,7 +111,7 @@ impl<'a> Desired<'a> {
     /// endpoint collects the differences as violations.
     pub fn settle(self, ask: &Ask<'_>, object: &ReviewObject<'_>, given: &SpecView<'_>) -> Verdict {
         let mut operations = Operations::default();
-        let patches = ask.context.door.patches();
+        let patches = ask.context.endpoint.patches();
         let mut differences = Differences { refused: !patches, found: Vec::new() };
         self.compare(object, given, &mut operations, &mut differences);
         if patches {
@@ -138,7 +138,7 @@ impl<'a> Desired<'a> {
                 && written.status == execution.status;
             if !same {
                 operations.execution(&execution.plan, &execution.uid, &execution.status);
-                differences.found(Rule::PlanUid, "spec.planExecution", || {
+                differences.found(Rule::PLAN_UID, "spec.planExecution", || {
                     format!("must be plan '{}' with uid '{}'", execution.plan, execution.uid)
                 });
             }
@@ -147,20 +147,20 @@ impl<'a> Desired<'a> {
             operations.finalizer(&object.metadata);
         }
         if self.finalizer == Finalizer::Required && !has_finalizer(object) {
-            differences.found(Rule::FinalizerKept, "metadata.finalizers", || {
+            differences.found(Rule::FINALIZER_KEPT, "metadata.finalizers", || {
                 format!("must hold {:?}", meta::FINALIZER)
             });
         }
         let history = self.history;
         let (stamp, same) = self.stamp(object, operations);
         if !same {
-            differences.found(Rule::StampMismatch, "metadata.annotations", || {
+            differences.found(Rule::STAMP_MISMATCH, "metadata.annotations", || {
                 format!("{} is not the stamp of this spec", meta::LAST_APPLIED_SPEC)
             });
         }
         let annotations = &object.metadata.annotations;
         if !keep_history(history, annotations, stamp, operations) {
-            differences.found(Rule::HistoryOwner, "metadata.annotations", || {
+            differences.found(Rule::HISTORY_OWNER, "metadata.annotations", || {
                 format!("{} is not the history of this Instance", meta::HISTORY)
             });
         }
@@ -173,7 +173,7 @@ impl<'a> Desired<'a> {
         if self.defaults.is_empty() && self.dropped.is_empty() {
             return;
         }
-        differences.found(Rule::MutationMissing, "spec.parameters", || {
+        differences.found(Rule::MUTATION_MISSING, "spec.parameters", || {
             let defaults = self.defaults.iter().map(|(name, _)| name.as_str());
             let names: Vec<&str> = defaults.chain(self.dropped.iter().map(String::as_str)).collect();
             format!("{} must be filled in or taken out", names.join(", "))
@@ -226,16 +226,16 @@ fn keep_history(
     stamp: Option<usize>,
     operations: &mut Operations,
 ) -> bool {
-    let before = before.filter(|before| before.runs.is_some());
+    let before = before.filter(|before| before.own(meta::HISTORY).is_some());
     let fits = |size: usize| size_budget::holds_bytes(written.others, stamp, size);
-    let same = written.runs == before.and_then(|before| before.runs);
+    let same = written.own(meta::HISTORY) == before.and_then(|before| before.own(meta::HISTORY));
     match before.filter(|before| fits(before.history)) {
         Some(_) if same => {}
         Some(kept) => {
-            let text = kept.runs.and_then(|runs| runs.text().ok());
+            let text = kept.own(meta::HISTORY).and_then(|runs| runs.text().ok());
             operations.history(written.present || stamp.is_some(), text.as_ref().map(|text| &*text.0));
         }
-        None if written.runs.is_some() => operations.drop_history(),
+        None if written.own(meta::HISTORY).is_some() => operations.drop_history(),
         None => return true,
     }
     same

@@ -10,7 +10,6 @@ use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::admission::patch::Operations;
 use crate::admission::request::{ObjectChange, Operation};
 use crate::admission::review::{Annotations, ReviewObject};
-use crate::api::json::Raw;
 use crate::api::meta;
 use crate::api::rule::Rule;
 use crate::api::stamp::Envelope;
@@ -36,11 +35,10 @@ struct Written<'a> {
 
 impl<'a> Written<'a> {
     fn of(annotations: &Annotations<'a>) -> Self {
-        let text = |raw: Option<Raw<'a>>| raw.and_then(|raw| raw.text().ok()).map(|text| text.0);
         Self {
-            request: text(annotations.request),
-            reason: text(annotations.reason),
-            by: text(annotations.requested_by),
+            request: annotations.own_text(meta::REQUEST),
+            reason: annotations.own_text(meta::REASON),
+            by: annotations.own_text(meta::REQUESTED_BY),
         }
     }
 
@@ -81,7 +79,7 @@ impl<'a> Ask<'a> {
 
     fn request(&self, change: ObjectChange<'a>, verdict: Verdict) -> Result<Verdict, Stop> {
         let annotations = &change.object.metadata.annotations;
-        if annotations.request.is_none() {
+        if annotations.own(meta::REQUEST).is_none() {
             return Ok(verdict);
         }
         let (new, old) = (Written::of(annotations), Written::of(&change.old.metadata.annotations));
@@ -119,7 +117,7 @@ impl<'a> Ask<'a> {
                 _ => (REQUEST, FieldReason::Invalid),
             };
             Denial::invalid(
-                Rule::VerbRequest,
+                Rule::VERB_REQUEST,
                 format!("Instance {instance}: the request cannot be read"),
                 vec![ViolationField::new(field, shown, error.to_string())],
             )
@@ -135,7 +133,7 @@ impl<'a> Ask<'a> {
             && (!spec.execution.said || spec.execution.same(&before.execution));
         if !alone {
             let denial = Denial::invalid(
-                Rule::VerbRequest,
+                Rule::VERB_REQUEST,
                 format!("Instance {instance}: a request is made alone"),
                 vec![ViolationField::new(
                     REQUEST,
@@ -163,7 +161,7 @@ impl<'a> Ask<'a> {
         let runs = Runs { plan: &spec.execution.plan, uid: &spec.execution.uid, entries: &entries };
         let annotations = &change.old.metadata.annotations;
         let stamp = annotations.stamp_text();
-        let past = annotations.runs.and_then(|raw| raw.text().ok());
+        let past = annotations.own_text(meta::HISTORY);
         let ground = RequestPreconditions {
             previous: stamp.as_deref().and_then(Envelope::parse).is_some_and(|e| e.previous.is_some()),
             deleting: change.old.metadata.deletion_timestamp.is_some(),
@@ -171,7 +169,7 @@ impl<'a> Ask<'a> {
         };
         if let Err(objection) = plan_request::judge(request, runs, ground) {
             let denial = Denial::invalid(
-                Rule::VerbRequest,
+                Rule::VERB_REQUEST,
                 format!("Instance {instance}: {} is not possible", request.verb.word()),
                 vec![ViolationField::new(REQUEST, FieldReason::Invalid, objection.to_string())],
             );
@@ -190,10 +188,10 @@ impl<'a> Ask<'a> {
         if operations.is_empty() {
             return verdict;
         }
-        if !self.context.door.patches() {
+        if !self.context.endpoint.patches() {
             let (field, detail) = wrong();
             let instance = format!("{}/{}", self.request.namespace, self.request.name);
-            self.violations.push(super::denials::not_mutated(Rule::VerbRequest, &instance, field, &detail));
+            self.violations.push(super::denials::not_mutated(Rule::VERB_REQUEST, &instance, field, &detail));
             return verdict;
         }
         if let Outcome::Allow { patch } = &mut verdict.outcome {

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::admission::RuleContext;
 use crate::admission::decision::Verdict;
 use crate::admission::denial::{Denial, FieldReason, ViolationField};
-use crate::admission::request::ObjectChange;
+use crate::admission::request::{Operation, Request, unknown};
 use crate::admission::review::ReviewObject;
 use crate::api::json::Raw;
 use crate::api::meta::condition;
@@ -37,7 +38,10 @@ impl Owned {
 }
 
 /// Decides on a write of the status by any user but the bookkeeping user.
-pub(crate) fn judge(change: ObjectChange<'_>) -> Verdict {
+pub fn decide(request: &Request<'_>, _: &RuleContext<'_>) -> Verdict {
+    let Operation::Update(change) = &request.operation else {
+        return (*unknown("the status of an Instance can only be updated".to_owned())).into();
+    };
     let (new, old) = (text(change.object), text(change.old));
     if new == old {
         return Verdict::allow();
@@ -53,7 +57,7 @@ pub(crate) fn judge(change: ObjectChange<'_>) -> Verdict {
                 reason: FieldReason::Invalid,
                 detail: error.to_string(),
             };
-            Denial::invalid(Rule::StatusOwner, "the status cannot be read", vec![field])
+            Denial::invalid(Rule::STATUS_OWNER, "the status cannot be read", vec![field])
                 .next("write it as the schema of instances.kudo.dev says (`kubectl explain instances.kudo.dev.status`)")
                 .into()
         }
@@ -61,7 +65,7 @@ pub(crate) fn judge(change: ObjectChange<'_>) -> Verdict {
 }
 
 fn text<'a>(object: &ReviewObject<'a>) -> Option<Raw<'a>> {
-    object.status.as_ref().map(|status| status.raw)
+    object.status
 }
 
 fn differences(new: &Owned, old: &Owned) -> Vec<ViolationField> {
@@ -95,7 +99,7 @@ fn differences(new: &Owned, old: &Owned) -> Vec<ViolationField> {
 
 fn refusal(fields: Vec<ViolationField>) -> Denial {
     Denial::invalid(
-        Rule::StatusOwner,
+        Rule::STATUS_OWNER,
         "status.planStatus and Interlock's conditions are written by Interlock only",
         fields,
     )

@@ -1,5 +1,6 @@
 //! UPDATE of an unlocked Instance.
 
+use crate::kinds::operator_version::packages;
 use std::sync::Arc;
 
 use super::context::Stop;
@@ -41,7 +42,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         };
         let names: Vec<&str> = package.plan_names().filter(|name| *name != CLEANUP).collect();
         let objection = SpecViolation::new(
-            Rule::PlanUnknown,
+            Rule::PLAN_UNKNOWN,
             format!("plan {plan} does not exist"),
             vec![ViolationField::new(
                 "spec.planExecution.planName",
@@ -74,7 +75,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         if self.envelope().is_none() {
             let refusal = self
                 .failed(
-                    Rule::SpecDrift,
+                    Rule::SPEC_DRIFT,
                     "an edit that was never admitted has to be judged before another plan runs",
                     field(),
                 )
@@ -88,8 +89,8 @@ impl<'a> InstanceUpdate<'a, '_> {
 
     fn trigger_and_edit(&self, plan: &str) -> Denial {
         let upgrade = self.new.applied.operator_version != self.old.applied.operator_version;
-        let view = self.ask.context.view;
-        let package = view.operator_version(&self.new.version());
+        let packages = packages(self.ask.context);
+        let package = packages.operator_version(&self.new.version());
         let sentence = if upgrade {
             let name = &self.new.applied.operator_version.name;
             format!(
@@ -104,9 +105,11 @@ impl<'a> InstanceUpdate<'a, '_> {
         };
         let mut fields = vec![denials::execution_field("planName", &self.old.execution.plan, plan)];
         fields.extend(self.delta_fields(package.as_deref()));
-        self.failed(Rule::PlanAndEdit, &sentence, fields).why("a change of the spec runs its own plan").next(
-            "change the spec first, and trigger the plan when that run has ended; or the other way round",
-        )
+        self.failed(Rule::PLAN_AND_EDIT, &sentence, fields)
+            .why("a change of the spec runs its own plan")
+            .next(
+                "change the spec first, and trigger the plan when that run has ended; or the other way round",
+            )
     }
 
     /// The spec changes. The plan for it is unknown if its OperatorVersion is, or if several plans
@@ -195,7 +198,7 @@ impl<'a> InstanceUpdate<'a, '_> {
             .filter(|version| **version != self.old.applied.operator_version)
             .map(|version| {
                 let key = NamespacedName::new(version.namespace.as_ref(), version.name.as_ref());
-                self.ask.context.view.operator_version(&key)
+                crate::kinds::operator_version::packages(self.ask.context).operator_version(&key)
             });
         let old = match &carried_out {
             Some(found) => found.as_deref(),

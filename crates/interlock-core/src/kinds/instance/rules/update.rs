@@ -1,5 +1,6 @@
 //! UPDATE: the permitted changes, the plan that they run, and the restored fields.
 
+use crate::kinds::operator_version::packages;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::admission::request::ObjectChange;
 use crate::admission::review::Annotations;
 use crate::admission::{CacheWait, VerdictKind};
+use crate::api::meta;
 use crate::api::rule::Rule;
 use crate::api::stamp::{Beginning, Envelope};
 use crate::api::violation::SpecViolation;
@@ -85,7 +87,10 @@ impl<'a> Ask<'a> {
     fn metadata_only(&self, change: ObjectChange<'a>) -> Verdict {
         let before = &change.old.metadata.annotations;
         let own = &change.object.metadata.annotations;
-        if own.stamp_json() == before.stamp_json() && own.runs == before.runs && own.surely_fit() {
+        if own.stamp_json() == before.stamp_json()
+            && own.own(meta::HISTORY) == before.own(meta::HISTORY)
+            && own.surely_fit()
+        {
             return Verdict::allow();
         }
         let mut verdict = Desired::restored(before).settle(self, change.object, &SpecView::default());
@@ -104,17 +109,18 @@ fn warn_stamp(verdict: &mut Verdict, written: &Annotations<'_>, before: &Annotat
     let undone = written.stamp_json().is_some() && written.stamp_json() != before.stamp_json();
     if undone && verdict.kind() == VerdictKind::Patched {
         verdict.warn(
-            Rule::StampMismatch,
+            Rule::STAMP_MISMATCH,
             "annotation interlock.dev/last-applied-spec is Interlock's own; the change of it was undone",
         );
     }
 }
 
 fn warn_history(verdict: &mut Verdict, written: &Annotations<'_>, before: &Annotations<'_>) {
-    let undone = written.runs.is_some() && written.runs != before.runs;
+    let undone =
+        written.own(meta::HISTORY).is_some() && written.own(meta::HISTORY) != before.own(meta::HISTORY);
     if undone && verdict.kind() == VerdictKind::Patched {
         verdict.warn(
-            Rule::HistoryOwner,
+            Rule::HISTORY_OWNER,
             "annotation plan.interlock.dev/history is Interlock's own; the change of it was undone",
         );
     }
@@ -194,13 +200,13 @@ impl<'a> InstanceUpdate<'a, '_> {
         warn_history(&mut verdict, written, old);
         if lost {
             verdict.warn(
-                Rule::FinalizerKept,
+                Rule::FINALIZER_KEPT,
                 "finalizer kudo.dev.instance.cleanup is kept while a plan is scheduled or runs",
             );
         }
         if !effect.dropped.is_empty() {
             verdict.warn(
-                Rule::ParameterUnknown,
+                Rule::PARAMETER_UNKNOWN,
                 format!(
                     "dropped, as the new OperatorVersion does not define them: {}",
                     effect.dropped.join(", ")
@@ -271,7 +277,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         }
         let key = self.old.version();
         let waits = !key.name.is_empty() && !self.ask.violations.refuse();
-        match (self.ask.context.view.operator_version(&key), self.ask.context.patience) {
+        match (packages(self.ask.context).operator_version(&key), self.ask.context.wait) {
             (None, CacheWait::Wait) if waits => Err(Stop::Wait(key)),
             (old, _) => Ok(Some((new, old))),
         }
@@ -285,7 +291,7 @@ impl<'a> InstanceUpdate<'a, '_> {
     fn status_written(&self, lock: Option<&Lock<'_>>) -> Denial {
         let (before, after) = (&self.old.execution.status, &self.new.execution.status);
         let refusal = self.failed(
-            Rule::PlanStatus,
+            Rule::PLAN_STATUS,
             "planExecution.status is written by Interlock only",
             vec![denials::execution_field("status", before, after)],
         );
@@ -299,7 +305,7 @@ impl<'a> InstanceUpdate<'a, '_> {
 
     fn stray(&self) -> Denial {
         self.failed(
-            Rule::PlanOverride,
+            Rule::PLAN_OVERRIDE,
             "planExecution.planName is missing",
             vec![ViolationField::new(
                 "spec.planExecution.planName",

@@ -42,13 +42,15 @@ fn slips(change: &FlavorChange<'_>, findings: &mut Findings) {
     let new = &change.new.reading;
     for container in &new.elsewhere {
         if !stored(change).is_some_and(|stored| stored.elsewhere.contains(container)) {
-            findings
-                .warn(Rule::FlavorNoEffect, format!("{VARIABLE} on container \"{container}\" has no effect"));
+            findings.warn(
+                Rule::FLAVOR_NO_EFFECT,
+                format!("{VARIABLE} on container \"{container}\" has no effect"),
+            );
         }
     }
     if new.duplicated && !stored(change).is_some_and(|stored| stored.duplicated) {
         findings.warn(
-            Rule::FlavorTwice,
+            Rule::FLAVOR_TWICE,
             format!("{VARIABLE} is set more than once, to different values; the last entry counts"),
         );
     }
@@ -64,7 +66,7 @@ fn broken(change: &FlavorChange<'_>, findings: &mut Findings) {
         Effective::Invalid(value) => {
             let names = Flavor::ALL.map(Flavor::as_str).join(", ");
             findings.deny(
-                Rule::FlavorInvalid,
+                Rule::FLAVOR_INVALID,
                 format!(
                     "{}: container \"proxy\": {VARIABLE}={value} is not a Kong router flavor ({names}); Kong \
                      would not start",
@@ -74,7 +76,7 @@ fn broken(change: &FlavorChange<'_>, findings: &mut Findings) {
         }
         Effective::Exclusive | Effective::Known(_) | Effective::Legacy | Effective::Unknown(_) => findings
             .deny(
-                Rule::FlavorExclusive,
+                Rule::FLAVOR_EXCLUSIVE,
                 format!("{VARIABLE} and {FILE_VARIABLE} are exclusive; the Kong image exits"),
             ),
     }
@@ -91,8 +93,8 @@ fn untold(change: &FlavorChange<'_>, findings: &mut Findings) {
     let was_known = change.live.is_some_and(|live| live.effective.known().is_some());
     if why.keeps_pods_from_starting() {
         match was_known {
-            true => findings.deny(Rule::FlavorUntold, text),
-            false => findings.warn(Rule::FlavorUntold, format!("{text}; the pods wait for it")),
+            true => findings.deny(Rule::FLAVOR_UNKNOWN, text),
+            false => findings.warn(Rule::FLAVOR_UNKNOWN, format!("{text}; the pods wait for it")),
         }
         return;
     }
@@ -107,7 +109,7 @@ fn untold(change: &FlavorChange<'_>, findings: &mut Findings) {
         }
         _ => String::new(),
     };
-    findings.warn(Rule::FlavorUntold, format!("{text}; {known}{verify}"));
+    findings.warn(Rule::FLAVOR_UNKNOWN, format!("{text}; {known}{verify}"));
 }
 
 fn known(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
@@ -132,7 +134,7 @@ fn between(change: &FlavorChange<'_>, from: Flavor, to: Flavor, findings: &mut F
     if before == Some(to) {
         if was_staged && !change.new.staged {
             findings.deny(
-                Rule::FlavorUnstaged,
+                Rule::FLAVOR_UNSTAGED,
                 format!(
                     "removing spec.deployment.rollout now would apply the staged router flavor ({to}) directly to \
                      live pods running {from}; promote or revert first"
@@ -143,7 +145,7 @@ fn between(change: &FlavorChange<'_>, from: Flavor, to: Flavor, findings: &mut F
     }
     if let Some(staged) = before.filter(|before| *before != from && was_staged) {
         findings.deny(
-            Rule::FlavorStaged,
+            Rule::FLAVOR_STAGED,
             format!(
                 "a router flavor change {from} -> {staged} is staged and not promoted yet; promote it or restore \
                  the live spec before changing the flavor again"
@@ -183,7 +185,7 @@ fn step(change: &FlavorChange<'_>, from: Flavor, to: Flavor, findings: &mut Find
     let skips = from != Flavor::TraditionalCompatible && to != Flavor::TraditionalCompatible;
     if skips {
         findings.deny(
-            Rule::FlavorSkip,
+            Rule::FLAVOR_SKIP,
             format!(
                 "router flavor change {from} -> {to} skips a step; change to traditional_compatible first, promote \
                  it, then change to {to} (this isolates regex-engine failures from route-format failures)"
@@ -202,7 +204,7 @@ fn step(change: &FlavorChange<'_>, from: Flavor, to: Flavor, findings: &mut Find
 fn deprecated(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
     if to == Flavor::Traditional && change.new.reading.effective != Effective::Legacy {
         findings.warn(
-            Rule::FlavorDeprecated,
+            Rule::FLAVOR_DEPRECATED,
             "router flavor traditional is deprecated and will be removed in the next major release of Kong",
         );
     }
@@ -213,7 +215,7 @@ fn by_the_table(change: &FlavorChange<'_>, row: &MatrixRow, findings: &mut Findi
     // RF04 and RF03 report it if staging does not help either.
     if !change.new.staged && row.in_place == InPlace::Deny {
         findings.deny(
-            Rule::FlavorInPlace,
+            Rule::FLAVOR_IN_PLACE,
             format!(
                 "router flavor change {from} -> {to} cannot be applied in place on {}: {}; {}",
                 change.kong(),
@@ -223,7 +225,7 @@ fn by_the_table(change: &FlavorChange<'_>, row: &MatrixRow, findings: &mut Findi
         );
     } else if change.new.staged && row.staged == Staged::Producer {
         findings.warn(
-            Rule::FlavorPreview,
+            Rule::FLAVOR_PREVIEW,
             format!(
                 "staged: promote to {to} only when every preview pod reports router_flavor={to} and has received a \
                  configuration; run a separate ingress controller against the preview's admin Service"
@@ -231,7 +233,7 @@ fn by_the_table(change: &FlavorChange<'_>, row: &MatrixRow, findings: &mut Findi
         );
     } else if to == Flavor::Expressions && row.loads == Loads::Yes {
         findings.warn(
-            Rule::FlavorProducer,
+            Rule::FLAVOR_PRODUCER,
             "after all pods run expressions, restart the ingress controller so that it starts producing \
              expression routes",
         );
@@ -288,10 +290,10 @@ fn mixed(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
         change.subject, group.producer
     );
     if change.new.staged {
-        findings.warn(Rule::FlavorDialects, format!("{text}: promote all of its gateways together"));
+        findings.warn(Rule::FLAVOR_DIALECTS, format!("{text}: promote all of its gateways together"));
     } else {
         findings.deny(
-            Rule::FlavorDialects,
+            Rule::FLAVOR_DIALECTS,
             format!(
                 "{text}: stage the change in all of its gateways, or give this one a producer of its own"
             ),
@@ -309,12 +311,12 @@ fn let_through(change: &FlavorChange<'_>, from: Flavor, to: Flavor, findings: &m
     }
     match change.allowance.map(|allowance| allowance.permits(from, to)) {
         None => {}
-        Some(Err(why)) => findings.warn(Rule::FlavorAllowed, why),
+        Some(Err(why)) => findings.warn(Rule::FLAVOR_ALLOWED, why),
         Some(Ok(())) => {
             let rules = ids(&findings.denied);
             findings.warned.append(&mut findings.denied);
             findings.warn(
-                Rule::FlavorAllowed,
+                Rule::FLAVOR_ALLOWED,
                 format!(
                     "{from} -> {to} ({rules}) is allowed by annotation {}; expect downtime",
                     meta::ALLOW_FLAVOR
@@ -331,13 +333,13 @@ fn ids(findings: &[Finding]) -> String {
 
 /// Without pods there is no deadlock; lost routes are lost all the same.
 fn without_pods(from: Flavor, to: Flavor, findings: &mut Findings) {
-    let of_pods = |rule: Rule| matches!(rule, Rule::FlavorInPlace | Rule::FlavorSkip);
+    let of_pods = |rule: Rule| matches!(rule, Rule::FLAVOR_IN_PLACE | Rule::FLAVOR_SKIP);
     let (passed, kept): (Vec<_>, Vec<_>) =
         findings.denied.drain(..).partition(|finding| of_pods(finding.rule));
     findings.denied = kept;
     if !passed.is_empty() {
         findings.warn(
-            Rule::FlavorAllowed,
+            Rule::FLAVOR_ALLOWED,
             format!(
                 "{from} -> {to} ({}) is allowed as no pod runs; start the configuration producer again only when \
                  all pods run {to}",

@@ -22,7 +22,7 @@ pub(super) fn routes(change: &FlavorChange<'_>, from: Flavor, to: Flavor, findin
     }
     if !change.routes.blind().is_empty() {
         findings.warn(
-            Rule::FlavorRoutes,
+            Rule::FLAVOR_ROUTES,
             format!("{change_of}: not judged by what is not seen here: {}", change.routes.blind().join(", ")),
         );
     }
@@ -37,7 +37,7 @@ fn leaving_expressions(change: &FlavorChange<'_>, change_of: &str, findings: &mu
     if let Some(lost) = list(change, "queryParams", &Trait::QueryParameters) {
         let routes = if lost.count == 1 { "route that needs" } else { "routes that need" };
         findings.deny(
-            Rule::FlavorRoutes,
+            Rule::FLAVOR_ROUTES,
             format!("{change_of} would drop {} {routes} expressions: {}", lost.count, lost.text),
         );
     }
@@ -50,13 +50,13 @@ fn entering_expressions(change: &FlavorChange<'_>, change_of: &str, findings: &m
     });
     if let Some(ignored) = ignored {
         findings.warn(
-            Rule::FlavorRoutes,
+            Rule::FLAVOR_ROUTES,
             format!("{change_of}: annotations that are ignored under expressions: {}", ignored.text),
         );
     }
     if let Some(wildcards) = list(change, "wildcard host", &Trait::WildcardSni) {
         findings.warn(
-            Rule::FlavorRoutes,
+            Rule::FLAVOR_ROUTES,
             format!("{change_of}: Kong may reject (Kong/kong#14252): {}", wildcards.text),
         );
     }
@@ -68,8 +68,8 @@ fn wildcard_snis(change: &FlavorChange<'_>, change_of: &str, findings: &mut Find
     if let Some(lost) = wildcards.filter(|_| change.version() >= KongVersion::new(3, 7, 0)) {
         let text = format!("{change_of}: traditional does not take wildcard SNIs: {}", lost.text);
         match change.new.staged {
-            true => findings.warn(Rule::FlavorRoutes, text),
-            false => findings.deny(Rule::FlavorRoutes, text),
+            true => findings.warn(Rule::FLAVOR_ROUTES, text),
+            false => findings.deny(Rule::FLAVOR_ROUTES, text),
         }
     }
 }
@@ -81,7 +81,7 @@ fn regex_engine(change: &FlavorChange<'_>, change_of: &str, findings: &mut Findi
         Some(rejected) => {
             let (these, they) = if rejected.count == 1 { ("path", "does") } else { ("paths", "do") };
             findings.deny(
-                Rule::FlavorRegex,
+                Rule::FLAVOR_REGEX,
                 format!(
                     "{change_of}: {} {these} {they} not compile as a Rust regular expression: {}",
                     rejected.count, rejected.text
@@ -89,14 +89,14 @@ fn regex_engine(change: &FlavorChange<'_>, change_of: &str, findings: &mut Findi
             );
         }
         None => findings.warn(
-            Rule::FlavorRegex,
+            Rule::FLAVOR_REGEX,
             "traditional_compatible uses Rust regular expressions: look-around and backreferences are not \
              supported and path_handling v1 is ignored; check the preview before promoting",
         ),
     }
     if not_tried > 0 {
         findings.warn(
-            Rule::FlavorRegex,
+            Rule::FLAVOR_REGEX,
             format!(
                 "{not_tried} regular expressions of routes are too large or too many to be compiled here"
             ),

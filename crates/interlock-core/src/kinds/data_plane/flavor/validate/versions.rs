@@ -15,7 +15,7 @@ pub(super) fn too_low(change: &FlavorChange<'_>, to: Flavor, findings: &mut Find
         && to == Flavor::Expressions
     {
         findings.deny(
-            Rule::FlavorVersion,
+            Rule::FLAVOR_VERSION,
             format!(
                 "router flavor expressions on Kong {version} cannot route TCP, UDP, TLS or gRPC and has no HTTPS \
                  redirect; use Kong >= 3.4"
@@ -33,7 +33,7 @@ pub(super) fn crossings(change: &FlavorChange<'_>, to: Flavor, findings: &mut Fi
     }
     if live.effective == Effective::Legacy && new.effective != Effective::Legacy && !new.said {
         findings.warn(
-            Rule::FlavorImage,
+            Rule::FLAVOR_IMAGE,
             format!(
                 "moving to Kong 3.x changes the router from the pre-3.0 engine to traditional_compatible; set \
                  {VARIABLE}=traditional to keep it"
@@ -53,17 +53,17 @@ pub(super) fn crossings(change: &FlavorChange<'_>, to: Flavor, findings: &mut Fi
                  {before} may be rejected"
             );
             match change.configuration {
-                ProducerConfiguration::FieldsOnly => findings.deny(Rule::FlavorFields, text),
-                ProducerConfiguration::Usual => findings.warn(Rule::FlavorFields, text),
+                ProducerConfiguration::FieldsOnly => findings.deny(Rule::FLAVOR_FIELDS, text),
+                ProducerConfiguration::Usual => findings.warn(Rule::FLAVOR_FIELDS, text),
             }
         }
         Flavor::Expressions if across(KongVersion::new(3, 6, 0)) => findings.warn(
-            Rule::FlavorImage,
+            Rule::FLAVOR_IMAGE,
             "from Kong 3.6 on, expressions compare header values case-sensitively; check the routes that match \
              headers",
         ),
         Flavor::TraditionalCompatible if across(KongVersion::new(3, 3, 0)) => findings.warn(
-            Rule::FlavorImage,
+            Rule::FLAVOR_IMAGE,
             "from Kong 3.3 on, each path of a route has its own priority under traditional_compatible; check \
              routes with several paths",
         ),

@@ -31,7 +31,7 @@ pub(super) fn immutable(
     let violation = |sentence: String, name: &str, was: &Was<'_>, value: Option<&str>| {
         let parameter = packages.new.parameter(name);
         let field = ViolationField::parameter(name, FieldReason::Forbidden, arrow(parameter, was, value));
-        SpecViolation::new(Rule::ParameterImmutable, sentence, vec![field])
+        SpecViolation::new(Rule::PARAMETER_IMMUTABLE, sentence, vec![field])
             .prelude(MessagePrefix::Immutable)
             .next(keep(name, was, parameter))
     };
@@ -93,7 +93,7 @@ fn made_immutable(new: &Applied<'_>, packages: ChangedPackages<'_>) -> Vec<SpecV
             FieldReason::Required,
             "is immutable from now on, so a value is required",
         );
-        SpecViolation::new(Rule::ParameterImmutable, sentence, vec![field])
+        SpecViolation::new(Rule::PARAMETER_IMMUTABLE, sentence, vec![field])
             .prelude(MessagePrefix::Immutable)
             .next(format!("set spec.parameters.{name} together with the new operatorVersion"))
     })

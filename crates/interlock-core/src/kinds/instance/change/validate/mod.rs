@@ -58,6 +58,6 @@ pub fn unseen(before: Before<'_>, spec: &Applied<'_>, packages: ChangedPackages<
     }
     violations.extend(values(&delta, spec, packages));
     triggered(&delta, packages, &mut violations);
-    violations.retain(|violation| violation.rule != Rule::PlanMultiple);
+    violations.retain(|violation| violation.rule != Rule::PLAN_MULTIPLE);
     violations
 }

@@ -44,7 +44,7 @@ pub fn plan(
     }
     violations.push(
         SpecViolation::new(
-            Rule::PlanUnknown,
+            Rule::PLAN_UNKNOWN,
             "couldn't find any suitable plan that would be triggered by an OperatorVersion upgrade",
             vec![ViolationField::new(
                 "spec.operatorVersion.name",
@@ -59,7 +59,7 @@ pub fn plan(
 
 fn upgrade_and_edit(plan: &str, delta: &Delta<'_>, packages: ChangedPackages<'_>) -> SpecViolation {
     SpecViolation::new(
-        Rule::UpgradeAndEdit,
+        Rule::UPGRADE_AND_EDIT,
         format!(
             "upgrade to new OperatorVersion {} together with a parameter update triggering '{plan}' is not \
              allowed",
@@ -99,7 +99,7 @@ pub fn triggered(
     if plans.len() > 1 {
         let names: Vec<&str> = plans.iter().map(String::as_str).collect();
         let objection = SpecViolation::new(
-            Rule::PlanMultiple,
+            Rule::PLAN_MULTIPLE,
             format!("triggering multiple plans: [[{}]] at once is not allowed", names.join(" ")),
             changed_fields(delta),
         );
@@ -113,7 +113,7 @@ pub fn triggered(
 /// Only the controller runs `cleanup`, when the Instance is deleted.
 pub fn cleanup(fields: Vec<ViolationField>) -> SpecViolation {
     SpecViolation::new(
-        Rule::PlanCleanup,
+        Rule::PLAN_CLEANUP,
         "only the controller schedules the 'cleanup' plan when the instance is deleted",
         fields,
     )
@@ -121,7 +121,7 @@ pub fn cleanup(fields: Vec<ViolationField>) -> SpecViolation {
 }
 
 fn undefined_trigger(error: &TriggerError, delta: &Delta<'_>) -> SpecViolation {
-    SpecViolation::new(Rule::PlanUnknown, error.to_string(), changed_fields(delta))
+    SpecViolation::new(Rule::PLAN_UNKNOWN, error.to_string(), changed_fields(delta))
         .next("correct the OperatorVersion: a trigger must name one of its plans")
 }
 

@@ -48,7 +48,7 @@ pub fn path(from: &VersionRef<'_>, packages: ChangedPackages<'_>) -> Vec<SpecVio
     let mut violated = |sentence: String, next: String| {
         let arrow = format!("{:?} -> {:?}", from.name, new.key.name);
         let field = ViolationField::new("spec.operatorVersion.name", FieldReason::Forbidden, arrow);
-        violations.push(SpecViolation::new(Rule::UpgradePath, sentence, vec![field]).next(next));
+        violations.push(SpecViolation::new(Rule::UPGRADE_PATH, sentence, vec![field]).next(next));
     };
     let list = format!("`kubectl get operatorversions -n {}` lists what there is", new.key.namespace);
     if let Some(old) = packages.old {

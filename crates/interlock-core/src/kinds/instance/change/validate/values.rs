@@ -25,7 +25,7 @@ pub fn valid(package: &Package, values: &Values<'_>) -> Vec<SpecViolation> {
     let problems = params::check_all(package, values).into_iter();
     let violation = |problem: params::ParameterProblem| {
         let field = problem.field();
-        SpecViolation::new(Rule::ParameterInvalid, problem.sentence, vec![field])
+        SpecViolation::new(Rule::PARAMETER_INVALID, problem.sentence, vec![field])
             .prelude(MessagePrefix::Validate)
             .next(problem.remedy)
     };
@@ -48,7 +48,7 @@ fn none_unknown<'n>(names: impl Iterator<Item = &'n str>, package: &Package) -> 
     let violation = |name: &str| {
         let detail = format!("OperatorVersion {} defines no such parameter", package.key.name);
         SpecViolation::new(
-            Rule::ParameterUnknown,
+            Rule::PARAMETER_UNKNOWN,
             format!("failed to find parameter {name:?} in the OperatorVersion"),
             vec![ViolationField::parameter(name, FieldReason::NotFound, detail)],
         )

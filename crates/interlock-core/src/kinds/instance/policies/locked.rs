@@ -1,6 +1,6 @@
 //! The lock in CEL.
 
-/// The predicate of [`interlock_core::kinds::instance::change::lock`] on the old object, which CREATE lacks: `locked`, and the
+/// The predicate of [`crate::kinds::instance::change::lock`] on the old object, which CREATE lacks: `locked`, and the
 /// variables it uses.
 pub(super) const LOCKED: [(&str, &str); 8] = [
     ("old", "oldObject == null ? {} : oldObject.?spec.?planExecution.orValue({})"),

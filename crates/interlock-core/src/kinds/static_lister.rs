@@ -7,7 +7,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::lister::{Lister, PackageUsers};
+use super::data_plane::GatewayLister;
+use super::namespace::NamespaceLister;
+use super::operator_version::{PackageLister, PackageUsers};
+use crate::admission::lister::{KindListers, Lister};
 use crate::api::interlock::{Actions, Labels, Rules};
 use crate::api::kudo::{Instance, OperatorVersion};
 use crate::api::meta;
@@ -32,8 +35,15 @@ pub struct UnreadableObject {
 }
 
 /// A lister over a fixed list of objects.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct StaticLister {
+    objects: Arc<StaticObjects>,
+    listers: KindListers,
+}
+
+/// The objects, as far as rules read them.
+#[derive(Clone, Debug, Default)]
+struct StaticObjects {
     versions: BTreeMap<NamespacedName, Arc<Package>>,
     users: BTreeMap<NamespacedName, PackageUsers>,
     terminating: BTreeSet<String>,
@@ -42,12 +52,44 @@ pub struct StaticLister {
     flavors: GatewayInventory,
     revisions: Revisions,
     /// Whether the list contains objects that flavors could depend on.
-    looked: bool,
+    has_flavor_objects: bool,
 }
 
 impl StaticLister {
     /// Adds an object; ignores kinds that no rule reads. `namespace` is the default for an absent one.
     pub fn add(&mut self, object: &Value, namespace: &str) -> Result<(), UnreadableObject> {
+        self.change(|objects| objects.add(object, namespace))
+    }
+
+    /// Sets the actions of the rules by namespace; without them all rules deny.
+    pub fn set_rules(&mut self, rules: Rules) {
+        self.change(|objects| objects.rules = rules);
+    }
+
+    /// Changes the objects in place: the listers hold no reference meanwhile.
+    fn change<T>(&mut self, change: impl FnOnce(&mut StaticObjects) -> T) -> T {
+        self.listers = KindListers::default();
+        let changed = change(Arc::make_mut(&mut self.objects));
+        self.listers = KindListers::default()
+            .with::<dyn PackageLister>(self.objects.clone())
+            .with::<dyn NamespaceLister>(self.objects.clone())
+            .with::<dyn GatewayLister>(self.objects.clone());
+        changed
+    }
+}
+
+impl Lister for StaticLister {
+    fn actions(&self, namespace: &str) -> Actions {
+        self.objects.rules.within(self.objects.labels.get(namespace))
+    }
+
+    fn kinds(&self) -> &KindListers {
+        &self.listers
+    }
+}
+
+impl StaticObjects {
+    fn add(&mut self, object: &Value, namespace: &str) -> Result<(), UnreadableObject> {
         let Some(key) = ObjectKey::of(object) else { return Ok(()) };
         let unreadable = |source| UnreadableObject { key: key.to_string(), source };
         let own = key.namespace.clone().unwrap_or_else(|| namespace.to_owned());
@@ -64,14 +106,9 @@ impl StaticLister {
             self.revisions.add(object, &own);
         } else {
             self.flavors.take(object, namespace);
-            self.looked = true;
+            self.has_flavor_objects = true;
         }
         Ok(())
-    }
-
-    /// Sets the actions of the rules by namespace; without them all rules deny.
-    pub fn set_rules(&mut self, rules: Rules) {
-        self.rules = rules;
     }
 
     fn namespace(&mut self, name: String, object: &Value) -> Result<(), serde_json::Error> {
@@ -95,7 +132,7 @@ impl StaticLister {
     }
 }
 
-impl Lister for StaticLister {
+impl PackageLister for StaticObjects {
     fn operator_version(&self, key: &NamespacedName) -> Option<Arc<Package>> {
         self.versions.get(key).cloned()
     }
@@ -103,18 +140,18 @@ impl Lister for StaticLister {
     fn users_of(&self, operator_version: &NamespacedName) -> PackageUsers {
         self.users.get(operator_version).cloned().unwrap_or_default()
     }
+}
 
+impl NamespaceLister for StaticObjects {
     fn namespace_terminating(&self, namespace: &str) -> bool {
         self.terminating.contains(namespace)
     }
+}
 
-    fn actions(&self, namespace: &str) -> Actions {
-        self.rules.within(self.labels.get(namespace))
-    }
-
-    fn around(&self, gateway: &GatewayRef) -> GatewayContext {
+impl GatewayLister for StaticObjects {
+    fn context_of(&self, gateway: &GatewayRef) -> GatewayContext {
         let around = self.flavors.around(gateway);
-        match self.looked {
+        match self.has_flavor_objects {
             true => around,
             false => GatewayContext { routes: GatewayContext::default().routes, ..around },
         }
@@ -124,7 +161,7 @@ impl Lister for StaticLister {
         self.revisions.spec(data_plane, uid, hash)
     }
 
-    fn fed_by(&self, source: &FlavorSource) -> Vec<FlavorDependent> {
+    fn dependents(&self, source: &FlavorSource) -> Vec<FlavorDependent> {
         self.flavors.fed_by(source)
     }
 }

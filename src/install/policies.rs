@@ -1,45 +1,41 @@
 //! The second layer: rules that CEL can express, as ValidatingAdmissionPolicies.
 //!
-//! They apply while the webhook is down or its configuration is gone. They see the object after the
-//! webhook's mutation, under the user's identity, so the webhook's own changes must pass too:
-//! `planExecution` as `{plan, uid, NEVER_RUN}`.
+//! The kinds declare them. They apply while the webhook is down or its configuration is gone.
 //!
 //! Two traps shape the expressions (both measured): a variable that holds an optional value reads as absent
 //! later, so each ends in `orValue`; and the API server drops a message with a line break, so each is one
 //! line, with a plain one beside it.
 
-mod flavor;
-mod instance;
-mod locked;
-mod shape;
-mod status;
-mod verbs;
-mod versions;
-
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
+};
 use serde_json::{Value, json};
 
-pub use flavor::{OVERRIDES, SOURCES};
-pub use instance::{FREEZE, LOCK, PLAN_EXECUTION};
-use shape::binding;
-pub use status::STATUS;
-pub use verbs::VERBS;
-pub use versions::VERSIONS;
-
 use super::InstallOptions;
+use super::metadata::{cluster_wide, strings};
 
-/// Policies, each followed by its binding.
+/// The policies of all kinds, each followed by its binding.
 pub fn all(options: &InstallOptions) -> Vec<Value> {
-    let all = [
-        instance::freeze(options),
-        instance::lock(options),
-        instance::plan_execution(options),
-        status::status(options),
-        verbs::verbs(options),
-        versions::versions(options),
-        flavor::overrides(options),
-        flavor::sources(options),
-    ];
-    all.into_iter().flat_map(|policy| [json!(policy), json!(binding(&policy))]).collect()
+    let given = options.policies();
+    let policies = options.kinds.iter().flat_map(|kind| kind.policies).map(|policy| policy(&given));
+    policies
+        .flat_map(|policy| {
+            let name = policy.metadata.name.clone().unwrap_or_default();
+            let policy = ValidatingAdmissionPolicy { metadata: cluster_wide(&name), ..policy };
+            [json!(policy), json!(binding(name))]
+        })
+        .collect()
+}
+
+fn binding(policy: String) -> ValidatingAdmissionPolicyBinding {
+    ValidatingAdmissionPolicyBinding {
+        metadata: cluster_wide(&policy),
+        spec: ValidatingAdmissionPolicyBindingSpec {
+            policy_name: policy,
+            validation_actions: strings(["Deny"]),
+            ..ValidatingAdmissionPolicyBindingSpec::default()
+        },
+    }
 }
 
 #[cfg(test)]

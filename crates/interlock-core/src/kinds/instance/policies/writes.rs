@@ -1,14 +1,13 @@
 //! Writes of an Instance: its spec, its `planExecution`, its finalizer and its stamp.
 
-use interlock_core::admission::Freeze;
-use interlock_core::api::meta;
-use interlock_core::api::rule::Rule;
+use crate::admission::Freeze;
+use crate::api::meta;
+use crate::api::rule::Rule;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::locked::LOCKED;
-use super::shape::{guard, policy};
-use crate::install::InstallOptions;
-use crate::install::webhooks::cel_string;
+use crate::kinds::descriptor::cel;
+use crate::kinds::descriptor::{PolicyOptions, guard, policy};
 
 /// A locked Instance keeps its spec. A policy of its own: its binding excludes the namespaces in which the
 /// settings permit frozen edits.
@@ -103,7 +102,7 @@ const WHILE_IT_RUNS: &str =
 
 /// The API server reports only one denial, from policies in no defined order: where [`LOCK`] denies because
 /// of `planExecution` or the deletion, this policy does not.
-pub(super) fn freeze(options: &InstallOptions) -> ValidatingAdmissionPolicy {
+pub fn freeze(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
     let mut variables = LOCKED.to_vec();
     variables.extend(EXECUTION);
     variables.extend(HOLDER);
@@ -114,7 +113,7 @@ pub(super) fn freeze(options: &InstallOptions) -> ValidatingAdmissionPolicy {
     };
     let execution = execution_kept(options.freeze);
     let validations = vec![guard(
-        Rule::PlanRunning,
+        Rule::PLAN_RUNNING,
         &format!(
             "!variables.locked || variables.deleting || !({execution}) || (variables.sameVersion && ({parameters}))"
         ),
@@ -124,32 +123,32 @@ pub(super) fn freeze(options: &InstallOptions) -> ValidatingAdmissionPolicy {
     policy(FREEZE, ("instances", &["UPDATE"]), &variables, validations, options)
 }
 
-pub(super) fn lock(options: &InstallOptions) -> ValidatingAdmissionPolicy {
+pub fn lock(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
     let mut variables = LOCKED.to_vec();
     variables.extend(EXECUTION);
     variables.extend(HOLDER);
     variables.extend(SPEC);
     let execution = execution_kept(options.freeze);
-    let finalizer = cel_string(meta::FINALIZER);
+    let finalizer = cel::string(meta::FINALIZER);
     let kept = format!(
         "!({finalizer} in oldObject.?metadata.?finalizers.orValue([])) \
          || {finalizer} in object.?metadata.?finalizers.orValue([])"
     );
     let validations = vec![
         guard(
-            Rule::PlanOverride,
+            Rule::PLAN_OVERRIDE,
             &format!("!variables.locked || {execution}"),
             "spec.planExecution is frozen while a plan is scheduled or runs; wait until it has ended",
             &format!("spec.planExecution is frozen {WHILE_IT_RUNS}"),
         ),
         guard(
-            Rule::FinalizerKept,
+            Rule::FINALIZER_KEPT,
             &format!("!variables.locked || {kept}"),
             "our finalizer stays while a plan is scheduled or runs; wait until it has ended",
             &format!("finalizer {} stays {WHILE_IT_RUNS}", meta::FINALIZER),
         ),
         guard(
-            Rule::InstanceDeleting,
+            Rule::INSTANCE_DELETING,
             "!variables.deleting || (variables.sameVersion && variables.sameParameters)",
             "the spec does not change while the Instance is being deleted; let the deletion end",
             "the spec does not change while the Instance is being deleted; let the deletion end",
@@ -158,7 +157,7 @@ pub(super) fn lock(options: &InstallOptions) -> ValidatingAdmissionPolicy {
     policy(LOCK, ("instances", &["UPDATE"]), &variables, validations, options)
 }
 
-pub(super) fn plan_execution(options: &InstallOptions) -> ValidatingAdmissionPolicy {
+pub fn plan_execution(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
     let mut variables = LOCKED.to_vec();
     variables.extend(EXECUTION);
     variables.extend(HOLDER);
@@ -172,7 +171,7 @@ pub(super) fn plan_execution(options: &InstallOptions) -> ValidatingAdmissionPol
     };
     let validations = vec![
         guard(
-            Rule::PlanStatus,
+            Rule::PLAN_STATUS,
             &format!(
                 "variables.frozen || variables.sameExecution \
                  || (variables.newPlan == '' && (variables.newUid == '' || variables.newUid == variables.oldUid) && (variables.newStatus == '' || variables.newStatus == variables.oldStatus)) \
@@ -182,25 +181,25 @@ pub(super) fn plan_execution(options: &InstallOptions) -> ValidatingAdmissionPol
             "spec.planExecution is changed only to nothing, or to a planName with a new uid and status NEVER_RUN; leave its status to Interlock",
         ),
         guard(
-            Rule::PlanUid,
+            Rule::PLAN_UID,
             "variables.frozen || variables.sameExecution || variables.newPlan == '' || !variables.usedUp",
             "spec.planExecution.uid is that of a run that has ended; a new run needs a new uid",
             "spec.planExecution.uid is that of a run that has ended; a new run needs a new uid",
         ),
         guard(
-            Rule::PlanCleanup,
+            Rule::PLAN_CLEANUP,
             &format!("variables.frozen || variables.sameExecution || {cleanup}"),
             "only Interlock schedules plan cleanup, when the Instance is deleted; delete the Instance to have it run",
             "only Interlock schedules plan cleanup, when the Instance is deleted; delete the Instance to have it run",
         ),
         guard(
-            Rule::InstanceDeleting,
+            Rule::INSTANCE_DELETING,
             "variables.frozen || variables.sameExecution || !variables.deleting || variables.newPlan == '' || variables.newPlan == 'cleanup'",
             "no plan but cleanup is scheduled while the Instance is being deleted; let the deletion end",
             "no plan but cleanup is scheduled while the Instance is being deleted; let the deletion end",
         ),
         guard(
-            Rule::StampMismatch,
+            Rule::STAMP_MISMATCH,
             // Matches only the head: the cost of a regular expression grows with the text.
             "variables.newStamp == variables.oldStamp || variables.newStamp == '' \
              || (variables.newStamp.size() > 96 && variables.newStamp.endsWith('}') && variables.newStamp.substring(0, 96)\
@@ -209,7 +208,7 @@ pub(super) fn plan_execution(options: &InstallOptions) -> ValidatingAdmissionPol
             "annotation interlock.dev/last-applied-spec is written by Interlock; leave it as it is, or drop it",
         ),
         guard(
-            Rule::HistoryOwner,
+            Rule::HISTORY_OWNER,
             "variables.newHistory == variables.oldHistory || variables.newHistory == ''",
             "annotation plan.interlock.dev/history is written by Interlock; leave it as it is, or drop it",
             "annotation plan.interlock.dev/history is written by Interlock; leave it as it is, or drop it",

@@ -1,16 +1,17 @@
-//! The parameters of a spec, as values and as their original text.
+//! A member of a spec that maps names to strings, such as an Instance's `parameters`, as values and as their
+//! original text.
 //!
-//! An object and its old version share nearly all parameters, and the API server sends them in
-//! canonical form: so most are neither read twice nor serialized again to be hashed.
+//! An object and its old version share nearly all entries, and the API server sends them in canonical form:
+//! so most are neither read twice nor serialized again to be hashed.
 
 use std::borrow::Cow;
 
 use crate::api::json::{JsonError, Raw, Scanner, json_string};
 use crate::api::values::Values;
 
-/// The parameters of a spec: values by name, and their original text.
+/// A map of strings: values by name, and their original text.
 #[derive(Clone, Debug)]
-pub struct RawParameters<'a> {
+pub struct StringMap<'a> {
     /// The values.
     pub values: Values<'a>,
     /// The text of each, name and value, in the order of the values; empty if they came in another
@@ -24,7 +25,7 @@ pub struct RawParameters<'a> {
 /// Packages seldom have more parameters.
 const USUAL: usize = 48;
 
-impl<'a> RawParameters<'a> {
+impl<'a> StringMap<'a> {
     /// The original text of all parameters.
     pub fn text(&self) -> Raw<'a> {
         self.text
@@ -100,7 +101,7 @@ impl<'a> Member<'a> {
 
 /// Parameters read before, one of which is probably next.
 struct Known<'k, 'a> {
-    like: Option<&'k RawParameters<'a>>,
+    like: Option<&'k StringMap<'a>>,
     next: usize,
 }
 
@@ -141,8 +142,8 @@ mod tests {
     use super::*;
     use crate::api::stamp::{Applied, VersionRef};
 
-    fn alone(text: &str) -> RawParameters<'_> {
-        RawParameters::read(&mut Scanner::new(text), None).unwrap()
+    fn alone(text: &str) -> StringMap<'_> {
+        StringMap::read(&mut Scanner::new(text), None).unwrap()
     }
 
     #[rstest]
@@ -180,7 +181,7 @@ mod tests {
             let join = |a: &str, b: &str| format!("{{{}}}", [a, b].into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join(","));
             let (text, before) = (join(&common, &text), join(&common, &before));
             let before = alone(&before);
-            let found = RawParameters::read(&mut Scanner::new(&text), Some(&before)).unwrap();
+            let found = StringMap::read(&mut Scanner::new(&text), Some(&before)).unwrap();
             let own = alone(&text);
             prop_assert_eq!(&found.values, &own.values);
             // Never canonical by mistake; a canonical text may go unnoticed.
@@ -210,7 +211,7 @@ mod tests {
             let known = alone(&before);
             let document = format!(" {after}, and more");
             let mut scanner = Scanner::new(&document);
-            let found = RawParameters::read(&mut scanner, Some(&known)).unwrap();
+            let found = StringMap::read(&mut scanner, Some(&known)).unwrap();
             let own = alone(&after);
             prop_assert_eq!(scanner.position(), 1 + after.len());
             prop_assert_eq!(&found.values, &own.values);

@@ -1,19 +1,18 @@
 //! References to OperatorVersions of other namespaces.
 
-use interlock_core::api::meta;
-use interlock_core::api::rule::Rule;
+use crate::api::meta;
+use crate::api::rule::Rule;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
-use super::shape::{guard, only_where, policy};
-use crate::install::InstallOptions;
-use crate::install::webhooks::cel_string;
+use crate::kinds::descriptor::cel;
+use crate::kinds::descriptor::{PolicyOptions, guard, only_where, policy};
 
 /// OperatorVersions of other namespaces, by the API server's own authorizer.
 pub const VERSIONS: &str = meta::install::VERSIONS_POLICY;
 
 /// A reference to an OperatorVersion of another namespace needs the right to read it: its templates and
 /// defaults show in the objects of the Instance.
-pub(super) fn versions(options: &InstallOptions) -> ValidatingAdmissionPolicy {
+pub fn versions(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
     let of = |object: &str, field: &str| format!("{object}.?spec.?operatorVersion.?{field}.orValue('')");
     let before = |field: &str| format!("oldObject == null ? '' : {}", of("oldObject", field));
     let owned = [
@@ -32,10 +31,10 @@ pub(super) fn versions(options: &InstallOptions) -> ValidatingAdmissionPolicy {
     let may_read = format!(
         "!variables.refers || authorizer.group({}).resource('operatorversions').namespace(variables.newNamespace)\
          .name(variables.newName).check('get').allowed()",
-        cel_string(meta::KUDO_GROUP)
+        cel::string(meta::KUDO_GROUP)
     );
     let validations = vec![guard(
-        Rule::VersionNamespace,
+        Rule::VERSION_NAMESPACE,
         &may_read,
         "an OperatorVersion of another namespace is used only by who may get it there; use one of the Instance's own",
         "user ' + request.userInfo.username + ' may not get OperatorVersion ' + variables.newNamespace + '/' + \

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::owned_child::{MADE_BY, MAKER, TERMINATING, TO_MAKER};
+use crate::kinds::owned_child::{MADE_BY, MAKER, TERMINATING, TO_MAKER};
 use crate::topology::fingerprint;
 use crate::topology::schema::{
     DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, LinkPath, ReadDepth, When,
 };
 
-pub(super) static NAMESPACE: DeclaredKind = DeclaredKind {
-    name: super::NAMESPACE,
+pub(super) static NAMESPACE_SCHEMA: DeclaredKind = DeclaredKind {
+    name: crate::kinds::NAMESPACE,
     about: "its labels say which rules hold in it; where it terminates, runs end",
     facts: &[TERMINATING],
     links: &[MADE_BY],
@@ -27,7 +27,7 @@ pub(super) static NAMESPACE: DeclaredKind = DeclaredKind {
 };
 
 const LABELS: Fact = Fact { name: "labels", read: ReadDepth::Mark(labels) };
-const INSTANCES: LinkPath = LinkPath::Down(Family::Needs, super::INSTANCE);
+const INSTANCES: LinkPath = LinkPath::Down(Family::Needs, crate::kinds::INSTANCE);
 
 fn labels(object: &Value) -> u64 {
     fingerprint::of(object.pointer("/metadata/labels"))

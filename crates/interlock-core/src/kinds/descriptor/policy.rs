@@ -1,23 +1,50 @@
-//! The common shape of the policies.
+//! The common shape of the policies of the second layer (ValidatingAdmissionPolicy).
 
-use interlock_core::api::meta;
-use interlock_core::api::rule::Rule;
 use k8s_openapi::api::admissionregistration::v1::{
-    MatchResources, NamedRuleWithOperations, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-    ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec, Validation, Variable,
+    MatchCondition, MatchResources, NamedRuleWithOperations, ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicySpec, Validation, Variable,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
-use crate::install::InstallOptions;
-use crate::install::metadata::{cluster_wide, strings};
-use crate::install::webhooks::{condition, not_ourselves};
+use super::cel;
+use crate::admission::Freeze;
+use crate::api::meta;
+use crate::api::rule::Rule;
+
+/// A policy, with the options of the installation.
+pub type Policy = fn(&PolicyOptions) -> ValidatingAdmissionPolicy;
+
+/// What the policies take from the options of an installation.
+#[derive(Clone, Debug)]
+pub struct PolicyOptions {
+    /// The user of the process, which no policy concerns.
+    pub controller_user: String,
+    /// The namespaces that admission covers; `None` for all.
+    pub namespaces: Option<LabelSelector>,
+    /// How strictly a locked Instance is frozen.
+    pub freeze: Freeze,
+}
+
+/// Skips the user of the process, and no other: an exact match of the whole name.
+pub fn not_the_controller(user: &str) -> MatchCondition {
+    MatchCondition {
+        name: NOT_THE_CONTROLLER.to_owned(),
+        expression: format!("{IS_NOT}{}", cel::string(user)),
+    }
+}
+
+/// Name of the match condition that skips the process.
+pub const NOT_THE_CONTROLLER: &str = "not-the-controller";
+/// Start of its expression; the name of the user follows, quoted.
+pub const IS_NOT: &str = "request.userInfo.username != ";
 
 /// A validation with two messages: `text`, and `plain` where `text` cannot be evaluated. `text` is inside a
 /// CEL string, which it may close and open again. Both state the problem, then the remedy after a
 /// semicolon; the rule and its page follow.
 ///
 /// The reason is `Invalid`, as kubectl then prints only the message, and not the whole patch before it.
-pub(super) fn guard(rule: Rule, expression: &str, plain: &str, text: &str) -> Validation {
-    let named = named(rule);
+pub(crate) fn guard(rule: Rule, expression: &str, plain: &str, text: &str) -> Validation {
+    let named = named_rule(rule);
     Validation {
         expression: expression.to_owned(),
         message: Some(format!("{plain}{named}")),
@@ -29,12 +56,12 @@ pub(super) fn guard(rule: Rule, expression: &str, plain: &str, text: &str) -> Va
 }
 
 /// The end of every message: the rule, and the page that explains it.
-pub(super) fn named(rule: Rule) -> String {
+pub(crate) fn named_rule(rule: Rule) -> String {
     format!(" [{}]; see {}", rule.id(), rule.page())
 }
 
 /// The resources and operations of a policy.
-pub(super) struct Subjects<'a> {
+pub struct PolicyScope<'a> {
     /// Group, version and resource of each.
     pub resources: &'a [(&'a str, &'a str, &'a str)],
     /// Operations, such as `CREATE`.
@@ -42,29 +69,29 @@ pub(super) struct Subjects<'a> {
 }
 
 /// A policy about a resource of KUDO's group.
-pub(super) fn policy(
+pub(crate) fn policy(
     name: &str,
     (resource, operations): (&str, &[&str]),
     variables: &[(&str, &str)],
     validations: Vec<Validation>,
-    options: &InstallOptions,
+    options: &PolicyOptions,
 ) -> ValidatingAdmissionPolicy {
     let resources = &[(meta::KUDO_GROUP, meta::KUDO_VERSION, resource)];
-    policy_over(name, &Subjects { resources, operations }, variables, validations, options)
+    policy_over(name, &PolicyScope { resources, operations }, variables, validations, options)
 }
 
-pub(super) fn policy_over(
+pub(crate) fn policy_over(
     name: &str,
-    subjects: &Subjects<'_>,
+    scope: &PolicyScope<'_>,
     variables: &[(&str, &str)],
     validations: Vec<Validation>,
-    options: &InstallOptions,
+    options: &PolicyOptions,
 ) -> ValidatingAdmissionPolicy {
     let rule = |&(group, version, resource): &(&str, &str, &str)| NamedRuleWithOperations {
-        api_groups: Some(strings([group])),
-        api_versions: Some(strings([version])),
-        operations: Some(subjects.operations.iter().map(|&o| o.to_owned()).collect()),
-        resources: Some(strings([resource])),
+        api_groups: Some(vec![(*group).to_owned()]),
+        api_versions: Some(vec![(*version).to_owned()]),
+        operations: Some(scope.operations.iter().map(|&o| o.to_owned()).collect()),
+        resources: Some(vec![(*resource).to_owned()]),
         scope: Some("Namespaced".to_owned()),
         resource_names: None,
     };
@@ -73,14 +100,14 @@ pub(super) fn policy_over(
         .map(|&(name, expression)| Variable { name: name.to_owned(), expression: expression.to_owned() })
         .collect();
     ValidatingAdmissionPolicy {
-        metadata: cluster_wide(name),
+        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
         spec: Some(ValidatingAdmissionPolicySpec {
             failure_policy: Some("Fail".to_owned()),
-            match_conditions: Some(vec![not_ourselves(options)]),
+            match_conditions: Some(vec![not_the_controller(&options.controller_user)]),
             match_constraints: Some(MatchResources {
                 match_policy: Some("Equivalent".to_owned()),
-                namespace_selector: options.namespace_selector(),
-                resource_rules: Some(subjects.resources.iter().map(rule).collect()),
+                namespace_selector: options.namespaces.clone(),
+                resource_rules: Some(scope.resources.iter().map(rule).collect()),
                 ..MatchResources::default()
             }),
             validations: Some(validations),
@@ -93,25 +120,15 @@ pub(super) fn policy_over(
 
 /// Applies the policy only where a condition is true: otherwise the API server skips its variables,
 /// validations and messages, all of which it evaluates for each write.
-pub(super) fn only_where(
+pub(crate) fn only_where(
     mut policy: ValidatingAdmissionPolicy,
     name: &str,
     expression: &str,
 ) -> ValidatingAdmissionPolicy {
     if let Some(spec) = &mut policy.spec {
-        spec.match_conditions.get_or_insert_default().push(condition(name, expression));
+        spec.match_conditions
+            .get_or_insert_default()
+            .push(MatchCondition { name: name.to_owned(), expression: expression.to_owned() });
     }
     policy
-}
-
-pub(super) fn binding(policy: &ValidatingAdmissionPolicy) -> ValidatingAdmissionPolicyBinding {
-    let name = policy.metadata.name.clone().unwrap_or_default();
-    ValidatingAdmissionPolicyBinding {
-        metadata: cluster_wide(&name),
-        spec: ValidatingAdmissionPolicyBindingSpec {
-            policy_name: name,
-            validation_actions: strings(["Deny"]),
-            ..ValidatingAdmissionPolicyBindingSpec::default()
-        },
-    }
 }

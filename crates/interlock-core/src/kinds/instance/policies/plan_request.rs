@@ -1,14 +1,13 @@
 //! Plan requests.
 
-use interlock_core::api::meta;
-use interlock_core::api::rule::Rule;
-use interlock_core::kinds::instance::change::plan_request;
+use crate::api::meta;
+use crate::api::rule::Rule;
+use crate::kinds::instance::change::plan_request;
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, Validation};
 
 use super::locked::LOCKED;
-use super::shape::{guard, only_where, policy};
-use crate::install::InstallOptions;
-use crate::install::webhooks::cel_string;
+use crate::kinds::descriptor::cel;
+use crate::kinds::descriptor::{PolicyOptions, guard, only_where, policy};
 
 /// Plan requests, by the API server's own authorizer: only it knows the rights of a user. The policy checks
 /// the verb of that name on the Instance, and no user can claim to be another. A request runs only while
@@ -17,7 +16,7 @@ pub const VERBS: &str = "interlock-verbs";
 
 /// The annotations of limits that have changed. CREATE has no old object.
 fn limits_changed() -> String {
-    let keys = [meta::STEP_DEADLINE, meta::CLEANUP_PATIENCE].map(cel_string).join(", ");
+    let keys = [meta::STEP_DEADLINE, meta::CLEANUP_PATIENCE].map(cel::string).join(", ");
     let of = |object: &str| format!("{object}.?metadata.?annotations[?k].orValue('')");
     format!("oldObject == null ? [] : [{keys}].filter(k, {} != {})", of("object"), of("oldObject"))
 }
@@ -27,14 +26,14 @@ fn has_verb(verb: &str) -> String {
     format!(
         "authorizer.group({}).resource('instances').namespace(request.namespace).name(request.name)\
          .check({verb}).allowed()",
-        cel_string(meta::KUDO_GROUP)
+        cel::string(meta::KUDO_GROUP)
     )
 }
 
 /// A limit of a running plan can end it, as an abort does, and takes the same right.
 fn limits_kept() -> Validation {
     guard(
-        Rule::VerbRights,
+        Rule::VERB_RIGHTS,
         &format!(
             "variables.limits.size() == 0 || !(variables.locked || variables.deleting) || {}",
             has_verb("'abort'")
@@ -49,7 +48,7 @@ fn limits_kept() -> Validation {
 
 /// An annotation of the object or of the old one, in CEL; empty without it.
 fn annotation(object: &str, key: &str) -> String {
-    format!("{object}.?metadata.?annotations[?{}].orValue('')", cel_string(key))
+    format!("{object}.?metadata.?annotations[?{}].orValue('')", cel::string(key))
 }
 
 /// The request, its author and its reason, now and before.
@@ -76,7 +75,7 @@ fn concerned() -> String {
     format!("{} != '' || ({}).size() > 0", annotation("object", meta::REQUEST), limits_changed())
 }
 
-pub(super) fn verbs(options: &InstallOptions) -> ValidatingAdmissionPolicy {
+pub fn verbs(options: &PolicyOptions) -> ValidatingAdmissionPolicy {
     let owned = asked();
     let mut variables = LOCKED.to_vec();
     variables.extend(owned.iter().map(|(name, text)| (*name, text.as_str())));
@@ -106,21 +105,21 @@ pub(super) fn verbs(options: &InstallOptions) -> ValidatingAdmissionPolicy {
     let (created, created_text) =
         says(&format!("a new Instance has no run yet; leave annotation {request} out"));
     let validations = vec![
-        guard(Rule::VerbRequest, "!variables.asks || oldObject != null", &created, &created_text),
+        guard(Rule::VERB_REQUEST, "!variables.asks || oldObject != null", &created, &created_text),
         guard(
-            Rule::VerbRequest,
+            Rule::VERB_REQUEST,
             &format!("!variables.asks || variables.request.matches('{shape}')"),
             &malformed,
             &malformed_text,
         ),
         guard(
-            Rule::VerbRequest,
+            Rule::VERB_REQUEST,
             &format!("!variables.asks || variables.reason.matches('{reason}')"),
             &unreasoned,
             &unreasoned_text,
         ),
         guard(
-            Rule::VerbRequest,
+            Rule::VERB_REQUEST,
             "!variables.asks || variables.by in ['', request.userInfo.username]",
             &format!("who asks is recorded by Interlock, and is nobody else; {unnamed}"),
             &format!(
@@ -128,13 +127,13 @@ pub(super) fn verbs(options: &InstallOptions) -> ValidatingAdmissionPolicy {
             ),
         ),
         guard(
-            Rule::VerbRequest,
+            Rule::VERB_REQUEST,
             "!variables.stays || (variables.reason == variables.oldReason && variables.by == variables.oldBy)",
             &changed,
             &changed_text,
         ),
         guard(
-            Rule::VerbRights,
+            Rule::VERB_RIGHTS,
             &format!("!variables.asks || oldObject == null || {}", has_verb("variables.verb")),
             "this needs the verb abort or retry on instances.kudo.dev; ask for a role that gives it",
             "user ' + request.userInfo.username + ' has no verb ' + variables.verb + ' on instances.kudo.dev here; \

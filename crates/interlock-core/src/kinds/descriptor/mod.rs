@@ -1,0 +1,85 @@
+//! The descriptor of a kind: everything that is known of it. Webhook entries, policies, rights, watches, the
+//! topology and the rules are derived from the list of descriptors ([`super::ALL`]).
+
+pub mod cel;
+mod policy;
+mod right;
+mod webhook;
+
+pub use policy::{IS_NOT, NOT_THE_CONTROLLER, Policy, PolicyOptions, PolicyScope, not_the_controller};
+pub(crate) use policy::{guard, named_rule, only_where, policy, policy_over};
+pub use right::{READ, Right, Role, WRITE};
+pub use webhook::{MatchCondition, MatchedObjects, OnFailure, WebhookEntry};
+
+use crate::admission::kind::GuardedKind;
+pub use crate::api::capability::Capability;
+use crate::api::resource::Resource;
+use crate::api::rule::Rule;
+use crate::api::watched::Labelled;
+use crate::topology::schema::DeclaredKind;
+
+/// Everything that is known of a kind.
+#[derive(Debug)]
+pub struct Kind {
+    /// How the API server serves it.
+    pub resource: Resource,
+    /// Whether and for what its objects are watched.
+    pub watch: Option<Watch>,
+    /// Its place in the topology: facts, links, and whom its events affect. A watched kind has one.
+    pub schema: Option<&'static DeclaredKind>,
+    /// How admission decides on its requests.
+    pub admission: Option<&'static GuardedKind>,
+    /// The requests that the API server sends.
+    pub webhooks: &'static [WebhookEntry],
+    /// The second layer: what CEL can express of its rules.
+    pub policies: &'static [Policy],
+    /// Rights beside those to read what is watched.
+    pub rights: &'static [Right],
+    /// Its rules.
+    pub rules: &'static [Rule],
+}
+
+impl Kind {
+    /// A kind of which nothing else is known.
+    pub const fn new(resource: Resource) -> Self {
+        Self {
+            resource,
+            watch: None,
+            schema: None,
+            admission: None,
+            webhooks: &[],
+            policies: &[],
+            rights: &[],
+            rules: &[],
+        }
+    }
+}
+
+/// The watch of a kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Watch {
+    /// The capability that needs its objects.
+    pub capability: &'static Capability,
+    /// Whether the capability runs only while the kind can be read; else it reads it where it exists.
+    pub required: bool,
+    /// Only these labelled objects; `None` for all.
+    pub labelled: Option<&'static Labelled>,
+}
+
+impl Watch {
+    /// A kind without which the capability does not run.
+    pub const fn required(capability: &'static Capability) -> Self {
+        Self { capability, required: true, labelled: None }
+    }
+
+    /// A kind that the capability reads where it exists.
+    pub const fn optional(capability: &'static Capability) -> Self {
+        Self { capability, required: false, labelled: None }
+    }
+
+    /// Only these labelled objects.
+    #[must_use]
+    pub const fn labelled(self, labelled: &'static Labelled) -> Self {
+        Self { labelled: Some(labelled), ..self }
+    }
+}

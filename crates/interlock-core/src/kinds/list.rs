@@ -1,0 +1,65 @@
+//! The list of the kinds, one line each, and what is derived from it.
+
+use std::sync::{Arc, LazyLock};
+
+use super::descriptor::Kind;
+use super::{
+    data_plane, flavor_source, gateway_api, instance, interlock, namespace, operator, operator_version,
+};
+use crate::admission::kind::GuardedKind;
+use crate::admission::rule_ids;
+use crate::api::rule::Rule;
+use crate::topology::schema::DeclaredKind;
+
+/// The kinds that a process knows.
+pub type Kinds = &'static [&'static Kind];
+
+/// The kinds of Interlock.
+pub static ALL: Kinds = &[
+    &instance::KIND,
+    &operator_version::KIND,
+    &operator::KIND,
+    &namespace::KIND,
+    &interlock::KIND,
+    &gateway_api::HTTP_ROUTE,
+    &gateway_api::GRPC_ROUTE,
+    &gateway_api::TLS_ROUTE,
+    &gateway_api::GATEWAY,
+    &gateway_api::GATEWAY_CLASS,
+    &gateway_api::INGRESS,
+    &gateway_api::SERVICE,
+    &data_plane::DATA_PLANE,
+    &data_plane::CONTROL_PLANE,
+    &data_plane::DEPLOYMENT,
+    &data_plane::SERVICE,
+    &flavor_source::CONFIG_MAP,
+    &flavor_source::SECRET,
+];
+
+/// The kinds whose requests the rules decide on.
+pub fn guarded(kinds: Kinds) -> Arc<[&'static GuardedKind]> {
+    kinds.iter().filter_map(|kind| kind.admission).collect()
+}
+
+/// The schemas of the topology.
+pub fn schemas(kinds: Kinds) -> Vec<&'static DeclaredKind> {
+    kinds.iter().filter_map(|kind| kind.schema).collect()
+}
+
+/// The rules: those about every kind, then those of each kind.
+pub fn rules(kinds: Kinds) -> impl Iterator<Item = Rule> {
+    rule_ids::RULES.iter().chain(kinds.iter().flat_map(|kind| kind.rules)).copied()
+}
+
+/// The name of a guarded kind, as a constant.
+pub fn kind_name(kinds: Kinds, kind: &str) -> Option<&'static str> {
+    let guarded = kinds.iter().filter_map(|kind| kind.admission);
+    guarded.map(|guarded| guarded.resource.kind).find(|name| *name == kind)
+}
+
+/// The rules whose denial a later try may find lifted, as they wait for a plan, a deletion or an object.
+pub fn transient_rules() -> &'static [Rule] {
+    static TRANSIENT: LazyLock<Vec<Rule>> =
+        LazyLock::new(|| rules(ALL).filter(|rule| rule.is_transient()).collect());
+    &TRANSIENT
+}

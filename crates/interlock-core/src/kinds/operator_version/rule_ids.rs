@@ -1,0 +1,12 @@
+//! The rules about OperatorVersions.
+
+use crate::api::rule::rules;
+
+rules! {
+    /// An OperatorVersion in use by a locked Instance is frozen.
+    VERSION_FROZEN = "version-frozen" in Freeze, waits, reads_others;
+    /// An OperatorVersion in use is not deleted.
+    VERSION_IN_USE = "version-in-use" in Versions, waits, reads_others;
+    /// The references of an OperatorVersion must exist.
+    VERSION_INVALID = "version-invalid" in Versions;
+}
