@@ -6,6 +6,7 @@
 #[allow(dead_code, unused_imports, reason = "each test binary uses a part of the harness")]
 mod support;
 
+mod add_a_kind;
 mod at_rest;
 mod budgets;
 mod bypass;

@@ -26,6 +26,7 @@ const TEST_FLAGS: [&str; 4] =
 
 /// One process of Interlock; killed when dropped.
 pub struct Interlock {
+    program: PathBuf,
     arguments: Vec<String>,
     webhook_port: u16,
     ops_port: u16,
@@ -80,7 +81,20 @@ impl Interlock {
             format!("--ops-bind-address=127.0.0.1:{ops_port}"),
         ];
         arguments.extend(TEST_FLAGS.iter().chain(flags).map(|flag| (*flag).to_owned()));
-        Self { arguments: once_each(arguments), webhook_port, ops_port, log, child: Mutex::new(None) }
+        Self {
+            program: binary(),
+            arguments: once_each(arguments),
+            webhook_port,
+            ops_port,
+            log,
+            child: Mutex::new(None),
+        }
+    }
+
+    /// The same with another program.
+    pub fn running(mut self, program: PathBuf) -> Self {
+        self.program = program;
+        self
     }
 
     /// Options of the rendered installation that fit this process's flags.
@@ -104,14 +118,14 @@ impl Interlock {
     /// Starts the process; it must not run.
     #[track_caller]
     pub fn start(&self) {
-        self.start_by(process::tethered(&testbed::BIN.join("testbed"), &binary()));
+        self.start_by(process::tethered(&testbed::BIN.join("testbed"), &self.program));
     }
 
     /// The same for measuring from the exec on: the tether is a program of its own, which takes a
     /// tenth of a second to begin. The process may outlive a test process that is killed.
     #[track_caller]
     pub fn start_untethered(&self) {
-        self.start_by(Command::new(binary()));
+        self.start_by(Command::new(&self.program));
     }
 
     #[track_caller]

@@ -1,0 +1,71 @@
+//! `examples/add-a-kind`, run: a kind of a folder and a line is guarded like Interlock's own.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use interlock::install::InstallOptions;
+use interlock_core::kinds::ALL;
+
+use crate::support::interlock::apply_installation;
+use crate::support::{Cluster, Interlock, wait_until};
+
+#[path = "../../examples/add-a-kind/backup/mod.rs"]
+mod backup;
+
+/// Longest wait for what the process does after an event.
+const CAP: Duration = Duration::from_secs(60);
+
+const CRD: &str = include_str!("../../examples/add-a-kind/backup/crd.yaml");
+
+/// The binary of the example, beside this test's own; `cargo test --test e2e` alone does not build it.
+fn example() -> PathBuf {
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--locked", "--example", "add-a-kind"])
+        .status()
+        .expect("cargo runs");
+    assert!(built.success(), "the example does not compile");
+    let own = std::env::current_exe().expect("this test is a file");
+    own.ancestors().nth(2).expect("it is in target/PROFILE/deps").join("examples/add-a-kind")
+}
+
+fn backup_of(instance: &str) -> String {
+    format!(
+        "apiVersion: backup.example.com/v1\nkind: Backup\nmetadata: {{name: nightly}}\nspec: {{instance: {instance}}}\n"
+    )
+}
+
+#[test]
+fn the_kind_is_guarded_and_reconciled() {
+    let cluster = Cluster::own(&[]);
+    let admin = cluster.admin();
+    admin.kubectl_in(&["apply", "-f", "-"], CRD).ok();
+    let process = Interlock::prepare(&cluster, &[]).running(example());
+    let kinds = ALL.iter().copied().chain([&backup::KIND]).collect();
+    let options = InstallOptions { kinds: Vec::leak(kinds), ..process.options(&[]) };
+    apply_installation(&cluster, &options);
+    process.start();
+    process.await_ready();
+    process.await_guarding(&cluster);
+
+    let ns = cluster.namespace("backups");
+    let user = ns.user("alice");
+    user.kubectl_in(&["apply", "-f", "-"], &backup_of("mysql")).ok();
+    let refused = user.kubectl_in(&["apply", "-f", "-"], &backup_of("postgres")).refused();
+    let sentence = format!("Backup {}/nightly belongs to another Instance [backup-instance]", ns.name());
+    for part in [
+        sentence.as_str(),
+        "\"mysql\" -> \"postgres\"",
+        "create a Backup of Instance \"postgres\" under another name",
+        "examples/add-a-kind/backup/backup-instance.md",
+    ] {
+        assert!(refused.contains(part), "{part:?} is not in:\n{refused}");
+    }
+    // The schema is still the API server's to check, and other fields are free.
+    user.kubectl(&["label", "backup", "nightly", "team=a"]).ok();
+
+    wait_until("the process watches Backups", CAP, || {
+        let (_, page) = process.ops("/graph.json").ok_or("no answer")?;
+        if page.contains("backups.backup.example.com") { Ok(()) } else { Err(page) }
+    });
+}
