@@ -1,5 +1,5 @@
 //! Our server as `interlock run` wires it, without a cluster: the real doors and the accept
-//! loop, with either the real rules or a judge that only parses the uid.
+//! loop, with either the real rules or a reviewer that only parses the uid.
 
 use std::borrow::Cow;
 use std::io;
@@ -14,12 +14,12 @@ use interlock::server::limits::Limits;
 use interlock::server::shutdown::Shutdown;
 use interlock::server::tls::{CertificateResolver, MinVersion, Pair};
 use interlock::server::webhook_routes;
-use interlock::server::webhook_routes::{Judge, WebhookRoutes};
+use interlock::server::webhook_routes::{Reviewer, WebhookRoutes};
 use interlock::telemetry::log;
 use interlock::telemetry::metrics::Metrics;
 use interlock::telemetry::readiness::Readiness;
 use interlock_core::admission::{
-    AdmissionAnswer, BadReview, CacheWait, Config, DecisionRecord, Freeze, Reply, VerdictKind,
+    AdmissionAnswer, BadReview, CacheWait, Config, DecisionKind, DecisionRecord, Freeze, Reply,
     WebhookEndpoint,
 };
 use interlock_core::api::meta;
@@ -39,12 +39,13 @@ pub fn serve(what: &str, bytes: &str, folder: &Path) {
     });
     // As `interlock run` logs by default, in a cluster.
     log::start("info", log::Format::Json).expect("a filter");
-    let judge: Arc<dyn Judge> = if what == OURS { Arc::new(rules(bytes)) } else { Arc::new(OnlyTheUid) };
+    let reviewer: Arc<dyn Reviewer> =
+        if what == OURS { Arc::new(rules(bytes)) } else { Arc::new(OnlyTheUid) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         println!("{}", listener.local_addr().expect("an address"));
-        port(judge, folder).serve(listener, DRAIN).await;
+        port(reviewer, folder).serve(listener, DRAIN).await;
     });
 }
 
@@ -61,7 +62,7 @@ fn rules(bytes: usize) -> Admission {
     }
 }
 
-fn port(judge: Arc<dyn Judge>, folder: &Path) -> Port {
+fn port(reviewer: Arc<dyn Reviewer>, folder: &Path) -> Port {
     let (limits, metrics, shown) = (Limits::default(), Arc::new(Metrics::new()), CertificateResolver::new());
     let file = |name: &str| std::fs::read(folder.join(name)).expect("a certificate");
     shown.show(Pair::from_pem(&file("tls.crt"), &file("tls.key")).expect("a pair"));
@@ -70,7 +71,7 @@ fn port(judge: Arc<dyn Judge>, folder: &Path) -> Port {
     let callers = Arc::new(Callers::default());
     let app = webhook_routes::router(WebhookRoutes {
         kinds: interlock_core::kinds::ALL,
-        judge,
+        reviewer,
         callers: callers.clone(),
         arrivals: Arc::default(),
         readiness,
@@ -97,8 +98,8 @@ struct Request<'a> {
     uid: Cow<'a, str>,
 }
 
-impl Judge for OnlyTheUid {
-    fn judge<'a>(
+impl Reviewer for OnlyTheUid {
+    fn decide<'a>(
         &self,
         _: WebhookEndpoint,
         body: &'a [u8],
@@ -119,7 +120,7 @@ impl Judge for OnlyTheUid {
             user: Text::default(),
             rules: Vec::new(),
             admitted: Vec::new(),
-            verdict: VerdictKind::Allowed,
+            verdict: DecisionKind::Allowed,
             plan: None,
             dry_run: false,
         };

@@ -50,7 +50,7 @@ impl Follower {
     }
 
     /// The state of the plan, for a caller whose wait has timed out.
-    pub(super) fn standing(&self) -> String {
+    pub(super) fn current_state(&self) -> String {
         match &self.run {
             None => "no plan has been scheduled; is Interlock running?".to_owned(),
             Some((plan, _)) => {
@@ -137,7 +137,7 @@ mod tests {
         let lines = vec!["plan deploy p/s ERROR (try again)".to_owned()];
         assert_eq!(follower.see(&instance(run.clone(), trying.clone())), (lines, Over::No));
         assert_eq!(follower.see(&instance(run, trying)), (vec![], Over::No), "nothing is told twice");
-        assert_eq!(follower.standing(), "deploy p/s ERROR");
+        assert_eq!(follower.current_state(), "deploy p/s ERROR");
         let done = json!({"deploy": plan("1", "COMPLETE", "COMPLETE", "")});
         let (_, over) = follower.see(&instance(json!({}), done));
         assert_eq!(over, Over::Complete("deploy".to_owned()));

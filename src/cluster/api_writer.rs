@@ -51,7 +51,7 @@ impl Objects {
         let Some(path) = self.path(key).await? else { return Ok(None) };
         match self.send(Method::GET, &path, "", None).await {
             Ok(value) => Ok(Some(Arc::new(value))),
-            Err(failure) if tells_gone(key, &failure) => Ok(None),
+            Err(failure) if reports_gone(key, &failure) => Ok(None),
             Err(failure) => Err(failure),
         }
     }
@@ -101,7 +101,7 @@ impl Objects {
                         Ok(Written::Gone)
                     }
                     Ok(value) => Ok(Written::Now(Arc::new(value))),
-                    Err(failure) if tells_gone(&key, &failure) => Ok(Written::Gone),
+                    Err(failure) if reports_gone(&key, &failure) => Ok(Written::Gone),
                     Err(failure) => Err(failure),
                 }
             }
@@ -157,7 +157,7 @@ impl Objects {
 }
 
 /// Whether an object does not exist, as opposed to a kind that is not served now.
-fn tells_gone(key: &ObjectKey, failure: &ApiFailure) -> bool {
+fn reports_gone(key: &ObjectKey, failure: &ApiFailure) -> bool {
     failure.code == 404 && (is_built_in(&key.gvk.group) || !failure.is_of_kind())
 }
 

@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 
 /// An object without `managedFields`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Bare(pub Value);
+pub struct Stripped(pub Value);
 
-impl<'de> Deserialize<'de> for Bare {
+impl<'de> Deserialize<'de> for Stripped {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Level::Object.deserialize(deserializer).map(Self)
     }
@@ -72,14 +72,14 @@ mod tests {
             "kind": "A", "metadata": {"name": "a", "managedFields": [{"manager": "x"}], "labels": {"l": "1"}},
             "spec": {"managedFields": 1, "template": template}, "list": [1, null, "x"],
         });
-        let Bare(read) = serde_json::from_str(&object.to_string()).unwrap();
+        let Stripped(read) = serde_json::from_str(&object.to_string()).unwrap();
         object["metadata"].as_object_mut().unwrap().remove("managedFields");
         assert_eq!(read, object);
     }
 
     #[test]
     fn what_is_no_object_is_an_error() {
-        let error = serde_json::from_str::<Bare>(r#"{"metadata": 1}"#).unwrap_err();
+        let error = serde_json::from_str::<Stripped>(r#"{"metadata": 1}"#).unwrap_err();
         assert!(error.to_string().contains("expected its metadata"), "{error}");
     }
 }

@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::strip_managed_fields::Bare;
+use super::strip_managed_fields::Stripped;
 use crate::cluster::crds::Definition;
 use crate::cluster::list::{self, ListedResource, Portion};
 
@@ -63,7 +63,7 @@ pub trait Watchable: Clone + DeserializeOwned + Debug + Send + 'static {
     fn version(&self) -> &str;
 }
 
-impl Watchable for Bare {
+impl Watchable for Stripped {
     fn version(&self) -> &str {
         meta_str(&self.0, "resourceVersion").unwrap_or_default()
     }
@@ -108,7 +108,7 @@ pub async fn follow<K: Watchable>(
                 portion = Portion::default();
                 version
             }
-            Err(error) => match judge(&error) {
+            Err(error) => match classify(&error) {
                 Failure::Refused => return WatchEnd::ListRefused,
                 Failure::NotFound => return WatchEnd::NotFound,
                 failure => {
@@ -160,7 +160,7 @@ async fn watch_from<K: Watchable>(
                     Broken::Ended => pace.pause().await,
                 }
             }
-            Err(error) => match judge(&error) {
+            Err(error) => match classify(&error) {
                 Failure::Refused => return Some(WatchEnd::WatchRefused),
                 Failure::NotFound => return Some(WatchEnd::NotFound),
                 // The version is too old, or the kind was created anew: the listed objects may belong to
@@ -248,7 +248,7 @@ impl Failure {
     }
 }
 
-fn judge(error: &Error) -> Failure {
+fn classify(error: &Error) -> Failure {
     match error {
         Error::Api(status) if status.code == 403 => Failure::Refused,
         Error::Api(status) if status.code == 404 => Failure::NotFound,
@@ -318,7 +318,7 @@ mod tests {
         let unreadable = Error::Api(Box::default());
         let mut events = futures::stream::iter([Ok(bookmark.unwrap()), Err(unreadable)]);
         let mut version = String::new();
-        let broken = drain(&mut events, &mut version, &mut |_: KindEvent<Bare>| {}).await;
+        let broken = drain(&mut events, &mut version, &mut |_: KindEvent<Stripped>| {}).await;
         let said = "an event cannot be read: it may be nested too deeply";
         assert!(matches!(broken, Broken::Unreadable(why) if why == said));
         assert_eq!(version, "7");

@@ -33,7 +33,7 @@ impl CapabilityTurns {
 }
 
 impl Listener for CapabilityTurns {
-    fn turned(&self, capability: &'static str, turn: CapabilityTransition, kind: &str, why: &str) {
+    fn transitioned(&self, capability: &'static str, turn: CapabilityTransition, kind: &str, why: &str) {
         // A capability without definitions has none to attach an Event to.
         if kind.is_empty() {
             return;
@@ -46,15 +46,15 @@ impl Listener for CapabilityTurns {
         self.publish(kind, severity, reason, message);
     }
 
-    fn came_or_went(&self, capability: &'static str, kind: &str, sight: &WatchState) {
-        let (severity, reason, verb) = match sight {
+    fn kind_changed(&self, capability: &'static str, kind: &str, watch_state: &WatchState) {
+        let (severity, reason, verb) = match watch_state {
             WatchState::Synced => (Severity::Normal, "KindAvailable", "goes on with"),
             _ => (Severity::Warning, "KindUnavailable", "goes on without"),
         };
-        self.publish(kind, severity, reason, format!("{capability} {verb} {kind}: it {sight}"));
+        self.publish(kind, severity, reason, format!("{capability} {verb} {kind}: it {watch_state}"));
     }
 
-    fn changed(&self, kind: &Gvk, needers: Vec<KindRequester>) {
-        needers.into_iter().for_each(|needer| self.observer.wake(kind, needer));
+    fn changed(&self, kind: &Gvk, requesters: Vec<KindRequester>) {
+        requesters.into_iter().for_each(|requester| self.observer.wake(kind, requester));
     }
 }

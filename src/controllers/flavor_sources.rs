@@ -95,10 +95,11 @@ impl Labeller {
     fn sees_all(&self) -> bool {
         let snapshot = self.snapshot.borrow();
         let Some(flavors) = snapshot.get(FLAVORS) else { return false };
-        let seen =
-            |sight: &WatchState| matches!(sight, WatchState::Synced | WatchState::Absent(Absence::Missing));
+        let seen = |watch_state: &WatchState| {
+            matches!(watch_state, WatchState::Synced | WatchState::Absent(Absence::Missing))
+        };
         let mut read = flavors.kinds.iter().filter(|kind| READ.contains(&kind.name.as_str()));
-        matches!(flavors.state, CapabilityPhase::Running(_)) && read.all(|kind| seen(&kind.sight))
+        matches!(flavors.state, CapabilityPhase::Running(_)) && read.all(|kind| seen(&kind.watch_state))
     }
 
     /// One pass; returns when to run again without an event.

@@ -15,7 +15,7 @@ use interlock_core::kinds::data_plane::policies::OVERRIDES;
 use interlock_core::kinds::instance::policies::{VERBS, VERSIONS};
 
 impl Guards {
-    fn hear(&self, standing: &GuardStates) {
+    fn on_guard_states(&self, standing: &GuardStates) {
         replace(&self.verbs, standing.policy_state(VERBS));
         replace(&self.versions, standing.policy(VERSIONS));
         let freeze = GuardId { kind: GuardKind::Binding, name: FREEZE_BINDING.to_owned() };
@@ -42,9 +42,9 @@ impl Process {
         parts: &mut Parts,
     ) -> mpsc::UnboundedSender<Observation> {
         let (seen, webhooks) = mpsc::unbounded_channel();
-        let teller =
+        let notifier =
             TamperNotifier::new(self.metrics.clone(), EventPublisher::new(books.clone()), leadership);
-        let warden = TamperMonitor { client: books.clone(), webhooks, teller };
+        let warden = TamperMonitor { client: books.clone(), webhooks, notifier };
         let (options, configuration) = (self.installation(), self.options.webhook_configuration.clone());
         let (mut user, store) = (self.user.subscribe(), self.store.clone());
         let all = self.options.roles.controllers;
@@ -60,7 +60,7 @@ impl Process {
                 installed.retain(|object| object["metadata"]["name"] == OVERRIDES);
             }
             let heard = |standing: &GuardStates| {
-                guards.hear(standing);
+                guards.on_guard_states(standing);
                 store.guard_overrides(standing.policy(OVERRIDES));
             };
             warden.run(installed, heard).await;

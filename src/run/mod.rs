@@ -183,7 +183,7 @@ impl Process {
             self.supervise(&watching, queue.clone(), wanted, settings.clone(), &mut parts);
         let capabilities = supervisor.snapshot();
         self.follow_settings(settings.clone(), queue.clone(), modes, capabilities.clone(), &mut parts);
-        self.know_the_user(&books, &mut parts);
+        self.learn_user(&books, &mut parts);
         self.find_rollouts(&watching, &mut parts);
         let guards = Guards::default();
         let (reconciling, leadership) = match queue {
@@ -264,7 +264,7 @@ impl Process {
     }
 
     /// Learns the user of the process, which admission must skip; the gate stays closed until then.
-    fn know_the_user(&self, books: &Client, parts: &mut Parts) {
+    fn learn_user(&self, books: &Client, parts: &mut Parts) {
         let gate = self.readiness.gate("user");
         let (client, config) = (books.clone(), self.config.clone());
         let given = self.options.controller_user.clone();
@@ -274,7 +274,7 @@ impl Process {
             let user = match (given, controllers) {
                 (Some(given), false) => given,
                 (given, _) => {
-                    let found = ask_who_i_am(&client, &gate).await;
+                    let found = self_subject(&client, &gate).await;
                     match given {
                         Some(given) if given != found => return Err(RunError::WrongUser { given, found }),
                         _ => found,
@@ -359,7 +359,7 @@ async fn first_end(parts: &mut Parts) -> RunError {
 }
 
 /// Retries until the API server answers.
-async fn ask_who_i_am(client: &Client, gate: &Check) -> String {
+async fn self_subject(client: &Client, gate: &Check) -> String {
     let mut pause = Duration::from_millis(100);
     loop {
         match client::who_am_i(client).await {

@@ -65,21 +65,21 @@ impl Process {
         let answers = self.readiness.gate(INSTANCES);
         let listed = self.readiness.check(format!("{INSTANCES}-listed"));
         parts.spawn(follow(handle.snapshot(), answers, listed));
-        parts.spawn(first_look(handle.snapshot(), self.readiness.gate(FLAVORS)));
+        parts.spawn(await_first_listing(handle.snapshot(), self.readiness.gate(FLAVORS)));
         (handle, observer)
     }
 }
 
 /// Delays the first answer until the kinds that affect flavors are listed, but no longer than a caller can
 /// be asked to wait; afterwards answers name the kinds that are missing.
-async fn first_look(
+async fn await_first_listing(
     mut snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
     gate: Check,
 ) -> Result<&'static str, RunError> {
     gate.fail("the kinds that bear on router flavors are being listed".to_owned());
     let looked = |status: &CapabilityStatus| {
         let begins = matches!(status.state, CapabilityPhase::Starting(_) | CapabilityPhase::Unknown(None));
-        !begins && status.kinds.iter().all(|kind| kind.sight != WatchState::Listing)
+        !begins && status.kinds.iter().all(|kind| kind.watch_state != WatchState::Listing)
     };
     let all = |snapshot: &Arc<CapabilitySnapshot>| {
         [FLAVORS, ROUTES].iter().all(|name| snapshot.get(name).is_none_or(looked))

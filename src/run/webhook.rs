@@ -77,7 +77,7 @@ impl Process {
             let lister = Arc::new(IndexLister::new(self.store.clone(), Arc::new(gateways)));
             app = app.merge(webhook_routes::router(WebhookRoutes {
                 kinds: self.options.kinds,
-                judge: Arc::new(Admission {
+                reviewer: Arc::new(Admission {
                     kinds: kinds::guarded(self.options.kinds),
                     lister,
                     config: self.config.clone(),

@@ -14,7 +14,7 @@ use interlock_core::kinds::data_plane::flavor::inventory::{FlavorDependent, Gate
 use interlock_core::kinds::data_plane::flavor::sources::FlavorSource;
 use tokio::sync::watch;
 
-use super::webhook_routes::Judge;
+use super::webhook_routes::Reviewer;
 use crate::cluster::crds::Absence;
 use crate::cluster::supervisor::{self as capability, CapabilityPhase, CapabilitySnapshot, WatchState};
 
@@ -44,38 +44,38 @@ pub struct CurrentGateways {
 impl CurrentGateways {
     /// Kinds that affect flavors and are not cached, with the reason. Unserved kinds have no objects; the
     /// contents of unlisted kinds are unknown.
-    fn blind(&self) -> Vec<String> {
+    fn unlisted(&self) -> Vec<String> {
         let snapshot = self.capabilities.borrow();
-        let mut blind = Vec::new();
+        let mut unlisted = Vec::new();
         for status in INVENTORY.iter().filter_map(|name| snapshot.get(name)) {
             match status.state {
                 CapabilityPhase::Running(_)
                 | CapabilityPhase::Degraded(..)
                 | CapabilityPhase::Draining(_)
                 | CapabilityPhase::Unknown(Some(_)) => {
-                    let hidden = status.kinds.iter().filter(|kind| !is_seen(&kind.sight));
-                    blind.extend(hidden.map(|kind| format!("{} ({})", kind.name, kind.sight)));
+                    let hidden = status.kinds.iter().filter(|kind| !is_seen(&kind.watch_state));
+                    unlisted.extend(hidden.map(|kind| format!("{} ({})", kind.name, kind.watch_state)));
                 }
-                _ => blind.push(format!("{} ({})", status.name, status.state.message())),
+                _ => unlisted.push(format!("{} ({})", status.name, status.state.message())),
             }
         }
-        blind
+        unlisted
     }
 }
 
-fn is_seen(sight: &WatchState) -> bool {
-    matches!(sight, WatchState::Synced | WatchState::Absent(Absence::Missing))
+fn is_seen(watch_state: &WatchState) -> bool {
+    matches!(watch_state, WatchState::Synced | WatchState::Absent(Absence::Missing))
 }
 
 impl GatewayLister for CurrentGateways {
     fn context_of(&self, gateway: &GatewayRef) -> GatewayContext {
         // Check for uncached kinds first: a kind that is listed in between would otherwise count as empty.
-        let blind = self.blind();
-        let around = self.gateways.context_of(gateway);
-        if blind.is_empty() {
-            return around;
+        let unlisted = self.unlisted();
+        let gateway_context = self.gateways.context_of(gateway);
+        if unlisted.is_empty() {
+            return gateway_context;
         }
-        GatewayContext { routes: Arc::new(around.routes.hiding(blind)), ..around }
+        GatewayContext { routes: Arc::new(gateway_context.routes.with_unlisted(unlisted)), ..gateway_context }
     }
 
     fn live_spec(&self, data_plane: &NamespacedName, uid: &str, hash: &SpecHash) -> Option<String> {
@@ -113,8 +113,8 @@ impl Lister for Admission {
     }
 }
 
-impl Judge for Admission {
-    fn judge<'a>(
+impl Reviewer for Admission {
+    fn decide<'a>(
         &self,
         door: WebhookEndpoint,
         body: &'a [u8],

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use http::{HeaderValue, StatusCode, header};
 use interlock_core::admission::{
-    AdmissionAnswer, Awaited, BadReview, CacheWait, DecisionRecord, Reply, VerdictKind, WebhookEndpoint,
+    AdmissionAnswer, Awaited, BadReview, CacheWait, DecisionKind, DecisionRecord, Reply, WebhookEndpoint,
 };
 use interlock_core::kinds::{Kinds, kind_name};
 use serde_json::json;
@@ -29,9 +29,9 @@ use crate::telemetry::metrics::{Cap, DecisionLabels, Metrics};
 use crate::telemetry::readiness::Readiness;
 
 /// Decides reviews; the server does not know the rules.
-pub trait Judge: Send + Sync + 'static {
+pub trait Reviewer: Send + Sync + 'static {
     /// Decides one review, without waiting.
-    fn judge<'a>(
+    fn decide<'a>(
         &self,
         door: WebhookEndpoint,
         body: &'a [u8],
@@ -44,7 +44,7 @@ pub struct WebhookRoutes {
     /// The kinds that the process knows, for metrics.
     pub kinds: Kinds,
     /// Decides reviews.
-    pub judge: Arc<dyn Judge>,
+    pub reviewer: Arc<dyn Reviewer>,
     /// The accepted callers.
     pub callers: Arc<Callers>,
     /// Wakes reviews when the cache holds the OperatorVersion that they wait for.
@@ -65,29 +65,29 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The webhook routes.
-pub fn router(doors: WebhookRoutes) -> Router {
+pub fn router(routes: WebhookRoutes) -> Router {
     WebhookEndpoint::ALL
         .into_iter()
         .fold(Router::new(), |router, door| {
-            let handler = move |State(open): State<Arc<Open>>, request: Request| enter(open, door, request);
+            let handler = move |State(open): State<Arc<Open>>, request: Request| handle(open, door, request);
             router.route(door.path(), post(handler))
         })
-        .with_state(Arc::new(Open::of(doors)))
+        .with_state(Arc::new(Open::of(routes)))
 }
 
 /// The webhook's state.
 struct Open {
-    doors: WebhookRoutes,
+    routes: WebhookRoutes,
     waiting: Arc<Waiting>,
     /// For log lines that unknown callers can cause.
     lines: LineBudget,
     since: Instant,
 }
 
-async fn enter(open: Arc<Open>, door: WebhookEndpoint, request: Request) -> Response {
+async fn handle(open: Arc<Open>, door: WebhookEndpoint, request: Request) -> Response {
     let start = Instant::now();
-    let doors = &open.doors;
-    let _counted = Counted::new(&doors.metrics);
+    let routes = &open.routes;
+    let _counted = Counted::new(&routes.metrics);
     // A span costs as much as its line, and the line of a decision already identifies the review.
     let span = tracing::debug_span!("review", door = door.name());
     let address = request.extensions().get::<Arc<Caller>>().map(|caller| caller.address);
@@ -95,25 +95,25 @@ async fn enter(open: Arc<Open>, door: WebhookEndpoint, request: Request) -> Resp
         Ok(reply) => with_json(reply),
         Err(refusal) => {
             if let Some(cap) = refusal.cap {
-                doors.metrics.refused(cap);
+                routes.metrics.refused(cap);
             }
             log_refusal(door, address, &refusal, || open.may_log(CallerTrust::Unknown));
             refusal.into_response()
         }
     };
-    doors.metrics.answered(door.name(), response.status().as_u16(), start.elapsed());
+    routes.metrics.answered(door.name(), response.status().as_u16(), start.elapsed());
     response
 }
 
 impl Open {
-    fn of(doors: WebhookRoutes) -> Self {
-        let waiting = Waiting::new(doors.limits.waiting);
-        Self { doors, waiting, lines: LineBudget::default(), since: Instant::now() }
+    fn of(routes: WebhookRoutes) -> Self {
+        let waiting = Waiting::new(routes.limits.waiting);
+        Self { routes, waiting, lines: LineBudget::default(), since: Instant::now() }
     }
 
     /// Whether to log a line about a caller: the number of lines suppressed before it.
-    fn may_log(&self, standing: CallerTrust) -> Option<u64> {
-        match standing {
+    fn may_log(&self, trust: CallerTrust) -> Option<u64> {
+        match trust {
             CallerTrust::Known => Some(0),
             CallerTrust::Unknown => self.lines.take(self.since.elapsed()),
         }
@@ -125,23 +125,23 @@ impl Open {
         request: Request,
         start: Instant,
     ) -> Result<Vec<u8>, Refusal> {
-        let doors = &self.doors;
+        let routes = &self.routes;
         let (head, body) = request.into_parts();
         let caller = head.extensions.get::<Arc<Caller>>();
         let address = caller.map(|caller| caller.address);
         let certificate = caller.and_then(|caller| caller.certificate.as_ref());
-        let standing = match doors.callers.check(address, certificate) {
-            Ok(standing) => standing,
+        let trust = match routes.callers.check(address, certificate) {
+            Ok(trust) => trust,
             Err(refused) => {
-                body::discard(body, &doors.limits).await;
+                body::discard(body, &routes.limits).await;
                 return Err(refused.into());
             }
         };
-        if !doors.readiness.can_judge() {
-            body::discard(body, &doors.limits).await;
+        if !routes.readiness.can_judge() {
+            body::discard(body, &routes.limits).await;
             return Err(Refusal::not_in_sync());
         }
-        let body = body::read(&head.headers, body, &doors.limits, &doors.in_flight).await?;
+        let body = body::read(&head.headers, body, &routes.limits, &routes.in_flight).await?;
         if let Some(caller) = caller {
             caller.connection.answering();
         }
@@ -151,8 +151,8 @@ impl Open {
         if let Some(caller) = caller {
             caller.connection.carries_a_review();
         }
-        doors.count(door, &reply.record);
-        tell_log(door, &reply.record, start, || self.may_log(standing));
+        routes.count(door, &reply.record);
+        tell_log(door, &reply.record, start, || self.may_log(trust));
         Ok(reply.body)
     }
 
@@ -163,8 +163,8 @@ impl Open {
         body: &'a [u8],
         deadline: Instant,
     ) -> Result<Reply<'a>, BadReview> {
-        let judge = &self.doors.judge;
-        let awaited = match judge.judge(door, body, CacheWait::Wait)? {
+        let reviewer = &self.routes.reviewer;
+        let awaited = match reviewer.decide(door, body, CacheWait::Wait)? {
             AdmissionAnswer::Done(reply) => return Ok(reply),
             AdmissionAnswer::Wait(awaited) => awaited,
         };
@@ -176,9 +176,9 @@ impl Open {
                     return answer;
                 }
             }
-            None => self.doors.metrics.refused(Cap::Waiting),
+            None => self.routes.metrics.refused(Cap::Waiting),
         }
-        match judge.judge(door, body, CacheWait::Exhausted)? {
+        match reviewer.decide(door, body, CacheWait::Exhausted)? {
             AdmissionAnswer::Done(reply) => Ok(reply),
             AdmissionAnswer::Wait(awaited) => {
                 Err(BadReview(format!("OperatorVersion {awaited} is not known")))
@@ -193,10 +193,10 @@ impl Open {
         mut awaited: Awaited,
     ) -> Result<Reply<'a>, BadReview> {
         loop {
-            let mut arrival = self.doors.arrivals.expect(&awaited.operator_version);
+            let mut arrival = self.routes.arrivals.expect(&awaited.operator_version);
             loop {
                 // It may have arrived since the look-up.
-                match self.doors.judge.judge(door, body, CacheWait::Wait)? {
+                match self.routes.reviewer.decide(door, body, CacheWait::Wait)? {
                     AdmissionAnswer::Done(reply) => return Ok(reply),
                     AdmissionAnswer::Wait(now) if now != awaited => {
                         awaited = now;
@@ -296,7 +296,7 @@ fn tell_log(
             )
         };
     }
-    if matches!(record.verdict, VerdictKind::Denied | VerdictKind::Patched) || !record.admitted.is_empty() {
+    if matches!(record.verdict, DecisionKind::Denied | DecisionKind::Patched) || !record.admitted.is_empty() {
         if let Some(left_out) = may_log() {
             decided!(info, (left_out > 0).then_some(left_out));
         }
@@ -380,12 +380,12 @@ fn with_json(body: Vec<u8>) -> Response {
     ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
 }
 
-fn verdict(kind: VerdictKind) -> &'static str {
+fn verdict(kind: DecisionKind) -> &'static str {
     match kind {
-        VerdictKind::Allowed => "allowed",
-        VerdictKind::Patched => "patched",
-        VerdictKind::Denied => "denied",
-        VerdictKind::Skipped => "skipped",
+        DecisionKind::Allowed => "allowed",
+        DecisionKind::Patched => "patched",
+        DecisionKind::Denied => "denied",
+        DecisionKind::Skipped => "skipped",
     }
 }
 

@@ -1,4 +1,4 @@
-//! One webhook port with a scripted judge.
+//! One webhook port with a scripted reviewer.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use interlock::server::limits::Limits;
 use interlock::server::shutdown::Shutdown;
 use interlock::server::tls::{CertificateResolver, MinVersion, Pair};
 use interlock::server::webhook_routes;
-use interlock::server::webhook_routes::{Judge, WebhookRoutes};
+use interlock::server::webhook_routes::{Reviewer, WebhookRoutes};
 use interlock::telemetry::metrics::Metrics;
 use interlock::telemetry::readiness::Readiness;
 use interlock_core::admission::{
-    AdmissionAnswer, Awaited, BadReview, CacheWait, DecisionRecord, Reply, VerdictKind, WebhookEndpoint,
+    AdmissionAnswer, Awaited, BadReview, CacheWait, DecisionKind, DecisionRecord, Reply, WebhookEndpoint,
 };
 use interlock_core::api::object::NamespacedName;
 use jiff::Timestamp;
@@ -50,8 +50,8 @@ struct Scripted {
     told: AtomicUsize,
 }
 
-impl Judge for Scripted {
-    fn judge<'a>(
+impl Reviewer for Scripted {
+    fn decide<'a>(
         &self,
         _: WebhookEndpoint,
         body: &'a [u8],
@@ -88,7 +88,7 @@ fn record() -> DecisionRecord<'static> {
         user: "alice".into(),
         rules: Vec::new(),
         admitted: Vec::new(),
-        verdict: VerdictKind::Allowed,
+        verdict: DecisionKind::Allowed,
         plan: None,
         dry_run: false,
     }
@@ -102,7 +102,7 @@ pub struct World {
     pub shutdown: Shutdown,
     pub shown: CertificateResolver,
     pub served: JoinHandle<()>,
-    judge: Arc<Scripted>,
+    reviewer: Arc<Scripted>,
     arrivals: Arc<Arrivals>,
 }
 
@@ -135,13 +135,13 @@ pub async fn world_with(
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (metrics, readiness) = (Arc::new(Metrics::new()), Readiness::new());
-    let (shutdown, shown, judge) =
+    let (shutdown, shown, reviewer) =
         (Shutdown::new(), CertificateResolver::new(), Arc::new(Scripted::default()));
     let (arrivals, callers) = (Arc::new(Arrivals::default()), Arc::new(callers(&shown)));
     let health = Probes { readiness: readiness.clone(), shutdown: shutdown.clone() };
     let app = health::router(health).merge(webhook_routes::router(WebhookRoutes {
         kinds: interlock_core::kinds::ALL,
-        judge: judge.clone(),
+        reviewer: reviewer.clone(),
         callers: callers.clone(),
         arrivals: arrivals.clone(),
         readiness: readiness.clone(),
@@ -160,7 +160,7 @@ pub async fn world_with(
     };
     let served = tokio::spawn(port.serve(listener, Duration::from_secs(5)));
     let authority = authority(Timestamp::now(), Duration::from_secs(3600)).unwrap();
-    let world = World { address, authority, metrics, readiness, shutdown, shown, served, judge, arrivals };
+    let world = World { address, authority, metrics, readiness, shutdown, shown, served, reviewer, arrivals };
     world.rotate();
     world
 }
@@ -180,12 +180,12 @@ impl World {
 
     /// How often somebody was told to wait.
     pub fn told(&self) -> usize {
-        self.judge.told.load(Ordering::SeqCst)
+        self.reviewer.told.load(Ordering::SeqCst)
     }
 
     /// What `wait` waits for comes into the cache.
     pub fn arrive(&self) {
-        self.judge.arrived.store(true, Ordering::SeqCst);
+        self.reviewer.arrived.store(true, Ordering::SeqCst);
         self.arrivals.arrived(&awaited());
     }
 

@@ -83,7 +83,7 @@ impl World {
     }
 
     fn compare(&self) {
-        let (picture, expected) = (self.graph.picture(), self.known.picture());
+        let (picture, expected) = (self.graph.snapshot(), self.known.picture());
         assert_eq!(picture.edges, expected.edges);
         let is = picture.nodes.iter().map(|(id, node)| (id.clone(), node.is)).collect();
         assert_eq!(expected.nodes, is);
@@ -241,8 +241,8 @@ fn the_graph_is_what_a_rebuild_makes_of_it() {
         for op in &ops {
             world.take(op);
         }
-        let rebuilt = world.rebuilt().picture();
-        let found = world.graph.picture();
+        let rebuilt = world.rebuilt().snapshot();
+        let found = world.graph.snapshot();
         prop_assert_eq!(&found.edges, &rebuilt.edges);
         let facts = |picture: &interlock_core::topology::snapshot::GraphSnapshot| -> BTreeSet<_> {
             picture.nodes.iter().map(|(id, node)| (id.clone(), node.facts.clone())).collect()

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use interlock_core::admission::RuleContext;
-use interlock_core::admission::decision::Verdict;
+use interlock_core::admission::decision::Decision;
 use interlock_core::admission::denial::{Denial, FieldReason, ViolationField};
 use interlock_core::admission::kind::{GuardedKind, allow};
 use interlock_core::admission::request::{Operation, Request};
@@ -103,11 +103,11 @@ impl Spec {
 }
 
 /// Denies a change of the Instance that a Backup belongs to.
-fn decide(request: &Request<'_>, _: &RuleContext<'_>) -> Verdict {
-    let Operation::Update(change) = &request.operation else { return Verdict::allow() };
+fn decide(request: &Request<'_>, _: &RuleContext<'_>) -> Decision {
+    let Operation::Update(change) = &request.operation else { return Decision::allow() };
     let (old, new) = (Spec::of(change.old), Spec::of(change.object));
     if old == new {
-        return Verdict::allow();
+        return Decision::allow();
     }
     let detail = format!("{:?} -> {:?}", old.instance, new.instance);
     let field = ViolationField::new("spec.instance", FieldReason::Forbidden, detail);

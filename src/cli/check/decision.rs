@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use interlock_core::admission::DecisionRecord;
 
 /// The answers of both webhook endpoints.
-pub(super) struct CheckVerdict {
+pub(super) struct CheckDecision {
     pub(super) response: Value,
     pub(super) record: DecisionRecord<'static>,
     pub(super) patch: Value,
     pub(super) object: Value,
 }
 
-impl CheckVerdict {
+impl CheckDecision {
     pub(super) fn allowed(&self) -> bool {
         self.response["allowed"] == json!(true)
     }

@@ -24,7 +24,7 @@ use super::flags::FreezeFlag;
 mod decision;
 mod settings;
 
-use self::decision::CheckVerdict;
+use self::decision::CheckDecision;
 use settings::read_rules;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -103,7 +103,7 @@ pub fn main(arguments: CheckArguments, kinds: Kinds) -> ExitCode {
     exit::decided(told)
 }
 
-fn run(arguments: &CheckArguments, kinds: Kinds) -> anyhow::Result<CheckVerdict> {
+fn run(arguments: &CheckArguments, kinds: Kinds) -> anyhow::Result<CheckDecision> {
     let objects = arguments.objects.iter().map(|path| read_all(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let objects: Vec<Value> = objects.into_iter().flatten().collect();
     let (given, old, namespace) = change(arguments, &objects, kinds)?;
@@ -217,7 +217,7 @@ fn both_endpoints(
     kinds: &[&'static GuardedKind],
     view: &dyn Lister,
     config: &Config,
-) -> anyhow::Result<CheckVerdict> {
+) -> anyhow::Result<CheckDecision> {
     let mutated = ask(WebhookEndpoint::Mutate, &review, kinds, view, config)?;
     if !mutated.allowed() {
         return Ok(mutated);
@@ -235,7 +235,7 @@ fn ask(
     kinds: &[&'static GuardedKind],
     view: &dyn Lister,
     config: &Config,
-) -> anyhow::Result<CheckVerdict> {
+) -> anyhow::Result<CheckDecision> {
     let body = serde_json::to_vec(review)?;
     let reply = match answer(kinds, door, &body, view, config, CacheWait::Exhausted)? {
         AdmissionAnswer::Done(reply) => reply,
@@ -252,7 +252,7 @@ fn ask(
     };
     let operations: json_patch::Patch = serde_json::from_value(patch.clone())?;
     json_patch::patch(&mut object, &operations)?;
-    Ok(CheckVerdict { response, record: reply.record.into_owned(), patch, object })
+    Ok(CheckDecision { response, record: reply.record.into_owned(), patch, object })
 }
 
 fn namespace_of(object: Option<&Value>) -> Option<&str> {

@@ -59,7 +59,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-fn check(folder: &tempfile::TempDir, line: &str) -> anyhow::Result<CheckVerdict> {
+fn check(folder: &tempfile::TempDir, line: &str) -> anyhow::Result<CheckDecision> {
     let at = |word: &str| match word.starts_with("./") {
         true => folder.path().join(&word[2..]).display().to_string(),
         false => word.to_owned(),

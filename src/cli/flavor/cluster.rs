@@ -69,9 +69,9 @@ pub(super) async fn look(target: &TargetFlags, name: &str) -> anyhow::Result<Gat
     let gateway = find(&client, &served, &namespace, name).await?;
     let mut seen =
         GatewayInputs { sources: Looked::default(), objects: Vec::new(), notes: Vec::new(), gateway };
-    seen.look_at_live(&client, &served, &namespace).await;
-    seen.look_at_sources(&client, &served).await?;
-    seen.look_around(&client, &served, &namespace).await;
+    seen.read_live(&client, &served, &namespace).await;
+    seen.read_sources(&client, &served).await?;
+    seen.read_surroundings(&client, &served, &namespace).await;
     Ok(seen)
 }
 
@@ -124,7 +124,7 @@ pub(super) async fn find(
 
 impl GatewayInputs {
     /// During a rollout of a Deployment, the template of its last ready ReplicaSet is the running one.
-    async fn look_at_live(&mut self, client: &Client, served: &ServedKinds, namespace: &str) {
+    async fn read_live(&mut self, client: &Client, served: &ServedKinds, namespace: &str) {
         if self.gateway["kind"] != "Deployment" || is_rolled_out(&self.gateway) {
             return;
         }
@@ -155,7 +155,7 @@ impl GatewayInputs {
         }
     }
 
-    async fn look_at_sources(&mut self, client: &Client, served: &ServedKinds) -> anyhow::Result<()> {
+    async fn read_sources(&mut self, client: &Client, served: &ServedKinds) -> anyhow::Result<()> {
         for source in sources_of(&self.gateway) {
             let kind = match source.kind {
                 SourceKind::ConfigMap => "ConfigMap",
@@ -171,7 +171,7 @@ impl GatewayInputs {
         Ok(())
     }
 
-    async fn look_around(&mut self, client: &Client, served: &ServedKinds, namespace: &str) {
+    async fn read_surroundings(&mut self, client: &Client, served: &ServedKinds, namespace: &str) {
         let wanted = wanted();
         let lists = wanted.iter().map(|(group, kind, labels)| async move {
             let Some(resource) = served.of(group, kind) else { return (*kind, None) };

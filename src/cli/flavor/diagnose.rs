@@ -52,7 +52,7 @@ pub(super) async fn run(arguments: &DiagnoseArguments) -> anyhow::Result<bool> {
         None => look.gateways().await,
     };
     if gateways.is_empty() {
-        let hidden: String = look.told().iter().map(|line| format!("; not seen: {line}")).collect();
+        let hidden: String = look.text().iter().map(|line| format!("; not seen: {line}")).collect();
         bail!("no gateway was found in namespace {}{hidden}; choose another one with -n", look.namespace);
     }
     let mut well = true;
@@ -74,7 +74,7 @@ struct Look {
 }
 
 impl Look {
-    fn told(&self) -> Vec<String> {
+    fn text(&self) -> Vec<String> {
         self.unseen.iter().map(|(what, why)| format!("{what}: {why}")).collect()
     }
 
@@ -119,7 +119,7 @@ impl Look {
         let producer = self.producer(object, &services).await?;
         let objects = self.pods(object).await;
         let client = &self.client;
-        let pods = stream::iter(objects).map(|pod| async move { standing(client, &pod).await });
+        let pods = stream::iter(objects).map(|pod| async move { current_state(client, &pod).await });
         let pods: Vec<PodDiagnosis> = pods.buffered(CONCURRENCY).collect().await;
         let staged = if gateway.spec.staged { ", changes are staged" } else { "" };
         Ok(Diagnosis::of(&Symptoms {
@@ -128,7 +128,7 @@ impl Look {
             pods: &pods,
             services: &services.iter().map(Selector::of).collect::<Vec<_>>(),
             producer: producer.as_ref(),
-            unseen: self.told(),
+            unseen: self.text(),
             now: Timestamp::now(),
         }))
     }
@@ -190,7 +190,7 @@ impl Look {
 }
 
 /// The state of a pod; probed through the API server, which checks the caller's rights.
-async fn standing(client: &Client, object: &Value) -> PodDiagnosis {
+async fn current_state(client: &Client, object: &Value) -> PodDiagnosis {
     let why = match pod::endpoint(object) {
         Ok(endpoint) => match ask(client, object, endpoint.port).await {
             Ok(report) => return stands(object, RouterState::Reports(report.flavor)),
@@ -198,17 +198,17 @@ async fn standing(client: &Client, object: &Value) -> PodDiagnosis {
         },
         Err(why) => why,
     };
-    let told = match pod::declared(object, &Nothing) {
+    let text = match pod::declared(object, &Nothing) {
         Ok(flavor) => RouterState::Declares(flavor, why),
         Err(unknown) => RouterState::Nothing(format!("{why}, and {unknown}")),
     };
-    stands(object, told)
+    stands(object, text)
 }
 
-fn stands(object: &Value, told: RouterState) -> PodDiagnosis {
+fn stands(object: &Value, text: RouterState) -> PodDiagnosis {
     let name = meta_str(object, "name").unwrap_or_default().to_owned();
     PodDiagnosis {
-        pod: Pod { name, labels: pod::labels(object), told },
+        pod: Pod { name, labels: pod::labels(object), reported: text },
         made: made(object).unwrap_or(Timestamp::UNIX_EPOCH),
         unready_since: pod::unready_since(object).and_then(|text| text.parse().ok()),
     }

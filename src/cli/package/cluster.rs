@@ -119,7 +119,11 @@ impl Target {
             None
         });
         if gone.await?.is_none() {
-            bail!("instance {}/{name} still exists after {limit:?}: {}", self.namespace, follower.standing());
+            bail!(
+                "instance {}/{name} still exists after {limit:?}: {}",
+                self.namespace,
+                follower.current_state()
+            );
         }
         println!("instance {}/{name} deleted", self.namespace);
         Ok(())
@@ -208,7 +212,7 @@ impl Target {
                 bail!(
                     "instance {}/{name} is not done after {limit:?}: {}",
                     self.namespace,
-                    follower.standing()
+                    follower.current_state()
                 )
             }
         }

@@ -53,7 +53,7 @@ pub(super) async fn run(subject: &InstanceRef, flags: &PlanWaitFlags) -> anyhow:
             "instance {} is not done after {:?}: {}",
             subject.key(),
             flags.limit.timeout,
-            follower.standing()
+            follower.current_state()
         )),
     }
 }

@@ -31,7 +31,7 @@ const METADATA_ONLY: [(&str, &str); 2] = [("", "ConfigMap"), ("", "Secret")];
 pub(super) struct Listing {
     pub(super) graph: Graph,
     /// Kinds that were listed incompletely, in order.
-    blind: Vec<Blind>,
+    unlisted: Vec<Blind>,
 }
 
 /// A kind that was listed incompletely, and why.
@@ -89,13 +89,13 @@ impl Listing {
     /// Lists all declared kinds, and objects of packages of every other kind.
     pub(super) async fn look(client: &Client, served: &ServedKinds, horizon: Horizon<'_>) -> Self {
         let all = horizon.kinds;
-        let mut sight = Self { graph: kinds::graph(all), blind: Vec::new() };
+        let mut listing = Self { graph: kinds::graph(all), unlisted: Vec::new() };
         let declared = kinds::schemas(all).into_iter().map(|kind| kind.name);
         let labelled =
             |kind: &KindName| LABELLED.iter().any(|l| (l.group, l.name) == (kind.group, kind.kind));
         let absent = declared.filter(|kind| !labelled(kind) && served.of(kind.group, kind.kind).is_none());
         for kind in absent {
-            sight.blind.push(Blind { kind: kind.to_string(), why: Why::NotServed });
+            listing.unlisted.push(Blind { kind: kind.to_string(), why: Why::NotServed });
         }
         let chosen = served.all().filter(|resource| {
             let name = (resource.api.group.as_str(), resource.api.kind.as_str());
@@ -107,17 +107,17 @@ impl Listing {
         });
         let mut lists = stream::iter(lists).buffered(CONCURRENCY);
         while let Some((resource, listed, why)) = lists.next().await {
-            sight.blind.extend(why.map(|why| Blind { kind: resource.name(), why }));
-            sight.feed(&resource.api.group, &resource.api.kind, &listed);
+            listing.unlisted.extend(why.map(|why| Blind { kind: resource.name(), why }));
+            listing.feed(&resource.api.group, &resource.api.kind, &listed);
         }
         for labelled in &LABELLED {
             let Some(resource) = served.of(labelled.group, labelled.kind) else { continue };
             let (listed, why) = list(client, resource, Some(&labelled.selector()), horizon).await;
-            sight.blind.extend(why.map(|why| Blind { kind: labelled.name.to_owned(), why }));
-            sight.feed(labelled.group, labelled.name, &listed);
+            listing.unlisted.extend(why.map(|why| Blind { kind: labelled.name.to_owned(), why }));
+            listing.feed(labelled.group, labelled.name, &listed);
         }
-        sight.blind.sort_by(|a, b| a.kind.cmp(&b.kind));
-        sight
+        listing.unlisted.sort_by(|a, b| a.kind.cmp(&b.kind));
+        listing
     }
 
     fn feed(&mut self, group: &str, kind: &str, listed: &Listed) {
@@ -146,24 +146,27 @@ impl Listing {
 
     /// Whether every kind was listed everywhere.
     pub(super) fn is_whole(&self) -> bool {
-        self.blind.is_empty()
+        self.unlisted.is_empty()
     }
 
     /// The gaps, for people: a line for each reason.
-    pub(super) fn unseen(&self) -> Vec<String> {
-        let mut reasons: Vec<&Why> = self.blind.iter().map(|blind| &blind.why).collect();
+    pub(super) fn unlisted_lines(&self) -> Vec<String> {
+        let mut reasons: Vec<&Why> = self.unlisted.iter().map(|unlisted| &unlisted.why).collect();
         reasons.sort();
         reasons.dedup();
         let of = |why: &Why| {
-            let kinds = self.blind.iter().filter(|blind| blind.why == *why);
-            kinds.map(|blind| blind.kind.as_str()).collect::<Vec<_>>().join(", ")
+            let kinds = self.unlisted.iter().filter(|unlisted| unlisted.why == *why);
+            kinds.map(|unlisted| unlisted.kind.as_str()).collect::<Vec<_>>().join(", ")
         };
         reasons.into_iter().map(|why| format!("not seen ({}): {}", why.text(), of(why))).collect()
     }
 
     /// The gaps, for programs.
     pub(super) fn not_seen(&self) -> Vec<Value> {
-        self.blind.iter().map(|blind| json!({ "kind": blind.kind, "why": blind.why.text() })).collect()
+        self.unlisted
+            .iter()
+            .map(|unlisted| json!({ "kind": unlisted.kind, "why": unlisted.why.text() }))
+            .collect()
     }
 }
 

@@ -77,17 +77,17 @@ async fn run(flags: PrintFlags, kinds: Kinds) -> anyhow::Result<()> {
     let served = ServedKinds::ask(&client).await?;
     let root = root.map(|root| id_of(&root, &served, &home, kinds)).transpose()?;
     let horizon = Horizon { asked: flags.target.namespace.as_deref(), home: &home, kinds };
-    let sight = Listing::look(&client, &served, horizon).await;
-    for line in sight.unseen() {
+    let listing = Listing::look(&client, &served, horizon).await;
+    for line in listing.unlisted_lines() {
         eprintln!("{line}");
     }
     let picture = match &root {
-        None => sight.graph.picture(),
-        Some(root) => match sight.graph.picture_of(root) {
+        None => listing.graph.snapshot(),
+        Some(root) => match listing.graph.snapshot_of(root) {
             Some(picture) => picture,
             None => bail!(
                 "{root} is not among the objects that can be seen, and none of them refers to it{}",
-                if sight.is_whole() { "" } else { "; what could not be seen is named above" }
+                if listing.is_whole() { "" } else { "; what could not be seen is named above" }
             ),
         },
     };
@@ -96,7 +96,7 @@ async fn run(flags: PrintFlags, kinds: Kinds) -> anyhow::Result<()> {
         Output::Dot => picture.dot(),
         Output::Json => {
             let mut value = picture.json();
-            value["notSeen"] = json!(sight.not_seen());
+            value["notSeen"] = json!(listing.not_seen());
             format!("{value:#}\n")
         }
     })

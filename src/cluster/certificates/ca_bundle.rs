@@ -83,7 +83,7 @@ impl Trust {
     }
 
     fn webhooks(&self) -> impl Iterator<Item = &WebhookEntry> {
-        self.sights().into_iter().flat_map(|(_, sight)| match sight {
+        self.sights().into_iter().flat_map(|(_, watch_state)| match watch_state {
             ConfigurationState::Present(configuration) => configuration.webhooks.as_slice(),
             ConfigurationState::Unknown | ConfigurationState::Absent => &[],
         })
@@ -91,7 +91,7 @@ impl Trust {
 
     /// Whether both have been read.
     pub fn is_known(&self) -> bool {
-        self.sights().iter().all(|(_, sight)| **sight != ConfigurationState::Unknown)
+        self.sights().iter().all(|(_, watch_state)| **watch_state != ConfigurationState::Unknown)
     }
 
     /// All caBundles.
@@ -161,15 +161,15 @@ pub async fn follow(
 ) {
     let mutating = follow_one(client.clone(), &name, |seen: Option<MutatingWebhookConfiguration>| {
         tell(&watched, tamper::GuardKind::Mutating, &name, seen.as_ref());
-        let sight =
-            sight(seen, |c| (c.metadata, c.webhooks), |webhook| (webhook.name, webhook.client_config));
-        trust.send_if_modified(|trust| replace(&mut trust.mutating, sight));
+        let watch_state =
+            watch_state(seen, |c| (c.metadata, c.webhooks), |webhook| (webhook.name, webhook.client_config));
+        trust.send_if_modified(|trust| replace(&mut trust.mutating, watch_state));
     });
     let validating = follow_one(client, &name, |seen: Option<ValidatingWebhookConfiguration>| {
         tell(&watched, tamper::GuardKind::Validating, &name, seen.as_ref());
-        let sight =
-            sight(seen, |c| (c.metadata, c.webhooks), |webhook| (webhook.name, webhook.client_config));
-        trust.send_if_modified(|trust| replace(&mut trust.validating, sight));
+        let watch_state =
+            watch_state(seen, |c| (c.metadata, c.webhooks), |webhook| (webhook.name, webhook.client_config));
+        trust.send_if_modified(|trust| replace(&mut trust.validating, watch_state));
     });
     tokio::join!(mutating, validating);
 }
@@ -192,7 +192,7 @@ fn replace(old: &mut ConfigurationState, new: ConfigurationState) -> bool {
     changed
 }
 
-fn sight<C, W>(
+fn watch_state<C, W>(
     seen: Option<C>,
     parts: impl Fn(C) -> (ObjectMeta, Option<Vec<W>>),
     client_config: impl Fn(W) -> (String, WebhookClientConfig),
@@ -206,7 +206,7 @@ fn sight<C, W>(
     })
 }
 
-async fn follow_one<K>(client: Client, name: &str, mut see: impl FnMut(Option<K>))
+async fn follow_one<K>(client: Client, name: &str, mut observe: impl FnMut(Option<K>))
 where
     K: kube::Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
         + Clone
@@ -219,7 +219,7 @@ where
     let mut stream = std::pin::pin!(stream);
     while let Some(event) = stream.next().await {
         match event {
-            Ok(seen) => see(seen),
+            Ok(seen) => observe(seen),
             Err(error) => report(&K::kind(&()), &error),
         }
     }

@@ -138,7 +138,7 @@ impl Keeper {
         loop {
             let pause = self.pass().await.map_or_else(pause_after, |()| self.tick());
             tokio::select! {
-                Some(event) = stream.next() => self.hear(event),
+                Some(event) = stream.next() => self.handle(event),
                 Ok(()) = trust.changed() => {}
                 Ok(()) = leadership.changed() => {}
                 () = tokio::time::sleep(pause) => {}
@@ -152,9 +152,9 @@ impl Keeper {
             .min(self.settings.settle.max(Duration::from_millis(50)))
     }
 
-    fn hear(&mut self, event: Result<Option<Secret>, watcher::Error>) {
+    fn handle(&mut self, event: Result<Option<Secret>, watcher::Error>) {
         match event {
-            Ok(seen) => self.see(seen),
+            Ok(seen) => self.observe(seen),
             Err(error) => {
                 let secret = &self.settings.secret;
                 tracing::warn!(%error, secret, "the certificates cannot be watched; trying again");
@@ -162,7 +162,7 @@ impl Keeper {
         }
     }
 
-    fn see(&mut self, secret: Option<Secret>) {
+    fn observe(&mut self, secret: Option<Secret>) {
         let Some(secret) = secret else {
             self.secret = SecretSight::Absent;
             return;
@@ -183,9 +183,9 @@ impl Keeper {
         let now = Timestamp::now();
         self.note_what_is_held();
         self.choose(now);
-        self.keep_secret(now).await?;
-        self.note_what_leaves(now);
-        self.keep_bundles().await
+        self.maintain_secret(now).await?;
+        self.record_retiring(now);
+        self.maintain_bundles().await
     }
 
     fn note_what_is_held(&mut self) {
@@ -199,7 +199,7 @@ impl Keeper {
         }
     }
 
-    fn note_what_leaves(&mut self, now: Timestamp) {
+    fn record_retiring(&mut self, now: Timestamp) {
         let Some(known) = &self.known else { return };
         let bundles = self.trust.borrow().bundles();
         self.leaving.note(&known.bundle(), &bundles, self.serving.as_deref(), now, Instant::now());
@@ -225,7 +225,7 @@ impl Keeper {
         }
     }
 
-    async fn keep_secret(&mut self, now: Timestamp) -> Result<(), Failure> {
+    async fn maintain_secret(&mut self, now: Timestamp) -> Result<(), Failure> {
         let leads = self.leadership.borrow().holds();
         let (stored, version) = match &self.secret {
             SecretSight::Unknown => return Ok(()),
@@ -324,10 +324,10 @@ impl Keeper {
             Some(_) => self.secrets.replace(&self.settings.secret, &parameters, &secret).await,
         };
         match written {
-            Ok(secret) => self.see(Some(secret)),
+            Ok(secret) => self.observe(Some(secret)),
             Err(Error::Api(status)) if status.code == 409 => {
                 let seen = self.secrets.get_opt(&self.settings.secret).await?;
-                self.see(seen);
+                self.observe(seen);
             }
             Err(error) => return Err(error.into()),
         }
@@ -337,15 +337,15 @@ impl Keeper {
     }
 
     /// As the leader, writes the Secret's CAs, and those that left it recently, into every caBundle.
-    async fn keep_bundles(&self) -> Result<(), Failure> {
+    async fn maintain_bundles(&self) -> Result<(), Failure> {
         let SecretSight::Present { stored: Ok(stored), .. } = &self.secret else { return Ok(()) };
         if !self.leadership.borrow().holds() {
             return Ok(());
         }
         let bundle = stored.bundle() + &self.leaving.staying(Instant::now());
         let trust = self.trust.borrow().clone();
-        for (kind, sight) in trust.sights() {
-            let ConfigurationState::Present(configuration) = sight else { continue };
+        for (kind, watch_state) in trust.sights() {
+            let ConfigurationState::Present(configuration) = watch_state else { continue };
             if configuration.webhooks.iter().any(|webhook| webhook.ca_bundle != bundle.as_bytes()) {
                 self.patch(kind, configuration, &bundle).await?;
             }

@@ -76,7 +76,7 @@ mod tests {
     #[case::forced(30, Some((29, 900)), false, NextWrite::Nothing)]
     #[case::next_ended_unused(700, Some((600, 700)), false, NextWrite::NextAuthority)]
     #[case::all_ended(900, Some((600, 1500)), true, NextWrite::Everything)]
-    fn needs(
+    fn due_write(
         #[case] now: i64,
         #[case] next: Option<(i64, i64)>,
         #[case] trusted: bool,

@@ -55,10 +55,10 @@ impl Reigns {
     fn claim(&mut self, told: Leadership, term: i32, until: Option<Instant>) -> Leadership {
         let Some(until) = until else { return Leadership::Standby };
         // An expired claim was a break, even if it was never published.
-        if told.reign().is_none() || term != self.term {
+        if told.leader_epoch().is_none() || term != self.term {
             (self.count, self.term) = (self.count + 1, term);
         }
-        Leadership::Leader { reign: self.count, until }
+        Leadership::Leader { leader_epoch: self.count, until }
     }
 }
 
@@ -251,7 +251,7 @@ impl Election {
         let told = *self.claim.borrow();
         let claim = self.reigns.claim(told, term, until);
         let number = |leadership: &Leadership| match leadership {
-            Leadership::Leader { reign, .. } => Some(*reign),
+            Leadership::Leader { leader_epoch, .. } => Some(*leader_epoch),
             Leadership::Standby => None,
         };
         let changed = number(&told) != number(&claim);
@@ -306,13 +306,17 @@ mod tests {
     #[case::renewed(true, 7, Some(1))]
     #[case::taken_by_another_between(true, 8, Some(2))]
     #[case::run_out_and_taken_again(false, 7, Some(2))]
-    fn a_break_makes_another_reign(#[case] holds: bool, #[case] term: i32, #[case] reign: Option<u64>) {
+    fn a_break_makes_another_reign(
+        #[case] holds: bool,
+        #[case] term: i32,
+        #[case] leader_epoch: Option<u64>,
+    ) {
         let mut reigns = Reigns::default();
         let now = Instant::now();
         assert_eq!(reigns.claim(Leadership::Standby, 7, None), Leadership::Standby);
         let first = reigns.claim(Leadership::Standby, 7, Some(now + LONG));
-        assert_eq!(first.reign(), Some(1));
-        let told = if holds { first } else { Leadership::Leader { reign: 1, until: now } };
-        assert_eq!(reigns.claim(told, term, Some(now + LONG)).reign(), reign);
+        assert_eq!(first.leader_epoch(), Some(1));
+        let told = if holds { first } else { Leadership::Leader { leader_epoch: 1, until: now } };
+        assert_eq!(reigns.claim(told, term, Some(now + LONG)).leader_epoch(), leader_epoch);
     }
 }

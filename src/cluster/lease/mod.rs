@@ -27,7 +27,7 @@ pub enum Leadership {
     Leader {
         /// Number of the leader epoch, counted by this process; between two epochs another process may have
         /// led.
-        reign: u64,
+        leader_epoch: u64,
         /// End of leadership unless renewed before, also for a process that was suspended.
         until: Instant,
     },
@@ -36,13 +36,13 @@ pub enum Leadership {
 impl Leadership {
     /// Whether this process leads now.
     pub fn holds(&self) -> bool {
-        self.reign().is_some()
+        self.leader_epoch().is_some()
     }
 
     /// The current leader epoch.
-    pub fn reign(&self) -> Option<u64> {
+    pub fn leader_epoch(&self) -> Option<u64> {
         match self {
-            Self::Leader { reign, until } => (Instant::now() < *until).then_some(*reign),
+            Self::Leader { leader_epoch, until } => (Instant::now() < *until).then_some(*leader_epoch),
             Self::Standby => None,
         }
     }

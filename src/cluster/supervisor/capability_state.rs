@@ -11,7 +11,7 @@ use super::state::{ANSWER_DEADLINE, CapabilityPhase, WatchState};
 use super::watch_request::{KindWant, Shape, WatchRequest, WatchScope};
 
 /// A capability and its machine.
-pub(super) struct Tracked {
+pub(super) struct TrackedCapability {
     pub declared: &'static Capability,
     /// Its kinds, and whether each is required.
     pub wants: Vec<(KindWant, CapabilityKind, bool)>,
@@ -27,7 +27,7 @@ pub(super) struct Tracked {
 }
 
 /// A transition of its controller.
-pub(super) struct Turned {
+pub(super) struct ReportedTransition {
     pub turn: CapabilityTransition,
     /// The definition that caused it.
     pub kind: String,
@@ -35,7 +35,7 @@ pub(super) struct Turned {
     pub why: String,
 }
 
-impl Tracked {
+impl TrackedCapability {
     pub(super) fn new(kinds: &CapabilityKinds) -> Self {
         let want = |kind: &CapabilityKind, required| {
             let (group, name) = (kind.group.to_owned(), kind.kind.to_owned());
@@ -57,12 +57,12 @@ impl Tracked {
     }
 
     /// One step; returns whether anything changed, and the transition to report.
-    pub(super) fn look(
+    pub(super) fn step(
         &mut self,
         facts: &CapabilityFacts,
         controlled: bool,
         now: Instant,
-    ) -> (bool, Option<Turned>) {
+    ) -> (bool, Option<ReportedTransition>) {
         let before = self.machine.state().clone();
         let step = self.machine.step(facts);
         let changed = *self.machine.state() != before;
@@ -85,11 +85,11 @@ impl Tracked {
                 self.at_work = step.work;
             }
         }
-        let turned = step.turn.map(|turn| {
+        let transitioned = step.turn.map(|turn| {
             let (kind, why) = culprit(facts);
-            Turned { turn, kind, why }
+            ReportedTransition { turn, kind, why }
         });
-        (changed || told, turned)
+        (changed || told, transitioned)
     }
 
     /// When a deadline alone changes the state.
@@ -112,12 +112,12 @@ pub(super) fn need(kind: &CapabilityKind) -> WatchRequest {
 
 /// The definition that caused a transition, and its state.
 fn culprit(facts: &CapabilityFacts) -> (String, String) {
-    let bad = facts.required.iter().find(|kind| kind.leaving || kind.sight != WatchState::Synced);
+    let bad = facts.required.iter().find(|kind| kind.leaving || kind.watch_state != WatchState::Synced);
     let name = |kind: &RequiredKind| kind.name.clone();
-    let why = |kind: &RequiredKind| match &kind.sight {
+    let why = |kind: &RequiredKind| match &kind.watch_state {
         WatchState::Listing => "was made anew".to_owned(),
         WatchState::Synced => "is being deleted".to_owned(),
-        sight => sight.to_string(),
+        watch_state => watch_state.to_string(),
     };
     match bad.or(facts.required.first()) {
         Some(kind) if bad.is_some() => (name(kind), why(kind)),

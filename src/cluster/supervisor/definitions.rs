@@ -91,8 +91,8 @@ impl DefinitionsWatch {
     }
 
     /// Takes in a report of the watch.
-    pub fn take(&mut self, said: DefinitionsReport, now: Instant) {
-        match said {
+    pub fn take(&mut self, report: DefinitionsReport, now: Instant) {
+        match report {
             DefinitionsReport::Event(event) => self.event(*event, now),
             DefinitionsReport::Ended(end) => {
                 tracing::warn!(
@@ -144,13 +144,13 @@ impl DefinitionsWatch {
 }
 
 /// Starts the watch.
-pub fn open(client: Client, tell: impl Fn(DefinitionsReport) + Send + Sync + 'static) -> AbortHandle {
+pub fn open(client: Client, send: impl Fn(DefinitionsReport) + Send + Sync + 'static) -> AbortHandle {
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned();
     let subject = ListedResource { path, labels: None, metadata_only: false };
     let task = async move {
         let followed =
-            watch::follow(client, subject, |event| tell(DefinitionsReport::Event(Box::new(event))));
-        tell(caught(followed).await.map_or_else(DefinitionsReport::Broken, DefinitionsReport::Ended));
+            watch::follow(client, subject, |event| send(DefinitionsReport::Event(Box::new(event))));
+        send(caught(followed).await.map_or_else(DefinitionsReport::Broken, DefinitionsReport::Ended));
     };
     tokio::spawn(task).abort_handle()
 }
@@ -161,11 +161,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_watch_that_panicked_is_opened_anew_after_a_pause() {
-        let said = DefinitionsReport::Broken(caught(async { panic!("half taken in") }).await.unwrap_err());
+        let report = DefinitionsReport::Broken(caught(async { panic!("half taken in") }).await.unwrap_err());
         let (mut health, now) = (DefinitionsWatch::new(Definitions::default()), Instant::now());
         health.take(DefinitionsReport::Event(Box::new(KindEvent::Synced)), now);
         health.take(DefinitionsReport::Event(Box::new(KindEvent::Flowing)), now);
-        health.take(said, now);
+        health.take(report, now);
         assert!(health.is_known(now), "for a moment that is no news");
         assert!(!health.start(now), "not at once");
         let due = health.due(now).expect("it is opened anew");

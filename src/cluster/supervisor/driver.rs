@@ -12,11 +12,11 @@ use tokio::time::Instant;
 
 use super::capability::{Capability, CapabilityKinds, Mode, Modes};
 use super::capability_state;
-use super::capability_state::{Tracked, Turned};
+use super::capability_state::{ReportedTransition, TrackedCapability};
 use super::definitions::{self, Definitions, DefinitionsReport, DefinitionsWatch};
 use super::event_sink::Sink;
 use super::handle::{Handle, Order, Watches, Watching};
-use super::kind::{Act, Watched};
+use super::kind::{WatchAction, WatchedKind};
 use super::machine::{CapabilityFacts, CapabilityTransition, RequiredKind};
 use super::optional::{self, Optional};
 use super::state::{
@@ -56,13 +56,13 @@ pub struct Setup {
 /// Hears of changes that matter to people or to waiting work.
 pub trait Listener: Send + Sync + 'static {
     /// A capability's controller starts or stops. `kind` is the definition that caused it.
-    fn turned(&self, capability: &'static str, turn: CapabilityTransition, kind: &str, why: &str);
+    fn transitioned(&self, capability: &'static str, turn: CapabilityTransition, kind: &str, why: &str);
 
     /// An optional kind of a capability came or went.
-    fn came_or_went(&self, capability: &'static str, kind: &str, sight: &WatchState);
+    fn kind_changed(&self, capability: &'static str, kind: &str, watch_state: &WatchState);
 
     /// The watch state of a kind has changed; its requesters may proceed.
-    fn changed(&self, kind: &Gvk, needers: Vec<KindRequester>);
+    fn changed(&self, kind: &Gvk, requesters: Vec<KindRequester>);
 }
 
 /// The supervisor; [`Supervisor::run`] is its task.
@@ -74,7 +74,7 @@ pub struct Supervisor {
     definitions: Definitions,
     health: DefinitionsWatch,
     kinds: BTreeMap<KindWant, WatchTask>,
-    capabilities: Vec<Tracked>,
+    capabilities: Vec<TrackedCapability>,
     optional: Optional,
     epochs: u64,
     snapshot: watch::Sender<Arc<CapabilitySnapshot>>,
@@ -86,14 +86,15 @@ impl Supervisor {
     pub fn new(setup: Setup) -> (Self, Handle) {
         let (orders, inbox) = mpsc::unbounded_channel();
         let definitions = Definitions::default();
-        let capabilities: Vec<Tracked> = setup.capabilities.iter().map(Tracked::new).collect();
+        let capabilities: Vec<TrackedCapability> =
+            setup.capabilities.iter().map(TrackedCapability::new).collect();
         let works = capabilities.iter().map(|c| (c.declared.name, c.work.subscribe())).collect();
         let (snapshot, snapshots) = watch::channel(Arc::default());
-        let (watches, seen) = watch::channel(Arc::default());
+        let (watches, required_kinds) = watch::channel(Arc::default());
         let handle = Handle {
             orders: orders.clone(),
             snapshot: snapshots,
-            watches: seen,
+            watches: required_kinds,
             works: Arc::new(works),
             definitions: definitions.clone(),
         };
@@ -133,7 +134,7 @@ impl Supervisor {
                 definitions.abort();
                 definitions = self.watch_definitions();
             }
-            self.settle(now);
+            self.run_until_stable(now);
             let due = self.due(Instant::now());
             tokio::select! {
                 order = self.inbox.recv() => match order {
@@ -148,8 +149,8 @@ impl Supervisor {
 
     fn watch_definitions(&self) -> tokio::task::AbortHandle {
         let orders = self.orders.clone();
-        let tell = move |said: DefinitionsReport| drop(orders.send(Order::Definitions(said)));
-        definitions::open(self.setup.client.clone(), tell)
+        let send = move |report: DefinitionsReport| drop(orders.send(Order::Definitions(report)));
+        definitions::open(self.setup.client.clone(), send)
     }
 
     /// Takes in an order and all queued ones: a burst is settled once.
@@ -163,8 +164,8 @@ impl Supervisor {
     fn take(&mut self, order: Order) {
         let now = Instant::now();
         match order {
-            Order::Need(needer, kinds) => self.need(&needer, &kinds, now),
-            Order::Definitions(said) => self.health.take(said, now),
+            Order::Need(requester, kinds) => self.need(&requester, &kinds, now),
+            Order::Definitions(report) => self.health.take(report, now),
             Order::Report(want, epoch, i, report) => {
                 if let Some(kind) = self.kinds.get_mut(&want) {
                     kind.watched.report(epoch, i, report, now);
@@ -181,33 +182,33 @@ impl Supervisor {
     }
 
     /// Registers the kinds that a requester needs, and releases its others.
-    fn need(&mut self, needer: &KindRequester, kinds: &BTreeSet<Gvk>, now: Instant) {
+    fn need(&mut self, requester: &KindRequester, kinds: &BTreeSet<Gvk>, now: Instant) {
         let mut wants: BTreeMap<KindWant, Vec<String>> = BTreeMap::new();
         for Gvk { group, version, kind } in kinds.iter().cloned() {
             wants.entry(KindWant { group, kind, labelled: None }).or_default().push(version);
         }
         for (want, kind) in &mut self.kinds {
             if !wants.contains_key(want) {
-                kind.watched.release(needer, now);
+                kind.watched.release(requester, now);
             }
         }
         for (want, versions) in wants {
             let whole = self.built_in(&want, &versions).is_some();
             let need = WatchRequest { versions, shape: None, reach: WatchScope { all: false, whole } };
-            self.tend(want, now).need(needer.clone(), need);
+            self.watched_kind(want, now).need(requester.clone(), need);
         }
     }
 
-    fn tend(&mut self, want: KindWant, now: Instant) -> &mut Watched {
+    fn watched_kind(&mut self, want: KindWant, now: Instant) -> &mut WatchedKind {
         let kind = self.kinds.entry(want).or_insert_with(|| WatchTask::new(&self.ground, now));
         &mut kind.watched
     }
 
     /// Steps every machine until none changes, and publishes.
-    fn settle(&mut self, now: Instant) {
+    fn run_until_stable(&mut self, now: Instant) {
         let modes = self.setup.modes.borrow().clone();
-        self.demand(&modes, now);
-        self.look_at_kinds(now);
+        self.request_watches(&modes, now);
+        self.step_kinds(now);
         self.step_capabilities(&modes, now);
         self.publish(now);
     }
@@ -215,30 +216,30 @@ impl Supervisor {
     /// Enabled capabilities request their kinds, whether these exist or not; capabilities whose mode is
     /// unknown list nothing. A disabled one requests its required kinds once a definition waits for objects
     /// that carry our finalizer.
-    fn demand(&mut self, modes: &Modes, now: Instant) {
+    fn request_watches(&mut self, modes: &Modes, now: Instant) {
         let mut needs = Vec::new();
         let settings = self.setup.settings;
-        let holding: Vec<bool> = self.capabilities.iter().map(|c| self.holds_up(c)).collect();
-        for (tracked, holds_up) in self.capabilities.iter_mut().zip(holding) {
+        let holding: Vec<bool> = self.capabilities.iter().map(|c| self.holds_up_definition(c)).collect();
+        for (tracked, holds_up_definition) in self.capabilities.iter_mut().zip(holding) {
             let Some(mode) = mode(settings, modes, tracked.declared) else { continue };
             tracked.mode = mode;
-            let needer = KindRequester::Capability(tracked.declared.name);
+            let requester = KindRequester::Capability(tracked.declared.name);
             needs.extend(tracked.wants.iter().map(|(want, kind, required)| {
-                let needed = mode != Mode::Off || (*required && holds_up);
-                (want.clone(), *kind, needer.clone(), needed)
+                let needed = mode != Mode::Off || (*required && holds_up_definition);
+                (want.clone(), *kind, requester.clone(), needed)
             }));
         }
-        for (want, kind, needer, needed) in needs {
+        for (want, kind, requester, needed) in needs {
             if needed {
-                self.tend(want, now).need(needer, capability_state::need(&kind));
+                self.watched_kind(want, now).need(requester, capability_state::need(&kind));
             } else if let Some(kind) = self.kinds.get_mut(&want) {
-                kind.watched.release(&needer, now);
+                kind.watched.release(&requester, now);
             }
         }
     }
 
     /// Whether a definition is being deleted whose objects carry the finalizer of a capability.
-    fn holds_up(&self, tracked: &Tracked) -> bool {
+    fn holds_up_definition(&self, tracked: &TrackedCapability) -> bool {
         let mut wants = tracked.wants.iter();
         let finalized = wants.find(|(_, kind, _)| tracked.declared.finalizes == Some(kind.kind));
         finalized.is_some_and(|(want, kind, _)| {
@@ -278,7 +279,7 @@ impl Supervisor {
         self.definitions.read(|crds| crds.find(&want.group, &want.kind, versions)).filter(|_| known)
     }
 
-    fn look_at_kinds(&mut self, now: Instant) {
+    fn step_kinds(&mut self, now: Instant) {
         let each = |(want, kind): (&KindWant, &WatchTask)| (want.clone(), kind.watched.versions());
         let wants: Vec<(KindWant, Vec<String>)> = self.kinds.iter().map(each).collect();
         for (want, versions) in wants {
@@ -287,12 +288,12 @@ impl Supervisor {
             let Some(kind) = self.kinds.get_mut(&want) else { continue };
             // While that is unknown, the last result stays.
             let found = found.unwrap_or_else(|| kind.watched.found());
-            let Some(act) = kind.watched.look(found, now, next) else { continue };
+            let Some(execute) = kind.watched.step(found, now, next) else { continue };
             self.epochs += 1;
-            if matches!(act, Act::Open { .. }) {
+            if matches!(execute, WatchAction::Open { .. }) {
                 self.setup.metrics.watch_started();
             }
-            kind.act(&want, act, &self.ground);
+            kind.execute(&want, execute, &self.ground);
         }
         self.kinds.retain(|_, kind| !kind.watched.is_done());
     }
@@ -307,14 +308,14 @@ impl Supervisor {
                 let facts = CapabilityFacts {
                     mode: mode(self.setup.settings, modes, tracked.declared),
                     definitions_known: known,
-                    required: self.seen(tracked, now),
+                    required: self.required_kinds(tracked, now),
                     at_work: tracked.at_work,
                     waited: now - tracked.since,
                     next_epoch: Epoch(self.epochs + 1),
                 };
-                let (changed, turned) = tracked.look(&facts, controlled, now);
-                if let Some(Turned { turn, kind, why }) = turned {
-                    self.setup.listener.turned(tracked.declared.name, turn, &kind, &why);
+                let (changed, transitioned) = tracked.step(&facts, controlled, now);
+                if let Some(ReportedTransition { turn, kind, why }) = transitioned {
+                    self.setup.listener.transitioned(tracked.declared.name, turn, &kind, &why);
                 }
                 if !changed {
                     break;
@@ -325,8 +326,8 @@ impl Supervisor {
         self.capabilities = capabilities;
     }
 
-    fn seen(&self, tracked: &Tracked, now: Instant) -> Vec<RequiredKind> {
-        let needer = KindRequester::Capability(tracked.declared.name);
+    fn required_kinds(&self, tracked: &TrackedCapability, now: Instant) -> Vec<RequiredKind> {
+        let requester = KindRequester::Capability(tracked.declared.name);
         let required = tracked.wants.iter().filter(|(.., required)| *required);
         required
             .map(|(want, kind, _)| {
@@ -334,9 +335,9 @@ impl Supervisor {
                 RequiredKind {
                     name: kind.name(),
                     finalized: tracked.declared.finalizes == Some(kind.kind),
-                    sight: watched.map_or(WatchState::Listing, |w| w.sight_of(&needer, now)),
-                    leaving: watched.is_some_and(Watched::is_leaving),
-                    world: watched.map(Watched::world).unwrap_or_default(),
+                    watch_state: watched.map_or(WatchState::Listing, |w| w.state_for(&requester, now)),
+                    leaving: watched.is_some_and(WatchedKind::is_leaving),
+                    crd_identity: watched.map(WatchedKind::crd_identity).unwrap_or_default(),
                 }
             })
             .collect()
@@ -350,12 +351,13 @@ impl Supervisor {
     }
 
     fn publish(&mut self, now: Instant) {
-        let seen = self.watches_now(now);
+        let required_kinds = self.watches_now(now);
         let before = self.watches.borrow().clone();
-        let told = self.spoken_of().filter(|(_, _, gvk)| seen.get(gvk) != before.get(gvk));
-        let changed: Vec<(Gvk, Vec<KindRequester>)> =
-            told.map(|(watched, version, gvk)| (gvk, watched.needers(&version).cloned().collect())).collect();
-        self.watches.send_if_modified(|old| replace(old, Arc::new(seen)));
+        let told = self.published_versions().filter(|(_, _, gvk)| required_kinds.get(gvk) != before.get(gvk));
+        let changed: Vec<(Gvk, Vec<KindRequester>)> = told
+            .map(|(watched, version, gvk)| (gvk, watched.requesters(&version).cloned().collect()))
+            .collect();
+        self.watches.send_if_modified(|old| replace(old, Arc::new(required_kinds)));
         let snapshot = Arc::new(self.snapshot_now(now));
         for CapabilityStatus { name, state, .. } in &snapshot.capabilities {
             self.setup.metrics.capability(
@@ -365,15 +367,16 @@ impl Supervisor {
                 state.epoch().map(|e| e.0),
             );
         }
-        for optional::OptionalKind { capability, kind, sight } in self.optional.look(&snapshot) {
-            self.setup.listener.came_or_went(capability, &kind, &sight);
+        for optional::OptionalKind { capability, kind, watch_state } in self.optional.step(&snapshot) {
+            self.setup.listener.kind_changed(capability, &kind, &watch_state);
         }
         self.snapshot.send_if_modified(|old| replace(old, snapshot));
-        for (kind, needers) in changed {
-            if let Some(Watching { sight, .. }) = self.watches.borrow().get(&kind) {
-                tracing::info!(%kind, sight = sight.name(), why = %sight, "a kind is seen otherwise than before");
+        for (kind, requesters) in changed {
+            if let Some(Watching { watch_state, .. }) = self.watches.borrow().get(&kind) {
+                let name = watch_state.name();
+                tracing::info!(%kind, to = name, why = %watch_state, "watch state changed");
             }
-            self.setup.listener.changed(&kind, needers);
+            self.setup.listener.changed(&kind, requesters);
         }
         for tracked in &self.capabilities {
             tracked.work.send_if_modified(|old| replace(old, tracked.told));
@@ -381,10 +384,10 @@ impl Supervisor {
     }
 
     /// Watched kinds that lookups may name, each at every such version.
-    fn spoken_of(&self) -> impl Iterator<Item = (&Watched, String, Gvk)> {
+    fn published_versions(&self) -> impl Iterator<Item = (&WatchedKind, String, Gvk)> {
         // Requesters on demand need all objects of a kind, or those that packages made.
         self.kinds.iter().filter(|(want, _)| want.labelled.is_none()).flat_map(|(want, kind)| {
-            let versions = kind.watched.spoken_of().into_iter();
+            let versions = kind.watched.published_versions().into_iter();
             versions.map(move |version| {
                 let gvk = gvk(want, &version);
                 (&kind.watched, version, gvk)
@@ -393,28 +396,28 @@ impl Supervisor {
     }
 
     fn watches_now(&self, now: Instant) -> Watches {
-        let each = |(watched, version, gvk): (&Watched, String, Gvk)| {
+        let each = |(watched, version, gvk): (&WatchedKind, String, Gvk)| {
             let watching = Watching {
-                sight: watched.sight_at(&version, now),
+                watch_state: watched.state_at(&version, now),
                 whole: watched.is_whole(&version),
                 leaving: watched.is_leaving(),
             };
             (gvk, watching)
         };
-        self.spoken_of().map(each).collect()
+        self.published_versions().map(each).collect()
     }
 
     fn snapshot_now(&self, now: Instant) -> CapabilitySnapshot {
-        let status = |tracked: &Tracked| {
+        let status = |tracked: &TrackedCapability| {
             let state = tracked.machine.state().clone();
-            let needer = KindRequester::Capability(tracked.declared.name);
+            let requester = KindRequester::Capability(tracked.declared.name);
             let kinds = tracked.wants.iter().map(|(want, kind, required)| {
                 let watched = self.kinds.get(want).map(|kind| &kind.watched);
                 KindStatus {
                     name: kind.name(),
                     required: *required,
-                    leaving: watched.is_some_and(Watched::is_leaving),
-                    sight: watched.map_or(WatchState::Listing, |w| w.sight_of(&needer, now)),
+                    leaving: watched.is_some_and(WatchedKind::is_leaving),
+                    watch_state: watched.map_or(WatchState::Listing, |w| w.state_for(&requester, now)),
                 }
             });
             CapabilityStatus {

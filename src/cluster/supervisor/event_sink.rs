@@ -13,7 +13,7 @@ use super::kind::KindReport;
 use super::state::{ApiVerb, Epoch};
 use super::watch_request::WatchScope;
 use crate::cluster::list::ListedResource;
-use crate::cluster::strip_managed_fields::Bare;
+use crate::cluster::strip_managed_fields::Stripped;
 use crate::cluster::watch::{self, KindEvent, WatchChange, WatchEnd};
 use crate::telemetry::panics::caught;
 
@@ -86,15 +86,15 @@ impl Feed {
         self.over(|kind| sink.forget(kind));
     }
 
-    fn over(&self, tell: impl Fn(&Gvk)) {
+    fn over(&self, send: impl Fn(&Gvk)) {
         let mut inner = self.inner();
         inner.epoch = Epoch::default();
-        inner.kind.iter().for_each(tell);
+        inner.kind.iter().for_each(send);
     }
 
     /// Delivers an event of the current epoch; drops others. Holds the lock during delivery, so that no
     /// event of an epoch follows its end.
-    fn take(&self, epoch: Epoch, event: KindEvent<Bare>, source: &WatchSource, sink: &dyn Sink) {
+    fn take(&self, epoch: Epoch, event: KindEvent<Stripped>, source: &WatchSource, sink: &dyn Sink) {
         let inner = self.inner();
         let Inner { epoch: current, kind: Some(kind) } = &*inner else { return };
         if *current != epoch {
@@ -124,7 +124,7 @@ impl WatchSource {
 
     /// The object with its apiVersion and kind, which list items of built-in kinds and
     /// PartialObjectMetadata lack.
-    fn told(&self, Bare(mut object): Bare) -> Arc<Value> {
+    fn told(&self, Stripped(mut object): Stripped) -> Arc<Value> {
         if let Some(object) = object.as_object_mut() {
             object.insert("apiVersion".to_owned(), self.resource.api_version.clone().into());
             object.insert("kind".to_owned(), self.resource.kind.clone().into());
@@ -143,7 +143,7 @@ pub fn open(
     report: impl Fn(KindReport) + Send + Sync + 'static,
 ) -> Running {
     let task = async move {
-        let followed = watch::follow(client, source.subject(), |event: KindEvent<Bare>| match event {
+        let followed = watch::follow(client, source.subject(), |event: KindEvent<Stripped>| match event {
             KindEvent::Flowing => report(KindReport::Flowing),
             KindEvent::Trouble(why) => {
                 warn!(kind = %source.resource.kind, why, "a kind cannot be watched; trying again");

@@ -39,7 +39,7 @@ pub struct Assignment {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watching {
     /// Its watch state.
-    pub sight: WatchState,
+    pub watch_state: WatchState,
     /// Whether whole objects are watched at this version, not only their metadata.
     pub whole: bool,
     /// Whether its definition is being deleted.
@@ -71,9 +71,9 @@ impl Handle {
     }
 
     /// Sets the kinds that a requester needs watched; replaces its earlier set.
-    pub fn need(&self, needer: KindRequester, kinds: BTreeSet<Gvk>) {
+    pub fn need(&self, requester: KindRequester, kinds: BTreeSet<Gvk>) {
         // The receiver is closed only while the process ends.
-        let _ = self.orders.send(Order::Need(needer, kinds));
+        let _ = self.orders.send(Order::Need(requester, kinds));
     }
 
     /// The assignment of a capability's controller.
@@ -92,11 +92,11 @@ impl Handle {
     }
 
     /// Like [`Self::watching`], after waiting a moment for a kind that is about to be listed.
-    pub async fn watching_soon(&self, kind: &Gvk, patience: Duration) -> Option<Watching> {
+    pub async fn watching_soon(&self, kind: &Gvk, grace: Duration) -> Option<Watching> {
         let mut watches = self.watches.clone();
         let settled =
-            |watches: &Arc<Watches>| watches.get(kind).is_some_and(|w| w.sight != WatchState::Listing);
-        let _ = tokio::time::timeout(patience, watches.wait_for(settled)).await;
+            |watches: &Arc<Watches>| watches.get(kind).is_some_and(|w| w.watch_state != WatchState::Listing);
+        let _ = tokio::time::timeout(grace, watches.wait_for(settled)).await;
         self.watching(kind)
     }
 }

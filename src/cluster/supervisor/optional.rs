@@ -13,7 +13,7 @@ pub struct OptionalKind {
     /// Name of its definition, such as `httproutes.gateway.networking.k8s.io`.
     pub kind: String,
     /// Its watch state.
-    pub sight: WatchState,
+    pub watch_state: WatchState,
 }
 
 /// Which kinds were synced at the last check.
@@ -25,7 +25,7 @@ pub struct Optional {
 impl Optional {
     /// Takes in the states; returns the kinds that came or went. The state at process start and a running
     /// list are not changes.
-    pub fn look(&mut self, snapshot: &CapabilitySnapshot) -> Vec<OptionalKind> {
+    pub fn step(&mut self, snapshot: &CapabilitySnapshot) -> Vec<OptionalKind> {
         let mut news = Vec::new();
         for standing in &snapshot.capabilities {
             let capability = standing.name;
@@ -34,15 +34,15 @@ impl Optional {
                 continue;
             }
             for kind in
-                standing.kinds.iter().filter(|kind| !kind.required && kind.sight != WatchState::Listing)
+                standing.kinds.iter().filter(|kind| !kind.required && kind.watch_state != WatchState::Listing)
             {
-                let read = kind.sight == WatchState::Synced;
+                let read = kind.watch_state == WatchState::Synced;
                 let before = self.read.insert((capability, kind.name.clone()), read);
                 if before.is_some_and(|before| before != read) {
                     news.push(OptionalKind {
                         capability,
                         kind: kind.name.clone(),
-                        sight: kind.sight.clone(),
+                        watch_state: kind.watch_state.clone(),
                     });
                 }
             }
@@ -61,9 +61,13 @@ mod tests {
     use super::*;
     use crate::cluster::crds::Absence;
 
-    fn snapshot(mode: Mode, sight: WatchState) -> CapabilitySnapshot {
-        let kind =
-            |required| KindStatus { name: "a.io".to_owned(), required, leaving: false, sight: sight.clone() };
+    fn snapshot(mode: Mode, watch_state: WatchState) -> CapabilitySnapshot {
+        let kind = |required| KindStatus {
+            name: "a.io".to_owned(),
+            required,
+            leaving: false,
+            watch_state: watch_state.clone(),
+        };
         CapabilitySnapshot {
             capabilities: vec![CapabilityStatus {
                 name: "routes",
@@ -94,10 +98,14 @@ mod tests {
             (Mode::Manual, WatchState::Synced, false),
         ];
         let mut optional = Optional::default();
-        for (i, (mode, sight, told)) in course.into_iter().enumerate() {
-            let seen = OptionalKind { capability: "routes", kind: "a.io".to_owned(), sight: sight.clone() };
+        for (i, (mode, watch_state, told)) in course.into_iter().enumerate() {
+            let seen = OptionalKind {
+                capability: "routes",
+                kind: "a.io".to_owned(),
+                watch_state: watch_state.clone(),
+            };
             let wanted: Vec<OptionalKind> = told.then_some(seen).into_iter().collect();
-            assert_eq!(optional.look(&snapshot(mode, sight)), wanted, "look {i}");
+            assert_eq!(optional.step(&snapshot(mode, watch_state)), wanted, "look {i}");
         }
     }
 }

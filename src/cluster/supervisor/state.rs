@@ -234,7 +234,7 @@ pub struct KindStatus {
     /// Whether its definition is being deleted.
     pub leaving: bool,
     /// Its watch state.
-    pub sight: WatchState,
+    pub watch_state: WatchState,
 }
 
 /// The watch state of a kind.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::event_sink;
 use super::event_sink::{Feed, Running, Sink, WatchSource};
 use super::handle::Order;
-use super::kind::{Act, Watched};
+use super::kind::{WatchAction, WatchedKind};
 use super::watch_request::{KindWant, WatchScope};
 use crate::cluster::crds::Usable;
 
@@ -29,7 +29,7 @@ pub(super) struct WatchContext {
 
 /// A watched kind and its tasks.
 pub(super) struct WatchTask {
-    pub watched: Watched,
+    pub watched: WatchedKind,
     feeds: Vec<Arc<Feed>>,
     running: Vec<Running>,
 }
@@ -39,25 +39,25 @@ impl WatchTask {
     pub(super) fn new(ground: &WatchContext, now: Instant) -> Self {
         let streams = ground.namespaces.len().max(1);
         let feeds = (0..streams).map(|_| Arc::default()).collect();
-        Self { watched: Watched::new(streams, now), feeds, running: Vec::new() }
+        Self { watched: WatchedKind::new(streams, now), feeds, running: Vec::new() }
     }
 
     /// Executes an action of the machine.
-    pub(super) fn act(&mut self, want: &KindWant, act: Act, ground: &WatchContext) {
+    pub(super) fn execute(&mut self, want: &KindWant, execute: WatchAction, ground: &WatchContext) {
         self.running.clear();
         let sink = ground.sink.as_ref();
-        match act {
-            Act::Close => self.feeds.iter().for_each(|feed| feed.end(sink)),
-            Act::Gone => self.feeds.iter().for_each(|feed| feed.gone(sink)),
-            Act::Forget => {
+        match execute {
+            WatchAction::Close => self.feeds.iter().for_each(|feed| feed.end(sink)),
+            WatchAction::Gone => self.feeds.iter().for_each(|feed| feed.gone(sink)),
+            WatchAction::Forget => {
                 tracing::info!(kind = %want.kind, group = %want.group, "nobody needs a kind any more");
                 self.feeds.iter().for_each(|feed| feed.forget(sink));
             }
-            Act::Open { epoch, usable, reach } => {
+            WatchAction::Open { epoch, usable, reach } => {
                 tracing::debug!(kind = %want.kind, group = %want.group, %epoch, "a watch is opened");
                 let sources = sources(want, &usable, reach, ground);
                 for (i, (feed, source)) in self.feeds.iter().zip(sources).enumerate() {
-                    feed.begin(epoch, known_as(want, &usable));
+                    feed.begin(epoch, watched_as(want, &usable));
                     let (orders, want) = (ground.orders.clone(), want.clone());
                     let report =
                         move |report| drop(orders.send(Order::Report(want.clone(), epoch, i, report)));
@@ -92,7 +92,7 @@ fn sources(want: &KindWant, usable: &Usable, reach: WatchScope, ground: &WatchCo
 }
 
 /// The kind under which the sink knows the objects.
-fn known_as(want: &KindWant, usable: &Usable) -> Gvk {
+fn watched_as(want: &KindWant, usable: &Usable) -> Gvk {
     let gvk = gvk(want, &usable.identity.version);
     match want.labelled {
         Some(labelled) => Gvk { kind: labelled.name.to_owned(), ..gvk },

@@ -1,7 +1,7 @@
 //! Tamper detection: whether our webhook configurations, policies and bindings are as installed. Edits of
 //! these bypass admission, so they are only visible afterwards.
 //!
-//! `follow` watches, `compare` finds differences, `standing` keeps the state for code that acts only while
+//! `follow` watches, `compare` finds differences, `states` keeps the state for code that acts only while
 //! a guard is intact, `alarm` decides when to notify people, `warden` is the monitor.
 
 mod compare;

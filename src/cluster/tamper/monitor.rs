@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::notify::{GuardLook, TamperAlarm};
+use super::notify::{Notification, TamperAlarm};
 use super::object::{GuardId, GuardKind, Observation};
 use super::state::{GuardState, GuardStates};
 use super::watch::{WatchResult, follow};
@@ -28,20 +28,20 @@ pub struct TamperMonitor {
     /// Observations of the watch of the webhook configurations.
     pub webhooks: mpsc::UnboundedReceiver<Observation>,
     /// The notifier.
-    pub teller: TamperNotifier,
+    pub notifier: TamperNotifier,
 }
 
 impl TamperMonitor {
-    /// Watches the installed objects, for ever; calls `heard` with each change.
-    pub async fn run(self, installed: Vec<Value>, mut heard: impl FnMut(&GuardStates)) {
-        let Self { client, mut webhooks, mut teller } = self;
-        let mut leadership = teller.leadership.clone();
-        let mut standing = GuardStates::of(installed);
-        let mut policies = follow(&client, GuardKind::Policy, standing.names(GuardKind::Policy));
-        let mut bindings = follow(&client, GuardKind::Binding, standing.names(GuardKind::Binding));
+    /// Watches the installed objects, for ever; calls `on_change` with each change.
+    pub async fn run(self, installed: Vec<Value>, mut on_change: impl FnMut(&GuardStates)) {
+        let Self { client, mut webhooks, mut notifier } = self;
+        let mut leadership = notifier.leadership.clone();
+        let mut states = GuardStates::of(installed);
+        let mut policies = follow(&client, GuardKind::Policy, states.names(GuardKind::Policy));
+        let mut bindings = follow(&client, GuardKind::Binding, states.names(GuardKind::Binding));
         let mut troubles = Troubles::default();
         loop {
-            let again = teller.tell(&standing).await;
+            let again = notifier.notify(&states).await;
             let timer = tokio::time::sleep(again.unwrap_or(Duration::MAX));
             let seen = tokio::select! {
                 Some(told) = policies.next() => troubles.take(GuardKind::Policy, told),
@@ -51,9 +51,9 @@ impl TamperMonitor {
                 () = timer => Vec::new(),
             };
             let mut changed = false;
-            seen.into_iter().for_each(|seen| changed |= standing.see(seen));
+            seen.into_iter().for_each(|seen| changed |= states.observe(seen));
             if changed {
-                heard(&standing);
+                on_change(&states);
             }
         }
     }
@@ -114,23 +114,23 @@ impl TamperNotifier {
     }
 
     /// Reports changes; returns when to check again, if nothing happens before.
-    async fn tell(&mut self, standing: &GuardStates) -> Option<Duration> {
+    async fn notify(&mut self, states: &GuardStates) -> Option<Duration> {
         let now = self.began.elapsed();
         let leads = self.leadership.borrow().holds();
         let mut again: Option<Duration> = None;
-        for (id, guard) in standing.each() {
+        for (id, guard) in states.each() {
             let one = self.told.entry(id.clone()).or_default();
             let was_broken = one.is_broken();
             match one.alarm.look(guard, now) {
-                GuardLook::Still => {}
-                GuardLook::Wait(due) => again = Some(again.map_or(due, |again| again.min(due))),
-                GuardLook::Tell(guard) => {
+                Notification::Still => {}
+                Notification::Wait(due) => again = Some(again.map_or(due, |again| again.min(due))),
+                Notification::Tell(guard) => {
                     self.metrics.guard(id.kind.as_str(), &id.name, guard.holds());
                     log(id, guard, was_broken);
                 }
             }
             if let Some(note) = one.note(id, leads) {
-                let uid = standing.found(id).flatten().and_then(|found| found["metadata"]["uid"].as_str());
+                let uid = states.found(id).flatten().and_then(|found| found["metadata"]["uid"].as_str());
                 self.events.publish_on_guard(id.kind.as_str(), &id.name, uid, note).await;
             }
         }

@@ -18,7 +18,7 @@ pub(super) struct TamperAlarm {
 
 /// The result of a check.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum GuardLook<'a> {
+pub(super) enum Notification<'a> {
     /// No change.
     Still,
     /// Report this state; it replaces the last one.
@@ -34,9 +34,9 @@ impl TamperAlarm {
     }
 
     /// Compares the current state with the last reported one.
-    pub(super) fn look<'a>(&mut self, guard: &'a GuardState, now: Duration) -> GuardLook<'a> {
+    pub(super) fn look<'a>(&mut self, guard: &'a GuardState, now: Duration) -> Notification<'a> {
         let due = match guard {
-            GuardState::Unknown => return GuardLook::Still,
+            GuardState::Unknown => return Notification::Still,
             GuardState::Intact => {
                 self.broken_since = None;
                 now
@@ -50,13 +50,13 @@ impl TamperAlarm {
             }
         };
         if self.told.as_ref() == Some(guard) {
-            return GuardLook::Still;
+            return Notification::Still;
         }
         if now < due {
-            return GuardLook::Wait(due);
+            return Notification::Wait(due);
         }
         self.told = Some(guard.clone());
-        GuardLook::Tell(guard)
+        Notification::Tell(guard)
     }
 }
 
@@ -75,39 +75,39 @@ mod tests {
     #[test]
     fn an_installation_that_comes_after_the_process_is_no_fault() {
         let mut alarm = TamperAlarm::default();
-        assert_eq!(alarm.look(&GuardState::Unknown, at(0)), GuardLook::Still);
-        assert_eq!(alarm.look(&broken("absent"), at(1)), GuardLook::Wait(INSTALLING));
-        assert_eq!(alarm.look(&broken("old"), at(20)), GuardLook::Wait(INSTALLING));
-        assert_eq!(alarm.look(&GuardState::Intact, at(29)), GuardLook::Tell(&GuardState::Intact));
-        assert_eq!(alarm.look(&GuardState::Intact, at(31)), GuardLook::Still);
+        assert_eq!(alarm.look(&GuardState::Unknown, at(0)), Notification::Still);
+        assert_eq!(alarm.look(&broken("absent"), at(1)), Notification::Wait(INSTALLING));
+        assert_eq!(alarm.look(&broken("old"), at(20)), Notification::Wait(INSTALLING));
+        assert_eq!(alarm.look(&GuardState::Intact, at(29)), Notification::Tell(&GuardState::Intact));
+        assert_eq!(alarm.look(&GuardState::Intact, at(31)), Notification::Still);
     }
 
     #[test]
     fn what_never_comes_is_told() {
         let mut alarm = TamperAlarm::default();
-        assert_eq!(alarm.look(&broken("absent"), at(1)), GuardLook::Wait(INSTALLING));
-        assert_eq!(alarm.look(&broken("absent"), INSTALLING), GuardLook::Tell(&broken("absent")));
-        assert_eq!(alarm.look(&broken("absent"), at(40)), GuardLook::Still);
-        assert_eq!(alarm.look(&broken("other"), at(41)), GuardLook::Tell(&broken("other")));
+        assert_eq!(alarm.look(&broken("absent"), at(1)), Notification::Wait(INSTALLING));
+        assert_eq!(alarm.look(&broken("absent"), INSTALLING), Notification::Tell(&broken("absent")));
+        assert_eq!(alarm.look(&broken("absent"), at(40)), Notification::Still);
+        assert_eq!(alarm.look(&broken("other"), at(41)), Notification::Tell(&broken("other")));
         assert_eq!(alarm.told(), Some(&broken("other")));
     }
 
     #[test]
     fn what_was_intact_is_told_as_soon_as_it_has_settled() {
         let mut alarm = TamperAlarm::default();
-        assert_eq!(alarm.look(&GuardState::Intact, at(1)), GuardLook::Tell(&GuardState::Intact));
-        assert_eq!(alarm.look(&broken("absent"), at(5)), GuardLook::Wait(at(5) + SETTLE));
-        assert_eq!(alarm.look(&broken("edited"), at(6)), GuardLook::Wait(at(5) + SETTLE), "not put off");
-        assert_eq!(alarm.look(&broken("edited"), at(5) + SETTLE), GuardLook::Tell(&broken("edited")));
-        assert_eq!(alarm.look(&GuardState::Intact, at(9)), GuardLook::Tell(&GuardState::Intact));
+        assert_eq!(alarm.look(&GuardState::Intact, at(1)), Notification::Tell(&GuardState::Intact));
+        assert_eq!(alarm.look(&broken("absent"), at(5)), Notification::Wait(at(5) + SETTLE));
+        assert_eq!(alarm.look(&broken("edited"), at(6)), Notification::Wait(at(5) + SETTLE), "not put off");
+        assert_eq!(alarm.look(&broken("edited"), at(5) + SETTLE), Notification::Tell(&broken("edited")));
+        assert_eq!(alarm.look(&GuardState::Intact, at(9)), Notification::Tell(&GuardState::Intact));
     }
 
     #[test]
     fn what_is_replaced_is_no_fault() {
         let mut alarm = TamperAlarm::default();
         alarm.look(&GuardState::Intact, at(1));
-        assert_eq!(alarm.look(&broken("absent"), at(5)), GuardLook::Wait(at(5) + SETTLE));
-        assert_eq!(alarm.look(&GuardState::Intact, at(6)), GuardLook::Still);
-        assert_eq!(alarm.look(&broken("absent"), at(7)), GuardLook::Wait(at(7) + SETTLE), "a new fault");
+        assert_eq!(alarm.look(&broken("absent"), at(5)), Notification::Wait(at(5) + SETTLE));
+        assert_eq!(alarm.look(&GuardState::Intact, at(6)), Notification::Still);
+        assert_eq!(alarm.look(&broken("absent"), at(7)), Notification::Wait(at(7) + SETTLE), "a new fault");
     }
 }

@@ -35,7 +35,7 @@ pub struct PolicyState {
     pub revision: String,
 }
 
-struct Look {
+struct ObservedGuard {
     installed: Value,
     /// The outer `None` before the first read.
     found: Option<Option<Value>>,
@@ -43,21 +43,24 @@ struct Look {
 }
 
 /// All guard objects and their states.
-pub struct GuardStates(BTreeMap<GuardId, Look>);
+pub struct GuardStates(BTreeMap<GuardId, ObservedGuard>);
 
 impl GuardStates {
     /// Nothing read yet; `installed` holds the expected objects.
     pub fn of(installed: Vec<Value>) -> Self {
         let looks = installed.into_iter().filter_map(|installed| {
-            Some((GuardId::of(&installed)?, Look { installed, found: None, guard: GuardState::Unknown }))
+            Some((
+                GuardId::of(&installed)?,
+                ObservedGuard { installed, found: None, guard: GuardState::Unknown },
+            ))
         });
         Self(looks.collect())
     }
 
     /// Takes in an observation; returns whether it is of one of ours.
-    pub(super) fn see(&mut self, seen: Observation) -> bool {
+    pub(super) fn observe(&mut self, seen: Observation) -> bool {
         let Some(look) = self.0.get_mut(&seen.id) else { return false };
-        look.guard = judge(&seen.id, &look.installed, seen.object.as_ref());
+        look.guard = compare(&seen.id, &look.installed, seen.object.as_ref());
         look.found = Some(seen.object);
         true
     }
@@ -102,7 +105,7 @@ impl GuardStates {
     }
 }
 
-fn judge(id: &GuardId, installed: &Value, found: Option<&Value>) -> GuardState {
+fn compare(id: &GuardId, installed: &Value, found: Option<&Value>) -> GuardState {
     let problem = match found {
         None => format!("{id} is not there"),
         Some(found) => match difference(id.kind, installed, found) {
@@ -138,15 +141,15 @@ mod tests {
     /// A deletion that the watch missed shows in the new uid.
     #[test]
     fn what_was_deleted_or_edited_has_another_revision() {
-        let mut standing = GuardStates::of(vec![policy(), binding()]);
+        let mut states = GuardStates::of(vec![policy(), binding()]);
         let mut look = |uid: &str, generation: i64, label: &str| {
             for (kind, mut object) in [(GuardKind::Policy, policy()), (GuardKind::Binding, binding())] {
                 object["metadata"]["uid"] = json!(uid);
                 object["metadata"]["generation"] = json!(generation);
                 object["metadata"]["labels"] = json!({"a": label});
-                standing.see(seen(kind, Some(object)));
+                states.observe(seen(kind, Some(object)));
             }
-            standing.policy_state("p")
+            states.policy_state("p")
         };
         let first = look("u1", 1, "x");
         assert_eq!(first, PolicyState { guard: GuardState::Intact, revision: "u1.1/u1.1".to_owned() });
@@ -157,26 +160,26 @@ mod tests {
 
     #[test]
     fn a_policy_guards_with_its_binding_only() {
-        let mut standing = GuardStates::of(vec![policy(), binding()]);
-        assert_eq!(standing.policy("p"), GuardState::Unknown);
-        assert!(standing.see(seen(GuardKind::Policy, Some(policy()))));
-        assert_eq!(standing.policy("p"), GuardState::Unknown, "nobody has looked at the binding");
-        standing.see(seen(GuardKind::Binding, Some(binding())));
-        assert_eq!(standing.policy("p"), GuardState::Intact);
-        standing.see(seen(GuardKind::Binding, None));
-        let GuardState::Broken(why) = standing.policy("p") else { panic!("it guards") };
+        let mut states = GuardStates::of(vec![policy(), binding()]);
+        assert_eq!(states.policy("p"), GuardState::Unknown);
+        assert!(states.observe(seen(GuardKind::Policy, Some(policy()))));
+        assert_eq!(states.policy("p"), GuardState::Unknown, "nobody has looked at the binding");
+        states.observe(seen(GuardKind::Binding, Some(binding())));
+        assert_eq!(states.policy("p"), GuardState::Intact);
+        states.observe(seen(GuardKind::Binding, None));
+        let GuardState::Broken(why) = states.policy("p") else { panic!("it guards") };
         assert!(why.starts_with("ValidatingAdmissionPolicyBinding p is not there; apply what"), "{why}");
-        standing.see(seen(GuardKind::Binding, Some(binding())));
+        states.observe(seen(GuardKind::Binding, Some(binding())));
         let mut open = policy();
         open["spec"]["failurePolicy"] = json!("Ignore");
-        standing.see(seen(GuardKind::Policy, Some(open)));
-        let GuardState::Broken(why) = standing.policy("p") else { panic!("it guards") };
+        states.observe(seen(GuardKind::Policy, Some(open)));
+        let GuardState::Broken(why) = states.policy("p") else { panic!("it guards") };
         let text = "ValidatingAdmissionPolicy p differs from what was installed in failurePolicy";
         assert!(
             why.starts_with(text) && why.contains("interlock render policies ... | kubectl apply"),
             "{why}"
         );
-        assert!(!standing.see(Observation {
+        assert!(!states.observe(Observation {
             id: GuardId { kind: GuardKind::Mutating, name: "p".to_owned() },
             object: None
         }));

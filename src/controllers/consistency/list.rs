@@ -61,12 +61,16 @@ pub async fn at(client: &Client, subject: &GatewayRef) -> Result<Option<GatewayP
         true => Vec::new(),
         false => list(client, &collection("v1", namespace, "services")?, "").await?,
     };
-    let told = futures::stream::iter(pods).map(|pod| async move {
-        let told = tell(&pod).await;
-        Pod { name: meta_str(&pod, "name").unwrap_or_default().to_owned(), labels: pod::labels(&pod), told }
+    let reported = futures::stream::iter(pods).map(|pod| async move {
+        let reported = tell(&pod).await;
+        Pod {
+            name: meta_str(&pod, "name").unwrap_or_default().to_owned(),
+            labels: pod::labels(&pod),
+            reported,
+        }
     });
     Ok(Some(GatewayPods {
-        pods: told.buffered(CONCURRENT).collect().await,
+        pods: reported.buffered(CONCURRENT).collect().await,
         services: services.iter().map(Selector::of).collect(),
         wanted: gateway.spec.reading.effective.known().filter(|_| !gateway.spec.staged),
         object,

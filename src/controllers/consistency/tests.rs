@@ -38,7 +38,7 @@ fn gateway() -> GatewayRef {
 }
 
 fn leads() -> Leadership {
-    Leadership::Leader { reign: 1, until: tokio::time::Instant::now() + LONG * 100 }
+    Leadership::Leader { leader_epoch: 1, until: tokio::time::Instant::now() + LONG * 100 }
 }
 
 /// How a check ends.

@@ -109,7 +109,7 @@ impl InstanceContext {
 
     /// Whether objects of a kind are cached, so that an absent one is known to be absent.
     pub fn is_watched(&self, kind: &Gvk) -> bool {
-        self.supervisor.watching(kind).is_some_and(|watching| watching.sight == WatchState::Synced)
+        self.supervisor.watching(kind).is_some_and(|watching| watching.watch_state == WatchState::Synced)
     }
 
     /// Whether the kinds that an Instance may have made are cached, as far as they matter.
@@ -126,7 +126,7 @@ impl InstanceContext {
         self.supervisor
             .watching_soon(kind, PATIENCE)
             .await
-            .filter(|watching| watching.sight == WatchState::Synced)
+            .filter(|watching| watching.watch_state == WatchState::Synced)
     }
 
     /// Whether the definition of Instances is being deleted: it waits for our finalizers.
@@ -151,7 +151,7 @@ impl InstanceContext {
 
     /// The current leader epoch. Work begun in one epoch never continues in another, nor outside of one:
     /// between them another process may have led.
-    pub fn reign(&self) -> Option<u64> {
-        self.leadership.borrow().reign()
+    pub fn leader_epoch(&self) -> Option<u64> {
+        self.leadership.borrow().leader_epoch()
     }
 }

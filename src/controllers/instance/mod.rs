@@ -48,9 +48,9 @@ pub async fn run(ctx: Arc<InstanceContext>, stop: CancellationToken) {
     ctx.queue.close();
     loop {
         let assignment = *work.borrow_and_update();
-        let reign = leadership.borrow_and_update().reign();
+        let leader_epoch = leadership.borrow_and_update().leader_epoch();
         // No work now, or this much is about to start.
-        let work_now = if reign.is_some() { assignment.work } else { Work::None };
+        let work_now = if leader_epoch.is_some() { assignment.work } else { Work::None };
         ctx.supervisor.at_work(INSTANCES, assignment, work_now);
         let term = WorkerPool::new(&stop);
         match work_now {
@@ -63,7 +63,7 @@ pub async fn run(ctx: Arc<InstanceContext>, stop: CancellationToken) {
             () = references_wait(&ctx) => true,
             () = unavailable::follow(&ctx) => true,
             () = stop.cancelled() => true,
-            changed = leadership.wait_for(|now| now.reign() != reign) => changed.is_err(),
+            changed = leadership.wait_for(|now| now.leader_epoch() != leader_epoch) => changed.is_err(),
             changed = work.changed() => changed.is_err(),
         };
         term.end().await;

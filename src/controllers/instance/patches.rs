@@ -11,8 +11,8 @@ use interlock_core::api::object::annotation;
 use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, SpecHash, SpecReference};
 use interlock_core::kinds::instance::change::history;
 use interlock_core::kinds::instance::last_applied;
-use interlock_core::kinds::instance::last_applied::Making;
-use interlock_core::kinds::instance::status::Head;
+use interlock_core::kinds::instance::last_applied::LastAppliedInput;
+use interlock_core::kinds::instance::status::BaselineHead;
 use interlock_core::package::Package;
 use jiff::Timestamp;
 use json_patch::jsonptr::PointerBuf;
@@ -92,12 +92,12 @@ fn alike(before: &[condition::Condition], after: &[condition::Condition]) -> boo
 pub fn stamp(subject: &InstanceView, spec: &Applied<'static>) -> Option<String> {
     let hash = spec.hash();
     let basis = subject.basis.as_ref();
-    let head = basis.map(|b| Head { hash: b.hash.as_str().into(), owes: !b.owed.is_empty() });
+    let head = basis.map(|b| BaselineHead { hash: b.hash.as_str().into(), owes: !b.owed.is_empty() });
     let previous = match subject.stamp.clone() {
         Some(old) if old.hash == hash => old.previous,
         old => last_applied::previous(old, head.as_ref(), &hash),
     };
-    let making = Making { hash: &hash, spec, previous, uid: Some(subject.uid()) };
+    let making = LastAppliedInput { hash: &hash, spec, previous, uid: Some(subject.uid()) };
     last_applied::make(making, room(&subject.object))
 }
 

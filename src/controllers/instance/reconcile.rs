@@ -28,8 +28,8 @@ use crate::runtime::index::KeptInstance;
 const STEPS: usize = 64;
 
 /// Reconciles one Instance, while the leader epoch lasts.
-pub async fn reconcile(ctx: &InstanceContext, key: &NamespacedName, reign: u64) -> ReconcileOutcome {
-    let outcome = steps(ctx, key, reign).await;
+pub async fn reconcile(ctx: &InstanceContext, key: &NamespacedName, leader_epoch: u64) -> ReconcileOutcome {
+    let outcome = steps(ctx, key, leader_epoch).await;
     in_time(ctx, key);
     if outcome == ReconcileOutcome::Settled {
         ctx.store.let_go(key);
@@ -37,9 +37,9 @@ pub async fn reconcile(ctx: &InstanceContext, key: &NamespacedName, reign: u64) 
     outcome
 }
 
-async fn steps(ctx: &InstanceContext, key: &NamespacedName, reign: u64) -> ReconcileOutcome {
+async fn steps(ctx: &InstanceContext, key: &NamespacedName, leader_epoch: u64) -> ReconcileOutcome {
     for _ in 0..STEPS {
-        if ctx.reign() != Some(reign) {
+        if ctx.leader_epoch() != Some(leader_epoch) {
             // Another process may have led since, and continued from this state.
             return ReconcileOutcome::Settled;
         }

@@ -50,7 +50,7 @@ fn lack(status: &Standing, waited: Duration) -> Option<String> {
 
 /// The kinds that keep a capability from running although none is missing.
 fn unlisted(kinds: &[KindStatus]) -> Option<String> {
-    let bad = kinds.iter().filter(|kind| kind.required && kind.sight != WatchState::Synced);
+    let bad = kinds.iter().filter(|kind| kind.required && kind.watch_state != WatchState::Synced);
     let names: Vec<&str> = bad.map(|kind| kind.name.as_str()).collect();
     (!names.is_empty()).then(|| names.join(", "))
 }
@@ -164,7 +164,7 @@ mod tests {
             name: name.to_owned(),
             required: true,
             leaving: leaving.contains(&name),
-            sight: WatchState::Synced,
+            watch_state: WatchState::Synced,
         };
         Standing {
             name: INSTANCES,
@@ -230,7 +230,7 @@ mod tests {
     #[rstest]
     #[case::broken(WatchState::Broken("connection refused".to_owned()))]
     #[case::again(WatchState::Listing)]
-    fn what_an_instance_says_of_a_kind_that_cannot_be_listed(#[case] sight: WatchState) {
+    fn what_an_instance_says_of_a_kind_that_cannot_be_listed(#[case] watch_state: WatchState) {
         let mut standing =
             standing(CapabilityPhase::Degraded(Epoch(1), "connection refused".to_owned()), &[]);
         assert_eq!(lack(&standing, GOING), None, "nothing keeps it from running");
@@ -238,7 +238,7 @@ mod tests {
             .kinds
             .iter_mut()
             .filter(|kind| kind.name == PACKAGES)
-            .for_each(|kind| kind.sight = sight.clone());
+            .for_each(|kind| kind.watch_state = watch_state.clone());
         let said = "operatorversions.kudo.dev cannot be listed: condition InstancesReady of Interlock default \
                     says why; until then no plan is carried out";
         assert_eq!(lack(&standing, GOING).as_deref(), Some(said));

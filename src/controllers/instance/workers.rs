@@ -176,22 +176,26 @@ fn worker(ctx: Arc<InstanceContext>, term: WorkerPool) -> BoxFuture<'static, ()>
 /// Reconciles an Instance and requeues it where there is more to do.
 async fn look_at(ctx: &InstanceContext, key: &NamespacedName) {
     // The next leader reconciles every Instance.
-    let Some(reign) = ctx.reign() else { return };
+    let Some(leader_epoch) = ctx.leader_epoch() else { return };
     let span = info_span!("reconcile", controller = "instance", namespace = %key.namespace, name = %key.name);
     let start = Instant::now();
-    let looked = caught(look(ctx, key, reign)).instrument(span).await;
+    let looked = caught(look(ctx, key, leader_epoch)).instrument(span).await;
     let result = settle(&ctx.queue, key, looked);
     ctx.metrics.reconciled("instance", result, start.elapsed());
     ctx.metrics.queue_depth("instance", ctx.queue.depth());
 }
 
-async fn look(ctx: &InstanceContext, key: &NamespacedName, reign: u64) -> ReconcileOutcome {
+async fn look(ctx: &InstanceContext, key: &NamespacedName, leader_epoch: u64) -> ReconcileOutcome {
     let says_only = match ctx.assignment().work {
         Work::None | Work::Full => false,
         Work::Say => true,
         Work::Deletions => !ctx.is_deleted(key),
     };
-    if says_only { unavailable::say(ctx, key).await } else { reconcile::reconcile(ctx, key, reign).await }
+    if says_only {
+        unavailable::say(ctx, key).await
+    } else {
+        reconcile::reconcile(ctx, key, leader_epoch).await
+    }
 }
 
 /// Requeues after a reconcile, and returns its result for metrics. A panic affects one Instance: it backs

@@ -190,7 +190,7 @@ fn type_of(capability: &str) -> String {
 
 /// Whether a state is transient: a capability without required kinds runs while it still lists.
 fn passes(standing: &Standing) -> bool {
-    let lists = || optional(standing).any(|kind| kind.sight == WatchState::Listing);
+    let lists = || optional(standing).any(|kind| kind.watch_state == WatchState::Listing);
     match standing.state {
         CapabilityPhase::Starting(_) | CapabilityPhase::Draining(_) | CapabilityPhase::Unknown(_) => true,
         CapabilityPhase::Running(_) => lists(),
@@ -234,7 +234,7 @@ fn switched_off(standing: &Standing, before: Option<&Condition>, told: &StatusIn
         return off;
     }
     let known =
-        standing.kinds.iter().filter(|kind| kind.required).all(|kind| kind.sight == WatchState::Synced);
+        standing.kinds.iter().filter(|kind| kind.required).all(|kind| kind.watch_state == WatchState::Synced);
     let held = |which: &str| {
         format!(
             "{off}; {which} with the finalizer {} stay when they are deleted, until it is auto again or their \
@@ -252,15 +252,15 @@ fn switched_off(standing: &Standing, before: Option<&Condition>, told: &StatusIn
 /// What a running capability lacks: the watch state of each optional kind that is not synced.
 fn running(standing: &Standing) -> String {
     let (mut missing, mut rest) = (Vec::new(), Vec::new());
-    for KindStatus { name, sight, .. } in optional(standing) {
-        match sight {
+    for KindStatus { name, watch_state, .. } in optional(standing) {
+        match watch_state {
             WatchState::Synced => {}
             WatchState::Absent(Absence::Missing) => missing.push(name.as_str()),
             WatchState::Forbidden(verb) => {
                 rest.push(format!("this process may not {} {name}", verb.as_str()))
             }
             WatchState::Absent(_) | WatchState::Listing | WatchState::Broken(_) => {
-                rest.push(format!("{name} {sight}"))
+                rest.push(format!("{name} {watch_state}"))
             }
         }
     }

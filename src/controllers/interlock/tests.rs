@@ -127,7 +127,7 @@ fn names_and_verbs_are_exact() {
         name: "httproutes.gateway.networking.k8s.io".to_owned(),
         required: false,
         leaving: false,
-        sight: Seeing::Absent(Absence::Missing),
+        watch_state: Seeing::Absent(Absence::Missing),
     }];
     let status = status::honoured(&object(1), &told(&snapshot, SINCE)).status;
     assert!(message(&status, "InstancesReady").contains("may not watch instances.kudo.dev"));
@@ -150,10 +150,10 @@ fn names_and_verbs_are_exact() {
 #[case::refused(Seeing::Forbidden(ApiVerb::Watch), "; this process may not watch a.io")]
 #[case::broken(Seeing::Broken("500".to_owned()), "; a.io cannot be read: 500")]
 #[case::listing(Seeing::Listing, "; a.io is being listed")]
-fn what_a_capability_goes_without_is_told(#[case] sight: Seeing, #[case] text: &str) {
+fn what_a_capability_goes_without_is_told(#[case] watch_state: Seeing, #[case] text: &str) {
     let mut snapshot = snapshot(running(), running());
     snapshot.capabilities[1].kinds =
-        vec![KindStatus { name: "a.io".to_owned(), required: false, leaving: false, sight }];
+        vec![KindStatus { name: "a.io".to_owned(), required: false, leaving: false, watch_state }];
     let status = status::honoured(&object(1), &told(&snapshot, SINCE + 60)).status;
     assert_eq!(message(&status, "RoutesReady"), format!("it runs{text}"));
 }
@@ -165,7 +165,7 @@ fn a_restart_of_what_needs_nothing_flips_nothing() {
     object.status = Some(status::honoured(&object, &told(&snapshot(running(), running()), SINCE)).status);
     let mut restarted = snapshot(running(), running());
     let kind =
-        KindStatus { name: "a.io".to_owned(), required: false, leaving: false, sight: Seeing::Listing };
+        KindStatus { name: "a.io".to_owned(), required: false, leaving: false, watch_state: Seeing::Listing };
     restarted.capabilities[1].kinds = vec![kind];
     let look = status::honoured(&object, &told(&restarted, SINCE + 1));
     assert_eq!((Some(look.status), look.again), (object.status, Some(at(SINCE + 5))));
@@ -185,8 +185,12 @@ fn what_is_switched_off_is_not_waited_for() {
 #[test]
 fn what_is_switched_off_says_what_it_holds() {
     let mut known = snapshot(CapabilityPhase::Disabled, CapabilityPhase::Disabled);
-    let instances =
-        |sight| KindStatus { name: "instances.kudo.dev".to_owned(), required: true, leaving: false, sight };
+    let instances = |watch_state| KindStatus {
+        name: "instances.kudo.dev".to_owned(),
+        required: true,
+        leaving: false,
+        watch_state,
+    };
     known.capabilities[0].kinds = vec![instances(Seeing::Synced)];
     let mut forgotten = known.clone();
     forgotten.capabilities[0].kinds = vec![instances(Seeing::Listing)];

@@ -49,7 +49,7 @@ struct Capability {
 struct Kind {
     name: String,
     required: bool,
-    sight: String,
+    watch_state: String,
 }
 
 /// An Instance.
@@ -141,7 +141,7 @@ impl Capability {
         let kinds = status.kinds.iter().map(|kind| Kind {
             name: kind.name.clone(),
             required: kind.required,
-            sight: sight(&kind.sight),
+            watch_state: watch_state(&kind.watch_state),
         });
         Self {
             name: status.name,
@@ -154,9 +154,9 @@ impl Capability {
 }
 
 /// The watch state of a kind, as shown.
-fn sight(sight: &supervisor::WatchState) -> String {
+fn watch_state(watch_state: &supervisor::WatchState) -> String {
     use supervisor::WatchState;
-    match sight {
+    match watch_state {
         WatchState::Absent(absence) => absence.to_string(),
         WatchState::Listing => "is being listed".to_owned(),
         WatchState::Synced => "synced".to_owned(),
@@ -185,7 +185,7 @@ impl Shown {
             namespace: key.namespace,
             name: key.name,
         };
-        if let Some(picture) = inner.graph.picture_of(id) {
+        if let Some(picture) = inner.graph.snapshot_of(id) {
             shown.draw(&picture, id);
         }
         Some(shown)

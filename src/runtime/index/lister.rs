@@ -50,11 +50,11 @@ impl NamespaceLister for Store {
 
 impl GatewayLister for Store {
     fn context_of(&self, gateway: &GatewayRef) -> GatewayContext {
-        self.read().flavors.around(gateway)
+        self.read().flavors.context_of(gateway)
     }
 
     fn dependents(&self, source: &FlavorSource) -> Vec<FlavorDependent> {
-        self.read().flavors.fed_by(source)
+        self.read().flavors.dependents(source)
     }
 
     fn overrides_guarded(&self) -> Result<(), String> {

@@ -28,7 +28,7 @@ impl Store {
         known: &BTreeSet<FlavorSource>,
     ) -> (BTreeSet<FlavorSource>, Vec<FlavorSource>, Vec<FlavorSource>) {
         let inner = self.read();
-        let wanted = inner.flavors.wanted_sources();
+        let wanted = inner.flavors.referenced_sources();
         let labelled =
             |source: &FlavorSource| inner.flavors.sources().holds(source) || known.contains(source);
         let due = wanted.iter().filter(|source| !labelled(source)).cloned().collect();

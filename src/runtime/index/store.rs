@@ -355,7 +355,7 @@ impl Store {
 
     /// Changes of flavor that admission allowed unread, and would have denied; each once.
     pub fn overlooked(&self) -> Vec<DeferredChecks> {
-        self.write().flavors.overlooked()
+        self.write().flavors.take_deferred()
     }
 
     /// Sets the state of the policy on overrides of the rules about flavors.

@@ -245,7 +245,7 @@ impl Course<'_> {
         wait_until(&format!("{plural} are {wanted:?}"), CAP, || {
             let told = self.world.sights(&kind, self.logged);
             // After each change it sees the kind otherwise first, and only then as before.
-            let anew = wanted != ["Synced"] || told.iter().any(|sight| sight != "Synced");
+            let anew = wanted != ["Synced"] || told.iter().any(|watch_state| watch_state != "Synced");
             if anew && told.last().is_some_and(|last| wanted.contains(&last.as_str())) {
                 Ok(())
             } else {

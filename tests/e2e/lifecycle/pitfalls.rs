@@ -145,10 +145,14 @@ fn an_object_that_is_nested_too_deeply_is_told() {
         version["schema"] = json!({ "openAPIV3Schema": anything });
     }
     admin.post(DEFINITIONS, &kind).ok();
-    let seen = |sight: &str, after: usize| {
-        wait_until(&format!("ControlPlanes are seen as {sight}"), CAP, || {
+    let seen = |watch_state: &str, after: usize| {
+        wait_until(&format!("ControlPlanes are seen as {watch_state}"), CAP, || {
             let found = world.sights("ControlPlane", after);
-            if found.last().is_some_and(|last| last == sight) { Ok(()) } else { Err(format!("{found:?}")) }
+            if found.last().is_some_and(|last| last == watch_state) {
+                Ok(())
+            } else {
+                Err(format!("{found:?}"))
+            }
         });
     };
     seen("Synced", 0);

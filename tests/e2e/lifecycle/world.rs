@@ -178,8 +178,8 @@ impl World {
         let log = self.interlock.log();
         let of = format!("Kind={kind} ");
         let told = log.lines().skip(after);
-        let told = told.filter(|line| line.contains("a kind is seen otherwise") && line.contains(&of));
-        let sights = told.filter_map(|line| line.split("sight=").nth(1));
+        let told = told.filter(|line| line.contains("watch state changed") && line.contains(&of));
+        let sights = told.filter_map(|line| line.split(" to=").nth(1));
         let words =
             sights.filter_map(|text| text.split(|c: char| !c.is_alphanumeric()).find(|t| !t.is_empty()));
         words.map(str::to_owned).collect()

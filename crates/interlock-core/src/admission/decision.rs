@@ -3,7 +3,7 @@
 use json_patch::Patch;
 
 use super::denial::{Denial, one_line, shortened};
-use super::endpoint::VerdictKind;
+use super::endpoint::DecisionKind;
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
 
@@ -14,7 +14,7 @@ const ADMITTED_LIMIT: usize = 256;
 
 /// The decision on a request, with its warnings.
 #[derive(Clone, Debug)]
-pub struct Verdict {
+pub struct Decision {
     /// The decision.
     pub outcome: Outcome,
     /// Warnings, one line each.
@@ -43,7 +43,7 @@ pub enum Outcome {
     Wait(NamespacedName),
 }
 
-impl Verdict {
+impl Decision {
     /// Allowed unchanged.
     pub fn allow() -> Self {
         Self::of(Outcome::Allow { patch: Patch(Vec::new()) })
@@ -60,17 +60,17 @@ impl Verdict {
 
     /// Adds a rule's warning.
     pub fn warn(&mut self, rule: Rule, text: impl Into<String>) {
-        self.remark(text);
+        self.add_warning(text);
         self.note(rule);
     }
 
     /// Adds a short warning of one line, as the API server drops others.
-    pub fn remark(&mut self, text: impl Into<String>) {
+    pub fn add_warning(&mut self, text: impl Into<String>) {
         self.warnings.push(shortened(one_line(&text.into()).into_owned(), WARNING_LIMIT));
     }
 
     /// Adds a warning in a rule's own words, with its id.
-    pub fn tell(&mut self, rule: Rule, sentence: &str) {
+    pub fn warn_in_full(&mut self, rule: Rule, sentence: &str) {
         let tail = format!(" [{}]", rule.id());
         let room = ADMITTED_LIMIT - tail.len();
         self.warnings.push(shortened(one_line(sentence).into_owned(), room) + &tail);
@@ -107,17 +107,17 @@ impl Verdict {
     }
 
     /// The kind of the decision.
-    pub fn kind(&self) -> VerdictKind {
+    pub fn kind(&self) -> DecisionKind {
         match &self.outcome {
-            Outcome::Allow { patch } if patch.0.is_empty() => VerdictKind::Allowed,
-            Outcome::Allow { .. } => VerdictKind::Patched,
-            Outcome::Skip => VerdictKind::Skipped,
-            Outcome::Refuse(_) | Outcome::Wait(_) => VerdictKind::Denied,
+            Outcome::Allow { patch } if patch.0.is_empty() => DecisionKind::Allowed,
+            Outcome::Allow { .. } => DecisionKind::Patched,
+            Outcome::Skip => DecisionKind::Skipped,
+            Outcome::Refuse(_) | Outcome::Wait(_) => DecisionKind::Denied,
         }
     }
 }
 
-impl From<Denial> for Verdict {
+impl From<Denial> for Decision {
     fn from(refusal: Denial) -> Self {
         Self::of(Outcome::Refuse(Box::new(refusal)))
     }

@@ -5,7 +5,7 @@
 use base64_simd::STANDARD;
 use json_patch::Patch;
 
-use super::decision::{Outcome, Verdict};
+use super::decision::{Decision, Outcome};
 use super::decode::{MalformedReview, ReviewVersion};
 use super::denial::{Denial, RenderedDenial};
 use super::endpoint::BadReview;
@@ -17,7 +17,7 @@ use crate::api::json::json_bytes;
 const FRAME: usize = 512;
 
 /// Encodes the response to a review.
-pub fn encode(version: ReviewVersion, review: &Review<'_>, verdict: &Verdict) -> Result<Vec<u8>, BadReview> {
+pub fn encode(version: ReviewVersion, review: &Review<'_>, verdict: &Decision) -> Result<Vec<u8>, BadReview> {
     let refusal = verdict.refusal().map(Denial::render);
     let patch = match &verdict.outcome {
         Outcome::Allow { patch } if !patch.0.is_empty() => Some(json(patch)?),

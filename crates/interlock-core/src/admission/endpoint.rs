@@ -106,7 +106,7 @@ pub struct DecisionRecord<'a> {
     /// Ids of the rules whose denials the settings admit.
     pub admitted: Vec<&'static str>,
     /// The decision.
-    pub verdict: VerdictKind,
+    pub verdict: DecisionKind,
     /// The plan that the decision is about.
     pub plan: Option<String>,
     /// Whether the request is a dry run.
@@ -131,7 +131,7 @@ impl DecisionRecord<'_> {
 
 /// A decision without its reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum VerdictKind {
+pub enum DecisionKind {
     /// Allowed unchanged.
     Allowed,
     /// Allowed, with changes.
@@ -142,7 +142,7 @@ pub enum VerdictKind {
     Skipped,
 }
 
-impl VerdictKind {
+impl DecisionKind {
     /// The value in metrics, logs and audit annotations.
     pub fn as_str(self) -> &'static str {
         match self {

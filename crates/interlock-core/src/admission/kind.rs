@@ -1,7 +1,7 @@
 //! A guarded kind, as admission knows it: whose reviews it answers, and which function decides on them.
 
 use super::RuleContext;
-use super::decision::Verdict;
+use super::decision::Decision;
 use super::denial::Denial;
 use super::lister::{CacheState, Lister};
 use super::request::{Request, unknown};
@@ -9,7 +9,7 @@ use super::review::{Review, ReviewKind};
 use crate::api::resource::Resource;
 
 /// Decides on a request about an object of one kind.
-pub type Decide = fn(&Request<'_>, &RuleContext<'_>) -> Verdict;
+pub type Decide = fn(&Request<'_>, &RuleContext<'_>) -> Decision;
 
 /// A kind whose requests the rules decide on. Its folder in `kinds` declares it.
 #[derive(Debug)]
@@ -37,8 +37,8 @@ pub struct SubResource {
 }
 
 /// Allows every request unchanged.
-pub fn allow(_: &Request<'_>, _: &RuleContext<'_>) -> Verdict {
-    Verdict::allow()
+pub fn allow(_: &Request<'_>, _: &RuleContext<'_>) -> Decision {
+    Decision::allow()
 }
 
 /// What decides on a request.
@@ -64,13 +64,13 @@ impl Handler {
     }
 
     /// Decides by the rules.
-    pub fn decide(&self, request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
+    pub fn decide(&self, request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
         (self.decide)(request, context)
     }
 
     /// Restores the fields that Interlock owns, while no rule can be evaluated.
-    pub fn restore(&self, request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
-        if self.of_sub_resource { Verdict::allow() } else { (self.kind.restore)(request, context) }
+    pub fn restore(&self, request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
+        if self.of_sub_resource { Decision::allow() } else { (self.kind.restore)(request, context) }
     }
 }
 

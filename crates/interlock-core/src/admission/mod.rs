@@ -20,9 +20,9 @@ pub mod size_budget;
 pub mod string_map;
 pub mod violations;
 
-use self::decision::{Outcome, Verdict};
+use self::decision::{Decision, Outcome};
 pub use self::endpoint::{
-    AdmissionAnswer, Awaited, BadReview, CacheWait, Config, DecisionRecord, Freeze, Reply, VerdictKind,
+    AdmissionAnswer, Awaited, BadReview, CacheWait, Config, DecisionKind, DecisionRecord, Freeze, Reply,
     WebhookEndpoint,
 };
 use self::lister::{CacheState, Lister};
@@ -45,7 +45,7 @@ pub fn answer<'a>(
     let handled = Handler::of(&review, kinds).and_then(|handler| Ok((handler, Request::read(&review)?)));
     let verdict = match handled {
         Ok((handler, request)) => decide(&handler, &request, &context),
-        Err(denial) => Verdict::from(*denial),
+        Err(denial) => Decision::from(*denial),
     };
     if let Outcome::Wait(operator_version) = verdict.outcome {
         let namespace = review.namespace.unwrap_or_default().to_string();
@@ -56,10 +56,10 @@ pub fn answer<'a>(
 }
 
 /// Decides on a request.
-pub fn decide(handler: &Handler, request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
+pub fn decide(handler: &Handler, request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
     let bookkeeping = &context.config.controller_user;
     if !bookkeeping.is_empty() && request.user == bookkeeping {
-        return Verdict::of(Outcome::Skip);
+        return Decision::of(Outcome::Skip);
     }
     match handler.cache(context.lister) {
         CacheState::Synced => handler.decide(request, context),
@@ -70,13 +70,13 @@ pub fn decide(handler: &Handler, request: &Request<'_>, context: &RuleContext<'_
         }
         CacheState::Unavailable(why) => {
             let mut verdict = handler.restore(request, context);
-            verdict.remark(why);
+            verdict.add_warning(why);
             verdict
         }
     }
 }
 
-fn record<'a>(review: Review<'a>, verdict: Verdict) -> DecisionRecord<'a> {
+fn record<'a>(review: Review<'a>, verdict: Decision) -> DecisionRecord<'a> {
     let named = || review.old_object.or(review.object).and_then(|object| object.metadata.name);
     let name = review.name.or_else(named);
     DecisionRecord {

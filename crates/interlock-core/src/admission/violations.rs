@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 
 use super::RuleContext;
-use super::decision::{Outcome, Verdict};
+use super::decision::{Decision, Outcome};
 use super::denial::Denial;
 use crate::api::interlock::{Action, Actions};
 
@@ -80,7 +80,7 @@ impl<'a> Violations<'a> {
 
     /// The decision: a denial that lists all violations that are enforced, or the completed object
     /// with a warning for each of the others.
-    pub fn decide(self, completed: Verdict) -> Verdict {
+    pub fn decide(self, completed: Decision) -> Decision {
         let found = self.found.into_inner();
         if found.is_empty() || matches!(completed.outcome, Outcome::Wait(_)) {
             return completed;
@@ -93,7 +93,7 @@ impl<'a> Violations<'a> {
         let mut verdict = completed;
         let remarks = std::mem::take(&mut verdict.warnings);
         if passed.iter().any(|violation| violation.enforcement == Enforcement::Downgrade) {
-            verdict.remark(self.partial.unwrap_or_default());
+            verdict.add_warning(self.partial.unwrap_or_default());
         }
         for Violation { enforcement, denial } in passed {
             match enforcement {

@@ -150,10 +150,10 @@ impl NamespaceLister for StaticObjects {
 
 impl GatewayLister for StaticObjects {
     fn context_of(&self, gateway: &GatewayRef) -> GatewayContext {
-        let around = self.flavors.around(gateway);
+        let gateway_context = self.flavors.context_of(gateway);
         match self.has_flavor_objects {
-            true => around,
-            false => GatewayContext { routes: GatewayContext::default().routes, ..around },
+            true => gateway_context,
+            false => GatewayContext { routes: GatewayContext::default().routes, ..gateway_context },
         }
     }
 
@@ -162,6 +162,6 @@ impl GatewayLister for StaticObjects {
     }
 
     fn dependents(&self, source: &FlavorSource) -> Vec<FlavorDependent> {
-        self.flavors.fed_by(source)
+        self.flavors.dependents(source)
     }
 }

@@ -316,7 +316,7 @@ impl Arena {
             if let Ok(entry) = self.keys.find_entry(self.hasher.hash_one(key), |known| *known == ix) {
                 entry.remove();
             }
-            [key.namespace, key.name, key.section].into_iter().for_each(|sym| self.names.give(sym));
+            [key.namespace, key.name, key.section].into_iter().for_each(|sym| self.names.release(sym));
         }
         self.take_uid(ix);
         self.set_facts(ix, &[]);

@@ -119,8 +119,8 @@ impl Graph {
             return AffectedNodes::default();
         }
         match change {
-            GraphChange::Applied(object) => self.see(kind, object, false),
-            GraphChange::Listed(object) => self.see(kind, object, true),
+            GraphChange::Applied(object) => self.observe(kind, object, false),
+            GraphChange::Listed(object) => self.observe(kind, object, true),
             GraphChange::Deleted(object) => self.delete(kind, object),
             GraphChange::Listing(namespace) => {
                 let watch = &mut self.schema.get_mut(kind).watch;
@@ -140,7 +140,7 @@ impl Graph {
         })
     }
 
-    fn see(&mut self, kind: KindId, object: &Value, listed: bool) -> AffectedNodes {
+    fn observe(&mut self, kind: KindId, object: &Value, listed: bool) -> AffectedNodes {
         let Some((namespace, name)) = names_of(object) else { return AffectedNodes::default() };
         let uid = meta_str(object, "uid").map(Uid::of);
         let version = version_of(object);
@@ -165,30 +165,30 @@ impl Graph {
             return AffectedNodes::default();
         }
         let reading = ObjectReading::of(self.schema.get(kind), namespace, object);
-        let mut dirty = AffectedNodes { news: true, ..AffectedNodes::default() };
+        let mut affected = AffectedNodes { news: true, ..AffectedNodes::default() };
         match known {
-            Some(ix) if self.arena.node(ix).uid == uid => self.update(ix, &reading, &mut dirty),
+            Some(ix) if self.arena.node(ix).uid == uid => self.update(ix, &reading, &mut affected),
             Some(ix) => {
-                self.concerns(ix, self.schema.get(kind).declared.events.delete, &mut dirty);
+                self.concerns(ix, self.schema.get(kind).declared.events.delete, &mut affected);
                 self.take_in(ix, uid, &reading);
-                self.concerns(ix, self.schema.get(kind).declared.events.create, &mut dirty);
+                self.concerns(ix, self.schema.get(kind).declared.events.create, &mut affected);
             }
             None => {
                 let ix = self.arena.named(kind, namespace, name, "");
                 self.arena.node_mut(ix).state = NodeState::Present;
                 self.take_in(ix, uid, &reading);
-                self.concerns(ix, self.schema.get(kind).declared.events.create, &mut dirty);
+                self.concerns(ix, self.schema.get(kind).declared.events.create, &mut affected);
             }
         }
         if let Some(ix) = self.arena.find(kind, namespace, name, "") {
             let node = self.arena.node_mut(ix);
             (node.version, node.seen) = (version, round);
         }
-        dirty.sorted()
+        affected.sorted()
     }
 
     /// Updates a known object.
-    fn update(&mut self, ix: NodeIndex, reading: &ObjectReading<'_>, dirty: &mut AffectedNodes) {
+    fn update(&mut self, ix: NodeIndex, reading: &ObjectReading<'_>, affected: &mut AffectedNodes) {
         let kind = self.schema.get(self.arena.node(ix).key.kind);
         let moved = self.arena.facts(ix).first() != Some(&reading.edges());
         let mut reaches: Vec<LinkPath> = Vec::new();
@@ -200,12 +200,12 @@ impl Graph {
                 }
             }
         }
-        self.reach(ix, &reaches, dirty);
+        self.reach(ix, &reaches, affected);
         if moved {
             self.take_in(ix, self.arena.node(ix).uid, reading);
-            self.reach(ix, &reaches, dirty);
+            self.reach(ix, &reaches, affected);
         } else {
-            self.keep_facts(ix, reading);
+            self.store_facts(ix, reading);
         }
     }
 
@@ -223,13 +223,13 @@ impl Graph {
         if self.arena.node(ix).uid != uid {
             self.arena.set_uid(ix, uid);
         }
-        let dangling = self.let_go(ix);
-        self.keep_facts(ix, reading);
+        let dangling = self.detach(ix);
+        self.store_facts(ix, reading);
         self.connect(ix, reading);
         dangling.into_iter().for_each(|target| self.arena.release(target));
     }
 
-    fn keep_facts(&mut self, ix: NodeIndex, reading: &ObjectReading<'_>) {
+    fn store_facts(&mut self, ix: NodeIndex, reading: &ObjectReading<'_>) {
         let names = &mut self.arena.names;
         let read = reading.facts.iter().map(|fact| match fact {
             KeptFact::Word(word) => u64::from(names.take(word).0),
@@ -237,13 +237,13 @@ impl Graph {
         });
         let facts: Vec<u64> = std::iter::once(reading.edges()).chain(read).collect();
         let old = self.arena.set_facts(ix, &facts);
-        self.give_words(ix, &old);
+        self.release_words(ix, &old);
     }
 
-    fn give_words(&mut self, ix: NodeIndex, facts: &[u64]) {
+    fn release_words(&mut self, ix: NodeIndex, facts: &[u64]) {
         let kind = self.schema.get(self.arena.node(ix).key.kind);
         for (_, fact) in facts.iter().enumerate().filter(|(place, _)| kind.is_word(*place)) {
-            self.arena.names.give(Sym::of(*fact));
+            self.arena.names.release(Sym::of(*fact));
         }
     }
 
@@ -276,7 +276,7 @@ impl Graph {
     }
 
     /// Removes the edges of an object and of its parts, and the parts; returns the targets.
-    fn let_go(&mut self, ix: NodeIndex) -> Vec<NodeIndex> {
+    fn detach(&mut self, ix: NodeIndex) -> Vec<NodeIndex> {
         let to_parts = self.schema.get(self.arena.node(ix).key.kind).parts;
         let is_object = self.arena.node(ix).key.section.is_empty();
         let parts: Vec<NodeIndex> = self
@@ -295,7 +295,7 @@ impl Graph {
 
     fn delete(&mut self, kind: KindId, object: &Value) -> AffectedNodes {
         let uid = meta_str(object, "uid").map(Uid::of);
-        self.bury(uid);
+        self.remove_owner(uid);
         let Some((namespace, name)) = names_of(object) else { return AffectedNodes::default() };
         let found = self.arena.find(kind, namespace, name, "").filter(|ix| self.arena.is_present(*ix));
         // A late event must not delete an object that was recreated since.
@@ -325,18 +325,18 @@ impl Graph {
 
     /// Removes objects of a kind that are gone.
     fn end_of(&mut self, kind: KindId, gone: Vec<NodeIndex>) -> AffectedNodes {
-        let mut dirty = AffectedNodes { news: true, ..AffectedNodes::default() };
+        let mut affected = AffectedNodes { news: true, ..AffectedNodes::default() };
         let declared = self.schema.get(kind).declared;
-        gone.iter().for_each(|ix| self.concerns(*ix, declared.events.delete, &mut dirty));
+        gone.iter().for_each(|ix| self.concerns(*ix, declared.events.delete, &mut affected));
         for ix in gone {
-            self.bury(self.arena.node(ix).uid);
-            dirty.gone.push(self.id(ix));
+            self.remove_owner(self.arena.node(ix).uid);
+            affected.gone.push(self.id(ix));
             self.remove(ix);
         }
-        dirty.sorted()
+        affected.sorted()
     }
 
-    fn bury(&mut self, uid: Option<Uid>) {
+    fn remove_owner(&mut self, uid: Option<Uid>) {
         if self.gone.len() >= GONE {
             self.gone.clear();
         }
@@ -344,9 +344,9 @@ impl Graph {
     }
 
     fn remove(&mut self, ix: NodeIndex) {
-        let targets = self.let_go(ix);
+        let targets = self.detach(ix);
         let facts = self.arena.set_facts(ix, &[]);
-        self.give_words(ix, &facts);
+        self.release_words(ix, &facts);
         self.arena.drop_uid(ix);
         let node = self.arena.node_mut(ix);
         (node.state, node.version) = (NodeState::Named, 0);
@@ -354,14 +354,14 @@ impl Graph {
         targets.into_iter().for_each(|target| self.arena.release(target));
     }
 
-    fn concerns(&self, ix: NodeIndex, concerns: EventTriggers, dirty: &mut AffectedNodes) {
+    fn concerns(&self, ix: NodeIndex, concerns: EventTriggers, affected: &mut AffectedNodes) {
         if let EventTriggers::Roots(reaches) = concerns {
-            self.reach(ix, reaches, dirty);
+            self.reach(ix, reaches, affected);
         }
     }
 
-    fn reach(&self, from: NodeIndex, ways: &[LinkPath], dirty: &mut AffectedNodes) {
-        dirty.roots.extend(self.reached(from, ways).into_iter().map(|ix| self.id(ix)));
+    fn reach(&self, from: NodeIndex, ways: &[LinkPath], affected: &mut AffectedNodes) {
+        affected.roots.extend(self.reached(from, ways).into_iter().map(|ix| self.id(ix)));
     }
 }
 

@@ -85,7 +85,7 @@ impl NameTable {
     }
 
     /// Releases one use of a text.
-    pub(super) fn give(&mut self, sym: Sym) {
+    pub(super) fn release(&mut self, sym: Sym) {
         if sym.is_empty() {
             return;
         }
@@ -157,9 +157,9 @@ mod tests {
         let mut names = NameTable::default();
         let (a, again, b) = (names.take("a"), names.take("a"), names.take("b"));
         assert_eq!((a, names.len()), (again, 2));
-        names.give(a);
+        names.release(a);
         assert_eq!(names.find("a"), Some(a));
-        names.give(again);
+        names.release(again);
         assert_eq!((names.find("a"), names.len()), (None, 1));
         assert_eq!(names.text(b), "b");
         assert_eq!(names.take("c"), a, "a free place is used again");
@@ -173,7 +173,7 @@ mod tests {
         let kept: Vec<Sym> = (0..1000).map(|n| names.take(&text(n))).collect();
         for n in 1000..10_000 {
             let sym = names.take(&text(n));
-            names.give(sym);
+            names.release(sym);
         }
         let used: usize = (0..1000).map(|n| text(n).len()).sum();
         assert!(names.letters.len() <= 2 * used + LITTLE, "{} letters, {used} in use", names.letters.len());

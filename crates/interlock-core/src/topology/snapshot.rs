@@ -56,18 +56,18 @@ impl Is {
 
 impl Graph {
     /// A snapshot of the whole graph.
-    pub fn picture(&self) -> GraphSnapshot {
-        self.draw(&self.arena.places().collect())
+    pub fn snapshot(&self) -> GraphSnapshot {
+        self.snapshot_nodes(&self.arena.places().collect())
     }
 
     /// A snapshot of an object with all its ancestors and descendants; `None` for an unknown object.
-    pub fn picture_of(&self, root: &NodeId) -> Option<GraphSnapshot> {
+    pub fn snapshot_of(&self, root: &NodeId) -> Option<GraphSnapshot> {
         let kind = self.find_kind(&root.kind.group, &root.kind.kind)?;
         let root = self.arena.find(kind, &root.namespace, &root.name, &root.section)?;
         let mut chosen = BTreeSet::new();
         self.gather(root, Side::Parent, &mut chosen);
         self.gather(root, Side::Child, &mut chosen);
-        Some(self.draw(&chosen))
+        Some(self.snapshot_nodes(&chosen))
     }
 
     fn gather(&self, from: NodeIndex, side: Side, into: &mut BTreeSet<NodeIndex>) {
@@ -81,22 +81,22 @@ impl Graph {
         into.extend(seen);
     }
 
-    fn draw(&self, chosen: &BTreeSet<NodeIndex>) -> GraphSnapshot {
-        let mut picture = GraphSnapshot::default();
+    fn snapshot_nodes(&self, chosen: &BTreeSet<NodeIndex>) -> GraphSnapshot {
+        let mut snapshot = GraphSnapshot::default();
         for ix in chosen {
-            picture.nodes.insert(self.id(*ix), self.look(*ix));
+            snapshot.nodes.insert(self.id(*ix), self.snapshot_node(*ix));
             for edge in self.arena.held(*ix).filter(|edge| chosen.contains(&edge.target)) {
                 let (parent, child) = match edge.other {
                     Side::Parent => (edge.target, edge.holder),
                     Side::Child => (edge.holder, edge.target),
                 };
-                picture.edges.insert((self.id(parent), self.id(child), self.schema.link(edge.link).name));
+                snapshot.edges.insert((self.id(parent), self.id(child), self.schema.link(edge.link).name));
             }
         }
-        picture
+        snapshot
     }
 
-    fn look(&self, ix: NodeIndex) -> SnapshotNode {
+    fn snapshot_node(&self, ix: NodeIndex) -> SnapshotNode {
         let node = self.arena.node(ix);
         let kind = self.schema.get(node.key.kind);
         let is = match node.state {
@@ -174,7 +174,7 @@ impl GraphSnapshot {
             children.entry(parent).or_default().insert(child);
             below.insert(child);
         }
-        let mut tree = Tree { picture: self, children, printed: BTreeSet::new(), text: String::new() };
+        let mut tree = Tree { snapshot: self, children, printed: BTreeSet::new(), text: String::new() };
         self.nodes.keys().filter(|id| !below.contains(id)).for_each(|id| tree.print(id));
         // The remaining nodes are in cycles.
         self.nodes.keys().for_each(|id| {
@@ -187,7 +187,7 @@ impl GraphSnapshot {
 }
 
 struct Tree<'p> {
-    picture: &'p GraphSnapshot,
+    snapshot: &'p GraphSnapshot,
     children: BTreeMap<&'p NodeId, BTreeSet<&'p NodeId>>,
     printed: BTreeSet<&'p NodeId>,
     text: String,
@@ -198,7 +198,7 @@ impl<'p> Tree<'p> {
     fn print(&mut self, root: &'p NodeId) {
         let mut open = vec![(root, String::new(), String::new())];
         while let Some((id, head, indent)) = open.pop() {
-            let node = self.picture.nodes.get(id);
+            let node = self.snapshot.nodes.get(id);
             let first = self.printed.insert(id);
             let words = node.map(words).unwrap_or_default();
             let again = if first || !self.children.contains_key(id) { "" } else { " (above)" };

@@ -54,7 +54,7 @@ fn what_it_is(facts: &ClusterFacts) -> Vec<String> {
             lines.push(of_what_package(&instance, facts));
             lines.extend(running(&instance));
             let conditions = instance.status.iter().flat_map(|status| &status.conditions);
-            lines.extend(conditions.filter_map(standing));
+            lines.extend(conditions.filter_map(current_state));
         }
         None => {
             if let Some(maker) = facts.makers.first() {
@@ -125,7 +125,7 @@ fn open_steps(entry: &PlanStatus) -> Vec<String> {
 }
 
 /// A condition that reports more than success; omits those whose message is for programs.
-fn standing(condition: &Condition) -> Option<String> {
+fn current_state(condition: &Condition) -> Option<String> {
     use meta::condition::{PLAN_RUNNING, READY, SPEC_STAMPED};
     let told = match condition.type_.as_str() {
         PLAN_RUNNING | SPEC_STAMPED => false,

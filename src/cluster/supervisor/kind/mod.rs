@@ -42,7 +42,7 @@ pub enum KindReport {
 /// The next action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Act {
+pub enum WatchAction {
     /// Open a watch under this epoch; close the open one. Cached objects stay until they are listed again.
     Open {
         /// Its number.
@@ -73,13 +73,13 @@ struct Open {
 
 /// The machine.
 #[derive(Debug)]
-pub struct Watched {
+pub struct WatchedKind {
     needs: BTreeMap<KindRequester, WatchRequest>,
     unused_since: Option<Instant>,
     /// How it is served, at the best requested version.
     found: Result<Usable, Absence>,
     /// Changes with the identity.
-    world: Epoch,
+    crd_identity: Epoch,
     /// Whether all of it has been listed in this world.
     listed: bool,
     /// Whether anything of it may be cached.
@@ -93,14 +93,14 @@ pub struct Watched {
     streams: usize,
 }
 
-impl Watched {
+impl WatchedKind {
     /// A kind without a look-up yet; `streams` is the number of its watches.
     pub fn new(streams: usize, now: Instant) -> Self {
         Self {
             needs: BTreeMap::new(),
             unused_since: Some(now),
             found: Err(Absence::Missing),
-            world: Epoch(0),
+            crd_identity: Epoch(0),
             listed: false,
             known: false,
             open: None,
@@ -114,23 +114,23 @@ impl Watched {
     }
 
     /// Adds a requester.
-    pub fn need(&mut self, needer: KindRequester, need: WatchRequest) {
-        self.needs.insert(needer, need);
+    pub fn need(&mut self, requester: KindRequester, need: WatchRequest) {
+        self.needs.insert(requester, need);
         self.unused_since = None;
     }
 
     /// Removes a requester.
-    pub fn release(&mut self, needer: &KindRequester, now: Instant) {
-        self.needs.remove(needer);
+    pub fn release(&mut self, requester: &KindRequester, now: Instant) {
+        self.needs.remove(requester);
         if self.needs.is_empty() && self.unused_since.is_none() {
             self.unused_since = Some(now);
         }
     }
 
     /// Its requesters at a version.
-    pub fn needers(&self, version: &str) -> impl Iterator<Item = &KindRequester> {
+    pub fn requesters(&self, version: &str) -> impl Iterator<Item = &KindRequester> {
         let needs = self.needs.iter().filter(move |(_, need)| need.versions.iter().any(|v| v == version));
-        needs.map(|(needer, _)| needer)
+        needs.map(|(requester, _)| requester)
     }
 
     /// The requested versions, best first: those at which whole objects are read, the one in use, and the
@@ -151,7 +151,7 @@ impl Watched {
 
     /// The versions that lookups may name: the one that is or would be used, and those at which packages
     /// make objects.
-    pub fn spoken_of(&self) -> BTreeSet<String> {
+    pub fn published_versions(&self) -> BTreeSet<String> {
         let used = self.found.as_ref().ok().map(|usable| usable.identity.version.clone());
         let made = self.needs.values().filter(|need| !need.reach.all).flat_map(|need| need.versions.clone());
         used.or_else(|| self.versions().into_iter().next()).into_iter().chain(made).collect()
@@ -163,8 +163,8 @@ impl Watched {
     }
 
     /// Its identity, as a number.
-    pub fn world(&self) -> Epoch {
-        self.world
+    pub fn crd_identity(&self) -> Epoch {
+        self.crd_identity
     }
 
     /// The result of the last look-up.
@@ -185,53 +185,55 @@ impl Watched {
     }
 
     /// Its watch state for one requester.
-    pub fn sight_of(&self, needer: &KindRequester, now: Instant) -> WatchState {
-        match (&self.found, self.needs.get(needer)) {
+    pub fn state_for(&self, requester: &KindRequester, now: Instant) -> WatchState {
+        match (&self.found, self.needs.get(requester)) {
             (Err(absence), Some(need)) => WatchState::Absent(of_versions(absence, &need.versions)),
             (Err(absence), None) => WatchState::Absent(absence.clone()),
-            (Ok(usable), Some(need)) => need.lack(usable).map_or_else(|| self.sight(now), WatchState::Absent),
-            (Ok(_), None) => self.sight(now),
+            (Ok(usable), Some(need)) => {
+                need.lack(usable).map_or_else(|| self.watch_state(now), WatchState::Absent)
+            }
+            (Ok(_), None) => self.watch_state(now),
         }
     }
 
     /// Its watch state at a version.
-    pub fn sight_at(&self, version: &str, now: Instant) -> WatchState {
+    pub fn state_at(&self, version: &str, now: Instant) -> WatchState {
         let wanted = [version.to_owned()];
         match &self.found {
             Err(absence) => WatchState::Absent(of_versions(absence, &wanted)),
             Ok(usable) if !usable.served.contains(&wanted[0]) => {
                 WatchState::Absent(not_served(&wanted, &usable.served))
             }
-            Ok(usable) => self.refusal(usable).map_or_else(|| self.sight(now), WatchState::Absent),
+            Ok(usable) => self.refusal(usable).map_or_else(|| self.watch_state(now), WatchState::Absent),
         }
     }
 
     /// The state of its watch.
-    fn sight(&self, now: Instant) -> WatchState {
+    fn watch_state(&self, now: Instant) -> WatchState {
         if let Some(verb) = self.refused {
             return WatchState::Forbidden(verb);
         }
         match &self.trouble {
-            Some((since, why)) if now >= *since + self.patience() => WatchState::Broken(why.clone()),
+            Some((since, why)) if now >= *since + self.grace() => WatchState::Broken(why.clone()),
             _ if self.listed => WatchState::Synced,
             _ => WatchState::Listing,
         }
     }
 
     /// Right after a definition is established its endpoint lags behind.
-    fn patience(&self) -> Duration {
+    fn grace(&self) -> Duration {
         if self.listed { HICCUP } else { LAG }
     }
 
     /// Takes in whether it is served at one of [`Self::versions`]; returns the next action. `next` is the
     /// epoch of a watch that is opened now.
-    pub fn look(&mut self, found: Result<Usable, Absence>, now: Instant, next: Epoch) -> Option<Act> {
+    pub fn step(&mut self, found: Result<Usable, Absence>, now: Instant, next: Epoch) -> Option<WatchAction> {
         if self.needs.is_empty() {
             let over = self.unused_since.is_some_and(|since| now >= since + GRACE);
             return (over && !self.is_done()).then(|| {
                 self.close();
                 self.known = false;
-                Act::Forget
+                WatchAction::Forget
             });
         }
         let before = std::mem::replace(&mut self.found, found);
@@ -243,27 +245,27 @@ impl Watched {
             Err(Absence::Missing) if self.open.is_some() || self.known => {
                 self.close();
                 self.known = false;
-                Some(Act::Gone)
+                Some(WatchAction::Gone)
             }
             Err(_) if self.open.is_some() => {
                 self.close();
-                Some(Act::Close)
+                Some(WatchAction::Close)
             }
             Err(_) => None,
             Ok(usable) => {
                 let identity =
                     |found: &Result<Usable, Absence>| found.as_ref().ok().map(|u| u.identity.clone());
                 if identity(&before) != Some(usable.identity.clone()) {
-                    self.new_world(next);
+                    self.replace_crd_identity(next);
                 }
                 self.open_where_needed(usable, now, next)
             }
         }
     }
 
-    fn new_world(&mut self, world: Epoch) {
+    fn replace_crd_identity(&mut self, crd_identity: Epoch) {
         self.close();
-        self.world = world;
+        self.crd_identity = crd_identity;
     }
 
     fn close(&mut self) {
@@ -275,7 +277,7 @@ impl Watched {
         self.refusals = 0;
     }
 
-    fn open_where_needed(&mut self, usable: Usable, now: Instant, epoch: Epoch) -> Option<Act> {
+    fn open_where_needed(&mut self, usable: Usable, now: Instant, epoch: Epoch) -> Option<WatchAction> {
         let served = self.needs.values().filter(|need| need.lack(&usable).is_none());
         let wanted = served.map(|need| need.reach).reduce(WatchScope::and).unwrap_or_default();
         match &self.open {
@@ -288,7 +290,7 @@ impl Watched {
         self.known = true;
         let flows = vec![false; if usable.namespaced { self.streams } else { 1 }];
         self.open = Some(Open { epoch, reach: wanted, flows, running: true });
-        Some(Act::Open { epoch, usable, reach: wanted })
+        Some(WatchAction::Open { epoch, usable, reach: wanted })
     }
 
     /// Takes in a report of stream `i` of the watch of that epoch.
@@ -337,7 +339,7 @@ impl Watched {
 
     /// When to check again, if nothing happens before.
     pub fn due(&self, now: Instant) -> Option<Instant> {
-        let broken = self.trouble.as_ref().map(|(since, _)| *since + self.patience());
+        let broken = self.trouble.as_ref().map(|(since, _)| *since + self.grace());
         let unused =
             self.unused_since.filter(|_| self.known || self.open.is_some()).map(|since| since + GRACE);
         // An unneeded kind is not retried.

@@ -8,7 +8,7 @@ use crate::cluster::supervisor::watch_request::Shape;
 
 /// A kind over time; its requester is a capability unless a test names another.
 struct Course {
-    kind: Watched,
+    kind: WatchedKind,
     now: Instant,
     epoch: u64,
 }
@@ -51,7 +51,7 @@ const PART: WatchScope = WatchScope { all: false, whole: false };
 impl Course {
     fn new() -> Self {
         let now = Instant::now();
-        let mut kind = Watched::new(1, now);
+        let mut kind = WatchedKind::new(1, now);
         kind.need(CAPABILITY, need(WHOLE, &["v1", "v2"]));
         Self { kind, now, epoch: 0 }
     }
@@ -59,26 +59,26 @@ impl Course {
     /// A kind that is listed and watched.
     fn synced() -> Self {
         let mut course = Self::new();
-        assert!(matches!(course.look(Ok(usable("u1", "v1"))), Some(Act::Open { .. })));
+        assert!(matches!(course.step(Ok(usable("u1", "v1"))), Some(WatchAction::Open { .. })));
         course.report(KindReport::Flowing);
-        assert_eq!(course.sight(), WatchState::Synced);
+        assert_eq!(course.watch_state(), WatchState::Synced);
         course
     }
 
-    fn look(&mut self, found: Result<Usable, Absence>) -> Option<Act> {
-        let act = self.kind.look(found, self.now, Epoch(self.epoch + 1));
-        if act.is_some() {
+    fn step(&mut self, found: Result<Usable, Absence>) -> Option<WatchAction> {
+        let execute = self.kind.step(found, self.now, Epoch(self.epoch + 1));
+        if execute.is_some() {
             self.epoch += 1;
         }
-        act
+        execute
     }
 
     fn report(&mut self, report: KindReport) {
         self.kind.report(Epoch(self.epoch), 0, report, self.now);
     }
 
-    fn sight(&self) -> WatchState {
-        self.kind.sight_of(&CAPABILITY, self.now)
+    fn watch_state(&self) -> WatchState {
+        self.kind.state_for(&CAPABILITY, self.now)
     }
 
     fn later(&mut self, by: Duration) {
@@ -89,16 +89,21 @@ impl Course {
 #[tokio::test]
 async fn a_definition_that_is_made_anew_is_another_world_and_another_watch() {
     let mut course = Course::synced();
-    let world = course.kind.world();
-    assert_eq!(course.look(Ok(usable("u1", "v1"))), None, "nothing new");
-    let Some(Act::Open { epoch, .. }) = course.look(Ok(usable("u2", "v1"))) else { panic!("opened anew") };
-    assert_eq!((epoch, course.sight()), (Epoch(2), WatchState::Listing));
-    assert_ne!(course.kind.world(), world);
+    let crd_identity = course.kind.crd_identity();
+    assert_eq!(course.step(Ok(usable("u1", "v1"))), None, "nothing new");
+    let Some(WatchAction::Open { epoch, .. }) = course.step(Ok(usable("u2", "v1"))) else {
+        panic!("opened anew")
+    };
+    assert_eq!((epoch, course.watch_state()), (Epoch(2), WatchState::Listing));
+    assert_ne!(course.kind.crd_identity(), crd_identity);
     course.kind.report(Epoch(1), 0, KindReport::Flowing, course.now);
-    assert_eq!(course.sight(), WatchState::Listing, "what the old watch says does not count");
+    assert_eq!(course.watch_state(), WatchState::Listing, "what the old watch says does not count");
     course.report(KindReport::Flowing);
-    assert_eq!(course.sight(), WatchState::Synced);
-    assert!(matches!(course.look(Ok(usable("u2", "v2"))), Some(Act::Open { .. })), "another version too");
+    assert_eq!(course.watch_state(), WatchState::Synced);
+    assert!(
+        matches!(course.step(Ok(usable("u2", "v2"))), Some(WatchAction::Open { .. })),
+        "another version too"
+    );
 }
 
 #[tokio::test]
@@ -110,10 +115,10 @@ async fn only_a_definition_that_is_gone_takes_its_objects_along() {
     ];
     for absence in absences {
         let mut course = Course::synced();
-        assert_eq!(course.look(Err(absence.clone())), Some(Act::Close), "frozen, not forgotten");
-        assert_eq!(course.sight(), WatchState::Absent(absence));
-        assert_eq!(course.look(Err(Absence::Missing)), Some(Act::Gone));
-        assert_eq!(course.look(Err(Absence::Missing)), None);
+        assert_eq!(course.step(Err(absence.clone())), Some(WatchAction::Close), "frozen, not forgotten");
+        assert_eq!(course.watch_state(), WatchState::Absent(absence));
+        assert_eq!(course.step(Err(Absence::Missing)), Some(WatchAction::Gone));
+        assert_eq!(course.step(Err(Absence::Missing)), None);
     }
 }
 
@@ -123,44 +128,44 @@ async fn a_refusal_is_shown_at_once_and_tried_again_with_a_bounded_pause() {
     let mut pauses = Vec::new();
     for _ in 0..8 {
         course.report(KindReport::Refused(ApiVerb::Watch));
-        assert_eq!(course.sight(), WatchState::Forbidden(ApiVerb::Watch));
-        assert_eq!(course.look(Ok(usable("u1", "v1"))), None, "not at once");
+        assert_eq!(course.watch_state(), WatchState::Forbidden(ApiVerb::Watch));
+        assert_eq!(course.step(Ok(usable("u1", "v1"))), None, "not at once");
         let due = course.kind.due(course.now).expect("it is tried again");
         pauses.push(due - course.now);
         course.now = due;
-        assert!(matches!(course.look(Ok(usable("u1", "v1"))), Some(Act::Open { .. })));
-        assert_eq!(course.sight(), WatchState::Forbidden(ApiVerb::Watch), "until it is seen to flow");
+        assert!(matches!(course.step(Ok(usable("u1", "v1"))), Some(WatchAction::Open { .. })));
+        assert_eq!(course.watch_state(), WatchState::Forbidden(ApiVerb::Watch), "until it is seen to flow");
     }
     assert_eq!(pauses.first(), Some(&AFTER_REFUSAL));
     assert_eq!(pauses.last(), Some(&LONGEST_PAUSE));
     course.report(KindReport::Flowing);
-    assert_eq!(course.sight(), WatchState::Synced);
+    assert_eq!(course.watch_state(), WatchState::Synced);
 }
 
 #[tokio::test]
 async fn a_hiccup_is_not_told_and_trouble_is() {
     let mut course = Course::synced();
     course.report(KindReport::Trouble("500".to_owned()));
-    assert_eq!(course.sight(), WatchState::Synced);
+    assert_eq!(course.watch_state(), WatchState::Synced);
     course.later(HICCUP);
-    assert_eq!(course.sight(), WatchState::Broken("500".to_owned()));
+    assert_eq!(course.watch_state(), WatchState::Broken("500".to_owned()));
     course.report(KindReport::Flowing);
-    assert_eq!(course.sight(), WatchState::Synced);
+    assert_eq!(course.watch_state(), WatchState::Synced);
 }
 
 #[tokio::test]
 async fn a_404_is_a_hint_and_the_table_decides() {
     let mut course = Course::new();
-    let _ = course.look(Ok(usable("u1", "v1")));
+    let _ = course.step(Ok(usable("u1", "v1")));
     for _ in 0..4 {
         course.report(KindReport::NotFound);
-        assert_eq!(course.sight(), WatchState::Listing, "the endpoint lags behind its definition");
+        assert_eq!(course.watch_state(), WatchState::Listing, "the endpoint lags behind its definition");
         course.now = course.kind.due(course.now).expect("it is tried again");
-        assert!(matches!(course.look(Ok(usable("u1", "v1"))), Some(Act::Open { .. })));
+        assert!(matches!(course.step(Ok(usable("u1", "v1"))), Some(WatchAction::Open { .. })));
     }
     course.later(LAG);
-    assert!(matches!(course.sight(), WatchState::Broken(_)));
-    assert_eq!(course.look(Err(Absence::Missing)), Some(Act::Gone));
+    assert!(matches!(course.watch_state(), WatchState::Broken(_)));
+    assert_eq!(course.step(Err(Absence::Missing)), Some(WatchAction::Gone));
 }
 
 #[tokio::test]
@@ -170,8 +175,8 @@ async fn a_watch_that_breaks_is_opened_anew_later_each_time_and_shown_once_it_la
     let broke = course.now;
     while course.now < broke + HICCUP {
         course.report(KindReport::Broken("panicked: x".to_owned()));
-        assert_eq!(course.sight(), WatchState::Synced, "for a moment that is no news");
-        assert_eq!(course.look(Ok(usable("u1", "v1"))), None, "not at once");
+        assert_eq!(course.watch_state(), WatchState::Synced, "for a moment that is no news");
+        assert_eq!(course.step(Ok(usable("u1", "v1"))), None, "not at once");
         let due = course.kind.due(course.now).expect("it is opened anew");
         let said_at = broke + HICCUP;
         if due < said_at {
@@ -182,16 +187,19 @@ async fn a_watch_that_breaks_is_opened_anew_later_each_time_and_shown_once_it_la
             break;
         }
         let epoch = Epoch(course.epoch + 1);
-        let opened = course.look(Ok(usable("u1", "v1")));
-        assert!(matches!(opened, Some(Act::Open { epoch: found, .. }) if found == epoch), "{opened:?}");
+        let opened = course.step(Ok(usable("u1", "v1")));
+        assert!(
+            matches!(opened, Some(WatchAction::Open { epoch: found, .. }) if found == epoch),
+            "{opened:?}"
+        );
     }
     assert!(pauses.len() > 3 && pauses.is_sorted_by(|one, next| one < next), "{pauses:?}");
-    assert_eq!(course.sight(), WatchState::Broken("panicked: x".to_owned()));
-    while course.look(Ok(usable("u1", "v1"))).is_none() {
+    assert_eq!(course.watch_state(), WatchState::Broken("panicked: x".to_owned()));
+    while course.step(Ok(usable("u1", "v1"))).is_none() {
         course.now = course.kind.due(course.now).expect("it is opened anew");
     }
     course.report(KindReport::Flowing);
-    assert_eq!(course.sight(), WatchState::Synced);
+    assert_eq!(course.watch_state(), WatchState::Synced);
 }
 
 #[tokio::test]
@@ -199,16 +207,16 @@ async fn one_watch_serves_all_who_need_the_kind() {
     let mut course = Course::synced();
     let package = package();
     course.kind.need(package.clone(), need(PART, &["v1"]));
-    assert_eq!(course.look(Ok(usable("u1", "v1"))), None, "the wide watch covers it");
+    assert_eq!(course.step(Ok(usable("u1", "v1"))), None, "the wide watch covers it");
     course.kind.release(&CAPABILITY, course.now);
-    assert_eq!(course.look(Ok(usable("u1", "v1"))), None, "it stays as it is");
+    assert_eq!(course.step(Ok(usable("u1", "v1"))), None, "it stays as it is");
     course.kind.release(&package, course.now);
     course.later(GRACE - Duration::from_secs(1));
-    assert_eq!(course.look(Ok(usable("u1", "v1"))), None, "somebody may need it again");
+    assert_eq!(course.step(Ok(usable("u1", "v1"))), None, "somebody may need it again");
     course.kind.need(package.clone(), need(PART, &["v1"]));
     course.kind.release(&package, course.now);
     course.later(GRACE);
-    assert_eq!(course.look(Ok(usable("u1", "v1"))), Some(Act::Forget));
+    assert_eq!(course.step(Ok(usable("u1", "v1"))), Some(WatchAction::Forget));
     assert!(course.kind.is_done());
 }
 
@@ -232,9 +240,9 @@ async fn a_kind_that_nobody_needs_is_looked_at_again_when_it_is_forgotten(#[case
         if due == forgotten {
             break;
         }
-        assert_eq!(course.look(Ok(usable("u1", "v1"))), None);
+        assert_eq!(course.step(Ok(usable("u1", "v1"))), None);
     }
-    assert_eq!(course.look(Ok(usable("u1", "v1"))), Some(Act::Forget));
+    assert_eq!(course.step(Ok(usable("u1", "v1"))), Some(WatchAction::Forget));
     assert_eq!(course.kind.due(course.now), None);
 }
 
@@ -247,11 +255,11 @@ async fn a_kind_that_nobody_needs_is_forgotten_also_when_nothing_can_be_told(
     #[case] last: Result<Usable, Absence>,
 ) {
     let mut course = Course::synced();
-    let _ = course.look(last.clone());
+    let _ = course.step(last.clone());
     assert_eq!(course.kind.found(), last);
     course.kind.release(&CAPABILITY, course.now);
     course.later(GRACE);
-    assert_eq!(course.look(course.kind.found()), Some(Act::Forget));
+    assert_eq!(course.step(course.kind.found()), Some(WatchAction::Forget));
     assert_eq!(course.kind.due(course.now), None);
 }
 
@@ -260,26 +268,28 @@ async fn who_needs_more_gets_a_wider_watch() {
     let mut course = Course::new();
     course.kind.release(&CAPABILITY, course.now);
     course.kind.need(package(), need(PART, &["v1"]));
-    let Some(Act::Open { reach, .. }) = course.look(Ok(usable("u1", "v1"))) else { panic!("opened") };
+    let Some(WatchAction::Open { reach, .. }) = course.step(Ok(usable("u1", "v1"))) else { panic!("opened") };
     assert_eq!(reach, PART);
     course.report(KindReport::Flowing);
     course.kind.need(CAPABILITY, need(WHOLE, &["v1", "v2"]));
-    let Some(Act::Open { reach, .. }) = course.look(Ok(usable("u1", "v1"))) else { panic!("opened wider") };
-    assert_eq!((reach, course.sight()), (WHOLE, WatchState::Listing));
+    let Some(WatchAction::Open { reach, .. }) = course.step(Ok(usable("u1", "v1"))) else {
+        panic!("opened wider")
+    };
+    assert_eq!((reach, course.watch_state()), (WHOLE, WatchState::Listing));
 }
 
 #[tokio::test]
 async fn a_kind_in_several_namespaces_is_seen_when_all_are() {
     let now = Instant::now();
-    let mut kind = Watched::new(2, now);
+    let mut kind = WatchedKind::new(2, now);
     kind.need(CAPABILITY, need(WHOLE, &["v1", "v2"]));
-    let _ = kind.look(Ok(usable("u1", "v1")), now, Epoch(1));
+    let _ = kind.step(Ok(usable("u1", "v1")), now, Epoch(1));
     kind.report(Epoch(1), 0, KindReport::Flowing, now);
-    assert_eq!(kind.sight_of(&CAPABILITY, now), WatchState::Listing);
+    assert_eq!(kind.state_for(&CAPABILITY, now), WatchState::Listing);
     kind.report(Epoch(1), 1, KindReport::Flowing, now);
-    assert_eq!(kind.sight_of(&CAPABILITY, now), WatchState::Synced);
+    assert_eq!(kind.state_for(&CAPABILITY, now), WatchState::Synced);
     kind.report(Epoch(1), 1, KindReport::Refused(ApiVerb::List), now);
-    assert_eq!(kind.sight_of(&CAPABILITY, now), WatchState::Forbidden(ApiVerb::List));
+    assert_eq!(kind.state_for(&CAPABILITY, now), WatchState::Forbidden(ApiVerb::List));
 }
 
 /// A capability reads a kind at one version; a package makes it at another.
@@ -288,19 +298,19 @@ async fn there_is_one_watch_of_a_kind_and_it_outlives_those_who_need_less() {
     let mut course = Course::new();
     course.kind.need(CAPABILITY, need(WHOLE, &["v1", "v1alpha2"]));
     let both = served(&["v1", "v1alpha2"]);
-    assert!(matches!(course.look(both.clone()), Some(Act::Open { reach: WHOLE, .. })));
+    assert!(matches!(course.step(both.clone()), Some(WatchAction::Open { reach: WHOLE, .. })));
     course.report(KindReport::Flowing);
     course.kind.need(package(), need(PART, &["v1alpha2"]));
     assert_eq!(course.kind.versions(), ["v1", "v1alpha2"]);
-    assert_eq!(course.look(both.clone()), None, "the same objects");
-    assert_eq!(course.kind.sight_at("v1alpha2", course.now), WatchState::Synced);
+    assert_eq!(course.step(both.clone()), None, "the same objects");
+    assert_eq!(course.kind.state_at("v1alpha2", course.now), WatchState::Synced);
     assert!(course.kind.is_whole("v1") && !course.kind.is_whole("v1alpha2"), "whole objects are of v1");
-    assert_eq!(course.kind.spoken_of(), BTreeSet::from(["v1".to_owned(), "v1alpha2".to_owned()]));
-    assert_eq!(course.kind.needers("v1alpha2").collect::<Vec<_>>(), [&CAPABILITY, &package()]);
+    assert_eq!(course.kind.published_versions(), BTreeSet::from(["v1".to_owned(), "v1alpha2".to_owned()]));
+    assert_eq!(course.kind.requesters("v1alpha2").collect::<Vec<_>>(), [&CAPABILITY, &package()]);
     course.kind.release(&package(), course.now);
     course.later(GRACE * 2);
     assert_eq!(
-        (course.look(both), course.sight()),
+        (course.step(both), course.watch_state()),
         (None, WatchState::Synced),
         "neither ended nor forgotten"
     );
@@ -311,35 +321,35 @@ async fn who_reads_whole_objects_says_at_which_version() {
     let mut course = Course::new();
     course.kind.release(&CAPABILITY, course.now);
     course.kind.need(package(), need(PART, &["v1alpha2"]));
-    assert!(matches!(course.look(served(&["v1alpha2", "v1"])), Some(Act::Open { reach: PART, .. })));
+    assert!(matches!(course.step(served(&["v1alpha2", "v1"])), Some(WatchAction::Open { reach: PART, .. })));
     course.report(KindReport::Flowing);
     course.kind.need(CAPABILITY, need(WHOLE, &["v1", "v1alpha2"]));
     assert_eq!(course.kind.versions(), ["v1", "v1alpha2"]);
-    let world = course.kind.world();
-    assert!(matches!(course.look(served(&["v1", "v1alpha2"])), Some(Act::Open { reach: WHOLE, .. })));
-    assert_ne!(course.kind.world(), world, "nothing was read at this version");
+    let crd_identity = course.kind.crd_identity();
+    assert!(matches!(course.step(served(&["v1", "v1alpha2"])), Some(WatchAction::Open { reach: WHOLE, .. })));
+    assert_ne!(course.kind.crd_identity(), crd_identity, "nothing was read at this version");
     course.report(KindReport::Flowing);
     course.kind.release(&CAPABILITY, course.now);
     assert_eq!(course.kind.versions(), ["v1", "v1alpha2"], "what is used will do");
-    assert_eq!(course.look(served(&["v1", "v1alpha2"])), None);
-    assert_eq!(course.look(served(&["v1"])), Some(Act::Close), "nobody needs it at this version");
-    assert_eq!(course.kind.sight_at("v1alpha2", course.now), absent(&["v1alpha2"], &["v1"]));
+    assert_eq!(course.step(served(&["v1", "v1alpha2"])), None);
+    assert_eq!(course.step(served(&["v1"])), Some(WatchAction::Close), "nobody needs it at this version");
+    assert_eq!(course.kind.state_at("v1alpha2", course.now), absent(&["v1alpha2"], &["v1"]));
 }
 
 #[tokio::test]
 async fn a_version_is_missed_by_those_who_need_it_alone() {
     let mut course = Course::synced();
     course.kind.need(package(), need(PART, &["v1beta1"]));
-    assert_eq!(course.look(served(&["v1"])), None);
-    assert_eq!(course.sight(), WatchState::Synced);
-    assert_eq!(course.kind.sight_of(&package(), course.now), absent(&["v1beta1"], &["v1"]));
-    assert_eq!(course.kind.sight_at("v1beta1", course.now), absent(&["v1beta1"], &["v1"]));
+    assert_eq!(course.step(served(&["v1"])), None);
+    assert_eq!(course.watch_state(), WatchState::Synced);
+    assert_eq!(course.kind.state_for(&package(), course.now), absent(&["v1beta1"], &["v1"]));
+    assert_eq!(course.kind.state_at("v1beta1", course.now), absent(&["v1beta1"], &["v1"]));
 
-    let Some(Act::Open { reach, .. }) = course.look(served(&["v1beta1"])) else { panic!("opened") };
+    let Some(WatchAction::Open { reach, .. }) = course.step(served(&["v1beta1"])) else { panic!("opened") };
     assert_eq!(reach, PART, "only the package can use it");
     course.report(KindReport::Flowing);
-    assert_eq!(course.sight(), absent(&["v1", "v2"], &["v1beta1"]));
-    assert_eq!(course.kind.sight_of(&package(), course.now), WatchState::Synced);
+    assert_eq!(course.watch_state(), absent(&["v1", "v2"], &["v1beta1"]));
+    assert_eq!(course.kind.state_for(&package(), course.now), WatchState::Synced);
 }
 
 /// Another definition has the kind, under another plural.
@@ -349,13 +359,13 @@ async fn a_kind_of_another_shape_is_followed_for_those_who_name_none() {
     let shape = Some(Shape { plural: "sieves", namespaced: true });
     course.kind.need(CAPABILITY, WatchRequest { shape, ..need(WHOLE, &["v1"]) });
     assert_eq!(
-        (course.look(served(&["v1"])), course.sight()),
+        (course.step(served(&["v1"])), course.watch_state()),
         (None, WatchState::Absent(Absence::OtherScope))
     );
-    assert_eq!(course.kind.sight_at("v1", course.now), WatchState::Absent(Absence::OtherScope));
+    assert_eq!(course.kind.state_at("v1", course.now), WatchState::Absent(Absence::OtherScope));
     course.kind.need(package(), need(PART, &["v1"]));
-    assert!(matches!(course.look(served(&["v1"])), Some(Act::Open { reach: PART, .. })));
+    assert!(matches!(course.step(served(&["v1"])), Some(WatchAction::Open { reach: PART, .. })));
     course.report(KindReport::Flowing);
-    assert_eq!(course.sight(), WatchState::Absent(Absence::OtherScope));
-    assert_eq!(course.kind.sight_at("v1", course.now), WatchState::Synced);
+    assert_eq!(course.watch_state(), WatchState::Absent(Absence::OtherScope));
+    assert_eq!(course.kind.state_at("v1", course.now), WatchState::Synced);
 }

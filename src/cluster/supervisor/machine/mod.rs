@@ -42,11 +42,11 @@ pub struct RequiredKind {
     /// Whether its objects carry our finalizer.
     pub finalized: bool,
     /// Its watch state.
-    pub sight: WatchState,
+    pub watch_state: WatchState,
     /// Whether its definition is being deleted.
     pub leaving: bool,
     /// Changes with the definition's uid and the version in use.
-    pub world: Epoch,
+    pub crd_identity: Epoch,
 }
 
 /// The input of a step.
@@ -92,7 +92,7 @@ pub struct Machine {
     /// Whether its controller has had full work in this epoch: never before all kinds are synced.
     started: bool,
     /// CRD identities of the kinds of this epoch.
-    worlds: Vec<Epoch>,
+    crd_identities: Vec<Epoch>,
     mode: Mode,
     /// Whether it may start under [`Mode::Manual`].
     invited: bool,
@@ -103,7 +103,7 @@ impl Default for Machine {
         Self {
             state: CapabilityPhase::Unknown(None),
             started: false,
-            worlds: Vec::new(),
+            crd_identities: Vec::new(),
             mode: Mode::Auto,
             invited: true,
         }
@@ -111,7 +111,7 @@ impl Default for Machine {
 }
 
 /// The evaluation of the facts: the first that applies.
-enum Verdict {
+enum Availability {
     Off,
     Unknown,
     Missing(Vec<Missing>),
@@ -132,10 +132,10 @@ impl Machine {
     /// Makes at most one transition.
     pub fn step(&mut self, facts: &CapabilityFacts) -> CapabilityStep {
         self.invite(facts);
-        let (verdict, worked) = (self.verdict(facts), self.started);
-        self.state = self.next(&verdict, facts);
+        let (availability, worked) = (self.availability(facts), self.started);
+        self.state = self.next(&availability, facts);
         if let CapabilityPhase::Starting(_) = self.state {
-            self.worlds = worlds(facts);
+            self.crd_identities = crd_identities(facts);
         }
         self.started = match &self.state {
             CapabilityPhase::Running(_) => true,
@@ -163,90 +163,96 @@ impl Machine {
         }
     }
 
-    fn verdict(&self, facts: &CapabilityFacts) -> Verdict {
+    fn availability(&self, facts: &CapabilityFacts) -> Availability {
         if facts.mode == Some(Mode::Off) {
-            return Verdict::Off;
+            return Availability::Off;
         }
         if !facts.definitions_known {
-            return Verdict::Unknown;
+            return Availability::Unknown;
         }
         if facts.mode.is_none() {
-            return Verdict::Listing;
+            return Availability::Listing;
         }
         let gone = missing(facts, absent);
         if !gone.is_empty() {
-            return Verdict::Missing(missing(facts, |kind| absent(kind).or_else(|| leaving(kind))));
+            return Availability::Missing(missing(facts, |kind| absent(kind).or_else(|| leaving(kind))));
         }
         let going = missing(facts, leaving);
         if !going.is_empty() {
-            return Verdict::Leaving(going);
+            return Availability::Leaving(going);
         }
         if !self.invited {
-            return Verdict::Missing(missing(facts, |_| Some(NotReadyReason::Manual)));
+            return Availability::Missing(missing(facts, |_| Some(NotReadyReason::Manual)));
         }
-        let of = |find: fn(&RequiredKind) -> Option<Verdict>| facts.required.iter().find_map(find);
-        let refused = of(|kind| match kind.sight {
+        let of = |find: fn(&RequiredKind) -> Option<Availability>| facts.required.iter().find_map(find);
+        let refused = of(|kind| match kind.watch_state {
             WatchState::Forbidden(verb) => {
-                Some(Verdict::Refused(RefusedKind { name: kind.name.clone(), verb }))
+                Some(Availability::Refused(RefusedKind { name: kind.name.clone(), verb }))
             }
             _ => None,
         });
-        let listing = || of(|kind| matches!(kind.sight, WatchState::Listing).then_some(Verdict::Listing));
+        let listing =
+            || of(|kind| matches!(kind.watch_state, WatchState::Listing).then_some(Availability::Listing));
         let broken = || {
-            of(|kind| match &kind.sight {
-                WatchState::Broken(why) => Some(Verdict::Broken(format!("{}: {why}", kind.name))),
+            of(|kind| match &kind.watch_state {
+                WatchState::Broken(why) => Some(Availability::Broken(format!("{}: {why}", kind.name))),
                 _ => None,
             })
         };
-        refused.or_else(broken).or_else(listing).unwrap_or(Verdict::Whole)
+        refused.or_else(broken).or_else(listing).unwrap_or(Availability::Whole)
     }
 
-    fn next(&self, verdict: &Verdict, facts: &CapabilityFacts) -> CapabilityPhase {
+    fn next(&self, availability: &Availability, facts: &CapabilityFacts) -> CapabilityPhase {
         match self.state.clone() {
             CapabilityPhase::Draining(epoch)
-                if facts.at_work == Work::Full || matches!(verdict, Verdict::Leaving(_)) =>
+                if facts.at_work == Work::Full || matches!(availability, Availability::Leaving(_)) =>
             {
                 CapabilityPhase::Draining(epoch)
             }
-            CapabilityPhase::Starting(epoch) => self.starting(epoch, verdict, facts),
+            CapabilityPhase::Starting(epoch) => self.starting(epoch, availability, facts),
             CapabilityPhase::Running(epoch)
             | CapabilityPhase::Degraded(epoch, _)
-            | CapabilityPhase::Unknown(Some(epoch)) => self.running(epoch, verdict, facts),
+            | CapabilityPhase::Unknown(Some(epoch)) => self.running(epoch, availability, facts),
             CapabilityPhase::Disabled
             | CapabilityPhase::Waiting(_)
             | CapabilityPhase::Forbidden(_)
             | CapabilityPhase::Unknown(None)
-            | CapabilityPhase::Draining(_) => at_rest(verdict, facts),
+            | CapabilityPhase::Draining(_) => idle(availability, facts),
         }
     }
 
-    fn starting(&self, epoch: Epoch, verdict: &Verdict, facts: &CapabilityFacts) -> CapabilityPhase {
+    fn starting(
+        &self,
+        epoch: Epoch,
+        availability: &Availability,
+        facts: &CapabilityFacts,
+    ) -> CapabilityPhase {
         let late = facts.waited >= START_DEADLINE;
-        match verdict {
-            Verdict::Unknown => CapabilityPhase::Starting(epoch),
-            _ if self.worlds != worlds(facts) => at_rest(verdict, facts),
-            Verdict::Whole => CapabilityPhase::Running(epoch),
-            Verdict::Broken(why) if late => CapabilityPhase::Degraded(epoch, why.clone()),
-            Verdict::Listing if late => {
+        match availability {
+            Availability::Unknown => CapabilityPhase::Starting(epoch),
+            _ if self.crd_identities != crd_identities(facts) => idle(availability, facts),
+            Availability::Whole => CapabilityPhase::Running(epoch),
+            Availability::Broken(why) if late => CapabilityPhase::Degraded(epoch, why.clone()),
+            Availability::Listing if late => {
                 let why = format!("not every kind was listed within {} s", START_DEADLINE.as_secs());
                 CapabilityPhase::Degraded(epoch, why)
             }
-            Verdict::Listing | Verdict::Broken(_) => CapabilityPhase::Starting(epoch),
-            _ => at_rest(verdict, facts),
+            Availability::Listing | Availability::Broken(_) => CapabilityPhase::Starting(epoch),
+            _ => idle(availability, facts),
         }
     }
 
     /// The next state from one in which the controller works, or would if every kind had been listed.
-    fn running(&self, epoch: Epoch, verdict: &Verdict, facts: &CapabilityFacts) -> CapabilityPhase {
-        let same_world = self.worlds == worlds(facts);
-        match verdict {
-            Verdict::Unknown if self.started => CapabilityPhase::Unknown(Some(epoch)),
-            Verdict::Whole if same_world => CapabilityPhase::Running(epoch),
-            Verdict::Broken(why) if same_world => CapabilityPhase::Degraded(epoch, why.clone()),
+    fn running(&self, epoch: Epoch, availability: &Availability, facts: &CapabilityFacts) -> CapabilityPhase {
+        let same_world = self.crd_identities == crd_identities(facts);
+        match availability {
+            Availability::Unknown if self.started => CapabilityPhase::Unknown(Some(epoch)),
+            Availability::Whole if same_world => CapabilityPhase::Running(epoch),
+            Availability::Broken(why) if same_world => CapabilityPhase::Degraded(epoch, why.clone()),
             // A listed kind stays known under the same CRD identity.
-            Verdict::Listing if same_world => self.state.clone(),
+            Availability::Listing if same_world => self.state.clone(),
             _ if self.started => CapabilityPhase::Draining(epoch),
-            _ => at_rest(verdict, facts),
+            _ => idle(availability, facts),
         }
     }
 
@@ -256,12 +262,12 @@ impl Machine {
         }
         let Some(finalized) = facts.required.iter().find(|kind| kind.finalized) else { return Work::None };
         // A kind that is being listed is not empty: a package not listed yet is not gone.
-        let listed = facts.required.iter().all(|kind| kind.sight != WatchState::Listing);
+        let listed = facts.required.iter().all(|kind| kind.watch_state != WatchState::Listing);
         let deprived = facts.required.iter().any(|kind| absent(kind).is_some() || kind.leaving);
         // A disabled capability only works for a definition that would stay terminating.
         let lets_go = if facts.mode == Some(Mode::Off) { finalized.leaving } else { deprived };
         match self.state {
-            _ if finalized.sight != WatchState::Synced => Work::None,
+            _ if finalized.watch_state != WatchState::Synced => Work::None,
             CapabilityPhase::Draining(_) | CapabilityPhase::Waiting(_) | CapabilityPhase::Disabled
                 if lets_go && listed =>
             {
@@ -277,12 +283,12 @@ impl Machine {
 }
 
 /// The next state of a capability without running work.
-fn at_rest(verdict: &Verdict, facts: &CapabilityFacts) -> CapabilityPhase {
-    match verdict {
-        Verdict::Off => CapabilityPhase::Disabled,
-        Verdict::Unknown => CapabilityPhase::Unknown(None),
-        Verdict::Missing(missing) => CapabilityPhase::Waiting(missing.clone()),
-        Verdict::Leaving(going) => {
+fn idle(availability: &Availability, facts: &CapabilityFacts) -> CapabilityPhase {
+    match availability {
+        Availability::Off => CapabilityPhase::Disabled,
+        Availability::Unknown => CapabilityPhase::Unknown(None),
+        Availability::Missing(missing) => CapabilityPhase::Waiting(missing.clone()),
+        Availability::Leaving(going) => {
             let ours = facts.required.iter().any(|kind| kind.leaving && kind.finalized);
             if ours {
                 CapabilityPhase::Draining(facts.next_epoch)
@@ -290,13 +296,15 @@ fn at_rest(verdict: &Verdict, facts: &CapabilityFacts) -> CapabilityPhase {
                 CapabilityPhase::Waiting(going.clone())
             }
         }
-        Verdict::Refused(refused) => CapabilityPhase::Forbidden(refused.clone()),
-        Verdict::Listing | Verdict::Broken(_) | Verdict::Whole => CapabilityPhase::Starting(facts.next_epoch),
+        Availability::Refused(refused) => CapabilityPhase::Forbidden(refused.clone()),
+        Availability::Listing | Availability::Broken(_) | Availability::Whole => {
+            CapabilityPhase::Starting(facts.next_epoch)
+        }
     }
 }
 
-fn worlds(facts: &CapabilityFacts) -> Vec<Epoch> {
-    facts.required.iter().map(|kind| kind.world).collect()
+fn crd_identities(facts: &CapabilityFacts) -> Vec<Epoch> {
+    facts.required.iter().map(|kind| kind.crd_identity).collect()
 }
 
 fn missing(facts: &CapabilityFacts, lack: impl Fn(&RequiredKind) -> Option<NotReadyReason>) -> Vec<Missing> {
@@ -305,7 +313,7 @@ fn missing(facts: &CapabilityFacts, lack: impl Fn(&RequiredKind) -> Option<NotRe
 }
 
 fn absent(kind: &RequiredKind) -> Option<NotReadyReason> {
-    match &kind.sight {
+    match &kind.watch_state {
         WatchState::Absent(absence) => Some(NotReadyReason::Absent(absence.clone())),
         _ => None,
     }

@@ -11,9 +11,9 @@ fn kind(name: &str, finalized: bool) -> RequiredKind {
     RequiredKind {
         name: name.to_owned(),
         finalized,
-        sight: WatchState::Synced,
+        watch_state: WatchState::Synced,
         leaving: false,
-        world: Epoch(1),
+        crd_identity: Epoch(1),
     }
 }
 
@@ -35,11 +35,11 @@ fn with(change: impl FnOnce(&mut CapabilityFacts)) -> CapabilityFacts {
 }
 
 fn gone(facts: &mut CapabilityFacts, i: usize) {
-    facts.required[i].sight = WatchState::Absent(Absence::Missing);
+    facts.required[i].watch_state = WatchState::Absent(Absence::Missing);
 }
 
 /// Steps until nothing changes; the controller does its assigned work at once.
-fn settle(
+fn run_until_stable(
     machine: &mut Machine,
     facts: &mut CapabilityFacts,
 ) -> (CapabilityPhase, Work, Vec<CapabilityTransition>) {
@@ -58,7 +58,7 @@ fn settle(
 
 fn running() -> Machine {
     let mut machine = Machine::default();
-    let (state, work, turns) = settle(&mut machine, &mut facts());
+    let (state, work, turns) = run_until_stable(&mut machine, &mut facts());
     assert_eq!(
         (state, work, turns),
         (CapabilityPhase::Running(Epoch(7)), Work::Full, vec![CapabilityTransition::Started])
@@ -75,7 +75,7 @@ fn names(state: &CapabilityPhase) -> String {
 #[case::nothing_is_known(|f: &mut CapabilityFacts| f.definitions_known = false, "Unknown", Work::None)]
 #[case::off(|f: &mut CapabilityFacts| f.mode = Some(Mode::Off), "Disabled", Work::Say)]
 #[case::off_and_not_read(
-    |f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.required[0].sight = WatchState::Listing; }, "Disabled", Work::None
+    |f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.required[0].watch_state = WatchState::Listing; }, "Disabled", Work::None
 )]
 #[case::off_and_leaving(
     |f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.required[0].leaving = true; }, "Disabled", Work::Deletions
@@ -84,7 +84,7 @@ fn names(state: &CapabilityPhase) -> String {
     |f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.required[0].leaving = true; gone(f, 1); }, "Disabled", Work::Deletions
 )]
 #[case::off_and_leaving_and_packages_not_listed(
-    |f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.required[0].leaving = true; f.required[1].sight = WatchState::Listing; },
+    |f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.required[0].leaving = true; f.required[1].watch_state = WatchState::Listing; },
     "Disabled", Work::Say
 )]
 #[case::off_and_another_leaving(
@@ -99,19 +99,19 @@ fn names(state: &CapabilityPhase) -> String {
 #[case::leaving(|f: &mut CapabilityFacts| f.required[0].leaving = true, "Draining", Work::Deletions)]
 #[case::another_leaving(|f: &mut CapabilityFacts| f.required[1].leaving = true, "Waiting", Work::Deletions)]
 #[case::leaving_and_packages_not_listed(
-    |f: &mut CapabilityFacts| { f.required[0].leaving = true; f.required[1].sight = WatchState::Listing; }, "Draining", Work::None
+    |f: &mut CapabilityFacts| { f.required[0].leaving = true; f.required[1].watch_state = WatchState::Listing; }, "Draining", Work::None
 )]
-#[case::refused(|f: &mut CapabilityFacts| f.required[1].sight = WatchState::Forbidden(ApiVerb::List), "Forbidden", Work::Say)]
-#[case::refused_itself(|f: &mut CapabilityFacts| f.required[0].sight = WatchState::Forbidden(ApiVerb::List), "Forbidden", Work::None)]
+#[case::refused(|f: &mut CapabilityFacts| f.required[1].watch_state = WatchState::Forbidden(ApiVerb::List), "Forbidden", Work::Say)]
+#[case::refused_itself(|f: &mut CapabilityFacts| f.required[0].watch_state = WatchState::Forbidden(ApiVerb::List), "Forbidden", Work::None)]
 #[case::missing_before_refused(
-    |f: &mut CapabilityFacts| { gone(f, 0); f.required[1].sight = WatchState::Forbidden(ApiVerb::List); }, "Waiting", Work::None
+    |f: &mut CapabilityFacts| { gone(f, 0); f.required[1].watch_state = WatchState::Forbidden(ApiVerb::List); }, "Waiting", Work::None
 )]
-#[case::listing(|f: &mut CapabilityFacts| f.required[1].sight = WatchState::Listing, "Starting", Work::None)]
-#[case::broken(|f: &mut CapabilityFacts| f.required[1].sight = WatchState::Broken("500".into()), "Starting", Work::None)]
+#[case::listing(|f: &mut CapabilityFacts| f.required[1].watch_state = WatchState::Listing, "Starting", Work::None)]
+#[case::broken(|f: &mut CapabilityFacts| f.required[1].watch_state = WatchState::Broken("500".into()), "Starting", Work::None)]
 #[case::manual_at_the_first_look(|f: &mut CapabilityFacts| f.mode = Some(Mode::Manual), "Running", Work::Full)]
 fn from_nothing(#[case] change: fn(&mut CapabilityFacts), #[case] expected: &str, #[case] work: Work) {
     let mut machine = Machine::default();
-    let (state, did, _) = settle(&mut machine, &mut with(change));
+    let (state, did, _) = run_until_stable(&mut machine, &mut with(change));
     assert_eq!((state.name(), did), (expected, work));
 }
 
@@ -126,11 +126,11 @@ fn from_nothing(#[case] change: fn(&mut CapabilityFacts), #[case] expected: &str
 #[case::missing(|f: &mut CapabilityFacts| gone(f, 0), "Waiting", Work::None, true)]
 #[case::input_missing(|f: &mut CapabilityFacts| gone(f, 1), "Waiting", Work::Deletions, true)]
 #[case::leaving(|f: &mut CapabilityFacts| f.required[0].leaving = true, "Draining", Work::Deletions, true)]
-#[case::refused(|f: &mut CapabilityFacts| f.required[0].sight = WatchState::Forbidden(ApiVerb::Watch), "Forbidden", Work::None, true)]
-#[case::broken(|f: &mut CapabilityFacts| f.required[0].sight = WatchState::Broken("500".into()), "Degraded", Work::Full, false)]
-#[case::another_world(|f: &mut CapabilityFacts| f.required[0].world = Epoch(2), "Running", Work::Full, true)]
+#[case::refused(|f: &mut CapabilityFacts| f.required[0].watch_state = WatchState::Forbidden(ApiVerb::Watch), "Forbidden", Work::None, true)]
+#[case::broken(|f: &mut CapabilityFacts| f.required[0].watch_state = WatchState::Broken("500".into()), "Degraded", Work::Full, false)]
+#[case::another_world(|f: &mut CapabilityFacts| f.required[0].crd_identity = Epoch(2), "Running", Work::Full, true)]
 #[case::another_world_not_listed(
-    |f: &mut CapabilityFacts| { f.required[0].world = Epoch(2); f.required[0].sight = WatchState::Listing; }, "Starting", Work::None, true
+    |f: &mut CapabilityFacts| { f.required[0].crd_identity = Epoch(2); f.required[0].watch_state = WatchState::Listing; }, "Starting", Work::None, true
 )]
 #[case::manual(|f: &mut CapabilityFacts| f.mode = Some(Mode::Manual), "Running", Work::Full, false)]
 fn from_running(
@@ -143,7 +143,7 @@ fn from_running(
     let mut facts = with(change);
     facts.at_work = Work::Full;
     facts.next_epoch = Epoch(8);
-    let (state, did, turns) = settle(&mut machine, &mut facts);
+    let (state, did, turns) = run_until_stable(&mut machine, &mut facts);
     assert_eq!((state.name(), did), (expected, work));
     assert_eq!(turns.contains(&CapabilityTransition::Stopped), stops, "{turns:?}");
     if stops && state.epoch().is_some() && expected != "Draining" {
@@ -166,7 +166,7 @@ fn draining_lasts_while_the_controller_is_at_work() {
     assert_eq!(*machine.state(), CapabilityPhase::Draining(Epoch(7)), "also when the kind is back meanwhile");
     facts.at_work = Work::None;
     facts.next_epoch = Epoch(8);
-    assert_eq!(settle(&mut machine, &mut facts).0, CapabilityPhase::Running(Epoch(8)));
+    assert_eq!(run_until_stable(&mut machine, &mut facts).0, CapabilityPhase::Running(Epoch(8)));
 }
 
 #[test]
@@ -174,46 +174,46 @@ fn a_definition_that_is_deleted_is_drained_until_it_is_gone() {
     let mut machine = running();
     let mut facts = with(|f| f.required[0].leaving = true);
     facts.at_work = Work::Full;
-    assert_eq!(settle(&mut machine, &mut facts).1, Work::Deletions);
+    assert_eq!(run_until_stable(&mut machine, &mut facts).1, Work::Deletions);
     gone(&mut facts, 1);
-    assert_eq!(settle(&mut machine, &mut facts).1, Work::Deletions, "without its package as well");
+    assert_eq!(run_until_stable(&mut machine, &mut facts).1, Work::Deletions, "without its package as well");
     gone(&mut facts, 0);
-    let (state, work, _) = settle(&mut machine, &mut facts);
+    let (state, work, _) = run_until_stable(&mut machine, &mut facts);
     assert_eq!((state.name(), work), ("Waiting", Work::None));
 }
 
 #[test]
 fn a_start_that_takes_too_long_is_a_fault_and_goes_on_when_it_can() {
     let mut machine = Machine::default();
-    let mut facts = with(|f| f.required[0].sight = WatchState::Listing);
-    assert_eq!(settle(&mut machine, &mut facts).0.name(), "Starting");
+    let mut facts = with(|f| f.required[0].watch_state = WatchState::Listing);
+    assert_eq!(run_until_stable(&mut machine, &mut facts).0.name(), "Starting");
     facts.waited = START_DEADLINE - SECOND;
-    assert_eq!(settle(&mut machine, &mut facts).0.name(), "Starting");
+    assert_eq!(run_until_stable(&mut machine, &mut facts).0.name(), "Starting");
     facts.waited = START_DEADLINE;
-    let (state, work, turns) = settle(&mut machine, &mut facts);
+    let (state, work, turns) = run_until_stable(&mut machine, &mut facts);
     assert_eq!((state.name(), work, turns), ("Degraded", Work::None, vec![]), "nothing runs on a part");
     facts.definitions_known = false;
-    assert_eq!(settle(&mut machine, &mut facts).1, Work::None);
+    assert_eq!(run_until_stable(&mut machine, &mut facts).1, Work::None);
     facts.definitions_known = true;
-    facts.required[0].sight = WatchState::Synced;
+    facts.required[0].watch_state = WatchState::Synced;
     facts.waited = Duration::ZERO;
-    assert_eq!(settle(&mut machine, &mut facts).1, Work::Full);
+    assert_eq!(run_until_stable(&mut machine, &mut facts).1, Work::Full);
 }
 
 /// It never ran, so objects with our finalizer, if they can be read, get a status.
 #[rstest]
 #[case::broken(WatchState::Broken("500".into()))]
 #[case::slow(WatchState::Listing)]
-fn a_kind_that_cannot_be_listed_is_said_once_that_is_a_fault(#[case] sight: WatchState) {
+fn a_kind_that_cannot_be_listed_is_said_once_that_is_a_fault(#[case] watch_state: WatchState) {
     let mut machine = Machine::default();
-    let mut facts = with(|f| f.required[1].sight = sight);
-    let (state, work, _) = settle(&mut machine, &mut facts);
+    let mut facts = with(|f| f.required[1].watch_state = watch_state);
+    let (state, work, _) = run_until_stable(&mut machine, &mut facts);
     assert_eq!((state.name(), work), ("Starting", Work::None));
     facts.waited = START_DEADLINE;
-    let (state, work, turns) = settle(&mut machine, &mut facts);
+    let (state, work, turns) = run_until_stable(&mut machine, &mut facts);
     assert_eq!((state.name(), work, turns), ("Degraded", Work::Say, vec![]));
-    facts.required[1].sight = WatchState::Synced;
-    assert_eq!(settle(&mut machine, &mut facts).1, Work::Full);
+    facts.required[1].watch_state = WatchState::Synced;
+    assert_eq!(run_until_stable(&mut machine, &mut facts).1, Work::Full);
 }
 
 #[test]
@@ -224,27 +224,27 @@ fn manual_does_not_start_by_what_others_install() {
         gone(f, 0);
     });
     facts.at_work = Work::Full;
-    assert_eq!(settle(&mut machine, &mut facts).0.reason(), "CRDMissing");
-    facts.required[0].sight = WatchState::Synced;
-    let (state, work, _) = settle(&mut machine, &mut facts);
+    assert_eq!(run_until_stable(&mut machine, &mut facts).0.reason(), "CRDMissing");
+    facts.required[0].watch_state = WatchState::Synced;
+    let (state, work, _) = run_until_stable(&mut machine, &mut facts);
     assert_eq!((state.reason(), work), ("Manual", Work::Say));
     facts.mode = Some(Mode::Auto);
-    assert_eq!(settle(&mut machine, &mut facts).0.name(), "Running");
+    assert_eq!(run_until_stable(&mut machine, &mut facts).0.name(), "Running");
     facts.mode = Some(Mode::Manual);
-    assert_eq!(settle(&mut machine, &mut facts).0.name(), "Running", "what runs goes on");
+    assert_eq!(run_until_stable(&mut machine, &mut facts).0.name(), "Running", "what runs goes on");
 }
 
 #[test]
 fn refused_goes_on_when_the_right_is_back() {
     let mut machine = running();
-    let mut facts = with(|f| f.required[0].sight = WatchState::Forbidden(ApiVerb::Watch));
+    let mut facts = with(|f| f.required[0].watch_state = WatchState::Forbidden(ApiVerb::Watch));
     facts.at_work = Work::Full;
-    let (state, ..) = settle(&mut machine, &mut facts);
+    let (state, ..) = run_until_stable(&mut machine, &mut facts);
     assert_eq!(
         names(&state),
         "Forbidden this process may not watch instances.kudo.dev; grant it the verbs get, list and watch"
     );
-    assert_eq!(settle(&mut machine, &mut super::tests::facts()).0.name(), "Running");
+    assert_eq!(run_until_stable(&mut machine, &mut super::tests::facts()).0.name(), "Running");
 }
 
 #[rstest]
@@ -259,8 +259,10 @@ fn refused_goes_on_when_the_right_is_back() {
 )]
 fn what_is_missing_is_named(#[case] absence: Absence, #[case] text: &str) {
     let mut machine = Machine::default();
-    let (state, ..) =
-        settle(&mut machine, &mut with(|f| f.required[0].sight = WatchState::Absent(absence.clone())));
+    let (state, ..) = run_until_stable(
+        &mut machine,
+        &mut with(|f| f.required[0].watch_state = WatchState::Absent(absence.clone())),
+    );
     assert_eq!(names(&state), text);
 }
 
@@ -278,16 +280,16 @@ fn what_is_missing_is_named(#[case] absence: Absence, #[case] text: &str) {
 #[case(CapabilityPhase::Running(Epoch(1)), 0, "judge")]
 #[case(CapabilityPhase::Draining(Epoch(1)), 0, "judge")]
 fn what_admission_answers(#[case] state: CapabilityPhase, #[case] seconds: u32, #[case] expected: &str) {
-    let said = match UnavailableAnswer::of("instances", &state, SECOND * seconds) {
+    let report = match UnavailableAnswer::of("instances", &state, SECOND * seconds) {
         UnavailableAnswer::Judge => "judge",
         UnavailableAnswer::InObjectOnly(_) => "in-object",
         UnavailableAnswer::NotYet => "503",
         UnavailableAnswer::Allow(_) => "allow",
     };
-    assert_eq!(said, expected);
+    assert_eq!(report, expected);
 }
 
-fn any_sight() -> impl Strategy<Value = WatchState> {
+fn any_state() -> impl Strategy<Value = WatchState> {
     prop_oneof![
         4 => Just(WatchState::Synced),
         1 => Just(WatchState::Listing),
@@ -298,11 +300,8 @@ fn any_sight() -> impl Strategy<Value = WatchState> {
 }
 
 fn any_kind(finalized: bool) -> impl Strategy<Value = RequiredKind> {
-    (any_sight(), prop::bool::weighted(0.1), 1..3u64).prop_map(move |(sight, leaving, world)| RequiredKind {
-        sight,
-        leaving,
-        world: Epoch(world),
-        ..kind("kind", finalized)
+    (any_state(), prop::bool::weighted(0.1), 1..3u64).prop_map(move |(watch_state, leaving, crd_identity)| {
+        RequiredKind { watch_state, leaving, crd_identity: Epoch(crd_identity), ..kind("kind", finalized) }
     })
 }
 
@@ -344,7 +343,7 @@ proptest! {
             let step = machine.step(&facts);
             let whole = facts.definitions_known
                 && facts.mode.is_some_and(|mode| mode != Mode::Off)
-                && facts.required.iter().all(|k| k.sight == WatchState::Synced && !k.leaving);
+                && facts.required.iter().all(|k| k.watch_state == WatchState::Synced && !k.leaving);
             if step.work == Work::Full && told != Work::Full {
                 prop_assert!(whole, "{facts:?}");
                 prop_assert!(busy.is_none() || busy == machine.state().epoch(), "the last epoch still works");

@@ -74,7 +74,7 @@ pub enum Begin {
 pub struct Pass<'a> {
     ctx: &'a InstanceContext,
     /// The leader epoch in which it began.
-    reign: Option<u64>,
+    leader_epoch: Option<u64>,
     subject: InstanceView,
     spec: &'a Applied<'static>,
     package: &'a Package,
@@ -87,7 +87,7 @@ pub struct Pass<'a> {
     started: bool,
     /// Whether an Event announced the start.
     announced: bool,
-    sight: ReadSet<'a>,
+    watch_state: ReadSet<'a>,
     /// Whether a task failed with a retriable error.
     tried_again: bool,
     /// When a limit runs out, if nothing happens before.
@@ -146,10 +146,10 @@ impl<'a> Pass<'a> {
         let hold = ctx.pool.hold(&subject.key.namespace);
         let limits = limits(&subject, package, started);
         let observed = Observed { limits, adoption, ..Observed::default() };
-        let sight = ReadSet::new(ctx, objects, subject.key.clone(), package.key.clone(), observed);
+        let watch_state = ReadSet::new(ctx, objects, subject.key.clone(), package.key.clone(), observed);
         Self {
             ctx,
-            reign: ctx.reign(),
+            leader_epoch: ctx.leader_epoch(),
             subject,
             spec,
             package,
@@ -160,7 +160,7 @@ impl<'a> Pass<'a> {
             state,
             started,
             announced: started,
-            sight,
+            watch_state,
             tried_again: false,
             wake: None,
         }
@@ -186,10 +186,10 @@ impl<'a> Pass<'a> {
     async fn rounds(&mut self) -> Result<Ended, Stop> {
         for _ in 0..ROUNDS {
             self.reigns()?;
-            self.sight.at(Timestamp::now());
+            self.watch_state.at(Timestamp::now());
             let step = self.advance().await?;
             if !step.needs.is_empty() {
-                self.sight.look_up(&step.needs).await;
+                self.watch_state.look_up(&step.needs).await;
                 continue;
             }
             if let Some(phase) = self.take(step).await? {
@@ -202,7 +202,11 @@ impl<'a> Pass<'a> {
 
     /// Whether the leader epoch in which the pass began still lasts.
     fn reigns(&self) -> Result<(), Stop> {
-        if self.reign.is_some() && self.reign == self.ctx.reign() { Ok(()) } else { Err(Stop::Superseded) }
+        if self.leader_epoch.is_some() && self.leader_epoch == self.ctx.leader_epoch() {
+            Ok(())
+        } else {
+            Err(Stop::Superseded)
+        }
     }
 
     /// Takes one step; returns the phase of the run where it requests no write.
@@ -220,7 +224,7 @@ impl<'a> Pass<'a> {
             let stalled = step.stalled.or_else(|| self.absent(&step.absent));
             return Ok(Some(RecordPhase::Waiting { stalled, held: step.held, waits: step.waiting }));
         }
-        let covered = self.started && self.sight.covers(&step.effects);
+        let covered = self.started && self.watch_state.covers(&step.effects);
         if !covered {
             self.survey().await?;
         }
@@ -228,14 +232,14 @@ impl<'a> Pass<'a> {
             self.prove(step.save_first).await?;
         }
         self.reigns()?;
-        self.sight.write(step.effects).await;
+        self.watch_state.write(step.effects).await;
         Ok(None)
     }
 
     async fn advance(&mut self) -> Result<EngineStep, Stop> {
-        let observed = self.sight.lend();
+        let observed = self.watch_state.lend();
         let (step, observed) = self.ask(self.state.clone(), observed).await?;
-        self.sight.take_back(observed);
+        self.watch_state.take_back(observed);
         Ok(step)
     }
 
@@ -255,7 +259,7 @@ impl<'a> Pass<'a> {
         let ended = match &phase {
             RecordPhase::Over { .. } => Ended::Finished,
             RecordPhase::Waiting { .. }
-                if !self.tried_again && self.sight.is_told(self.engine.instance()) =>
+                if !self.tried_again && self.watch_state.is_told(self.engine.instance()) =>
             {
                 Ended::Waiting
             }
@@ -275,13 +279,13 @@ impl<'a> Pass<'a> {
     /// Looks up everything that the run can reach if all goes well, so that one proof covers it.
     async fn survey(&mut self) -> Result<(), NotDone> {
         let mut state = self.state.clone();
-        let mut imagined = Projection::from(self.sight.observed());
+        let mut imagined = Projection::from(self.watch_state.observed());
         for _ in 0..ROUNDS {
             let (step, observed) = self.ask(state.clone(), imagined.lend()).await?;
             imagined.take_back(observed);
             if !step.needs.is_empty() {
-                self.sight.look_up(&step.needs).await;
-                step.needs.iter().for_each(|need| imagined.see(self.sight.observed(), need));
+                self.watch_state.look_up(&step.needs).await;
+                step.needs.iter().for_each(|need| imagined.see(self.watch_state.observed(), need));
                 continue;
             }
             if step.effects.is_empty() || step.state.status.status.is_terminal() {
@@ -303,7 +307,7 @@ impl<'a> Pass<'a> {
         }
         let found = self.ctx.bookkeeping.instance(&self.subject.key).await?.ok_or(Stop::Gone)?;
         self.adopt(found)?;
-        self.sight.proved();
+        self.watch_state.proved();
         Ok(())
     }
 
@@ -374,7 +378,7 @@ impl<'a> Pass<'a> {
         }
         self.started = true;
         self.state.unsaved.clear();
-        self.sight.proved();
+        self.watch_state.proved();
         for note in record::notes(&self.state, phase) {
             self.publish(note).await;
         }

@@ -104,9 +104,9 @@ impl Observer {
         of_package.chain(demand.instances.get(instance).into_iter().flatten()).cloned().collect()
     }
 
-    fn need(&self, needer: KindRequester, kinds: BTreeSet<Gvk>) {
+    fn need(&self, requester: KindRequester, kinds: BTreeSet<Gvk>) {
         if let (Some(supervisor), Some(_)) = (self.supervisor.get(), &self.queue) {
-            supervisor.need(needer, kinds);
+            supervisor.need(requester, kinds);
         }
     }
 
@@ -223,8 +223,8 @@ impl Observer {
     }
 
     /// Handles a new watch state of a kind: its requester may continue, or must do without it.
-    pub fn wake(&self, kind: &Gvk, needer: KindRequester) {
-        match needer {
+    pub fn wake(&self, kind: &Gvk, requester: KindRequester) {
+        match requester {
             KindRequester::Capability(_) => {}
             KindRequester::Package(package) => {
                 let users = self.store.instances_of(&package);
@@ -246,7 +246,7 @@ impl Observer {
         if is_built_in(&kind.group) {
             return None;
         }
-        match self.supervisor.get()?.watching(kind)?.sight {
+        match self.supervisor.get()?.watching(kind)?.watch_state {
             WatchState::Absent(absence) => Some(absence),
             _ => None,
         }

@@ -12,7 +12,7 @@ use crate::kinds::namespace::is_terminating;
 use serde_json::{Value, json};
 
 use crate::admission::RuleContext;
-use crate::admission::decision::{Outcome, Verdict};
+use crate::admission::decision::{Decision, Outcome};
 use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::admission::endpoint::WebhookEndpoint;
 use crate::admission::request::{Operation, Request};
@@ -38,26 +38,26 @@ use crate::kinds::data_plane::flavor::validate::judge as judge_change;
 const NAMED: usize = 5;
 
 /// Decides on a ConfigMap.
-pub fn decide_config_map(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
+pub fn decide_config_map(request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
     decide(SourceKind::ConfigMap, request, context)
 }
 
 /// Decides on a Secret.
-pub fn decide_secret(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
+pub fn decide_secret(request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
     decide(SourceKind::Secret, request, context)
 }
 
-fn decide(kind: SourceKind, request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
+fn decide(kind: SourceKind, request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
     let action = context.lister.actions(request.namespace).group(RuleGroup::Flavors);
     let (new, old) = match &request.operation {
-        Operation::Create(_) => return Verdict::allow(),
+        Operation::Create(_) => return Decision::allow(),
         Operation::Update(change) => (Some(change.object), change.old),
         Operation::Delete(old) => (None, *old),
     };
     // A terminating namespace deletes its contents.
     let goes = new.is_none() && is_terminating(context, request.namespace);
     if context.endpoint == WebhookEndpoint::Mutate || action == Action::Off || goes {
-        return Verdict::allow();
+        return Decision::allow();
     }
     let source = FlavorSource { kind, name: NamespacedName::new(request.namespace, request.name) };
     let edit = Edit {
@@ -71,7 +71,7 @@ fn decide(kind: SourceKind, request: &Request<'_>, context: &RuleContext<'_>) ->
     let reached: Vec<Reached> = fed.iter().filter_map(|fed| edit.reaches(fed, context)).collect();
     let verdict = verdict(&edit, reached, action);
     let unlabelled = new.is_some_and(|new| is_labelled(old) && !is_labelled(new));
-    match unlabelled.then(|| label_kept(&edit.source, &fed)).flatten() {
+    match unlabelled.then(|| label_denial(&edit.source, &fed)).flatten() {
         Some(denial) => beside(verdict, denial, action),
         None => verdict,
     }
@@ -90,7 +90,7 @@ fn is_labelled(object: &ReviewObject<'_>) -> bool {
 }
 
 /// Why the label of a source must stay: the gateways that refer to it.
-fn label_kept(source: &FlavorSource, fed: &[FlavorDependent]) -> Option<Denial> {
+fn label_denial(source: &FlavorSource, fed: &[FlavorDependent]) -> Option<Denial> {
     let gateways = fed.iter().filter_map(|fed| Gateway::subject_of(&fed.stored, &source.name.namespace));
     let gateways: Vec<String> = gateways.map(|gateway| gateway.to_string()).collect();
     let first = gateways.first()?;
@@ -115,17 +115,17 @@ fn label_kept(source: &FlavorSource, fed: &[FlavorDependent]) -> Option<Denial> 
 }
 
 /// Adds a violation to the decision about the data of a source.
-fn beside(verdict: Verdict, denial: Denial, action: Action) -> Verdict {
+fn beside(verdict: Decision, denial: Denial, action: Action) -> Decision {
     match (verdict.outcome, action) {
         (Outcome::Refuse(mut first), _) => {
             first.join(denial);
-            Verdict { outcome: Outcome::Refuse(first), ..verdict }
+            Decision { outcome: Outcome::Refuse(first), ..verdict }
         }
         (_, Action::Deny) => {
-            Verdict { warnings: verdict.warnings, noted: verdict.noted, ..Verdict::from(denial) }
+            Decision { warnings: verdict.warnings, noted: verdict.noted, ..Decision::from(denial) }
         }
         (outcome, Action::Warn | Action::Off) => {
-            let mut verdict = Verdict { outcome, ..verdict };
+            let mut verdict = Decision { outcome, ..verdict };
             verdict.admit(denial.rule, &denial.sentence);
             verdict
         }
@@ -174,10 +174,10 @@ impl Edit {
     fn reaches(&self, fed: &FlavorDependent, context: &RuleContext<'_>) -> Option<Reached> {
         let namespace = &self.source.name.namespace;
         let subject = Gateway::subject_of(&fed.stored, namespace)?;
-        let around = gateways(context).context_of(&subject);
+        let gateway_context = gateways(context).context_of(&subject);
         // Before and after the edit.
         let both = |read: &dyn Fn(&dyn Sources) -> Option<Gateway>| {
-            let with = |data| With { others: &around.sources, source: &self.source, data };
+            let with = |data| With { others: &gateway_context.sources, source: &self.source, data };
             let (before, after) = (read(&with(Some(&self.before)))?, read(&with(self.after.as_ref()))?);
             Some((before.spec, after.spec, before.stopped))
         };
@@ -200,9 +200,9 @@ impl Edit {
             stored: Some(&before),
             new: &after,
             stopped,
-            routes: &around.routes,
+            routes: &gateway_context.routes,
             configuration: ProducerConfiguration::Usual,
-            group: around.group.as_ref(),
+            group: gateway_context.group.as_ref(),
             allowance: self.allowance.as_ref(),
         });
         let live = live.effective;
@@ -258,24 +258,24 @@ fn allowance(new: &ReviewObject<'_>, old: &ReviewObject<'_>) -> Option<FlavorOve
     FlavorOverride::read(Some(&text), || ChangeId::of(uid, version, &content))
 }
 
-fn verdict(edit: &Edit, reached: Vec<Reached>, action: Action) -> Verdict {
+fn verdict(edit: &Edit, reached: Vec<Reached>, action: Action) -> Decision {
     let refused: Vec<&Reached> = reached.iter().filter(|one| !one.findings.denied.is_empty()).collect();
     let mut verdict = match refused.first() {
         Some(first) if action == Action::Deny => refusal(edit, first, &refused).into(),
-        _ => Verdict::allow(),
+        _ => Decision::allow(),
     };
     for one in &reached {
         let Reached { subject, which, before, after, findings, .. } = one;
         let what = format!("{} is {} of {subject}", edit.keys(one), which.flavor());
         if verdict.refusal().is_none() {
             let (before, after) = (&before.effective, &after.effective);
-            verdict.tell(
+            verdict.warn_in_full(
                 Rule::FLAVOR_SOURCE,
                 &format!("{what}: {before} -> {after} as each of its pods starts"),
             );
             findings.denied.iter().for_each(|finding| verdict.admit(finding.rule, &finding.text));
         }
-        findings.warned.iter().for_each(|finding| verdict.tell(finding.rule, &finding.text));
+        findings.warned.iter().for_each(|finding| verdict.warn_in_full(finding.rule, &finding.text));
     }
     verdict
 }

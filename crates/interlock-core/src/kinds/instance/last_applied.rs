@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::spec::SpecView;
-use super::status::Head;
+use super::status::BaselineHead;
 use crate::admission::review::Annotations;
 use crate::admission::size_budget::{
     ANNOTATIONS_LIMIT, ANNOTATIONS_MAX, OBJECT_LIMIT, OBJECT_MAX, SPEC_LIMIT, SizeBudget,
@@ -13,7 +13,7 @@ use crate::api::stamp::{Applied, Beginning, Envelope, KeptSpec, Previous, SpecHa
 
 /// The last spec that was carried out in full, as text.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Full<'a> {
+pub struct WholeSpec<'a> {
     /// Text of its hash.
     pub hash: Cow<'a, str>,
     /// Its canonical JSON; `None` if the annotation only refers to it.
@@ -23,13 +23,13 @@ pub struct Full<'a> {
 }
 
 /// The source of a last-applied annotation, as texts.
-pub struct Draft<'a> {
+pub struct LastAppliedDraft<'a> {
     /// Hash of the spec.
     pub hash: &'a SpecHash,
     /// Its canonical JSON; `None` if it is not known here.
     pub spec: Option<&'a str>,
     /// The last spec that was carried out in full.
-    pub previous: Option<Full<'a>>,
+    pub previous: Option<WholeSpec<'a>>,
     /// Uid of the object, if known.
     pub uid: Option<&'a str>,
     /// Further members, as names that need no escapes and strings.
@@ -40,7 +40,7 @@ pub struct Draft<'a> {
 }
 
 /// The annotation's value; `None` if not even a bare hash fits.
-pub fn write(draft: &Draft<'_>, room: SizeBudget) -> Option<String> {
+pub fn write(draft: &LastAppliedDraft<'_>, room: SizeBudget) -> Option<String> {
     let previous = draft.previous.as_ref();
     if let Some(spec) = draft.spec.filter(|spec| spec.len() <= SPEC_LIMIT) {
         let text = text_of(draft, Some(spec), previous);
@@ -59,12 +59,12 @@ pub fn write(draft: &Draft<'_>, room: SizeBudget) -> Option<String> {
         return Some(text);
     }
     draft.excerpt?;
-    let text = text_of(&Draft { previous: None, excerpt: None, ..*draft }, None, previous);
+    let text = text_of(&LastAppliedDraft { previous: None, excerpt: None, ..*draft }, None, previous);
     room.fits(&text, ANNOTATIONS_MAX, OBJECT_MAX).then_some(text)
 }
 
 /// Writes what [`Envelope::to_json`] writes, from texts that are canonical JSON already.
-fn text_of(draft: &Draft<'_>, spec: Option<&str>, previous: Option<&Full<'_>>) -> String {
+fn text_of(draft: &LastAppliedDraft<'_>, spec: Option<&str>, previous: Option<&WholeSpec<'_>>) -> String {
     let of = |out: &mut String, hash: &str, spec: Option<&str>, reference: SpecReference| {
         out.push_str("\"hash\":");
         json_string(out, hash);
@@ -110,7 +110,7 @@ fn text_of(draft: &Draft<'_>, spec: Option<&str>, previous: Option<&Full<'_>>) -
 }
 
 /// The source of a last-applied annotation.
-pub struct Making<'a> {
+pub struct LastAppliedInput<'a> {
     /// Hash of the spec.
     pub hash: &'a SpecHash,
     /// The spec.
@@ -122,11 +122,11 @@ pub struct Making<'a> {
 }
 
 /// The annotation's value; `None` if not even a bare hash fits.
-pub fn make(making: Making<'_>, room: SizeBudget) -> Option<String> {
-    let Making { hash, spec, previous, uid } = making;
+pub fn make(making: LastAppliedInput<'_>, room: SizeBudget) -> Option<String> {
+    let LastAppliedInput { hash, spec, previous, uid } = making;
     let canonical = spec.canonical();
-    let previous = previous.map(Full::from);
-    let draft = Draft { hash, spec: Some(&canonical), previous, uid, more: &[], excerpt: None };
+    let previous = previous.map(WholeSpec::from);
+    let draft = LastAppliedDraft { hash, spec: Some(&canonical), previous, uid, more: &[], excerpt: None };
     write(&draft, room)
 }
 
@@ -146,7 +146,7 @@ pub fn kept<'t>(text: &'t str, annotations: usize) -> Option<Cow<'t, str>> {
     room.fits(&text, ANNOTATIONS_MAX, usize::MAX).then_some(Cow::Owned(text))
 }
 
-impl From<Previous<'_>> for Full<'_> {
+impl From<Previous<'_>> for WholeSpec<'_> {
     fn from(previous: Previous<'_>) -> Self {
         Self {
             hash: Cow::Owned(previous.hash.as_str().to_owned()),
@@ -162,7 +162,7 @@ impl From<Previous<'_>> for Full<'_> {
 /// `previous`; else it is the annotation's own spec.
 pub fn previous<'a>(
     stamp: Option<Envelope<'a>>,
-    basis: Option<&Head<'_>>,
+    basis: Option<&BaselineHead<'_>>,
     new: &SpecHash,
 ) -> Option<Previous<'a>> {
     let stamp = stamp?;
@@ -175,9 +175,9 @@ pub fn previous<'a>(
 pub fn replaced<'a>(
     annotations: &Annotations<'_>,
     old: &'a SpecView<'_>,
-    basis: Option<&Head<'_>>,
+    basis: Option<&BaselineHead<'_>>,
     new: &SpecHash,
-) -> Option<Full<'a>> {
+) -> Option<WholeSpec<'a>> {
     let beginning = Beginning::of(annotations.stamp_json()?);
     if let (Some(basis), Some(beginning)) = (basis.filter(|basis| !basis.owes), beginning)
         && basis.hash == beginning.hash
@@ -186,18 +186,18 @@ pub fn replaced<'a>(
         let inline = beginning.reference.is_none() && old.canonical().len() <= SPEC_LIMIT;
         let spec = inline.then(|| Cow::Borrowed(old.canonical()));
         let reference = beginning.reference.unwrap_or_default();
-        return (old.hash() != new).then(|| Full {
+        return (old.hash() != new).then(|| WholeSpec {
             hash: Cow::Borrowed(old.hash().as_str()),
             spec,
             reference,
         });
     }
     let text = annotations.stamp_text()?;
-    previous(Envelope::parse(&text), basis, new).map(Full::from)
+    previous(Envelope::parse(&text), basis, new).map(WholeSpec::from)
 }
 
 /// Whether an annotation means the same as a draft, inline or by reference.
-pub fn says(found: &str, draft: &Draft<'_>) -> bool {
+pub fn says(found: &str, draft: &LastAppliedDraft<'_>) -> bool {
     let Some(found) = Envelope::parse(found) else { return false };
     let holds = |hash: &SpecHash, kept: &KeptSpec<'_>| kept.inline().is_none_or(|spec| spec.hash() == *hash);
     // A call for another object size may have inlined a spec that this one does not, or the reverse;

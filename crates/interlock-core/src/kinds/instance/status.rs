@@ -22,7 +22,7 @@ use crate::api::text::Text;
 pub struct StatusView<'a> {
     entries: Vec<StatusEntry<'a>>,
     conditions: Option<JsonRead<'a, Option<Raw<'a>>>>,
-    head: OnceCell<Option<Head<'a>>>,
+    head: OnceCell<Option<BaselineHead<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -35,7 +35,7 @@ struct BasisHead<'a> {
 
 /// The parts of the baseline that every decision needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head<'a> {
+pub struct BaselineHead<'a> {
     /// Hash of the spec that was carried out.
     pub hash: Cow<'a, str>,
     /// Whether plans are pending.
@@ -83,7 +83,7 @@ impl<'a> StatusView<'a> {
     }
 
     /// Hash of the baseline, and whether plans are pending.
-    pub fn basis_head(&self) -> Result<Option<&Head<'a>>, JsonError> {
+    pub fn baseline_head(&self) -> Result<Option<&BaselineHead<'a>>, JsonError> {
         let message = self.message()?;
         Ok(self.head.get_or_init(|| message.and_then(head)).as_ref())
     }
@@ -100,18 +100,18 @@ impl<'a> StatusView<'a> {
     }
 }
 
-fn head(message: Raw<'_>) -> Option<Head<'_>> {
+fn head(message: Raw<'_>) -> Option<BaselineHead<'_>> {
     quick_head(message.get()).or_else(|| {
         let text = message.text().ok()?;
         let head: BasisHead<'_> = serde_json::from_str(&text).ok()?;
-        Some(Head { hash: head.hash.as_str().to_owned().into(), owes: !head.owed.is_empty() })
+        Some(BaselineHead { hash: head.hash.as_str().to_owned().into(), owes: !head.owed.is_empty() })
     })
 }
 
 /// The head of a baseline from the JSON of its text, if [`Baseline::message`] wrote it: the hash first,
 /// then perhaps `run` and `previous`, maps of strings without quotes, then `detail`, which ends with
 /// the map of its parameters, then `owed`, a map of strings that is present only if plans are pending.
-fn quick_head(json: &str) -> Option<Head<'_>> {
+fn quick_head(json: &str) -> Option<BaselineHead<'_>> {
     let rest = json.strip_prefix(r#""{\"hash\":\""#)?;
     let (hash, rest) = rest.split_at(rest.find('\\')?);
     let rest = rest.strip_prefix(r#"\",\""#)?;
@@ -129,7 +129,7 @@ fn quick_head(json: &str) -> Option<Head<'_>> {
         _ if rest.ends_with(r#"\"}}""#) => true,
         _ => return None,
     };
-    known.then_some(Head { hash: Cow::Borrowed(hash), owes })
+    known.then_some(BaselineHead { hash: Cow::Borrowed(hash), owes })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::PackageUsers;
 use crate::admission::RuleContext;
-use crate::admission::decision::Verdict;
+use crate::admission::decision::Decision;
 use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::admission::endpoint::{Freeze, WebhookEndpoint};
 use crate::admission::request::{ObjectChange, Operation, Request};
@@ -27,10 +27,10 @@ use crate::package::validate::{PackageProblem, Problems, Wrong};
 const NAMED: usize = 3;
 
 /// Decides on an OperatorVersion.
-pub fn decide(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
+pub fn decide(request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
     let key = NamespacedName::new(request.namespace, request.name);
     let violations = Violations::new(context.lister.actions(&key.namespace), context);
-    let mut verdict = Verdict::allow();
+    let mut verdict = Decision::allow();
     let decided = match &request.operation {
         Operation::Create(object) => create(object, &key, &violations),
         Operation::Update(change) => update(*change, &key, context, &violations, &mut verdict),
@@ -138,7 +138,7 @@ fn update(
     key: &NamespacedName,
     context: &RuleContext<'_>,
     violations: &Violations<'_>,
-    verdict: &mut Verdict,
+    verdict: &mut Decision,
 ) -> Result<(), Box<Denial>> {
     limits(key, change.object, Some(change.old), violations);
     if change.object.spec == change.old.spec {

@@ -161,7 +161,7 @@ fn a_recreated_object_is_another_one() {
     );
     assert_eq!(world.delete(&second).roots, roots(INSTANCE, &["a"]));
     let (nodes, edges) = world.graph.size();
-    assert_eq!((nodes, edges), (0, 0), "nothing is left of what is gone: {:?}", world.graph.picture());
+    assert_eq!((nodes, edges), (0, 0), "nothing is left of what is gone: {:?}", world.graph.snapshot());
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_watch_that_begins_anew_reads_also_what_has_not_changed() {
     world.graph.kind_available(kind, next);
     world.graph.apply(kind, next, GraphChange::Listing(""));
     assert!(world.graph.apply(kind, next, GraphChange::Listed(&whole)).news);
-    let picture = world.graph.picture_of(&NodeId::new(HTTP_ROUTE, "ns", "r")).unwrap();
+    let picture = world.graph.snapshot_of(&NodeId::new(HTTP_ROUTE, "ns", "r")).unwrap();
     assert_eq!(picture.nodes.keys().map(|id| &*id.section).collect::<Vec<_>>(), ["", "first"]);
     assert!(!world.graph.apply(kind, next, GraphChange::Listed(&whole)).news);
 }
@@ -308,7 +308,7 @@ fn rules_of_a_route_have_names_that_differ() {
     let route = object("gateway.networking.k8s.io/v1", "HTTPRoute", "r", json!({"spec": {"rules": rules}}));
     let world = World::with(&[route]);
     let root = NodeId::new(HTTP_ROUTE, "ns", "r");
-    let picture = world.graph.picture_of(&root).unwrap();
+    let picture = world.graph.snapshot_of(&root).unwrap();
     let names: Vec<&str> = picture.nodes.keys().map(|id| &*id.section).collect();
     assert_eq!(names, ["", "[1]", "[1]x", "[3]", "second"]);
 }
@@ -345,8 +345,8 @@ GatewayClass.gateway.networking.k8s.io/kong [missing]
    │        └─ Service/ns/t [missing]
    └─ Gateway.gateway.networking.k8s.io/ns/g#https
 ";
-    assert_eq!(world.graph.picture().tree(), tree);
-    let below = world.graph.picture_of(&NodeId::new(SERVICE, "ns", "t")).unwrap();
+    assert_eq!(world.graph.snapshot().tree(), tree);
+    let below = world.graph.snapshot_of(&NodeId::new(SERVICE, "ns", "t")).unwrap();
     let dot = "\
 digraph topology {
   rankdir=LR;
@@ -371,5 +371,5 @@ digraph topology {
     });
     assert_eq!(json["nodes"][5], node);
     assert_eq!(json["edges"].as_array().map(Vec::len), Some(5));
-    assert_eq!(world.graph.picture_of(&NodeId::new(NAMESPACE, "", "none")), None);
+    assert_eq!(world.graph.snapshot_of(&NodeId::new(NAMESPACE, "", "none")), None);
 }

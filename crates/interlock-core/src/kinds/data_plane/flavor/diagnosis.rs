@@ -84,7 +84,7 @@ impl Diagnosis {
             let NamespacedName { namespace, name } = &producer.name;
             next.push(format!("kubectl -n {namespace} rollout restart deployment/{name}"));
         } else if mixed.is_some() || !stuck.is_empty() {
-            next.extend(ways(symptoms, &stuck));
+            next.extend(resolutions(symptoms, &stuck));
         }
         let never_ready = (!stuck.is_empty()).then(|| Hold {
             what: format!(
@@ -111,8 +111,8 @@ impl Diagnosis {
 }
 
 fn line(standing: &PodDiagnosis, now: Timestamp) -> String {
-    let Pod { name, told, .. } = &standing.pod;
-    let runs = told.to_string();
+    let Pod { name, reported, .. } = &standing.pod;
+    let runs = reported.to_string();
     match standing.unready_since {
         None => format!("{name}: {runs}; ready"),
         Some(since) => format!("{name}: {runs}; not ready for {}", age(now, since)),
@@ -164,7 +164,7 @@ fn latched(symptoms: &Symptoms<'_>, stuck: &[&PodDiagnosis]) -> Option<Hold> {
 }
 
 /// First back to the flavor of the ready pods, then the steps that work.
-fn ways(symptoms: &Symptoms<'_>, stuck: &[&PodDiagnosis]) -> Vec<String> {
+fn resolutions(symptoms: &Symptoms<'_>, stuck: &[&PodDiagnosis]) -> Vec<String> {
     let GatewayRef { kind, name: NamespacedName { namespace, name } } = symptoms.subject;
     let ready = symptoms.pods.iter().filter(|standing| standing.unready_since.is_none());
     let live = ByFlavor::of(ready.map(|standing| &standing.pod));
@@ -235,10 +235,10 @@ mod tests {
     fn pods(lines: &[&str]) -> Vec<PodDiagnosis> {
         let pod = |line: &&str| {
             let words: Vec<&str> = line.split(' ').collect();
-            let told = RouterState::Reports(words[1].to_owned());
+            let reported = RouterState::Reports(words[1].to_owned());
             let labels = BTreeMap::from([("app".to_owned(), "edge".to_owned())]);
             let unready_since = words.get(3).map(|minute| at(minute.parse().unwrap()));
-            let pod = Pod { name: words[0].to_owned(), labels, told };
+            let pod = Pod { name: words[0].to_owned(), labels, reported };
             PodDiagnosis { pod, made: at(words[2].parse().unwrap()), unready_since }
         };
         lines.iter().map(pod).collect()
@@ -320,8 +320,8 @@ next
     #[case(120, "2 min")]
     #[case(7200, "2 h")]
     #[case(-5, "0 s")]
-    fn ages(#[case] seconds: i64, #[case] told: &str) {
+    fn ages(#[case] seconds: i64, #[case] reported: &str) {
         let since = Timestamp::from_second(1_800_000_000).unwrap();
-        assert_eq!(age(Timestamp::from_second(1_800_000_000 + seconds).unwrap(), since), told);
+        assert_eq!(age(Timestamp::from_second(1_800_000_000 + seconds).unwrap(), since), reported);
     }
 }

@@ -57,7 +57,7 @@ pub enum Unknown {
 
 impl Unknown {
     /// Whether pods with this environment cannot start at all.
-    pub fn keeps_pods_from_starting(&self) -> bool {
+    pub fn blocks_pod_start(&self) -> bool {
         matches!(self, Self::NoObject(_) | Self::NoKey(_))
     }
 }

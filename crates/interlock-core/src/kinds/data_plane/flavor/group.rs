@@ -51,7 +51,7 @@ impl ProducerGroup {
     }
 
     /// The first of the others that would keep another dialect.
-    pub fn left_behind(&self, to: Flavor) -> Option<(&GatewayRef, Flavor)> {
+    pub fn conflicting(&self, to: Flavor) -> Option<(&GatewayRef, Flavor)> {
         let mut known =
             self.others.iter().filter_map(|(subject, effective)| Some((subject, effective.known()?)));
         known.find(|(_, flavor)| flavor.dialect() != to.dialect())

@@ -137,12 +137,12 @@ impl GatewayInventory {
 
     /// Deferred checks: changes of flavor that were admitted because their source could not be read
     /// then, and would have been denied. Reports each once.
-    pub fn overlooked(&mut self) -> Vec<DeferredChecks> {
+    pub fn take_deferred(&mut self) -> Vec<DeferredChecks> {
         let mut unread = std::mem::take(&mut self.unread);
         let found = unread.read_now(|subject| {
             let object = self.gateways().find(|object| subject.is(object))?.clone();
             let gateway = Gateway::read(&object, &subject.name.namespace, &self.sources).ok().flatten()?;
-            let GatewayContext { routes, group, .. } = self.around(subject);
+            let GatewayContext { routes, group, .. } = self.context_of(subject);
             Some(Now { object, gateway, routes, group })
         });
         self.unread = unread;
@@ -238,7 +238,7 @@ impl GatewayInventory {
     }
 
     /// The gateways whose flavor may come from a source.
-    pub fn fed_by(&self, source: &FlavorSource) -> Vec<FlavorDependent> {
+    pub fn dependents(&self, source: &FlavorSource) -> Vec<FlavorDependent> {
         let here = |object: &&Arc<Value>| meta_str(object, "namespace") == Some(&source.name.namespace);
         let fed = self.gateways().filter(here).map(|stored| {
             let running = match self.running(stored) {
@@ -252,7 +252,7 @@ impl GatewayInventory {
     }
 
     /// All sources that the flavors of gateways may come from.
-    pub fn wanted_sources(&self) -> BTreeSet<FlavorSource> {
+    pub fn referenced_sources(&self) -> BTreeSet<FlavorSource> {
         let both = self.gateways().flat_map(|stored| [Cow::Borrowed(stored.as_ref()), self.running(stored)]);
         both.flat_map(|object| sources_of(&object)).collect()
     }
@@ -281,7 +281,7 @@ impl GatewayInventory {
     }
 
     /// The gateway context.
-    pub fn around(&self, gateway: &GatewayRef) -> GatewayContext {
+    pub fn context_of(&self, gateway: &GatewayRef) -> GatewayContext {
         let namespace = &gateway.name.namespace;
         let objects: Vec<Cow<'_, Value>> = self.objects.values().map(|object| self.running(object)).collect();
         let own = objects.iter().map(Cow::as_ref).find(|object| gateway.is(object));

@@ -58,7 +58,7 @@ pub enum Inventory {
         routes: Vec<Route>,
         /// Kinds that affect a change of flavor and were not observed, or not everywhere, each with the
         /// reason.
-        blind: Vec<String>,
+        unlisted: Vec<String>,
     },
 }
 
@@ -70,23 +70,23 @@ impl Inventory {
 
     /// An inventory of the routes with traits, with no hidden kinds.
     pub fn seen(routes: impl IntoIterator<Item = Route>) -> Self {
-        Self::Seen { routes: routes.into_iter().collect(), blind: Vec::new() }
+        Self::Seen { routes: routes.into_iter().collect(), unlisted: Vec::new() }
     }
 
     /// The same, for an observer from whom these kinds are hidden.
     #[must_use]
-    pub fn hiding(&self, blind: Vec<String>) -> Self {
+    pub fn with_unlisted(&self, unlisted: Vec<String>) -> Self {
         match self {
             Self::Unseen => Self::Unseen,
-            Self::Seen { routes, .. } => Self::Seen { routes: routes.clone(), blind },
+            Self::Seen { routes, .. } => Self::Seen { routes: routes.clone(), unlisted },
         }
     }
 
     /// The kinds that were not observed.
-    pub fn blind(&self) -> &[String] {
+    pub fn unlisted(&self) -> &[String] {
         match self {
             Self::Unseen => &[],
-            Self::Seen { blind, .. } => blind,
+            Self::Seen { unlisted, .. } => unlisted,
         }
     }
 

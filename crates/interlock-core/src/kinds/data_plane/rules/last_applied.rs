@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::admission::decision::{Outcome, Verdict};
+use crate::admission::decision::{Decision, Outcome};
 use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::admission::patch::Operations;
 use crate::admission::request::Request;
@@ -25,7 +25,7 @@ use crate::kinds::data_plane::flavor::projection::excerpt;
 use crate::kinds::data_plane::flavor::reading::FlavorReading;
 use crate::kinds::data_plane::live_spec;
 use crate::kinds::instance::last_applied;
-use crate::kinds::instance::last_applied::Draft;
+use crate::kinds::instance::last_applied::LastAppliedDraft;
 
 /// The live state before a write, from the stored object.
 pub struct Live<'a> {
@@ -153,7 +153,7 @@ struct Made<'a> {
 impl Made<'_> {
     /// Whether another annotation means the same. The flavor may have become known or unknown since
     /// that was written; the excerpt may not have fitted.
-    fn is_said_by(&self, found: &LiveStamp<'_>) -> bool {
+    fn is_stated_by(&self, found: &LiveStamp<'_>) -> bool {
         let excerpt = found.flavor_spec();
         found.hash == self.hash
             && found.uid.as_deref() == self.uid
@@ -195,7 +195,7 @@ impl<'a> WantedStamp<'a> {
         let mut more: Vec<(&str, &str)> = Vec::new();
         more.extend(selector.as_deref().map(|selector| (SELECTOR, selector)));
         more.extend(known.map(|flavor| (FLAVOR, flavor.as_str())));
-        let draft = Draft {
+        let draft = LastAppliedDraft {
             hash: &hash,
             spec: spec.as_deref(),
             previous: None,
@@ -208,17 +208,17 @@ impl<'a> WantedStamp<'a> {
     }
 
     /// Patches an object that carries another annotation, and warns if a user changed it.
-    pub fn patch(self, object: &ReviewObject<'_>, old: Option<&ReviewObject<'_>>) -> Verdict {
+    pub fn patch(self, object: &ReviewObject<'_>, old: Option<&ReviewObject<'_>>) -> Decision {
         let found = object.metadata.annotations.stamp_text();
         let wanted = self.0.map(|made| made.text);
         if found.as_deref() == wanted.as_deref() {
-            return Verdict::allow();
+            return Decision::allow();
         }
         let before = old.and_then(|old| old.metadata.annotations.stamp_text());
         let undone = old.is_some() && found.is_some() && found != before;
         let mut operations = Operations::default();
         operations.stamp(&object.metadata, wanted);
-        let mut verdict = Verdict::of(Outcome::Allow { patch: operations.finish() });
+        let mut verdict = Decision::of(Outcome::Allow { patch: operations.finish() });
         if undone {
             verdict.warn(
                 Rule::STAMP_MISMATCH,
@@ -239,11 +239,11 @@ impl<'a> WantedStamp<'a> {
         // Mostly it equals the stored one, which is already parsed.
         let kept = live.filter(|live| live.json.is_some() && live.json == annotations.stamp_json());
         let same = match (kept.and_then(|live| live.stamp.as_ref()), &self.0) {
-            (Some(kept), Some(made)) => made.is_said_by(kept),
+            (Some(kept), Some(made)) => made.is_stated_by(kept),
             (_, made) => match (annotations.stamp_text().as_deref(), made) {
                 (None, None) => true,
                 (Some(found), Some(made)) => {
-                    LiveStamp::parse(found).is_some_and(|found| made.is_said_by(&found))
+                    LiveStamp::parse(found).is_some_and(|found| made.is_stated_by(&found))
                 }
                 _ => false,
             },

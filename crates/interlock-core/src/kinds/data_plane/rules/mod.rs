@@ -22,7 +22,7 @@ use super::flavor::reading::{Effective, FILE_VARIABLE, FlavorReading, VARIABLE};
 use super::flavor::validate::judge as judge_change;
 use super::validation;
 use crate::admission::RuleContext;
-use crate::admission::decision::Verdict;
+use crate::admission::decision::Decision;
 use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::admission::endpoint::WebhookEndpoint;
 use crate::admission::request::{Operation, Request};
@@ -37,53 +37,54 @@ use crate::api::stamp::SpecHash;
 use crate::kinds::data_plane::gateways;
 
 /// Decides on a DataPlane.
-pub fn decide_data_plane(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
+pub fn decide_data_plane(request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
     decide(GatewayKind::DataPlane, request, context)
 }
 
 /// Decides on a Deployment that runs Kong.
-pub fn decide_deployment(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
+pub fn decide_deployment(request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
     decide(GatewayKind::Deployment, request, context)
 }
 
-fn decide(kind: GatewayKind, request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
+fn decide(kind: GatewayKind, request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
     let (object, old) = match &request.operation {
         Operation::Create(object) => (*object, None),
         Operation::Update(change) => (change.object, Some(change.old)),
-        Operation::Delete(_) => return Verdict::allow(),
+        Operation::Delete(_) => return Decision::allow(),
     };
     let mutates = context.endpoint == WebhookEndpoint::Mutate;
     if mutates && kind == GatewayKind::Deployment {
-        return Verdict::allow();
+        return Decision::allow();
     }
     let subject = GatewayRef { kind, name: NamespacedName::new(request.namespace, request.name) };
-    let around = gateways(context).context_of(&subject);
+    let gateway_context = gateways(context).context_of(&subject);
     let flavors = context.lister.actions(request.namespace).group(RuleGroup::Flavors);
-    let ask = Ask { subject, around, flavors, guarded: gateways(context).overrides_guarded() };
+    let evaluation =
+        Evaluation { subject, gateway_context, flavors, guarded: gateways(context).overrides_guarded() };
     if kind == GatewayKind::Deployment {
-        return ask.flavors(object, old, None);
+        return evaluation.flavors(object, old, None);
     }
     let text = old.and_then(|old| old.metadata.annotations.stamp_text());
-    let kept = |uid: &str, hash: &SpecHash| gateways(context).live_spec(&ask.subject.name, uid, hash);
+    let kept = |uid: &str, hash: &SpecHash| gateways(context).live_spec(&evaluation.subject.name, uid, hash);
     let live = old.map(|old| Live::of(old, text.as_deref(), kept));
     // Knowledge of a flavor may change between the calls: only mutation writes it.
-    let flavor_of = |spec: &str| mutates.then(|| ask.flavor_of(spec, live.as_ref())).flatten();
+    let flavor_of = |spec: &str| mutates.then(|| evaluation.flavor_of(spec, live.as_ref())).flatten();
     let wanted = WantedStamp::of(request, object, old.zip(live.as_ref()), flavor_of);
     if mutates {
         return wanted.patch(object, old);
     }
-    if let Some(refusal) = wanted.refusal(&ask.subject, object, live.as_ref()) {
+    if let Some(refusal) = wanted.refusal(&evaluation.subject, object, live.as_ref()) {
         return refusal.into();
     }
-    let mut problems = match ask.shape(object, old) {
+    let mut problems = match evaluation.shape(object, old) {
         Ok(problems) => problems,
         Err(unreadable) => return (*unreadable).into(),
     };
-    let mut verdict = match ask.misshapen(&mut problems) {
+    let mut verdict = match evaluation.misshapen(&mut problems) {
         Some(refusal) => refusal.into(),
-        None => ask.flavors(object, old, live.as_ref()),
+        None => evaluation.flavors(object, old, live.as_ref()),
     };
-    problems.warned.iter().for_each(|finding| verdict.tell(finding.rule, &finding.text));
+    problems.warned.iter().for_each(|finding| verdict.warn_in_full(finding.rule, &finding.text));
     verdict
 }
 
@@ -91,25 +92,25 @@ fn decide(kind: GatewayKind, request: &Request<'_>, context: &RuleContext<'_>) -
 const INGRESS_PORTS: &str = "spec.network.services.ingress.ports";
 
 /// The gateway of a request, and its context.
-struct Ask {
+struct Evaluation {
     subject: GatewayRef,
-    around: GatewayContext,
+    gateway_context: GatewayContext,
     /// The action of the flavor rules in this namespace.
     flavors: Action,
     /// Whether the policy for overrides is in force; why not.
     guarded: Result<(), String>,
 }
 
-impl Ask {
+impl Evaluation {
     /// The decision of the flavor rules.
     fn flavors(
         &self,
         object: &ReviewObject<'_>,
         old: Option<&ReviewObject<'_>>,
         live: Option<&Live<'_>>,
-    ) -> Verdict {
+    ) -> Decision {
         if self.flavors == Action::Off {
-            return Verdict::allow();
+            return Decision::allow();
         }
         let new = match self.read(text_of(object), object) {
             Ok(gateway) => gateway,
@@ -121,7 +122,7 @@ impl Ask {
         let allowance = allowance.map(|allowance| allowance.guarded(self.guarded.clone()));
         let stamped = live.zip(old).and_then(|(live, old)| self.reading(live, old));
         // Pods of an earlier template may run beside those of the stored one, or instead of them.
-        let rolled_out = match &self.around.rolled_out {
+        let rolled_out = match &self.gateway_context.rolled_out {
             RolledOut::With(reading) => stored.as_ref().and(Some(reading)),
             RolledOut::Never | RolledOut::Untold(_) => None,
         };
@@ -132,12 +133,12 @@ impl Ask {
             stored: stored.as_ref().map(|stored| &stored.spec),
             new: &new.spec,
             stopped: new.stopped && stored.as_ref().is_some_and(|stored| stored.stopped),
-            routes: &self.around.routes,
+            routes: &self.gateway_context.routes,
             configuration: ProducerConfiguration::Usual,
-            group: self.around.group.as_ref(),
+            group: self.gateway_context.group.as_ref(),
             allowance: allowance.as_ref(),
         });
-        if let (RolledOut::Untold(why), Some(stored)) = (&self.around.rolled_out, &stored)
+        if let (RolledOut::Untold(why), Some(stored)) = (&self.gateway_context.rolled_out, &stored)
             && stored.spec.reading.effective != new.spec.reading.effective
         {
             findings.warned.push(Finding::new(
@@ -177,14 +178,14 @@ impl Ask {
 
     /// The flavor of a spec, if it is known or was when it became live.
     fn flavor_of(&self, spec: &str, live: Option<&Live<'_>>) -> Option<Flavor> {
-        let gateway = Gateway::parse(self.subject.clone(), spec, "{}", &self.around.sources).ok()?;
+        let gateway = Gateway::parse(self.subject.clone(), spec, "{}", &self.gateway_context.sources).ok()?;
         let before = || live.filter(|live| live.is_of(spec))?.flavor();
         gateway.spec.reading.effective.known().or_else(before)
     }
 
     fn read(&self, spec: &str, object: &ReviewObject<'_>) -> Result<Gateway, Box<Denial>> {
         let status = object.status.map_or("{}", |status| status.get());
-        Gateway::parse(self.subject.clone(), spec, status, &self.around.sources)
+        Gateway::parse(self.subject.clone(), spec, status, &self.gateway_context.sources)
             .map_err(|error| self.unreadable(&error))
     }
 
@@ -210,7 +211,7 @@ impl Ask {
                 validation::problems(
                     &spec.unwrap_or_default(),
                     &self.subject.name.namespace,
-                    &self.around.sources,
+                    &self.gateway_context.sources,
                 )
             })
         };
@@ -264,8 +265,8 @@ impl Ask {
         }
     }
 
-    fn verdict(&self, findings: Findings, runs: Option<&FlavorReading>, new: &Gateway) -> Verdict {
-        let mut verdict = Verdict::allow();
+    fn verdict(&self, findings: Findings, runs: Option<&FlavorReading>, new: &Gateway) -> Decision {
+        let mut verdict = Decision::allow();
         let mut denied = findings.denied.into_iter();
         if self.flavors == Action::Deny
             && let Some(first) = denied.next()
@@ -291,7 +292,7 @@ impl Ask {
             }
         }
         for finding in findings.warned {
-            verdict.tell(finding.rule, &finding.text);
+            verdict.warn_in_full(finding.rule, &finding.text);
         }
         verdict
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::denials;
-use super::type_errors::misfits;
+use super::type_errors::field_type_errors;
 use crate::admission::denial::Denial;
 use crate::admission::request::{ObjectChange, Request};
 use crate::admission::review::ReviewObject;
@@ -21,7 +21,7 @@ use crate::kinds::instance::spec::SpecView;
 use crate::package::Package;
 
 /// The rule context of a request about an Instance.
-pub(super) struct Ask<'a> {
+pub(super) struct Evaluation<'a> {
     /// The request.
     pub(super) request: &'a Request<'a>,
     /// The inputs beside the request.
@@ -30,11 +30,11 @@ pub(super) struct Ask<'a> {
     pub(super) violations: Violations<'a>,
     /// Whether the request newly refers to an OperatorVersion of another namespace: a denial would
     /// disclose its contents to users who may not read it.
-    pub(super) looks_elsewhere: Cell<bool>,
+    pub(super) refers_to_other_namespace: Cell<bool>,
 }
 
 /// A rejection, which ends the decision. A violation is none: rules continue after it.
-pub(super) enum Stop {
+pub(super) enum Rejection {
     /// The object cannot be read, so it can be neither validated nor completed. It is denied, whatever
     /// the settings and the cache are.
     Unreadable(Box<Denial>),
@@ -42,17 +42,17 @@ pub(super) enum Stop {
     Wait(NamespacedName),
 }
 
-impl Stop {
+impl Rejection {
     /// A part of the object that violates its schema.
     pub(super) fn unreadable(part: &str, error: &JsonError) -> Self {
         Self::Unreadable(Box::new(denials::unreadable(part, error)))
     }
 }
 
-impl<'a> Ask<'a> {
+impl<'a> Evaluation<'a> {
     pub(super) fn new(request: &'a Request<'a>, context: &'a RuleContext<'a>) -> Self {
         let violations = Violations::new(context.lister.actions(request.namespace), context);
-        Self { request, context, violations, looks_elsewhere: Cell::default() }
+        Self { request, context, violations, refers_to_other_namespace: Cell::default() }
     }
 
     /// Records the referenced OperatorVersion, before any rule mentions it.
@@ -60,7 +60,7 @@ impl<'a> Ask<'a> {
         let version = &new.applied.operator_version;
         let same = old.is_some_and(|old| old.applied.operator_version == *version);
         let elsewhere = !version.name.is_empty() && version.namespace != self.request.namespace;
-        self.looks_elsewhere.set(elsewhere && !same);
+        self.refers_to_other_namespace.set(elsewhere && !same);
     }
 
     /// Collects violations of rules about a spec.
@@ -92,15 +92,15 @@ impl<'a> Ask<'a> {
     }
 
     /// The spec of an object.
-    pub(super) fn spec(&self, object: &ReviewObject<'a>) -> Result<SpecView<'a>, Stop> {
+    pub(super) fn spec(&self, object: &ReviewObject<'a>) -> Result<SpecView<'a>, Rejection> {
         SpecView::read(object, self.request.namespace)
-            .map_err(|error| Stop::Unreadable(Box::new(self.unreadable(object, &error))))
+            .map_err(|error| Rejection::Unreadable(Box::new(self.unreadable(object, &error))))
     }
 
     /// The denial of an unreadable spec: by its fields, if they are the reason.
     fn unreadable(&self, object: &ReviewObject<'_>, error: &JsonError) -> Denial {
         let spec = object.spec.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
-        let fields = spec.map(|spec| misfits(&spec, self.own_package(&spec).as_deref()));
+        let fields = spec.map(|spec| field_type_errors(&spec, self.own_package(&spec).as_deref()));
         match fields.filter(|fields| !fields.is_empty()) {
             Some(fields) => denials::mistyped(fields),
             None => denials::unreadable("spec", error),
@@ -119,7 +119,11 @@ impl<'a> Ask<'a> {
 
     /// The OperatorVersion of a spec; waits for one that the lister lacks, unless the request is
     /// already denied without it. A missing one is a violation.
-    pub(super) fn package(&self, spec: &SpecView<'_>, instance: &str) -> Result<Option<Arc<Package>>, Stop> {
+    pub(super) fn package(
+        &self,
+        spec: &SpecView<'_>,
+        instance: &str,
+    ) -> Result<Option<Arc<Package>>, Rejection> {
         let key = spec.version();
         if key.name.is_empty() {
             self.violations.push(denials::version_required(instance));
@@ -130,7 +134,7 @@ impl<'a> Ask<'a> {
         }
         match (packages(self.context).left_out(&key), self.context.wait) {
             (Some(why), _) => self.violations.push(denials::version_left_out(instance, &key, &why)),
-            (None, CacheWait::Wait) if !self.violations.refuse() => return Err(Stop::Wait(key)),
+            (None, CacheWait::Wait) if !self.violations.refuse() => return Err(Rejection::Wait(key)),
             (None, CacheWait::Wait) => {}
             (None, CacheWait::Exhausted) => self.violations.push(denials::version_missing(instance, &key)),
         }

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::context::{Ask, Stop};
-use super::mutation::{Desired, Finalizer, WantedExecution, WantedInstanceStamp};
-use crate::admission::decision::Verdict;
+use super::context::{Evaluation, Rejection};
+use super::mutation::{Finalizer, Mutation, WantedExecution, WantedInstanceStamp};
+use crate::admission::decision::Decision;
 use crate::admission::denial::{FieldReason, ViolationField};
 use crate::admission::review::ReviewObject;
 use crate::api::meta::plan::{CLEANUP, DEPLOY};
@@ -14,14 +14,14 @@ use crate::api::violation::{MessagePrefix, SpecViolation};
 use crate::kinds::instance::change::uid::plan_uid;
 use crate::kinds::instance::change::validate;
 use crate::kinds::instance::last_applied;
-use crate::kinds::instance::last_applied::Draft;
+use crate::kinds::instance::last_applied::LastAppliedDraft;
 use crate::kinds::instance::spec::SpecView;
 use crate::package::Package;
 use crate::package::params;
 
-impl<'a> Ask<'a> {
+impl<'a> Evaluation<'a> {
     /// Decides on a CREATE.
-    pub(super) fn create(&self, object: &ReviewObject<'a>) -> Result<Verdict, Stop> {
+    pub(super) fn create(&self, object: &ReviewObject<'a>) -> Result<Decision, Rejection> {
         let instance = self.instance(object);
         let given = self.spec(object)?;
         self.refers(&given, None);
@@ -45,7 +45,7 @@ impl<'a> Ask<'a> {
             None => Finalizer::Assumed,
         };
         let uid = plan_uid(self.subject(None, object), DEPLOY, spec.hash()).to_string();
-        let draft = Draft {
+        let draft = LastAppliedDraft {
             hash: spec.hash(),
             spec: Some(spec.canonical()),
             previous: None,
@@ -55,7 +55,7 @@ impl<'a> Ask<'a> {
         };
         let made = last_applied::write(&draft, object.metadata.annotations.room(self.request.size));
         let warnings = self.undone(&given, object, &uid, made.as_deref());
-        let desired = Desired {
+        let desired = Mutation {
             execution: Some(WantedExecution {
                 plan: Cow::Borrowed(DEPLOY),
                 uid: Cow::Owned(uid),
@@ -67,7 +67,7 @@ impl<'a> Ask<'a> {
             defaults,
             dropped: Vec::new(),
         };
-        let mut verdict = desired.settle(self, object, &given);
+        let mut verdict = desired.finish(self, object, &given);
         verdict.plan = Some(DEPLOY.to_owned());
         warnings.into_iter().for_each(|(rule, text)| verdict.warn(rule, text));
         Ok(verdict)

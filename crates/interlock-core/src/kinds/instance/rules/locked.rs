@@ -1,6 +1,6 @@
 //! UPDATE of an Instance that is locked by a plan or is being deleted.
 
-use super::context::Stop;
+use super::context::Rejection;
 use super::denials;
 use super::plan_intent::PlanIntent;
 use super::update::{Effect, InstanceUpdate};
@@ -15,10 +15,10 @@ use crate::kinds::operator_version::packages;
 
 /// Locked: nothing that a plan carries out changes, except as the freeze mode permits.
 impl<'a> InstanceUpdate<'a, '_> {
-    pub(super) fn locked(&self, lock: &Lock<'_>, asked: PlanIntent<'_>) -> Result<Effect<'a>, Stop> {
+    pub(super) fn locked(&self, lock: &Lock<'_>, asked: PlanIntent<'_>) -> Result<Effect<'a>, Rejection> {
         let violated = |rule, sentence: String, fields| {
             let denial = self.failed(rule, &sentence, fields);
-            self.ask.violations.push(denials::locked(denial, lock, &self.status, &self.instance));
+            self.evaluation.violations.push(denials::locked(denial, lock, &self.status, &self.instance));
         };
         let before = &self.old.execution;
         let cancels = match asked {
@@ -46,7 +46,7 @@ impl<'a> InstanceUpdate<'a, '_> {
             }
             _ => false,
         };
-        if self.ask.context.config.freeze == Freeze::SamePlan && !cancels {
+        if self.evaluation.context.config.freeze == Freeze::SamePlan && !cancels {
             return self.same_plan(lock, asked);
         }
         if self.changed {
@@ -65,15 +65,15 @@ impl<'a> InstanceUpdate<'a, '_> {
 
     /// Denies a change of the spec. If the settings admit it, it is validated like any other and left
     /// to the reconciler, which finds it when the plan has ended.
-    fn after_the_plan(&self, lock: &Lock<'_>) -> Result<Effect<'a>, Stop> {
-        self.ask.violations.push(self.frozen(lock));
+    fn after_the_plan(&self, lock: &Lock<'_>) -> Result<Effect<'a>, Rejection> {
+        self.evaluation.violations.push(self.frozen(lock));
         self.edit()?;
         Ok(Effect::nothing())
     }
 
     /// The denial of a change of the spec: KUDO's sentence if it has one for this change.
     fn frozen(&self, lock: &Lock<'_>) -> Denial {
-        let packages = packages(self.ask.context);
+        let packages = packages(self.evaluation.context);
         let package = packages.operator_version(&self.new.version());
         let old = match self.new.applied.operator_version == self.old.applied.operator_version {
             true => package.clone(),
@@ -102,7 +102,7 @@ impl<'a> InstanceUpdate<'a, '_> {
 
     /// `--freeze=same-plan`: a change that triggers the running plan restarts it, and so does a
     /// changed or emptied uid.
-    fn same_plan(&self, lock: &Lock<'_>, asked: PlanIntent<'_>) -> Result<Effect<'a>, Stop> {
+    fn same_plan(&self, lock: &Lock<'_>, asked: PlanIntent<'_>) -> Result<Effect<'a>, Rejection> {
         if !self.changed {
             return Ok(match asked {
                 PlanIntent::Trigger(plan) => Effect::run(plan),
@@ -134,18 +134,18 @@ impl<'a> InstanceUpdate<'a, '_> {
         &self,
         lock: Option<&Lock<'_>>,
         asked: PlanIntent<'_>,
-    ) -> Result<Effect<'a>, Stop> {
-        let same_plan = self.ask.context.config.freeze == Freeze::SamePlan;
+    ) -> Result<Effect<'a>, Rejection> {
+        let same_plan = self.evaluation.context.config.freeze == Freeze::SamePlan;
         let violated = |rule, sentence: &str, fields| {
             let denial = self
                 .failed(rule, sentence, fields)
                 .why("the Instance is being deleted")
                 .next("let the deletion end, then create the Instance anew");
-            self.ask.violations.push(denial);
+            self.evaluation.violations.push(denial);
         };
         let before = &self.old.execution;
         if self.changed {
-            let package = packages(self.ask.context).operator_version(&self.new.version());
+            let package = packages(self.evaluation.context).operator_version(&self.new.version());
             violated(
                 Rule::INSTANCE_DELETING,
                 "parameter update and/or upgrade is not allowed when an instance is being deleted",

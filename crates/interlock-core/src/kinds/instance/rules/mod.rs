@@ -15,10 +15,10 @@ mod type_errors;
 mod unlocked;
 mod update;
 
-use self::context::{Ask, Stop, name_of};
-use self::mutation::Desired;
+use self::context::{Evaluation, Rejection, name_of};
+use self::mutation::Mutation;
 use super::spec::SpecView;
-use crate::admission::decision::{Outcome, Verdict};
+use crate::admission::decision::{Decision, Outcome};
 use crate::admission::request::{Operation, Request};
 use crate::admission::review::Annotations;
 use crate::admission::{RuleContext, WebhookEndpoint};
@@ -26,56 +26,56 @@ use crate::kinds::time_limits;
 
 /// Decides on an Instance: all rules collect violations, the object is completed, and then the decision
 /// follows.
-pub fn decide(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
+pub fn decide(request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
     let operation = &request.operation;
-    let ask = Ask::new(request, context);
+    let evaluation = Evaluation::new(request, context);
     let completed = match operation {
-        Operation::Create(object) => ask.create(object),
-        Operation::Update(change) => ask.update(*change),
-        Operation::Delete(_) => Ok(Verdict::allow()),
+        Operation::Create(object) => evaluation.create(object),
+        Operation::Update(change) => evaluation.update(*change),
+        Operation::Delete(_) => Ok(Decision::allow()),
     };
-    let completed = completed.and_then(|completed| ask.requests(operation, completed));
-    limits(&ask, operation);
+    let completed = completed.and_then(|completed| evaluation.requests(operation, completed));
+    limits(&evaluation, operation);
     // The validating call denies instead: it runs after the policy that checks the user's read access,
     // and finds the same violations in the object as received.
-    if context.endpoint == WebhookEndpoint::Mutate && ask.looks_elsewhere.get() {
-        if ask.violations.refuse() {
-            return Verdict::allow();
+    if context.endpoint == WebhookEndpoint::Mutate && evaluation.refers_to_other_namespace.get() {
+        if evaluation.violations.refuse() {
+            return Decision::allow();
         }
-        ask.violations.clear();
+        evaluation.violations.clear();
     }
     match completed {
-        Ok(completed) => ask.violations.decide(completed),
-        Err(Stop::Unreadable(denial)) => Verdict::of(Outcome::Refuse(denial)),
-        Err(Stop::Wait(key)) => Verdict::of(Outcome::Wait(key)),
+        Ok(completed) => evaluation.violations.decide(completed),
+        Err(Rejection::Unreadable(denial)) => Decision::of(Outcome::Refuse(denial)),
+        Err(Rejection::Wait(key)) => Decision::of(Outcome::Wait(key)),
     }
 }
 
 /// Restores the fields that Interlock owns on an Instance, and nothing else: evaluates no rule, and
 /// schedules no plan.
-pub fn restore(request: &Request<'_>, context: &RuleContext<'_>) -> Verdict {
-    let ask = Ask::new(request, context);
+pub fn restore(request: &Request<'_>, context: &RuleContext<'_>) -> Decision {
+    let evaluation = Evaluation::new(request, context);
     let none = Annotations::default();
     let (object, before) = match &request.operation {
         Operation::Create(object) => (*object, &none),
         Operation::Update(change) => (change.object, &change.old.metadata.annotations),
-        Operation::Delete(_) => return Verdict::allow(),
+        Operation::Delete(_) => return Decision::allow(),
     };
     if !context.endpoint.patches() {
-        return Verdict::allow();
+        return Decision::allow();
     }
-    let mut verdict = Desired::restored(before).settle(&ask, object, &SpecView::default());
-    update::warn_undone(&mut verdict, &object.metadata.annotations, before);
+    let mut verdict = Mutation::restoring(before).finish(&evaluation, object, &SpecView::default());
+    update::warn_restored(&mut verdict, &object.metadata.annotations, before);
     verdict
 }
 
 /// Denies unreadable time limits.
-fn limits(ask: &Ask<'_>, operation: &Operation<'_>) {
+fn limits(evaluation: &Evaluation<'_>, operation: &Operation<'_>) {
     let (new, old) = match operation {
         Operation::Create(object) => (*object, None),
         Operation::Update(change) => (change.object, Some(change.old)),
         Operation::Delete(_) => return,
     };
-    let what = || format!("Instance {}", name_of(ask.request, new));
-    time_limits::violations(what, new, old).for_each(|denial| ask.violations.push(denial));
+    let what = || format!("Instance {}", name_of(evaluation.request, new));
+    time_limits::violations(what, new, old).for_each(|denial| evaluation.violations.push(denial));
 }

@@ -2,16 +2,16 @@
 
 use std::borrow::Cow;
 
-use super::context::Ask;
+use super::context::Evaluation;
 use super::denials;
-use crate::admission::decision::{Outcome, Verdict};
+use crate::admission::decision::{Decision, Outcome};
 use crate::admission::patch::Operations;
 use crate::admission::review::{Annotations, ReviewObject};
 use crate::admission::size_budget;
 use crate::api::meta;
 use crate::api::rule::Rule;
 use crate::kinds::instance::last_applied;
-use crate::kinds::instance::last_applied::Draft;
+use crate::kinds::instance::last_applied::LastAppliedDraft;
 use crate::kinds::instance::spec::SpecView;
 
 /// The last-applied annotation that an object must carry.
@@ -23,7 +23,7 @@ pub enum WantedInstanceStamp<'a> {
         /// Its text; `None` if it does not fit.
         text: Option<String>,
         /// Its source, not all of which need have fitted.
-        draft: Draft<'a>,
+        draft: LastAppliedDraft<'a>,
         /// That of the old object, if it differs.
         before: Option<&'a str>,
     },
@@ -52,7 +52,7 @@ pub enum Finalizer {
 }
 
 /// The desired state of the fields that Interlock owns.
-pub struct Desired<'a> {
+pub struct Mutation<'a> {
     /// `None` leaves planExecution as written.
     pub execution: Option<WantedExecution<'a>>,
     /// Our finalizer.
@@ -94,9 +94,9 @@ impl Differences {
     }
 }
 
-impl<'a> Desired<'a> {
+impl<'a> Mutation<'a> {
     /// The old values of the annotations that only Interlock writes: last-applied and history.
-    pub fn restored(before: &'a Annotations<'a>) -> Self {
+    pub fn restoring(before: &'a Annotations<'a>) -> Self {
         Self {
             execution: None,
             finalizer: Finalizer::AsWritten,
@@ -109,18 +109,28 @@ impl<'a> Desired<'a> {
 
     /// Completes an object, whatever the violations; `given` is its spec as received. A validating
     /// endpoint collects the differences as violations.
-    pub fn settle(self, ask: &Ask<'_>, object: &ReviewObject<'_>, given: &SpecView<'_>) -> Verdict {
+    pub fn finish(
+        self,
+        evaluation: &Evaluation<'_>,
+        object: &ReviewObject<'_>,
+        given: &SpecView<'_>,
+    ) -> Decision {
         let mut operations = Operations::default();
-        let patches = ask.context.endpoint.patches();
+        let patches = evaluation.context.endpoint.patches();
         let mut differences = Differences { refused: !patches, found: Vec::new() };
         self.compare(object, given, &mut operations, &mut differences);
         if patches {
-            return Verdict::of(Outcome::Allow { patch: operations.finish() });
+            return Decision::of(Outcome::Allow { patch: operations.finish() });
         }
         for Difference { rule, field, detail } in differences.found {
-            ask.violations.push(denials::not_mutated(rule, &ask.instance(object), field, &detail));
+            evaluation.violations.push(denials::not_mutated(
+                rule,
+                &evaluation.instance(object),
+                field,
+                &detail,
+            ));
         }
-        Verdict::allow()
+        Decision::allow()
     }
 
     fn compare(
@@ -159,7 +169,7 @@ impl<'a> Desired<'a> {
             });
         }
         let annotations = &object.metadata.annotations;
-        if !keep_history(history, annotations, stamp, operations) {
+        if !restore_history(history, annotations, stamp, operations) {
             differences.found(Rule::HISTORY_OWNER, "metadata.annotations", || {
                 format!("{} is not the history of this Instance", meta::HISTORY)
             });
@@ -220,7 +230,7 @@ impl<'a> Desired<'a> {
 
 /// Restores the history of runs, which only Interlock writes; whether the written one was right.
 /// Annotations of others take precedence over it.
-fn keep_history(
+fn restore_history(
     before: Option<&Annotations<'_>>,
     written: &Annotations<'_>,
     stamp: Option<usize>,

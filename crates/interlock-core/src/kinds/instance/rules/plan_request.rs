@@ -4,8 +4,8 @@
 
 use std::borrow::Cow;
 
-use super::context::{Ask, Stop};
-use crate::admission::decision::{Outcome, Verdict};
+use super::context::{Evaluation, Rejection};
+use crate::admission::decision::{Decision, Outcome};
 use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::admission::patch::Operations;
 use crate::admission::request::{ObjectChange, Operation};
@@ -51,14 +51,18 @@ impl<'a> Written<'a> {
         there.into_iter().flatten()
     }
 
-    fn asks(&self) -> Option<&str> {
+    fn request_text(&self) -> Option<&str> {
         self.request.as_deref().filter(|request| !request.is_empty())
     }
 }
 
-impl<'a> Ask<'a> {
+impl<'a> Evaluation<'a> {
     /// Adds the effect of a plan request to the decision about the object.
-    pub(super) fn requests(&self, operation: &Operation<'a>, verdict: Verdict) -> Result<Verdict, Stop> {
+    pub(super) fn requests(
+        &self,
+        operation: &Operation<'a>,
+        verdict: Decision,
+    ) -> Result<Decision, Rejection> {
         match operation {
             Operation::Create(object) => Ok(self.no_request(object, verdict)),
             Operation::Update(change) => self.request(*change, verdict),
@@ -67,7 +71,7 @@ impl<'a> Ask<'a> {
     }
 
     /// A new Instance has no run: drops the request of a copied manifest.
-    fn no_request(&self, object: &ReviewObject<'a>, verdict: Verdict) -> Verdict {
+    fn no_request(&self, object: &ReviewObject<'a>, verdict: Decision) -> Decision {
         let written = Written::of(&object.metadata.annotations);
         let mut operations = Operations::default();
         written.keys().for_each(|key| operations.drop_annotation(key));
@@ -77,13 +81,13 @@ impl<'a> Ask<'a> {
         })
     }
 
-    fn request(&self, change: ObjectChange<'a>, verdict: Verdict) -> Result<Verdict, Stop> {
+    fn request(&self, change: ObjectChange<'a>, verdict: Decision) -> Result<Decision, Rejection> {
         let annotations = &change.object.metadata.annotations;
         if annotations.own(meta::REQUEST).is_none() {
             return Ok(verdict);
         }
         let (new, old) = (Written::of(annotations), Written::of(&change.old.metadata.annotations));
-        let Some(text) = new.asks() else { return Ok(verdict) };
+        let Some(text) = new.request_text() else { return Ok(verdict) };
         let mut operations = Operations::default();
         if new.request == old.request {
             // While the request exists, its user and reason stay.
@@ -109,7 +113,7 @@ impl<'a> Ask<'a> {
         }))
     }
 
-    fn judge(&self, change: ObjectChange<'a>, text: &str, reason: &str) -> Result<(), Stop> {
+    fn judge(&self, change: ObjectChange<'a>, text: &str, reason: &str) -> Result<(), Rejection> {
         let instance = self.instance(change.old);
         let malformed = |error: &RequestError| {
             let (field, shown) = match error {
@@ -155,8 +159,8 @@ impl<'a> Ask<'a> {
         request: &PlanRequest,
         spec: &SpecView<'_>,
         instance: &str,
-    ) -> Result<(), Stop> {
-        let status = StatusView::read(change.old).map_err(|error| Stop::unreadable("status", &error))?;
+    ) -> Result<(), Rejection> {
+        let status = StatusView::read(change.old).map_err(|error| Rejection::unreadable("status", &error))?;
         let entries: Vec<LockEntry<'_>> = status.entries().collect();
         let runs = Runs { plan: &spec.execution.plan, uid: &spec.execution.uid, entries: &entries };
         let annotations = &change.old.metadata.annotations;
@@ -181,10 +185,10 @@ impl<'a> Ask<'a> {
     /// Adds the operations to the patch; a validating endpoint gets a violation instead.
     fn mend(
         &self,
-        mut verdict: Verdict,
+        mut verdict: Decision,
         operations: Operations,
         wrong: impl FnOnce() -> (&'static str, String),
-    ) -> Verdict {
+    ) -> Decision {
         if operations.is_empty() {
             return verdict;
         }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::admission::RuleContext;
-use crate::admission::decision::Verdict;
+use crate::admission::decision::Decision;
 use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::admission::request::{Operation, Request, unknown};
 use crate::admission::review::ReviewObject;
@@ -38,18 +38,18 @@ impl Owned {
 }
 
 /// Decides on a write of the status by any user but the bookkeeping user.
-pub fn decide(request: &Request<'_>, _: &RuleContext<'_>) -> Verdict {
+pub fn decide(request: &Request<'_>, _: &RuleContext<'_>) -> Decision {
     let Operation::Update(change) = &request.operation else {
         return (*unknown("the status of an Instance can only be updated".to_owned())).into();
     };
     let (new, old) = (text(change.object), text(change.old));
     if new == old {
-        return Verdict::allow();
+        return Decision::allow();
     }
     match (Owned::read(new), Owned::read(old)) {
         (Ok(new), Ok(old)) => {
             let fields = differences(&new, &old);
-            if fields.is_empty() { Verdict::allow() } else { refusal(fields).into() }
+            if fields.is_empty() { Decision::allow() } else { refusal(fields).into() }
         }
         (Err(error), _) | (_, Err(error)) => {
             let field = ViolationField {

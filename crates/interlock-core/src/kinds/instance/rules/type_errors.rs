@@ -10,7 +10,7 @@ use crate::package::params::MASK;
 
 /// The fields whose values do not match the schema, each with the remedy. The package decides which
 /// values may be shown.
-pub(super) fn misfits(spec: &Value, package: Option<&Package>) -> Vec<ViolationField> {
+pub(super) fn field_type_errors(spec: &Value, package: Option<&Package>) -> Vec<ViolationField> {
     let Some(parts) = spec.as_object() else { return vec![no_map("spec", spec)] };
     let said = parts.iter().filter(|(_, value)| !value.is_null());
     said.flat_map(|(part, value)| match part.as_str() {

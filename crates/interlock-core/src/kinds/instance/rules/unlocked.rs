@@ -3,7 +3,7 @@
 use crate::kinds::operator_version::packages;
 use std::sync::Arc;
 
-use super::context::Stop;
+use super::context::Rejection;
 use super::denials;
 use super::plan_intent::PlanIntent;
 use super::update::{Effect, InstanceUpdate};
@@ -15,12 +15,12 @@ use crate::api::violation::SpecViolation;
 use crate::kinds::instance::change::validate;
 use crate::kinds::instance::change::validate::{Before, ChangedPackages, Delta, Triggered};
 use crate::kinds::instance::spec::SpecView;
-use crate::kinds::instance::status::Head;
+use crate::kinds::instance::status::BaselineHead;
 use crate::package::Package;
 
 /// Unlocked: a change of the spec runs the plan that it triggers, and a named plan runs.
 impl<'a> InstanceUpdate<'a, '_> {
-    pub(super) fn unlocked(&self, asked: PlanIntent<'_>) -> Result<Effect<'a>, Stop> {
+    pub(super) fn unlocked(&self, asked: PlanIntent<'_>) -> Result<Effect<'a>, Rejection> {
         if let PlanIntent::Trigger(plan) = asked {
             return self.trigger(plan);
         }
@@ -30,13 +30,13 @@ impl<'a> InstanceUpdate<'a, '_> {
     }
 
     /// The baseline, if the old spec differs from it.
-    fn drifted(&self) -> Result<Option<&Head<'a>>, Stop> {
+    fn drifted(&self) -> Result<Option<&BaselineHead<'a>>, Rejection> {
         Ok(self.basis()?.filter(|head| head.hash != self.old.hash().as_str()))
     }
 
     /// The OperatorVersion of a plan, which must exist in it.
-    pub(super) fn package_of(&self, plan: &str) -> Result<Option<Arc<Package>>, Stop> {
-        let found = self.ask.package(&self.new, &self.instance)?;
+    pub(super) fn package_of(&self, plan: &str) -> Result<Option<Arc<Package>>, Rejection> {
+        let found = self.evaluation.package(&self.new, &self.instance)?;
         let Some(package) = found.as_deref().filter(|package| package.plan(plan).is_none()) else {
             return Ok(found);
         };
@@ -56,10 +56,10 @@ impl<'a> InstanceUpdate<'a, '_> {
     }
 
     /// A plan is triggered directly.
-    fn trigger(&self, plan: &str) -> Result<Effect<'a>, Stop> {
+    fn trigger(&self, plan: &str) -> Result<Effect<'a>, Rejection> {
         let field = || vec![denials::execution_field("planName", &self.old.execution.plan, plan)];
         if self.changed {
-            self.ask.violations.push(self.trigger_and_edit(plan));
+            self.evaluation.violations.push(self.trigger_and_edit(plan));
             return self.edit();
         }
         let package = self.package_of(plan)?;
@@ -81,7 +81,7 @@ impl<'a> InstanceUpdate<'a, '_> {
                 )
                 .why("the spec differs from what was last carried out, and that is not known any more")
                 .next("wait until condition SpecDrift is False, or undo the edit that it names");
-            self.ask.violations.push(refusal);
+            self.evaluation.violations.push(refusal);
         }
         // The plan runs on the last-applied spec, and the unseen edit is validated after it.
         Ok(Effect { stamped: false, ..Effect::run(plan) })
@@ -89,7 +89,7 @@ impl<'a> InstanceUpdate<'a, '_> {
 
     fn trigger_and_edit(&self, plan: &str) -> Denial {
         let upgrade = self.new.applied.operator_version != self.old.applied.operator_version;
-        let packages = packages(self.ask.context);
+        let packages = packages(self.evaluation.context);
         let package = packages.operator_version(&self.new.version());
         let sentence = if upgrade {
             let name = &self.new.applied.operator_version.name;
@@ -114,7 +114,7 @@ impl<'a> InstanceUpdate<'a, '_> {
 
     /// The spec changes. The plan for it is unknown if its OperatorVersion is, or if several plans
     /// would run: the reconciler decides then.
-    pub(super) fn edit(&self) -> Result<Effect<'a>, Stop> {
+    pub(super) fn edit(&self) -> Result<Effect<'a>, Rejection> {
         let Some((new, old)) = self.packages()? else { return Ok(Effect::nothing()) };
         let packages = ChangedPackages { new: &new, old: old.as_deref() };
         if let Some(basis) = self.drifted()? {
@@ -162,7 +162,11 @@ impl<'a> InstanceUpdate<'a, '_> {
 
     /// The old spec holds an edit that admission never saw: the change is validated against the
     /// baseline, and left to the reconciler, as a plan for it would carry out the unseen edit as well.
-    fn edit_drifted(&self, head: &Head<'_>, packages: ChangedPackages<'_>) -> Result<Effect<'a>, Stop> {
+    fn edit_drifted(
+        &self,
+        head: &BaselineHead<'_>,
+        packages: ChangedPackages<'_>,
+    ) -> Result<Effect<'a>, Rejection> {
         let mended = head.hash == self.new.hash().as_str();
         let own = Delta::between(&self.old.applied, &self.new.applied);
         if mended {
@@ -171,12 +175,12 @@ impl<'a> InstanceUpdate<'a, '_> {
         let mut violations = Vec::new();
         validate::triggered(&own, packages, &mut violations);
         self.violated(violations);
-        let basis = self.status.basis().map_err(|error| Stop::unreadable("status", &error))?;
+        let basis = self.status.basis().map_err(|error| Rejection::unreadable("status", &error))?;
         let Some(basis) = basis else { return Ok(Effect::nothing()) };
         let together = |found: Vec<SpecViolation>| {
             for objection in found {
                 let denial = denials::from_objection(objection, &self.instance);
-                self.ask.violations.push(denial.why(
+                self.evaluation.violations.push(denial.why(
                     "the spec already holds an edit that was never admitted; this change is judged together with it",
                 ));
             }
@@ -198,7 +202,7 @@ impl<'a> InstanceUpdate<'a, '_> {
             .filter(|version| **version != self.old.applied.operator_version)
             .map(|version| {
                 let key = NamespacedName::new(version.namespace.as_ref(), version.name.as_ref());
-                crate::kinds::operator_version::packages(self.ask.context).operator_version(&key)
+                crate::kinds::operator_version::packages(self.evaluation.context).operator_version(&key)
             });
         let old = match &carried_out {
             Some(found) => found.as_deref(),

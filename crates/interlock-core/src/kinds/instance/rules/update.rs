@@ -4,15 +4,15 @@ use crate::kinds::operator_version::packages;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::context::{Ask, Stop};
+use super::context::{Evaluation, Rejection};
 use super::denials;
-use super::mutation::{Desired, Finalizer, WantedExecution, WantedInstanceStamp, has_finalizer};
+use super::mutation::{Finalizer, Mutation, WantedExecution, WantedInstanceStamp, has_finalizer};
 use super::plan_intent::{PlanIntent, asked};
-use crate::admission::decision::Verdict;
+use crate::admission::decision::Decision;
 use crate::admission::denial::{Denial, FieldReason, ViolationField};
 use crate::admission::request::ObjectChange;
 use crate::admission::review::Annotations;
-use crate::admission::{CacheWait, VerdictKind};
+use crate::admission::{CacheWait, DecisionKind};
 use crate::api::meta;
 use crate::api::rule::Rule;
 use crate::api::stamp::{Beginning, Envelope};
@@ -21,14 +21,14 @@ use crate::kinds::instance::change::lock::Lock;
 use crate::kinds::instance::change::uid::plan_uid;
 use crate::kinds::instance::change::validate::Delta;
 use crate::kinds::instance::last_applied;
-use crate::kinds::instance::last_applied::Draft;
+use crate::kinds::instance::last_applied::LastAppliedDraft;
 use crate::kinds::instance::spec::SpecView;
-use crate::kinds::instance::status::{Head, StatusView};
+use crate::kinds::instance::status::{BaselineHead, StatusView};
 use crate::package::Package;
 
 /// An UPDATE with its specs and its old status read.
 pub(super) struct InstanceUpdate<'a, 'r> {
-    pub(super) ask: &'r Ask<'a>,
+    pub(super) evaluation: &'r Evaluation<'a>,
     pub(super) change: ObjectChange<'a>,
     pub(super) instance: String,
     pub(super) new: SpecView<'a>,
@@ -65,49 +65,49 @@ impl Effect<'_> {
     }
 }
 
-impl<'a> Ask<'a> {
+impl<'a> Evaluation<'a> {
     /// Decides on an UPDATE.
-    pub(super) fn update(&self, change: ObjectChange<'a>) -> Result<Verdict, Stop> {
+    pub(super) fn update(&self, change: ObjectChange<'a>) -> Result<Decision, Rejection> {
         let ObjectChange { object, old } = change;
         let same_spec = object.spec == old.spec;
         let finalizer_lost = has_finalizer(old) && !has_finalizer(object);
         if same_spec && !finalizer_lost {
             return Ok(self.metadata_only(change));
         }
-        let status = StatusView::read(old).map_err(|error| Stop::unreadable("status", &error))?;
+        let status = StatusView::read(old).map_err(|error| Rejection::unreadable("status", &error))?;
         let new = self.spec(object)?;
         let before = self.spec(old)?;
         self.refers(&new, Some(&before));
         let changed = !new.same(&before);
         let instance = self.instance(old);
-        InstanceUpdate { ask: self, change, instance, new, old: before, status, changed }.decide()
+        InstanceUpdate { evaluation: self, change, instance, new, old: before, status, changed }.decide()
     }
 
     /// The spec is unchanged, byte for byte: only our annotations may need restoring.
-    fn metadata_only(&self, change: ObjectChange<'a>) -> Verdict {
+    fn metadata_only(&self, change: ObjectChange<'a>) -> Decision {
         let before = &change.old.metadata.annotations;
         let own = &change.object.metadata.annotations;
         if own.stamp_json() == before.stamp_json()
             && own.own(meta::HISTORY) == before.own(meta::HISTORY)
             && own.surely_fit()
         {
-            return Verdict::allow();
+            return Decision::allow();
         }
-        let mut verdict = Desired::restored(before).settle(self, change.object, &SpecView::default());
-        warn_undone(&mut verdict, own, before);
+        let mut verdict = Mutation::restoring(before).finish(self, change.object, &SpecView::default());
+        warn_restored(&mut verdict, own, before);
         verdict
     }
 }
 
 /// Warns of a changed annotation that is restored; one that was merely left out is restored silently.
-pub(super) fn warn_undone(verdict: &mut Verdict, written: &Annotations<'_>, before: &Annotations<'_>) {
-    warn_stamp(verdict, written, before);
+pub(super) fn warn_restored(verdict: &mut Decision, written: &Annotations<'_>, before: &Annotations<'_>) {
+    warn_restored_annotation(verdict, written, before);
     warn_history(verdict, written, before);
 }
 
-fn warn_stamp(verdict: &mut Verdict, written: &Annotations<'_>, before: &Annotations<'_>) {
+fn warn_restored_annotation(verdict: &mut Decision, written: &Annotations<'_>, before: &Annotations<'_>) {
     let undone = written.stamp_json().is_some() && written.stamp_json() != before.stamp_json();
-    if undone && verdict.kind() == VerdictKind::Patched {
+    if undone && verdict.kind() == DecisionKind::Patched {
         verdict.warn(
             Rule::STAMP_MISMATCH,
             "annotation interlock.dev/last-applied-spec is Interlock's own; the change of it was undone",
@@ -115,10 +115,10 @@ fn warn_stamp(verdict: &mut Verdict, written: &Annotations<'_>, before: &Annotat
     }
 }
 
-fn warn_history(verdict: &mut Verdict, written: &Annotations<'_>, before: &Annotations<'_>) {
+fn warn_history(verdict: &mut Decision, written: &Annotations<'_>, before: &Annotations<'_>) {
     let undone =
         written.own(meta::HISTORY).is_some() && written.own(meta::HISTORY) != before.own(meta::HISTORY);
-    if undone && verdict.kind() == VerdictKind::Patched {
+    if undone && verdict.kind() == DecisionKind::Patched {
         verdict.warn(
             Rule::HISTORY_OWNER,
             "annotation plan.interlock.dev/history is Interlock's own; the change of it was undone",
@@ -127,15 +127,18 @@ fn warn_history(verdict: &mut Verdict, written: &Annotations<'_>, before: &Annot
 }
 
 impl<'a> InstanceUpdate<'a, '_> {
-    fn decide(&self) -> Result<Verdict, Stop> {
+    fn decide(&self) -> Result<Decision, Rejection> {
         let lock = self.status.lock(&self.old.execution);
-        let asked =
-            asked(&self.new.execution, &self.old, self.ask.subject(Some(self.change), self.change.object));
+        let asked = asked(
+            &self.new.execution,
+            &self.old,
+            self.evaluation.subject(Some(self.change), self.change.object),
+        );
         let deleting = self.change.old.metadata.deletion_timestamp.is_some()
             || self.change.object.metadata.deletion_timestamp.is_some();
         match asked {
-            PlanIntent::Status => self.ask.violations.push(self.status_written(lock.as_ref())),
-            PlanIntent::Stray => self.ask.violations.push(self.stray()),
+            PlanIntent::Status => self.evaluation.violations.push(self.status_written(lock.as_ref())),
+            PlanIntent::Stray => self.evaluation.violations.push(self.stray()),
             _ => {}
         }
         let effect = match &lock {
@@ -145,24 +148,24 @@ impl<'a> InstanceUpdate<'a, '_> {
         };
         // A denied request needs no completed object. If a call leaves the denial to the next one, that
         // one has to find the same violations.
-        if self.ask.violations.refuse() {
-            return Ok(Verdict::allow());
+        if self.evaluation.violations.refuse() {
+            return Ok(Decision::allow());
         }
-        self.settle(effect, asked, lock.as_ref())
+        self.finish(effect, asked, lock.as_ref())
     }
 
     /// Computes the object as it must be.
-    fn settle(
+    fn finish(
         &self,
         effect: Effect<'a>,
         asked: PlanIntent<'_>,
         lock: Option<&Lock<'_>>,
-    ) -> Result<Verdict, Stop> {
+    ) -> Result<Decision, Rejection> {
         let spec = effect.spec.as_ref().unwrap_or(&self.new);
         let hash = spec.hash();
         let before = &self.old.execution;
         let uid = effect.plan.as_ref().map(|plan| {
-            plan_uid(self.ask.subject(Some(self.change), self.change.object), plan, hash).to_string()
+            plan_uid(self.evaluation.subject(Some(self.change), self.change.object), plan, hash).to_string()
         });
         let execution = match (&effect.plan, uid) {
             (Some(plan), Some(uid)) => Some(WantedExecution {
@@ -183,7 +186,7 @@ impl<'a> InstanceUpdate<'a, '_> {
             false => Finalizer::AsWritten,
         };
         let lost = finalizer == Finalizer::Required && !has_finalizer(self.change.object);
-        let desired = Desired {
+        let desired = Mutation {
             execution,
             finalizer,
             stamp,
@@ -191,11 +194,11 @@ impl<'a> InstanceUpdate<'a, '_> {
             defaults: Vec::new(),
             dropped: effect.dropped.clone(),
         };
-        let mut verdict = desired.settle(self.ask, self.change.object, &self.new);
+        let mut verdict = desired.finish(self.evaluation, self.change.object, &self.new);
         let (written, old) =
             (&self.change.object.metadata.annotations, &self.change.old.metadata.annotations);
         if asked != PlanIntent::Stale {
-            warn_stamp(&mut verdict, written, old);
+            warn_restored_annotation(&mut verdict, written, old);
         }
         warn_history(&mut verdict, written, old);
         if lost {
@@ -222,7 +225,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         &'s self,
         effect: &Effect<'_>,
         spec: &'s SpecView<'_>,
-    ) -> Result<WantedInstanceStamp<'s>, Stop> {
+    ) -> Result<WantedInstanceStamp<'s>, Rejection> {
         let metadata = &self.change.old.metadata;
         let annotations = &metadata.annotations;
         let json = annotations.stamp_json();
@@ -241,14 +244,15 @@ impl<'a> InstanceUpdate<'a, '_> {
         let basis = if effect.plan.is_some() { self.basis()? } else { None };
         let previous = last_applied::replaced(annotations, &self.old, basis, hash);
         let uid = metadata.uid.as_deref();
-        let draft = Draft { hash, spec: Some(spec.canonical()), previous, uid, more: &[], excerpt: None };
-        let room = self.change.object.metadata.annotations.room(self.ask.request.size);
+        let draft =
+            LastAppliedDraft { hash, spec: Some(spec.canonical()), previous, uid, more: &[], excerpt: None };
+        let room = self.change.object.metadata.annotations.room(self.evaluation.request.size);
         Ok(WantedInstanceStamp::Made { text: last_applied::write(&draft, room), draft, before: json })
     }
 
     /// The baseline in the status.
-    pub(super) fn basis(&self) -> Result<Option<&Head<'a>>, Stop> {
-        self.status.basis_head().map_err(|error| Stop::unreadable("status", &error))
+    pub(super) fn basis(&self) -> Result<Option<&BaselineHead<'a>>, Rejection> {
+        self.status.baseline_head().map_err(|error| Rejection::unreadable("status", &error))
     }
 
     /// The last-applied annotation of the old object.
@@ -265,20 +269,20 @@ impl<'a> InstanceUpdate<'a, '_> {
     }
 
     pub(super) fn violated(&self, found: impl IntoIterator<Item = SpecViolation>) {
-        self.ask.violated(found, &self.instance);
+        self.evaluation.violated(found, &self.instance);
     }
 
     /// The OperatorVersions of the change: none without the new one; validation continues without a
     /// missing old one.
-    pub(super) fn packages(&self) -> Result<Option<UpdatePackages>, Stop> {
-        let Some(new) = self.ask.package(&self.new, &self.instance)? else { return Ok(None) };
+    pub(super) fn packages(&self) -> Result<Option<UpdatePackages>, Rejection> {
+        let Some(new) = self.evaluation.package(&self.new, &self.instance)? else { return Ok(None) };
         if self.new.applied.operator_version == self.old.applied.operator_version {
             return Ok(Some((Arc::clone(&new), Some(new))));
         }
         let key = self.old.version();
-        let waits = !key.name.is_empty() && !self.ask.violations.refuse();
-        match (packages(self.ask.context).operator_version(&key), self.ask.context.wait) {
-            (None, CacheWait::Wait) if waits => Err(Stop::Wait(key)),
+        let waits = !key.name.is_empty() && !self.evaluation.violations.refuse();
+        match (packages(self.evaluation.context).operator_version(&key), self.evaluation.context.wait) {
+            (None, CacheWait::Wait) if waits => Err(Rejection::Wait(key)),
             (old, _) => Ok(Some((new, old))),
         }
     }

@@ -62,7 +62,7 @@ pub struct Pod {
     /// Labels.
     pub labels: BTreeMap<String, String>,
     /// State of its router.
-    pub told: RouterState,
+    pub reported: RouterState,
 }
 
 /// A Service of the gateway's namespace.
@@ -98,7 +98,7 @@ impl ByFlavor {
     pub fn of<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> Self {
         let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for pod in pods {
-            if let Some(flavor) = pod.told.flavor() {
+            if let Some(flavor) = pod.reported.flavor() {
                 all.entry(flavor.to_owned()).or_default().push(pod.name.clone());
             }
         }
@@ -184,7 +184,7 @@ pub fn consistency(pods: &[Pod], services: &[Selector], wanted: Option<Flavor>) 
             return Consistency::Mixed { service: service.service.clone(), pods: behind };
         }
     }
-    let silent = |pod: &Pod| match &pod.told {
+    let silent = |pod: &Pod| match &pod.reported {
         RouterState::Nothing(why) => Some((pod.name.clone(), why.clone())),
         RouterState::Reports(_) | RouterState::Declares(..) => None,
     };
@@ -194,7 +194,7 @@ pub fn consistency(pods: &[Pod], services: &[Selector], wanted: Option<Flavor>) 
         return Consistency::Untold { pods: untold.into_iter().map(|(name, _)| name).collect(), why };
     }
     let all = ByFlavor::of(pods);
-    let asked = pods.iter().filter(|pod| matches!(pod.told, RouterState::Reports(_))).count();
+    let asked = pods.iter().filter(|pod| matches!(pod.reported, RouterState::Reports(_))).count();
     let mut flavors = all.flavors();
     match (flavors.next(), flavors.next(), wanted) {
         (Some(runs), None, Some(wanted)) if runs != wanted.as_str() => {

@@ -52,8 +52,9 @@ pub fn unready_since(pod: &Value) -> Option<&str> {
         return None;
     }
     let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-    let told = conditions.filter(|condition| condition["type"] == "Ready");
-    told.filter_map(|ready| ready["lastTransitionTime"].as_str())
+    let reported = conditions.filter(|condition| condition["type"] == "Ready");
+    reported
+        .filter_map(|ready| ready["lastTransitionTime"].as_str())
         .next()
         .or(meta_str(pod, "creationTimestamp"))
 }

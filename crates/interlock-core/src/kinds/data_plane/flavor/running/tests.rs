@@ -13,14 +13,14 @@ fn pods(lines: &[&str]) -> Vec<Pod> {
     let pod = |line: &&str| {
         let mut words = line.split(' ');
         let (name, set, flavor) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
-        let told = match flavor.strip_prefix('(').and_then(|f| f.strip_suffix(')')) {
+        let reported = match flavor.strip_prefix('(').and_then(|f| f.strip_suffix(')')) {
             Some(declared) => RouterState::Declares(Flavor::named(declared).unwrap(), "no port".into()),
             None if flavor == "?" => RouterState::Nothing("no answer".into()),
             None => RouterState::Reports(flavor.into()),
         };
         let labels =
             BTreeMap::from([("app".to_owned(), "edge".to_owned()), ("set".to_owned(), set.to_owned())]);
-        Pod { name: name.to_owned(), labels, told }
+        Pod { name: name.to_owned(), labels, reported }
     };
     lines.iter().map(pod).collect()
 }
@@ -49,11 +49,14 @@ fn service(name: &str, selector: Value) -> Selector {
     "False Mixed: pods behind Service edge run different router flavors (expressions: a, b, c and 2 more; traditional: f)"
 )]
 #[case::not_behind_it(&["a x expressions", "b y traditional"], None, "True Staged: no Service has pods of two flavors (expressions: a; traditional: b)")]
-fn conditions(#[case] lines: &[&str], #[case] wanted: Option<Flavor>, #[case] told: &str) {
+fn conditions(#[case] lines: &[&str], #[case] wanted: Option<Flavor>, #[case] reported: &str) {
     let services = [service("all", json!({})), service("edge", json!({"set": "x"}))];
     let found = consistency(&pods(lines), &services, wanted);
     let condition = found.condition();
-    assert_eq!(format!("{} {}: {}", condition.status.as_str(), condition.reason, condition.message), told);
+    assert_eq!(
+        format!("{} {}: {}", condition.status.as_str(), condition.reason, condition.message),
+        reported
+    );
     assert_eq!(found.warning().is_some(), condition.reason == "Mixed");
 }
 

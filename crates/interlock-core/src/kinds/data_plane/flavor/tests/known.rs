@@ -82,7 +82,7 @@ fn the_sources_of_a_flavor_are_all_that_could_set_it() {
     assert_eq!(names, ["ConfigMap kong/all", "ConfigMap kong/prefixed", "Secret kong/s"]);
     let known = known(&[object]);
     let fed = |kind, name: &str| {
-        known.fed_by(&FlavorSource { kind, name: NamespacedName::new("kong", name) }).len()
+        known.dependents(&FlavorSource { kind, name: NamespacedName::new("kong", name) }).len()
     };
     assert_eq!((fed(SourceKind::Secret, "s"), fed(SourceKind::ConfigMap, "unrelated")), (1, 0));
 }
@@ -97,7 +97,7 @@ fn a_rollout_is_over_when_all_pods_are_of_one_template(#[case] ready: i64, #[cas
 #[test]
 fn live_is_what_was_rolled_out_last() {
     let edge = subject(GatewayKind::Deployment, "edge");
-    let flavor = |known: &GatewayInventory| match known.around(&edge).rolled_out {
+    let flavor = |known: &GatewayInventory| match known.context_of(&edge).rolled_out {
         RolledOut::With(reading) => Some(reading.effective),
         RolledOut::Never => None,
         RolledOut::Untold(why) => panic!("{why}"),
@@ -128,18 +128,18 @@ fn a_rollout_that_nobody_saw_begin_is_told_of(
     let edge = subject(GatewayKind::Deployment, "edge");
     let of = |flavor: &str, ready| deployment("edge", proxy("kong:3.9", Some(flavor)), ready);
     let mut known = known(&[of("traditional_compatible", 1)]);
-    assert!(matches!(known.around(&edge).rolled_out, RolledOut::Untold(_)));
+    assert!(matches!(known.context_of(&edge).rolled_out, RolledOut::Untold(_)));
     assert_eq!(known.untold(), std::slice::from_ref(&edge.name));
     let template = |flavor: &str| of(flavor, 3)["spec"]["template"].clone();
     let found = found.map(|found| found.map(template)).map_err(str::to_owned);
     known.tell(&edge.name, found.as_ref().map(Option::as_ref).map_err(String::clone));
     let reading = |flavor| super::world::read(&of(flavor, 3), &[]).spec.reading;
-    assert_eq!(known.around(&edge).rolled_out, then(reading("traditional")));
+    assert_eq!(known.context_of(&edge).rolled_out, then(reading("traditional")));
     assert_eq!(known.untold().is_empty(), found.is_ok());
     // The end of a rollout takes precedence over ReplicaSets.
     known.take(&of("traditional_compatible", 3), "");
     known.tell(&edge.name, Ok(None));
-    assert_eq!(known.around(&edge).rolled_out, RolledOut::With(reading("traditional_compatible")));
+    assert_eq!(known.context_of(&edge).rolled_out, RolledOut::With(reading("traditional_compatible")));
 }
 
 /// A DataPlane with a producer, that runs one flavor and has staged another.
@@ -162,7 +162,7 @@ fn others_count_by_what_they_run(#[case] selector: &str, #[case] runs: Flavor) {
     let mut other = staged("other", "traditional_compatible", "expressions");
     other["status"]["selector"] = json!(selector);
     let known = known(&[staged("edge", "expressions", "expressions"), other]);
-    let group = known.around(&subject(GatewayKind::DataPlane, "edge")).group.unwrap();
+    let group = known.context_of(&subject(GatewayKind::DataPlane, "edge")).group.unwrap();
     let others: Vec<_> = group.others.iter().map(|(_, effective)| effective.known()).collect();
     assert_eq!(others, [Some(runs)]);
 }
@@ -181,11 +181,11 @@ fn sources_of_what_runs_are_wanted_as_well() {
     plane["metadata"]["annotations"][meta::LAST_APPLIED_SPEC] = json!(stamp.to_string());
     let mut known = known(&[plane, deployment("edge", from("edge-live"), 3)]);
     known.take(&deployment("edge", from("edge-next"), 1), "");
-    let wanted: Vec<String> = known.wanted_sources().into_iter().map(|source| source.name.name).collect();
+    let wanted: Vec<String> = known.referenced_sources().into_iter().map(|source| source.name.name).collect();
     assert_eq!(wanted, ["edge-live", "edge-next", "plane-live", "plane-next"]);
     for name in wanted {
         let source = FlavorSource { kind: SourceKind::ConfigMap, name: NamespacedName::new("kong", &name) };
-        assert_eq!(known.fed_by(&source).len(), 1, "{name}");
+        assert_eq!(known.dependents(&source).len(), 1, "{name}");
     }
 }
 
@@ -204,13 +204,13 @@ fn what_could_not_be_read_is_judged_when_it_can_be(#[case] value: &str, #[case] 
     let next = deployment("edge", with_env(json!([{"name": "KONG_ROUTER_FLAVOR", "valueFrom": from}])), 1);
     let mut known = known(&[deployment("edge", proxy("kong:3.9", Some("traditional")), 3)]);
     known.take(&next, "");
-    assert!(known.overlooked().is_empty(), "nobody knows yet");
+    assert!(known.take_deferred().is_empty(), "nobody knows yet");
     known.take(&next, "");
     known.take(&config_map("router", json!({"flavor": value})), "");
-    let found: Vec<String> = known.overlooked().iter().map(DeferredChecks::message).collect();
+    let found: Vec<String> = known.take_deferred().iter().map(DeferredChecks::message).collect();
     assert_eq!(found.len(), usize::from(told.is_some()), "{found:?}");
     assert!(told.is_none_or(|told| found[0].starts_with(told)), "{found:?}");
-    assert!(known.overlooked().is_empty(), "it is told once");
+    assert!(known.take_deferred().is_empty(), "it is told once");
 }
 
 /// The same staged in a DataPlane, and for one that is deleted.
@@ -226,10 +226,10 @@ fn what_could_not_be_read_and_is_staged_is_judged_as_staged() {
     for known in [&mut known, &mut gone] {
         known.take(&config_map("router", json!({"flavor": "expressions"})), "");
     }
-    let found: Vec<String> = known.overlooked().iter().map(DeferredChecks::message).collect();
+    let found: Vec<String> = known.take_deferred().iter().map(DeferredChecks::message).collect();
     assert!(found.len() == 1 && found[0].contains("[RF03]"), "{found:?}");
     gone.drop("DataPlane", &NamespacedName::new("kong", "edge"));
-    assert!(gone.overlooked().is_empty());
+    assert!(gone.take_deferred().is_empty());
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn routes_come_and_go() {
     let gateway = subject(GatewayKind::DataPlane, "edge");
     let query = http_route("kong", "search", json!({"queryParams": [{"name": "q"}]}));
     let plain = http_route("kong", "search", json!({"path": {"type": "PathPrefix", "value": "/"}}));
-    let count = |known: &GatewayInventory| match &*known.around(&gateway).routes {
+    let count = |known: &GatewayInventory| match &*known.context_of(&gateway).routes {
         Inventory::Unseen => None,
         Inventory::Seen { routes, .. } => Some(routes.len()),
     };
@@ -292,7 +292,7 @@ fn producers_are_found() {
         deployment("proxy", proxy("kong:3.9", None), 3),
     ];
     let known = known(&objects);
-    let producer = |kind, name| known.around(&subject(kind, name)).group.map(|group| group.producer);
+    let producer = |kind, name| known.context_of(&subject(kind, name)).group.map(|group| group.producer);
     assert_eq!(producer(GatewayKind::DataPlane, "edge").as_deref(), Some("ControlPlane kong/cp"));
     assert_eq!(producer(GatewayKind::Deployment, "proxy").as_deref(), Some("Deployment kong/kic"));
     assert_eq!(producer(GatewayKind::Deployment, "kic"), None);

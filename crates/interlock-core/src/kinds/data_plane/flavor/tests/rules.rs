@@ -147,7 +147,7 @@ fn routes_that_exist(#[case] from: &str, #[case] to: &str, #[case] staged: bool,
 
 #[rstest]
 #[case::hidden(
-    Inventory::of(&[], "kong").hiding(vec!["HTTPRoute (forbidden)".to_owned()]),
+    Inventory::of(&[], "kong").with_unlisted(vec!["HTTPRoute (forbidden)".to_owned()]),
     "warned [RF05] router flavor change traditional -> traditional_compatible: not judged by what is not seen here: HTTPRoute (forbidden)"
 )]
 #[case::too_large(

@@ -91,7 +91,7 @@ fn untold(change: &FlavorChange<'_>, findings: &mut Findings) {
     }
     let text = format!("cannot determine {VARIABLE}: {why}");
     let was_known = change.live.is_some_and(|live| live.effective.known().is_some());
-    if why.keeps_pods_from_starting() {
+    if why.blocks_pod_start() {
         match was_known {
             true => findings.deny(Rule::FLAVOR_UNKNOWN, text),
             false => findings.warn(Rule::FLAVOR_UNKNOWN, format!("{text}; the pods wait for it")),
@@ -279,7 +279,7 @@ fn instead(change: &FlavorChange<'_>, row: &MatrixRow) -> String {
 /// RF21.
 fn mixed(change: &FlavorChange<'_>, to: Flavor, findings: &mut Findings) {
     let Some(group) = change.group else { return };
-    let Some((other, flavor)) = group.left_behind(to) else { return };
+    let Some((other, flavor)) = group.conflicting(to) else { return };
     let already = change.live.and_then(runs_with).is_some_and(|live| live.dialect() == to.dialect());
     if already {
         return;

@@ -20,10 +20,13 @@ pub(super) fn routes(change: &FlavorChange<'_>, from: Flavor, to: Flavor, findin
         Flavor::TraditionalCompatible => {}
         Flavor::Expressions => entering_expressions(change, &change_of, findings),
     }
-    if !change.routes.blind().is_empty() {
+    if !change.routes.unlisted().is_empty() {
         findings.warn(
             Rule::FLAVOR_ROUTES,
-            format!("{change_of}: not judged by what is not seen here: {}", change.routes.blind().join(", ")),
+            format!(
+                "{change_of}: not judged by what is not seen here: {}",
+                change.routes.unlisted().join(", ")
+            ),
         );
     }
 }
