@@ -8,87 +8,120 @@
 //! changes.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use interlock_core::api::meta;
 use interlock_core::effect::{Note, Severity};
 use interlock_core::kinds::data_plane::flavor::sources::{FlavorSource, SourceKind};
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 use super::capabilities::FLAVORS;
 use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::crds::Absence;
 use crate::cluster::events::EventPublisher;
-use crate::cluster::lease::Leadership;
 use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot, WatchState};
+use crate::runtime::controller::{Action, Controller};
+use crate::runtime::gate::LeaderEpoch;
 use crate::runtime::index::Store;
+use crate::runtime::queue::Queue;
+use crate::runtime::workers::WorkerLimits;
 
 /// Collects a burst of changes into one pass.
 const BURST: Duration = Duration::from_millis(100);
 /// Pause before another attempt to label a missing or unlabelled source: without the label no event
 /// arrives.
 const AGAIN: Duration = Duration::from_secs(30);
+/// How long a running pass may take to end.
+const DRAIN: Duration = Duration::from_secs(10);
 
 /// The kinds of gateways and of labelled sources.
 const READ: [&str; 3] = ["dataplanes.gateway-operator.konghq.com", "deployments.apps", "configmaps"];
 
 /// Maintains the labels.
-#[derive(Clone)]
 pub struct Labeller {
     /// Gateways and their sources.
     pub store: Arc<Store>,
     /// The watch states of the kinds.
     pub snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
-    /// Whether this process may write.
-    pub leadership: watch::Receiver<Leadership>,
+    /// Its only key.
+    pub queue: Arc<Queue<AllSources>>,
     /// Writes.
     pub bookkeeping: Bookkeeping,
     /// Publishes Events.
     pub events: EventPublisher,
     /// Whether Secrets are labelled as well, which needs rights on all of them.
     pub secrets: bool,
+    /// Secrets that this process has labelled in its leader epoch, which no watch reports.
+    pub labelled_secrets: Mutex<BTreeSet<FlavorSource>>,
 }
 
-/// Secrets that this process has labelled in its leader epoch, which no watch reports.
-#[derive(Default)]
-struct Term {
-    secrets: BTreeSet<FlavorSource>,
+/// The one key of the controller: whether a label is due depends on all gateways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AllSources;
+
+impl fmt::Display for AllSources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("all sources of router flavors")
+    }
 }
 
-impl Labeller {
-    /// Labels sources, until `stop`.
-    pub async fn run(self, stop: CancellationToken) {
-        let mut changes = self.store.flavor_changes();
-        let (mut snapshot, mut leadership) = (self.snapshot.clone(), self.leadership.clone());
-        let mut term = Term::default();
+impl Controller for Labeller {
+    type Key = AllSources;
+    type Term = LeaderEpoch;
+
+    fn name(&self) -> &'static str {
+        "flavor-sources"
+    }
+
+    fn limits(&self) -> WorkerLimits {
+        WorkerLimits::of(1, DRAIN)
+    }
+
+    fn keys(&self) -> Vec<(AllSources, Duration)> {
+        vec![(AllSources, Duration::ZERO)]
+    }
+
+    async fn beside(&self, _: Option<LeaderEpoch>) {
+        let (mut changes, mut snapshot) = (self.store.flavor_changes(), self.snapshot.clone());
         loop {
-            let leads = self.leadership.borrow().holds();
-            if !leads {
-                term = Term::default();
-            }
-            self.judge_again(leads).await;
-            let again = if leads && self.sees_all() { self.pass(&mut term).await } else { None };
+            // Both senders live as long as the process.
             tokio::select! {
-                () = stop.cancelled() => return,
-                Ok(()) = changes.changed() => {}
-                Ok(()) = snapshot.changed() => {}
-                Ok(()) = leadership.changed() => {}
-                () = tokio::time::sleep(again.unwrap_or(Duration::MAX)) => {}
+                _ = changes.changed() => {}
+                _ = snapshot.changed() => {}
             }
-            tokio::time::sleep(BURST).await;
-            changes.mark_unchanged();
+            self.queue.add_after(AllSources, BURST);
         }
     }
 
-    /// Only the leader publishes; an earlier leader has published its own findings.
-    async fn judge_again(&self, leads: bool) {
-        for overlooked in self.store.overlooked().into_iter().filter(|_| leads) {
+    async fn reconcile(&self, _: &AllSources, _: LeaderEpoch) -> Action {
+        self.publish_deferred().await;
+        match self.sees_all() {
+            true => self.label_all().await,
+            false => Action::AwaitChange,
+        }
+    }
+
+    fn end(&self) {
+        self.labelled_secrets().clear();
+    }
+}
+
+impl Labeller {
+    fn labelled_secrets(&self) -> MutexGuard<'_, BTreeSet<FlavorSource>> {
+        // Changes of the set do not panic half-way.
+        self.labelled_secrets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Publishes changes that admission would have denied, had it read their sources. Only the leader
+    /// does; an earlier leader has published its own findings.
+    async fn publish_deferred(&self) {
+        for deferred in self.store.overlooked() {
             let reason = meta::event::ROUTER_FLAVOR_OVERLOOKED.to_owned();
-            let note = Note { severity: Severity::Warning, reason, message: overlooked.message() };
+            let note = Note { severity: Severity::Warning, reason, message: deferred.message() };
             tracing::warn!(message = note.message, "a router flavor was overlooked");
-            self.events.publish_on_gateway(&overlooked.object, note).await;
+            self.events.publish_on_gateway(&deferred.object, note).await;
         }
     }
 
@@ -102,32 +135,33 @@ impl Labeller {
         matches!(flavors.state, CapabilityPhase::Running(_)) && read.all(|kind| seen(&kind.watch_state))
     }
 
-    /// One pass; returns when to run again without an event.
-    async fn pass(&self, term: &mut Term) -> Option<Duration> {
-        let (wanted, due, unused) = self.store.sources_due(&term.secrets);
-        let mut again = None;
-        let labelled = |source: &FlavorSource| self.secrets || source.kind != SourceKind::Secret;
-        for source in due.into_iter().filter(labelled) {
-            match self.mark(&source, true).await {
+    /// Adds and removes labels as far as they are due.
+    async fn label_all(&self) -> Action {
+        let known = self.labelled_secrets().clone();
+        let (wanted, due, unused) = self.store.sources_due(&known);
+        let mut after = Action::AwaitChange;
+        let can_label = |source: &FlavorSource| self.secrets || source.kind != SourceKind::Secret;
+        for source in due.into_iter().filter(can_label) {
+            match self.set_label(&source, true).await {
                 Some(true) if source.kind == SourceKind::Secret => {
-                    term.secrets.insert(source);
+                    self.labelled_secrets().insert(source);
                 }
                 Some(true) => {}
-                Some(false) | None => again = Some(AGAIN),
+                Some(false) | None => after = Action::Requeue(AGAIN),
             }
         }
-        let secrets = term.secrets.iter().filter(|source| !wanted.contains(source)).cloned();
-        for source in unused.into_iter().chain(secrets.collect::<Vec<_>>()) {
-            match self.mark(&source, false).await {
-                Some(_) => drop(term.secrets.remove(&source)),
-                None => again = Some(AGAIN),
+        let secrets = known.into_iter().filter(|source| !wanted.contains(source));
+        for source in unused.into_iter().chain(secrets) {
+            match self.set_label(&source, false).await {
+                Some(_) => drop(self.labelled_secrets().remove(&source)),
+                None => after = Action::Requeue(AGAIN),
             }
         }
-        again
+        after
     }
 
     /// Whether the source exists; `None` where the request failed.
-    async fn mark(&self, source: &FlavorSource, wanted: bool) -> Option<bool> {
+    async fn set_label(&self, source: &FlavorSource, wanted: bool) -> Option<bool> {
         let kind = match source.kind {
             SourceKind::ConfigMap => ("ConfigMap", "configmaps"),
             SourceKind::Secret => ("Secret", "secrets"),

@@ -4,7 +4,7 @@
 //! Until a change is staged, the DataPlane itself holds that spec.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use interlock_core::api::kong;
@@ -17,97 +17,106 @@ use interlock_core::kinds::data_plane::flavor::gateway::referenced_spec;
 use interlock_core::kinds::data_plane::live_spec;
 use kube::Client;
 use serde_json::Value;
-use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
-use super::capabilities::FLAVORS;
 use super::revisions;
 use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::events::EventPublisher;
-use crate::cluster::lease::Leadership;
-use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot};
 use crate::cluster::{path, read};
+use crate::runtime::controller::{Action, Controller};
+use crate::runtime::gate::LeaderEpoch;
 use crate::runtime::index::Store;
+use crate::runtime::queue::Queue;
+use crate::runtime::workers::WorkerLimits;
 
 /// Pause before another attempt to archive a spec.
 const AGAIN: Duration = Duration::from_secs(30);
 /// Archived earlier specs of a DataPlane, as many as a Deployment keeps ReplicaSets.
 const HISTORY: usize = 10;
+/// How long a running write may take to end.
+const DRAIN: Duration = Duration::from_secs(10);
 
 /// The archive.
-#[derive(Clone)]
 pub struct Archive {
     /// DataPlanes and their stamps.
     pub store: Arc<Store>,
-    /// The watch states of the kinds.
-    pub snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
-    /// Whether this process may write.
-    pub leadership: watch::Receiver<Leadership>,
+    /// DataPlanes whose live spec may not be archived yet.
+    pub queue: Arc<Queue<NamespacedName>>,
     /// Reads.
     pub client: Client,
     /// Writes.
     pub bookkeeping: Bookkeeping,
     /// Publishes Events.
     pub events: EventPublisher,
+    /// What this process has archived, or found archived, in its leader epoch.
+    pub archived: Mutex<BTreeSet<ArchivedSpec>>,
 }
 
 /// Uid of a DataPlane and hash of its live spec.
-type Kept = (String, SpecHash);
+pub type ArchivedSpec = (String, SpecHash);
+
+impl Controller for Archive {
+    type Key = NamespacedName;
+    type Term = LeaderEpoch;
+
+    fn name(&self) -> &'static str {
+        "live-specs"
+    }
+
+    fn limits(&self) -> WorkerLimits {
+        WorkerLimits::of(1, DRAIN)
+    }
+
+    fn keys(&self) -> Vec<(NamespacedName, Duration)> {
+        self.due().map(|name| (name, Duration::ZERO)).collect()
+    }
+
+    /// The next staged change replaces the only source, so it does not wait for a burst to end.
+    async fn beside(&self, _: Option<LeaderEpoch>) {
+        let mut changes = self.store.flavor_changes();
+        // The store lives as long as the process.
+        while changes.changed().await.is_ok() {
+            self.due().for_each(|name| self.queue.add(name));
+        }
+        std::future::pending().await
+    }
+
+    async fn reconcile(&self, data_plane: &NamespacedName, _: LeaderEpoch) -> Action {
+        match self.archive(data_plane).await {
+            Ok(Some(archived)) => {
+                self.archived().insert(archived);
+                Action::AwaitChange
+            }
+            Ok(None) => Action::AwaitChange,
+            Err(failure) => {
+                tracing::warn!(dataplane = %data_plane, error = failure.message, "its live spec was not archived");
+                Action::Requeue(AGAIN)
+            }
+        }
+    }
+
+    fn end(&self) {
+        self.archived().clear();
+    }
+}
 
 impl Archive {
-    /// Archives referenced specs, until `stop`.
-    pub async fn run(self, stop: CancellationToken) {
-        let mut changes = self.store.flavor_changes();
-        let (mut snapshot, mut leadership) = (self.snapshot.clone(), self.leadership.clone());
-        let mut kept = BTreeSet::new();
-        loop {
-            // The next staged change replaces the only source, so it does not wait for a burst to end.
-            changes.mark_unchanged();
-            let again = if self.may_write() { self.pass(&mut kept).await } else { None };
-            if !self.leadership.borrow().holds() {
-                kept.clear();
-            }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                Ok(()) = changes.changed() => {}
-                Ok(()) = snapshot.changed() => {}
-                Ok(()) = leadership.changed() => {}
-                () = tokio::time::sleep(again.unwrap_or(Duration::MAX)) => {}
-            }
-        }
+    fn archived(&self) -> MutexGuard<'_, BTreeSet<ArchivedSpec>> {
+        // Changes of the set do not panic half-way.
+        self.archived.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn may_write(&self) -> bool {
-        let runs = |snapshot: &CapabilitySnapshot| {
-            snapshot.get(FLAVORS).is_some_and(|flavors| matches!(flavors.state, CapabilityPhase::Running(_)))
-        };
-        self.leadership.borrow().holds() && runs(&self.snapshot.borrow())
-    }
-
-    /// One pass; returns when to run again without an event.
-    async fn pass(&self, kept: &mut BTreeSet<Kept>) -> Option<Duration> {
+    /// DataPlanes whose stamp refers to a spec that is not known to be archived.
+    fn due(&self) -> impl Iterator<Item = NamespacedName> {
         let referenced = self.store.referenced_specs();
-        let known = |(uid, hash): &Kept| referenced.iter().any(|(_, of, wanted)| of == uid && wanted == hash);
-        kept.retain(known);
-        let mut again = None;
-        for (name, uid, hash) in &referenced {
-            if kept.contains(&(uid.clone(), hash.clone())) {
-                continue;
-            }
-            match self.keep(name).await {
-                Ok(Some(done)) => drop(kept.insert(done)),
-                Ok(None) => {}
-                Err(failure) => {
-                    tracing::warn!(dataplane = %name, error = failure.message, "its live spec was not kept");
-                    again = Some(AGAIN);
-                }
-            }
-        }
-        again
+        let mut archived = self.archived();
+        archived.retain(|(uid, hash)| referenced.iter().any(|(_, of, wanted)| of == uid && wanted == hash));
+        let due =
+            referenced.into_iter().filter(|(_, uid, hash)| !archived.contains(&(uid.clone(), hash.clone())));
+        due.map(|(name, ..)| name).collect::<Vec<_>>().into_iter()
     }
 
     /// Archives the live spec of a DataPlane; returns its key, where the stamp refers to one.
-    async fn keep(&self, name: &NamespacedName) -> Result<Option<Kept>, ApiFailure> {
+    async fn archive(&self, name: &NamespacedName) -> Result<Option<ArchivedSpec>, ApiFailure> {
         let path = path::of(kong::API_VERSION, Some(&name.namespace), "dataplanes", &[&name.name])?;
         let Some(object) = read::get(&self.client, &path).await? else { return Ok(None) };
         let Some(hash) = referenced_spec(&object) else { return Ok(None) };
@@ -123,14 +132,14 @@ impl Archive {
         if SpecHash::of(&spec) == hash {
             revisions::write(&self.bookkeeping, &owner, &hash, &spec).await?;
             revisions::prune(&self.bookkeeping, &owner, |short| short == hash.short(), HISTORY).await?;
-            tracing::debug!(dataplane = %name, %hash, "its live spec is kept");
+            tracing::debug!(dataplane = %name, %hash, "its live spec is archived");
         } else if revisions::read(&self.bookkeeping, &owner, &hash).await?.is_none() {
-            self.lost(&object, &owner, &hash).await;
+            self.publish_lost(&object, &owner, &hash).await;
         }
         Ok(Some((uid.to_owned(), hash)))
     }
 
-    async fn lost(&self, object: &Value, owner: &RevisionOwner<'_>, hash: &SpecHash) {
+    async fn publish_lost(&self, object: &Value, owner: &RevisionOwner<'_>, hash: &SpecHash) {
         let name = revision::name(&owner.key.name, owner.uid, hash, 0);
         let message = format!(
             "the spec that the live pods are made from was replaced before it was kept in ControllerRevision \

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::runtime::index::{Observer, Store};
 use crate::runtime::pool::Pool;
-use consistency::Permit;
+use consistency::Consistency;
+use instance::{InstanceContext, InstanceGate};
 use interlock_core::api::object::NamespacedName;
 use kube::Client;
 use tokio::sync::watch;
@@ -14,8 +15,10 @@ use crate::cluster::api_writer::{Bookkeeping, Objects};
 use crate::cluster::discovery::Kinds;
 use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
-use crate::cluster::supervisor::Handle;
+use crate::cluster::supervisor::{Assignment, Handle};
 use crate::cluster::tamper::{GuardState, PolicyState};
+use crate::runtime::controller;
+use crate::runtime::gate::{self, LeaderGate};
 use crate::runtime::queue::Queue;
 use crate::telemetry::metrics::Metrics;
 
@@ -63,17 +66,30 @@ pub struct ControllersContext {
 /// Runs the controllers until `stop`; returns when no write is in flight any more.
 pub async fn run(context: ControllersContext, stop: CancellationToken) {
     let Some(work) = context.supervisor.work(capabilities::INSTANCES) else { return };
+    let (metrics, leadership) = (context.metrics.clone(), context.leadership.clone());
     let gateways = context.watches.gateways();
-    let permit = Permit { leadership: context.leadership.clone(), snapshot: context.supervisor.snapshot() };
-    let (client, store, metrics) = (context.client.clone(), context.store.clone(), context.metrics.clone());
-    let consistency = consistency::ConsistencyContext::new(client, store, gateways, permit, metrics);
+    let consistency = Consistency::new(context.client.clone(), context.store.clone());
+    let consistency_gate = LeaderGate::new(leadership.clone()).while_capability(
+        capabilities::FLAVORS,
+        context.supervisor.snapshot(),
+        gate::runs,
+    );
+    let queue = context.queue.clone();
+    let instance_gate = InstanceGate::new(context.supervisor.clone(), leadership, work.clone());
+    let instances = instances(context, work);
+    tokio::join!(
+        controller::run(Arc::new(instances), queue, instance_gate, metrics.clone(), stop.clone()),
+        controller::run(Arc::new(consistency), gateways, consistency_gate, metrics, stop),
+    );
+}
+
+fn instances(context: ControllersContext, work: watch::Receiver<Assignment>) -> InstanceContext {
     let bookkeeping = Bookkeeping::new(context.client.clone());
     let kinds = Arc::new(Kinds::new(context.supervisor.definitions().clone()));
-    let references = instance::references::References::new(&context.client, context.versions);
-    let instance = instance::InstanceContext {
+    InstanceContext {
         own_namespace: context.namespace,
         requests: instance::request_guard::Requests::new(context.verbs),
-        references,
+        references: instance::references::References::new(&context.client, context.versions),
         objects: Objects::new(context.effects, kinds.clone(), context.packages),
         events: EventPublisher::new(context.client.clone()).within(&bookkeeping),
         bookkeeping,
@@ -88,9 +104,5 @@ pub async fn run(context: ControllersContext, stop: CancellationToken) {
         books: instance::status_cache::StatusCache::default(),
         pool: context.pool,
         metrics: context.metrics,
-    };
-    tokio::join!(
-        instance::run(Arc::new(instance), stop.clone()),
-        consistency::run(Arc::new(consistency), stop),
-    );
+    }
 }

@@ -1,6 +1,6 @@
 //! The settings: every replica follows them, and the leader reports on them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use interlock_core::api::object::NamespacedName;
 use kube::Client;
@@ -12,11 +12,14 @@ use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::binding::BindingState;
 use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
-use crate::cluster::supervisor::{CapabilitySnapshot, Modes};
-use crate::controllers::flavor_sources::Labeller;
+use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot, Modes};
+use crate::controllers::capabilities::FLAVORS;
+use crate::controllers::flavor_sources::{AllSources, Labeller};
 use crate::controllers::interlock::{Reporter, SettingsContext};
 use crate::controllers::live_specs::Archive;
 use crate::controllers::rollout_backfill::Finder;
+use crate::runtime::controller::{self, Controller, Gate};
+use crate::runtime::gate::LeaderGate;
 use crate::runtime::index::Interlocks;
 use crate::runtime::queue::Queue;
 
@@ -47,15 +50,18 @@ impl Process {
         leadership: watch::Receiver<Leadership>,
         parts: &mut Parts,
     ) {
-        let labeller = Labeller {
+        let queue = Arc::<Queue<AllSources>>::default();
+        let labeller = Arc::new(Labeller {
             store: self.store.clone(),
             snapshot,
-            leadership,
+            queue: queue.clone(),
             bookkeeping: Bookkeeping::new(books.clone()),
             events: EventPublisher::new(books.clone()),
             secrets: self.options.flavor_secrets,
-        };
-        self.control("labels of flavor sources", labeller, |labeller, stop| labeller.run(stop), parts);
+            labelled_secrets: Mutex::default(),
+        });
+        let gate = move || LeaderGate::new(leadership.clone());
+        self.control_by_queue("labels of flavor sources", labeller, queue, gate, parts);
     }
 
     /// Archives the live specs of DataPlanes that are too large for the stamp, while this process leads.
@@ -66,15 +72,21 @@ impl Process {
         leadership: watch::Receiver<Leadership>,
         parts: &mut Parts,
     ) {
-        let archive = Archive {
+        let queue = Arc::<Queue<NamespacedName>>::default();
+        let archive = Arc::new(Archive {
             store: self.store.clone(),
-            snapshot,
-            leadership,
+            queue: queue.clone(),
             client: books.clone(),
             bookkeeping: Bookkeeping::new(books.clone()),
             events: EventPublisher::new(books.clone()),
+            archived: Mutex::default(),
+        });
+        let gate = move || {
+            LeaderGate::new(leadership.clone()).while_capability(FLAVORS, snapshot.clone(), |status| {
+                matches!(status.state, CapabilityPhase::Running(_))
+            })
         };
-        self.control("archive of live specs", archive, |archive, stop| archive.run(stop), parts);
+        self.control_by_queue("archive of live specs", archive, queue, gate, parts);
     }
 
     /// Finds the previous templates of rollouts that were in progress when this process started.
@@ -108,6 +120,25 @@ impl Process {
             events: EventPublisher::new(books.clone()),
         };
         self.control("report on the settings", reporter, |reporter, stop| reporter.run(stop), parts);
+    }
+
+    /// Runs a client of the runtime on the controllers' runtime, until the process stops.
+    fn control_by_queue<C, G>(
+        &self,
+        name: &'static str,
+        controller: Arc<C>,
+        queue: Arc<Queue<C::Key>>,
+        gate: impl Fn() -> G + Clone + Send + Sync + 'static,
+        parts: &mut Parts,
+    ) where
+        C: Controller,
+        G: Gate<Term = C::Term> + 'static,
+    {
+        let metrics = self.metrics.clone();
+        let run = move |controller: Arc<C>, stop| {
+            controller::run(controller, queue.clone(), gate(), metrics.clone(), stop)
+        };
+        self.control(name, controller, run, parts);
     }
 
     /// Runs a controller on the controllers' runtime, until the process stops; restarts it after a panic.

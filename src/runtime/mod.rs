@@ -1,6 +1,9 @@
-//! What every controller stands on: the work queue, the index of watched objects, and the threads that
-//! render packages.
+//! What every controller stands on: the work queue, the workers, the leader epoch, the index of watched
+//! objects, the executor of effects, and the threads that render packages.
 
+pub mod controller;
+pub mod gate;
 pub mod index;
 pub mod pool;
 pub mod queue;
+pub mod workers;

@@ -3,17 +3,12 @@
 //!
 //! Event of a gateway -> queue -> its pods, as listed ([`list`]) and as probed ([`probe`]) ->
 //! [`running::consistency`] -> condition, Event. Only the leader checks, while the capability `flavors`
-//! runs ([`leader_gate`]); nothing else depends on the result. The topology selects gateways that an event
+//! runs; nothing else depends on the result. The topology selects gateways that an event
 //! affects (a pod that starts, stops or turns ready changes its status); a gateway whose pods did not agree
 //! yet is checked a few times more.
 
-mod leader_gate;
 mod list;
 mod probe;
-mod workers;
-
-#[cfg(test)]
-mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,22 +20,19 @@ use interlock_core::api::object::meta_str;
 use interlock_core::effect::{ApiFailure, Note, Severity};
 use interlock_core::kinds::data_plane::flavor::gateway_ref::{GatewayKind, GatewayRef};
 use interlock_core::kinds::data_plane::flavor::running;
-use interlock_core::kinds::data_plane::flavor::running::Consistency;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::events::EventPublisher;
+use crate::runtime::controller::{Action, Controller};
+use crate::runtime::gate::LeaderEpoch;
 use crate::runtime::index::Store;
-use crate::runtime::queue::Queue;
-use crate::telemetry::metrics::Metrics;
-
-pub use self::leader_gate::Permit;
+use crate::runtime::index::watches::GATEWAY_BURST;
+use crate::runtime::workers::WorkerLimits;
 
 /// Concurrent checks of gateways.
 const WORKERS: usize = 4;
@@ -57,71 +49,67 @@ struct Unsettled {
     warned: bool,
 }
 
-/// The context of the controller.
-pub struct ConsistencyContext {
+/// The controller.
+pub struct Consistency {
     client: Client,
     bookkeeping: Bookkeeping,
     events: EventPublisher,
-    /// Gateways with new events; the watches fill it, while checks are permitted.
-    queue: Arc<Queue<GatewayRef>>,
     store: Arc<Store>,
-    permit: Permit,
-    metrics: Arc<Metrics>,
     unsettled: Mutex<HashMap<GatewayRef, Unsettled>>,
 }
 
-impl ConsistencyContext {
-    /// A context without any state.
-    pub fn new(
-        client: Client,
-        store: Arc<Store>,
-        queue: Arc<Queue<GatewayRef>>,
-        permit: Permit,
-        metrics: Arc<Metrics>,
-    ) -> Self {
+impl Consistency {
+    /// A controller without any state.
+    pub fn new(client: Client, store: Arc<Store>) -> Self {
         let (bookkeeping, events) = (Bookkeeping::new(client.clone()), EventPublisher::new(client.clone()));
-        Self { client, bookkeeping, events, queue, store, permit, metrics, unsettled: Mutex::default() }
+        Self { client, bookkeeping, events, store, unsettled: Mutex::default() }
     }
 }
 
-/// Checks gateways until `stop`.
-pub async fn run(context: Arc<ConsistencyContext>, stop: CancellationToken) {
-    let mut workers = JoinSet::new();
-    for _ in 0..WORKERS {
-        let (context, stop) = (context.clone(), stop.clone());
-        workers.spawn(async move {
-            let look = |subject| {
-                let context = context.clone();
-                async move { context.look(&subject).await }
-            };
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = workers::work(&context.queue, &context.metrics, context.permit.clone(), look) => {}
+impl Controller for Consistency {
+    type Key = GatewayRef;
+    type Term = LeaderEpoch;
+
+    fn name(&self) -> &'static str {
+        "gateway"
+    }
+
+    /// A check is given up at once: nothing else depends on it.
+    fn limits(&self) -> WorkerLimits {
+        WorkerLimits::of(WORKERS, Duration::ZERO)
+    }
+
+    fn keys(&self) -> Vec<(GatewayRef, Duration)> {
+        self.store.gateways().into_iter().map(|gateway| (gateway, GATEWAY_BURST)).collect()
+    }
+
+    async fn reconcile(&self, gateway: &GatewayRef, _: LeaderEpoch) -> Action {
+        match self.check(gateway).await {
+            Ok(action) => action,
+            Err(failure) => {
+                debug!(%gateway, error = failure.message, "the pods of a gateway were not checked");
+                Action::Retry
             }
-        });
+        }
     }
-    let forget = || context.unsettled().clear();
-    tokio::select! {
-        () = stop.cancelled() => {}
-        // It returns only when the process ends.
-        _ = workers::resume(&context.queue, context.permit.clone(), forget, || context.store.gateways()) => {}
+
+    fn end(&self) {
+        self.unsettled().clear();
     }
-    while workers.join_next().await.is_some() {}
 }
 
-impl ConsistencyContext {
-    async fn look(&self, subject: &GatewayRef) -> Result<(), ApiFailure> {
+impl Consistency {
+    async fn check(&self, subject: &GatewayRef) -> Result<Action, ApiFailure> {
         let Some(seen) = list::at(&self.client, subject).await? else {
             self.unsettled().remove(subject);
-            return Ok(());
+            return Ok(Action::AwaitChange);
         };
         let found = running::consistency(&seen.pods, &seen.services, seen.wanted);
         if subject.kind == GatewayKind::DataPlane {
             self.write(subject, &seen.object, &found).await?;
         }
         self.warn(subject, &seen.object, &found).await;
-        self.look_again(subject, &found);
-        Ok(())
+        Ok(self.after(subject, &found))
     }
 
     fn unsettled(&self) -> MutexGuard<'_, HashMap<GatewayRef, Unsettled>> {
@@ -129,22 +117,24 @@ impl ConsistencyContext {
         self.unsettled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn look_again(&self, subject: &GatewayRef, found: &Consistency) {
+    /// An unsettled gateway is checked a few times more.
+    fn after(&self, subject: &GatewayRef, found: &running::Consistency) -> Action {
         let mut unsettled = self.unsettled();
         if found.is_settled() {
             unsettled.remove(subject);
-            return;
+            return Action::AwaitChange;
         }
         let state = unsettled.entry(subject.clone()).or_default();
-        if state.tries < TRIES {
-            self.queue.add_after(subject.clone(), PAUSE * (1 << state.tries));
-            state.tries += 1;
+        if state.tries >= TRIES {
+            return Action::AwaitChange;
         }
+        state.tries += 1;
+        Action::Requeue(PAUSE * (1 << (state.tries - 1)))
     }
 
     /// Publishes one Event each time that flavors become mixed; the condition keeps a new leader from
     /// repeating it.
-    async fn warn(&self, subject: &GatewayRef, object: &Value, found: &Consistency) {
+    async fn warn(&self, subject: &GatewayRef, object: &Value, found: &running::Consistency) {
         let Some(message) = found.warning() else { return };
         let known = conditions(object).iter().any(|condition| {
             condition.type_ == meta::condition::ROUTER_FLAVOR_CONSISTENT && condition.reason == "Mixed"
@@ -164,7 +154,7 @@ impl ConsistencyContext {
         &self,
         subject: &GatewayRef,
         object: &Value,
-        found: &Consistency,
+        found: &running::Consistency,
     ) -> Result<(), ApiFailure> {
         let before = conditions(object);
         let mut after = before.clone();

@@ -19,12 +19,13 @@ use tracing::info;
 use super::api_calls::{clear, fresh_uid, note, patch, patch_status, schedule_as, wanted};
 use super::context::InstanceContext;
 use super::executor::{Begin, Ended, Pass};
-use super::flow::{Flow, ReconcileOutcome};
+use super::flow::Flow;
 use super::patches;
 use super::patches::{InstanceChange, StatusChange};
 use super::view::InstanceView;
 use super::{plan_request, ready, spec_archive, spec_migration};
 use crate::cluster::watch::WatchChange;
+use crate::runtime::controller::Action;
 
 /// First delay of a repeated cleanup; doubled with each failure.
 const CLEANUP_BACKOFF: Duration = Duration::from_secs(2);
@@ -104,7 +105,7 @@ async fn schedule(
 
 async fn create(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, ApiFailure> {
     let Some(package) = ctx.package(&subject.spec.operator_version) else {
-        return Ok(Flow::End(ReconcileOutcome::Retry));
+        return Ok(Flow::End(Action::Retry));
     };
     let mut spec = subject.spec.clone();
     let defaults = super::view::missing_defaults(&package, &subject.spec);
@@ -185,21 +186,21 @@ async fn run(
         Ok(account) => ctx.objects.under(account),
         Err(why) => {
             stall(ctx, &subject, "NoServiceAccount", why).await?;
-            return Ok(Flow::End(ReconcileOutcome::Retry));
+            return Ok(Flow::End(Action::Retry));
         }
     };
     // Waits for the settings: it never runs on assumed ones.
     let Some(adoption) = ctx.store.adoption(&subject.key.namespace) else {
-        return Ok(Flow::End(ReconcileOutcome::Retry));
+        return Ok(Flow::End(Action::Retry));
     };
     if let Err(failure) = keep_spec(ctx, &subject, &spec, progress.is_none()).await {
         return spec_migration::not_kept(ctx, &subject, failure).await;
     }
     Ok(match Pass::new(ctx, (objects, adoption), subject, &spec, &package, begin).run().await {
         Ended::Finished | Ended::Superseded => Flow::Again,
-        Ended::Waiting | Ended::Gone => Flow::End(ReconcileOutcome::Settled),
-        Ended::Retry => Flow::End(ReconcileOutcome::Retry),
-        Ended::Busy => Flow::End(ReconcileOutcome::After(BUSY)),
+        Ended::Waiting | Ended::Gone => Flow::End(Action::AwaitChange),
+        Ended::Retry => Flow::End(Action::Retry),
+        Ended::Busy => Flow::End(Action::Requeue(BUSY)),
         Ended::Failed(failure) => return Err(failure),
     })
 }
@@ -244,11 +245,11 @@ async fn ask(
 ) -> Result<Flow, ApiFailure> {
     // Without an account there is no subject to check.
     let Ok(account) = ctx.account(&subject.key.namespace) else {
-        return Ok(Flow::End(ReconcileOutcome::Retry));
+        return Ok(Flow::End(Action::Retry));
     };
     match ctx.references.ask(&account, version).await? {
         true => Ok(Flow::Again),
-        false => Ok(Flow::End(ReconcileOutcome::Retry)),
+        false => Ok(Flow::End(Action::Retry)),
     }
 }
 
@@ -276,7 +277,7 @@ async fn report(
     if patch_status(ctx, subject, change).await? {
         note(ctx, subject, Severity::Warning, &reason, message).await;
     }
-    Ok(Flow::End(if passes { ReconcileOutcome::Retry } else { ReconcileOutcome::Settled }))
+    Ok(Flow::End(if passes { Action::Retry } else { Action::AwaitChange }))
 }
 
 /// A rule id as the reason of a condition: CamelCase.
@@ -306,7 +307,7 @@ async fn missing(ctx: &InstanceContext, subject: &InstanceView, version: &str) -
         ),
     };
     stall(ctx, subject, event::INVALID_OPERATOR_VERSION, message).await?;
-    Ok(Flow::End(left_out.map_or(ReconcileOutcome::Settled, |_| ReconcileOutcome::After(ROOM))))
+    Ok(Flow::End(left_out.map_or(Action::AwaitChange, |_| Action::Requeue(ROOM))))
 }
 
 /// Reports what blocks a plan, in `Stalled` and in an Event.
@@ -335,7 +336,7 @@ async fn release(
     let body = patches::instance(subject, InstanceChange { release: true, ..InstanceChange::default() });
     // Does not store the answer: the object may be gone with it.
     ctx.bookkeeping.patch_instance(&subject.key, subject.resource_version(), body).await?;
-    Ok(Flow::End(ReconcileOutcome::Settled))
+    Ok(Flow::End(Action::AwaitChange))
 }
 
 async fn retry_cleanup(
@@ -350,7 +351,7 @@ async fn retry_cleanup(
     let ended = entries.get(meta::plan::CLEANUP).and_then(|e| e.last_updated_timestamp.as_ref()).map(|t| t.0);
     let since = ended.map(|at| Timestamp::now().duration_since(at).unsigned_abs()).unwrap_or(wait);
     if since < wait {
-        return Ok(Flow::End(ReconcileOutcome::After(wait - since)));
+        return Ok(Flow::End(Action::Requeue(wait - since)));
     }
     let source = if stamped.is_some() { SpecSource::Stamp } else { SpecSource::Spec };
     schedule(ctx, subject, stamped, meta::plan::CLEANUP, source).await
@@ -370,5 +371,5 @@ async fn idle(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, Api
         conditions.push(wanted(types::SPEC_DRIFT, ConditionStatus::False, "CarriedOut", String::new()));
     }
     patch_status(ctx, subject, StatusChange { conditions, ..StatusChange::default() }).await?;
-    Ok(Flow::End(ReconcileOutcome::Settled))
+    Ok(Flow::End(Action::AwaitChange))
 }

@@ -1,21 +1,11 @@
-//! Results of reconciling.
+//! What follows a step of a reconcile.
 
-use std::time::Duration;
-
-/// How a reconcile ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReconcileOutcome {
-    /// Wait for the next change.
-    Settled,
-    /// Requeue with back-off.
-    Retry,
-    /// Requeue after this time.
-    After(Duration),
-}
+use crate::runtime::controller::Action;
 
 /// What follows the execution of a decision.
 pub(super) enum Flow {
     /// Decide again, on the new state.
     Again,
-    End(ReconcileOutcome),
+    /// The reconcile ends.
+    End(Action),
 }

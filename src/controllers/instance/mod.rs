@@ -10,6 +10,7 @@ mod engine;
 pub mod execute;
 pub mod executor;
 pub mod flow;
+mod gate;
 mod not_served;
 pub mod patches;
 pub mod plan_intent;
@@ -26,68 +27,109 @@ mod spec_secrets;
 pub mod status_cache;
 pub mod unavailable;
 pub mod view;
-mod workers;
 
-use std::sync::Arc;
+use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
+use interlock_core::api::object::NamespacedName;
+use tracing::{Span, info_span};
 
 use crate::cluster::supervisor::Work;
-use crate::controllers::capabilities::INSTANCES;
+use crate::runtime::controller::{Action, Controller};
+use crate::runtime::queue::FairnessGroup;
+use crate::runtime::workers::WorkerLimits;
 pub use context::InstanceContext;
-pub use workers::WORKERS;
-use workers::WorkerPool;
+pub use gate::{InstanceGate, InstanceTerm};
 
-/// Processes the queue until `stop`; only while this process leads, and only what the supervisor assigns.
-///
-/// Each new assignment and each leader epoch enqueues every Instance that needs reconciling. Earlier work
-/// may finish, as every write is conditional; after a limit it is aborted, and the next reconcile continues
-/// from the state it left.
-pub async fn run(ctx: Arc<InstanceContext>, stop: CancellationToken) {
-    let (mut leadership, mut work) = (ctx.leadership.clone(), ctx.work.clone());
-    ctx.queue.close();
-    loop {
-        let assignment = *work.borrow_and_update();
-        let leader_epoch = leadership.borrow_and_update().leader_epoch();
-        // No work now, or this much is about to start.
-        let work_now = if leader_epoch.is_some() { assignment.work } else { Work::None };
-        ctx.supervisor.at_work(INSTANCES, assignment, work_now);
-        let term = WorkerPool::new(&stop);
-        match work_now {
-            Work::None => {}
-            Work::Say | Work::Deletions | Work::Full => begin(&ctx, &term),
-        }
-        // An error means that the elector or the supervisor is gone, and the process with it.
-        let over = tokio::select! {
-            () = enforcement::follow(&ctx, work_now) => true,
-            () = references_wait(&ctx) => true,
-            () = unavailable::follow(&ctx) => true,
-            () = stop.cancelled() => true,
-            changed = leadership.wait_for(|now| now.leader_epoch() != leader_epoch) => changed.is_err(),
-            changed = work.changed() => changed.is_err(),
-        };
-        term.end().await;
-        ctx.store.looked_at(false);
-        // The next assignment enqueues what changes without workers.
-        ctx.queue.close();
-        if over {
-            return;
+/// Reconciles at most this many Instances at once, besides slow ones.
+pub const WORKERS: usize = 32;
+
+/// Of these, at most this many of one OperatorVersion: the objects of its Instances may be behind a webhook
+/// that hangs, and others must continue.
+const SHARE: usize = 16;
+
+/// Of these, at most this many of one namespace: its editors decide what its packages cost, and others must
+/// continue.
+const NAMESPACE_SHARE: usize = 24;
+
+/// At most this many are slow at once, of which at most [`SLOW_SHARE`] of one namespace.
+const SLOW_MOST: usize = 128;
+const SLOW_SHARE: usize = 96;
+
+/// How long running reconciles may take to end.
+const DRAIN: Duration = Duration::from_secs(10);
+
+impl Controller for InstanceContext {
+    type Key = NamespacedName;
+    type Term = InstanceTerm;
+
+    fn name(&self) -> &'static str {
+        "instance"
+    }
+
+    fn limits(&self) -> WorkerLimits {
+        WorkerLimits { workers: WORKERS, slow: SLOW_MOST, slow_of_tenant: SLOW_SHARE, drain: DRAIN }
+    }
+
+    /// Instances of one OperatorVersion make objects of the same kinds, and wait for the same; those of one
+    /// namespace wait for the same rendering threads.
+    fn groups(&self, key: &NamespacedName) -> Vec<FairnessGroup> {
+        let namespace = FairnessGroup { name: key.namespace.clone(), share: NAMESPACE_SHARE };
+        let package =
+            self.store.package_of(key).map(|name| FairnessGroup { name: name.to_string(), share: SHARE });
+        [namespace].into_iter().chain(package).collect()
+    }
+
+    fn tenant<'k>(&self, key: &'k NamespacedName) -> &'k str {
+        &key.namespace
+    }
+
+    fn span(&self, key: &NamespacedName) -> Span {
+        info_span!("reconcile", controller = "instance", namespace = %key.namespace, name = %key.name)
+    }
+
+    fn begin(&self, _: InstanceTerm) {
+        self.books.clear();
+        self.store.looked_at(true);
+    }
+
+    fn keys(&self) -> Vec<(NamespacedName, Duration)> {
+        self.store.restless().into_iter().map(|key| (key, Duration::ZERO)).collect()
+    }
+
+    async fn beside(&self, term: Option<InstanceTerm>) {
+        let work = term.map_or(Work::None, |term| term.work);
+        tokio::select! {
+            () = enforcement::follow(self, work) => {}
+            () = follow_references(self) => {}
+            () = unavailable::follow(self) => {}
         }
     }
-}
 
-fn begin(ctx: &Arc<InstanceContext>, term: &WorkerPool) {
-    ctx.books.clear();
-    ctx.store.looked_at(true);
-    // Opened before the initial enqueue, so that later events are queued.
-    ctx.queue.open();
-    ctx.store.restless().into_iter().for_each(|key| ctx.queue.add(key));
-    term.begin(ctx);
+    async fn reconcile(&self, key: &NamespacedName, term: InstanceTerm) -> Action {
+        // The next leader reconciles every Instance.
+        if self.leader_epoch() != Some(term.epoch) {
+            return Action::AwaitChange;
+        }
+        let status_only = match self.assignment().work {
+            Work::None | Work::Full => false,
+            Work::Say => true,
+            Work::Deletions => !self.is_deleted(key),
+        };
+        if status_only {
+            unavailable::say(self, key).await
+        } else {
+            reconcile::reconcile(self, key, term.epoch).await
+        }
+    }
+
+    fn end(&self) {
+        self.store.looked_at(false);
+    }
 }
 
 /// Enqueues all Instances that need reconciling whenever the policy changes that guards references into
 /// other namespaces.
-async fn references_wait(ctx: &InstanceContext) {
+async fn follow_references(ctx: &InstanceContext) {
     let mut policy = ctx.references.policy();
     while policy.changed().await.is_ok() {
         ctx.store.restless().into_iter().for_each(|key| ctx.queue.add(key));

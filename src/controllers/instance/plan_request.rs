@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use super::api_calls;
 use super::api_calls::{fresh_uid, note, patch, patch_status, wanted};
 use super::context::InstanceContext;
-use super::flow::{Flow, ReconcileOutcome};
+use super::flow::Flow;
 use super::patches;
 use super::patches::{InstanceChange, StatusChange};
 use super::plan_intent;
@@ -31,6 +31,7 @@ use super::request_guard;
 use super::request_guard::RequestState;
 use super::view::InstanceView;
 use super::{refusal, spec_archive};
+use crate::runtime::controller::Action;
 
 /// Sets or clears `VerbsUnavailable`; removes malformed requests, and those whose author may not have been
 /// checked.
@@ -46,7 +47,7 @@ pub(super) async fn look(ctx: &InstanceContext, subject: &InstanceView) -> Resul
         }
         // Not known yet: the Instance is enqueued when it is.
         Some(RequestState::Unknown) => {
-            return Ok(half_done(subject).then_some(Flow::End(ReconcileOutcome::Settled)));
+            return Ok(half_done(subject).then_some(Flow::End(Action::AwaitChange)));
         }
         Some(RequestState::Guarded) | None => None,
     };

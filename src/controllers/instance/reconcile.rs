@@ -16,32 +16,33 @@ use serde_json::Value;
 use tracing::{debug, warn};
 
 use super::context::InstanceContext;
-use super::flow::{Flow, ReconcileOutcome};
+use super::flow::Flow;
 use super::view::InstanceView;
 use super::{
     api_calls, execute, patches, plan_intent, plan_request, record, refusal, spec_archive, spec_migration,
 };
 use crate::cluster::watch::WatchChange;
+use crate::runtime::controller::Action;
 use crate::runtime::index::KeptInstance;
 
 /// Steps of one reconcile; each ends in a write or ends the reconcile.
 const STEPS: usize = 64;
 
 /// Reconciles one Instance, while the leader epoch lasts.
-pub async fn reconcile(ctx: &InstanceContext, key: &NamespacedName, leader_epoch: u64) -> ReconcileOutcome {
+pub async fn reconcile(ctx: &InstanceContext, key: &NamespacedName, leader_epoch: u64) -> Action {
     let outcome = steps(ctx, key, leader_epoch).await;
     in_time(ctx, key);
-    if outcome == ReconcileOutcome::Settled {
+    if outcome == Action::AwaitChange {
         ctx.store.let_go(key);
     }
     outcome
 }
 
-async fn steps(ctx: &InstanceContext, key: &NamespacedName, leader_epoch: u64) -> ReconcileOutcome {
+async fn steps(ctx: &InstanceContext, key: &NamespacedName, leader_epoch: u64) -> Action {
     for _ in 0..STEPS {
         if ctx.leader_epoch() != Some(leader_epoch) {
             // Another process may have led since, and continued from this state.
-            return ReconcileOutcome::Settled;
+            return Action::AwaitChange;
         }
         let subject = match subject(ctx, key).await {
             Ok(subject) => subject,
@@ -58,39 +59,36 @@ async fn steps(ctx: &InstanceContext, key: &NamespacedName, leader_epoch: u64) -
         }
     }
     warn!(instance = %key, "a reconcile took too many steps and gives way");
-    ReconcileOutcome::Retry
+    Action::Retry
 }
 
 /// The Instance as last known, or how the reconcile ends without it.
-async fn subject(ctx: &InstanceContext, key: &NamespacedName) -> Result<InstanceView, ReconcileOutcome> {
+async fn subject(ctx: &InstanceContext, key: &NamespacedName) -> Result<InstanceView, Action> {
     match ctx.store.instance(key) {
         // Nothing to do, and `Ready` is current: no request.
-        KeptInstance::AtRest { well: true } => Err(ReconcileOutcome::Settled),
+        KeptInstance::AtRest { well: true } => Err(Action::AwaitChange),
         _ => whole(ctx, key).await,
     }
 }
 
 /// The Instance as last known; reads it where only its row is cached.
-pub(super) async fn whole(
-    ctx: &InstanceContext,
-    key: &NamespacedName,
-) -> Result<InstanceView, ReconcileOutcome> {
+pub(super) async fn whole(ctx: &InstanceContext, key: &NamespacedName) -> Result<InstanceView, Action> {
     let object = match ctx.store.instance(key) {
         KeptInstance::Whole(object) => object,
         KeptInstance::AtRest { .. } => look(ctx, key).await?,
         KeptInstance::Nothing => {
             ctx.books.forget(key);
-            return Err(ReconcileOutcome::Settled);
+            return Err(Action::AwaitChange);
         }
     };
     InstanceView::read(key, object).map_err(|error| {
         warn!(%error, "an Instance is left alone");
-        ReconcileOutcome::Settled
+        Action::AwaitChange
     })
 }
 
 /// Reads an Instance of which only the row is cached.
-async fn look(ctx: &InstanceContext, key: &NamespacedName) -> Result<Arc<Value>, ReconcileOutcome> {
+async fn look(ctx: &InstanceContext, key: &NamespacedName) -> Result<Arc<Value>, Action> {
     // Another Instance of that name may be created during the read.
     let known = ctx.store.uid_of(key);
     match ctx.bookkeeping.instance(key).await {
@@ -100,11 +98,11 @@ async fn look(ctx: &InstanceContext, key: &NamespacedName) -> Result<Arc<Value>,
         }
         Ok(None) => {
             ctx.watches.missed(key, known.as_deref());
-            Err(ReconcileOutcome::Settled)
+            Err(Action::AwaitChange)
         }
         Err(error) => {
             warn!(instance = %key, message = %error.message, "an Instance could not be read");
-            Err(ReconcileOutcome::Retry)
+            Err(Action::Retry)
         }
     }
 }
@@ -116,17 +114,17 @@ async fn recover(ctx: &InstanceContext, key: &NamespacedName, uid: &str, failure
         match ctx.bookkeeping.instance(key).await {
             Ok(Some(object)) => {
                 let news = ctx.saw(key, &WatchChange::Applied(object));
-                return if news { Flow::Again } else { Flow::End(ReconcileOutcome::Retry) };
+                return if news { Flow::Again } else { Flow::End(Action::Retry) };
             }
             Ok(None) => {
                 ctx.watches.missed(key, Some(uid));
-                return Flow::End(ReconcileOutcome::Settled);
+                return Flow::End(Action::AwaitChange);
             }
             Err(error) => warn!(instance = %key, message = %error.message, "an Instance could not be read"),
         }
     }
     warn!(instance = %key, code = failure.code, message = %failure.message, "a write failed; trying again");
-    Flow::End(ReconcileOutcome::Retry)
+    Flow::End(Action::Retry)
 }
 
 async fn step(ctx: &InstanceContext, subject: InstanceView) -> Result<Flow, ApiFailure> {

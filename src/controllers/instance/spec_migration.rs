@@ -7,11 +7,12 @@ use interlock_core::effect::{ApiFailure, Severity};
 
 use super::api_calls::{note, patch, patch_status, wanted};
 use super::context::InstanceContext;
-use super::flow::{Flow, ReconcileOutcome};
+use super::flow::Flow;
 use super::patches;
 use super::patches::{InstanceChange, StatusChange};
 use super::view::InstanceView;
 use super::{spec_archive, spec_secrets};
+use crate::runtime::controller::Action;
 
 /// Reports why a spec could not be archived, where a person has to act; its plan does not begin.
 pub(super) async fn not_kept(
@@ -105,5 +106,5 @@ async fn stall(
     if patch_status(ctx, subject, StatusChange { conditions, ..StatusChange::default() }).await? {
         note(ctx, subject, Severity::Warning, reason, message).await;
     }
-    Ok(Flow::End(ReconcileOutcome::Retry))
+    Ok(Flow::End(Action::Retry))
 }

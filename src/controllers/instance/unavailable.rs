@@ -13,7 +13,6 @@ use jiff::Timestamp;
 
 use super::api_calls::{patch_status, wanted};
 use super::context::InstanceContext;
-use super::flow::ReconcileOutcome;
 use super::not_served::MISSING_DEPENDENCY;
 use super::patches::StatusChange;
 use super::reconcile;
@@ -21,6 +20,7 @@ use crate::cluster::supervisor::{
     CapabilityPhase, CapabilityStatus as Standing, KindStatus, Missing, NotReadyReason, WatchState, Work,
 };
 use crate::controllers::capabilities::{CAPABILITIES, INSTANCES};
+use crate::runtime::controller::Action;
 
 /// How long a definition may be terminating before that is reported: most are gone in a moment.
 const GOING: Duration = Duration::from_secs(10);
@@ -115,8 +115,8 @@ pub async fn follow(ctx: &InstanceContext) {
 }
 
 /// Reports on an Instance why no plan runs, unless its status already does.
-pub async fn say(ctx: &InstanceContext, key: &NamespacedName) -> ReconcileOutcome {
-    let (Some(message), _) = lack_now(ctx) else { return ReconcileOutcome::Settled };
+pub async fn say(ctx: &InstanceContext, key: &NamespacedName) -> Action {
+    let (Some(message), _) = lack_now(ctx) else { return Action::AwaitChange };
     let subject = match reconcile::whole(ctx, key).await {
         Ok(subject) => subject,
         Err(outcome) => return outcome,
@@ -132,10 +132,10 @@ pub async fn say(ctx: &InstanceContext, key: &NamespacedName) -> ReconcileOutcom
     }
     let change = StatusChange { conditions, ..StatusChange::default() };
     match patch_status(ctx, &subject, change).await {
-        Ok(_) => ReconcileOutcome::Settled,
+        Ok(_) => Action::AwaitChange,
         Err(failure) => {
             tracing::debug!(instance = %key, message = %failure.message, "a status was not written");
-            ReconcileOutcome::Retry
+            Action::Retry
         }
     }
 }
