@@ -2,6 +2,7 @@ use rstest::rstest;
 use similar_asserts::assert_eq;
 
 use super::*;
+use crate::engine::tasks::client_problems;
 
 fn source(operator: &str, params: &str) -> PackageFiles {
     let templates = ["a.yaml", "sub/b.yaml"].map(|name| (name.to_owned(), "a: b\n".to_owned()));
@@ -10,7 +11,8 @@ fn source(operator: &str, params: &str) -> PackageFiles {
 
 fn spec(operator: &str, params: &str) -> Value {
     let head = "name: x\noperatorVersion: 1.0.0\n";
-    let packaged = PackageBundle::read(&source(&format!("{head}{operator}"), params)).unwrap();
+    let packaged =
+        PackageBundle::read(&source(&format!("{head}{operator}"), params), client_problems).unwrap();
     packaged.operator_version["spec"].clone()
 }
 
@@ -105,16 +107,19 @@ plans:
 #[case("1.0.0", "appVersion: 0x10", "x-16-1.0.0")]
 #[case("1.0.0", "appVersion: ''", "x-1.0.0")]
 fn names_follow_go(#[case] version: &str, #[case] more: &str, #[case] name: &str) {
-    let packaged =
-        PackageBundle::read(&source(&format!("name: x\noperatorVersion: {version}\n{more}\n"), "{}"))
-            .unwrap();
+    let packaged = PackageBundle::read(
+        &source(&format!("name: x\noperatorVersion: {version}\n{more}\n"), "{}"),
+        client_problems,
+    )
+    .unwrap();
     assert_eq!(packaged.operator_version_name, name);
     assert_eq!(packaged.operator_version["metadata"]["name"], name);
 }
 
 #[test]
 fn an_instance_is_labelled_and_refers_to_its_version() {
-    let packaged = PackageBundle::read(&source("name: x\noperatorVersion: 1.0.0\n", "{}")).unwrap();
+    let packaged =
+        PackageBundle::read(&source("name: x\noperatorVersion: 1.0.0\n", "{}"), client_problems).unwrap();
     assert_eq!(packaged.default_instance_name(), "x-instance");
     let given = [("a".to_owned(), "1".to_owned())].into();
     assert_eq!(
@@ -131,7 +136,8 @@ fn an_instance_is_labelled_and_refers_to_its_version() {
 fn what_must_be_given_is_known() {
     let params =
         "parameters: [{name: a}, {name: b, default: 1}, {name: c, required: false}, {name: d, type: map}]";
-    let packaged = PackageBundle::read(&source("name: x\noperatorVersion: 1.0.0\n", params)).unwrap();
+    let packaged =
+        PackageBundle::read(&source("name: x\noperatorVersion: 1.0.0\n", params), client_problems).unwrap();
     assert_eq!(packaged.must_be_given, ["a"]);
 }
 
@@ -181,5 +187,8 @@ fn what_must_be_given_is_known() {
     "params.yaml: parameter p: a value of enum is null; write \"\" for an empty one"
 )]
 fn what_is_wrong_is_named(#[case] operator: &str, #[case] params: &str, #[case] text: &str) {
-    assert_eq!(PackageBundle::read(&source(operator, params)).unwrap_err().to_string(), text);
+    assert_eq!(
+        PackageBundle::read(&source(operator, params), client_problems).unwrap_err().to_string(),
+        text
+    );
 }
