@@ -367,6 +367,6 @@ mod fixture;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
-mod sim;
+pub(super) mod sim;
 #[cfg(test)]
 mod tests;

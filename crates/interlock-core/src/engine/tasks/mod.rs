@@ -11,6 +11,8 @@ use crate::api::kudo::Task;
 pub mod apply;
 mod delete;
 mod dummy;
+#[cfg(test)]
+mod fail;
 mod kudo_operator;
 mod pipe;
 pub mod task_kind;
@@ -24,6 +26,8 @@ pub static KINDS: &[&dyn TaskKind] = &[
     &pipe::Pipe,
     &kudo_operator::KudoOperator,
     &dummy::Dummy,
+    #[cfg(test)]
+    &fail::Fail,
 ];
 
 /// The kind of a task, if it is known.

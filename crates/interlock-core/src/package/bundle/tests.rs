@@ -161,10 +161,9 @@ fn what_must_be_given_is_known() {
     "operator.yaml: tasks[0].spec.done must be true or false, but is a string"
 )]
 #[case(
-    "name: x\noperatorVersion: 1\ntasks: [{name: t, kind: Foo}, {name: u, kind: Apply, spec: {resources: [c.yaml]}}]",
+    "name: x\noperatorVersion: 1\ntasks: [{name: t, kind: Apply, spec: {resources: [c.yaml, d.yaml]}}]",
     "{}",
-    "operator.yaml: task t: unknown task kind Foo; known are Apply, Delete, Toggle, Pipe, KudoOperator, Dummy\n\
-     operator.yaml: task u missing template: c.yaml"
+    "operator.yaml: task t missing template: c.yaml\noperator.yaml: task t missing template: d.yaml"
 )]
 #[case(
     "name: x\noperatorVersion: 1\ntasks: [{name: t, kind: Toggle, spec: {resources: [a.yaml]}}]",
@@ -191,4 +190,16 @@ fn what_is_wrong_is_named(#[case] operator: &str, #[case] params: &str, #[case] 
         PackageBundle::read(&source(operator, params), client_problems).unwrap_err().to_string(),
         text
     );
+}
+
+/// Tests have kinds of tasks of their own, at the end of the list.
+#[test]
+fn an_unknown_kind_of_task_is_answered_with_the_known_ones() {
+    let operator =
+        "name: x\noperatorVersion: 1\ntasks: [{name: t, kind: Foo}, {name: u, kind: Toggle, spec: {}}]";
+    let error = PackageBundle::read(&source(operator, "{}"), client_problems).unwrap_err().to_string();
+    let (unknown, toggle) = error.split_once('\n').unwrap();
+    let known = "operator.yaml: task t: unknown task kind Foo; known are Apply, Delete, Toggle, Pipe, KudoOperator, Dummy";
+    assert!(unknown.starts_with(known), "{unknown}");
+    assert_eq!(toggle, "operator.yaml: toggle task u does not have parameter specified");
 }
