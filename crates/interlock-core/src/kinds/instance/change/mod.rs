@@ -8,6 +8,7 @@ pub mod lock;
 pub mod next;
 pub mod plan_request;
 pub mod settled;
+pub mod spec_change;
 pub mod uid;
 pub mod validate;
 pub mod wake_ups;
