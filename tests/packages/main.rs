@@ -15,9 +15,9 @@ use interlock_core::engine::advance::advance;
 use interlock_core::engine::lookup::{EngineStep, Found, KindServed, Observed, PlanState, Query};
 use interlock_core::engine::render_cache::Rendered;
 use interlock_core::engine::run::{InstanceId, Run};
+use interlock_core::engine::{tasks, validate};
 use interlock_core::package::Package;
 use interlock_core::package::bundle::{PackageBundle, PackageFiles};
-use interlock_core::package::validate;
 use serde_json::{Value, json};
 
 #[path = "../support/shared.rs"]
@@ -44,7 +44,7 @@ fn package(dir: &Path) -> Package {
     let mut templates = BTreeMap::new();
     files(&dir.join("templates"), "", &mut templates);
     let source = PackageFiles { operator: text("operator.yaml"), params: text("params.yaml"), templates };
-    let packaged = PackageBundle::read(&source).unwrap();
+    let packaged = PackageBundle::read(&source, tasks::client_problems).unwrap();
     let spec = serde_json::from_value(packaged.operator_version["spec"].clone()).unwrap();
     Package::new(NamespacedName::new("ns", packaged.operator_version_name), spec)
 }

@@ -6,18 +6,18 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
+use interlock_core::api::kudo::OperatorVersionSpec;
+use interlock_core::engine::tasks;
 use interlock_core::package::bundle::{PackageBundle, PackageFiles};
+use serde::Deserialize;
 
 /// Reads a package.
 pub(super) fn read(dir: &Path) -> anyhow::Result<PackageBundle> {
-    let packaged = PackageBundle::read(&source(dir)?).with_context(|| dir.display().to_string())?;
-    let tasks = packaged.operator_version.pointer("/spec/tasks").and_then(|tasks| tasks.as_array());
-    if let Some(task) = tasks.into_iter().flatten().find(|task| task["kind"] == "KudoOperator") {
-        bail!(
-            "{}: task {} is of kind KudoOperator: packages that install other packages are not supported",
-            dir.display(),
-            task["name"].as_str().unwrap_or_default()
-        );
+    let packaged = PackageBundle::read(&source(dir)?, tasks::client_problems)
+        .with_context(|| dir.display().to_string())?;
+    let spec = OperatorVersionSpec::deserialize(&packaged.operator_version["spec"])?;
+    if let Some(problem) = spec.tasks.iter().flatten().find_map(tasks::not_installable) {
+        bail!("{}: {problem}", dir.display());
     }
     Ok(packaged)
 }

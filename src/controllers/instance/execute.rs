@@ -11,6 +11,8 @@ use interlock_core::api::stamp::Applied;
 use interlock_core::effect::{ApiFailure, Severity};
 use interlock_core::engine::lookup::PlanState;
 use interlock_core::kinds::instance::change::baseline::Baseline;
+use interlock_core::kinds::instance::change::creation;
+use interlock_core::kinds::instance::change::creation::Creation;
 use interlock_core::kinds::instance::change::next::{DriftRefusal, Next, SpecSource};
 use interlock_core::kinds::operator_version::PackageLister as _;
 use jiff::Timestamp;
@@ -107,16 +109,14 @@ async fn create(ctx: &InstanceContext, subject: &InstanceView) -> Result<Flow, A
     let Some(package) = ctx.package(&subject.spec.operator_version) else {
         return Ok(Flow::End(Action::Retry));
     };
-    let mut spec = subject.spec.clone();
-    let defaults = super::view::missing_defaults(&package, &subject.spec);
-    spec.parameters
-        .extend(defaults.map(|(name, default)| (name.to_owned().into(), default.to_owned().into())));
-    let uid = fresh_uid(subject, meta::plan::DEPLOY, &spec);
+    let creation = Creation::new(&package, &subject.spec.parameters);
+    let spec = creation.spec(&subject.spec);
+    let uid = fresh_uid(subject, creation::PLAN, &spec);
     info!(instance = %subject.key, "an Instance that admission never saw is created");
     let change = InstanceChange {
-        schedule: Some((meta::plan::DEPLOY, &uid)),
+        schedule: Some((creation::PLAN, &uid)),
         stamp: patches::stamp(subject, &spec),
-        create: Some(&package),
+        create: Some(&creation),
         ..InstanceChange::default()
     };
     patch(ctx, subject, change).await

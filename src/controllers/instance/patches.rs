@@ -9,17 +9,17 @@ use interlock_core::api::kudo::PlanStatus;
 use interlock_core::api::meta;
 use interlock_core::api::object::annotation;
 use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, SpecHash, SpecReference};
+use interlock_core::kinds::instance::change::creation::Creation;
 use interlock_core::kinds::instance::change::history;
 use interlock_core::kinds::instance::last_applied;
 use interlock_core::kinds::instance::last_applied::LastAppliedInput;
 use interlock_core::kinds::instance::status::BaselineHead;
-use interlock_core::package::Package;
 use jiff::Timestamp;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use serde_json::{Map, Value, json};
 
-use super::view::{InstanceView, missing_defaults};
+use super::view::InstanceView;
 
 /// Changes of a status.
 #[derive(Clone, Debug, Default)]
@@ -161,8 +161,8 @@ pub struct InstanceChange<'a> {
     pub stamp: Option<String>,
     /// A run for the history.
     pub ended: Option<history::EndedRun>,
-    /// Adds the finalizer and the defaults of immutable parameters of this package.
-    pub create: Option<&'a Package>,
+    /// Adds the finalizer and the defaults of immutable parameters.
+    pub create: Option<&'a Creation<'a>>,
     /// Removes our finalizer.
     pub release: bool,
     /// The wanted spec.
@@ -195,9 +195,9 @@ pub fn instance(subject: &InstanceView, change: InstanceChange<'_>) -> Value {
     if let Some(finalizers) = finalizers(subject, &change) {
         metadata.insert("finalizers".to_owned(), json!(finalizers));
     }
-    if let Some(package) = change.create {
+    if let Some(creation) = change.create {
         let defaults: Map<String, Value> =
-            missing_defaults(package, &subject.spec).map(|(k, v)| (k.to_owned(), Value::from(v))).collect();
+            creation.defaults.iter().map(|(k, v)| ((*k).to_owned(), Value::from(*v))).collect();
         if !defaults.is_empty() {
             spec.insert("parameters".to_owned(), Value::Object(defaults));
         }
@@ -239,7 +239,7 @@ fn whole_spec(subject: &InstanceView, wanted: &Applied<'static>) -> Map<String, 
 /// The whole list, as a merge patch replaces it; `None` when it stays.
 fn finalizers(subject: &InstanceView, change: &InstanceChange<'_>) -> Option<Vec<String>> {
     let found = subject.instance.metadata.finalizers.clone().unwrap_or_default();
-    let wanted = change.create.is_some_and(|package| package.plan(meta::plan::CLEANUP).is_some());
+    let wanted = change.create.is_some_and(|creation| creation.finalizer);
     if change.release {
         return Some(found.into_iter().filter(|f| f != meta::FINALIZER).collect());
     }

@@ -1,18 +1,19 @@
 //! Applies the admission rules to a spec that bypassed admission: the same pure rules.
 
 use interlock_core::api::interlock::Action;
-use interlock_core::api::meta::plan::DEPLOY;
 use interlock_core::api::rule::Rule;
 use interlock_core::api::stamp::{Applied, VersionRef};
 use interlock_core::api::violation::SpecViolation;
 use interlock_core::kinds::instance::change::baseline::Baseline;
+use interlock_core::kinds::instance::change::creation;
+use interlock_core::kinds::instance::change::creation::Creation;
 use interlock_core::kinds::instance::change::next::DriftRefusal;
 use interlock_core::kinds::instance::change::validate;
 use interlock_core::kinds::instance::change::validate::{Before, ChangedPackages};
 use interlock_core::package::Package;
 
 use super::context::InstanceContext;
-use super::view::{InstanceView, missing_defaults};
+use super::view::InstanceView;
 
 /// The first enforced violation of a spec that status does not vouch for; `None` where admission would have
 /// accepted it, and where its OperatorVersion does not exist. `stamped` is the spec of the stamp.
@@ -32,7 +33,10 @@ pub fn refusal(
         Some(basis) => since(ctx, subject, (basis, stamped), spec, &new),
         None if subject.has_run() && spec.hash() == subject.hash => Vec::new(), // An older KUDO's, taken as it is.
         None if subject.has_run() => validate::valid(&new, &spec.parameters),
-        None => creation(&new, spec),
+        None => {
+            let complete = Creation::new(&new, &spec.parameters).spec(spec);
+            creation::violations(&new, &spec.parameters, &complete.parameters)
+        }
     };
     let enforced = violations.into_iter().find(|violation| actions.of(violation.rule) == Action::Deny)?;
     Some(DriftRefusal { rule: enforced.rule.id().to_owned(), message: enforced.sentence, passes: false })
@@ -77,17 +81,4 @@ fn since(
     let packages = ChangedPackages { new, old: old.as_deref() };
     let goes_back = basis.goes_back_to(spec);
     validate::unseen(Before { basis, stamp: before, version: version.as_ref(), goes_back }, spec, packages)
-}
-
-fn creation(package: &Package, spec: &Applied<'static>) -> Vec<SpecViolation> {
-    if package.plan(DEPLOY).is_none() {
-        let sentence = "couldn't find 'deploy' plan in the operatorVersion";
-        return vec![SpecViolation::new(Rule::PLAN_UNKNOWN, sentence, Vec::new())];
-    }
-    let mut violations = validate::defined(package, &spec.parameters);
-    let mut values = spec.parameters.clone();
-    let defaults = missing_defaults(package, spec);
-    values.extend(defaults.map(|(name, default)| (name.to_owned().into(), default.to_owned().into())));
-    violations.extend(validate::valid(package, &values));
-    violations
 }

@@ -16,6 +16,7 @@ use interlock_core::api::object::{NamespacedName, annotation};
 use interlock_core::api::stamp::{Applied, Envelope, KeptSpec, SpecHash};
 use interlock_core::engine::progress::Progress;
 use interlock_core::kinds::instance::change::baseline::{Baseline, carried_out};
+use interlock_core::kinds::instance::change::creation::Creation;
 use interlock_core::kinds::instance::change::history;
 use interlock_core::kinds::instance::change::plan_request::{PendingRequest, RequestError};
 use interlock_core::kinds::instance::change::uid::Retry;
@@ -152,22 +153,6 @@ impl InstanceView {
 
     /// Whether everything is set that admission adds at creation.
     pub fn created_whole(&self, package: &Package) -> bool {
-        let finalizer = package.plan(meta::plan::CLEANUP).is_none() || self.has_finalizer();
-        finalizer && missing_defaults(package, &self.spec).next().is_none()
+        Creation::new(package, &self.spec.parameters).is_complete(self.has_finalizer())
     }
-}
-
-/// Immutable parameters with a default and without a value: admission sets the default at creation (KUDO
-/// `instance_admission.go`).
-pub fn missing_defaults<'p>(
-    package: &'p Package,
-    spec: &Applied<'_>,
-) -> impl Iterator<Item = (&'p str, &'p str)> {
-    let missing: Vec<_> = package
-        .parameters()
-        .filter(|p| p.immutable == Some(true))
-        .filter_map(|p| Some((p.name.as_deref()?, p.default.as_deref()?)))
-        .filter(|(name, _)| !spec.parameters.contains_key(name))
-        .collect();
-    missing.into_iter()
 }

@@ -1,11 +1,13 @@
 //! Task errors: transient or fatal, with KUDO's texts and event reasons.
 
+use thiserror::Error;
+
 use crate::api::object::ObjectKey;
 use crate::api::rule::Rule;
 use crate::effect::ApiFailure;
-use crate::package::task_kind::BuildError;
 
-/// Reasons of Events about runs that failed, as KUDO names them unless noted.
+/// Reasons of Events about runs that failed, as KUDO names them unless noted. Kinds of tasks define
+/// their own beside these.
 pub mod reason {
     /// A step names a task that the package does not have.
     pub const UNKNOWN_TASK: &str = "UnknownTaskName";
@@ -19,10 +21,6 @@ pub mod reason {
     pub const RENDERING: &str = "TaskRenderingError";
     /// A rendered object cannot take the Instance's labels, annotations or owner reference.
     pub const ENHANCEMENT: &str = "TaskEnhancementError";
-    /// A Dummy task with `wantErr`.
-    pub const DUMMY: &str = "DummyTaskError";
-    /// A Toggle task whose parameter is no boolean.
-    pub const TOGGLE: &str = "ToggleTaskError";
     /// An object is in a state that it never recovers from.
     pub const TERMINAL_STATE: &str = "FailedTerminalStateError";
     /// The package does not have the plan (defined by KUDO, never emitted there).
@@ -45,16 +43,36 @@ pub mod reason {
     pub const KEPT: &str = "ObjectKept";
 }
 
+/// Why a task of a package is invalid. Texts are KUDO's (`task/task.go: Build`), where KUDO checks
+/// the same.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct InvalidTask {
+    /// The field of the task, such as `spec.resources`.
+    pub field: String,
+    /// The fault.
+    pub message: String,
+    /// The remedy.
+    pub remedy: &'static str,
+}
+
+impl InvalidTask {
+    /// A fault of a field.
+    pub fn new(field: impl Into<String>, message: impl Into<String>, remedy: &'static str) -> Self {
+        Self { field: field.into(), message: message.into(), remedy }
+    }
+}
+
 /// Why a task did not progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskError {
     /// A transient error: the engine retries the task.
     Transient(String),
     /// The definition of the task is invalid.
-    Build(BuildError),
+    Build(InvalidTask),
     /// A fatal error: it ends the run.
     Fatal {
-        /// Event reason, one of [`reason`].
+        /// Event reason.
         reason: &'static str,
         /// The cause.
         cause: String,

@@ -18,3 +18,4 @@ pub mod run;
 pub mod sharing;
 pub mod state;
 pub mod tasks;
+pub mod validate;

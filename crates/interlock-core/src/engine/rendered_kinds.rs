@@ -10,7 +10,6 @@ use crate::engine::render::TaskContext;
 use crate::engine::run::Run;
 use crate::engine::tasks;
 use crate::package::Package;
-use crate::package::task_kind::TaskKind;
 use crate::package::values;
 
 /// The kinds that the templates spell out. A kind that a template computes is missing: only a run
@@ -72,19 +71,16 @@ pub fn applied(run: &Run<'_>, among: &BTreeSet<Gvk>) -> Result<BTreeSet<Gvk>, Ta
 
 fn applied_by(site: &TaskContext<'_>, among: &BTreeSet<Gvk>) -> Result<BTreeSet<Gvk>, TaskError> {
     let package = site.run.package;
-    let resources = match package.task(site.task).and_then(|task| TaskKind::build(task).ok()) {
-        Some(TaskKind::Apply(resources)) => resources,
-        Some(TaskKind::Toggle { resources, parameter })
-            if tasks::toggle(site, parameter).is_ok_and(|on| on) =>
-        {
-            resources
-        }
-        _ => return Ok(BTreeSet::new()),
+    let Some(task) = package.task(site.task).and_then(|task| tasks::build(task).ok()) else {
+        return Ok(BTreeSet::new());
     };
     // Skips templates that cannot contain such a kind: rendering may generate keys.
     let may_hold = |text: &str| among.iter().any(|gvk| text.contains(&gvk.kind));
-    let files: Vec<String> =
-        resources.iter().filter(|file| package.template(file).is_some_and(may_hold)).cloned().collect();
+    let files = task.applied(site).iter().filter(|file| package.template(file).is_some_and(may_hold));
+    let files: Vec<String> = files.cloned().collect();
+    if files.is_empty() {
+        return Ok(BTreeSet::new());
+    }
     let objects = match render::objects(site, &files) {
         Ok(objects) => objects,
         Err(error @ TaskError::Transient(_)) => return Err(error),

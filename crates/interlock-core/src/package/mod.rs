@@ -10,9 +10,7 @@ pub mod functions;
 pub mod bundle;
 pub mod number;
 pub mod params;
-pub mod task_kind;
 pub mod trigger;
-pub mod validate;
 pub mod values;
 
 use std::collections::BTreeMap;

@@ -161,19 +161,6 @@ pub fn check_all(package: &Package, values: &Values<'_>) -> Vec<ParameterProblem
         .collect()
 }
 
-/// Immutable parameters with a default and without a value: mutation sets the default at creation
-/// (KUDO `instance_admission.go`).
-pub fn immutable_defaults<'p>(
-    package: &'p Package,
-    values: &Values<'_>,
-) -> impl Iterator<Item = (&'p str, &'p str)> {
-    package
-        .parameters()
-        .filter(|p| p.immutable == Some(true))
-        .filter_map(|p| Some((p.name.as_deref()?, p.default.as_deref()?)))
-        .filter(|(name, _)| !values.contains_key(name))
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;

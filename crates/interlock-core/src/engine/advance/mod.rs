@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::errors::{TaskError, reason};
+use super::errors::{InvalidTask, TaskError, reason};
 use super::lookup::{EngineStep, Fatal, Observed, PlanState, TaskObject, TaskProgress};
 use super::ownership::Claims;
 use super::render::TaskContext;
@@ -18,7 +18,6 @@ use super::state::{Level, StateEvent, change};
 use super::tasks;
 use crate::api::kudo::{ExecutionStatus, Phase, PhaseStatus, Step as StepSpec, StepStatus};
 use crate::effect::ChildWrite;
-use crate::package::task_kind::{BuildError, TaskKind};
 use crate::package::time_limits;
 use crate::package::values;
 
@@ -311,7 +310,7 @@ impl Walk<'_> {
 
     fn task(&mut self, site: &TaskContext<'_>) -> Result<TaskProgress, TaskEnd> {
         let path = site.path();
-        let build = |error: &BuildError| {
+        let build = |error: &InvalidTask| {
             let what = format!(" failed to build task {path}: {error}");
             TaskEnd::Over(End::inside(self.run, reason::TASK_BUILD, &what))
         };
@@ -319,8 +318,8 @@ impl Walk<'_> {
             let what = format!(" missing task {path}");
             TaskEnd::Over(End::inside(self.run, reason::UNKNOWN_TASK, &what))
         })?;
-        let kind = TaskKind::build(definition).map_err(|error| build(&error))?;
-        tasks::advance(site, kind, self.observed, &mut self.claims).map_err(|error| match error {
+        let task = tasks::build(definition).map_err(|error| build(&error))?;
+        task.advance(site, self.observed, &mut self.claims).map_err(|error| match error {
             TaskError::Transient(error) => TaskEnd::Retry(error),
             TaskError::Build(error) => build(&error),
             TaskError::Fatal { reason, cause } => {
@@ -368,6 +367,6 @@ mod fixture;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
-mod sim;
+pub(super) mod sim;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
+use super::task_kind;
+use super::task_kind::{TaskKind, Tasker, TemplateRef};
 use crate::api::interlock::Adoption;
+use crate::api::kudo::{Task, TaskSpec};
 use crate::api::meta;
 use crate::api::object::{Gvk, ObjectKey, meta_str};
 use crate::effect::ChildWrite;
@@ -10,7 +13,7 @@ use crate::engine::adoption;
 use crate::engine::adoption::Ownership;
 use crate::engine::enhance;
 use crate::engine::enhance::WantedObject;
-use crate::engine::errors::{FailedRequest, TaskError, is_stale, reason};
+use crate::engine::errors::{FailedRequest, InvalidTask, TaskError, is_stale, reason};
 use crate::engine::health;
 use crate::engine::health::Health;
 use crate::engine::lookup::{Found, KindServed, Observed, Query, TaskProgress};
@@ -20,8 +23,48 @@ use crate::engine::ownership::Claims;
 use crate::engine::render::TaskContext;
 use crate::engine::run::InstanceId;
 
-/// Advances an Apply task.
-pub fn apply(
+/// The kind of task.
+pub(super) struct Apply;
+
+#[derive(Debug)]
+struct ApplyTask<'a> {
+    resources: &'a [String],
+}
+
+impl TaskKind for Apply {
+    fn name(&self) -> &'static str {
+        "Apply"
+    }
+
+    fn build<'a>(&self, task: &'a Task) -> Result<Box<dyn Tasker + 'a>, InvalidTask> {
+        let shown = format!("apply task '{}'", task.name.as_deref().unwrap_or_default());
+        Ok(Box::new(ApplyTask { resources: task_kind::resources(&shown, task)? }))
+    }
+
+    fn templates<'a>(&self, spec: &'a TaskSpec) -> Vec<TemplateRef<'a>> {
+        TemplateRef::resources(spec)
+    }
+}
+
+impl Tasker for ApplyTask<'_> {
+    fn applied(&self, _site: &TaskContext<'_>) -> &[String] {
+        self.resources
+    }
+
+    fn advance(
+        &self,
+        site: &TaskContext<'_>,
+        observed: &Observed,
+        claims: &mut Claims,
+    ) -> Result<TaskProgress, TaskError> {
+        task_kind::with_objects(site, self.resources, claims, |objects, claims| {
+            advance(site, objects, observed, claims)
+        })
+    }
+}
+
+/// Advances a task with its objects.
+pub(super) fn advance(
     site: &TaskContext<'_>,
     objects: Vec<Value>,
     observed: &Observed,

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
+use super::task_kind;
+use super::task_kind::{TaskKind, Tasker, TemplateRef};
 use crate::api::interlock::Adoption;
+use crate::api::kudo::{Task, TaskSpec};
 use crate::api::meta;
 use crate::api::object::{Gvk, ObjectKey, meta_str};
 use crate::effect::{ChildWrite, Note, Severity};
@@ -10,8 +13,9 @@ use crate::engine::adoption;
 use crate::engine::adoption::{ForeignOwner, Ownership};
 use crate::engine::enhance;
 use crate::engine::enhance::WantedObject;
-use crate::engine::errors::{FailedRequest, TaskError, is_stale, reason};
+use crate::engine::errors::{FailedRequest, InvalidTask, TaskError, is_stale, reason};
 use crate::engine::lookup::{Found, KindServed, Observed, Query, TaskProgress};
+use crate::engine::ownership::Claims;
 use crate::engine::render::TaskContext;
 use crate::engine::sharing;
 
@@ -23,9 +27,43 @@ const KEPT: [(&str, &str); 4] = [
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
 ];
 
-/// Advances a Delete task. Skips objects of a kind that is not defined, which cannot exist; waits
+/// The kind of task.
+pub(super) struct Delete;
+
+#[derive(Debug)]
+struct DeleteTask<'a> {
+    resources: &'a [String],
+}
+
+impl TaskKind for Delete {
+    fn name(&self) -> &'static str {
+        "Delete"
+    }
+
+    fn build<'a>(&self, task: &'a Task) -> Result<Box<dyn Tasker + 'a>, InvalidTask> {
+        let shown = format!("delete task '{}'", task.name.as_deref().unwrap_or_default());
+        Ok(Box::new(DeleteTask { resources: task_kind::resources(&shown, task)? }))
+    }
+
+    fn templates<'a>(&self, spec: &'a TaskSpec) -> Vec<TemplateRef<'a>> {
+        TemplateRef::resources(spec)
+    }
+}
+
+impl Tasker for DeleteTask<'_> {
+    fn advance(
+        &self,
+        site: &TaskContext<'_>,
+        observed: &Observed,
+        claims: &mut Claims,
+    ) -> Result<TaskProgress, TaskError> {
+        task_kind::with_objects(site, self.resources, claims, |objects, _| advance(site, objects, observed))
+    }
+}
+
+/// Advances a task with its objects. Skips objects of a kind that is not defined, which cannot exist; waits
 /// for those of a kind that is defined and not served.
-pub fn delete(
+pub(super) fn advance(
     site: &TaskContext<'_>,
     objects: Vec<Value>,
     observed: &Observed,

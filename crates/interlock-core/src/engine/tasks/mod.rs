@@ -1,71 +1,91 @@
-//! Advances tasks of every kind.
+//! The kinds of tasks, one file each. A new kind is a file here, its `mod`, and its line in
+//! [`KINDS`].
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use self::task_kind::{TaskKind, Tasker, TemplateRef};
+use super::errors::InvalidTask;
+use crate::api::kudo::Task;
 
 pub mod apply;
-pub mod delete;
+mod delete;
+mod dummy;
+#[cfg(test)]
+mod fail;
+mod kudo_operator;
+mod pipe;
+pub mod task_kind;
+mod toggle;
 
-use self::apply::apply;
-use self::delete::delete;
-use super::errors::{TaskError, reason};
-use super::lookup::{Observed, TaskProgress};
-use super::ownership::Claims;
-use super::render;
-use super::render::TaskContext;
-use crate::package::number::parse_bool;
-use crate::package::params;
-use crate::package::task_kind::{BuildError, TaskKind};
+/// Every kind.
+pub static KINDS: &[&dyn TaskKind] = &[
+    &apply::Apply,
+    &delete::Delete,
+    &toggle::Toggle,
+    &pipe::Pipe,
+    &kudo_operator::KudoOperator,
+    &dummy::Dummy,
+    #[cfg(test)]
+    &fail::Fail,
+];
 
-/// Advances a task as far as its lookups allow.
-pub fn advance(
-    site: &TaskContext<'_>,
-    kind: TaskKind<'_>,
-    observed: &Observed,
-    claims: &mut Claims,
-) -> Result<TaskProgress, TaskError> {
-    let (resources, present) = match kind {
-        TaskKind::Apply(resources) => (resources, true),
-        TaskKind::Delete(resources) => (resources, false),
-        TaskKind::Toggle { resources, parameter } => (resources, toggle(site, parameter)?),
-        TaskKind::Dummy { want_err: true, fatal: true, .. } => {
-            return Err(TaskError::fatal(reason::DUMMY, "dummy error"));
-        }
-        TaskKind::Dummy { want_err: true, .. } => return Err(TaskError::Transient("dummy error".to_owned())),
-        TaskKind::Dummy { done: true, .. } => {
-            return Ok(TaskProgress { done: true, ..TaskProgress::default() });
-        }
-        TaskKind::Dummy { .. } => {
-            let never = format!("task {} is a Dummy that is never done", site.path());
-            let held = Some(format!("{never}; `interlock plan abort` ends the plan"));
-            return Ok(TaskProgress { waiting: vec![never], held, ..TaskProgress::default() });
-        }
-        TaskKind::Pipe(_) => return Err(not_yet(site, "Pipe")),
-        TaskKind::KudoOperator => return Err(not_yet(site, "KudoOperator")),
+/// The kind of a task, if it is known.
+fn kind(task: &Task) -> Option<&'static dyn TaskKind> {
+    let name = task.kind.as_deref()?;
+    KINDS.iter().find(|kind| kind.name() == name).copied()
+}
+
+/// Builds a task from its definition.
+///
+/// # Errors
+/// The first fault of the definition.
+pub fn build(task: &Task) -> Result<Box<dyn Tasker + '_>, InvalidTask> {
+    kind(task).ok_or_else(|| unknown_kind(task))?.build(task)
+}
+
+fn unknown_kind(task: &Task) -> InvalidTask {
+    static REMEDY: LazyLock<String> = LazyLock::new(|| {
+        let names = names();
+        let (others, last) = names.rsplit_once(", ").unwrap_or_default();
+        format!("use {others} or {last}")
+    });
+    let kind = task.kind.as_deref().unwrap_or_default();
+    InvalidTask::new("kind", format!("unknown task kind {kind}"), REMEDY.as_str())
+}
+
+/// The names of all kinds.
+fn names() -> String {
+    KINDS.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
+}
+
+/// Template files that a task of a known kind names.
+pub fn templates(task: &Task) -> Vec<TemplateRef<'_>> {
+    kind(task).zip(task.spec.as_ref()).map_or_else(Vec::new, |(kind, spec)| kind.templates(spec))
+}
+
+/// Keys under which the templates of a plan find results of a task.
+pub fn pipe_keys(task: &Task) -> Vec<&str> {
+    kind(task).zip(task.spec.as_ref()).map_or_else(Vec::new, |(kind, spec)| kind.pipe_keys(spec))
+}
+
+/// Faults of a task that KUDO's package client finds before it installs a package, in its order
+/// (`validateTask`).
+pub fn client_problems(task: &Task, files: &BTreeMap<String, String>) -> Vec<String> {
+    let name = task.name.as_deref().unwrap_or_default();
+    let Some(kind) = kind(task) else {
+        let unknown = task.kind.as_deref().unwrap_or_default();
+        return vec![format!("task {name}: unknown task kind {unknown}; known are {}", names())];
     };
-    let objects = render::objects(site, resources)?;
-    if let Some(taken) = claims.take(site, &objects) {
-        return Ok(TaskProgress { waiting: vec![taken], ..TaskProgress::default() });
-    }
-    let mut progress =
-        if present { apply(site, objects, observed, claims)? } else { delete(site, objects, observed)? };
-    if progress.done {
-        progress.dealt_with = claims.release(site);
-    }
-    Ok(progress)
+    let spec = task.spec.clone().unwrap_or_default();
+    let missing = kind.templates(&spec).into_iter().filter(|named| !files.contains_key(named.file));
+    let missing = missing.map(|named| format!("task {name} missing template: {}", named.file));
+    kind.client_problems(name, &spec).into_iter().chain(missing).collect()
 }
 
-fn not_yet(site: &TaskContext<'_>, kind: &'static str) -> TaskError {
-    TaskError::Build(BuildError::NotYet { name: site.task.to_owned(), kind })
-}
-
-/// The boolean that decides a Toggle task, as Go's `strconv.ParseBool` reads it.
-pub(super) fn toggle(site: &TaskContext<'_>, name: &str) -> Result<bool, TaskError> {
-    let fatal = |cause: String| TaskError::fatal(reason::TOGGLE, cause);
-    match site.params.get(name) {
-        None => Err(fatal(format!("no value for parameter {name} found"))),
-        Some(go_template::Value::String(text)) => parse_bool(text).map_err(|error| {
-            let shown = params::display(site.run.package.parameter(name), text);
-            let error = error.to_string().replace(&format!("{text:?}"), &format!("{shown:?}"));
-            fatal(format!("could not parse value of parameter {name}: {error}"))
-        }),
-        Some(_) => Err(fatal(format!("value of parameter {name} isn't a string"))),
-    }
+/// Why `interlock package` does not install a package with a task.
+pub fn not_installable(task: &Task) -> Option<String> {
+    let kind = kind(task)?;
+    let why = kind.not_installable()?;
+    Some(format!("task {} is of kind {}: {why}", task.name.as_deref().unwrap_or_default(), kind.name()))
 }

@@ -19,9 +19,9 @@ use crate::api::interlock::Actions;
 use crate::api::kudo::OperatorVersionSpec;
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
+use crate::engine::validate;
+use crate::engine::validate::{PackageProblem, Problems, Wrong};
 use crate::kinds::time_limits;
-use crate::package::validate;
-use crate::package::validate::{PackageProblem, Problems, Wrong};
 
 /// How many locked Instances a denial names.
 const NAMED: usize = 3;

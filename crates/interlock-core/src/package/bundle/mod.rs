@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 
 use go_template::yaml::{self, YamlError};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use self::field::{PackagedField, WrongType};
-use crate::api::kudo::Parameter;
+use crate::api::kudo::{Parameter, Task};
 use crate::api::meta::{self, KUDO_API_VERSION};
 
 mod field;
@@ -94,9 +95,12 @@ pub struct PackageBundle {
     pub must_be_given: Vec<String>,
 }
 
+/// Finds the faults of a task, among the templates of its package.
+pub type CheckTask = fn(&Task, &BTreeMap<String, String>) -> Vec<String>;
+
 impl PackageBundle {
-    /// Reads a package.
-    pub fn read(source: &PackageFiles) -> Result<Self, PackageError> {
+    /// Reads a package whose tasks this check accepts.
+    pub fn read(source: &PackageFiles, check: CheckTask) -> Result<Self, PackageError> {
         let operator = parse(OPERATOR, &source.operator)?;
         let params = parse(PARAMS, &source.params)?;
         let (operator, params) = (PackagedField::root(&operator), PackagedField::root(&params));
@@ -104,7 +108,7 @@ impl PackageBundle {
         let version = required(&operator, "operatorVersion")?;
         let app_version = text(&operator, "appVersion")?;
         let kubernetes_version = text(&operator, "kubernetesVersion")?;
-        let (tasks, problems) = tasks(&operator, &source.templates)?;
+        let (tasks, problems) = tasks(&operator, &source.templates, check)?;
         if !problems.is_empty() {
             return Err(PackageError::Tasks(problems));
         }
@@ -229,70 +233,23 @@ fn operator_spec(operator: &PackagedField<'_>) -> Result<Value, PackageError> {
     ]))
 }
 
-/// The tasks, and their problems (KUDO `validateTask`).
+/// The tasks, and their faults.
 fn tasks(
     operator: &PackagedField<'_>,
     templates: &BTreeMap<String, String>,
+    check: CheckTask,
 ) -> Result<(Value, Vec<String>), PackageError> {
     let (mut tasks, mut problems) = (Vec::new(), Vec::new());
     for task in operator.list("tasks").map_err(in_operator)?.unwrap_or_default() {
         let name = text(&task, "name")?;
         let kind = text(&task, "kind")?;
-        let spec = task.get("spec");
-        check_task(
-            name.as_deref().unwrap_or_default(),
-            kind.as_deref().unwrap_or_default(),
-            &spec,
-            templates,
-            &mut problems,
-        )?;
-        let mut task = filled([("name", json!(name)), ("kind", json!(kind))]);
-        task["spec"] = task_spec(&spec)?;
-        tasks.push(task);
+        let mut written = filled([("name", json!(name)), ("kind", json!(kind))]);
+        written["spec"] = task_spec(&task.get("spec"))?;
+        // The fields were read with the types that a task has.
+        problems.extend(check(&Task::deserialize(&written).unwrap_or_default(), templates));
+        tasks.push(written);
     }
     Ok((Value::Array(tasks), problems))
-}
-
-fn check_task(
-    name: &str,
-    kind: &str,
-    spec: &PackagedField<'_>,
-    templates: &BTreeMap<String, String>,
-    problems: &mut Vec<String>,
-) -> Result<(), PackageError> {
-    let mut files = spec.texts("resources").map_err(in_operator)?.unwrap_or_default();
-    match kind {
-        "Apply" | "Delete" => {}
-        "Toggle" => {
-            if text(spec, "parameter")?.is_none() {
-                problems.push(format!("toggle task {name} does not have parameter specified"));
-            }
-        }
-        "Pipe" => {
-            files = text(spec, "pod")?.into_iter().collect();
-            if files.is_empty() {
-                problems.push(format!("task {name} does not have a pod specified"));
-            }
-            if spec.list("pipe").map_err(in_operator)?.is_none_or(|files| files.is_empty()) {
-                problems.push(format!("task {name} does not have pipe files specified"));
-            }
-        }
-        "KudoOperator" => files = text(spec, "parameterFile")?.into_iter().collect(),
-        "Dummy" => files.clear(),
-        other => {
-            files.clear();
-            problems.push(format!(
-                "task {name}: unknown task kind {other}; known are Apply, Delete, Toggle, Pipe, KudoOperator, Dummy"
-            ));
-        }
-    }
-    problems.extend(
-        files
-            .iter()
-            .filter(|file| !templates.contains_key(*file))
-            .map(|file| format!("task {name} missing template: {file}")),
-    );
-    Ok(())
 }
 
 fn task_spec(spec: &PackagedField<'_>) -> Result<Value, PackageError> {

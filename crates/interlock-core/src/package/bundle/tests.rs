@@ -2,6 +2,7 @@ use rstest::rstest;
 use similar_asserts::assert_eq;
 
 use super::*;
+use crate::engine::tasks::client_problems;
 
 fn source(operator: &str, params: &str) -> PackageFiles {
     let templates = ["a.yaml", "sub/b.yaml"].map(|name| (name.to_owned(), "a: b\n".to_owned()));
@@ -10,7 +11,8 @@ fn source(operator: &str, params: &str) -> PackageFiles {
 
 fn spec(operator: &str, params: &str) -> Value {
     let head = "name: x\noperatorVersion: 1.0.0\n";
-    let packaged = PackageBundle::read(&source(&format!("{head}{operator}"), params)).unwrap();
+    let packaged =
+        PackageBundle::read(&source(&format!("{head}{operator}"), params), client_problems).unwrap();
     packaged.operator_version["spec"].clone()
 }
 
@@ -105,16 +107,19 @@ plans:
 #[case("1.0.0", "appVersion: 0x10", "x-16-1.0.0")]
 #[case("1.0.0", "appVersion: ''", "x-1.0.0")]
 fn names_follow_go(#[case] version: &str, #[case] more: &str, #[case] name: &str) {
-    let packaged =
-        PackageBundle::read(&source(&format!("name: x\noperatorVersion: {version}\n{more}\n"), "{}"))
-            .unwrap();
+    let packaged = PackageBundle::read(
+        &source(&format!("name: x\noperatorVersion: {version}\n{more}\n"), "{}"),
+        client_problems,
+    )
+    .unwrap();
     assert_eq!(packaged.operator_version_name, name);
     assert_eq!(packaged.operator_version["metadata"]["name"], name);
 }
 
 #[test]
 fn an_instance_is_labelled_and_refers_to_its_version() {
-    let packaged = PackageBundle::read(&source("name: x\noperatorVersion: 1.0.0\n", "{}")).unwrap();
+    let packaged =
+        PackageBundle::read(&source("name: x\noperatorVersion: 1.0.0\n", "{}"), client_problems).unwrap();
     assert_eq!(packaged.default_instance_name(), "x-instance");
     let given = [("a".to_owned(), "1".to_owned())].into();
     assert_eq!(
@@ -131,7 +136,8 @@ fn an_instance_is_labelled_and_refers_to_its_version() {
 fn what_must_be_given_is_known() {
     let params =
         "parameters: [{name: a}, {name: b, default: 1}, {name: c, required: false}, {name: d, type: map}]";
-    let packaged = PackageBundle::read(&source("name: x\noperatorVersion: 1.0.0\n", params)).unwrap();
+    let packaged =
+        PackageBundle::read(&source("name: x\noperatorVersion: 1.0.0\n", params), client_problems).unwrap();
     assert_eq!(packaged.must_be_given, ["a"]);
 }
 
@@ -155,10 +161,9 @@ fn what_must_be_given_is_known() {
     "operator.yaml: tasks[0].spec.done must be true or false, but is a string"
 )]
 #[case(
-    "name: x\noperatorVersion: 1\ntasks: [{name: t, kind: Foo}, {name: u, kind: Apply, spec: {resources: [c.yaml]}}]",
+    "name: x\noperatorVersion: 1\ntasks: [{name: t, kind: Apply, spec: {resources: [c.yaml, d.yaml]}}]",
     "{}",
-    "operator.yaml: task t: unknown task kind Foo; known are Apply, Delete, Toggle, Pipe, KudoOperator, Dummy\n\
-     operator.yaml: task u missing template: c.yaml"
+    "operator.yaml: task t missing template: c.yaml\noperator.yaml: task t missing template: d.yaml"
 )]
 #[case(
     "name: x\noperatorVersion: 1\ntasks: [{name: t, kind: Toggle, spec: {resources: [a.yaml]}}]",
@@ -181,5 +186,20 @@ fn what_must_be_given_is_known() {
     "params.yaml: parameter p: a value of enum is null; write \"\" for an empty one"
 )]
 fn what_is_wrong_is_named(#[case] operator: &str, #[case] params: &str, #[case] text: &str) {
-    assert_eq!(PackageBundle::read(&source(operator, params)).unwrap_err().to_string(), text);
+    assert_eq!(
+        PackageBundle::read(&source(operator, params), client_problems).unwrap_err().to_string(),
+        text
+    );
+}
+
+/// Tests have kinds of tasks of their own, at the end of the list.
+#[test]
+fn an_unknown_kind_of_task_is_answered_with_the_known_ones() {
+    let operator =
+        "name: x\noperatorVersion: 1\ntasks: [{name: t, kind: Foo}, {name: u, kind: Toggle, spec: {}}]";
+    let error = PackageBundle::read(&source(operator, "{}"), client_problems).unwrap_err().to_string();
+    let (unknown, toggle) = error.split_once('\n').unwrap();
+    let known = "operator.yaml: task t: unknown task kind Foo; known are Apply, Delete, Toggle, Pipe, KudoOperator, Dummy";
+    assert!(unknown.starts_with(known), "{unknown}");
+    assert_eq!(toggle, "operator.yaml: toggle task u does not have parameter specified");
 }

@@ -4,7 +4,7 @@
 //! of each parameter and of the reference, and the pending plans. Where the short hashes do not
 //! fit, only the bare hash is kept.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -114,24 +114,6 @@ pub struct Detail {
     pub parameters: BTreeMap<String, ShortHash>,
 }
 
-/// Difference between a baseline and a spec.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Difference {
-    /// None.
-    None,
-    /// These parts differ.
-    Parts {
-        /// Whether the OperatorVersion differs.
-        operator_version: bool,
-        /// Parameters that were added or whose value changed.
-        changed: BTreeSet<String>,
-        /// Parameters that were removed.
-        removed: BTreeSet<String>,
-    },
-    /// The hashes differ; the parts are unknown.
-    Somewhere,
-}
-
 /// The part of an Instance's spec that is carried out.
 pub fn carried_out(instance: &Instance, namespace: &str) -> Applied<'static> {
     let reference = instance.spec.operator_version.clone().unwrap_or_default();
@@ -230,27 +212,5 @@ impl Baseline {
         }
         let bare = Self { detail: None, ..self.clone() };
         serde_json::to_string(&bare).unwrap_or_default()
-    }
-
-    /// Compares a spec with the baseline.
-    pub fn difference(&self, spec: &Applied<'_>) -> Difference {
-        if spec.hash() == self.hash {
-            return Difference::None;
-        }
-        let Some(detail) = &self.detail else { return Difference::Somewhere };
-        let changed = spec
-            .parameters
-            .iter()
-            .filter(|(key, value)| detail.parameters.get(key.as_ref()) != Some(&ShortHash::of(value)))
-            .map(|(key, _)| key.to_string())
-            .collect();
-        let removed = detail
-            .parameters
-            .keys()
-            .filter(|key| !spec.parameters.contains_key(key.as_str()))
-            .cloned()
-            .collect();
-        let operator_version = detail.operator_version != Self::short(&spec.operator_version);
-        Difference::Parts { operator_version, changed, removed }
     }
 }

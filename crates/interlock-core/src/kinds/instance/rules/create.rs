@@ -5,19 +5,15 @@ use std::borrow::Cow;
 use super::context::{Evaluation, Rejection};
 use super::mutation::{Finalizer, Mutation, WantedExecution, WantedInstanceStamp};
 use crate::admission::decision::Decision;
-use crate::admission::denial::{FieldReason, ViolationField};
 use crate::admission::review::ReviewObject;
-use crate::api::meta::plan::{CLEANUP, DEPLOY};
-use crate::api::meta::{self};
+use crate::api::meta;
 use crate::api::rule::Rule;
 use crate::api::violation::{MessagePrefix, SpecViolation};
+use crate::kinds::instance::change::creation::{Creation, PLAN, violations};
 use crate::kinds::instance::change::uid::plan_uid;
-use crate::kinds::instance::change::validate;
 use crate::kinds::instance::last_applied;
 use crate::kinds::instance::last_applied::LastAppliedDraft;
 use crate::kinds::instance::spec::SpecView;
-use crate::package::Package;
-use crate::package::params;
 
 impl<'a> Evaluation<'a> {
     /// Decides on a CREATE.
@@ -28,23 +24,18 @@ impl<'a> Evaluation<'a> {
         let package = self.package(&given, &instance)?;
         let mut spec = given.clone();
         let mut defaults = Vec::new();
+        let mut finalizer = Finalizer::Assumed;
         if let Some(package) = &package {
-            let filled_in = params::immutable_defaults(package, &given.applied.parameters);
-            defaults.extend(filled_in.map(|(name, value)| (name.to_owned(), value.to_owned())));
+            let creation = Creation::new(package, &given.applied.parameters);
+            defaults
+                .extend(creation.defaults.iter().map(|(name, value)| (name.to_string(), value.to_string())));
             spec.set(&defaults);
-            let mut found: Vec<SpecViolation> = Vec::new();
-            found.extend(package.plan(DEPLOY).is_none().then(|| no_deploy(package)));
-            found.extend(validate::defined(package, &given.applied.parameters));
-            found.extend(validate::valid(package, &spec.applied.parameters));
+            let found = violations(package, &given.applied.parameters, &spec.applied.parameters);
             self.violated(found.into_iter().map(at_creation), &instance);
-        }
-        let finalizer = match package.as_deref().map(|package| package.plan(CLEANUP).is_some()) {
             // The API server drops a status that a client sends, so no cleanup has run.
-            Some(true) => Finalizer::Required,
-            Some(false) => Finalizer::AsWritten,
-            None => Finalizer::Assumed,
-        };
-        let uid = plan_uid(self.subject(None, object), DEPLOY, spec.hash()).to_string();
+            finalizer = if creation.finalizer { Finalizer::Required } else { Finalizer::AsWritten };
+        }
+        let uid = plan_uid(self.subject(None, object), PLAN, spec.hash()).to_string();
         let draft = LastAppliedDraft {
             hash: spec.hash(),
             spec: Some(spec.canonical()),
@@ -57,7 +48,7 @@ impl<'a> Evaluation<'a> {
         let warnings = self.undone(&given, object, &uid, made.as_deref());
         let desired = Mutation {
             execution: Some(WantedExecution {
-                plan: Cow::Borrowed(DEPLOY),
+                plan: Cow::Borrowed(PLAN),
                 uid: Cow::Owned(uid),
                 status: Cow::Borrowed("NEVER_RUN"),
             }),
@@ -68,7 +59,7 @@ impl<'a> Evaluation<'a> {
             dropped: Vec::new(),
         };
         let mut verdict = desired.finish(self, object, &given);
-        verdict.plan = Some(DEPLOY.to_owned());
+        verdict.plan = Some(PLAN.to_owned());
         warnings.into_iter().for_each(|(rule, text)| verdict.warn(rule, text));
         Ok(verdict)
     }
@@ -117,17 +108,4 @@ fn at_creation(mut objection: SpecViolation) -> SpecViolation {
         objection.sentence = format!("parameters are not valid: {}", objection.sentence);
     }
     objection.prelude(MessagePrefix::Create)
-}
-
-fn no_deploy(package: &Package) -> SpecViolation {
-    SpecViolation::new(
-        Rule::PLAN_UNKNOWN,
-        "couldn't find 'deploy' plan in the operatorVersion",
-        vec![ViolationField::new(
-            "spec.operatorVersion.name",
-            FieldReason::Invalid,
-            format!("OperatorVersion {} has no plan 'deploy'", package.key.name),
-        )],
-    )
-    .next("use an OperatorVersion with a plan 'deploy'")
 }

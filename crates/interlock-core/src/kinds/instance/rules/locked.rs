@@ -9,8 +9,9 @@ use crate::admission::endpoint::Freeze;
 use crate::api::meta::plan::CLEANUP;
 use crate::api::rule::Rule;
 use crate::kinds::instance::change::lock::Lock;
+use crate::kinds::instance::change::spec_change::SpecChange;
 use crate::kinds::instance::change::validate;
-use crate::kinds::instance::change::validate::{ChangedPackages, Delta, Triggered};
+use crate::kinds::instance::change::validate::{ChangedPackages, Triggered};
 use crate::kinds::operator_version::packages;
 
 /// Locked: nothing that a plan carries out changes, except as the freeze mode permits.
@@ -79,7 +80,7 @@ impl<'a> InstanceUpdate<'a, '_> {
             true => package.clone(),
             false => packages.operator_version(&self.old.version()),
         };
-        let delta = Delta::between(&self.old.applied, &self.new.applied);
+        let delta = SpecChange::between(&self.old.applied, &self.new.applied);
         let triggered = package.as_deref().map(|new| {
             validate::triggered(&delta, ChangedPackages { new, old: old.as_deref() }, &mut Vec::new())
         });
@@ -110,7 +111,7 @@ impl<'a> InstanceUpdate<'a, '_> {
             });
         }
         let Some((new, old)) = self.packages()? else { return self.after_the_plan(lock) };
-        let delta = Delta::between(&self.old.applied, &self.new.applied);
+        let delta = SpecChange::between(&self.old.applied, &self.new.applied);
         let packages = ChangedPackages { new: &new, old: old.as_deref() };
         if delta.upgrade {
             return self.after_the_plan(lock);

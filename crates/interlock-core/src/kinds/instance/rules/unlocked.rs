@@ -12,8 +12,9 @@ use crate::api::meta::plan::CLEANUP;
 use crate::api::object::NamespacedName;
 use crate::api::rule::Rule;
 use crate::api::violation::SpecViolation;
+use crate::kinds::instance::change::spec_change::SpecChange;
 use crate::kinds::instance::change::validate;
-use crate::kinds::instance::change::validate::{Before, ChangedPackages, Delta, Triggered};
+use crate::kinds::instance::change::validate::{Before, ChangedPackages, Triggered};
 use crate::kinds::instance::spec::SpecView;
 use crate::kinds::instance::status::BaselineHead;
 use crate::package::Package;
@@ -120,7 +121,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         if let Some(basis) = self.drifted()? {
             return self.edit_drifted(basis, packages);
         }
-        let delta = Delta::between(&self.old.applied, &self.new.applied);
+        let delta = SpecChange::between(&self.old.applied, &self.new.applied);
         if delta.upgrade && !self.goes_back() {
             self.violated(validate::path(&self.old.applied.operator_version, packages));
         }
@@ -140,7 +141,7 @@ impl<'a> InstanceUpdate<'a, '_> {
 
     fn without_dropped(
         &self,
-        delta: &Delta<'_>,
+        delta: &SpecChange<'_>,
         packages: ChangedPackages<'_>,
     ) -> (Vec<String>, Option<SpecView<'a>>) {
         let dropped: Vec<String> = validate::dropped(packages, &self.new.applied.parameters, delta)
@@ -168,7 +169,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         packages: ChangedPackages<'_>,
     ) -> Result<Effect<'a>, Rejection> {
         let mended = head.hash == self.new.hash().as_str();
-        let own = Delta::between(&self.old.applied, &self.new.applied);
+        let own = SpecChange::between(&self.old.applied, &self.new.applied);
         if mended {
             return Ok(Effect::nothing());
         }

@@ -18,8 +18,8 @@ use crate::api::rule::Rule;
 use crate::api::stamp::{Beginning, Envelope};
 use crate::api::violation::SpecViolation;
 use crate::kinds::instance::change::lock::Lock;
+use crate::kinds::instance::change::spec_change::SpecChange;
 use crate::kinds::instance::change::uid::plan_uid;
-use crate::kinds::instance::change::validate::Delta;
 use crate::kinds::instance::last_applied;
 use crate::kinds::instance::last_applied::LastAppliedDraft;
 use crate::kinds::instance::spec::SpecView;
@@ -288,7 +288,7 @@ impl<'a> InstanceUpdate<'a, '_> {
     }
 
     pub(super) fn delta_fields(&self, package: Option<&Package>) -> Vec<ViolationField> {
-        let delta = Delta::between(&self.old.applied, &self.new.applied);
+        let delta = SpecChange::between(&self.old.applied, &self.new.applied);
         delta.fields(&self.new.applied, Some(&self.old.applied.operator_version), package)
     }
 

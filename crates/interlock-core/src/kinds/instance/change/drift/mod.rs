@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::baseline::{Baseline, Difference, PendingPlan};
+use super::baseline::{Baseline, PendingPlan};
+use super::spec_change::SpecChange;
+use super::validate;
 use super::validate::ChangedPackages;
 use crate::api::meta::plan::{CLEANUP, DEPLOY, UPDATE, UPGRADE};
 use crate::api::stamp::Applied;
@@ -29,24 +31,17 @@ pub fn triggered(
     spec: &Applied<'_>,
     packages: ChangedPackages<'_>,
 ) -> Result<BTreeSet<String>, TriggerError> {
-    let ChangedPackages { new, old } = packages;
-    match basis.difference(spec) {
-        Difference::None => Ok(BTreeSet::new()),
-        Difference::Somewhere => match new.plan(DEPLOY) {
-            Some(_) => Ok(BTreeSet::from([DEPLOY.to_owned()])),
-            None => Err(TriggerError::NoPlan),
-        },
-        Difference::Parts { operator_version, changed, removed } => {
-            let changed = changed.iter().filter(|key| trigger::counts(operator_version, old, key));
-            let mut plans = trigger::plans(new, changed.chain(&removed).map(String::as_str))?;
-            plans.remove(CLEANUP);
-            if operator_version {
-                plans.remove(DEPLOY);
-                plans.insert(trigger::upgrade_plan(new).ok_or(TriggerError::NoPlan)?.to_owned());
-            }
-            Ok(plans)
-        }
+    let Some(change) = SpecChange::since(basis, spec) else {
+        let deploy = packages.new.plan(DEPLOY).map(|_| DEPLOY.to_owned());
+        return Ok(BTreeSet::from([deploy.ok_or(TriggerError::NoPlan)?]));
+    };
+    let mut plans = trigger::plans(packages.new, validate::counted(&change, packages))?;
+    plans.remove(CLEANUP);
+    if change.upgrade {
+        plans.remove(DEPLOY);
+        plans.insert(trigger::upgrade_plan(packages.new).ok_or(TriggerError::NoPlan)?.to_owned());
     }
+    Ok(plans)
 }
 
 /// The pending plans once a run of `plan` on `spec` has started.
@@ -64,7 +59,7 @@ pub fn owed_at_start(
         return BTreeMap::from([(plan.to_owned(), PendingPlan::Queued)]);
     };
     let mut owed = basis.owed.clone();
-    if basis.difference(spec) == Difference::None {
+    if basis.hash == spec.hash() {
         return owed;
     }
     let failed = owed.values_mut().filter(|state| **state == PendingPlan::Failed);

@@ -4,7 +4,7 @@ use super::created::created;
 use super::facts::{FoundStamp, InstanceFacts};
 use super::start::absent;
 use super::step::{DriftRefusal, Next, SpecSource};
-use crate::kinds::instance::change::baseline::{Baseline, Difference};
+use crate::kinds::instance::change::baseline::Baseline;
 use crate::kinds::instance::change::drift;
 use crate::kinds::instance::change::validate::ChangedPackages;
 
@@ -14,7 +14,7 @@ pub(super) fn settled(facts: &InstanceFacts<'_>) -> Next {
         return if facts.has_run() { Next::Adopt } else { created(facts) };
     };
     let queue = drift::queue(basis);
-    if basis.difference(facts.spec) == Difference::None {
+    if basis.hash == facts.spec.hash() {
         return match (facts.stamp, queue.into_iter().next()) {
             (Some(stamp), None) if *stamp.hash == basis.hash => Next::Idle,
             (None, None) if !facts.stampable => Next::Idle,

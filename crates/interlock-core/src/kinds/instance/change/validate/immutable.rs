@@ -1,11 +1,11 @@
 //! Immutable parameters: they must not change, and an upgrade must set those that it adds.
 
-use super::delta::{Delta, Was, arrow};
 use super::upgrade::ChangedPackages;
 use crate::api::kudo::Parameter;
 use crate::api::rule::Rule;
 use crate::api::stamp::Applied;
 use crate::api::violation::{FieldReason, MessagePrefix, SpecViolation, ViolationField, first_of};
+use crate::kinds::instance::change::spec_change::{PreviousValue, SpecChange, arrow};
 use crate::package::params;
 use crate::package::params::MASK;
 
@@ -15,27 +15,27 @@ fn is_immutable(parameter: Option<&Parameter>) -> bool {
 
 /// Violations by immutable parameters that change.
 pub(super) fn immutable(
-    delta: &Delta<'_>,
+    change: &SpecChange<'_>,
     new: &Applied<'_>,
     packages: ChangedPackages<'_>,
 ) -> Vec<SpecViolation> {
     // Without the old OperatorVersion, its immutable parameters are unknown.
     let frozen = |key: &str| {
-        let before = if delta.upgrade {
+        let before = if change.upgrade {
             packages.old.and_then(|p| p.parameter(key))
         } else {
             packages.new.parameter(key)
         };
         is_immutable(packages.new.parameter(key)) && is_immutable(before)
     };
-    let violation = |sentence: String, name: &str, was: &Was<'_>, value: Option<&str>| {
+    let violation = |sentence: String, name: &str, was: &PreviousValue<'_>, value: Option<&str>| {
         let parameter = packages.new.parameter(name);
         let field = ViolationField::parameter(name, FieldReason::Forbidden, arrow(parameter, was, value));
         SpecViolation::new(Rule::PARAMETER_IMMUTABLE, sentence, vec![field])
             .prelude(MessagePrefix::Immutable)
             .next(keep(name, was, parameter))
     };
-    let changed = first_of(delta.changed.iter().filter(|(key, _)| frozen(key)), |(key, was)| {
+    let changed = first_of(change.changed.iter().filter(|(key, _)| frozen(key)), |(key, was)| {
         let parameter = packages.new.parameter(key);
         let value = new.parameters.get(key).map(AsRef::as_ref).unwrap_or_default();
         let (before, after) = (was.display(parameter), params::display(parameter, value));
@@ -46,19 +46,19 @@ pub(super) fn immutable(
             Some(value),
         )
     });
-    let removed = first_of(delta.removed.iter().filter(|(key, _)| frozen(key)), |(key, was)| {
+    let removed = first_of(change.removed.iter().filter(|(key, _)| frozen(key)), |(key, was)| {
         let before = was.display(packages.new.parameter(key));
         let sentence = format!("parameter '{key}' is immutable but its value '{before}' was removed");
         violation(sentence, key, was, None)
     });
-    let required = if delta.upgrade { made_immutable(new, packages) } else { Vec::new() };
+    let required = if change.upgrade { made_immutable(new, packages) } else { Vec::new() };
     changed.into_iter().chain(removed).chain(required).collect()
 }
 
 /// The remedy that restores a value.
-fn keep(name: &str, was: &Was<'_>, parameter: Option<&Parameter>) -> String {
+fn keep(name: &str, was: &PreviousValue<'_>, parameter: Option<&Parameter>) -> String {
     let stays = match (was, was.display(parameter)) {
-        (Was::Absent, _) => format!("leave spec.parameters.{name} out"),
+        (PreviousValue::Absent, _) => format!("leave spec.parameters.{name} out"),
         (_, before) if before == MASK => format!("send spec.parameters.{name} with the value that it has"),
         (_, before) => format!("send spec.parameters.{name} as '{before}'"),
     };

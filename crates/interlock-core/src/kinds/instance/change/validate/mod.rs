@@ -7,11 +7,11 @@
 //! bypassed admission: both apply the same rules.
 
 use super::baseline::Baseline;
+use super::spec_change::SpecChange;
 use crate::api::rule::Rule;
 use crate::api::stamp::{Applied, VersionRef};
 use crate::api::violation::SpecViolation;
 
-mod delta;
 mod immutable;
 mod triggered;
 mod upgrade;
@@ -20,8 +20,7 @@ mod values;
 #[cfg(test)]
 mod tests;
 
-pub use delta::{Delta, Was};
-pub use triggered::{Triggered, cleanup, go_reference, plan, triggered};
+pub use triggered::{Triggered, cleanup, counted, go_reference, plan, triggered};
 pub use upgrade::{ChangedPackages, dropped, goes_back, path};
 pub use values::{defined, valid, values};
 
@@ -44,20 +43,20 @@ pub struct Before<'a> {
 pub fn unseen(before: Before<'_>, spec: &Applied<'_>, packages: ChangedPackages<'_>) -> Vec<SpecViolation> {
     let Before { basis, stamp, version, goes_back } = before;
     let known = stamp.filter(|stamp| stamp.hash() == basis.hash);
-    let delta = match known {
-        Some(before) => Some(Delta::between(before, spec)),
-        None => Delta::since(basis, spec),
+    let change = match known {
+        Some(before) => Some(SpecChange::between(before, spec)),
+        None => SpecChange::since(basis, spec),
     };
-    let Some(delta) = delta else { return valid(packages.new, &spec.parameters) };
+    let Some(change) = change else { return valid(packages.new, &spec.parameters) };
     let mut violations = Vec::new();
-    if delta.upgrade
+    if change.upgrade
         && !goes_back
         && let Some(from) = known.map(|before| &before.operator_version).or(version)
     {
         violations.extend(path(from, packages));
     }
-    violations.extend(values(&delta, spec, packages));
-    triggered(&delta, packages, &mut violations);
+    violations.extend(values(&change, spec, packages));
+    triggered(&change, packages, &mut violations);
     violations.retain(|violation| violation.rule != Rule::PLAN_MULTIPLE);
     violations
 }

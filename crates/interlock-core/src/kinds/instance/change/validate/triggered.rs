@@ -1,10 +1,10 @@
 //! The plan that a change triggers.
 
-use super::delta::Delta;
 use super::upgrade::ChangedPackages;
 use crate::api::meta::plan::{CLEANUP, DEPLOY};
 use crate::api::rule::Rule;
 use crate::api::violation::{FieldReason, SpecViolation, ViolationField};
+use crate::kinds::instance::change::spec_change::SpecChange;
 use crate::package::trigger;
 use crate::package::trigger::TriggerError;
 
@@ -23,18 +23,18 @@ pub enum Triggered {
 
 /// The plan that a change triggers.
 pub fn plan(
-    delta: &Delta<'_>,
+    change: &SpecChange<'_>,
     packages: ChangedPackages<'_>,
     violations: &mut Vec<SpecViolation>,
 ) -> Triggered {
-    let triggered = triggered(delta, packages, violations);
-    if !delta.upgrade {
+    let triggered = triggered(change, packages, violations);
+    if !change.upgrade {
         return triggered;
     }
     match triggered {
         Triggered::Several | Triggered::Unknown => return triggered,
         Triggered::Plan(plan) if plan != DEPLOY => {
-            violations.push(upgrade_and_edit(&plan, delta, packages));
+            violations.push(upgrade_and_edit(&plan, change, packages));
             return Triggered::Several;
         }
         Triggered::Plan(_) | Triggered::Nothing => {}
@@ -57,7 +57,7 @@ pub fn plan(
     Triggered::Unknown
 }
 
-fn upgrade_and_edit(plan: &str, delta: &Delta<'_>, packages: ChangedPackages<'_>) -> SpecViolation {
+fn upgrade_and_edit(plan: &str, change: &SpecChange<'_>, packages: ChangedPackages<'_>) -> SpecViolation {
     SpecViolation::new(
         Rule::UPGRADE_AND_EDIT,
         format!(
@@ -65,35 +65,38 @@ fn upgrade_and_edit(plan: &str, delta: &Delta<'_>, packages: ChangedPackages<'_>
              allowed",
             go_reference(&packages.new.key.name, None)
         ),
-        changed_fields(delta),
+        changed_fields(change),
     )
     .next("upgrade first; change these parameters when the upgrade has ended")
 }
 
+/// Changed and removed parameters that trigger plans, in order of name.
+pub fn counted<'c>(change: &'c SpecChange<'_>, packages: ChangedPackages<'_>) -> Vec<&'c str> {
+    // Each of them either changed or is gone.
+    let changed = change.changed.iter().map(|(key, _)| *key);
+    let mut counted: Vec<&str> = changed
+        .filter(|key| trigger::counts(change.upgrade, packages.old, key))
+        .chain(change.removed.iter().map(|(key, _)| key.as_ref()))
+        .collect();
+    counted.sort_unstable();
+    counted
+}
+
 /// The plan that changed and removed parameters trigger.
 pub fn triggered(
-    delta: &Delta<'_>,
+    change: &SpecChange<'_>,
     packages: ChangedPackages<'_>,
     violations: &mut Vec<SpecViolation>,
 ) -> Triggered {
-    // Each of them either changed or is gone.
-    let mut counted: Vec<&str> = delta
-        .changed
-        .iter()
-        .map(|(key, _)| *key)
-        .filter(|key| trigger::counts(delta.upgrade, packages.old, key))
-        .chain(delta.removed.iter().map(|(key, _)| key.as_ref()))
-        .collect();
-    counted.sort_unstable();
-    let plans = match trigger::plans(packages.new, counted) {
+    let plans = match trigger::plans(packages.new, counted(change, packages)) {
         Ok(plans) => plans,
         Err(error) => {
-            violations.push(undefined_trigger(&error, delta));
+            violations.push(undefined_trigger(&error, change));
             return Triggered::Unknown;
         }
     };
     if plans.contains(CLEANUP) {
-        violations.push(cleanup(changed_fields(delta)));
+        violations.push(cleanup(changed_fields(change)));
         return Triggered::Unknown;
     }
     if plans.len() > 1 {
@@ -101,7 +104,7 @@ pub fn triggered(
         let objection = SpecViolation::new(
             Rule::PLAN_MULTIPLE,
             format!("triggering multiple plans: [[{}]] at once is not allowed", names.join(" ")),
-            changed_fields(delta),
+            changed_fields(change),
         );
         violations
             .push(objection.next("make one change per plan, each when the plan of the one before has ended"));
@@ -120,13 +123,13 @@ pub fn cleanup(fields: Vec<ViolationField>) -> SpecViolation {
     .next("delete the Instance to have 'cleanup' run")
 }
 
-fn undefined_trigger(error: &TriggerError, delta: &Delta<'_>) -> SpecViolation {
-    SpecViolation::new(Rule::PLAN_UNKNOWN, error.to_string(), changed_fields(delta))
+fn undefined_trigger(error: &TriggerError, change: &SpecChange<'_>) -> SpecViolation {
+    SpecViolation::new(Rule::PLAN_UNKNOWN, error.to_string(), changed_fields(change))
         .next("correct the OperatorVersion: a trigger must name one of its plans")
 }
 
-fn changed_fields(delta: &Delta<'_>) -> Vec<ViolationField> {
-    let mut fields: Vec<ViolationField> = delta
+fn changed_fields(change: &SpecChange<'_>) -> Vec<ViolationField> {
+    let mut fields: Vec<ViolationField> = change
         .keys()
         .map(|key| ViolationField::parameter(key, FieldReason::Forbidden, "is changed by this request"))
         .collect();

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use semver::Version;
 
-use super::delta::Delta;
 use crate::api::rule::Rule;
 use crate::api::stamp::{Applied, Envelope, VersionRef};
 use crate::api::values::Values;
 use crate::api::violation::{FieldReason, SpecViolation, ViolationField};
+use crate::kinds::instance::change::spec_change::SpecChange;
 use crate::package::Package;
 
 /// The OperatorVersions of a change.
@@ -22,9 +22,13 @@ pub struct ChangedPackages<'a> {
 
 /// Parameters that an upgrade removes from the spec: the old OperatorVersion defines them, the new
 /// one does not (KEP-30).
-pub fn dropped<'a>(packages: ChangedPackages<'_>, new: &'a Values<'_>, delta: &Delta<'_>) -> Vec<&'a str> {
-    let Some(old) = packages.old.filter(|_| delta.upgrade) else { return Vec::new() };
-    let changed: BTreeSet<&str> = delta.changed.iter().map(|(key, _)| *key).collect();
+pub fn dropped<'a>(
+    packages: ChangedPackages<'_>,
+    new: &'a Values<'_>,
+    change: &SpecChange<'_>,
+) -> Vec<&'a str> {
+    let Some(old) = packages.old.filter(|_| change.upgrade) else { return Vec::new() };
+    let changed: BTreeSet<&str> = change.changed.iter().map(|(key, _)| *key).collect();
     new.keys()
         .map(AsRef::as_ref)
         .filter(|key| packages.new.parameter(key).is_none() && old.parameter(key).is_some())

@@ -1,21 +1,25 @@
 //! Validates the values of parameters: a violation for each invalid one.
 
-use super::delta::Delta;
 use super::immutable::immutable;
 use super::upgrade::ChangedPackages;
 use crate::api::rule::Rule;
 use crate::api::stamp::Applied;
 use crate::api::values::Values;
 use crate::api::violation::{FieldReason, MessagePrefix, SpecViolation, ViolationField, first_of};
+use crate::kinds::instance::change::spec_change::SpecChange;
 use crate::package::Package;
 use crate::package::params;
 
 /// Validates the values of a change: unknown parameters, immutable ones, types.
 ///
 /// `new` is the spec without the parameters that an upgrade drops.
-pub fn values(delta: &Delta<'_>, new: &Applied<'_>, packages: ChangedPackages<'_>) -> Vec<SpecViolation> {
-    let mut violations = unknown(delta, packages.new);
-    violations.extend(immutable(delta, new, packages));
+pub fn values(
+    change: &SpecChange<'_>,
+    new: &Applied<'_>,
+    packages: ChangedPackages<'_>,
+) -> Vec<SpecViolation> {
+    let mut violations = unknown(change, packages.new);
+    violations.extend(immutable(change, new, packages));
     violations.extend(valid(packages.new, &new.parameters));
     violations
 }
@@ -39,8 +43,8 @@ pub fn defined(package: &Package, new: &Values<'_>) -> Vec<SpecViolation> {
     none_unknown(new.keys().map(AsRef::as_ref), package)
 }
 
-fn unknown(delta: &Delta<'_>, package: &Package) -> Vec<SpecViolation> {
-    none_unknown(delta.changed.iter().map(|(key, _)| *key), package)
+fn unknown(change: &SpecChange<'_>, package: &Package) -> Vec<SpecViolation> {
+    none_unknown(change.changed.iter().map(|(key, _)| *key), package)
 }
 
 fn none_unknown<'n>(names: impl Iterator<Item = &'n str>, package: &Package) -> Vec<SpecViolation> {

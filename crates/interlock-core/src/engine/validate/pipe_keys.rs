@@ -1,8 +1,9 @@
-//! Keys of Pipe tasks: templates find the result of a task by its key, so those of a plan must differ.
+//! Keys of Pipe tasks: templates find the results of a task by its keys, so those of a plan must differ.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::api::kudo::{Plan, Task};
+use crate::engine::tasks;
 
 /// Maximum of keys compared for one package, over all of its plans: many plans may name a task of
 /// many keys, and an API request waits for the result. 1 M take some 50 ms.
@@ -25,13 +26,15 @@ pub(super) struct Keys<'a> {
 impl<'a> Keys<'a> {
     /// Of the tasks of a package, by name.
     pub(super) fn new(tasks: &BTreeMap<&'a str, &'a Task>) -> Self {
-        let pipes = || tasks.iter().filter(|(_, task)| task.kind.as_deref() == Some("Pipe"));
-        let mut numbers: BTreeMap<&str, usize> =
-            pipes().flat_map(|(_, task)| keys(task)).map(|key| (key, 0)).collect();
-        numbers.values_mut().enumerate().for_each(|(i, number)| *number = i);
-        let of = pipes()
-            .map(|(name, task)| (*name, keys(task).filter_map(|key| numbers.get(key).copied()).collect()))
+        let pipes: BTreeMap<&str, Vec<&str>> = tasks
+            .iter()
+            .map(|(name, task)| (*name, tasks::pipe_keys(task)))
+            .filter(|(_, keys)| !keys.is_empty())
             .collect();
+        let mut numbers: BTreeMap<&str, usize> = pipes.values().flatten().map(|key| (*key, 0)).collect();
+        numbers.values_mut().enumerate().for_each(|(i, number)| *number = i);
+        let number = |key: &&str| numbers.get(key).copied();
+        let of = pipes.iter().map(|(name, keys)| (*name, keys.iter().filter_map(number).collect())).collect();
         Self { names: numbers.into_keys().collect(), of, left: MAX_COMPARED }
     }
 
@@ -63,10 +66,6 @@ impl<'a> Keys<'a> {
     }
 }
 
-fn keys(task: &Task) -> impl Iterator<Item = &str> {
-    task.spec.iter().flat_map(|spec| spec.pipe.iter().flatten()).filter_map(|pipe| pipe.key.as_deref())
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -80,11 +79,10 @@ mod tests {
     fn plainly<'a>(tasks: &BTreeMap<&str, &'a Task>, plan: &Plan) -> Vec<&'a str> {
         let steps = plan.phases.iter().flatten().flat_map(|phase| phase.steps.iter().flatten());
         let named = steps.flat_map(|step| step.tasks.iter().flatten());
-        let pipes =
-            named.filter_map(|name| tasks.get(name.as_str())).filter(|t| t.kind.as_deref() == Some("Pipe"));
+        let pipes = named.filter_map(|name| tasks.get(name.as_str()));
         let mut seen = BTreeSet::new();
         let twice: BTreeSet<&str> =
-            pipes.flat_map(|task| keys(task)).filter(|key| !seen.insert(*key)).collect();
+            pipes.flat_map(|task| tasks::pipe_keys(task)).filter(|key| !seen.insert(*key)).collect();
         twice.into_iter().collect()
     }
 

@@ -8,15 +8,15 @@ use std::fmt;
 
 use go_template::yaml::Reader;
 
-use super::functions;
-use super::number::parse_bool;
-use super::params;
-use super::task_kind::{BuildError, TaskKind};
+use super::tasks;
+use super::tasks::task_kind::TemplateRef;
 use crate::api::kudo::{OperatorVersionSpec, Parameter, Plan, Step, Task};
+use crate::package::functions;
+use crate::package::params;
 
-mod pipes;
+mod pipe_keys;
 
-use pipes::{Keys, MAX_COMPARED, TooMany};
+use pipe_keys::{Keys, MAX_COMPARED, TooMany};
 
 /// Maximum of problems written out per package; the rest is counted.
 const KEPT: usize = 64;
@@ -140,7 +140,7 @@ impl<'a, 't> Check<'a, 't> {
     /// Templates that a task names must parse; others are never read.
     fn templates(&mut self) {
         let named: BTreeSet<&str> =
-            self.spec.tasks.iter().flatten().flat_map(files).map(|(_, f)| f).collect();
+            self.spec.tasks.iter().flatten().flat_map(tasks::templates).map(|named| named.file).collect();
         for (file, text) in self.spec.templates.iter().flatten().filter(|(f, _)| named.contains(f.as_str())) {
             if let Err(error) = functions::parse(file, text) {
                 let what = format_args!("line {}, {}: {error}", error.place.line, error.kind.construct());
@@ -163,15 +163,11 @@ impl<'a, 't> Check<'a, 't> {
     }
 
     fn task(&mut self, field: fmt::Arguments<'_>, task: &'a Task) {
-        match TaskKind::build(task) {
-            Err(error) => {
-                let (at, remedy) = blame(&error);
-                self.problem(format_args!("{field}.{at}"), format_args!("{error}"), remedy);
-            }
-            Ok(TaskKind::Toggle { parameter, .. }) => self.toggle(field, parameter),
-            Ok(_) => {}
+        if let Err(invalid) = tasks::build(task).and_then(|task| task.validate(&self.parameters)) {
+            let at = &invalid.field;
+            self.problem(format_args!("{field}.{at}"), format_args!("{invalid}"), invalid.remedy);
         }
-        for (at, file) in files(task) {
+        for TemplateRef { field: at, file } in tasks::templates(task) {
             if !self.spec.templates.as_ref().is_some_and(|templates| templates.contains_key(file)) {
                 let what = format_args!("there is no template \"{file}\"");
                 self.problem(
@@ -180,23 +176,6 @@ impl<'a, 't> Check<'a, 't> {
                     "add the template to spec.templates, or name another",
                 );
             }
-        }
-    }
-
-    fn toggle(&mut self, field: fmt::Arguments<'_>, name: &str) {
-        let field = format_args!("{field}.spec.parameter");
-        let Some(parameter) = self.parameters.get(name) else {
-            let what = format_args!("there is no parameter \"{name}\"");
-            return self.problem(field, what, "add the parameter to spec.parameters, or name another");
-        };
-        let kind = parameter.value_type.as_deref().unwrap_or("string");
-        let default = parameter.default.as_deref();
-        if matches!(kind, "array" | "map") {
-            let what = format_args!("the parameter \"{name}\" is of type {kind}");
-            self.problem(field, what, "name a parameter of type boolean");
-        } else if default.is_some_and(|text| parse_bool(text).is_err()) {
-            let what = format_args!("the default of parameter \"{name}\" is not true or false");
-            self.problem(field, what, "set the default of the parameter to true or false");
         }
     }
 
@@ -277,45 +256,6 @@ impl<'a, 't> Check<'a, 't> {
             }
         }
     }
-}
-
-/// Template files that a task of a known kind names, with the field that does.
-fn files(task: &Task) -> Vec<(String, &str)> {
-    let Some(spec) = &task.spec else { return Vec::new() };
-    match task.kind.as_deref().unwrap_or_default() {
-        "Apply" | "Delete" | "Toggle" => {
-            let files = spec.resources.iter().flatten().enumerate();
-            files.map(|(i, file)| (format!("resources[{i}]"), file.as_str())).collect()
-        }
-        "Pipe" => one("pod", spec.pod.as_deref()),
-        "KudoOperator" => one("parameterFile", spec.parameter_file.as_deref()),
-        _ => Vec::new(),
-    }
-}
-
-fn one<'f>(field: &str, file: Option<&'f str>) -> Vec<(String, &'f str)> {
-    file.filter(|file| !file.is_empty()).map(|file| (field.to_owned(), file)).into_iter().collect()
-}
-
-/// The field of a task that caused an error, and the remedy.
-fn blame(error: &BuildError) -> (String, &'static str) {
-    let (field, remedy) = match error {
-        BuildError::UnknownKind(_) | BuildError::NotYet { .. } => {
-            ("kind", "use Apply, Delete, Toggle, Dummy, Pipe or KudoOperator")
-        }
-        BuildError::NoResources { .. } | BuildError::NoToggleResources => {
-            ("spec.resources", "list at least one template file")
-        }
-        BuildError::NoToggleParameter => ("spec.parameter", "name a boolean parameter"),
-        BuildError::NoPod => ("spec.pod", "name the template file of the Pod"),
-        BuildError::NoPipes => ("spec.pipe", "list at least one file"),
-        BuildError::PipeFile(i) => return (format!("spec.pipe[{i}]"), "set either file or envFile"),
-        BuildError::PipeKind(i) => return (format!("spec.pipe[{i}].kind"), "use Secret or ConfigMap"),
-        BuildError::PipeKey(i) => return (format!("spec.pipe[{i}].key"), "use letters, digits, _ and -"),
-        BuildError::NoPackage(_) => ("spec.package", "name the operator of the child"),
-        BuildError::NoOperatorVersion(_) => ("spec.operatorVersion", "name the version of the child"),
-    };
-    (field.to_owned(), remedy)
 }
 
 #[cfg(test)]

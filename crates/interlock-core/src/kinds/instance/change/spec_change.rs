@@ -1,18 +1,18 @@
-//! Difference between the previous and the new spec, and its text for people.
+//! A change of a spec: the parts that differ, and their text for people.
 
 use std::borrow::Cow;
 
+use super::baseline::{Baseline, ShortHash};
 use crate::api::kudo::Parameter;
 use crate::api::stamp::{Applied, VersionRef};
 use crate::api::violation::{FieldReason, ViolationField};
-use crate::kinds::instance::change::baseline::{Baseline, Difference};
 use crate::package::Package;
 use crate::package::params;
 use crate::package::params::MASK;
 
 /// Previous value of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Was<'a> {
+pub enum PreviousValue<'a> {
     /// Not set.
     Absent,
     /// This value.
@@ -21,8 +21,9 @@ pub enum Was<'a> {
     Unknown,
 }
 
-impl Was<'_> {
-    pub(super) fn display(&self, parameter: Option<&Parameter>) -> String {
+impl PreviousValue<'_> {
+    /// For people; hides one that may be a password.
+    pub fn display(&self, parameter: Option<&Parameter>) -> String {
         match self {
             Self::Absent => String::new(),
             Self::Value(value) => params::display(parameter, value).into_owned(),
@@ -31,24 +32,24 @@ impl Was<'_> {
     }
 }
 
-/// Difference between the previous and the new spec.
+/// The parts that differ between the previous and the new spec.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Delta<'a> {
+pub struct SpecChange<'a> {
     /// Whether the OperatorVersion differs, in name or namespace; nothing else of the reference
     /// counts.
     pub upgrade: bool,
     /// Parameters that were added or whose value changed, with their previous values.
-    pub changed: Vec<(&'a str, Was<'a>)>,
+    pub changed: Vec<(&'a str, PreviousValue<'a>)>,
     /// Parameters that were removed, with their previous values.
-    pub removed: Vec<(Cow<'a, str>, Was<'a>)>,
+    pub removed: Vec<(Cow<'a, str>, PreviousValue<'a>)>,
 }
 
-impl<'a> Delta<'a> {
+impl<'a> SpecChange<'a> {
     /// From one spec to another.
     pub fn between(old: &'a Applied<'_>, new: &'a Applied<'_>) -> Self {
         let upgrade = old.operator_version != new.operator_version;
-        let mut delta = Self { upgrade, ..Self::default() };
-        let value = |text: &'a str| Was::Value(Cow::Borrowed(text));
+        let mut change = Self { upgrade, ..Self::default() };
+        let value = |text: &'a str| PreviousValue::Value(Cow::Borrowed(text));
         let mut before = old.parameters.iter().peekable();
         for (key, after) in &new.parameters {
             // Most parameters are in both specs.
@@ -56,41 +57,37 @@ impl<'a> Delta<'a> {
             while same.is_none()
                 && let Some((gone, was)) = before.next_if(|(other, _)| *other < key)
             {
-                delta.removed.push((Cow::Borrowed(gone.as_ref()), value(was)));
+                change.removed.push((Cow::Borrowed(gone.as_ref()), value(was)));
                 same = before.next_if(|(other, _)| *other == key);
             }
             match same {
                 Some((_, was)) if was == after => {}
-                Some((_, was)) => delta.changed.push((key, value(was))),
-                None => delta.changed.push((key, Was::Absent)),
+                Some((_, was)) => change.changed.push((key, value(was))),
+                None => change.changed.push((key, PreviousValue::Absent)),
             }
         }
-        delta.removed.extend(before.map(|(gone, was)| (Cow::Borrowed(gone.as_ref()), value(was))));
-        delta
+        change.removed.extend(before.map(|(gone, was)| (Cow::Borrowed(gone.as_ref()), value(was))));
+        change
     }
 
-    /// From a baseline, which has only hashes, to a spec; `None` where it has not even those.
-    pub fn since(basis: &Baseline, new: &'a Applied<'_>) -> Option<Self> {
-        let (upgrade, changed, removed) = match basis.difference(new) {
-            Difference::None => return Some(Self::default()),
-            Difference::Somewhere => return None,
-            Difference::Parts { operator_version, changed, removed } => (operator_version, changed, removed),
-        };
-        let known = basis.detail.as_ref().map(|d| &d.parameters);
-        let was = |key: &str| match known.is_some_and(|k| k.contains_key(key)) {
-            true => Was::Unknown,
-            false => Was::Absent,
-        };
-        Some(Self {
-            upgrade,
-            changed: new
-                .parameters
-                .keys()
-                .filter(|key| changed.contains(key.as_ref()))
-                .map(|key| (key.as_ref(), was(key)))
-                .collect(),
-            removed: removed.into_iter().map(|key| (Cow::Owned(key), Was::Unknown)).collect(),
-        })
+    /// From a baseline, which has only hashes, to a spec; `None` where the spec differs and the
+    /// baseline has no hashes of its parts.
+    pub fn since(baseline: &Baseline, new: &'a Applied<'_>) -> Option<Self> {
+        if baseline.hash == new.hash() {
+            return Some(Self::default());
+        }
+        let detail = baseline.detail.as_ref()?;
+        let mut change = Self { upgrade: !baseline.is_of_version(&new.operator_version), ..Self::default() };
+        for (key, value) in &new.parameters {
+            match detail.parameters.get(key.as_ref()) {
+                Some(before) if *before == ShortHash::of(value) => {}
+                Some(_) => change.changed.push((key, PreviousValue::Unknown)),
+                None => change.changed.push((key, PreviousValue::Absent)),
+            }
+        }
+        let removed = detail.parameters.keys().filter(|key| !new.parameters.contains_key(key));
+        change.removed.extend(removed.map(|key| (Cow::Owned(key.clone()), PreviousValue::Unknown)));
+        Some(change)
     }
 
     /// Names of all parameters that differ.
@@ -136,9 +133,9 @@ impl<'a> Delta<'a> {
 }
 
 /// `before -> after`, for people.
-pub(super) fn arrow(parameter: Option<&Parameter>, was: &Was<'_>, value: Option<&str>) -> String {
+pub fn arrow(parameter: Option<&Parameter>, was: &PreviousValue<'_>, value: Option<&str>) -> String {
     let before = match was {
-        Was::Absent => "(not set)".to_owned(),
+        PreviousValue::Absent => "(not set)".to_owned(),
         known => format!("'{}'", known.display(parameter)),
     };
     let after = value.map_or("(removed)".to_owned(), |v| format!("'{}'", params::display(parameter, v)));

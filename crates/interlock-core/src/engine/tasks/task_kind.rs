@@ -1,0 +1,136 @@
+//! What each kind of task implements: its definition, and its run.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::api::kudo::{Parameter, Task, TaskSpec};
+use crate::engine::errors::{InvalidTask, TaskError};
+use crate::engine::lookup::{Observed, TaskProgress};
+use crate::engine::ownership::Claims;
+use crate::engine::render;
+use crate::engine::render::TaskContext;
+
+/// A kind of task, as packages define it.
+pub trait TaskKind: Sync {
+    /// `spec.tasks[].kind`.
+    fn name(&self) -> &'static str;
+
+    /// Builds a task from its definition (KUDO `task/task.go: Build`).
+    ///
+    /// # Errors
+    /// The first fault of the definition.
+    fn build<'a>(&self, task: &'a Task) -> Result<Box<dyn Tasker + 'a>, InvalidTask>;
+
+    /// Template files that a definition names, valid or not.
+    fn templates<'a>(&self, spec: &'a TaskSpec) -> Vec<TemplateRef<'a>>;
+
+    /// Keys under which the templates of a plan find results of the task.
+    fn pipe_keys<'a>(&self, _spec: &'a TaskSpec) -> Vec<&'a str> {
+        Vec::new()
+    }
+
+    /// Faults that KUDO's package client finds besides missing templates, with its texts
+    /// (`validateTask`).
+    fn client_problems(&self, _name: &str, _spec: &TaskSpec) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Why `interlock package` does not install packages with a task of this kind.
+    fn not_installable(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+/// A valid task.
+pub trait Tasker: fmt::Debug {
+    /// Validates what the task refers to besides templates, among the parameters of its package.
+    ///
+    /// # Errors
+    /// The first fault.
+    fn validate(&self, _parameters: &BTreeMap<&str, &Parameter>) -> Result<(), InvalidTask> {
+        Ok(())
+    }
+
+    /// Template files whose objects the task applies with the values of a run.
+    fn applied(&self, _site: &TaskContext<'_>) -> &[String] {
+        &[]
+    }
+
+    /// Advances the task as far as its lookups allow.
+    ///
+    /// # Errors
+    /// A transient error, or one that ends the run.
+    fn advance(
+        &self,
+        site: &TaskContext<'_>,
+        observed: &Observed,
+        claims: &mut Claims,
+    ) -> Result<TaskProgress, TaskError>;
+}
+
+/// A template file that a task names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplateRef<'a> {
+    /// The field below `spec`.
+    pub field: String,
+    /// The file.
+    pub file: &'a str,
+}
+
+impl<'a> TemplateRef<'a> {
+    /// The files of `spec.resources`.
+    pub fn resources(spec: &'a TaskSpec) -> Vec<Self> {
+        let files = spec.resources.iter().flatten().enumerate();
+        files.map(|(i, file)| Self { field: format!("resources[{i}]"), file }).collect()
+    }
+
+    /// The file of a field that names one, unless it is empty.
+    pub fn one(field: &str, file: Option<&'a str>) -> Vec<Self> {
+        let file = file.filter(|file| !file.is_empty());
+        file.map(|file| Self { field: field.to_owned(), file }).into_iter().collect()
+    }
+}
+
+/// A text of a task's spec, unless it is empty.
+pub fn text(task: &Task, field: fn(&TaskSpec) -> Option<&String>) -> Option<&str> {
+    task.spec.as_ref().and_then(field).map(String::as_str).filter(|text| !text.is_empty())
+}
+
+/// The template files of a task, which needs at least one; `shown` is the task in the message.
+pub fn resources<'a>(shown: &str, task: &'a Task) -> Result<&'a [String], InvalidTask> {
+    let files = task.spec.as_ref().and_then(|spec| spec.resources.as_deref()).unwrap_or_default();
+    if files.is_empty() {
+        let message = format!(
+            "task validation error: {shown} has an empty resource list. if that's what you need, use a Dummy task \
+             instead"
+        );
+        return Err(InvalidTask::new("spec.resources", message, "list at least one template file"));
+    }
+    Ok(files)
+}
+
+/// Renders the objects of a task and advances it with them, once no other task writes any of them.
+pub fn with_objects(
+    site: &TaskContext<'_>,
+    resources: &[String],
+    claims: &mut Claims,
+    advance: impl FnOnce(Vec<Value>, &Claims) -> Result<TaskProgress, TaskError>,
+) -> Result<TaskProgress, TaskError> {
+    let objects = render::objects(site, resources)?;
+    if let Some(taken) = claims.take(site, &objects) {
+        return Ok(TaskProgress { waiting: vec![taken], ..TaskProgress::default() });
+    }
+    let mut progress = advance(objects, claims)?;
+    if progress.done {
+        progress.dealt_with = claims.release(site);
+    }
+    Ok(progress)
+}
+
+/// The error of a task whose kind the engine cannot run yet.
+pub fn not_supported(site: &TaskContext<'_>, kind: &str) -> TaskError {
+    let message = format!("task '{}' is of kind {kind}, which is not supported yet", site.task);
+    TaskError::Build(InvalidTask::new("kind", message, "use another kind"))
+}
