@@ -1,174 +1,19 @@
-//! The only code that writes to the API server. Every write is conditional, none is retried here.
+//! Writes of the process itself, by what they are about. Every write is conditional, none is retried here.
 
 use std::sync::Arc;
 
-use futures::StreamExt;
 use http::Method;
-use interlock_core::api::object::{NamespacedName, ObjectKey};
+use interlock_core::api::object::NamespacedName;
 use interlock_core::api::path::segment;
 use interlock_core::api::{kong, meta, revision};
-use interlock_core::effect::{ApiFailure, ChildWrite};
+use interlock_core::effect::ApiFailure;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::cluster::discovery::{KindLookup, Kinds, is_built_in};
 use crate::cluster::path;
-use crate::cluster::requests::{ApiRequests, FIELD_MANAGER, failure, local};
+use crate::cluster::requests::{ApiRequests, FIELD_MANAGER, JSON, MERGE_PATCH, failure, local};
 use crate::cluster::write_limit::WriteLimit;
-
-/// Concurrent writes of one decision.
-const CONCURRENT: usize = 8;
-
-/// Reads and writes objects of any kind as a service account, by impersonation.
-#[derive(Clone)]
-pub struct Objects {
-    requests: ApiRequests,
-    kinds: Arc<Kinds>,
-    account: NamespacedName,
-}
-
-impl Objects {
-    /// As this service account; the user of `client` must have the right to impersonate it.
-    pub fn new(client: Client, kinds: Arc<Kinds>, account: NamespacedName) -> Self {
-        Self { requests: ApiRequests::new(client), kinds, account }
-    }
-
-    /// The service account.
-    pub fn account(&self) -> &NamespacedName {
-        &self.account
-    }
-
-    /// The same as another service account.
-    #[must_use]
-    pub fn under(&self, account: NamespacedName) -> Self {
-        Self { requests: self.requests.clone(), kinds: self.kinds.clone(), account }
-    }
-
-    /// Reads an object; `Ok(None)` when it does not exist or its kind is not defined. A 404 for the path
-    /// itself says nothing about the object: see [`ApiFailure::is_of_kind`].
-    pub async fn get(&self, key: &ObjectKey) -> Result<Option<Arc<Value>>, ApiFailure> {
-        let Some(path) = self.path(key).await? else { return Ok(None) };
-        match self.send(Method::GET, &path, "", None).await {
-            Ok(value) => Ok(Some(Arc::new(value))),
-            Err(failure) if reports_gone(key, &failure) => Ok(None),
-            Err(failure) => Err(failure),
-        }
-    }
-
-    /// Sends the writes of one decision: batches concurrently, inside a batch one after the other until one
-    /// fails. Returns each object as the API server answered it, or the failure.
-    pub async fn run(&self, lanes: Vec<Vec<ChildWrite>>) -> Vec<(ObjectKey, Result<Written, ApiFailure>)> {
-        let answers: Vec<Vec<_>> =
-            futures::stream::iter(lanes).map(|lane| self.lane(lane)).buffered(CONCURRENT).collect().await;
-        answers.into_iter().flatten().collect()
-    }
-
-    async fn lane(&self, writes: Vec<ChildWrite>) -> Vec<(ObjectKey, Result<Written, ApiFailure>)> {
-        let mut answers = Vec::with_capacity(writes.len());
-        for write in writes {
-            let Some(key) = write.key() else { continue };
-            let answer = self.write(write).await;
-            let failed = answer.is_err();
-            answers.push((key, answer));
-            if failed {
-                break;
-            }
-        }
-        answers
-    }
-
-    async fn write(&self, write: ChildWrite) -> Result<Written, ApiFailure> {
-        match write {
-            ChildWrite::Create { object } => self.create(&object).await,
-            ChildWrite::MergePatch { key, resource_version, mut patch } => {
-                let path = self.must_path(&key).await?;
-                set_resource_version(&mut patch, &resource_version);
-                let value = self.send(Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await?;
-                Ok(Written::Now(Arc::new(value)))
-            }
-            ChildWrite::Delete { key, uid, resource_version } => {
-                let path = self.must_path(&key).await?;
-                let options = json!({
-                    "apiVersion": "v1",
-                    "kind": "DeleteOptions",
-                    "propagationPolicy": "Foreground",
-                    "preconditions": { "uid": uid, "resourceVersion": resource_version },
-                });
-                match self.send(Method::DELETE, &path, JSON, Some(&options)).await {
-                    // The object itself while it waits for its dependents, else a Status.
-                    Ok(value) if value.get("kind").and_then(Value::as_str) == Some("Status") => {
-                        Ok(Written::Gone)
-                    }
-                    Ok(value) => Ok(Written::Now(Arc::new(value))),
-                    Err(failure) if reports_gone(&key, &failure) => Ok(Written::Gone),
-                    Err(failure) => Err(failure),
-                }
-            }
-        }
-    }
-
-    async fn create(&self, object: &Value) -> Result<Written, ApiFailure> {
-        let key =
-            ObjectKey::of(object).ok_or_else(|| local("the object names no kind or no name".to_owned()))?;
-        let path = self.must_path(&key).await?;
-        let collection = path.rsplit_once('/').map_or(path.as_str(), |(collection, _)| collection);
-        let value = self.send(Method::POST, collection, JSON, Some(object)).await?;
-        Ok(Written::Now(Arc::new(value)))
-    }
-
-    async fn must_path(&self, key: &ObjectKey) -> Result<String, ApiFailure> {
-        self.path(key).await?.ok_or_else(|| ApiFailure {
-            code: 404,
-            reason: "NotFound".to_owned(),
-            message: format!("the server does not serve {}", key.gvk),
-            namespace_terminating: false,
-        })
-    }
-
-    async fn path(&self, key: &ObjectKey) -> Result<Option<String>, ApiFailure> {
-        match self.kinds.get(self.requests.client(), &key.gvk).await.map_err(|error| failure(&error))? {
-            KindLookup::Served(kind) => {
-                let (api_version, namespace) = (key.gvk.api_version(), key.namespace.as_deref());
-                path::of(&api_version, namespace, &kind.plural, &[&key.name]).map(Some)
-            }
-            KindLookup::Undefined | KindLookup::Never => Ok(None),
-            KindLookup::Withheld(why) => Err(ApiFailure {
-                code: 404,
-                reason: String::new(),
-                message: format!("the CustomResourceDefinition of {} {why}", key.gvk),
-                namespace_terminating: false,
-            }),
-            KindLookup::Unsure => Err(local(format!("it is not known yet whether {} is served", key.gvk))),
-        }
-    }
-
-    async fn send(
-        &self,
-        method: Method,
-        path: &str,
-        content_type: &str,
-        body: Option<&Value>,
-    ) -> Result<Value, ApiFailure> {
-        let NamespacedName { namespace, name } = &self.account;
-        let user = format!("system:serviceaccount:{namespace}:{name}");
-        self.requests.send(Some(&user), method, path, content_type, body).await
-    }
-}
-
-/// Whether an object does not exist, as opposed to a kind that is not served now.
-fn reports_gone(key: &ObjectKey, failure: &ApiFailure) -> bool {
-    failure.code == 404 && (is_built_in(&key.gvk.group) || !failure.is_of_kind())
-}
-
-/// The result of a successful write.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Written {
-    /// The object as answered.
-    Now(Arc<Value>),
-    /// It is gone.
-    Gone,
-}
 
 /// Writes of the API user of the process: Instances, their status, ControllerRevisions of large specs, and
 /// records about the installation.
@@ -181,6 +26,11 @@ impl Bookkeeping {
     /// As the user of the process.
     pub fn new(client: Client) -> Self {
         Self { requests: ApiRequests::limited(client) }
+    }
+
+    /// What sends its requests.
+    pub fn requests(&self) -> &ApiRequests {
+        &self.requests
     }
 
     /// What limits its writes of a namespace.
@@ -423,9 +273,7 @@ fn revision_path(key: &NamespacedName) -> Result<String, ApiFailure> {
     path::of(revision::API_VERSION, Some(&key.namespace), REVISIONS, &[&key.name])
 }
 
-const JSON: &str = "application/json";
 const JSON_PATCH: &str = "application/json-patch+json";
-const MERGE_PATCH: &str = "application/merge-patch+json";
 
 /// Key of the recorded state of a policy.
 const REVISION: &str = "revision";
@@ -439,7 +287,8 @@ fn secret_path(key: &NamespacedName) -> Result<String, ApiFailure> {
     path::of("v1", Some(&key.namespace), "secrets", &[&key.name])
 }
 
-fn set_resource_version(patch: &mut Value, resource_version: &str) {
+/// Makes a merge patch conditional on a version.
+pub fn set_resource_version(patch: &mut Value, resource_version: &str) {
     let Value::Object(patch) = patch else { return };
     let metadata = patch.entry("metadata").or_insert_with(|| json!({}));
     if let Value::Object(metadata) = metadata {

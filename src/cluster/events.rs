@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use interlock_core::api::meta;
-use interlock_core::api::object::NamespacedName;
+use interlock_core::api::object::{NamespacedName, ObjectKey};
 use interlock_core::effect::{Note, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
@@ -67,6 +67,20 @@ impl EventPublisher {
             ..ObjectReference::default()
         };
         self.create(CONTROLLER, &instance.namespace, regarding, note).await;
+    }
+
+    /// Publishes one Event on an object of any kind.
+    pub async fn publish_on(&self, key: &ObjectKey, uid: &str, note: Note) {
+        let regarding = ObjectReference {
+            api_version: Some(key.gvk.api_version()),
+            kind: Some(key.gvk.kind.clone()),
+            namespace: key.namespace.clone(),
+            name: Some(key.name.clone()),
+            uid: Some(uid.to_owned()),
+            ..ObjectReference::default()
+        };
+        let namespace = key.namespace.as_deref().unwrap_or(CLUSTER);
+        self.create(SUPERVISOR, namespace, regarding, note).await;
     }
 
     /// Publishes one Event on a gateway.

@@ -80,6 +80,13 @@ impl ApiRequests {
     }
 }
 
+/// Content type of an object.
+pub const JSON: &str = "application/json";
+/// Content type of a JSON merge patch (RFC 7396).
+pub const MERGE_PATCH: &str = "application/merge-patch+json";
+/// Content type of a server-side apply; JSON is YAML.
+pub const APPLY_PATCH: &str = "application/apply-patch+yaml";
+
 /// A failure inside this process, before any request.
 pub fn local(message: String) -> ApiFailure {
     ApiFailure { code: 0, reason: "Local".to_owned(), message, namespace_terminating: false }

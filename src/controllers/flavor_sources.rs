@@ -22,11 +22,11 @@ use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::crds::Absence;
 use crate::cluster::events::EventPublisher;
 use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot, WatchState};
+use crate::runtime::controller::WorkerLimits;
 use crate::runtime::controller::{Action, Controller};
 use crate::runtime::gate::LeaderEpoch;
 use crate::runtime::index::Store;
 use crate::runtime::queue::Queue;
-use crate::runtime::workers::WorkerLimits;
 
 /// Collects a burst of changes into one pass.
 const BURST: Duration = Duration::from_millis(100);

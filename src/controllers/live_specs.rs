@@ -22,11 +22,11 @@ use super::revisions;
 use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::events::EventPublisher;
 use crate::cluster::{path, read};
+use crate::runtime::controller::WorkerLimits;
 use crate::runtime::controller::{Action, Controller};
 use crate::runtime::gate::LeaderEpoch;
 use crate::runtime::index::Store;
 use crate::runtime::queue::Queue;
-use crate::runtime::workers::WorkerLimits;
 
 /// Pause before another attempt to archive a spec.
 const AGAIN: Duration = Duration::from_secs(30);

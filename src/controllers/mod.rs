@@ -11,15 +11,17 @@ use kube::Client;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::api_writer::{Bookkeeping, Objects};
+use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::discovery::Kinds;
 use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
 use crate::cluster::supervisor::{Assignment, Handle};
 use crate::cluster::tamper::{GuardState, PolicyState};
-use crate::runtime::controller;
+use crate::runtime::driver;
+use crate::runtime::executor::Executor;
 use crate::runtime::gate::{self, LeaderGate};
 use crate::runtime::queue::Queue;
+use crate::runtime::reconciler::DescribedKind;
 use crate::telemetry::metrics::Metrics;
 
 pub mod capabilities;
@@ -74,13 +76,40 @@ pub async fn run(context: ControllersContext, stop: CancellationToken) {
         context.supervisor.snapshot(),
         gate::runs,
     );
+    let described = described(&context);
     let queue = context.queue.clone();
     let instance_gate = InstanceGate::new(context.supervisor.clone(), leadership, work.clone());
     let instances = instances(context, work);
     tokio::join!(
-        controller::run(Arc::new(instances), queue, instance_gate, metrics.clone(), stop.clone()),
-        controller::run(Arc::new(consistency), gateways, consistency_gate, metrics, stop),
+        driver::run(Arc::new(instances), queue, instance_gate, metrics.clone(), stop.clone()),
+        driver::run(Arc::new(consistency), gateways, consistency_gate, metrics.clone(), stop.clone()),
+        futures::future::join_all(described.into_iter().map(|(controller, queue, gate)| {
+            driver::run(controller, queue, gate, metrics.clone(), stop.clone())
+        })),
     );
+}
+
+/// The controllers of the kinds that have a reconciler of their own.
+fn described(
+    context: &ControllersContext,
+) -> Vec<(Arc<DescribedKind>, Arc<Queue<NamespacedName>>, LeaderGate)> {
+    let bookkeeping = Bookkeeping::new(context.client.clone());
+    let kinds = Arc::new(Kinds::new(context.supervisor.definitions().clone()));
+    let executor = Executor::of_process(context.client.clone(), kinds, &bookkeeping);
+    let described = context.watches.described().iter().filter_map(|(kind, queue)| {
+        let (reconciler, watch) = (kind.reconciler?, kind.watch?);
+        let controller = DescribedKind {
+            resource: kind.resource,
+            reconciler,
+            executor: executor.clone(),
+            store: context.store.clone(),
+            leadership: context.leadership.clone(),
+        };
+        let gate = LeaderGate::new(context.leadership.clone());
+        let gate = gate.while_capability(watch.capability.name, context.supervisor.snapshot(), gate::runs);
+        Some((Arc::new(controller), queue.clone(), gate))
+    });
+    described.collect()
 }
 
 fn instances(context: ControllersContext, work: watch::Receiver<Assignment>) -> InstanceContext {
@@ -90,7 +119,7 @@ fn instances(context: ControllersContext, work: watch::Receiver<Assignment>) -> 
         own_namespace: context.namespace,
         requests: instance::request_guard::Requests::new(context.verbs),
         references: instance::references::References::new(&context.client, context.versions),
-        objects: Objects::new(context.effects, kinds.clone(), context.packages),
+        objects: Executor::new(context.effects, kinds.clone(), context.packages),
         events: EventPublisher::new(context.client.clone()).within(&bookkeeping),
         bookkeeping,
         client: context.client,

@@ -18,7 +18,8 @@ use crate::controllers::flavor_sources::{AllSources, Labeller};
 use crate::controllers::interlock::{Reporter, SettingsContext};
 use crate::controllers::live_specs::Archive;
 use crate::controllers::rollout_backfill::Finder;
-use crate::runtime::controller::{self, Controller, Gate};
+use crate::runtime::controller::{Controller, Gate};
+use crate::runtime::driver;
 use crate::runtime::gate::LeaderGate;
 use crate::runtime::index::Interlocks;
 use crate::runtime::queue::Queue;
@@ -136,7 +137,7 @@ impl Process {
     {
         let metrics = self.metrics.clone();
         let run = move |controller: Arc<C>, stop| {
-            controller::run(controller, queue.clone(), gate(), metrics.clone(), stop)
+            driver::run(controller, queue.clone(), gate(), metrics.clone(), stop)
         };
         self.control(name, controller, run, parts);
     }

@@ -2,8 +2,11 @@
 //! objects, the executor of effects, and the threads that render packages.
 
 pub mod controller;
+pub mod driver;
+pub mod executor;
 pub mod gate;
 pub mod index;
 pub mod pool;
 pub mod queue;
-pub mod workers;
+pub mod reconciler;
+mod workers;

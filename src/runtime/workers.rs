@@ -12,30 +12,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument, error, warn};
 
-use super::controller::{Action, Controller};
+use super::controller::{Action, Controller, WorkerLimits};
 use super::queue::Queue;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::panics::{Panicked, caught};
-
-/// How many keys a controller reconciles at once.
-#[derive(Clone, Copy, Debug)]
-pub struct WorkerLimits {
-    /// At once, besides slow ones.
-    pub workers: usize,
-    /// Slow ones at once; further ones keep their workers.
-    pub slow: usize,
-    /// Of these, those of one tenant.
-    pub slow_of_tenant: usize,
-    /// How long running reconciles may take to end when the gate closes.
-    pub drain: Duration,
-}
-
-impl WorkerLimits {
-    /// This many workers, of which a slow one keeps its place.
-    pub const fn of(workers: usize, drain: Duration) -> Self {
-        Self { workers, slow: 0, slow_of_tenant: 0, drain }
-    }
-}
 
 /// A longer reconcile is slow: it waits for another party, and a further worker takes its place.
 const SLOW: Duration = Duration::from_secs(1);

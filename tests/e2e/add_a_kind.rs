@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use interlock::install::InstallOptions;
 use interlock_core::kinds::ALL;
+use serde_json::json;
 
 use crate::support::interlock::apply_installation;
 use crate::support::{Cluster, Interlock, wait_until};
@@ -28,6 +29,10 @@ fn example() -> PathBuf {
     let own = std::env::current_exe().expect("this test is a file");
     own.ancestors().nth(2).expect("it is in target/PROFILE/deps").join("examples/add-a-kind")
 }
+
+const PACKAGE: &str = include_str!("bypass/operatorversion.yaml");
+const INSTANCE: &str = "apiVersion: kudo.dev/v1beta1\nkind: Instance\nmetadata: {name: mysql}\n\
+                        spec: {operatorVersion: {name: gated-0.1.0}, parameters: {GATED: \"false\"}}\n";
 
 fn backup_of(instance: &str) -> String {
     format!(
@@ -64,8 +69,22 @@ fn the_kind_is_guarded_and_reconciled() {
     // The schema is still the API server's to check, and other fields are free.
     user.kubectl(&["label", "backup", "nightly", "team=a"]).ok();
 
-    wait_until("the process watches Backups", CAP, || {
-        let (_, page) = process.ops("/graph.json").ok_or("no answer")?;
-        if page.contains("backups.backup.example.com") { Ok(()) } else { Err(page) }
-    });
+    let path = ns.path("backup.example.com/v1", "backups", "nightly");
+    let phase_is = |wanted: &str| {
+        wait_until(&format!("the phase is {wanted}"), CAP, || {
+            let found = user.read(&path);
+            if found.body["status"]["phase"] == wanted { Ok(()) } else { Err(found.to_string()) }
+        });
+    };
+    phase_is("InstanceMissing");
+    // The Instance appears, and goes: the link of the kind says who follows it.
+    user.create_package(ns.name(), PACKAGE);
+    user.kubectl_in(&["apply", "-f", "-"], INSTANCE).ok();
+    phase_is("Ready");
+    // A status of others is put right.
+    let forged = json!({"status": {"phase": "Done"}});
+    cluster.admin().merge_patch(&format!("{path}/status"), &forged).ok();
+    phase_is("Ready");
+    user.kubectl(&["delete", "instance", "mysql"]).ok();
+    phase_is("InstanceMissing");
 }

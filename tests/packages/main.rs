@@ -10,7 +10,7 @@ use go_template::Never;
 use interlock_core::api::kudo::ExecutionStatus;
 use interlock_core::api::object::{Gvk, NamespacedName};
 use interlock_core::api::values::Values;
-use interlock_core::effect::ChildWrite;
+use interlock_core::effect::Effect;
 use interlock_core::engine::advance::advance;
 use interlock_core::engine::lookup::{EngineStep, Found, KindServed, Observed, PlanState, Query};
 use interlock_core::engine::render_cache::Rendered;
@@ -123,8 +123,8 @@ fn carry_out(package: &Package, plan: &str) -> (EngineStep, usize) {
             written += 1;
             let key = write.key().unwrap();
             let seen = match write {
-                ChildWrite::Create { object } => Found::Present(Arc::new(healthy(object))),
-                ChildWrite::MergePatch { patch, .. } => {
+                Effect::Create { object } => Found::Present(Arc::new(healthy(object))),
+                Effect::Patch { patch, .. } => {
                     let Some(Found::Present(current)) = observed.objects.get(&key) else {
                         panic!("{key} is not there")
                     };
@@ -132,7 +132,10 @@ fn carry_out(package: &Package, plan: &str) -> (EngineStep, usize) {
                     json_patch::merge(&mut object, &patch);
                     Found::Present(Arc::new(healthy(object)))
                 }
-                ChildWrite::Delete { .. } => Found::Absent,
+                Effect::Delete { .. } => Found::Absent,
+                Effect::Apply { .. } | Effect::Status { .. } | Effect::Event { .. } => {
+                    panic!("the engine wants none of these")
+                }
             };
             observed.objects.insert(key, seen);
         }

@@ -24,7 +24,14 @@ struct Crate {
 
 const CORE: Crate = Crate {
     sources: "crates/interlock-core/src",
-    floors: &[&["api"], &["effect"], &["package", "topology"], &["engine"], &["admission"], &["kinds"]],
+    floors: &[
+        &["api"],
+        &["effect"],
+        &["package", "reconcile", "topology"],
+        &["engine"],
+        &["admission"],
+        &["kinds"],
+    ],
 };
 
 const INTERLOCK: Crate = Crate {

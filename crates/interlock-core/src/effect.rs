@@ -1,28 +1,34 @@
-//! The writes that a decision requests, as data. Only `cluster::apply` executes them.
+//! The effects that a decision wants, as data. The runtime's executor carries them out, and nothing else does.
 
 use serde_json::Value;
 
 use crate::api::object::ObjectKey;
 
-/// A write of one child of a package, made under the effects identity.
+/// A write that a decision wants.
 ///
-/// Every write is conditional: a first write is a POST, a later one carries the
+/// Every write but an Event is conditional: a first write is a POST, a later one carries the
 /// `resourceVersion` that it was decided on, a delete carries uid and `resourceVersion`.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ChildWrite {
+pub enum Effect {
     /// POST; fails when the object is there already.
     Create {
         /// The complete object.
         object: Value,
     },
     /// JSON merge patch (RFC 7396) with `metadata.resourceVersion` in it.
-    MergePatch {
+    Patch {
         /// The object.
         key: ObjectKey,
         /// Version that the patch was computed against.
         resource_version: String,
         /// The patch, without the version.
         patch: Value,
+    },
+    /// Server-side apply of the fields that Interlock owns, under its field manager; a field that another
+    /// manager owns is a conflict. Creates a missing object.
+    Apply {
+        /// The object, with these fields only; a `metadata.resourceVersion` in it is a condition.
+        object: Value,
     },
     /// DELETE with foreground propagation.
     Delete {
@@ -33,14 +39,35 @@ pub enum ChildWrite {
         /// Precondition.
         resource_version: String,
     },
+    /// JSON merge patch of the subresource `status`, with `metadata.resourceVersion` in it.
+    Status {
+        /// The object.
+        key: ObjectKey,
+        /// Version that the status was computed against.
+        resource_version: String,
+        /// The status, as a patch of it.
+        status: Value,
+    },
+    /// An Event on an object. A lost one changes nothing.
+    Event {
+        /// The object.
+        key: ObjectKey,
+        /// Its uid.
+        uid: String,
+        /// What happened.
+        note: Note,
+    },
 }
 
-impl ChildWrite {
-    /// The object that is written.
+impl Effect {
+    /// The object that is written, or that an Event is about.
     pub fn key(&self) -> Option<ObjectKey> {
         match self {
-            Self::Create { object } => ObjectKey::of(object),
-            Self::MergePatch { key, .. } | Self::Delete { key, .. } => Some(key.clone()),
+            Self::Create { object } | Self::Apply { object } => ObjectKey::of(object),
+            Self::Patch { key, .. }
+            | Self::Delete { key, .. }
+            | Self::Status { key, .. }
+            | Self::Event { key, .. } => Some(key.clone()),
         }
     }
 }
@@ -81,7 +108,7 @@ pub enum Severity {
     Warning,
 }
 
-/// An Event on an Instance.
+/// What an Event says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// Severity.

@@ -13,4 +13,5 @@ pub mod effect;
 pub mod engine;
 pub mod kinds;
 pub mod package;
+pub mod reconcile;
 pub mod topology;

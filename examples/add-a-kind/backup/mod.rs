@@ -9,19 +9,23 @@ use interlock_core::admission::kind::{GuardedKind, allow};
 use interlock_core::admission::request::{Operation, Request};
 use interlock_core::admission::review::ReviewObject;
 use interlock_core::api::capability::Capability;
+use interlock_core::api::meta::KUDO_API_VERSION;
+use interlock_core::api::object::{Gvk, ObjectKey, meta_str};
 use interlock_core::api::resource::Resource;
 use interlock_core::api::rule::{Rule, RuleGroup};
+use interlock_core::effect::Effect;
 use interlock_core::kinds::INSTANCE;
 use interlock_core::kinds::descriptor::{
     Kind, MatchCondition, MatchedObjects, OnFailure, Right, Role, Watch, WebhookEntry, cel,
 };
+use interlock_core::reconcile::{ReconcileInput, ReconcileStep, Reconciler};
 use interlock_core::topology::schema::{
     DeclaredKind, EventRow, EventScope, EventTriggers, Fact, Family, Holder, Link, LinkPath, ReadDepth, Ref,
     Side, When,
 };
 use interlock_core::topology::{KindName, fingerprint};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const GROUP: &str = "backup.example.com";
 const RESOURCE: Resource = Resource::custom(GROUP, &["v1"], "Backup", "backups");
@@ -55,6 +59,7 @@ pub static KIND: Kind = Kind {
     }],
     rights: &[Right::new(Role::Controller, GROUP, "backups/status", &["patch"])],
     rules: &[INSTANCE_KEPT],
+    reconciler: Some(&Reconciler { name: "backup", reconcile }),
     ..Kind::new(RESOURCE)
 };
 
@@ -67,6 +72,7 @@ static SCHEMA: DeclaredKind = DeclaredKind {
         family: Family::Needs,
         other: Side::Parent,
         kind: Some(INSTANCE),
+        follows: true,
         read: instance,
     }],
     sections: None,
@@ -114,4 +120,20 @@ fn decide(request: &Request<'_>, _: &RuleContext<'_>) -> Decision {
     let sentence = format!("Backup {}/{} belongs to another Instance", request.namespace, request.name);
     let next = format!("create a Backup of Instance {:?} under another name", new.instance);
     Denial::invalid(INSTANCE_KEPT, sentence, vec![field]).next(next).into()
+}
+
+/// Reports whether the Instance of a Backup exists.
+fn reconcile(input: &ReconcileInput<'_>) -> ReconcileStep {
+    let object = input.object;
+    let Some(key) = ObjectKey::of(object) else { return ReconcileStep::Await(None) };
+    let name = object["spec"]["instance"].as_str().unwrap_or_default().to_owned();
+    let gvk = Gvk::new(KUDO_API_VERSION, "Instance");
+    let instance = ObjectKey { gvk, namespace: key.namespace.clone(), name };
+    let Some(found) = input.found.get(&instance) else { return ReconcileStep::Read(vec![instance]) };
+    let phase = if found.is_some() { "Ready" } else { "InstanceMissing" };
+    if object["status"]["phase"] == phase {
+        return ReconcileStep::Await(None);
+    }
+    let resource_version = meta_str(object, "resourceVersion").unwrap_or_default().to_owned();
+    ReconcileStep::Write(vec![Effect::Status { key, resource_version, status: json!({"phase": phase}) }])
 }

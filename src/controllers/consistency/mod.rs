@@ -28,11 +28,11 @@ use tracing::{debug, warn};
 
 use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::events::EventPublisher;
+use crate::runtime::controller::WorkerLimits;
 use crate::runtime::controller::{Action, Controller};
 use crate::runtime::gate::LeaderEpoch;
 use crate::runtime::index::Store;
 use crate::runtime::index::watches::GATEWAY_BURST;
-use crate::runtime::workers::WorkerLimits;
 
 /// Concurrent checks of gateways.
 const WORKERS: usize = 4;

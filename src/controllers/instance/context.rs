@@ -17,12 +17,13 @@ use super::references::References;
 use super::request_guard::Requests;
 use super::status_cache::StatusCache;
 use super::view::InstanceView;
-use crate::cluster::api_writer::{Bookkeeping, Objects};
+use crate::cluster::api_writer::Bookkeeping;
 use crate::cluster::discovery::Kinds;
 use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
 use crate::cluster::supervisor::{Assignment, Handle, WatchState, Watching};
 use crate::cluster::watch::WatchChange;
+use crate::runtime::executor::Executor;
 use crate::runtime::index::{Observer, Store};
 use crate::runtime::pool::Pool;
 use crate::runtime::queue::Queue;
@@ -46,7 +47,7 @@ pub struct InstanceContext {
     /// Writes as the API user of the process.
     pub bookkeeping: Bookkeeping,
     /// Reads and writes as the service account that packages act as by default.
-    pub objects: Objects,
+    pub objects: Executor,
     /// Discovery of kinds.
     pub kinds: Arc<Kinds>,
     /// For discovery requests.

@@ -34,9 +34,9 @@ use interlock_core::api::object::NamespacedName;
 use tracing::{Span, info_span};
 
 use crate::cluster::supervisor::Work;
+use crate::runtime::controller::WorkerLimits;
 use crate::runtime::controller::{Action, Controller};
 use crate::runtime::queue::FairnessGroup;
-use crate::runtime::workers::WorkerLimits;
 pub use context::InstanceContext;
 pub use gate::{InstanceGate, InstanceTerm};
 

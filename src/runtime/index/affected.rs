@@ -14,6 +14,8 @@ pub struct Affected {
     pub concerned: Vec<Concerned>,
     /// Affected gateways.
     pub gateways: Vec<GatewayRef>,
+    /// All affected objects.
+    pub roots: Vec<NodeId>,
     /// Objects that turned out to be deleted.
     pub gone: Vec<NodeId>,
 }

@@ -21,6 +21,13 @@ use super::row::{is, name};
 use super::store::Store;
 
 impl Store {
+    /// The objects of a kind.
+    pub fn objects_of(&self, group: &str, kind: &str) -> Vec<NamespacedName> {
+        let inner = self.read();
+        let Some(kind) = inner.graph.find_kind(group, kind) else { return Vec::new() };
+        inner.graph.rows(kind).map(|row| name(&row.id())).collect()
+    }
+
     /// The sources of the gateways' flavors; of these, the unlabelled ones (Secrets, which have no watch,
     /// unless `known`); and labelled objects that no gateway references.
     pub fn sources_due(

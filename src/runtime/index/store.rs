@@ -231,7 +231,7 @@ impl Store {
         let of_flavors = inner.kinds.flavored.contains(&id);
         drop(inner);
         self.told(of_namespaces, of_flavors);
-        Affected { concerned, gateways: gateways(&dirty.roots), gone: dirty.gone }
+        Affected { concerned, gateways: gateways(&dirty.roots), roots: dirty.roots, gone: dirty.gone }
     }
 
     /// Takes in an event of a watch. The first event of an epoch makes the kind available, as an ended
@@ -259,7 +259,7 @@ impl Store {
         if dirty.news {
             self.told(of_namespaces, of_flavors);
         }
-        Affected { concerned, gateways: gateways(&dirty.roots), gone: dirty.gone }
+        Affected { concerned, gateways: gateways(&dirty.roots), roots: dirty.roots, gone: dirty.gone }
     }
 
     fn told(&self, of_namespaces: bool, of_flavors: bool) {
@@ -295,7 +295,7 @@ impl Store {
             self.arrivals.arrived(&key);
         }
         self.told(of_namespaces, of_flavors);
-        Some(Affected { concerned, gateways: gateways(&dirty.roots), gone: dirty.gone })
+        Some(Affected { concerned, gateways: gateways(&dirty.roots), roots: dirty.roots, gone: dirty.gone })
     }
 
     /// Pins a settled Instance, as it was read, until [`Self::let_go`].

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::api::interlock::Adoption;
 use crate::api::kudo::PlanStatus;
 use crate::api::object::{Gvk, ObjectKey};
-use crate::effect::{ApiFailure, ChildWrite, Note};
+use crate::effect::{ApiFailure, Effect, Note};
 use crate::package::time_limits::RunLimits;
 
 /// Whether the API server serves a kind, and how.
@@ -109,7 +109,7 @@ pub struct TaskProgress {
     /// Whether it is done.
     pub done: bool,
     /// Its writes, in order.
-    pub lane: Vec<ChildWrite>,
+    pub lane: Vec<Effect>,
     /// Queries that it needs answered first.
     pub needs: BTreeSet<Query>,
     /// Why it waits, for people.
@@ -133,7 +133,7 @@ pub struct EngineStep {
     /// Writes to make now, in batches. Batches run concurrently and never touch the same object;
     /// within a batch each write follows the success of the one before it, and the first failure
     /// ends the batch.
-    pub effects: Vec<Vec<ChildWrite>>,
+    pub effects: Vec<Vec<Effect>>,
     /// Whether the state must be saved before the writes: they change objects of a finished task,
     /// and a process that did not know it to be finished would repeat that task (recreate a deleted
     /// object, scale back a scaled one).

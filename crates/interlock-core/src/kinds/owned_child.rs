@@ -26,8 +26,14 @@ pub(super) const MAKER: LinkPath = LinkPath::Up(Family::Owns, INSTANCE);
 pub(super) const TO_MAKER: When = When { differs: &[HEALTH, CONTENT, TERMINATING], concerns: &[MAKER] };
 
 /// Owner references; the label for cluster-scoped objects, which cannot have a namespaced owner.
-pub const MADE_BY: Link =
-    Link { name: link::MADE_BY, family: Family::Owns, other: Side::Parent, kind: None, read: makers };
+pub const MADE_BY: Link = Link {
+    name: link::MADE_BY,
+    family: Family::Owns,
+    other: Side::Parent,
+    kind: None,
+    follows: false,
+    read: makers,
+};
 
 /// Schema of the undeclared kinds.
 pub static MADE: DeclaredKind = DeclaredKind {

@@ -34,6 +34,11 @@ pub fn lines<'k>(kinds: impl IntoIterator<Item = &'k DeclaredKind>) -> Vec<Line>
             }
         }
         line("delete", whom(kind.events.delete));
+        for link in kind.links.iter().filter(|link| link.follows) {
+            if let Some(followed) = link.kind {
+                line(&format!("create, delete of its {followed}"), roots(&[LinkPath::Itself]));
+            }
+        }
     }
     lines
 }

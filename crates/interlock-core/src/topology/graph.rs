@@ -354,7 +354,9 @@ impl Graph {
         targets.into_iter().for_each(|target| self.arena.release(target));
     }
 
+    /// An object appears or is deleted: the roots of its kind's row, and the objects that follow it.
     fn concerns(&self, ix: NodeIndex, concerns: EventTriggers, affected: &mut AffectedNodes) {
+        self.reach(ix, &self.schema.get(self.arena.node(ix).key.kind).followers, affected);
         if let EventTriggers::Roots(reaches) = concerns {
             self.reach(ix, reaches, affected);
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::id::{Epoch, GroupKind, KindId};
-use super::schema::{DeclaredKind, Fact, Family, Link, ReadDepth, Side};
+use super::schema::{DeclaredKind, Fact, Family, Link, LinkPath, ReadDepth, Side};
 
 /// All kinds of a graph.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(super) struct KindEntry {
     /// Number of the link to its parts; those of its parts follow.
     pub parts: u16,
     pub watch: Watch,
+    /// Paths to the objects that follow those of this kind.
+    pub followers: Vec<LinkPath>,
 }
 
 /// A link of a kind.
@@ -87,7 +89,15 @@ impl Schema {
         }
         let id = KindId(u16::try_from(self.kinds.len()).unwrap_or(u16::MAX));
         let (facts, watch) = (declared.kept(), Watch::default());
-        self.kinds.push(KindEntry { name, declared, facts, links: 0, parts: 0, watch });
+        self.kinds.push(KindEntry {
+            name,
+            declared,
+            facts,
+            links: 0,
+            parts: 0,
+            watch,
+            followers: Vec::new(),
+        });
         id
     }
 
@@ -107,6 +117,12 @@ impl Schema {
         self.links.extend(parts);
         let entry = self.get_mut(id);
         (entry.links, entry.parts) = (first, middle);
+        for link in declared.links.iter().filter(|link| link.follows) {
+            if let Some(target) = link.kind {
+                let target = self.id(target.group, target.kind);
+                self.get_mut(target).followers.push(link.path_to_holder(declared.name));
+            }
+        }
     }
 
     fn rows(&mut self, links: &[Link]) -> Vec<LinkRow> {

@@ -135,8 +135,21 @@ pub struct Link {
     pub other: Side,
     /// Kind of the referenced objects; `None` for references by uid.
     pub kind: Option<KindName>,
+    /// Whether the holder is affected where a referenced object appears or is deleted, whatever the row of
+    /// its kind says: so a kind hears of the objects it refers to without a line in their rows.
+    pub follows: bool,
     /// How to read the references.
     pub read: fn(&Holder<'_>) -> Vec<Ref>,
+}
+
+impl Link {
+    /// The path from a referenced object to its holders of that kind.
+    pub(super) const fn path_to_holder(&self, holder: KindName) -> LinkPath {
+        match self.other {
+            Side::Parent => LinkPath::Down(self.family, holder),
+            Side::Child => LinkPath::Up(self.family, holder),
+        }
+    }
 }
 
 /// An end of an edge.

@@ -30,8 +30,8 @@ use super::engine::Engine;
 use super::record::{self, RecordPhase};
 use super::view::InstanceView;
 use super::{api_calls, patches, plan_intent};
-use crate::cluster::api_writer::Objects;
 use crate::cluster::watch::WatchChange;
+use crate::runtime::executor::Executor;
 use crate::runtime::pool::{Deadline, Hold, NotDone};
 
 mod projection;
@@ -118,7 +118,7 @@ impl<'a> Pass<'a> {
     /// `objects`, and treat objects that no Instance made as `adoption` says.
     pub fn new(
         ctx: &'a InstanceContext,
-        (objects, adoption): (Objects, Adoption),
+        (objects, adoption): (Executor, Adoption),
         subject: InstanceView,
         spec: &'a Applied<'static>,
         package: &'a Arc<Package>,

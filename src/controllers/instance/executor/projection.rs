@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use interlock_core::effect::ChildWrite;
+use interlock_core::effect::Effect;
 use interlock_core::engine::lookup::{Found, KindServed, Observed, Query};
 
 /// The observed state plus the expected answers of planned writes.
@@ -47,11 +47,11 @@ impl Projection {
     }
 
     /// Adds the expected answer of a write.
-    pub(super) fn write(&mut self, write: ChildWrite) {
+    pub(super) fn write(&mut self, write: Effect) {
         let Some(key) = write.key() else { return };
         let seen = match write {
-            ChildWrite::Create { object } => Found::Present(Arc::new(object)),
-            ChildWrite::MergePatch { patch, .. } => match self.0.objects.get(&key) {
+            Effect::Create { object } => Found::Present(Arc::new(object)),
+            Effect::Patch { patch, .. } => match self.0.objects.get(&key) {
                 Some(Found::Present(current)) => {
                     let mut object = Value::clone(current);
                     json_patch::merge(&mut object, &patch);
@@ -59,7 +59,9 @@ impl Projection {
                 }
                 _ => Found::Absent,
             },
-            ChildWrite::Delete { .. } => Found::Absent,
+            Effect::Delete { .. } => Found::Absent,
+            // The engine wants none of these: a run ends at what they would answer.
+            Effect::Apply { .. } | Effect::Status { .. } | Effect::Event { .. } => return,
         };
         self.0.objects.insert(key, seen);
     }

@@ -4,25 +4,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use interlock_core::api::object::{Gvk, NamespacedName, ObjectKey};
-use interlock_core::effect::{ApiFailure, ChildWrite};
+use interlock_core::effect::{ApiFailure, Effect};
 use interlock_core::engine::lookup::{Found, KindServed, Observed, Query};
 use interlock_core::engine::run::InstanceId;
 use interlock_core::kinds::instance::change::wake_ups;
 use jiff::Timestamp;
 use tracing::debug;
 
-use crate::cluster::api_writer::{Objects, Written};
 use crate::cluster::discovery;
 use crate::cluster::discovery::KindLookup;
 use crate::cluster::watch::WatchChange;
 use crate::controllers::instance::context::InstanceContext;
+use crate::runtime::executor::{Executor, Written};
 use crate::runtime::index::Child;
 
 /// The read set of a pass: results of lookups, and answers to its writes.
 pub(super) struct ReadSet<'a> {
     ctx: &'a InstanceContext,
     /// Reads and writes as the package's service account.
-    objects: Objects,
+    objects: Executor,
     instance: NamespacedName,
     package: NamespacedName,
     observed: Observed,
@@ -41,7 +41,7 @@ impl<'a> ReadSet<'a> {
     /// Begins with facts that need no lookup.
     pub(super) fn new(
         ctx: &'a InstanceContext,
-        objects: Objects,
+        objects: Executor,
         instance: NamespacedName,
         package: NamespacedName,
         observed: Observed,
@@ -165,12 +165,12 @@ impl<'a> ReadSet<'a> {
     }
 
     /// Whether every write is based on objects read before the last proof.
-    pub(super) fn covers(&self, lanes: &[Vec<ChildWrite>]) -> bool {
+    pub(super) fn covers(&self, lanes: &[Vec<Effect>]) -> bool {
         self.proof > 0
             && lanes
                 .iter()
                 .flatten()
-                .filter_map(ChildWrite::key)
+                .filter_map(Effect::key)
                 .all(|key| self.seen.get(&key).is_some_and(|at| *at <= self.proof))
     }
 
@@ -193,7 +193,7 @@ impl<'a> ReadSet<'a> {
     }
 
     /// Sends the writes, and records the answers.
-    pub(super) async fn write(&mut self, lanes: Vec<Vec<ChildWrite>>) {
+    pub(super) async fn write(&mut self, lanes: Vec<Vec<Effect>>) {
         for (key, answer) in self.objects.run(lanes).await {
             match answer {
                 Ok(Written::Now(object)) => {
@@ -208,6 +208,7 @@ impl<'a> ReadSet<'a> {
                     self.observed.failures.remove(&key);
                     self.observed.objects.insert(key, Found::Absent);
                 }
+                Ok(Written::Published) => {}
                 Err(failure) => {
                     debug!(object = %key, code = failure.code, message = %failure.message, "a write was refused");
                     self.failed(&key, failure);

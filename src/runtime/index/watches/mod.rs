@@ -13,13 +13,14 @@ use interlock_core::api::object::{Gvk, NamespacedName, meta_str};
 use interlock_core::engine::rendered_kinds;
 use interlock_core::kinds::data_plane::flavor::gateway_ref::GatewayRef;
 use interlock_core::kinds::operator_version::PackageLister as _;
-use interlock_core::kinds::{INSTANCE, INTERLOCK, OPERATOR_VERSION};
+use interlock_core::kinds::{INSTANCE, INTERLOCK, Kind, OPERATOR_VERSION};
 use interlock_core::topology::{Epoch, NodeId};
 use serde_json::Value;
 
 use super::affected::{Affected, Concerned};
 use super::instances::KeptInstance;
 use super::interlocks::Interlocks;
+use super::row::name;
 use super::store::Store;
 use crate::cluster::crds::Absence;
 use crate::cluster::discovery::is_built_in;
@@ -41,11 +42,16 @@ pub struct Observer {
     queue: Option<Arc<Queue<NamespacedName>>>,
     /// Gateways with new events, where controllers run.
     gateways: Arc<Queue<GatewayRef>>,
+    /// Objects with new events of the kinds that have a reconciler of their own.
+    described: Vec<DescribedQueue>,
     /// Set once, before anything is observed.
     supervisor: OnceLock<Handle>,
     demand: Mutex<Demand>,
     metrics: Arc<Metrics>,
 }
+
+/// A kind with a reconciler of its own, and its objects with new events.
+pub type DescribedQueue = (&'static Kind, Arc<Queue<NamespacedName>>);
 
 /// Requested watches.
 #[derive(Default)]
@@ -66,12 +72,19 @@ impl Observer {
         metrics: Arc<Metrics>,
     ) -> Arc<Self> {
         let (supervisor, demand, gateways) = (OnceLock::new(), Mutex::default(), Arc::default());
-        Arc::new(Self { store, interlocks, queue, gateways, supervisor, demand, metrics })
+        let described = store.kinds().iter().filter(|kind| kind.reconciler.is_some());
+        let described = described.map(|kind| (*kind, Arc::default())).collect();
+        Arc::new(Self { store, interlocks, queue, gateways, described, supervisor, demand, metrics })
     }
 
     /// Gateways with new events.
     pub fn gateways(&self) -> Arc<Queue<GatewayRef>> {
         self.gateways.clone()
+    }
+
+    /// The kinds with a reconciler of their own, and their queues.
+    pub fn described(&self) -> &[DescribedQueue] {
+        &self.described
     }
 
     /// Sets the supervisor that watches are requested from.
@@ -186,6 +199,7 @@ impl Observer {
         told.gone.iter().for_each(|id| self.gone(id));
         self.concern(told.concerned);
         self.look_at(told.gateways);
+        self.enqueue_described(&told.roots);
     }
 
     fn look_at_unused(&self) {
@@ -219,6 +233,14 @@ impl Observer {
     pub fn look_at(&self, gateways: Vec<GatewayRef>) {
         if self.queue.is_some() {
             gateways.into_iter().for_each(|gateway| self.gateways.add_after(gateway, GATEWAY_BURST));
+        }
+    }
+
+    /// Enqueues affected objects of the kinds that have a reconciler of their own.
+    fn enqueue_described(&self, roots: &[NodeId]) {
+        for (kind, queue) in &self.described {
+            let of_kind = |id: &&NodeId| kind.schema.is_some_and(|schema| id.kind == schema.name);
+            roots.iter().filter(of_kind).for_each(|id| queue.add_after(name(id), BURST));
         }
     }
 

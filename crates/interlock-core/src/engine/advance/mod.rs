@@ -17,7 +17,7 @@ use super::run::Run;
 use super::state::{Level, StateEvent, change};
 use super::tasks;
 use crate::api::kudo::{ExecutionStatus, Phase, PhaseStatus, Step as StepSpec, StepStatus};
-use crate::effect::ChildWrite;
+use crate::effect::Effect;
 use crate::package::time_limits;
 use crate::package::values;
 
@@ -348,7 +348,7 @@ enum TaskEnd {
 
 fn gather(progress: TaskProgress, unsaved: &mut BTreeSet<TaskObject>, out: &mut EngineStep) {
     let TaskProgress { lane, needs, waiting, held, notes, absent, dealt_with, done: _ } = progress;
-    let subject = |write: &ChildWrite| write.key().map(|key| TaskObject::new(&key.gvk, &key.name));
+    let subject = |write: &Effect| write.key().map(|key| TaskObject::new(&key.gvk, &key.name));
     out.save_first |= lane.iter().filter_map(subject).any(|subject| unsaved.contains(&subject));
     unsaved.extend(dealt_with);
     if !lane.is_empty() {

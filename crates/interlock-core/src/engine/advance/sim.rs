@@ -12,7 +12,7 @@ use crate::api::interlock::Adoption;
 use crate::api::kudo::OperatorVersionSpec;
 use crate::api::object::{Gvk, NamespacedName, ObjectKey, meta_str};
 use crate::api::values::Values;
-use crate::effect::{ApiFailure, ChildWrite};
+use crate::effect::{ApiFailure, Effect};
 use crate::engine::lookup::{EngineStep, Found, KindServed, Observed, PlanState, Query};
 use crate::engine::render_cache::Rendered;
 use crate::engine::run::{InstanceId, Run};
@@ -124,7 +124,7 @@ impl Server {
         self.objects.insert(key, object);
     }
 
-    pub fn write(&mut self, write: ChildWrite) -> Result<Found, ApiFailure> {
+    pub fn write(&mut self, write: Effect) -> Result<Found, ApiFailure> {
         if let Some(Some(fault)) = self.faults.pop_front() {
             return Err(fault);
         }
@@ -132,7 +132,7 @@ impl Server {
             self.put(rival);
         }
         match write {
-            ChildWrite::Create { object } => {
+            Effect::Create { object } => {
                 let key = ObjectKey::of(&object).unwrap();
                 if self.objects.contains_key(&key) {
                     return Err(ApiFailure {
@@ -144,7 +144,7 @@ impl Server {
                 self.ledger.push(Did::Create(key.clone()));
                 Ok(self.look(&key))
             }
-            ChildWrite::MergePatch { key, resource_version, patch } => {
+            Effect::Patch { key, resource_version, patch } => {
                 let mut object = self.current(&key, &resource_version)?;
                 let before = object.clone();
                 json_patch::merge(&mut object, &patch);
@@ -155,7 +155,10 @@ impl Server {
                 self.ledger.push(Did::Patch(key.clone()));
                 Ok(self.look(&key))
             }
-            ChildWrite::Delete { key, uid, resource_version } => {
+            Effect::Apply { .. } | Effect::Status { .. } | Effect::Event { .. } => {
+                panic!("the engine wants none of these")
+            }
+            Effect::Delete { key, uid, resource_version } => {
                 let mut object = self.current(&key, &resource_version)?;
                 assert_eq!(meta_str(&object, "uid"), Some(uid.as_str()));
                 self.ledger.push(Did::Delete(key.clone()));
@@ -244,7 +247,7 @@ impl<'a> Process<'a> {
         let rendered = Rendered::default();
         let run = Run { rendered: &rendered, ..self.run };
         let mut state = self.saved.clone();
-        let mut made: Vec<ChildWrite> = Vec::new();
+        let mut made: Vec<Effect> = Vec::new();
         for _ in 0..100 {
             let step = advance(&run, state, &observed);
             (self.watch)(&run, &step);

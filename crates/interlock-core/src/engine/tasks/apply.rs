@@ -8,7 +8,7 @@ use crate::api::interlock::Adoption;
 use crate::api::kudo::{Task, TaskSpec};
 use crate::api::meta;
 use crate::api::object::{Gvk, ObjectKey, meta_str};
-use crate::effect::ChildWrite;
+use crate::effect::Effect;
 use crate::engine::adoption;
 use crate::engine::adoption::Ownership;
 use crate::engine::enhance;
@@ -201,10 +201,10 @@ pub(crate) fn belongs_to_former(instance: &InstanceId, current: &Value) -> bool 
     })
 }
 
-fn create(key: &ObjectKey, wanted: &Value) -> Result<ChildWrite, TaskError> {
+fn create(key: &ObjectKey, wanted: &Value) -> Result<Effect, TaskError> {
     let object = merge::annotated(wanted)
         .map_err(|error| TaskError::fatal(reason::RENDERING, format!("failed to create {key}: {error}")))?;
-    Ok(ChildWrite::Create { object })
+    Ok(Effect::Create { object })
 }
 
 fn patch(
@@ -213,7 +213,7 @@ fn patch(
     wanted: &Value,
     current: &Value,
     adoption: Adoption,
-) -> Result<Option<ChildWrite>, TaskError> {
+) -> Result<Option<Effect>, TaskError> {
     let instance = site.run.instance;
     let ownership = adoption::ownership(current, instance, adoption);
     if let Ownership::Foreign(owner) = &ownership {
@@ -227,7 +227,7 @@ fn patch(
     let wanted = adoption::onto(wanted, current, &ownership, instance).map_err(|e| failed(e.into()))?;
     let patch = merge::patch(&wanted, current, &instance.uid).map_err(failed)?;
     let resource_version = meta_str(current, "resourceVersion").unwrap_or_default().to_owned();
-    Ok(patch.map(|patch| ChildWrite::MergePatch { key: key.clone(), resource_version, patch }))
+    Ok(patch.map(|patch| Effect::Patch { key: key.clone(), resource_version, patch }))
 }
 
 fn judge(wanted: &[WantedObject], observed: &Observed, progress: &mut TaskProgress) -> Result<(), TaskError> {

@@ -8,7 +8,7 @@ use crate::api::interlock::Adoption;
 use crate::api::kudo::{Task, TaskSpec};
 use crate::api::meta;
 use crate::api::object::{Gvk, ObjectKey, meta_str};
-use crate::effect::{ChildWrite, Note, Severity};
+use crate::effect::{Effect, Note, Severity};
 use crate::engine::adoption;
 use crate::engine::adoption::{ForeignOwner, Ownership};
 use crate::engine::enhance;
@@ -133,14 +133,14 @@ fn one(
                 progress.notes.push(why);
             } else if let Some(patch) = left(site, current) {
                 let resource_version = meta_str(current, "resourceVersion").unwrap_or_default().to_owned();
-                progress.lane.push(ChildWrite::MergePatch { key: key.clone(), resource_version, patch });
+                progress.lane.push(Effect::Patch { key: key.clone(), resource_version, patch });
             } else if let Some(why) = of_others(site, key, current) {
                 progress.notes.push(why);
             } else if meta_str(current, "deletionTimestamp").is_some() {
                 progress.waiting.push(format!("{key} is being deleted"));
             } else {
                 let field = |name| meta_str(current, name).unwrap_or_default().to_owned();
-                progress.lane.push(ChildWrite::Delete {
+                progress.lane.push(Effect::Delete {
                     key: key.clone(),
                     uid: field("uid"),
                     resource_version: field("resourceVersion"),

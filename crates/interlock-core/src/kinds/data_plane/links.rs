@@ -55,6 +55,7 @@ pub(crate) static CONTROL_PLANE_KIND: DeclaredKind = DeclaredKind {
         family: Family::Needs,
         other: Side::Child,
         kind: Some(DATA_PLANE),
+        follows: false,
         read: data_plane,
     }],
     sections: None,
@@ -112,6 +113,7 @@ const CONFIG_MAPS: Link = Link {
     family: Family::Needs,
     other: Side::Parent,
     kind: Some(FLAVOR_SOURCE),
+    follows: false,
     read: config_maps,
 };
 /// Secrets are not watched: these edges only record the references.
@@ -120,6 +122,7 @@ const SECRETS: Link = Link {
     family: Family::Needs,
     other: Side::Parent,
     kind: Some(SECRET),
+    follows: false,
     read: secrets,
 };
 const PRODUCER: Link = Link {
@@ -127,6 +130,7 @@ const PRODUCER: Link = Link {
     family: Family::Needs,
     other: Side::Parent,
     kind: Some(GUARDED_DEPLOYMENT),
+    follows: false,
     read: producer,
 };
 const ADMIN_SERVICE: Link = Link {
@@ -134,6 +138,7 @@ const ADMIN_SERVICE: Link = Link {
     family: Family::Needs,
     other: Side::Parent,
     kind: Some(GUARDED_SERVICE),
+    follows: false,
     read: admin,
 };
 

@@ -16,6 +16,7 @@ pub use crate::api::capability::Capability;
 use crate::api::resource::Resource;
 use crate::api::rule::Rule;
 use crate::api::watched::Labelled;
+use crate::reconcile::Reconciler;
 use crate::topology::schema::DeclaredKind;
 
 /// Everything that is known of a kind.
@@ -37,6 +38,8 @@ pub struct Kind {
     pub rights: &'static [Right],
     /// Its rules.
     pub rules: &'static [Rule],
+    /// Reconciles its objects, where that is a function of what was read.
+    pub reconciler: Option<&'static Reconciler>,
 }
 
 impl Kind {
@@ -51,6 +54,7 @@ impl Kind {
             policies: &[],
             rights: &[],
             rules: &[],
+            reconciler: None,
         }
     }
 }

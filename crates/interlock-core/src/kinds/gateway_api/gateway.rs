@@ -28,7 +28,14 @@ pub(crate) static GATEWAY: DeclaredKind = DeclaredKind {
     about: "an entry of traffic; whatever hangs below it is its configuration",
     facts: &[],
     links: &[
-        Link { name: "class", family: Family::Carries, other: Side::Parent, kind: Some(CLASS), read: class },
+        Link {
+            name: "class",
+            family: Family::Carries,
+            other: Side::Parent,
+            kind: Some(CLASS),
+            follows: false,
+            read: class,
+        },
         MADE_BY,
     ],
     sections: Some(Sections { noun: "listener", family: Family::Carries, read: listeners, links: &[] }),

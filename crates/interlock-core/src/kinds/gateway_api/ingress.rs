@@ -18,6 +18,7 @@ pub(crate) static INGRESS: DeclaredKind = DeclaredKind {
             family: Family::Carries,
             other: Side::Child,
             kind: Some(SERVICE),
+            follows: false,
             read: backends,
         },
         MADE_BY,

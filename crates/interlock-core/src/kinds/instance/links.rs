@@ -27,6 +27,7 @@ pub(crate) static INSTANCE: DeclaredKind = DeclaredKind {
             family: Family::Needs,
             other: Side::Parent,
             kind: Some(OPERATOR_VERSION),
+            follows: false,
             read: operator_version,
         },
         Link {
@@ -34,6 +35,7 @@ pub(crate) static INSTANCE: DeclaredKind = DeclaredKind {
             family: Family::Needs,
             other: Side::Parent,
             kind: Some(NAMESPACE),
+            follows: false,
             read: namespace,
         },
         MADE_BY,

@@ -17,6 +17,7 @@ pub(crate) static OPERATOR_VERSION: DeclaredKind = DeclaredKind {
             family: Family::Needs,
             other: Side::Parent,
             kind: Some(crate::kinds::OPERATOR),
+            follows: false,
             read: operator,
         },
         MADE_BY,

@@ -373,3 +373,50 @@ digraph topology {
     assert_eq!(json["edges"].as_array().map(Vec::len), Some(5));
     assert_eq!(world.graph.snapshot_of(&NodeId::new(NAMESPACE, "", "none")), None);
 }
+
+/// A kind that follows the Instance it refers to, as one outside of this crate may be declared.
+#[test]
+fn a_link_that_follows_affects_its_holder_where_the_target_comes_or_goes() {
+    use crate::topology::schema::{
+        DeclaredKind, EventRow, EventScope, EventTriggers, Family, Holder, Link, LinkPath, Ref, Side,
+    };
+
+    fn target(holder: &Holder<'_>) -> Vec<Ref> {
+        vec![Ref::to(holder.namespace, holder.object["spec"]["instance"].as_str().unwrap_or_default())]
+    }
+
+    static FOLLOWER: DeclaredKind = DeclaredKind {
+        name: KindName::new("example.dev", "Follower"),
+        about: "follows an Instance",
+        facts: &[],
+        links: &[Link {
+            name: "instance",
+            family: Family::Needs,
+            other: Side::Parent,
+            kind: Some(INSTANCE),
+            follows: true,
+            read: target,
+        }],
+        sections: None,
+        events: EventRow {
+            create: EventTriggers::Roots(&[LinkPath::Itself]),
+            update: EventScope::Nobody("nothing differs"),
+            delete: EventTriggers::Nobody("nothing depends on it"),
+        },
+    };
+    let all: Vec<&'static DeclaredKind> = kinds::schemas(kinds::ALL).into_iter().chain([&FOLLOWER]).collect();
+    let mut graph = Graph::new(&all, &kinds::MADE);
+    let ids = [FOLLOWER.name, INSTANCE].map(|kind| graph.kind(kind.group, kind.kind));
+    ids.into_iter().for_each(|kind| graph.kind_available(kind, EPOCH));
+    let [followers, instances] = ids;
+    let follower = object("example.dev/v1", "Follower", "f", json!({"spec": {"instance": "kafka-1"}}));
+    let itself = NodeId::new(FOLLOWER.name, "ns", "f");
+    let affected = graph.apply(followers, EPOCH, GraphChange::Applied(&follower)).roots;
+    assert_eq!(affected, std::slice::from_ref(&itself));
+    let target = instance("kafka-1", json!({}));
+    for change in [GraphChange::Applied(&target), GraphChange::Deleted(&target)] {
+        assert!(graph.apply(instances, EPOCH, change).roots.contains(&itself));
+    }
+    let other = instance("kafka-2", json!({}));
+    assert!(!graph.apply(instances, EPOCH, GraphChange::Applied(&other)).roots.contains(&itself));
+}

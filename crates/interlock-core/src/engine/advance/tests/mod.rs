@@ -8,7 +8,7 @@ use super::fixture::{config_map, key, one, package, phase, phase_named};
 use super::sim::{Did, Fixture, Process, Server, manifest};
 use crate::api::kudo::ExecutionStatus::{self, Complete, Error, InProgress};
 use crate::api::object::{ObjectKey, annotation, meta_str};
-use crate::effect::ChildWrite;
+use crate::effect::Effect;
 use crate::engine::lookup::{EngineStep, Found, KindServed, Observed, PlanState};
 
 mod existing;
@@ -89,7 +89,7 @@ fn objects_are_made_the_instances() {
     let fixture = one("apply-a");
     let step = advance(&fixture.run(), fixture.start(), &empty(&[config_map("a")]));
     let [lane] = step.effects.as_slice() else { panic!("{step:?}") };
-    let [ChildWrite::Create { object }] = lane.as_slice() else { panic!("{lane:?}") };
+    let [Effect::Create { object }] = lane.as_slice() else { panic!("{lane:?}") };
     let metadata = json!({
         "name": "a", "namespace": "ns",
         "labels": {"heritage": "kudo", "kudo.dev/operator": "op", "kudo.dev/instance": "inst"},
@@ -151,7 +151,7 @@ fn what_a_finished_task_made_is_changed_only_once_that_is_written_down() {
     let mut server = Server::default();
     let mut process = Process::new(fixture.run(), fixture.start());
     process.watch = |_, step| {
-        let deletes = step.effects.iter().flatten().any(|w| matches!(w, ChildWrite::Delete { .. }));
+        let deletes = step.effects.iter().flatten().any(|w| matches!(w, Effect::Delete { .. }));
         assert_eq!(step.save_first, deletes);
     };
     assert_eq!(process.finish(&mut server).unwrap().state.status.status, Complete);

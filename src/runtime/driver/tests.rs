@@ -9,6 +9,8 @@ use rstest::rstest;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use std::time::Duration;
+
 use super::*;
 use crate::cluster::crds::Absence;
 use crate::cluster::lease::Leadership;
@@ -16,6 +18,7 @@ use crate::cluster::supervisor::{
     ApiVerb, CapabilityPhase, CapabilitySnapshot, CapabilityStatus, Epoch, Missing, NotReadyReason,
     RefusedKind, UnavailableAnswer,
 };
+use crate::runtime::controller::{Action, WorkerLimits};
 use crate::runtime::gate::{self, LeaderEpoch, LeaderGate};
 
 const CAPABILITY: &str = "flavors";

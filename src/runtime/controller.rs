@@ -1,21 +1,12 @@
-//! A controller: keys from a queue, reconciled one by one while a gate is open.
-//!
-//! The gate says when: while this process leads, and what the supervisor assigns. Each time it opens, or
-//! opens for something else, every key that needs reconciling is enqueued; when it closes, the workers end
-//! and the queue drops its keys. Work that was begun may finish, as every write is conditional; after a limit
-//! it is aborted, and the next reconcile continues from the state it left.
+//! What a controller declares: its keys, how one is reconciled, and when it works.
 
 use std::fmt::Display;
 use std::hash::Hash;
-use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
-use super::queue::{FairnessGroup, Queue};
-use super::workers::{WorkerLimits, WorkerPool};
-use crate::telemetry::metrics::Metrics;
+use super::queue::FairnessGroup;
 
 /// What follows a reconcile, as kube's `Action`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +17,26 @@ pub enum Action {
     Requeue(Duration),
     /// It failed: reconciles again after the key's back-off.
     Retry,
+}
+
+/// How many keys a controller reconciles at once.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkerLimits {
+    /// At once, besides slow ones.
+    pub workers: usize,
+    /// Slow ones at once; further ones keep their workers.
+    pub slow: usize,
+    /// Of these, those of one tenant.
+    pub slow_of_tenant: usize,
+    /// How long running reconciles may take to end when the gate closes.
+    pub drain: Duration,
+}
+
+impl WorkerLimits {
+    /// This many workers, of which a slow one keeps its place.
+    pub const fn of(workers: usize, drain: Duration) -> Self {
+        Self { workers, slow: 0, slow_of_tenant: 0, drain }
+    }
 }
 
 /// When a controller works.
@@ -86,42 +97,3 @@ pub trait Controller: Send + Sync + 'static {
     /// The workers of a term have ended.
     fn end(&self) {}
 }
-
-/// Runs a controller until `stop`, or until the gate ends with the process.
-pub async fn run<C: Controller>(
-    controller: Arc<C>,
-    queue: Arc<Queue<C::Key>>,
-    mut gate: impl Gate<Term = C::Term>,
-    metrics: Arc<Metrics>,
-    stop: CancellationToken,
-) {
-    queue.close();
-    loop {
-        let term = gate.term();
-        let workers = WorkerPool::new(controller.limits(), &stop);
-        if let Some(term) = term {
-            controller.begin(term);
-            // Opened before the first keys, so that later events are queued.
-            queue.open();
-            controller.keys().into_iter().for_each(|(key, delay)| queue.add_after(key, delay));
-            workers.begin(&controller, &queue, &metrics, term);
-        }
-        let over = tokio::select! {
-            () = controller.beside(term) => true,
-            () = stop.cancelled() => true,
-            goes_on = gate.changed() => !goes_on,
-        };
-        workers.end(controller.name()).await;
-        if term.is_some() {
-            controller.end();
-        }
-        // The next term enqueues what changes meanwhile.
-        queue.close();
-        if over {
-            return;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

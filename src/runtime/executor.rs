@@ -1,0 +1,227 @@
+//! The executor: carries out the effects that decisions want. Every write is conditional, none is retried
+//! here.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use http::Method;
+use interlock_core::api::object::{NamespacedName, ObjectKey};
+use interlock_core::effect::{ApiFailure, Effect};
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::cluster::api_writer::{Bookkeeping, set_resource_version};
+use crate::cluster::discovery::{KindLookup, Kinds, is_built_in};
+use crate::cluster::events::EventPublisher;
+use crate::cluster::path;
+use crate::cluster::requests::{APPLY_PATCH, ApiRequests, JSON, MERGE_PATCH, failure, local};
+
+/// Concurrent writes of one decision.
+const CONCURRENT: usize = 8;
+
+/// Reads and writes objects of any kind, as the user of the process or as a service account.
+#[derive(Clone)]
+pub struct Executor<I = NamespacedName> {
+    requests: ApiRequests,
+    kinds: Arc<Kinds>,
+    events: EventPublisher,
+    account: I,
+}
+
+/// The identity of the process itself.
+#[derive(Clone, Copy, Debug)]
+pub struct OfProcess;
+
+/// The identity under which an executor reads and writes.
+pub trait Identity {
+    /// The user to impersonate; `None` for that of the process.
+    fn user(&self) -> Option<String>;
+}
+
+impl Identity for OfProcess {
+    fn user(&self) -> Option<String> {
+        None
+    }
+}
+
+impl Identity for NamespacedName {
+    fn user(&self) -> Option<String> {
+        Some(format!("system:serviceaccount:{}:{}", self.namespace, self.name))
+    }
+}
+
+impl Executor<OfProcess> {
+    /// As the user of the process, within the limit of its writes.
+    pub fn of_process(client: Client, kinds: Arc<Kinds>, bookkeeping: &Bookkeeping) -> Self {
+        let events = EventPublisher::new(client).within(bookkeeping);
+        Self { requests: bookkeeping.requests().clone(), kinds, events, account: OfProcess }
+    }
+}
+
+impl Executor {
+    /// As this service account; the user of `client` must have the right to impersonate it.
+    pub fn new(client: Client, kinds: Arc<Kinds>, account: NamespacedName) -> Self {
+        let events = EventPublisher::new(client.clone());
+        Self { requests: ApiRequests::new(client), kinds, events, account }
+    }
+
+    /// The service account.
+    pub fn account(&self) -> &NamespacedName {
+        &self.account
+    }
+
+    /// The same as another service account.
+    #[must_use]
+    pub fn under(&self, account: NamespacedName) -> Self {
+        let (requests, kinds) = (self.requests.clone(), self.kinds.clone());
+        Self { requests, kinds, events: self.events.clone(), account }
+    }
+}
+
+impl<I: Identity> Executor<I> {
+    /// Reads an object; `Ok(None)` when it does not exist or its kind is not defined. A 404 for the path
+    /// itself says nothing about the object: see [`ApiFailure::is_of_kind`].
+    pub async fn get(&self, key: &ObjectKey) -> Result<Option<Arc<Value>>, ApiFailure> {
+        let Some(path) = self.path(key).await? else { return Ok(None) };
+        match self.send(Method::GET, &path, "", None).await {
+            Ok(value) => Ok(Some(Arc::new(value))),
+            Err(failure) if reports_gone(key, &failure) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Sends the writes of one decision: batches concurrently, inside a batch one after the other until one
+    /// fails. Returns each object as the API server answered it, or the failure.
+    pub async fn run(&self, batches: Vec<Vec<Effect>>) -> Vec<(ObjectKey, Result<Written, ApiFailure>)> {
+        let answers: Vec<Vec<_>> = futures::stream::iter(batches)
+            .map(|batch| self.batch(batch))
+            .buffered(CONCURRENT)
+            .collect()
+            .await;
+        answers.into_iter().flatten().collect()
+    }
+
+    async fn batch(&self, writes: Vec<Effect>) -> Vec<(ObjectKey, Result<Written, ApiFailure>)> {
+        let mut answers = Vec::with_capacity(writes.len());
+        for write in writes {
+            let Some(key) = write.key() else { continue };
+            let answer = self.write(write).await;
+            let failed = answer.is_err();
+            answers.push((key, answer));
+            if failed {
+                break;
+            }
+        }
+        answers
+    }
+
+    async fn write(&self, effect: Effect) -> Result<Written, ApiFailure> {
+        match effect {
+            Effect::Create { object } => self.create(&object).await,
+            Effect::Patch { key, resource_version, mut patch } => {
+                let path = self.must_path(&key).await?;
+                set_resource_version(&mut patch, &resource_version);
+                let value = self.send(Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await?;
+                Ok(Written::Now(Arc::new(value)))
+            }
+            Effect::Apply { object } => {
+                let path = self.must_path(&key_of(&object)?).await?;
+                let value = self.send(Method::PATCH, &path, APPLY_PATCH, Some(&object)).await?;
+                Ok(Written::Now(Arc::new(value)))
+            }
+            Effect::Status { key, resource_version, status } => {
+                let path = self.must_path(&key).await? + "/status";
+                let mut patch = json!({ "status": status });
+                set_resource_version(&mut patch, &resource_version);
+                let value = self.send(Method::PATCH, &path, MERGE_PATCH, Some(&patch)).await?;
+                Ok(Written::Now(Arc::new(value)))
+            }
+            Effect::Event { key, uid, note } => {
+                self.events.publish_on(&key, &uid, note).await;
+                Ok(Written::Published)
+            }
+            Effect::Delete { key, uid, resource_version } => {
+                let path = self.must_path(&key).await?;
+                let options = json!({
+                    "apiVersion": "v1",
+                    "kind": "DeleteOptions",
+                    "propagationPolicy": "Foreground",
+                    "preconditions": { "uid": uid, "resourceVersion": resource_version },
+                });
+                match self.send(Method::DELETE, &path, JSON, Some(&options)).await {
+                    // The object itself while it waits for its dependents, else a Status.
+                    Ok(value) if value.get("kind").and_then(Value::as_str) == Some("Status") => {
+                        Ok(Written::Gone)
+                    }
+                    Ok(value) => Ok(Written::Now(Arc::new(value))),
+                    Err(failure) if reports_gone(&key, &failure) => Ok(Written::Gone),
+                    Err(failure) => Err(failure),
+                }
+            }
+        }
+    }
+
+    async fn create(&self, object: &Value) -> Result<Written, ApiFailure> {
+        let key = key_of(object)?;
+        let path = self.must_path(&key).await?;
+        let collection = path.rsplit_once('/').map_or(path.as_str(), |(collection, _)| collection);
+        let value = self.send(Method::POST, collection, JSON, Some(object)).await?;
+        Ok(Written::Now(Arc::new(value)))
+    }
+
+    async fn must_path(&self, key: &ObjectKey) -> Result<String, ApiFailure> {
+        self.path(key).await?.ok_or_else(|| ApiFailure {
+            code: 404,
+            reason: "NotFound".to_owned(),
+            message: format!("the server does not serve {}", key.gvk),
+            namespace_terminating: false,
+        })
+    }
+
+    async fn path(&self, key: &ObjectKey) -> Result<Option<String>, ApiFailure> {
+        match self.kinds.get(self.requests.client(), &key.gvk).await.map_err(|error| failure(&error))? {
+            KindLookup::Served(kind) => {
+                let (api_version, namespace) = (key.gvk.api_version(), key.namespace.as_deref());
+                path::of(&api_version, namespace, &kind.plural, &[&key.name]).map(Some)
+            }
+            KindLookup::Undefined | KindLookup::Never => Ok(None),
+            KindLookup::Withheld(why) => Err(ApiFailure {
+                code: 404,
+                reason: String::new(),
+                message: format!("the CustomResourceDefinition of {} {why}", key.gvk),
+                namespace_terminating: false,
+            }),
+            KindLookup::Unsure => Err(local(format!("it is not known yet whether {} is served", key.gvk))),
+        }
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, ApiFailure> {
+        self.requests.send(self.account.user().as_deref(), method, path, content_type, body).await
+    }
+}
+
+/// Whether an object does not exist, as opposed to a kind that is not served now.
+fn reports_gone(key: &ObjectKey, failure: &ApiFailure) -> bool {
+    failure.code == 404 && (is_built_in(&key.gvk.group) || !failure.is_of_kind())
+}
+
+/// The result of a successful write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Written {
+    /// The object as answered.
+    Now(Arc<Value>),
+    /// It is gone.
+    Gone,
+    /// An Event was published, or lost.
+    Published,
+}
+
+fn key_of(object: &Value) -> Result<ObjectKey, ApiFailure> {
+    ObjectKey::of(object).ok_or_else(|| local("the object names no kind or no name".to_owned()))
+}

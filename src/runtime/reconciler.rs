@@ -1,0 +1,167 @@
+//! Runs the reconciler of a described kind ([`interlock_core::reconcile`]): reads what it names, lets it decide,
+//! proves that this process still leads and that the object is unchanged, and writes what it wants.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use interlock_core::api::object::{NamespacedName, ObjectKey, meta_str};
+use interlock_core::api::resource::Resource;
+use interlock_core::effect::{ApiFailure, Effect};
+use interlock_core::reconcile::{ReconcileInput, ReconcileStep, Reconciler};
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::sync::watch;
+use tracing::{debug, warn};
+
+use super::controller::{Action, Controller, WorkerLimits};
+use super::executor::{Executor, OfProcess};
+use super::gate::LeaderEpoch;
+use super::index::Store;
+use crate::cluster::lease::Leadership;
+
+/// Objects of one kind that are reconciled at once.
+const WORKERS: usize = 4;
+/// Steps of one reconcile; each ends in reads or writes, or ends the reconcile.
+const STEPS: usize = 16;
+/// Other objects that one reconcile may see.
+const READS: usize = 64;
+/// How long running reconciles may take to end.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// The controller of a described kind.
+pub struct DescribedKind {
+    /// How the API server serves the kind.
+    pub resource: Resource,
+    /// What decides.
+    pub reconciler: &'static Reconciler,
+    /// Reads and writes as the user of the process.
+    pub executor: Executor<OfProcess>,
+    /// Its objects, as last seen.
+    pub store: Arc<Store>,
+    /// Whether this process leads.
+    pub leadership: watch::Receiver<Leadership>,
+}
+
+/// How a reconcile ended without an action of its own.
+enum Interrupted {
+    /// Another process may lead: it reconciles every object.
+    NotLeading,
+    /// The object does not exist.
+    Gone,
+    /// A request failed.
+    Failed(ApiFailure),
+    /// The reconciler wants more than a reconcile may.
+    TooMuch(&'static str),
+}
+
+impl From<ApiFailure> for Interrupted {
+    fn from(failure: ApiFailure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl Controller for DescribedKind {
+    type Key = NamespacedName;
+    type Term = LeaderEpoch;
+
+    fn name(&self) -> &'static str {
+        self.reconciler.name
+    }
+
+    fn limits(&self) -> WorkerLimits {
+        WorkerLimits::of(WORKERS, DRAIN)
+    }
+
+    fn tenant<'k>(&self, key: &'k NamespacedName) -> &'k str {
+        &key.namespace
+    }
+
+    fn keys(&self) -> Vec<(NamespacedName, Duration)> {
+        let Resource { group, kind, .. } = self.resource;
+        self.store.objects_of(group, kind).into_iter().map(|key| (key, Duration::ZERO)).collect()
+    }
+
+    async fn reconcile(&self, key: &NamespacedName, epoch: LeaderEpoch) -> Action {
+        match self.steps(&self.key_of(key), epoch).await {
+            Ok(None) | Err(Interrupted::NotLeading | Interrupted::Gone) => Action::AwaitChange,
+            Ok(Some(after)) => Action::Requeue(after),
+            Err(Interrupted::TooMuch(what)) => {
+                warn!(object = %key, what, "a reconcile wants more than it may; trying again later");
+                Action::Retry
+            }
+            Err(Interrupted::Failed(ApiFailure { code, message, .. })) => {
+                debug!(object = %key, code, message, "a reconcile failed; trying again later");
+                Action::Retry
+            }
+        }
+    }
+}
+
+impl DescribedKind {
+    fn key_of(&self, key: &NamespacedName) -> ObjectKey {
+        let namespace = self.resource.namespaced.then(|| key.namespace.clone());
+        ObjectKey { gvk: self.resource.gvk(), namespace, name: key.name.clone() }
+    }
+
+    /// Steps until the reconciler waits; returns after which time it wants to see the object again.
+    async fn steps(&self, key: &ObjectKey, epoch: LeaderEpoch) -> Result<Option<Duration>, Interrupted> {
+        let mut object = self.read(key).await?;
+        let mut found = BTreeMap::new();
+        for _ in 0..STEPS {
+            let input = ReconcileInput { object: &object, found: &found, now: Timestamp::now() };
+            match (self.reconciler.reconcile)(&input) {
+                ReconcileStep::Await(after) => return Ok(after),
+                ReconcileStep::Read(keys) => {
+                    if found.len() + keys.len() > READS {
+                        return Err(Interrupted::TooMuch("to read more than 64 objects"));
+                    }
+                    for key in keys {
+                        let read = self.executor.get(&key).await?;
+                        found.insert(key, read);
+                    }
+                }
+                ReconcileStep::Write(effects) => {
+                    self.prove(epoch)?;
+                    if self.write(effects).await? {
+                        found.clear();
+                    }
+                    object = self.read(key).await?;
+                }
+            }
+        }
+        Err(Interrupted::TooMuch("more than 16 steps"))
+    }
+
+    async fn read(&self, key: &ObjectKey) -> Result<Arc<Value>, Interrupted> {
+        let object = self.executor.get(key).await?.ok_or(Interrupted::Gone)?;
+        match meta_str(&object, "deletionTimestamp") {
+            None => Ok(object),
+            Some(_) => Err(Interrupted::Gone),
+        }
+    }
+
+    /// Work that was begun in one leader epoch never writes in another.
+    fn prove(&self, epoch: LeaderEpoch) -> Result<(), Interrupted> {
+        match self.leadership.borrow().leader_epoch() == Some(epoch) {
+            true => Ok(()),
+            false => Err(Interrupted::NotLeading),
+        }
+    }
+
+    /// Writes one effect after the other; returns whether one was decided on an older version, so that
+    /// everything is to be read again.
+    async fn write(&self, effects: Vec<Effect>) -> Result<bool, Interrupted> {
+        for (key, answer) in self.executor.run(vec![effects]).await {
+            match answer {
+                Ok(_) => {}
+                Err(failure) if failure.code == 409 => {
+                    debug!(object = %key, message = failure.message, "a write was decided on an older version");
+                    return Ok(true);
+                }
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Ok(false)
+    }
+}
