@@ -87,7 +87,7 @@ pub async fn run(context: ControllersContext, stop: CancellationToken) {
         work,
         queue: context.queue,
         leadership: context.leadership,
-        books: instance::books::StatusCache::default(),
+        status_cache: instance::status_cache::StatusCache::default(),
         pool: context.pool,
         metrics: context.metrics,
     };

@@ -13,9 +13,9 @@ use interlock_core::plan::package::Package;
 use kube::Client;
 use tokio::sync::watch;
 
-use super::books::StatusCache;
 use super::references::References;
 use super::requests::Requests;
+use super::status_cache::StatusCache;
 use super::subject::InstanceView;
 use crate::cluster::apply::{Bookkeeping, Objects};
 use crate::cluster::events::EventPublisher;
@@ -56,7 +56,7 @@ pub struct InstanceContext {
     /// Whether this process leads.
     pub leadership: watch::Receiver<Leadership>,
     /// The status cache.
-    pub books: StatusCache,
+    pub status_cache: StatusCache,
     /// The namespace of the process.
     pub own_namespace: String,
     /// Whether the policy that guards requests is intact, and since when.

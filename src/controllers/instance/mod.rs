@@ -6,7 +6,6 @@
 pub mod act;
 pub mod asked;
 pub mod bereft;
-pub mod books;
 pub mod context;
 pub mod enforcement;
 mod engine;
@@ -23,6 +22,7 @@ pub mod send;
 mod spec_archive;
 mod spec_migration;
 mod spec_secrets;
+pub mod status_cache;
 pub mod subject;
 pub mod verbs;
 mod workers;
@@ -77,7 +77,7 @@ pub async fn run(ctx: Arc<InstanceContext>, stop: CancellationToken) {
 }
 
 fn begin(ctx: &Arc<InstanceContext>, term: &WorkerPool) {
-    ctx.books.clear();
+    ctx.status_cache.clear();
     ctx.store.looked_at(true);
     // Opened before the initial enqueue, so that later events are queued.
     ctx.queue.open();

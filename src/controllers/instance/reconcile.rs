@@ -76,7 +76,7 @@ pub(super) async fn whole(
         KeptInstance::Whole(object) => object,
         KeptInstance::AtRest { .. } => look(ctx, key).await?,
         KeptInstance::Nothing => {
-            ctx.books.forget(key);
+            ctx.status_cache.forget(key);
             return Err(ReconcileOutcome::Settled);
         }
     };
@@ -127,7 +127,7 @@ async fn recover(ctx: &InstanceContext, key: &NamespacedName, uid: &str, failure
 }
 
 async fn step(ctx: &InstanceContext, subject: InstanceView) -> Result<Flow, ApiFailure> {
-    if let Some(status) = ctx.books.restoration(&subject) {
+    if let Some(status) = ctx.status_cache.restoration(&subject) {
         warn!(instance = %subject.key, "status was written by somebody else and is restored");
         send::write_status(ctx, &subject, status).await?;
         return Ok(Flow::Again);
