@@ -83,9 +83,13 @@ impl Controller for Labeller {
         vec![(AllSources, Duration::ZERO)]
     }
 
-    async fn beside(&self, _: Option<LeaderEpoch>) {
+    async fn beside(&self, term: Option<LeaderEpoch>) {
         let (mut changes, mut snapshot) = (self.store.flavor_changes(), self.snapshot.clone());
         loop {
+            if term.is_none() {
+                // The leader publishes its own findings.
+                drop(self.store.overlooked());
+            }
             // Both senders live as long as the process.
             tokio::select! {
                 _ = changes.changed() => {}

@@ -130,7 +130,7 @@ fn instances(context: ControllersContext, work: watch::Receiver<Assignment>) -> 
         work,
         queue: context.queue,
         leadership: context.leadership,
-        books: instance::status_cache::StatusCache::default(),
+        status_cache: instance::status_cache::StatusCache::default(),
         pool: context.pool,
         metrics: context.metrics,
     }

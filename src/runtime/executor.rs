@@ -116,6 +116,9 @@ impl<I: Identity> Executor<I> {
     }
 
     async fn write(&self, effect: Effect) -> Result<Written, ApiFailure> {
+        if !effect.is_conditional() {
+            return Err(local("the write names no version that it was decided on".to_owned()));
+        }
         match effect {
             Effect::Create { object } => self.create(&object).await,
             Effect::Patch { key, resource_version, mut patch } => {

@@ -1,5 +1,6 @@
 //! Runs the reconciler of a described kind ([`interlock_core::reconcile`]): reads what it names, lets it decide,
-//! proves that this process still leads and that the object is unchanged, and writes what it wants.
+//! proves before each write that this process still leads, and writes what it wants on the versions that were
+//! read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -122,10 +123,9 @@ impl DescribedKind {
                     }
                 }
                 ReconcileStep::Write(effects) => {
-                    self.prove(epoch)?;
-                    if self.write(effects).await? {
-                        found.clear();
-                    }
+                    self.write(effects, epoch).await?;
+                    // What was read may have changed with it.
+                    found.clear();
                     object = self.read(key).await?;
                 }
             }
@@ -149,19 +149,22 @@ impl DescribedKind {
         }
     }
 
-    /// Writes one effect after the other; returns whether one was decided on an older version, so that
-    /// everything is to be read again.
-    async fn write(&self, effects: Vec<Effect>) -> Result<bool, Interrupted> {
-        for (key, answer) in self.executor.run(vec![effects]).await {
-            match answer {
-                Ok(_) => {}
-                Err(failure) if failure.code == 409 => {
-                    debug!(object = %key, message = failure.message, "a write was decided on an older version");
-                    return Ok(true);
+    /// Writes one effect after the other, while this process leads. A write that was decided on an older
+    /// version ends the list: everything is read again.
+    async fn write(&self, effects: Vec<Effect>, epoch: LeaderEpoch) -> Result<(), Interrupted> {
+        for effect in effects {
+            self.prove(epoch)?;
+            for (key, answer) in self.executor.run(vec![vec![effect]]).await {
+                match answer {
+                    Ok(_) => {}
+                    Err(failure) if failure.code == 409 => {
+                        debug!(object = %key, message = failure.message, "a write was decided on an older version");
+                        return Ok(());
+                    }
+                    Err(failure) => return Err(failure.into()),
                 }
-                Err(failure) => return Err(failure.into()),
             }
         }
-        Ok(false)
+        Ok(())
     }
 }

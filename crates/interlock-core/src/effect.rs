@@ -60,6 +60,18 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// Whether it names the version that it was decided on, as far as it needs one: without, the API server
+    /// would take it unconditionally.
+    pub fn is_conditional(&self) -> bool {
+        match self {
+            Self::Create { .. } | Self::Apply { .. } | Self::Event { .. } => true,
+            Self::Patch { resource_version, .. } | Self::Status { resource_version, .. } => {
+                !resource_version.is_empty()
+            }
+            Self::Delete { uid, resource_version, .. } => !uid.is_empty() && !resource_version.is_empty(),
+        }
+    }
+
     /// The object that is written, or that an Event is about.
     pub fn key(&self) -> Option<ObjectKey> {
         match self {

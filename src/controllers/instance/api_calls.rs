@@ -50,7 +50,7 @@ pub(super) async fn write_status(
     let object = send_status(ctx, subject, status).await?;
     ctx.saw(&subject.key, &WatchChange::Applied(object.clone()));
     if let Ok(written) = InstanceView::read(&subject.key, object) {
-        ctx.books.note(&written);
+        ctx.status_cache.record_write(&written);
     }
     Ok(())
 }
@@ -65,7 +65,7 @@ pub(super) async fn send_status(
     let answer = ctx.bookkeeping.replace_status(&subject.key, &object).await;
     answer.inspect_err(|failure| {
         if failure.may_have_happened() {
-            ctx.books.doubt(&subject.key);
+            ctx.status_cache.invalidate(&subject.key);
         }
     })
 }

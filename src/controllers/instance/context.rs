@@ -57,7 +57,7 @@ pub struct InstanceContext {
     /// Whether this process leads.
     pub leadership: watch::Receiver<Leadership>,
     /// The status cache.
-    pub books: StatusCache,
+    pub status_cache: StatusCache,
     /// The namespace of the process.
     pub own_namespace: String,
     /// Whether the policy that guards requests is intact, and since when.

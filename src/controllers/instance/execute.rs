@@ -216,10 +216,10 @@ async fn keep_spec(
 ) -> Result<(), ApiFailure> {
     let hash = spec.hash();
     let referenced = patches::referenced(subject.stamp.as_ref()).contains(&hash);
-    let alone = subject.hash == hash && !ctx.books.keeps(subject, &hash);
+    let alone = subject.hash == hash && !ctx.status_cache.has_archived(subject, &hash);
     if referenced && (first || alone) {
         spec_archive::write(ctx, subject, spec).await?;
-        ctx.books.note_kept(subject, hash);
+        ctx.status_cache.record_archived(subject, hash);
     }
     Ok(())
 }

@@ -88,7 +88,7 @@ impl Controller for InstanceContext {
     }
 
     fn begin(&self, _: InstanceTerm) {
-        self.books.clear();
+        self.status_cache.clear();
         self.store.looked_at(true);
     }
 

@@ -77,7 +77,7 @@ pub(super) async fn whole(ctx: &InstanceContext, key: &NamespacedName) -> Result
         KeptInstance::Whole(object) => object,
         KeptInstance::AtRest { .. } => look(ctx, key).await?,
         KeptInstance::Nothing => {
-            ctx.books.forget(key);
+            ctx.status_cache.forget(key);
             return Err(Action::AwaitChange);
         }
     };
@@ -128,7 +128,7 @@ async fn recover(ctx: &InstanceContext, key: &NamespacedName, uid: &str, failure
 }
 
 async fn step(ctx: &InstanceContext, subject: InstanceView) -> Result<Flow, ApiFailure> {
-    if let Some(status) = ctx.books.restoration(&subject) {
+    if let Some(status) = ctx.status_cache.restoration(&subject) {
         warn!(instance = %subject.key, "status was written by somebody else and is restored");
         api_calls::write_status(ctx, &subject, status).await?;
         return Ok(Flow::Again);

@@ -47,7 +47,7 @@ pub async fn read(
 /// Deletes specs that the stamp no longer refers to.
 pub async fn prune(ctx: &InstanceContext, subject: &InstanceView) -> Result<(), ApiFailure> {
     let kept = patches::referenced(subject.stamp.as_ref());
-    ctx.books.forget_kept(&subject.key);
+    ctx.status_cache.forget_archived(&subject.key);
     let keep = |short: &str| kept.iter().any(|hash| hash.short() == short);
     revisions::prune(&ctx.bookkeeping, &owner(subject), keep, 0).await
 }

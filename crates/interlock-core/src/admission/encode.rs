@@ -78,6 +78,8 @@ impl Body {
         self.raw(",\"").raw(name).raw("\":").string(value)
     }
 
+    /// With `base64_simd`, as the crate `base64` makes the row "admission 9 KB, schedules and stamps" of
+    /// `benches/admission.rs` 10 % slower (12.0 us for 10.8), and that of 114 KB 15 % (158 us for 137).
     fn base64(&mut self, bytes: &[u8]) -> &mut Self {
         STANDARD.encode_append(bytes, &mut self.0);
         self

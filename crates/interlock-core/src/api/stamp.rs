@@ -257,6 +257,9 @@ fn kept<'a>(spec: Option<Applied<'a>>, reference: Option<&Text<'_>>) -> KeptSpec
 }
 
 /// The beginning of an envelope, read without the rest.
+///
+/// With envelopes read in full, the row "admission 9 KB, schedules and stamps" of `benches/admission.rs`
+/// takes 18.2 us instead of 10.8: three times a parse of the uid alone, where its goal is 2.5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beginning<'a> {
     /// Text of its hash.

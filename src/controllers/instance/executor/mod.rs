@@ -373,7 +373,7 @@ impl<'a> Pass<'a> {
     async fn recorded(&mut self, object: Arc<Value>, phase: &RecordPhase) {
         self.ctx.saw(&self.subject.key, &WatchChange::Applied(object.clone()));
         if let Ok(subject) = InstanceView::read(&self.subject.key, object) {
-            self.ctx.books.note(&subject);
+            self.ctx.status_cache.record_write(&subject);
             self.subject = subject;
         }
         self.started = true;

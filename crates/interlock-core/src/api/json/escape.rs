@@ -1,4 +1,8 @@
 //! Finds and writes the bytes that JSON requires to be escaped.
+//!
+//! Blocks are compared with `wide`: byte by byte, the row "admission 9 KB, refused" of
+//! `benches/admission.rs` takes 12.2 us instead of 9.9, which is 0.37 of kube's time where its goal is 0.3,
+//! and the other rows of reviews take 18 to 34 % longer.
 
 use std::ops::Range;
 

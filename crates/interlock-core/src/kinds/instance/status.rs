@@ -111,6 +111,9 @@ fn head(message: Raw<'_>) -> Option<BaselineHead<'_>> {
 /// The head of a baseline from the JSON of its text, if [`Baseline::message`] wrote it: the hash first,
 /// then perhaps `run` and `previous`, maps of strings without quotes, then `detail`, which ends with
 /// the map of its parameters, then `owed`, a map of strings that is present only if plans are pending.
+///
+/// Without it, the row "admission 9 KB, refused" of `benches/admission.rs` takes 11.9 us instead of 9.9,
+/// which is 0.35 of kube's time where its goal is 0.3.
 fn quick_head(json: &str) -> Option<BaselineHead<'_>> {
     let rest = json.strip_prefix(r#""{\"hash\":\""#)?;
     let (hash, rest) = rest.split_at(rest.find('\\')?);
