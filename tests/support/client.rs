@@ -81,13 +81,17 @@ impl Client {
         }
     }
 
-    /// Reads one object; `None` when it is not there. Without kubectl, whose start costs more than
-    /// the request, and tests ask again and again.
+    /// Reads one object; `None` when it is not there. What is in the table is read without kubectl,
+    /// whose start costs more than the request, as tests ask again and again.
     #[track_caller]
     pub fn get(&self, resource: &str, name: &str) -> Option<Value> {
         let namespace = self.namespace.as_deref().unwrap_or("default");
-        let answer = self.read(&resources::path(resource, namespace, name));
-        (answer.code != 404).then(|| answer.ok())
+        if let Some(path) = resources::path(resource, namespace, name) {
+            let answer = self.read(&path);
+            return (answer.code != 404).then(|| answer.ok());
+        }
+        let out = self.kubectl(&["get", resource, name, "-o", "json", "--ignore-not-found"]).ok();
+        (!out.trim().is_empty()).then(|| serde_json::from_str(&out).expect("JSON"))
     }
 
     /// Runs a program as this user: KUBECONFIG set, the testbed's folder first on PATH, HOME out

@@ -19,13 +19,11 @@ const RESOURCES: [(&str, &str, &str, bool); 13] = [
     ("statefulset", "apps/v1", "statefulsets", true),
 ];
 
-/// Path of an object by a name of its resource that `kubectl get` takes.
-#[track_caller]
-pub fn path(resource: &str, namespace: &str, name: &str) -> String {
-    let found = RESOURCES.iter().find(|(known, ..)| *known == resource);
-    let (_, api_version, plural, namespaced) =
-        found.unwrap_or_else(|| panic!("{resource} is not in the table of tests/support/resources.rs"));
-    joined(api_version, namespaced.then_some(namespace), plural, name)
+/// Path of an object by a name of its resource that `kubectl get` takes; `None` where that is not in the table.
+pub fn path(resource: &str, namespace: &str, name: &str) -> Option<String> {
+    let found = RESOURCES.iter().find(|(known, ..)| known.eq_ignore_ascii_case(resource));
+    let (_, api_version, plural, namespaced) = found?;
+    Some(joined(api_version, namespaced.then_some(namespace), plural, name))
 }
 
 /// Path of an object, which names its namespace where its kind has one.
