@@ -11,7 +11,7 @@ use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 
-use super::{block_on, testbed};
+use super::{block_on, resources, testbed};
 
 /// A user, optionally at home in a namespace (`kubectl -n`).
 #[derive(Clone)]
@@ -81,9 +81,15 @@ impl Client {
         }
     }
 
-    /// Reads one object; `None` when it is not there.
+    /// Reads one object; `None` when it is not there. What is in the table is read without kubectl,
+    /// whose start costs more than the request, as tests ask again and again.
     #[track_caller]
     pub fn get(&self, resource: &str, name: &str) -> Option<Value> {
+        let namespace = self.namespace.as_deref().unwrap_or("default");
+        if let Some(path) = resources::path(resource, namespace, name) {
+            let answer = self.read(&path);
+            return (answer.code != 404).then(|| answer.ok());
+        }
         let out = self.kubectl(&["get", resource, name, "-o", "json", "--ignore-not-found"]).ok();
         (!out.trim().is_empty()).then(|| serde_json::from_str(&out).expect("JSON"))
     }

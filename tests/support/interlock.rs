@@ -11,7 +11,7 @@ use interlock::install::{self, Endpoint, InstallOptions, Part};
 use interlock_core::api::meta;
 use serde_json::Value;
 
-use super::{Client, Cluster, free_port, process, testbed, wait_until};
+use super::{Client, Cluster, free_port, process, resources, testbed, wait_until};
 
 /// The binary under test: the one that cargo has built, or the one that `INTERLOCK_BINARY` names, which can be compiled
 /// in another way.
@@ -307,12 +307,13 @@ pub fn await_definitions(admin: &Client) {
     });
 }
 
-/// Server-side apply of objects.
+/// Server-side apply of objects, in their order, as `kubectl apply --server-side --force-conflicts` does it.
 #[track_caller]
 pub fn apply(client: &Client, objects: Vec<Value>) {
-    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    let arguments = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
-    client.kubectl_in(&arguments, &list.to_string()).ok();
+    for object in objects {
+        let path = format!("{}?fieldManager=kubectl&force=true", resources::path_of(&object));
+        client.server_side_apply(&path, &object).ok();
+    }
 }
 
 /// A flag that is given again replaces the earlier one.
