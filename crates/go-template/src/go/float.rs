@@ -96,6 +96,11 @@ pub fn shortest(value: f64) -> String {
     format_float(value, 'g', None)
 }
 
+/// The number whose shortest text is that of the value rounded to 32 bits.
+pub fn rounded_to_f32(value: f64) -> f64 {
+    format!("{:e}", value as f32).parse().unwrap_or(value)
+}
+
 fn general_form(magnitude: f64, verb: char, precision: Option<usize>) -> String {
     let wanted = precision.map(|p| p.max(1));
     let mut digits = digits(magnitude, wanted);

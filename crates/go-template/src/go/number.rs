@@ -122,7 +122,10 @@ fn parse_hex_float(text: &str) -> Result<f64, NumberError> {
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return Err(NumberError::Syntax);
     }
-    // Beyond four digits the value is zero or infinite for every mantissa.
+    if value == 0.0 {
+        return Ok(0.0);
+    }
+    // Beyond four digits, any other value is zero or infinite.
     let exponent = digits.parse::<i32>().unwrap_or(9999).min(9999);
     let exponent = if negative { -exponent } else { exponent };
     let shift = i32::try_from(fraction.len()).unwrap_or(9999).saturating_mul(4);
@@ -200,6 +203,7 @@ mod tests {
     #[case("1e400", Err(NumberError::Range))]
     #[case("0x1p-2", Ok(0.25))]
     #[case("0x1.8p1", Ok(3.0))]
+    #[case("0x0p2082", Ok(0.0))]
     #[case("0x1", Err(NumberError::Syntax))]
     #[case("-Inf", Ok(f64::NEG_INFINITY))]
     #[case("1_0.5", Ok(10.5))]

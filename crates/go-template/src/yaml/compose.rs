@@ -9,7 +9,7 @@ use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, S
 use super::error::{Aliases, MAX_DEPTH, YamlError, YamlProblem};
 use super::made::{self, Made};
 use super::scalar::{Scalar, resolve};
-use crate::go::float::shortest;
+use crate::go::float::{rounded_to_f32, shortest};
 
 /// Limit of a scalar's characters in an error.
 const SHOWN: usize = 64;
@@ -253,7 +253,7 @@ impl<'t> Composer<'t> {
                 f64::INFINITY => ".inf".to_owned(),
                 f64::NEG_INFINITY => "-.inf".to_owned(),
                 // Go formats float keys with 32 bits.
-                value => shortest(f64_of_shortest_f32(value)),
+                value => shortest(rounded_to_f32(value)),
             },
             Resolved::Plain(Scalar::Text) if text == "<<" => return Ok(Key::Merge),
             Resolved::Plain(Scalar::Text) => text.to_owned(),
@@ -329,11 +329,6 @@ fn float(value: f64) -> Option<Number> {
         return Some(integer.into());
     }
     Number::from_f64(value)
-}
-
-/// The number whose shortest text is that of the value rounded to 32 bits.
-fn f64_of_shortest_f32(value: f64) -> f64 {
-    format!("{:e}", value as f32).parse().unwrap_or(value)
 }
 
 fn base64_text(text: &str) -> Option<String> {

@@ -1,28 +1,28 @@
 //! Numbers as Go reads them: `strconv.ParseInt(s, 10, 64)`, `ParseFloat(s, 64)`, `ParseBool(s)`,
 //! with Go's error texts.
 
+use go_template::go::number;
+use go_template::go::number::NumberError;
 use thiserror::Error;
 
 /// Why a text is no number; the texts are Go's.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("strconv.{function}: parsing {text:?}: {why}")]
+#[error("strconv.{function}: parsing {text:?}: {source}")]
 pub struct ParseNumberError {
     function: &'static str,
     text: String,
-    why: &'static str,
+    source: NumberError,
 }
 
-const SYNTAX: &str = "invalid syntax";
-const RANGE: &str = "value out of range";
+impl ParseNumberError {
+    fn of(function: &'static str, text: &str, source: NumberError) -> Self {
+        Self { function, text: text.to_owned(), source }
+    }
+}
 
 /// Base 10 with an optional sign, 64 bits.
 pub fn parse_int(text: &str) -> Result<i64, ParseNumberError> {
-    let fail = |why| ParseNumberError { function: "ParseInt", text: text.to_owned(), why };
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(fail(SYNTAX));
-    }
-    text.parse().map_err(|_| fail(RANGE))
+    number::parse_int(text, 10).map_err(|source| ParseNumberError::of("ParseInt", text, source))
 }
 
 /// One of the twelve words.
@@ -30,101 +30,13 @@ pub fn parse_bool(text: &str) -> Result<bool, ParseNumberError> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
         "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
-        _ => Err(ParseNumberError { function: "ParseBool", text: text.to_owned(), why: SYNTAX }),
+        _ => Err(ParseNumberError::of("ParseBool", text, NumberError::Syntax)),
     }
 }
 
 /// Decimal or hexadecimal floating point, infinity, NaN; underscores between digits.
 pub fn parse_float(text: &str) -> Result<f64, ParseNumberError> {
-    let fail = |why| ParseNumberError { function: "ParseFloat", text: text.to_owned(), why };
-    let (sign, rest) = match text.as_bytes().first() {
-        Some(b'-') => (-1.0, &text[1..]),
-        Some(b'+') => (1.0, &text[1..]),
-        _ => (1.0, text),
-    };
-    if rest.eq_ignore_ascii_case("inf") || rest.eq_ignore_ascii_case("infinity") {
-        return Ok(sign * f64::INFINITY);
-    }
-    if text.eq_ignore_ascii_case("nan") {
-        return Ok(f64::NAN);
-    }
-    let magnitude = match rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X")) {
-        Some(hex) => hexadecimal(hex),
-        None => decimal(rest),
-    };
-    match magnitude {
-        None => Err(fail(SYNTAX)),
-        Some(value) if value.is_infinite() => Err(fail(RANGE)),
-        Some(value) => Ok(sign * value),
-    }
-}
-
-/// Splits `digits[.digits][(e|p)exponent]`; underscores must be between digits, or between the
-/// prefix and a digit where there is a prefix.
-fn parts(text: &str, prefixed: bool, marks: [char; 2]) -> Option<(&str, &str, Option<&str>)> {
-    let (mantissa, exponent) = match text.split_once(marks) {
-        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
-        None => (text, None),
-    };
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = exponent.map(|e| e.strip_prefix(['+', '-']).unwrap_or(e));
-    let between = |s: &str, after_prefix: bool| {
-        let s = if after_prefix { s.strip_prefix('_').unwrap_or(s) } else { s };
-        !s.starts_with('_') && !s.ends_with('_') && !s.contains("__")
-    };
-    let separated =
-        between(whole, prefixed) && between(fraction, false) && between(digits.unwrap_or(""), false);
-    let decimal_exponent = digits.is_none_or(|d| {
-        d.bytes().any(|b| b.is_ascii_digit()) && d.bytes().all(|b| b.is_ascii_digit() || b == b'_')
-    });
-    (separated && decimal_exponent).then_some((whole, fraction, exponent))
-}
-
-fn decimal(text: &str) -> Option<f64> {
-    let (whole, fraction, _) = parts(text, false, ['e', 'E'])?;
-    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit() || b == b'_');
-    if !digits(whole) || !digits(fraction) || (whole.is_empty() && fraction.is_empty()) {
-        return None;
-    }
-    text.replace('_', "").parse().ok()
-}
-
-fn hexadecimal(text: &str) -> Option<f64> {
-    let (whole, fraction, exponent) = parts(text, true, ['p', 'P'])?;
-    let exponent = exponent?.replace('_', "");
-    let exponent: i64 = match exponent.parse() {
-        Ok(exponent) => exponent,
-        Err(_) if exponent.starts_with('-') => return Some(0.0),
-        Err(_) => return Some(f64::INFINITY),
-    };
-    let mut mantissa = 0_u64;
-    let mut shift = 0_i64;
-    let mut seen = false;
-    for (digit, after_point) in whole
-        .chars()
-        .map(|c| (c, false))
-        .chain(fraction.chars().map(|c| (c, true)))
-        .filter(|(c, _)| *c != '_')
-    {
-        let value = u64::from(digit.to_digit(16)?);
-        seen = true;
-        if mantissa >> 58 == 0 {
-            mantissa = mantissa << 4 | value;
-            shift -= if after_point { 4 } else { 0 };
-        } else if !after_point {
-            shift += 4;
-        }
-    }
-    if !seen {
-        return None;
-    }
-    if mantissa == 0 {
-        return Some(0.0);
-    }
-    let exponent = exponent.saturating_add(shift).clamp(-2000, 2000) as i32;
-    // In two halves, as the power alone may not be a finite number.
-    let half = exponent / 2;
-    Some(mantissa as f64 * 2_f64.powi(half) * 2_f64.powi(exponent - half))
+    number::parse_float(text).map_err(|source| ParseNumberError::of("ParseFloat", text, source))
 }
 
 #[cfg(test)]

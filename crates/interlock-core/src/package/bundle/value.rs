@@ -1,6 +1,6 @@
 //! Conversion of values to text, as in KUDO's client.
 
-use go_template::go::float::shortest;
+use go_template::go::float::{rounded_to_f32, shortest};
 use go_template::yaml;
 use serde_json::{Number, Value};
 
@@ -20,16 +20,11 @@ pub fn parameter_text(value: &Value, value_type: &str) -> Option<String> {
 pub(super) fn scalar_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Number(number) if number.is_f64() => number.as_f64().map_or_else(String::new, float32_text),
+        Value::Number(number) if number.is_f64() => {
+            number.as_f64().map_or_else(String::new, |value| shortest(rounded_to_f32(value)))
+        }
         other => other.to_string(),
     }
-}
-
-fn float32_text(value: f64) -> String {
-    // The precision that Go's reader keeps.
-    let narrow = value as f32;
-    // The shortest digits of the float32, read as a float64, print as the same digits.
-    narrow.to_string().parse().map_or_else(|_| narrow.to_string(), shortest)
 }
 
 /// Go's `%v`.
