@@ -29,3 +29,30 @@ pub fn missing(document: &Path) -> Vec<String> {
         .map(|(file, function)| format!("{}: `{file}: {function}` does not exist", document.display()))
         .collect()
 }
+
+/// The files that the recipes of `docs/architecture.md` name and that do not exist.
+pub fn missing_of_recipes(document: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(document).unwrap();
+    let recipes = text.split("\n## Recipes\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let named = recipes.split('`').skip(1).step_by(2).filter(|code| code.contains('/'));
+    let (mut count, mut missing) = (0, Vec::new());
+    for file in named {
+        count += 1;
+        if !Path::new(file).exists() {
+            missing.push(format!("{}: `{file}` does not exist", document.display()));
+        }
+    }
+    assert!(count > 10, "the recipes name {count} files");
+    missing
+}
+
+/// Blocks of Rust of a document that no file of these shows as they are.
+pub fn not_shown(document: &Path, sources: &[&str]) -> Vec<String> {
+    let text = std::fs::read_to_string(document).unwrap();
+    let sources: Vec<String> = sources.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
+    let blocks: Vec<&str> =
+        text.split("```rust\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(!blocks.is_empty(), "{} shows nothing", document.display());
+    let shown = |block: &&&str| sources.iter().any(|source| source.contains(**block));
+    blocks.iter().filter(|block| !shown(block)).map(|block| (*block).to_owned()).collect()
+}

@@ -124,3 +124,24 @@ fn the_threat_model_names_tests_that_exist() {
     let missing = documents::missing(Path::new("docs/threat-model.md"));
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
+
+#[test]
+fn the_recipes_name_files_that_exist() {
+    let missing = documents::missing_of_recipes(Path::new("docs/architecture.md"));
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+/// "Under 200 lines, one folder and one line": the tutorial shows the example as it is.
+#[test]
+fn the_example_of_a_kind_is_small_and_shown_as_it_is() {
+    let folder = "examples/add-a-kind/backup";
+    let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let code = files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs"));
+    let lines: usize = code.map(|file| std::fs::read_to_string(file).unwrap().lines().count()).sum();
+    assert!(lines < 200, "{lines} lines");
+    let line = std::fs::read_to_string("examples/add-a-kind/main.rs").unwrap();
+    assert_eq!(line.matches("backup::KIND").count(), 1);
+    let sources = [&format!("{folder}/mod.rs"), "examples/add-a-kind/main.rs"];
+    let differs = documents::not_shown(Path::new("docs/add-a-kind.md"), &sources);
+    assert!(differs.is_empty(), "not in the example:\n{}", differs.join("\n"));
+}
