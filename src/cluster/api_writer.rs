@@ -58,13 +58,16 @@ impl Objects {
 
     /// Sends the writes of one decision: batches concurrently, inside a batch one after the other until one
     /// fails. Returns each object as the API server answered it, or the failure.
-    pub async fn run(&self, lanes: Vec<Vec<ChildWrite>>) -> Vec<(ObjectKey, Result<Written, ApiFailure>)> {
-        let answers: Vec<Vec<_>> =
-            futures::stream::iter(lanes).map(|lane| self.lane(lane)).buffered(CONCURRENT).collect().await;
+    pub async fn run(&self, batches: Vec<Vec<ChildWrite>>) -> Vec<(ObjectKey, Result<Written, ApiFailure>)> {
+        let answers: Vec<Vec<_>> = futures::stream::iter(batches)
+            .map(|run_batch| self.run_batch(run_batch))
+            .buffered(CONCURRENT)
+            .collect()
+            .await;
         answers.into_iter().flatten().collect()
     }
 
-    async fn lane(&self, writes: Vec<ChildWrite>) -> Vec<(ObjectKey, Result<Written, ApiFailure>)> {
+    async fn run_batch(&self, writes: Vec<ChildWrite>) -> Vec<(ObjectKey, Result<Written, ApiFailure>)> {
         let mut answers = Vec::with_capacity(writes.len());
         for write in writes {
             let Some(key) = write.key() else { continue };
@@ -132,14 +135,14 @@ impl Objects {
                 let (api_version, namespace) = (key.gvk.api_version(), key.namespace.as_deref());
                 path::of(&api_version, namespace, &kind.plural, &[&key.name]).map(Some)
             }
-            KindLookup::Undefined | KindLookup::Never => Ok(None),
-            KindLookup::Withheld(why) => Err(ApiFailure {
+            KindLookup::Undefined | KindLookup::NeverServed => Ok(None),
+            KindLookup::NotServed(why) => Err(ApiFailure {
                 code: 404,
                 reason: String::new(),
                 message: format!("the CustomResourceDefinition of {} {why}", key.gvk),
                 namespace_terminating: false,
             }),
-            KindLookup::Unsure => Err(local(format!("it is not known yet whether {} is served", key.gvk))),
+            KindLookup::Unknown => Err(local(format!("it is not known yet whether {} is served", key.gvk))),
         }
     }
 

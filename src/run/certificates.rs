@@ -9,7 +9,9 @@ use tokio::sync::{mpsc, watch};
 
 use super::options::ServingCertificate;
 use super::{Parts, Process, RunError};
-use crate::cluster::certificates::{Keeper, KeeperSettings, KeyPem, Trust, ca_bundle};
+use crate::cluster::certificates::{
+    CaBundles, CertificateController, CertificateSettings, KeyPem, ca_bundle,
+};
 use crate::cluster::lease::Leadership;
 use crate::cluster::tamper::Observation;
 use crate::server::certificate_reloader::Files;
@@ -21,10 +23,10 @@ use crate::telemetry::readiness::Check;
 const LOOK: Duration = Duration::from_secs(30);
 /// How long a caBundle must be unchanged before the process relies on it: the time in which every API
 /// server of a cluster has seen it in its own watch.
-const SETTLE: Duration = Duration::from_secs(5);
+const PROPAGATION: Duration = Duration::from_secs(5);
 /// How long a CA that has left the Secret is still trusted: every replica has seen the other one for
-/// [`SETTLE`], and kubelets, which sync once a minute, have delivered it to replicas that read files.
-const STAY: Duration = Duration::from_secs(180);
+/// [`PROPAGATION`], and kubelets, which sync once a minute, have delivered it to replicas that read files.
+const RETENTION: Duration = Duration::from_secs(180);
 
 impl Process {
     /// `watched` receives each change of the webhook configurations.
@@ -40,7 +42,7 @@ impl Process {
             url: options.webhook_url.clone().unwrap_or_default(),
             problem,
         })?;
-        let (trust, seen) = watch::channel(Trust::default());
+        let (trust, seen) = watch::channel(CaBundles::default());
         let follow = ca_bundle::follow(books.clone(), options.webhook_configuration.clone(), trust, watched);
         parts.spawn(async {
             follow.await;
@@ -55,18 +57,18 @@ impl Process {
                 });
             }
             ServingCertificate::Builtin { secret, leaf_lifetime, ca_lifetime } => {
-                let settings = KeeperSettings {
+                let settings = CertificateSettings {
                     namespace: options.namespace.clone(),
                     secret,
                     configuration: options.webhook_configuration.clone(),
                     names,
                     leaf_lifetime,
                     authority_lifetime: ca_lifetime,
-                    settle: SETTLE.min(leaf_lifetime / 10),
+                    propagation: PROPAGATION.min(leaf_lifetime / 10),
                     // By then every leaf of it has expired.
-                    stay: STAY.min(leaf_lifetime),
+                    retention: RETENTION.min(leaf_lifetime),
                 };
-                let keeper = Keeper::new(books.clone(), settings, seen.clone(), leadership);
+                let keeper = CertificateController::new(books.clone(), settings, seen.clone(), leadership);
                 parts.spawn(show(keeper.serve(), self.shown.clone()));
                 parts.spawn(async {
                     keeper.run().await;
@@ -89,7 +91,9 @@ async fn show(
         let Some(pem) = serve.borrow_and_update().clone() else { continue };
         match Pair::from_pem(pem.certificate.as_bytes(), pem.key.as_bytes()) {
             Ok(pair) => shown.show(pair),
-            Err(error) => tracing::error!(%error, "the last good certificate stays"),
+            Err(error) => {
+                tracing::error!(%error, "the certificate is invalid; still serving the last valid one")
+            }
         }
     }
     Ok("the keeper of the certificates")
@@ -98,7 +102,7 @@ async fn show(
 /// Ready only while the API server would accept the served certificate, as far as its caBundle shows.
 async fn judge(
     shown: CertificateResolver,
-    mut trust: watch::Receiver<Trust>,
+    mut trust: watch::Receiver<CaBundles>,
     check: Check,
     metrics: Arc<Metrics>,
 ) -> Result<&'static str, RunError> {
@@ -115,7 +119,7 @@ async fn judge(
                     let ends = Timestamp::from_second(pair.not_after()).unwrap_or_default();
                     tracing::info!(%ends, "certificate shown");
                 }
-                match trust.borrow_and_update().refusal(pair.chain(), Timestamp::now()) {
+                match trust.borrow_and_update().rejection(pair.chain(), Timestamp::now()) {
                     None => check.pass(),
                     Some(problem) => check.fail(problem),
                 }

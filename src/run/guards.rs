@@ -64,7 +64,7 @@ impl Process {
                 store.guard_overrides(standing.policy(OVERRIDES));
             };
             warden.run(installed, heard).await;
-            Ok("the watch of what guards")
+            Ok("the watch of the guard objects")
         };
         parts.spawn_on(guarding, &self.runtimes.watching);
         seen

@@ -305,7 +305,7 @@ impl Process {
         let id = candidate_id(options.pod_name.as_deref());
         let metrics = self.metrics.clone();
         let heartbeat = Heartbeat::new(options.lease.timing);
-        self.runtimes.reconciling.spawn(heartbeat.clone().beats());
+        self.runtimes.reconciling.spawn(heartbeat.clone().beat_forever());
         let timing = options.lease.timing;
         let election = Election::new(books.clone(), name, id, timing, heartbeat, metrics.clone());
         let context = controllers::ControllersContext {
@@ -335,7 +335,7 @@ impl Process {
             let late = async {
                 stopped.cancelled().await;
                 tokio::time::sleep(END).await;
-                tracing::warn!("the controllers have not ended within {END:?}; the lease is given back");
+                tracing::warn!("the controllers have not ended within {END:?}; releasing the lease");
             };
             tokio::select! {
                 _ = controllers => {}
@@ -362,7 +362,7 @@ async fn first_end(parts: &mut Parts) -> RunError {
 async fn self_subject(client: &Client, gate: &Check) -> String {
     let mut pause = Duration::from_millis(100);
     loop {
-        match client::who_am_i(client).await {
+        match client::self_subject_review(client).await {
             Ok(user) => return user,
             Err(error) => {
                 tracing::warn!(%error, "trying again");

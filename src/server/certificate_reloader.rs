@@ -55,7 +55,7 @@ impl Files {
                 Ok(None) => {}
                 Ok(Some(pair)) => shown.show(pair),
                 Err(error) if self.taken.is_some() => {
-                    tracing::warn!(%error, "the last good certificate stays");
+                    tracing::warn!(%error, "the certificate is invalid; still serving the last valid one");
                 }
                 Err(error) => tracing::warn!(%error, "no certificate yet"),
             }

@@ -106,7 +106,7 @@ impl Observer {
 
     fn need(&self, requester: KindRequester, kinds: BTreeSet<Gvk>) {
         if let (Some(supervisor), Some(_)) = (self.supervisor.get(), &self.queue) {
-            supervisor.need(requester, kinds);
+            supervisor.request(requester, kinds);
         }
     }
 
