@@ -178,14 +178,14 @@ impl Observer {
 
     /// Handles a read that did not find the Instance of that uid.
     pub fn missed(&self, instance: &NamespacedName, uid: Option<&str>) {
-        self.store.forget_instance(instance, uid).into_iter().for_each(|told| self.took(told));
+        self.store.forget_instance(instance, uid).into_iter().for_each(|reported| self.took(reported));
     }
 
     /// Enqueues the objects that a change affects.
-    pub fn took(&self, told: Affected) {
-        told.gone.iter().for_each(|id| self.gone(id));
-        self.concern(told.concerned);
-        self.look_at(told.gateways);
+    pub fn took(&self, reported: Affected) {
+        reported.gone.iter().for_each(|id| self.gone(id));
+        self.concern(reported.concerned);
+        self.look_at(reported.gateways);
     }
 
     fn look_at_unused(&self) {
@@ -273,7 +273,7 @@ impl Observer {
 
 impl Sink for Observer {
     fn observe(&self, kind: &Gvk, epoch: Epoch, change: WatchChange) {
-        self.metrics.watch_told(jiff::Timestamp::now().as_second());
+        self.metrics.watch_event(jiff::Timestamp::now().as_second());
         let there = match &change {
             WatchChange::Applied(object) | WatchChange::Listed(object) => Some(object),
             WatchChange::Listing(_) | WatchChange::Deleted(_) => None,
@@ -283,14 +283,14 @@ impl Sink for Observer {
             }
         };
         let first = there.is_some_and(|object| self.is_first(kind, object));
-        let told = self.store.observe(kind, epoch, &change);
+        let reported = self.store.observe(kind, epoch, &change);
         if let Some(object) = there {
             self.there(kind, object);
         }
         if let Some(object) = there.filter(|_| first) {
             self.look_at_bereft(object);
         }
-        self.took(told);
+        self.took(reported);
     }
 
     fn gone(&self, kind: &Gvk) {
