@@ -63,9 +63,10 @@ fn rules(bytes: usize) -> Admission {
 }
 
 fn port(reviewer: Arc<dyn Reviewer>, folder: &Path) -> Port {
-    let (limits, metrics, shown) = (Limits::default(), Arc::new(Metrics::new()), CertificateResolver::new());
+    let (limits, metrics, resolver) =
+        (Limits::default(), Arc::new(Metrics::new()), CertificateResolver::new());
     let file = |name: &str| std::fs::read(folder.join(name)).expect("a certificate");
-    shown.show(Pair::from_pem(&file("tls.crt"), &file("tls.key")).expect("a pair"));
+    resolver.show(Pair::from_pem(&file("tls.crt"), &file("tls.key")).expect("a pair"));
     let in_flight = InFlight::new(limits.in_flight_bytes, metrics.clone());
     let readiness = Readiness::new();
     let callers = Arc::new(Callers::default());
@@ -79,7 +80,7 @@ fn port(reviewer: Arc<dyn Reviewer>, folder: &Path) -> Port {
         in_flight,
         metrics: metrics.clone(),
     });
-    let tls = Some(shown.server_config(MinVersion::default()).into());
+    let tls = Some(resolver.server_config(MinVersion::default()).into());
     Port { app, tls, callers, limits, shutdown: Shutdown::new(), metrics }
 }
 

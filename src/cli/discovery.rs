@@ -27,10 +27,10 @@ pub(super) struct ServedKinds {
 
 impl ServedKinds {
     /// Discovers all kinds: two requests.
-    pub(super) async fn ask(client: &Client) -> anyhow::Result<Self> {
-        let asked = "the API server could not be asked what it serves";
-        let core = client.list_core_api_versions_aggregated().await.context(asked)?;
-        let groups = client.list_api_groups_aggregated().await.context(asked)?;
+    pub(super) async fn discover(client: &Client) -> anyhow::Result<Self> {
+        let context = "discovery of the API server failed";
+        let core = client.list_core_api_versions_aggregated().await.context(context)?;
+        let groups = client.list_api_groups_aggregated().await.context(context)?;
         let mut served = Self::default();
         for group in core.items.into_iter().chain(groups.items) {
             let name = group.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
@@ -148,16 +148,16 @@ impl NamedObject {
         let (kind, namespace, name) = match parts.as_slice() {
             [kind, name] => (kind, None, name),
             [kind, namespace, name] => (kind, Some((*namespace).to_owned()), name),
-            _ => return Err(format!("{:?} names no object: {HOW}", words.join(" "))),
+            _ => return Err(format!("{:?} names no object: {OBJECT_SYNTAX}", words.join(" "))),
         };
         if parts.iter().any(|part| part.is_empty()) {
-            return Err(format!("{:?} has an empty part: {HOW}", words.join(" ")));
+            return Err(format!("{:?} has an empty part: {OBJECT_SYNTAX}", words.join(" ")));
         }
         Ok(Self { kind: (*kind).to_owned(), namespace, name: (*name).to_owned() })
     }
 }
 
-const HOW: &str = "write KIND/NAMESPACE/NAME, KIND/NAME, or KIND NAME -n NAMESPACE";
+const OBJECT_SYNTAX: &str = "write KIND/NAMESPACE/NAME, KIND/NAME, or KIND NAME -n NAMESPACE";
 
 #[cfg(test)]
 mod tests {
@@ -228,7 +228,7 @@ mod tests {
     #[case(&["inst"], "\"inst\" names no object: ")]
     #[case(&["a/b/c/d"], "\"a/b/c/d\" names no object: ")]
     #[case(&["inst//x"], "\"inst//x\" has an empty part: ")]
-    fn what_names_no_object_is_said(#[case] words: &[&str], #[case] text: &str) {
+    fn a_text_that_names_no_object_is_refused(#[case] words: &[&str], #[case] text: &str) {
         let error = NamedObject::parse(words).unwrap_err();
         assert!(error.starts_with(text) && error.ends_with("-n NAMESPACE"), "{error}");
     }

@@ -167,9 +167,9 @@ mod tests {
         "kind: List\nitems: [{kind: Pod, metadata: {}}]",
         "holds items[0] of kind Pod that has no name"
     )]
-    fn what_is_no_object_is_named(#[case] text: &str, #[case] said: &str) {
+    fn what_is_no_object_is_named(#[case] text: &str, #[case] api_message: &str) {
         let error = parsed(text).unwrap_err().to_string();
-        assert!(error.starts_with("a.yaml holds ") && error.contains(said), "{error}");
+        assert!(error.starts_with("a.yaml holds ") && error.contains(api_message), "{error}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use interlock_core::api::kudo::{ExecutionStatus, Instance, PlanStatus};
 
 /// Whether a plan is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Over {
+pub(super) enum PlanEnd {
     /// Not yet.
     No,
     /// The plan is COMPLETE.
@@ -24,7 +24,7 @@ pub(super) struct Follower {
 
 impl Follower {
     /// Takes in a version of the Instance; returns new lines, and whether the plan is over.
-    pub(super) fn see(&mut self, instance: &Instance) -> (Vec<String>, Over) {
+    pub(super) fn observe(&mut self, instance: &Instance) -> (Vec<String>, PlanEnd) {
         if let Some(execution) = instance.spec.plan_execution.as_ref().filter(|e| !e.plan().is_empty()) {
             let run = (execution.plan().to_owned(), execution.uid().to_owned());
             if self.run.as_ref() != Some(&run) {
@@ -32,20 +32,20 @@ impl Follower {
                 self.shown.clear();
             }
         }
-        let Some((plan, uid)) = self.run.clone() else { return (Vec::new(), Over::No) };
+        let Some((plan, uid)) = self.run.clone() else { return (Vec::new(), PlanEnd::No) };
         let entry = instance.status.as_ref().and_then(|s| s.plan_status.get(&plan)).filter(|e| e.uid == uid);
-        let Some(entry) = entry else { return (Vec::new(), Over::No) };
+        let Some(entry) = entry else { return (Vec::new(), PlanEnd::No) };
         let lines = self.changes(&plan, entry);
-        let over = match entry.status {
-            ExecutionStatus::Complete => Over::Complete(plan),
-            ExecutionStatus::FatalError => Over::Failed(complaint(&plan, entry)),
-            _ => Over::No,
+        let end = match entry.status {
+            ExecutionStatus::Complete => PlanEnd::Complete(plan),
+            ExecutionStatus::FatalError => PlanEnd::Failed(failure_message(&plan, entry)),
+            _ => PlanEnd::No,
         };
-        (lines, over)
+        (lines, end)
     }
 
     /// Whether a plan is known to be scheduled.
-    pub(super) fn follows(&self) -> bool {
+    pub(super) fn has_plan(&self) -> bool {
         self.run.is_some()
     }
 
@@ -85,7 +85,7 @@ impl Follower {
 }
 
 /// Why a plan failed: every message, with its phase and step.
-pub(super) fn complaint(plan: &str, entry: &PlanStatus) -> String {
+pub(super) fn failure_message(plan: &str, entry: &PlanStatus) -> String {
     let mut parts = Vec::new();
     let mut add = |at: String, message: Option<&String>| {
         if let Some(message) = message.filter(|m| !m.is_empty()) {
@@ -128,19 +128,19 @@ mod tests {
     fn a_plan_is_followed_to_its_end() {
         let mut follower = Follower::default();
         let run = json!({"planName": "deploy", "uid": "1", "status": "NEVER_RUN"});
-        assert_eq!(follower.see(&instance(json!({}), json!({}))), (vec![], Over::No));
-        assert!(!follower.follows());
-        assert_eq!(follower.see(&instance(run.clone(), json!({}))), (vec![], Over::No));
+        assert_eq!(follower.observe(&instance(json!({}), json!({}))), (vec![], PlanEnd::No));
+        assert!(!follower.has_plan());
+        assert_eq!(follower.observe(&instance(run.clone(), json!({}))), (vec![], PlanEnd::No));
         let waiting = json!({"deploy": plan("1", "IN_PROGRESS", "PENDING", "")});
-        assert_eq!(follower.see(&instance(run.clone(), waiting)), (vec![], Over::No));
+        assert_eq!(follower.observe(&instance(run.clone(), waiting)), (vec![], PlanEnd::No));
         let trying = json!({"deploy": plan("1", "IN_PROGRESS", "ERROR", "try again")});
         let lines = vec!["plan deploy p/s ERROR (try again)".to_owned()];
-        assert_eq!(follower.see(&instance(run.clone(), trying.clone())), (lines, Over::No));
-        assert_eq!(follower.see(&instance(run, trying)), (vec![], Over::No), "nothing is told twice");
+        assert_eq!(follower.observe(&instance(run.clone(), trying.clone())), (lines, PlanEnd::No));
+        assert_eq!(follower.observe(&instance(run, trying)), (vec![], PlanEnd::No), "nothing is told twice");
         assert_eq!(follower.current_state(), "deploy p/s ERROR");
         let done = json!({"deploy": plan("1", "COMPLETE", "COMPLETE", "")});
-        let (_, over) = follower.see(&instance(json!({}), done));
-        assert_eq!(over, Over::Complete("deploy".to_owned()));
+        let (_, end) = follower.observe(&instance(json!({}), done));
+        assert_eq!(end, PlanEnd::Complete("deploy".to_owned()));
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
         let mut follower = Follower::default();
         let run = json!({"planName": "deploy", "uid": "2"});
         let old = json!({"deploy": plan("1", "FATAL_ERROR", "FATAL_ERROR", "no")});
-        assert_eq!(follower.see(&instance(run, old)), (vec![], Over::No));
+        assert_eq!(follower.observe(&instance(run, old)), (vec![], PlanEnd::No));
     }
 
     #[test]
@@ -156,17 +156,17 @@ mod tests {
         let mut follower = Follower::default();
         let run = json!({"planName": "deploy", "uid": "1"});
         let failed = json!({"deploy": plan("1", "FATAL_ERROR", "FATAL_ERROR", "no such kind")});
-        let (_, over) = follower.see(&instance(run, failed));
+        let (_, end) = follower.observe(&instance(run, failed));
         let text = "plan deploy ended in FATAL_ERROR: step p/s: no such kind";
-        assert_eq!(over, Over::Failed(text.to_owned()));
+        assert_eq!(end, PlanEnd::Failed(text.to_owned()));
     }
 
     #[test]
     fn a_plan_that_replaces_another_is_followed() {
         let mut follower = Follower::default();
-        follower.see(&instance(json!({"planName": "deploy", "uid": "1"}), json!({})));
+        follower.observe(&instance(json!({"planName": "deploy", "uid": "1"}), json!({})));
         let plans = json!({"deploy": plan("1", "COMPLETE", "COMPLETE", ""), "update": plan("2", "PENDING", "PENDING", "")});
-        let (_, over) = follower.see(&instance(json!({"planName": "update", "uid": "2"}), plans));
-        assert_eq!(over, Over::No);
+        let (_, end) = follower.observe(&instance(json!({"planName": "update", "uid": "2"}), plans));
+        assert_eq!(end, PlanEnd::No);
     }
 }

@@ -37,17 +37,17 @@ pub struct Cli {
 enum Command {
     /// Serves the webhook and runs the controllers.
     Run(Box<run::RunArguments>),
-    /// Prints everything that an installation consists of, as YAML.
+    /// Prints all objects of an installation, as YAML.
     Render(Box<render::RenderArguments>),
     /// Installs, upgrades and uninstalls packages.
     Package(Box<package::PackageArguments>),
-    /// Tells how the plans of an Instance stand, and ends or retries one.
+    /// Show, abort and retry the plans of an Instance.
     Plan(Box<plan::PlanCommand>),
     /// Decides as the webhook does, without a cluster: 0 allowed, 1 refused, 2 error.
     Check(Box<check::CheckArguments>),
-    /// Prints the objects that Interlock cares about, and how they hang together.
+    /// Prints the objects that Interlock watches, and the links between them.
     Topology(Box<topology::TopologyArguments>),
-    /// Tells what an object is, what it depends on, who acts on it and what happened last.
+    /// Explains an object: its state, its dependencies, its writers and its recent history.
     Why(Box<why::WhyArguments>),
     /// Plans changes of a gateway's router flavor.
     Flavor(Box<flavor::FlavorArguments>),

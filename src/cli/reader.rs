@@ -16,8 +16,8 @@ use super::discovery::Resource;
 const PAGE: u32 = 500;
 /// Retries of a list that the API server cannot give yet: that of a kind whose definition is new, for a
 /// second or two.
-const TRIES: u32 = 5;
-const PAUSE: Duration = Duration::from_secs(1);
+const MAX_TRIES: u32 = 5;
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// The result of a read of one object.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ pub(super) async fn get(client: &Client, resource: &Resource, namespace: &str, n
             Err(error) => ReadOutcome::Unknown(error.to_string()),
         },
         Err(error) if code(&error) == Some(404) => ReadOutcome::Missing,
-        Err(error) => ReadOutcome::Unknown(said(&error)),
+        Err(error) => ReadOutcome::Unknown(api_message(&error)),
     }
 }
 
@@ -67,11 +67,11 @@ pub(super) async fn list(
     selection: &Selection<'_>,
 ) -> Result<Vec<Value>, Error> {
     let mut page = Some(PAGE);
-    for _ in 1..TRIES {
+    for _ in 1..MAX_TRIES {
         match pages(client, resource, selection, page).await {
             // The list took longer than the API server keeps its versions.
             Err(error) if code(&error) == Some(410) => page = None,
-            Err(error) if code(&error) == Some(429) => tokio::time::sleep(PAUSE).await,
+            Err(error) if code(&error) == Some(429) => tokio::time::sleep(RETRY_PAUSE).await,
             other => return other,
         }
     }
@@ -145,7 +145,7 @@ pub(super) fn code(error: &Error) -> Option<u16> {
 }
 
 /// The API server's own message, without kube's wrapping.
-pub(super) fn said(error: &Error) -> String {
+pub(super) fn api_message(error: &Error) -> String {
     match error {
         Error::Api(status) => status.message.clone(),
         other => format!("{:#}", anyhow!("{other}")),

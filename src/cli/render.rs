@@ -19,12 +19,12 @@ use crate::install::{self, CertificateIssuer, ClientCa, Endpoint, InstallOptions
 
 /// The parts to render.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum RenderPart {
     Part(Part),
     Kustomize,
 }
 
-impl ValueEnum for What {
+impl ValueEnum for RenderPart {
     fn value_variants<'a>() -> &'a [Self] {
         &[
             Self::Part(Part::Crds),
@@ -54,7 +54,7 @@ impl ValueEnum for What {
 pub struct RenderArguments {
     /// What to render.
     #[arg(value_enum)]
-    what: What,
+    what: RenderPart,
     /// Namespace of the process.
     #[arg(long, short, default_value = meta::NAMESPACE, value_parser = dns_label)]
     namespace: String,
@@ -64,7 +64,7 @@ pub struct RenderArguments {
     /// User of the process, the only one that admission skips; by default its service account.
     #[arg(long)]
     controller_user: Option<String>,
-    /// NAMESPACE/NAME of the service account that effects of packages are made as; by default
+    /// NAMESPACE/NAME of the service account that packages act as; by default
     /// interlock-packages in --namespace.
     #[arg(long, value_parser = namespaced_name)]
     packages_service_account: Option<NamespacedName>,
@@ -77,7 +77,7 @@ pub struct RenderArguments {
     /// How strictly an Instance is frozen while a plan runs.
     #[arg(long, value_enum, default_value = "strict")]
     freeze: FreezeFlag,
-    /// Namespaces to look after, separated by commas; all by default, and where it is empty.
+    /// Namespaces to watch, separated by commas; all by default, and if it is empty.
     #[arg(long, value_parser = namespaces)]
     watch_namespaces: Vec<Namespaces>,
     /// Grant what labelling the Secrets takes that router flavors of gateways come from: get and
@@ -87,7 +87,7 @@ pub struct RenderArguments {
     /// How the roles are spread over Deployments.
     #[arg(long, value_enum, default_value = "together")]
     layout: Layout,
-    /// Who makes the certificate of the webhook.
+    /// Issuer of the certificate of the webhook.
     #[arg(long, value_enum, default_value = "builtin")]
     certificates: CertificateIssuer,
     /// Container image.
@@ -132,8 +132,8 @@ pub fn main(arguments: RenderArguments, kinds: Kinds) -> ExitCode {
 
 fn render(arguments: RenderArguments, kinds: Kinds) -> anyhow::Result<()> {
     let part = match arguments.what {
-        What::Part(part) => part,
-        What::Kustomize => {
+        RenderPart::Part(part) => part,
+        RenderPart::Kustomize => {
             return write_tree(arguments.into.as_deref().context("--into names no folder")?);
         }
     };
@@ -189,7 +189,7 @@ fn ca_bundle(file: &Path) -> anyhow::Result<Vec<u8>> {
     ensure!(!certificates.is_empty(), "it holds no certificate; {remedy}");
     for certificate in &certificates {
         x509_parser::parse_x509_certificate(certificate)
-            .map_err(|error| anyhow!("it holds what is no certificate: {error}; {remedy}"))?;
+            .map_err(|error| anyhow!("it holds an invalid certificate: {error}; {remedy}"))?;
     }
     Ok(pem)
 }

@@ -79,10 +79,10 @@ pub struct RunArguments {
     /// Directory with tls.crt and tls.key.
     #[arg(long, env = "INTERLOCK_CERT_DIR")]
     cert_dir: Option<PathBuf>,
-    /// Time between two looks at these files, and at --client-ca.
+    /// Time between two reads of these files, and of --client-ca.
     #[arg(long, env = "INTERLOCK_CERT_INTERVAL", default_value = "10s", value_parser = duration)]
     cert_interval: Duration,
-    /// Oldest version of TLS that is spoken.
+    /// Oldest accepted version of TLS.
     #[arg(long, env = "INTERLOCK_TLS_MIN_VERSION", value_enum, default_value = "1.3")]
     tls_min_version: TlsVersion,
     /// PEM file of a CA: reviews are answered only to a client certificate of it, as the API server
@@ -98,7 +98,7 @@ pub struct RunArguments {
     /// these addresses only.
     #[arg(long, env = "INTERLOCK_API_SERVER_CIDR", value_parser = cidrs)]
     api_server_cidr: Vec<Cidrs>,
-    /// Service that the API server reaches the webhook by.
+    /// Service through which the API server calls the webhook.
     #[arg(long, env = "INTERLOCK_SERVICE_NAME", default_value = meta::install::SERVICE, value_parser = dns_label)]
     service_name: String,
     /// Namespace of this process: its Service, Lease and Secrets.
@@ -107,11 +107,11 @@ pub struct RunArguments {
     /// Name of the pod, for the lease.
     #[arg(long, env = "INTERLOCK_POD_NAME")]
     pod_name: Option<String>,
-    /// URL that the API server reaches the webhook by instead of the Service, for running
+    /// URL at which the API server calls the webhook instead of the Service, for a process
     /// outside the cluster.
     #[arg(long, env = "INTERLOCK_WEBHOOK_URL")]
     webhook_url: Option<String>,
-    /// Name of the Mutating- and ValidatingWebhookConfiguration whose caBundle is kept.
+    /// Name of the Mutating- and ValidatingWebhookConfiguration whose caBundle the process maintains.
     #[arg(long, env = "INTERLOCK_WEBHOOK_CONFIGURATION", default_value = meta::install::WEBHOOK_CONFIGURATION)]
     webhook_configuration: String,
     /// Secret of the built-in certificates.
@@ -127,27 +127,27 @@ pub struct RunArguments {
     /// server where controllers run, required with --role=webhook.
     #[arg(long, env = "INTERLOCK_CONTROLLER_USER")]
     controller_user: Option<String>,
-    /// Service account that effects of packages are made as: NAMESPACE/NAME, or a NAME in
+    /// Service account that packages act as: NAMESPACE/NAME, or a NAME in
     /// --namespace.
     #[arg(long, env = "INTERLOCK_PACKAGES_SERVICE_ACCOUNT", default_value = meta::PACKAGES_SERVICE_ACCOUNT)]
     packages_service_account: String,
     /// How strictly an Instance is frozen while a plan runs.
     #[arg(long, env = "INTERLOCK_FREEZE", value_enum, default_value = "strict")]
     freeze: FreezeFlag,
-    /// Namespaces to look after, separated by commas; all by default, and where it is empty.
+    /// Namespaces to watch, separated by commas; all by default, and if it is empty.
     #[arg(long, env = "INTERLOCK_WATCH_NAMESPACES", value_parser = namespaces)]
     watch_namespaces: Vec<Namespaces>,
-    /// Label the Secrets that router flavors of gateways come from, so that changes of them are
-    /// judged; it takes the rights that `interlock render rbac --flavor-secrets` prints.
+    /// Label the Secrets that router flavors of gateways come from, so that admission checks
+    /// their changes; it needs the rights that `interlock render rbac --flavor-secrets` prints.
     #[arg(long, env = "INTERLOCK_FLAVOR_SECRETS")]
     flavor_secrets: bool,
     /// Name of the Lease that one controller holds.
     #[arg(long, env = "INTERLOCK_LEADER_ELECTION_ID", default_value = meta::install::LEASE)]
     leader_election_id: String,
-    /// How long others leave a lease alone that is not renewed.
+    /// How long other candidates wait for a lease that is not renewed.
     #[arg(long, env = "INTERLOCK_LEASE_DURATION", default_value = "15s", value_parser = duration)]
     lease_duration: Duration,
-    /// How long a leader goes on without renewing.
+    /// How long a leader continues without renewing.
     #[arg(long, env = "INTERLOCK_RENEW_DEADLINE", default_value = "10s", value_parser = duration)]
     renew_deadline: Duration,
     /// Pause between two attempts at the lease.
@@ -157,8 +157,8 @@ pub struct RunArguments {
     /// longer is interrupted, and tried again later.
     #[arg(long, env = "INTERLOCK_RENDER_LIMIT", default_value = "2s", value_parser = duration)]
     render_limit: Duration,
-    /// How long the webhook goes on answering after a signal to stop, so that callers can go
-    /// elsewhere.
+    /// How long the webhook still answers after a signal to stop, so that callers can move to other
+    /// replicas.
     #[arg(long, env = "INTERLOCK_SHUTDOWN_DELAY", default_value = "15s", value_parser = duration)]
     shutdown_delay: Duration,
     /// Kubeconfig; by default KUBECONFIG, ~/.kube/config, or the service account of the pod.
@@ -167,10 +167,10 @@ pub struct RunArguments {
     /// Context of the kubeconfig.
     #[arg(long, env = "INTERLOCK_CONTEXT")]
     context: Option<String>,
-    /// What is logged: error, warn, info, debug, trace or TARGET=LEVEL,...
+    /// Log level: error, warn, info, debug, trace or TARGET=LEVEL,...
     #[arg(long, env = "INTERLOCK_LOG_LEVEL", default_value = "info")]
     log_level: String,
-    /// How it is logged.
+    /// Log format.
     #[arg(long, env = "INTERLOCK_LOG_FORMAT", value_enum, default_value = "text")]
     log_format: log::Format,
 }

@@ -43,7 +43,7 @@ impl TargetFlags {
 }
 
 /// The API server's own message, without kube's wrapping.
-pub(super) fn said(error: kube::Error) -> anyhow::Error {
+pub(super) fn api_message(error: kube::Error) -> anyhow::Error {
     match error {
         kube::Error::Api(status) => anyhow::anyhow!("{}", status.message),
         other => anyhow::anyhow!(other),

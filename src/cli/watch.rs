@@ -52,7 +52,9 @@ pub(super) async fn until<T>(
     match (tokio::time::timeout(limit, found).await, unseen) {
         (Ok(ended), _) => ended,
         (Err(_), None) => Ok(None),
-        (Err(_), Some(error)) => Err(anyhow!("instance {name} could not be seen after {limit:?}: {error}")),
+        (Err(_), Some(error)) => {
+            Err(anyhow!("instance {name} could not be watched within {limit:?}: {error}"))
+        }
     }
 }
 

@@ -14,7 +14,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Starts to wait for a key; look once more after this, as the object may have arrived before.
+    /// Starts to wait for a key. Read the cache once more after this: the object may have arrived before.
     pub fn expect(self: &Arc<Self>, key: &NamespacedName) -> Arrival {
         let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
         let sender = awaited.entry(key.clone()).or_insert_with(|| watch::Sender::new(()));

@@ -15,20 +15,20 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// The namespaces that a binding excludes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LeftOut {
+pub enum ExcludedNamespaces {
     /// These; often none.
     Named(BTreeSet<String>),
     /// All.
     All,
 }
 
-impl Default for LeftOut {
+impl Default for ExcludedNamespaces {
     fn default() -> Self {
         Self::Named(BTreeSet::new())
     }
 }
 
-impl LeftOut {
+impl ExcludedNamespaces {
     fn requirement(&self) -> Option<LabelSelectorRequirement> {
         let requirement = |operator: &str, values| LabelSelectorRequirement {
             key: NAME_LABEL.to_owned(),
@@ -43,7 +43,7 @@ impl LeftOut {
     }
 }
 
-/// The binding, as far as it is known.
+/// The last read state of the binding.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum BindingState {
     /// Not read yet, or not allowed to be read.
@@ -63,7 +63,7 @@ pub struct FoundBinding {
     expressions: Vec<LabelSelectorRequirement>,
 }
 
-/// Whether a requirement is one that [`LeftOut`] makes.
+/// Whether a requirement is one that [`ExcludedNamespaces`] makes.
 pub fn is_ours(requirement: &LabelSelectorRequirement) -> bool {
     requirement.key == NAME_LABEL && ["NotIn", "DoesNotExist"].contains(&requirement.operator.as_str())
 }
@@ -87,7 +87,7 @@ impl FoundBinding {
     }
 
     /// The merge patch that makes the binding exclude these; `None` where it already does.
-    pub fn patch(&self, left_out: &LeftOut) -> Option<Value> {
+    pub fn patch(&self, left_out: &ExcludedNamespaces) -> Option<Value> {
         let wanted = left_out.requirement();
         let ours: Vec<_> = self.expressions.iter().filter(|e| is_ours(e)).collect();
         if ours == wanted.iter().collect::<Vec<_>>() {
@@ -115,8 +115,8 @@ mod tests {
         }
     }
 
-    fn named(names: &[&str]) -> LeftOut {
-        LeftOut::Named(names.iter().map(|name| (*name).to_owned()).collect())
+    fn named(names: &[&str]) -> ExcludedNamespaces {
+        ExcludedNamespaces::Named(names.iter().map(|name| (*name).to_owned()).collect())
     }
 
     fn not_in(names: &[&str]) -> Value {
@@ -127,7 +127,7 @@ mod tests {
         json!({"key": NAME_LABEL, "operator": "DoesNotExist"})
     }
 
-    fn theirs() -> Value {
+    fn added_by_users() -> Value {
         json!({"key": "tier", "operator": "NotIn", "values": ["x"]})
     }
 
@@ -137,13 +137,13 @@ mod tests {
     #[case::the_same(json!([not_in(&["a", "b"])]), named(&["a", "b"]), None)]
     #[case::fewer(json!([not_in(&["a", "b"])]), named(&["b"]), Some(json!([not_in(&["b"])])))]
     #[case::none_any_more(json!([not_in(&["a"])]), named(&[]), Some(json!([])))]
-    #[case::all(json!([not_in(&["a"])]), LeftOut::All, Some(json!([none()])))]
-    #[case::still_all(json!([none()]), LeftOut::All, None)]
-    #[case::beside_theirs(json!([theirs()]), named(&["a"]), Some(json!([theirs(), not_in(&["a"])])))]
-    #[case::theirs_alone(json!([theirs()]), named(&[]), None)]
+    #[case::all(json!([not_in(&["a"])]), ExcludedNamespaces::All, Some(json!([none()])))]
+    #[case::still_all(json!([none()]), ExcludedNamespaces::All, None)]
+    #[case::beside_theirs(json!([added_by_users()]), named(&["a"]), Some(json!([added_by_users(), not_in(&["a"])])))]
+    #[case::theirs_alone(json!([added_by_users()]), named(&[]), None)]
     fn only_our_requirement_is_written(
         #[case] expressions: Value,
-        #[case] left_out: LeftOut,
+        #[case] left_out: ExcludedNamespaces,
         #[case] written: Option<Value>,
     ) {
         let patch = found(expressions).patch(&left_out);

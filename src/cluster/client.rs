@@ -43,7 +43,7 @@ pub enum ClientError {
     Kubeconfig {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         source: kube::config::KubeconfigError,
     },
     /// The kubeconfig has no such context, or it is incomplete.
@@ -51,7 +51,7 @@ pub enum ClientError {
     Context {
         /// The context.
         context: String,
-        /// What is wrong with it.
+        /// The error.
         source: kube::config::KubeconfigError,
     },
     /// There is no kubeconfig, and the process does not run in a pod.
@@ -61,10 +61,10 @@ pub enum ClientError {
     #[error("the client cannot be made: {0}")]
     Client(kube::Error),
     /// SelfSubjectReview failed.
-    #[error("the API server did not say who this process is: {0}")]
+    #[error("SelfSubjectReview failed: {0}; check the credentials of this process")]
     WhoAmI(kube::Error),
     /// SelfSubjectReview was answered without a name.
-    #[error("the API server knows no name for this process")]
+    #[error("SelfSubjectReview returned no user name; check the credentials of this process")]
     Nameless,
 }
 
@@ -114,7 +114,7 @@ fn client(mut config: Config, part: &str, metrics: Arc<Metrics>) -> Result<Clien
 }
 
 /// The user name of the process at the API server.
-pub async fn who_am_i(client: &Client) -> Result<String, ClientError> {
+pub async fn self_subject_review(client: &Client) -> Result<String, ClientError> {
     let reviews: Api<SelfSubjectReview> = Api::all(client.clone());
     let review = reviews.create(&kube::api::PostParams::default(), &SelfSubjectReview::default()).await;
     let status = review.map_err(ClientError::WhoAmI)?.status;

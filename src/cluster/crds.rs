@@ -51,14 +51,14 @@ pub struct CrdVersion {
 #[expect(missing_docs, reason = "names of the API")]
 pub struct CrdStatus {
     #[serde(deserialize_with = "or_default")]
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<CrdCondition>,
 }
 
 /// One of `status.conditions` of a definition.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 #[expect(missing_docs, reason = "names of the API")]
-pub struct Condition {
+pub struct CrdCondition {
     #[serde(rename = "type")]
     pub type_: String,
     pub status: String,
@@ -100,7 +100,7 @@ impl fmt::Display for Absence {
             Self::NotServed { wanted, served } => {
                 write!(f, "serves {}, not {}", served.join(" and "), wanted.join(" or "))
             }
-            Self::OtherScope => f.write_str("has another scope than it should"),
+            Self::OtherScope => f.write_str("has the wrong scope"),
         }
     }
 }
@@ -128,7 +128,7 @@ pub struct Usable {
     pub served: Vec<String>,
     /// Whether its definition is being deleted: until the last object is gone, objects can be read, changed
     /// and deleted, but not created.
-    pub leaving: bool,
+    pub terminating: bool,
 }
 
 /// One definition.
@@ -142,7 +142,7 @@ struct Row {
     served: Vec<String>,
     /// `None` while it can be used; else the API server's message.
     unestablished: Option<String>,
-    leaving: bool,
+    terminating: bool,
 }
 
 impl Row {
@@ -165,7 +165,7 @@ impl Row {
             namespaced: scope == "Namespaced",
             served: versions.into_iter().filter(|v| v.served).map(|v| v.name).collect(),
             unestablished,
-            leaving: definition.metadata.deletion_timestamp.is_some() || holds("Terminating"),
+            terminating: definition.metadata.deletion_timestamp.is_some() || holds("Terminating"),
         }
     }
 
@@ -186,7 +186,7 @@ impl Row {
             plural: self.plural.clone(),
             namespaced: self.namespaced,
             served: self.served.clone(),
-            leaving: self.leaving,
+            terminating: self.terminating,
         })
     }
 }
@@ -202,7 +202,7 @@ pub struct Crds {
 }
 
 impl Crds {
-    /// Takes in a definition; returns the groups and kinds that may have changed.
+    /// Adds or replaces a definition; returns the groups and kinds that may have changed.
     pub fn apply(&mut self, definition: Definition) -> BTreeSet<GroupKind> {
         let name = definition.metadata.name.clone().unwrap_or_default();
         let row = Row::of(definition);
@@ -217,7 +217,7 @@ impl Crds {
         touched
     }
 
-    /// Takes a definition out.
+    /// Removes a definition.
     pub fn remove(&mut self, name: &str) -> BTreeSet<GroupKind> {
         let Some(row) = self.rows.remove(name) else { return BTreeSet::new() };
         let group_kind = row.group_kind();
@@ -230,7 +230,7 @@ impl Crds {
         BTreeSet::from([group_kind])
     }
 
-    /// Takes in a complete list: removes definitions that it does not hold.
+    /// Replaces the table by a complete list: removes definitions that the list does not hold.
     pub fn replace(&mut self, definitions: Vec<Definition>) {
         *self = Self::default();
         for definition in definitions {
@@ -336,7 +336,7 @@ mod tests {
     fn a_definition_that_is_being_deleted_is_leaving(#[case] change: fn(&mut Value)) {
         let mut crds = Crds::default();
         let _ = crds.apply(definition(change));
-        assert!(find(&crds, &["v1"]).unwrap().leaving);
+        assert!(find(&crds, &["v1"]).unwrap().terminating);
     }
 
     #[test]

@@ -60,11 +60,11 @@ pub enum KindLookup {
     Undefined,
     /// It is not served, though it is defined, so that objects of it may be stored; the reason. It may be
     /// served later: the supervisor reports that.
-    Withheld(Absence),
+    NotServed(Absence),
     /// It is not served, and never will be.
-    Never,
+    NeverServed,
     /// The definitions have not been read yet.
-    Unsure,
+    Unknown,
 }
 
 /// Looks up how kinds are served.
@@ -85,13 +85,13 @@ impl Kinds {
     pub async fn get(&self, client: &Client, gvk: &Gvk) -> Result<KindLookup, kube::Error> {
         // Discovery puts the version into a path.
         if !is_kind(gvk) {
-            return Ok(KindLookup::Never);
+            return Ok(KindLookup::NeverServed);
         }
         if !is_built_in(&gvk.group) {
             match self.definitions.read(|crds| crds.find_exactly(gvk)) {
-                None => return Ok(KindLookup::Unsure),
+                None => return Ok(KindLookup::Unknown),
                 // The API server removes the objects of a definition that is being deleted.
-                Some(Ok(usable)) if usable.leaving => return Ok(KindLookup::Undefined),
+                Some(Ok(usable)) if usable.terminating => return Ok(KindLookup::Undefined),
                 Some(Ok(usable)) => {
                     return Ok(KindLookup::Served(ServedKind {
                         plural: usable.plural,
@@ -99,7 +99,7 @@ impl Kinds {
                     }));
                 }
                 Some(Err(Absence::Missing)) => {}
-                Some(Err(why)) => return Ok(KindLookup::Withheld(why)),
+                Some(Err(why)) => return Ok(KindLookup::NotServed(why)),
             }
         }
         self.discover(client, gvk).await
@@ -128,7 +128,7 @@ impl Kinds {
         }
         Ok(match found.get(gvk) {
             Some((kind, _)) => KindLookup::Served(kind.clone()),
-            None if built_in => KindLookup::Never,
+            None if built_in => KindLookup::NeverServed,
             None => KindLookup::Undefined,
         })
     }

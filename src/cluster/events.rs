@@ -143,7 +143,7 @@ impl EventPublisher {
             None => None,
         };
         if let Err(error) = api.create(&PostParams::default(), &event).await {
-            warn!(namespace, name, %error, "an Event was not written");
+            warn!(namespace, name, %error, "an Event could not be written");
         }
     }
 

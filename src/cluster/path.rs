@@ -82,7 +82,7 @@ mod tests {
     #[case::namespace("v1", "ns/secrets/x?", "configmaps", "a")]
     #[case::api_version("../v1", "ns", "configmaps", "a")]
     #[case::plural("v1", "ns", "configmaps/..", "a")]
-    fn what_leads_elsewhere_is_not_asked(
+    fn an_escaping_path_is_never_requested(
         #[case] api_version: &str,
         #[case] namespace: &str,
         #[case] plural: &str,

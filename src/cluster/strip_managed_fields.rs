@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_an_error() {
+    fn a_value_that_is_no_object_is_an_error() {
         let error = serde_json::from_str::<Stripped>(r#"{"metadata": 1}"#).unwrap_err();
         assert!(error.to_string().contains("expected its metadata"), "{error}");
     }

@@ -36,7 +36,7 @@ pub enum KindEvent<K> {
     /// An object is gone; its last state.
     Deleted(K),
     /// The watch is open.
-    Flowing,
+    Opened,
     /// A list or watch failed and is retried.
     Trouble(String),
 }
@@ -92,16 +92,16 @@ const IDLE: Duration = Duration::from_secs(295);
 /// Follows a kind.
 pub async fn follow<K: Watchable>(
     client: Client,
-    subject: ListedResource,
+    resource: ListedResource,
     mut emit: impl FnMut(KindEvent<K>) + Send,
 ) -> WatchEnd {
-    let watches = WatchParams { label_selector: subject.labels.clone(), ..WatchParams::default() };
-    let (mut pace, mut portion) = (Pace::new(), Portion::default());
+    let watches = WatchParams { label_selector: resource.labels.clone(), ..WatchParams::default() };
+    let (mut backoff, mut portion) = (WatchBackoff::new(), Portion::default());
     loop {
         // Before the list request: events from other sources are newer from now on.
         emit(KindEvent::Listing);
         let listed =
-            list::read(&client, &subject, &mut portion, |object| emit(KindEvent::Listed(object))).await;
+            list::read(&client, &resource, &mut portion, |object| emit(KindEvent::Listed(object))).await;
         let version = match listed {
             Ok(version) => {
                 emit(KindEvent::Synced);
@@ -112,42 +112,42 @@ pub async fn follow<K: Watchable>(
                 Failure::Refused => return WatchEnd::ListRefused,
                 Failure::NotFound => return WatchEnd::NotFound,
                 failure => {
-                    pace.heed(&failure);
+                    backoff.limit_pause(&failure);
                     emit(KindEvent::Trouble(failure.why()));
-                    pace.pause().await;
+                    backoff.pause().await;
                     continue;
                 }
             },
         };
-        if let Some(end) = watch_from(&client, &subject, &watches, version, &mut pace, &mut emit).await {
+        if let Some(end) = watch_from(&client, &resource, &watches, version, &mut backoff, &mut emit).await {
             return end;
         }
-        pace.pause().await;
+        backoff.pause().await;
     }
 }
 
 /// Watches from a version on, until the kind needs a new list (`None`) or the watch ends.
 async fn watch_from<K: Watchable>(
     client: &Client,
-    subject: &ListedResource,
+    resource: &ListedResource,
     params: &WatchParams,
     mut version: String,
-    pace: &mut Pace,
+    backoff: &mut WatchBackoff,
     emit: &mut (impl FnMut(KindEvent<K>) + Send),
 ) -> Option<WatchEnd> {
     loop {
-        let opened = match subject.watch(params, &version) {
+        let opened = match resource.watch(params, &version) {
             Ok(request) => client.request_events::<K>(request).await,
             Err(error) => Err(error),
         };
         match opened {
             Ok(stream) => {
-                emit(KindEvent::Flowing);
+                emit(KindEvent::Opened);
                 let opened = Instant::now();
                 let mut stream = std::pin::pin!(stream);
                 match drain(&mut stream, &mut version, emit).await {
                     Broken::List(why) => {
-                        debug!(why, "a watch cannot be continued");
+                        debug!(why, "a watch cannot continue");
                         return None;
                     }
                     // The last version would deliver the same unreadable event again.
@@ -157,7 +157,7 @@ async fn watch_from<K: Watchable>(
                     }
                     // A normal end, after minutes; after an immediate end, pause first.
                     Broken::Ended if opened.elapsed() > FIRST_PAUSE * 20 => {}
-                    Broken::Ended => pace.pause().await,
+                    Broken::Ended => backoff.pause().await,
                 }
             }
             Err(error) => match classify(&error) {
@@ -166,13 +166,13 @@ async fn watch_from<K: Watchable>(
                 // The version is too old, or the kind was created anew: the listed objects may belong to
                 // another CRD.
                 failure @ (Failure::Answered(_) | Failure::Busy(_)) => {
-                    pace.heed(&failure);
+                    backoff.limit_pause(&failure);
                     emit(KindEvent::Trouble(failure.why()));
                     return None;
                 }
                 Failure::Unanswered(why) => {
                     emit(KindEvent::Trouble(why));
-                    pace.pause().await;
+                    backoff.pause().await;
                 }
             },
         }
@@ -265,7 +265,7 @@ fn classify(error: &Error) -> Failure {
 /// (re)initializing", then "too old resource version"); an Instance that is created right after its
 /// OperatorVersion waits for at most 2 s.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct WatchBackoff {
     pause: Duration,
     last: Option<Instant>,
 }
@@ -276,7 +276,7 @@ const SOON: Duration = Duration::from_secs(2);
 /// The longest pause before a retry of any failure.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-impl Pace {
+impl WatchBackoff {
     pub(super) fn new() -> Self {
         Self { pause: FIRST_PAUSE, last: None }
     }
@@ -293,7 +293,7 @@ impl Pace {
     }
 
     /// Limits the pauses while the API server answers that it will be ready soon.
-    fn heed(&mut self, failure: &Failure) {
+    fn limit_pause(&mut self, failure: &Failure) {
         if matches!(failure, Failure::Busy(_)) {
             self.pause = self.pause.min(SOON);
         }
@@ -326,20 +326,20 @@ mod tests {
 
     #[test]
     fn a_broken_watch_is_taken_up_again_five_times_within_the_wait_for_a_version() {
-        let (mut pace, now) = (Pace::new(), Instant::now());
-        assert!((0..5).map(|_| pace.next(now)).sum::<Duration>() < Duration::from_secs(2));
-        assert_eq!(pace.next(now), FIRST_PAUSE * 32, "a success in between is no reason to hurry");
-        assert_eq!((0..20).map(|_| pace.next(now)).last(), Some(LONGEST_PAUSE));
-        assert_eq!(pace.next(now + LONGEST_PAUSE * 3), FIRST_PAUSE);
+        let (mut backoff, now) = (WatchBackoff::new(), Instant::now());
+        assert!((0..5).map(|_| backoff.next(now)).sum::<Duration>() < Duration::from_secs(2));
+        assert_eq!(backoff.next(now), FIRST_PAUSE * 32, "a success in between is no reason to hurry");
+        assert_eq!((0..20).map(|_| backoff.next(now)).last(), Some(LONGEST_PAUSE));
+        assert_eq!(backoff.next(now + LONGEST_PAUSE * 3), FIRST_PAUSE);
     }
 
     #[test]
     fn an_api_server_that_will_be_ready_soon_is_asked_again_soon() {
-        let (mut pace, now) = (Pace::new(), Instant::now());
+        let (mut backoff, now) = (WatchBackoff::new(), Instant::now());
         let pauses: Vec<Duration> = (0..20)
             .map(|_| {
-                pace.heed(&Failure::Busy("storage is (re)initializing".to_owned()));
-                pace.next(now)
+                backoff.limit_pause(&Failure::Busy("storage is (re)initializing".to_owned()));
+                backoff.next(now)
             })
             .collect();
         assert_eq!(pauses.iter().max(), Some(&SOON), "{pauses:?}");

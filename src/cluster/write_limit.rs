@@ -30,7 +30,7 @@ impl WriteLimit {
     pub async fn enter_namespace(&self, namespace: &str, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let shares = (1 + bytes / BYTES_A_SHARE).min(SHARES);
         let shares = u32::try_from(shares).unwrap_or(u32::MAX);
-        // A semaphore that is never closed always gives its permits.
+        // A semaphore that is never closed never fails to acquire.
         self.of(namespace).acquire_many_owned(shares).await.ok()
     }
 

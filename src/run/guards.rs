@@ -15,11 +15,11 @@ use interlock_core::kinds::data_plane::policies::OVERRIDES;
 use interlock_core::kinds::instance::policies::{VERBS, VERSIONS};
 
 impl Guards {
-    fn on_guard_states(&self, standing: &GuardStates) {
-        replace(&self.verbs, standing.policy_state(VERBS));
-        replace(&self.versions, standing.policy(VERSIONS));
+    fn on_guard_states(&self, states: &GuardStates) {
+        replace(&self.verbs, states.policy_state(VERBS));
+        replace(&self.versions, states.policy(VERSIONS));
         let freeze = GuardId { kind: GuardKind::Binding, name: FREEZE_BINDING.to_owned() };
-        replace(&self.freeze, standing.found(&freeze).map(BindingState::of).unwrap_or_default());
+        replace(&self.freeze, states.found(&freeze).map(BindingState::of).unwrap_or_default());
     }
 }
 
@@ -36,15 +36,18 @@ impl Process {
     /// configurations is that of the certificates, which sends its observations here.
     pub(super) fn watch_guards(
         &self,
-        books: &Client,
+        process_client: &Client,
         guards: Guards,
         leadership: watch::Receiver<Leadership>,
         parts: &mut Parts,
     ) -> mpsc::UnboundedSender<Observation> {
         let (seen, webhooks) = mpsc::unbounded_channel();
-        let notifier =
-            TamperNotifier::new(self.metrics.clone(), EventPublisher::new(books.clone()), leadership);
-        let warden = TamperMonitor { client: books.clone(), webhooks, notifier };
+        let notifier = TamperNotifier::new(
+            self.metrics.clone(),
+            EventPublisher::new(process_client.clone()),
+            leadership,
+        );
+        let monitor = TamperMonitor { client: process_client.clone(), webhooks, notifier };
         let (options, configuration) = (self.installation(), self.options.webhook_configuration.clone());
         let (mut user, store) = (self.user.subscribe(), self.store.clone());
         let all = self.options.roles.controllers;
@@ -59,12 +62,12 @@ impl Process {
                 // A separate webhook may read only this one.
                 installed.retain(|object| object["metadata"]["name"] == OVERRIDES);
             }
-            let heard = |standing: &GuardStates| {
-                guards.on_guard_states(standing);
-                store.guard_overrides(standing.policy(OVERRIDES));
+            let on_change = |states: &GuardStates| {
+                guards.on_guard_states(states);
+                store.guard_overrides(states.policy(OVERRIDES));
             };
-            warden.run(installed, heard).await;
-            Ok("the watch of what guards")
+            monitor.run(installed, on_change).await;
+            Ok("the watch of the guard objects")
         };
         parts.spawn_on(guarding, &self.runtimes.watching);
         seen

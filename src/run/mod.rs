@@ -49,7 +49,7 @@ use crate::telemetry::readiness::{Check, Readiness};
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// A port is taken, or the address is not of this machine.
-    #[error("{address} cannot be listened on: {source}; {flag} chooses another")]
+    #[error("cannot listen on {address}: {source}; choose another address with {flag}")]
     Listen {
         /// The address.
         address: std::net::SocketAddr,
@@ -62,17 +62,17 @@ pub enum RunError {
     #[error(transparent)]
     Client(#[from] ClientError),
     /// The rendering threads cannot be started.
-    #[error("the threads that render packages could not be started: {0}")]
+    #[error("the rendering threads could not be started: {0}")]
     Threads(std::io::Error),
     /// The handlers of SIGTERM and SIGINT cannot be installed.
-    #[error("signals cannot be received: {0}")]
+    #[error("the signal handlers could not be installed: {0}")]
     Signals(std::io::Error),
     /// A second signal during the drain.
     #[error("a second signal ended the process before it had stopped")]
     Impatience,
     /// Admission would not recognise our own writes.
     #[error(
-        "--controller-user is {given:?}, but the API server knows this process as {found:?}: its own writes would be refused"
+        "--controller-user is {given:?}, but the API server knows this process as {found:?}: admission would refuse its own writes; correct the flag, or leave it out"
     )]
     WrongUser {
         /// The user in the flag.
@@ -85,11 +85,11 @@ pub enum RunError {
     WebhookUrl {
         /// The address.
         url: String,
-        /// What is wrong with it.
+        /// The reason.
         problem: String,
     },
     /// A task that must run until the end has ended; its name.
-    #[error("a part of the process ended that never should: {0}")]
+    #[error("an essential part of the process ended: {0}")]
     Ended(&'static str),
 }
 
@@ -99,7 +99,7 @@ struct Process {
     metrics: Arc<Metrics>,
     readiness: Readiness,
     shutdown: Shutdown,
-    shown: CertificateResolver,
+    resolver: CertificateResolver,
     store: Arc<index::Store>,
     config: Arc<OnceLock<admission::Config>>,
     /// API user of the controllers, once it is known.
@@ -112,7 +112,7 @@ struct Process {
 
 /// How long the controllers may take to end before the lease is released without them: a little longer than
 /// they take to abort running work.
-const END: Duration = Duration::from_secs(12);
+const CONTROLLERS_DRAIN: Duration = Duration::from_secs(12);
 
 /// Runs until a signal, or until an essential part fails. Call it on the serving runtime
 /// ([`Runtimes::run`]).
@@ -126,7 +126,7 @@ pub async fn run(options: RunOptions, runtimes: Handles) -> Result<(), RunError>
         metrics,
         readiness: Readiness::new(),
         shutdown: Shutdown::new(),
-        shown: CertificateResolver::new(),
+        resolver: CertificateResolver::new(),
         store: index::Store::new(options.kinds, options.roles.controllers),
         config: Arc::new(OnceLock::new()),
         user: watch::Sender::new(None),
@@ -155,8 +155,8 @@ struct Guards {
 /// of that.
 #[derive(Clone)]
 struct Clients {
-    /// planExecution, status, stamp and finalizer.
-    books: Client,
+    /// Writes planExecution, status, last-applied annotation and finalizer.
+    process_client: Client,
     /// Effects of packages.
     effects: Client,
 }
@@ -170,7 +170,7 @@ impl Process {
         let connection =
             Connection { kubeconfig: options.kubeconfig.clone(), context: options.context.clone() };
         let cluster = connection.config().await?;
-        let books = client::bookkeeping(&cluster, self.metrics.clone())?;
+        let process_client = client::bookkeeping(&cluster, self.metrics.clone())?;
         let watching =
             self.on(&self.runtimes.watching, || client::bookkeeping(&cluster, self.metrics.clone()))?;
         tracing::info!(version = build::VERSION, commit = build::COMMIT, cluster = %cluster.cluster_url, "started");
@@ -183,7 +183,7 @@ impl Process {
             self.supervise(&watching, queue.clone(), wanted, settings.clone(), &mut parts);
         let capabilities = supervisor.snapshot();
         self.follow_settings(settings.clone(), queue.clone(), modes, capabilities.clone(), &mut parts);
-        self.learn_user(&books, &mut parts);
+        self.learn_user(&process_client, &mut parts);
         self.find_rollouts(&watching, &mut parts);
         let guards = Guards::default();
         let (reconciling, leadership) = match queue {
@@ -191,13 +191,23 @@ impl Process {
                 let clients = self.on(&self.runtimes.reconciling, || self.clients(&cluster))?;
                 let policies = (guards.verbs.subscribe(), guards.versions.subscribe());
                 let (reconciling, leadership) =
-                    self.reconcile(&books, clients.clone(), queue, policies, (supervisor, watches));
+                    self.reconcile(&process_client, clients.clone(), queue, policies, (supervisor, watches));
                 let snapshot = capabilities.clone();
-                self.label_flavor_sources(&clients.books, snapshot.clone(), leadership.clone(), &mut parts);
-                self.keep_live_specs(&clients.books, snapshot.clone(), leadership.clone(), &mut parts);
+                self.label_flavor_sources(
+                    &clients.process_client,
+                    snapshot.clone(),
+                    leadership.clone(),
+                    &mut parts,
+                );
+                self.archive_live_specs(
+                    &clients.process_client,
+                    snapshot.clone(),
+                    leadership.clone(),
+                    &mut parts,
+                );
                 let freeze = guards.freeze.subscribe();
                 self.report_settings(
-                    &clients.books,
+                    &clients.process_client,
                     settings,
                     snapshot,
                     freeze,
@@ -212,13 +222,13 @@ impl Process {
             }
         };
         let webhooks = self.watch_guards(&watching, guards, leadership.clone(), &mut parts);
-        self.keep_certificates(&books, webhooks, leadership, &mut parts)?;
+        self.maintain_certificates(&process_client, webhooks, leadership, &mut parts)?;
         // Last, as a process without checks would report itself ready.
         self.serve_webhook(webhook, capabilities.clone(), &mut servers, &mut parts);
-        self.serve_ops(ops, &books, capabilities, &mut servers);
+        self.serve_ops(ops, &process_client, capabilities, &mut servers);
         tokio::select! {
             ended = self.until_stopped(&mut signals, reconciling, servers) => ended,
-            error = first_end(&mut parts) => Err(error),
+            error = first_ended(&mut parts) => Err(error),
         }
     }
 
@@ -230,7 +240,7 @@ impl Process {
 
     fn clients(&self, cluster: &kube::Config) -> Result<Clients, ClientError> {
         Ok(Clients {
-            books: client::bookkeeping(cluster, self.metrics.clone())?,
+            process_client: client::bookkeeping(cluster, self.metrics.clone())?,
             effects: client::effects(cluster, self.metrics.clone())?,
         })
     }
@@ -253,7 +263,7 @@ impl Process {
     }
 
     async fn stop(&self, reconciling: JoinHandle<()>, mut servers: JoinSet<()>) {
-        tracing::info!("stopping: not ready any more, answering until callers have gone elsewhere");
+        tracing::info!("stopping: not ready any more; still answering while callers move to other replicas");
         self.shutdown.begin();
         self.pool.stop();
         let lease_given_back = tokio::time::timeout(DRAIN, reconciling);
@@ -264,9 +274,9 @@ impl Process {
     }
 
     /// Learns the user of the process, which admission must skip; the gate stays closed until then.
-    fn learn_user(&self, books: &Client, parts: &mut Parts) {
+    fn learn_user(&self, process_client: &Client, parts: &mut Parts) {
         let gate = self.readiness.gate("user");
-        let (client, config) = (books.clone(), self.config.clone());
+        let (client, config) = (process_client.clone(), self.config.clone());
         let given = self.options.controller_user.clone();
         let (freeze, controllers) = (self.options.freeze, self.options.roles.controllers);
         let known = self.user.clone();
@@ -281,7 +291,7 @@ impl Process {
                     }
                 }
             };
-            tracing::info!(user, "admission skips the user of the controllers, and nobody else");
+            tracing::info!(user, "admission skips only the user of the controllers");
             known.send_replace(Some(user.clone()));
             // No other code sets it.
             let _ = config.set(admission::Config { controller_user: user, freeze });
@@ -294,7 +304,7 @@ impl Process {
     /// have a heartbeat, and releases after their last write.
     fn reconcile(
         &self,
-        books: &Client,
+        process_client: &Client,
         clients: Clients,
         queue: Arc<Queue<interlock_core::api::object::NamespacedName>>,
         (verbs, versions): (watch::Receiver<PolicyState>, watch::Receiver<GuardState>),
@@ -305,11 +315,11 @@ impl Process {
         let id = candidate_id(options.pod_name.as_deref());
         let metrics = self.metrics.clone();
         let heartbeat = Heartbeat::new(options.lease.timing);
-        self.runtimes.reconciling.spawn(heartbeat.clone().beats());
+        self.runtimes.reconciling.spawn(heartbeat.clone().beat_forever());
         let timing = options.lease.timing;
-        let election = Election::new(books.clone(), name, id, timing, heartbeat, metrics.clone());
+        let election = Election::new(process_client.clone(), name, id, timing, heartbeat, metrics.clone());
         let context = controllers::ControllersContext {
-            client: clients.books,
+            client: clients.process_client,
             effects: clients.effects,
             packages: options.packages.clone(),
             store: self.store.clone(),
@@ -334,8 +344,10 @@ impl Process {
             let election = tokio::spawn(election.run(give_back.clone()));
             let late = async {
                 stopped.cancelled().await;
-                tokio::time::sleep(END).await;
-                tracing::warn!("the controllers have not ended within {END:?}; the lease is given back");
+                tokio::time::sleep(CONTROLLERS_DRAIN).await;
+                tracing::warn!(
+                    "the controllers have not ended within {CONTROLLERS_DRAIN:?}; releasing the lease"
+                );
             };
             tokio::select! {
                 _ = controllers => {}
@@ -348,8 +360,8 @@ impl Process {
     }
 }
 
-/// A part that ends takes the process with it: no partial operation.
-async fn first_end(parts: &mut Parts) -> RunError {
+/// Returns when the first part ends; the process then ends too, as it must not run partially.
+async fn first_ended(parts: &mut Parts) -> RunError {
     match parts.join_next().await {
         Some(Ok(Err(error))) => error,
         Some(Ok(Ok(part))) => RunError::Ended(part),
@@ -362,10 +374,10 @@ async fn first_end(parts: &mut Parts) -> RunError {
 async fn self_subject(client: &Client, gate: &Check) -> String {
     let mut pause = Duration::from_millis(100);
     loop {
-        match client::who_am_i(client).await {
+        match client::self_subject_review(client).await {
             Ok(user) => return user,
             Err(error) => {
-                tracing::warn!(%error, "trying again");
+                tracing::warn!(%error, "SelfSubjectReview failed; retrying");
                 gate.fail(error.to_string());
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(Duration::from_secs(10));

@@ -1,10 +1,10 @@
 //! The three tokio runtimes of the process, each with threads of its own.
 //!
-//! | runtime | what runs on it |
+//! | runtime | its tasks |
 //! |---|---|
 //! | `serving` | ports, reviews, health, metrics, certificates, the Lease, signals |
-//! | `watching` | watches and what they fill: the store, the settings, the guards |
-//! | `reconciling` | the controllers and all that they write |
+//! | `watching` | watches and their caches: the store, the settings, the guards |
+//! | `reconciling` | the controllers and their writes |
 //!
 //! Work whose cost depends on a tenant's objects runs on the last two, and in the pool of
 //! [`crate::runtime::pool`]: the system's scheduler shares the cores between threads, so that a
@@ -19,18 +19,18 @@ use crate::telemetry::metrics::Metrics;
 use crate::telemetry::panics::caught;
 
 /// A single thread would block all answers while it handles a large review, for milliseconds.
-const SERVING_LEAST: usize = 2;
+const SERVING_MIN_THREADS: usize = 2;
 
 /// At most this many threads decode events: they share one lock on the store.
-const WATCHING_MOST: usize = 4;
+const WATCHING_MAX_THREADS: usize = 4;
 
 /// Blocking file access and name look-ups delay the exit for at most this long.
-const EXIT: Duration = Duration::from_secs(1);
+const EXIT_GRACE: Duration = Duration::from_secs(1);
 
-/// First pause before a part that panicked is started again; doubled with each panic.
-const RESTART_FIRST: Duration = Duration::from_secs(1);
+/// First pause before a part that panicked is restarted; doubled with each panic.
+const RESTART_INITIAL: Duration = Duration::from_secs(1);
 /// Longest such pause.
-const RESTART_MOST: Duration = Duration::from_secs(60);
+const RESTART_MAX: Duration = Duration::from_secs(60);
 
 /// The runtimes, owned by the main thread.
 pub struct Runtimes {
@@ -53,8 +53,8 @@ impl Runtimes {
     pub fn start() -> std::io::Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
         Ok(Self {
-            serving: runtime("serving", cores.max(SERVING_LEAST))?,
-            watching: runtime("watching", cores.min(WATCHING_MOST))?,
+            serving: runtime("serving", cores.max(SERVING_MIN_THREADS))?,
+            watching: runtime("watching", cores.min(WATCHING_MAX_THREADS))?,
             reconciling: runtime("reconciling", cores)?,
         })
     }
@@ -70,7 +70,7 @@ impl Runtimes {
         let result = self.serving.block_on(process);
         self.reconciling.shutdown_background();
         self.watching.shutdown_background();
-        self.serving.shutdown_timeout(EXIT);
+        self.serving.shutdown_timeout(EXIT_GRACE);
         result
     }
 }
@@ -85,16 +85,16 @@ pub async fn restarted<W: Future>(
     metrics: &Metrics,
     mut start: impl FnMut() -> W,
 ) -> W::Output {
-    let mut pause = RESTART_FIRST;
+    let mut pause = RESTART_INITIAL;
     loop {
         let panicked = match caught(start()).await {
             Ok(output) => return output,
             Err(panicked) => panicked,
         };
         metrics.controller_panicked();
-        tracing::error!(part, %panicked, "a controller panicked; it is started again in {pause:?}");
+        tracing::error!(part, %panicked, "a controller panicked; restarting it in {pause:?}");
         tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(RESTART_MOST);
+        pause = (pause * 2).min(RESTART_MAX);
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
 
     /// Every thread of the other runtimes spins or panics; the server still answers, and the process ends.
     #[test]
-    fn what_spins_elsewhere_is_not_felt_by_what_is_served() {
+    fn spinning_threads_elsewhere_do_not_delay_answers() {
         let runtimes = Runtimes::start().unwrap();
         let Handles { watching, reconciling } = runtimes.handles();
         let over = Arc::new(AtomicBool::new(false));

@@ -46,7 +46,7 @@ impl Process {
     /// Labels the sources of gateways' flavors, while this process leads.
     pub(super) fn label_flavor_sources(
         &self,
-        books: &Client,
+        process_client: &Client,
         snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
         leadership: watch::Receiver<Leadership>,
         parts: &mut Parts,
@@ -56,8 +56,8 @@ impl Process {
             store: self.store.clone(),
             snapshot,
             queue: queue.clone(),
-            bookkeeping: Bookkeeping::new(books.clone()),
-            events: EventPublisher::new(books.clone()),
+            bookkeeping: Bookkeeping::new(process_client.clone()),
+            events: EventPublisher::new(process_client.clone()),
             secrets: self.options.flavor_secrets,
             labelled_secrets: Mutex::default(),
         });
@@ -66,9 +66,9 @@ impl Process {
     }
 
     /// Archives the live specs of DataPlanes that are too large for the stamp, while this process leads.
-    pub(super) fn keep_live_specs(
+    pub(super) fn archive_live_specs(
         &self,
-        books: &Client,
+        process_client: &Client,
         snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
         leadership: watch::Receiver<Leadership>,
         parts: &mut Parts,
@@ -77,9 +77,9 @@ impl Process {
         let archive = Arc::new(Archive {
             store: self.store.clone(),
             queue: queue.clone(),
-            client: books.clone(),
-            bookkeeping: Bookkeeping::new(books.clone()),
-            events: EventPublisher::new(books.clone()),
+            client: process_client.clone(),
+            bookkeeping: Bookkeeping::new(process_client.clone()),
+            events: EventPublisher::new(process_client.clone()),
             archived: Mutex::default(),
         });
         let gate = move || {
@@ -91,8 +91,8 @@ impl Process {
     }
 
     /// Finds the previous templates of rollouts that were in progress when this process started.
-    pub(super) fn find_rollouts(&self, books: &Client, parts: &mut Parts) {
-        let finder = Finder { store: self.store.clone(), client: books.clone() };
+    pub(super) fn find_rollouts(&self, process_client: &Client, parts: &mut Parts) {
+        let finder = Finder { store: self.store.clone(), client: process_client.clone() };
         let (stop, metrics) = (self.shutdown.lingering_token(), self.metrics.clone());
         let running = async move {
             restarted("search for rollouts", &metrics, || finder.clone().run(stop.clone())).await;
@@ -104,7 +104,7 @@ impl Process {
     /// Reports on the settings, while this process leads.
     pub(super) fn report_settings(
         &self,
-        books: &Client,
+        process_client: &Client,
         objects: Arc<Interlocks>,
         snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
         binding: watch::Receiver<BindingState>,
@@ -117,8 +117,8 @@ impl Process {
             snapshot,
             binding,
             leadership,
-            bookkeeping: Bookkeeping::new(books.clone()),
-            events: EventPublisher::new(books.clone()),
+            bookkeeping: Bookkeeping::new(process_client.clone()),
+            events: EventPublisher::new(process_client.clone()),
         };
         self.control("report on the settings", reporter, |reporter, stop| reporter.run(stop), parts);
     }

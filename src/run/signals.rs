@@ -9,7 +9,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// From now on neither signal ends the process by itself.
+    /// Installs the handlers: from now on neither signal ends the process by itself.
     pub fn listen() -> std::io::Result<Self> {
         let (terminate, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         Ok(Self { terminate, interrupt })

@@ -25,7 +25,7 @@ impl Process {
     /// Starts the supervisor: it fills the store, and the queue where controllers run.
     pub(super) fn supervise(
         &self,
-        books: &Client,
+        process_client: &Client,
         queue: Option<Arc<Queue<NamespacedName>>>,
         modes: watch::Receiver<Modes>,
         settings: Arc<Interlocks>,
@@ -33,9 +33,9 @@ impl Process {
     ) -> (Handle, Arc<Observer>) {
         let controllers = self.options.roles.controllers;
         let observer = Observer::new(self.store.clone(), settings, queue, self.metrics.clone());
-        let events = controllers.then(|| EventPublisher::new(books.clone()));
+        let events = controllers.then(|| EventPublisher::new(process_client.clone()));
         let (supervisor, handle) = Supervisor::new(Setup {
-            client: books.clone(),
+            client: process_client.clone(),
             namespaces: self.options.watch_namespaces.clone(),
             capabilities: capabilities::of(self.options.kinds)
                 .into_iter()
@@ -56,10 +56,10 @@ impl Process {
             Ok("the supervisor")
         };
         parts.spawn_on(running, &self.runtimes.watching);
-        let (store, reader) = (self.store.clone(), Bookkeeping::new(books.clone()));
+        let (store, reader) = (self.store.clone(), Bookkeeping::new(process_client.clone()));
         let reading = async {
             reread::follow(store, reader).await;
-            Ok("the search for room")
+            Ok("the search for missing OperatorVersions")
         };
         parts.spawn_on(reading, &self.runtimes.watching);
         let answers = self.readiness.gate(INSTANCES);
@@ -76,7 +76,7 @@ async fn await_first_listing(
     mut snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
     gate: Check,
 ) -> Result<&'static str, RunError> {
-    gate.fail("the kinds that bear on router flavors are being listed".to_owned());
+    gate.fail("the kinds that affect router flavors are being listed".to_owned());
     let looked = |status: &CapabilityStatus| {
         let begins = matches!(status.state, CapabilityPhase::Starting(_) | CapabilityPhase::Unknown(None));
         !begins && status.kinds.iter().all(|kind| kind.watch_state != WatchState::Listing)

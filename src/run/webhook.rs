@@ -37,7 +37,7 @@ impl Process {
         let options = &self.options.callers;
         let authority = options.authority.clone().map(|file| {
             let (oldest, names) = (self.options.tls_min_version, options.names.clone());
-            let authority = ClientAuthority::new(self.shown.clone(), oldest, names);
+            let authority = ClientAuthority::new(self.resolver.clone(), oldest, names);
             let (followed, interval) = (authority.clone(), options.interval);
             let gate = self.readiness.gate("client-ca");
             parts.spawn(async move {
@@ -96,18 +96,18 @@ impl Process {
     }
 
     fn tls(&self) -> Tls {
-        self.shown.server_config(self.options.tls_min_version).into()
+        self.resolver.server_config(self.options.tls_min_version).into()
     }
 
     pub(super) fn serve_ops(
         &self,
         listener: TcpListener,
-        books: &Client,
+        process_client: &Client,
         capabilities: watch::Receiver<Arc<CapabilitySnapshot>>,
         servers: &mut JoinSet<()>,
     ) {
         let open = self.options.ops_address.ip().is_loopback();
-        let guard = (!open).then(|| OpsGuard::new(Authorizer::new(books)));
+        let guard = (!open).then(|| OpsGuard::new(Authorizer::new(process_client)));
         let store = self.store.clone();
         let graph = GraphPage::new(Arc::new(move || Document::of(&store, &capabilities.borrow()).json()));
         let app = ops::router(self.health(), self.metrics.clone(), graph, guard);

@@ -187,14 +187,14 @@ impl<I: Identity> Executor<I> {
                 let (api_version, namespace) = (key.gvk.api_version(), key.namespace.as_deref());
                 path::of(&api_version, namespace, &kind.plural, &[&key.name]).map(Some)
             }
-            KindLookup::Undefined | KindLookup::Never => Ok(None),
-            KindLookup::Withheld(why) => Err(ApiFailure {
+            KindLookup::Undefined | KindLookup::NeverServed => Ok(None),
+            KindLookup::NotServed(why) => Err(ApiFailure {
                 code: 404,
                 reason: String::new(),
                 message: format!("the CustomResourceDefinition of {} {why}", key.gvk),
                 namespace_terminating: false,
             }),
-            KindLookup::Unsure => Err(local(format!("it is not known yet whether {} is served", key.gvk))),
+            KindLookup::Unknown => Err(local(format!("it is not known yet whether {} is served", key.gvk))),
         }
     }
 

@@ -24,7 +24,7 @@ use tower::ServiceExt as _;
 
 use super::callers::{Caller, Callers};
 use super::client_auth::ClientCertificate;
-use super::connection_timeouts::{Clock, ConnectionPhase, Timed};
+use super::connection_timeouts::{ConnectionPhase, PhaseClock, Timed};
 use super::limits::Limits;
 use super::open_connections::{OpenConnection, OpenConnections};
 use super::shutdown::Shutdown;
@@ -78,7 +78,7 @@ impl Port {
                 all: open.clone(),
                 address,
                 open: Arc::new(opened),
-                clock: Clock::start(),
+                phase_clock: PhaseClock::start(),
             };
             connections.spawn(async move { close.run_until_cancelled(connection.run(stream)).await });
         }
@@ -110,7 +110,7 @@ struct Connection {
     all: OpenConnections,
     address: IpAddr,
     open: Arc<OpenConnection>,
-    clock: Clock,
+    phase_clock: PhaseClock,
 }
 
 impl Connection {
@@ -147,7 +147,7 @@ impl Connection {
         stream: S,
         certificate: Option<ClientCertificate>,
     ) {
-        let io = TokioIo::new(Timed::new(stream, self.clock.clone(), self.open.clone()));
+        let io = TokioIo::new(Timed::new(stream, self.phase_clock.clone(), self.open.clone()));
         let caller = Arc::new(Caller { address: self.address, certificate, connection: self.open.clone() });
         let service = service_fn(|request| self.exchange(request, caller.clone()));
         let connection = http1::Builder::new()
@@ -156,7 +156,7 @@ impl Connection {
             .serve_connection(io, service);
         tokio::pin!(connection);
         let crowded = || self.all.len() * 2 > self.port.limits.connections;
-        let expired = self.clock.expired(&self.port.limits, crowded);
+        let expired = self.phase_clock.expired(&self.port.limits, crowded);
         tokio::pin!(expired);
         let mut closing = false;
         loop {
@@ -189,7 +189,7 @@ impl Connection {
         mut request: Request<Incoming>,
         caller: Arc<Caller>,
     ) -> Result<Response, Infallible> {
-        self.clock.enter(ConnectionPhase::Exchange);
+        self.phase_clock.enter(ConnectionPhase::Exchange);
         self.open.reading();
         request.extensions_mut().insert(caller);
         // With both a length and chunks, a proxy may end this request elsewhere: bytes after it are never
@@ -207,7 +207,7 @@ impl Connection {
         if chunked || self.port.shutdown.is_lingering() {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        self.clock.enter(ConnectionPhase::Answering);
+        self.phase_clock.enter(ConnectionPhase::Answering);
         Ok(response)
     }
 }

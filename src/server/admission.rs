@@ -22,7 +22,7 @@ use crate::cluster::supervisor::{self as capability, CapabilityPhase, Capability
 pub struct Admission {
     /// The kinds whose requests the rules decide on.
     pub kinds: Arc<[&'static GuardedKind]>,
-    /// The cache, but its state.
+    /// The cache without its sync state.
     pub lister: Arc<dyn Lister + Send + Sync>,
     /// Set once the process knows its own user; until then a gate keeps the webhook at 503.
     pub config: Arc<OnceLock<Config>>,
@@ -33,7 +33,7 @@ pub struct Admission {
 /// The capabilities of the kinds that affect the flavors of gateways.
 const INVENTORY: [&str; 2] = ["flavors", "routes"];
 
-/// The gateways of the cache, with what it lacks of them.
+/// The gateways of the cache, and the kinds that it lacks.
 pub struct CurrentGateways {
     /// The cache.
     pub gateways: Arc<dyn GatewayLister>,
@@ -53,7 +53,7 @@ impl CurrentGateways {
                 | CapabilityPhase::Degraded(..)
                 | CapabilityPhase::Draining(_)
                 | CapabilityPhase::Unknown(Some(_)) => {
-                    let hidden = status.kinds.iter().filter(|kind| !is_seen(&kind.watch_state));
+                    let hidden = status.kinds.iter().filter(|kind| !is_cached(&kind.watch_state));
                     unlisted.extend(hidden.map(|kind| format!("{} ({})", kind.name, kind.watch_state)));
                 }
                 _ => unlisted.push(format!("{} ({})", status.name, status.state.message())),
@@ -63,7 +63,7 @@ impl CurrentGateways {
     }
 }
 
-fn is_seen(watch_state: &WatchState) -> bool {
+fn is_cached(watch_state: &WatchState) -> bool {
     matches!(watch_state, WatchState::Synced | WatchState::Absent(Absence::Missing))
 }
 
@@ -116,13 +116,13 @@ impl Lister for Admission {
 impl Reviewer for Admission {
     fn decide<'a>(
         &self,
-        door: WebhookEndpoint,
+        endpoint: WebhookEndpoint,
         body: &'a [u8],
-        patience: CacheWait,
+        cache_wait: CacheWait,
     ) -> Result<AdmissionAnswer<'a>, BadReview> {
         let Some(config) = self.config.get() else {
-            return Err(BadReview("Interlock does not know yet who it is; try again".to_owned()));
+            return Err(BadReview("Interlock has not learned its own API user yet; try again".to_owned()));
         };
-        admission::answer(&self.kinds, door, body, self, config, patience)
+        admission::answer(&self.kinds, endpoint, body, self, config, cache_wait)
     }
 }

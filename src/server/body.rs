@@ -65,7 +65,7 @@ impl BodyRefused {
 }
 
 /// Initial buffer of a body that comes in pieces; most reviews are smaller.
-const FIRST_ROOM: usize = 64 * 1024;
+const INITIAL_CAPACITY: usize = 64 * 1024;
 /// Bytes of a refused body that are still read and discarded.
 const REST_TO_DISCARD: usize = 16 * 1024 * 1024;
 
@@ -140,7 +140,7 @@ async fn read_frames(
         if !share.grow(data.len()) {
             return Err(BodyRefused::NoRoom);
         }
-        pieces = pieces.and(data, declared.unwrap_or(0).min(FIRST_ROOM));
+        pieces = pieces.append(data, declared.unwrap_or(0).min(INITIAL_CAPACITY));
     }
     Ok(HeldBody { bytes: pieces.joined(), _share: share })
 }
@@ -153,12 +153,12 @@ enum Pieces {
 }
 
 impl Pieces {
-    /// Adds a piece; `room` is the likely size of the whole body.
-    fn and(self, piece: Bytes, room: usize) -> Self {
+    /// Adds a piece; `expected` is the likely size of the whole body.
+    fn append(self, piece: Bytes, expected: usize) -> Self {
         let mut joined = match self {
             Self::None => return Self::One(piece),
             Self::One(first) => {
-                let mut joined = Vec::with_capacity(room);
+                let mut joined = Vec::with_capacity(expected);
                 joined.extend_from_slice(&first);
                 joined
             }

@@ -46,7 +46,7 @@ pub enum CallerRefused {
     #[error("{0}; the API server shows one where its --admission-control-config-file says so")]
     Untrusted(#[from] Untrusted),
     /// From another address.
-    #[error("reviews are answered to the addresses in --api-server-cidr, and {0} is none of them")]
+    #[error("reviews are answered only to the addresses in --api-server-cidr, which do not include {0}")]
     Address(IpAddr),
 }
 

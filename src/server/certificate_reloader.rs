@@ -37,25 +37,25 @@ enum BadFiles {
 }
 
 /// A directory with tls.crt and tls.key.
-pub struct Files {
+pub struct CertificateFiles {
     dir: PathBuf,
-    taken: Option<[u8; 32]>,
+    last_hash: Option<[u8; 32]>,
 }
 
-impl Files {
+impl CertificateFiles {
     /// A reloader that has read nothing yet.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
-        Self { dir: dir.into(), taken: None }
+        Self { dir: dir.into(), last_hash: None }
     }
 
-    /// Serves the pair in the files, for ever. After an invalid write the last valid pair stays.
-    pub async fn follow(mut self, interval: Duration, shown: CertificateResolver) {
+    /// Serves the pair in the files, forever. After an invalid write the last valid pair stays.
+    pub async fn follow(mut self, interval: Duration, resolver: CertificateResolver) {
         loop {
             match self.read().await {
                 Ok(None) => {}
-                Ok(Some(pair)) => shown.show(pair),
-                Err(error) if self.taken.is_some() => {
-                    tracing::warn!(%error, "the last good certificate stays");
+                Ok(Some(pair)) => resolver.show(pair),
+                Err(error) if self.last_hash.is_some() => {
+                    tracing::warn!(%error, "the certificate is invalid; still serving the last valid one");
                 }
                 Err(error) => tracing::warn!(%error, "no certificate yet"),
             }
@@ -68,12 +68,12 @@ impl Files {
         let chain = read(&self.dir.join(CHAIN)).await?;
         let key = read(&self.dir.join(KEY)).await?;
         let hash: [u8; 32] = Sha256::new().chain_update(&chain).chain_update(&key).finalize().into();
-        if self.taken == Some(hash) {
+        if self.last_hash == Some(hash) {
             return Ok(None);
         }
         let bad = |source| BadFiles::Pair { dir: self.dir.clone(), source };
         let pair = Pair::from_pem(&chain, &key).map_err(bad)?;
-        self.taken = Some(hash);
+        self.last_hash = Some(hash);
         Ok(Some(pair))
     }
 }
@@ -107,7 +107,7 @@ mod tests {
     #[tokio::test]
     async fn a_new_pair_is_taken_and_a_bad_one_is_not() {
         let dir = tempfile::tempdir().unwrap();
-        let mut files = Files::new(dir.path());
+        let mut files = CertificateFiles::new(dir.path());
         let error = files.read().await.expect_err("no files").to_string();
         assert!(error.contains("tls.crt"), "{error}");
         write(dir.path(), 1);

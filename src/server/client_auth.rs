@@ -35,10 +35,10 @@ pub enum BadAuthority {
     #[error("it is not PEM: {0}")]
     NotPem(rustls::pki_types::pem::Error),
     /// PEM of a certificate that cannot sign.
-    #[error("it holds what is no certificate of a CA: {0}")]
+    #[error("it holds a certificate that is not of a CA: {0}")]
     NotCertificate(rustls::Error),
     /// No certificate, or nothing that verifies.
-    #[error("nothing can be verified with it: {0}")]
+    #[error("it verifies no certificate: {0}")]
     Useless(VerifierBuilderError),
 }
 
@@ -49,10 +49,10 @@ pub enum Untrusted {
     #[error("this port answers reviews only to a client certificate of the CA in --client-ca")]
     NoCertificate,
     /// Not, or no longer, one of this CA; the verifier's error.
-    #[error("the client certificate is none of the CA in --client-ca: {0}")]
+    #[error("the client certificate is not signed by the CA in --client-ca: {0}")]
     NotVerified(String),
     /// Of this CA, for another subject.
-    #[error("the client certificate is of none of the subjects in --client-name")]
+    #[error("the subject of the client certificate is not in --client-name")]
     OtherName,
 }
 
@@ -100,7 +100,7 @@ struct Trusted {
 
 /// The CA of the callers.
 pub struct ClientAuthority {
-    shown: CertificateResolver,
+    resolver: CertificateResolver,
     oldest: MinVersion,
     /// Accepted subjects; empty means all.
     names: Vec<String>,
@@ -110,9 +110,9 @@ pub struct ClientAuthority {
 
 impl ClientAuthority {
     /// No CA yet: the handshake requests no certificate, and none is trusted.
-    pub fn new(shown: CertificateResolver, oldest: MinVersion, names: Vec<String>) -> Arc<Self> {
-        let config = watch::Sender::new(shown.server_config(oldest));
-        Arc::new(Self { shown, oldest, names, trusted: RwLock::new(None), config })
+    pub fn new(resolver: CertificateResolver, oldest: MinVersion, names: Vec<String>) -> Arc<Self> {
+        let config = watch::Sender::new(resolver.server_config(oldest));
+        Arc::new(Self { resolver, oldest, names, trusted: RwLock::new(None), config })
     }
 
     /// The TLS configuration of a port that requests a certificate of this CA.
@@ -136,7 +136,7 @@ impl ClientAuthority {
         let mut trusted = self.trusted.write().unwrap_or_else(PoisonError::into_inner);
         let exchange = trusted.as_ref().map_or(1, |before| before.exchange + 1);
         *trusted = Some(Trusted { verifier: verifier.clone(), exchange });
-        self.config.send_replace(self.shown.mutual_config(self.oldest, verifier));
+        self.config.send_replace(self.resolver.mutual_config(self.oldest, verifier));
         Ok(())
     }
 
@@ -158,28 +158,28 @@ impl ClientAuthority {
         if named { Ok(()) } else { Err(Untrusted::OtherName) }
     }
 
-    /// Trusts the CAs in a file, for ever; the gate opens with the first CA. After an invalid write the
+    /// Trusts the CAs in a file, forever; the gate opens with the first CA. After an invalid write the
     /// last valid CA stays.
     pub async fn follow(&self, file: PathBuf, interval: Duration, gate: Check) {
-        let mut taken = None;
+        let mut last_hash = None;
         gate.fail(format!("{} was not read yet", file.display()));
         loop {
-            let read = self.read(&file, &mut taken).await;
-            report(&file, read, taken.is_some(), &gate);
+            let read = self.read(&file, &mut last_hash).await;
+            report(&file, read, last_hash.is_some(), &gate);
             tokio::time::sleep(interval).await;
         }
     }
 
     /// Whether the file's content has changed.
-    async fn read(&self, file: &Path, taken: &mut Option<[u8; 32]>) -> Result<bool, BadAuthority> {
+    async fn read(&self, file: &Path, last_hash: &mut Option<[u8; 32]>) -> Result<bool, BadAuthority> {
         let pem = certificate_reloader::read(file).await?;
         let hash: [u8; 32] = Sha256::digest(&pem).into();
-        if *taken == Some(hash) {
+        if *last_hash == Some(hash) {
             return Ok(false);
         }
         self.trust(&pem)?;
-        tracing::info!(file = %file.display(), "CA of client certificates taken");
-        *taken = Some(hash);
+        tracing::info!(file = %file.display(), "CA of client certificates loaded");
+        *last_hash = Some(hash);
         Ok(true)
     }
 }
@@ -190,7 +190,11 @@ fn report(file: &Path, read: Result<bool, BadAuthority>, trusted: bool, gate: &C
         gate.pass();
         return;
     };
-    let left = if trusted { "the last good --client-ca stays" } else { "there is no --client-ca yet" };
+    let left = if trusted {
+        "the --client-ca is invalid; still trusting the last valid one"
+    } else {
+        "there is no --client-ca yet"
+    };
     tracing::warn!(file = %file.display(), %error, "{left}");
     if !trusted {
         gate.fail(format!("{}: {error}", file.display()));
@@ -250,7 +254,7 @@ mod tests {
         assert_eq!(authority.check(Some(&shown), now()), expected);
     }
 
-    /// An accepted certificate does not count for ever.
+    /// An accepted certificate does not count forever.
     #[test]
     fn a_certificate_counts_no_longer_than_its_ca() {
         let ((old, signs), (new, _)) = (issuer("old"), issuer("new"));
@@ -275,16 +279,16 @@ mod tests {
         let (ca, signs) = issuer("ca");
         let (authority, dir) = (authority(&[]), tempfile::tempdir().unwrap());
         let file = dir.path().join("ca.crt");
-        let mut taken = None;
-        assert!(authority.read(&file, &mut taken).await.is_err(), "no file");
+        let mut last_hash = None;
+        assert!(authority.read(&file, &mut last_hash).await.is_err(), "no file");
         std::fs::write(&file, &ca).unwrap();
-        assert!(authority.read(&file, &mut taken).await.unwrap());
-        assert!(!authority.read(&file, &mut taken).await.unwrap(), "unchanged");
+        assert!(authority.read(&file, &mut last_hash).await.unwrap());
+        assert!(!authority.read(&file, &mut last_hash).await.unwrap(), "unchanged");
         for bad in
             [String::new(), "text".to_owned(), ca[..ca.len() / 2].to_owned(), " ".repeat(MOST_PEM_BYTES + 1)]
         {
             std::fs::write(&file, bad).unwrap();
-            assert!(authority.read(&file, &mut taken).await.is_err());
+            assert!(authority.read(&file, &mut last_hash).await.is_err());
         }
         let shown = certificate(&signs, "kube-apiserver", &[]);
         assert_eq!(authority.check(Some(&shown), now()), Ok(()));

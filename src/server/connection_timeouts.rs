@@ -47,13 +47,13 @@ impl ConnectionPhase {
 
 /// The phase of one connection, shared by its socket, its requests and its watchdog.
 #[derive(Clone, Debug)]
-pub struct Clock {
+pub struct PhaseClock {
     origin: Instant,
     /// Milliseconds since `origin` in the upper bits, [`ConnectionPhase`] in the lowest three.
     state: Arc<AtomicU64>,
 }
 
-impl Clock {
+impl PhaseClock {
     /// A new connection.
     pub fn start() -> Self {
         Self { origin: Instant::now(), state: Arc::new(AtomicU64::new(ConnectionPhase::Unused as u64)) }
@@ -91,14 +91,14 @@ impl Clock {
 /// A socket that reports its bytes to the clock.
 pub struct Timed<S> {
     socket: S,
-    clock: Clock,
+    phase_clock: PhaseClock,
     connection: Arc<OpenConnection>,
 }
 
 impl<S> Timed<S> {
     /// Wraps the socket of a connection.
-    pub fn new(socket: S, clock: Clock, connection: Arc<OpenConnection>) -> Self {
-        Self { socket, clock, connection }
+    pub fn new(socket: S, phase_clock: PhaseClock, connection: Arc<OpenConnection>) -> Self {
+        Self { socket, phase_clock, connection }
     }
 }
 
@@ -111,9 +111,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
         let before = buf.filled().len();
         let result = Pin::new(&mut self.socket).poll_read(cx, buf);
         if buf.filled().len() > before
-            && matches!(self.clock.now().0, ConnectionPhase::Unused | ConnectionPhase::Idle)
+            && matches!(self.phase_clock.now().0, ConnectionPhase::Unused | ConnectionPhase::Idle)
         {
-            self.clock.enter(ConnectionPhase::Headers);
+            self.phase_clock.enter(ConnectionPhase::Headers);
         }
         result
     }
@@ -126,8 +126,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.socket).poll_flush(cx);
-        if result.is_ready() && self.clock.now().0 == ConnectionPhase::Answering {
-            self.clock.enter(ConnectionPhase::Idle);
+        if result.is_ready() && self.phase_clock.now().0 == ConnectionPhase::Answering {
+            self.phase_clock.enter(ConnectionPhase::Idle);
             self.connection.answered();
         }
         result

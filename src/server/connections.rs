@@ -124,7 +124,7 @@ impl Connections {
     pub fn open(&mut self, address: IpAddr, exempt: bool, now: Duration) -> Option<Opened> {
         let mut for_total = Vec::new();
         while self.open.len() >= self.bounds.total {
-            let victim = self.first_to_go(now, |_| true)?;
+            let victim = self.next_evicted(now, |_| true)?;
             self.close(victim);
             for_total.push(victim);
         }
@@ -203,7 +203,7 @@ impl Connections {
             let of_address = |connection: &Connection, rank| {
                 connection.address == address && matches!(rank, Rank::Unused | Rank::Abandoned)
             };
-            let Some(victim) = self.first_to_go(now, |(c, rank)| of_address(c, rank)) else { break };
+            let Some(victim) = self.next_evicted(now, |(c, rank)| of_address(c, rank)) else { break };
             self.close(victim);
             closed.push(victim);
         }
@@ -211,7 +211,7 @@ impl Connections {
     }
 
     /// By rank; among equals those of an address above its limit, then the one longest in its state.
-    fn first_to_go(
+    fn next_evicted(
         &self,
         now: Duration,
         eligible: impl Fn((&Connection, Rank)) -> bool,
@@ -283,7 +283,7 @@ mod tests {
 
     /// The past of a connection, and when.
     #[derive(Clone, Copy, Debug)]
-    enum Did {
+    enum Past {
         Nothing(u64),
         Probed(u64),
         Reviewed(u64),
@@ -292,31 +292,31 @@ mod tests {
         Exempt(u64),
     }
 
-    fn make(table: &mut Connections, from: u8, did: Did) -> ConnectionId {
-        let (Did::Nothing(when)
-        | Did::Probed(when)
-        | Did::Reviewed(when)
-        | Did::Reads(when)
-        | Did::Answers(when)
-        | Did::Exempt(when)) = did;
+    fn make(table: &mut Connections, from: u8, past: Past) -> ConnectionId {
+        let (Past::Nothing(when)
+        | Past::Probed(when)
+        | Past::Reviewed(when)
+        | Past::Reads(when)
+        | Past::Answers(when)
+        | Past::Exempt(when)) = past;
         let opened = table.open(address(from), false, at(when)).unwrap();
         assert!(opened.for_total.is_empty(), "the test leaves room");
         let id = opened.id;
-        match did {
-            Did::Nothing(_) => {}
-            Did::Exempt(_) => table.exempt(id),
-            Did::Reads(_) => table.reading(id, at(when)),
-            Did::Answers(_) => table.answering(id, at(when)),
-            Did::Probed(_) | Did::Reviewed(_) => {
+        match past {
+            Past::Nothing(_) => {}
+            Past::Exempt(_) => table.exempt(id),
+            Past::Reads(_) => table.reading(id, at(when)),
+            Past::Answers(_) => table.answering(id, at(when)),
+            Past::Probed(_) | Past::Reviewed(_) => {
                 table.reading(id, at(when));
                 table.answering(id, at(when));
-                table.answered(id, matches!(did, Did::Reviewed(_)), at(when));
+                table.answered(id, matches!(past, Past::Reviewed(_)), at(when));
             }
         }
         id
     }
 
-    use Did::{Answers, Exempt, Nothing, Probed, Reads, Reviewed};
+    use Past::{Answers, Exempt, Nothing, Probed, Reads, Reviewed};
 
     /// The port is full; the last of the list is evicted, or none.
     #[rstest]
@@ -343,9 +343,9 @@ mod tests {
     #[case::last_of_all_a_pooled(&[(API_SERVER, Answers(NOW)), (OTHER, Reviewed(NOW))], true)]
     #[case::all_carry_requests(&[(API_SERVER, Answers(NOW - 29)), (OTHER, Reads(NOW))], false)]
     #[case::all_exempt(&[(API_SERVER, Exempt(LONG_AGO)), (OTHER, Exempt(LONG_AGO))], false)]
-    fn gives_way_when_all_are_too_many(#[case] connections: &[(u8, Did)], #[case] one_goes: bool) {
+    fn a_connection_is_evicted_above_the_total(#[case] connections: &[(u8, Past)], #[case] one_goes: bool) {
         let mut table = Connections::new(bounds(connections.len(), 2));
-        let ids: Vec<_> = connections.iter().map(|(from, did)| make(&mut table, *from, *did)).collect();
+        let ids: Vec<_> = connections.iter().map(|(from, past)| make(&mut table, *from, *past)).collect();
         let opened = table.open(address(3), false, at(NOW));
         let went = opened.map(|opened| opened.for_total);
         assert_eq!(went, one_goes.then(|| vec![*ids.last().unwrap()]));
@@ -361,11 +361,11 @@ mod tests {
     #[case::body(Reads(NOW - 10), 0)]
     #[case::answer(Answers(NOW - 10), 0)]
     #[case::exempt(Exempt(LONG_AGO), 0)]
-    fn gives_way_when_those_of_an_address_are_too_many(#[case] did: Did, #[case] go: usize) {
+    fn a_connection_is_evicted_above_the_limit_of_its_address(#[case] past: Past, #[case] go: usize) {
         let mut table = Connections::new(bounds(1024, 3));
         make(&mut table, OTHER, Probed(LONG_AGO));
         for _ in 0..3 {
-            make(&mut table, API_SERVER, did);
+            make(&mut table, API_SERVER, past);
         }
         let opened = table.open(address(API_SERVER), false, at(NOW)).unwrap();
         assert_eq!((opened.for_total.len(), opened.for_address.len()), (0, go));
@@ -406,10 +406,10 @@ mod tests {
     }
 
     #[test]
-    fn counts_come_back_to_nothing() {
+    fn counts_return_to_zero() {
         let mut table = Connections::new(bounds(8, 2));
-        for did in [Nothing(1), Probed(1), Reviewed(1), Reads(1), Answers(1), Exempt(1)] {
-            let id = make(&mut table, OTHER, did);
+        for past in [Nothing(1), Probed(1), Reviewed(1), Reads(1), Answers(1), Exempt(1)] {
+            let id = make(&mut table, OTHER, past);
             table.close(id);
             table.close(id);
             table.reading(id, at(2));

@@ -19,7 +19,7 @@ use http::{HeaderValue, StatusCode, header};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-/// How long an answer is reused without a new look at the graph.
+/// How long an answer is reused before the graph is read again.
 const FRESH: Duration = Duration::from_millis(500);
 
 const FRAME: &str = include_str!("graph/page.html");
@@ -32,13 +32,13 @@ pub type GraphSource = Arc<dyn Fn() -> Vec<u8> + Send + Sync>;
 /// The graph, and its last answer.
 #[derive(Clone)]
 pub struct GraphPage {
-    look: GraphSource,
-    told: Arc<Mutex<Option<Told>>>,
+    source: GraphSource,
+    answered: Arc<Mutex<Option<CachedAnswer>>>,
     page: Page,
 }
 
 #[derive(Clone)]
-struct Told {
+struct CachedAnswer {
     at: Instant,
     body: Bytes,
     etag: HeaderValue,
@@ -52,20 +52,20 @@ struct Page {
 
 impl GraphPage {
     /// For a graph source.
-    pub fn new(look: GraphSource) -> Self {
-        Self { look, told: Arc::default(), page: Page::new() }
+    pub fn new(source: GraphSource) -> Self {
+        Self { source, answered: Arc::default(), page: Page::new() }
     }
 
     /// The current answer. Computed once at a time: concurrent requests share it.
-    fn tell(&self) -> Told {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(told) = told.as_ref().filter(|told| told.at.elapsed() < FRESH) {
-            return told.clone();
+    fn answer(&self) -> CachedAnswer {
+        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(answered) = answered.as_ref().filter(|answered| answered.at.elapsed() < FRESH) {
+            return answered.clone();
         }
-        let body = Bytes::from((self.look)());
+        let body = Bytes::from((self.source)());
         let etag = header_of(format!("\"{}\"", hash(&body)));
-        let now = Told { at: Instant::now(), body, etag };
-        *told = Some(now.clone());
+        let now = CachedAnswer { at: Instant::now(), body, etag };
+        *answered = Some(now.clone());
         now
     }
 }
@@ -97,14 +97,14 @@ fn header_of(text: String) -> HeaderValue {
 /// Routes of the graph. `open` means that every user who reaches the port may read.
 pub fn router(graph: GraphPage, open: bool) -> Router {
     let routes = Router::new().route("/graph", get(page)).route("/graph.json", get(json)).with_state(graph);
-    if open { routes.route_layer(from_fn(here_only)) } else { routes }
+    if open { routes.route_layer(from_fn(loopback_host_only)) } else { routes }
 }
 
 /// Checks `Host`, against DNS rebinding: a foreign page could resolve its own name to this address, and
 /// read what a browser on this machine may read.
-async fn here_only(request: Request, next: Next) -> Response {
+async fn loopback_host_only(request: Request, next: Next) -> Response {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    if is_here(host) {
+    if is_loopback_host(host) {
         return next.run(request).await;
     }
     let text = "the graph is shown at 127.0.0.1, [::1] and localhost only; for another machine use \
@@ -112,7 +112,7 @@ async fn here_only(request: Request, next: Next) -> Response {
     (StatusCode::MISDIRECTED_REQUEST, text).into_response()
 }
 
-fn is_here(host: &str) -> bool {
+fn is_loopback_host(host: &str) -> bool {
     let port = |rest: &str| {
         rest.is_empty() || rest.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok())
     };
@@ -131,13 +131,13 @@ async fn page(State(graph): State<GraphPage>) -> Response {
     (headers, body).into_response()
 }
 
-async fn json(State(graph): State<GraphPage>, asked: HeaderMap) -> Response {
-    let Ok(told) = tokio::task::spawn_blocking(move || graph.tell()).await else {
+async fn json(State(graph): State<GraphPage>, headers: HeaderMap) -> Response {
+    let Ok(answered) = tokio::task::spawn_blocking(move || graph.answer()).await else {
         return (StatusCode::INTERNAL_SERVER_ERROR, "the graph could not be drawn\n").into_response();
     };
-    let known = asked.get(header::IF_NONE_MATCH).is_some_and(|etag| *etag == told.etag);
+    let known = headers.get(header::IF_NONE_MATCH).is_some_and(|etag| *etag == answered.etag);
     let headers = [
-        (header::ETAG, told.etag),
+        (header::ETAG, answered.etag),
         (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
@@ -145,7 +145,7 @@ async fn json(State(graph): State<GraphPage>, asked: HeaderMap) -> Response {
     if known {
         return (StatusCode::NOT_MODIFIED, headers).into_response();
     }
-    (headers, told.body).into_response()
+    (headers, answered.body).into_response()
 }
 
 #[cfg(test)]
@@ -159,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts looks; each returns another graph.
+    /// Counts the reads of the graph; each returns another one.
     fn graph() -> (GraphPage, Arc<AtomicUsize>) {
         let looks = Arc::new(AtomicUsize::new(0));
         let count = looks.clone();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_looks_twice_within_a_moment_and_nothing_is_sent_twice() {
+    async fn an_answer_is_computed_once_within_a_moment_and_sent_once() {
         let (graph, looks) = graph();
         let here = ("host", "localhost:8080");
         let first = ask(&graph, "/graph.json", &[here]).await;

@@ -21,8 +21,8 @@ pub struct Probes {
 impl Probes {
     fn report(&self) -> Vec<(String, Option<String>)> {
         let mut report = self.readiness.report();
-        let leaving = self.shutdown.is_lingering();
-        report.push(("shutdown".to_owned(), leaving.then(|| "the process is stopping".to_owned())));
+        let stopping = self.shutdown.is_lingering();
+        report.push(("shutdown".to_owned(), stopping.then(|| "the process is stopping".to_owned())));
         report
     }
 }

@@ -20,7 +20,7 @@ pub struct Share {
 }
 
 impl InFlight {
-    /// Nothing in memory yet.
+    /// No bytes in memory yet.
     pub fn new(limit: usize, metrics: Arc<Metrics>) -> Self {
         Self { used: Arc::default(), limit, metrics }
     }
@@ -32,7 +32,7 @@ impl InFlight {
 }
 
 impl Share {
-    /// Takes more, unless all bodies together would exceed the limit.
+    /// Reserves more bytes, unless all bodies together would exceed the limit.
     pub fn grow(&mut self, bytes: usize) -> bool {
         let grown = self.of.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| {
             used.checked_add(bytes).filter(|used| *used <= self.of.limit)
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_body_holds_another_cannot_have() {
+    fn bytes_of_one_body_are_denied_to_another() {
         let in_flight = InFlight::new(10, Arc::new(Metrics::new()));
         let mut one = in_flight.share();
         let mut other = in_flight.share();

@@ -1,7 +1,7 @@
 //! The webhook server: sockets, timeouts and limits around pure modules.
 //!
 //! `accept` accepts connections, and `connections` selects those to evict above the limit; `callers`
-//! accepts or refuses callers; `doors` turns a request into a review and a decision into an answer, and
+//! accepts or refuses callers; `webhook_routes` turns a request into a review and a decision into an answer, and
 //! `waiting` limits the reviews that wait for the cache; `health` reports readiness; `tls` holds the
 //! serving certificate. Nothing here knows a rule, and no step from request to answer makes a call.
 

@@ -25,7 +25,7 @@ struct Shared {
     origin: Instant,
     metrics: Arc<Metrics>,
     /// A connection was closed, or has become idle.
-    room: Notify,
+    slot_freed: Notify,
     state: Mutex<State>,
 }
 
@@ -39,8 +39,8 @@ impl OpenConnections {
     /// None yet.
     pub fn new(bounds: Bounds, metrics: Arc<Metrics>) -> Self {
         let state = State { table: Connections::new(bounds), close: HashMap::new() };
-        let (origin, room) = (Instant::now(), Notify::new());
-        Self(Arc::new(Shared { origin, metrics, room, state: Mutex::new(state) }))
+        let (origin, slot_freed) = (Instant::now(), Notify::new());
+        Self(Arc::new(Shared { origin, metrics, slot_freed, state: Mutex::new(state) }))
     }
 
     /// Number of open connections.
@@ -58,7 +58,7 @@ impl OpenConnections {
     pub async fn open(&self, address: IpAddr, exempt: bool, close: CancellationToken) -> OpenConnection {
         let mut waited = false;
         loop {
-            let room = self.0.room.notified();
+            let slot_freed = self.0.slot_freed.notified();
             if let Some(id) = self.0.open(address, exempt, &close) {
                 self.0.metrics.connections_open(1);
                 return OpenConnection { of: self.0.clone(), id, review: AtomicBool::new(false) };
@@ -67,7 +67,7 @@ impl OpenConnections {
                 self.0.metrics.refused(Cap::Connections);
                 waited = true;
             }
-            let _ = tokio::time::timeout(RETRY, room).await;
+            let _ = tokio::time::timeout(RETRY, slot_freed).await;
         }
     }
 }
@@ -85,14 +85,14 @@ impl Shared {
         let mut state = self.lock();
         let opened = state.table.open(address, exempt, self.now())?;
         state.close.insert(opened.id, close.clone());
-        state.give_way(&opened.for_total, Cap::Connections, &self.metrics);
-        state.give_way(&opened.for_address, Cap::ConnectionsPerAddress, &self.metrics);
+        state.evict(&opened.for_total, Cap::Connections, &self.metrics);
+        state.evict(&opened.for_address, Cap::ConnectionsPerAddress, &self.metrics);
         Some(opened.id)
     }
 }
 
 impl State {
-    fn give_way(&mut self, closed: &[ConnectionId], cap: Cap, metrics: &Metrics) {
+    fn evict(&mut self, closed: &[ConnectionId], cap: Cap, metrics: &Metrics) {
         for id in closed {
             metrics.refused(cap);
             if let Some(close) = self.close.remove(id) {
@@ -134,7 +134,7 @@ impl OpenConnection {
     }
 
     /// The request is an answered review.
-    pub fn carries_a_review(&self) {
+    pub fn set_review(&self) {
         self.review.store(true, Ordering::Relaxed);
     }
 
@@ -143,9 +143,9 @@ impl OpenConnection {
         let review = self.review.load(Ordering::Relaxed);
         let mut state = self.of.lock();
         let closed = state.table.answered(self.id, review, self.of.now());
-        state.give_way(&closed, Cap::ConnectionsPerAddress, &self.of.metrics);
+        state.evict(&closed, Cap::ConnectionsPerAddress, &self.of.metrics);
         drop(state);
-        self.of.room.notify_waiters();
+        self.of.slot_freed.notify_waiters();
     }
 }
 
@@ -156,6 +156,6 @@ impl Drop for OpenConnection {
         state.close.remove(&self.id);
         drop(state);
         self.of.metrics.connections_open(-1);
-        self.of.room.notify_waiters();
+        self.of.slot_freed.notify_waiters();
     }
 }

@@ -17,19 +17,19 @@ use crate::cluster::authorize::Authorizer;
 use crate::telemetry::metrics::{CONTENT_TYPE, Metrics};
 
 /// Concurrent requests to the API server, for all callers.
-const CONCURRENT_QUESTIONS: usize = 4;
+const CONCURRENT_REVIEWS: usize = 4;
 
 /// Authorizes each request at the API server.
 #[derive(Clone)]
 pub struct OpsGuard {
     authorizer: Authorizer,
-    questions: Arc<Semaphore>,
+    reviews: Arc<Semaphore>,
 }
 
 impl OpsGuard {
     /// As the user of the process.
     pub fn new(authorizer: Authorizer) -> Self {
-        Self { authorizer, questions: Arc::new(Semaphore::new(CONCURRENT_QUESTIONS)) }
+        Self { authorizer, reviews: Arc::new(Semaphore::new(CONCURRENT_REVIEWS)) }
     }
 
     async fn check(&self, token: Option<&str>, path: &str) -> Result<(), (StatusCode, String)> {
@@ -37,15 +37,21 @@ impl OpsGuard {
             let text = format!("send a bearer token of a user who may `get` the path {path}\n");
             return Err((StatusCode::UNAUTHORIZED, text));
         };
-        let Ok(_turn) = self.questions.try_acquire() else {
-            return Err((StatusCode::TOO_MANY_REQUESTS, "too many at the same time; try again\n".to_owned()));
+        let Ok(_turn) = self.reviews.try_acquire() else {
+            return Err((
+                StatusCode::TOO_MANY_REQUESTS,
+                "too many concurrent requests; try again\n".to_owned(),
+            ));
         };
         match self.authorizer.may_get(token, path).await {
             Ok(true) => Ok(()),
             Ok(false) => Err((StatusCode::FORBIDDEN, format!("this user may not `get` the path {path}\n"))),
             Err(error) => {
-                tracing::warn!(%error, "nobody could be asked who may read the ops port");
-                Err((StatusCode::SERVICE_UNAVAILABLE, "the API server could not be asked\n".to_owned()))
+                tracing::warn!(%error, "the API server did not authorize a request to the ops port");
+                Err((
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "the API server did not answer the authorization request; try again\n".to_owned(),
+                ))
             }
         }
     }
@@ -56,12 +62,12 @@ pub fn router(health: Probes, metrics: Arc<Metrics>, graph: GraphPage, guard: Op
     let metrics = Router::new().route("/metrics", get(exposition)).with_state(metrics);
     let mut private = metrics.merge(graph::router(graph, guard.is_none()));
     if let Some(guard) = guard {
-        private = private.route_layer(from_fn_with_state(guard, pass));
+        private = private.route_layer(from_fn_with_state(guard, authorize));
     }
     health::router(health).merge(private)
 }
 
-async fn pass(State(guard): State<OpsGuard>, request: Request, next: Next) -> Response {
+async fn authorize(State(guard): State<OpsGuard>, request: Request, next: Next) -> Response {
     let value = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let token = value.and_then(|value| value.strip_prefix("Bearer ")).map(|token| token.trim().to_owned());
     let path = request.uri().path().to_owned();

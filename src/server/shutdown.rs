@@ -26,7 +26,7 @@ impl Shutdown {
         self.lingering.cancel();
     }
 
-    /// Accept nothing new.
+    /// Accepts no new connections.
     pub fn close(&self) {
         self.begin();
         self.closing.cancel();

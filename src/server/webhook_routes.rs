@@ -33,7 +33,7 @@ pub trait Reviewer: Send + Sync + 'static {
     /// Decides one review, without waiting.
     fn decide<'a>(
         &self,
-        door: WebhookEndpoint,
+        endpoint: WebhookEndpoint,
         body: &'a [u8],
         patience: CacheWait,
     ) -> Result<AdmissionAnswer<'a>, BadReview>;
@@ -68,15 +68,16 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 pub fn router(routes: WebhookRoutes) -> Router {
     WebhookEndpoint::ALL
         .into_iter()
-        .fold(Router::new(), |router, door| {
-            let handler = move |State(open): State<Arc<Open>>, request: Request| handle(open, door, request);
-            router.route(door.path(), post(handler))
+        .fold(Router::new(), |router, endpoint| {
+            let handler =
+                move |State(open): State<Arc<RoutesState>>, request: Request| handle(open, endpoint, request);
+            router.route(endpoint.path(), post(handler))
         })
-        .with_state(Arc::new(Open::of(routes)))
+        .with_state(Arc::new(RoutesState::of(routes)))
 }
 
 /// The webhook's state.
-struct Open {
+struct RoutesState {
     routes: WebhookRoutes,
     waiting: Arc<Waiting>,
     /// For log lines that unknown callers can cause.
@@ -84,28 +85,28 @@ struct Open {
     since: Instant,
 }
 
-async fn handle(open: Arc<Open>, door: WebhookEndpoint, request: Request) -> Response {
+async fn handle(open: Arc<RoutesState>, endpoint: WebhookEndpoint, request: Request) -> Response {
     let start = Instant::now();
     let routes = &open.routes;
     let _counted = Counted::new(&routes.metrics);
     // A span costs as much as its line, and the line of a decision already identifies the review.
-    let span = tracing::debug_span!("review", door = door.name());
+    let span = tracing::debug_span!("review", door = endpoint.name());
     let address = request.extensions().get::<Arc<Caller>>().map(|caller| caller.address);
-    let response = match open.answer(door, request, start).instrument(span).await {
+    let response = match open.answer(endpoint, request, start).instrument(span).await {
         Ok(reply) => with_json(reply),
         Err(refusal) => {
             if let Some(cap) = refusal.cap {
                 routes.metrics.refused(cap);
             }
-            log_refusal(door, address, &refusal, || open.may_log(CallerTrust::Unknown));
+            log_refusal(endpoint, address, &refusal, || open.may_log(CallerTrust::Unknown));
             refusal.into_response()
         }
     };
-    routes.metrics.answered(door.name(), response.status().as_u16(), start.elapsed());
+    routes.metrics.answered(endpoint.name(), response.status().as_u16(), start.elapsed());
     response
 }
 
-impl Open {
+impl RoutesState {
     fn of(routes: WebhookRoutes) -> Self {
         let waiting = Waiting::new(routes.limits.waiting);
         Self { routes, waiting, lines: LineBudget::default(), since: Instant::now() }
@@ -121,7 +122,7 @@ impl Open {
 
     async fn answer(
         &self,
-        door: WebhookEndpoint,
+        endpoint: WebhookEndpoint,
         request: Request,
         start: Instant,
     ) -> Result<Vec<u8>, Refusal> {
@@ -137,7 +138,7 @@ impl Open {
                 return Err(refused.into());
             }
         };
-        if !routes.readiness.can_judge() {
+        if !routes.readiness.can_decide() {
             body::discard(body, &routes.limits).await;
             return Err(Refusal::not_in_sync());
         }
@@ -147,38 +148,38 @@ impl Open {
         }
         let timeout = duration::timeout_of(head.uri.query()).unwrap_or(DEFAULT_TIMEOUT);
         let deadline = start + LONGEST_WAIT.min(timeout / 2);
-        let reply = self.decide(door, &body.bytes, deadline).await?;
+        let reply = self.decide(endpoint, &body.bytes, deadline).await?;
         if let Some(caller) = caller {
-            caller.connection.carries_a_review();
+            caller.connection.set_review();
         }
-        routes.count(door, &reply.record);
-        tell_log(door, &reply.record, start, || self.may_log(trust));
+        routes.count(endpoint, &reply.record);
+        log_decision(endpoint, &reply.record, start, || self.may_log(trust));
         Ok(reply.body)
     }
 
     /// Decides again when the cache holds the OperatorVersion that admission waits for.
     async fn decide<'a>(
         &self,
-        door: WebhookEndpoint,
+        endpoint: WebhookEndpoint,
         body: &'a [u8],
         deadline: Instant,
     ) -> Result<Reply<'a>, BadReview> {
         let reviewer = &self.routes.reviewer;
-        let awaited = match reviewer.decide(door, body, CacheWait::Wait)? {
+        let awaited = match reviewer.decide(endpoint, body, CacheWait::Wait)? {
             AdmissionAnswer::Done(reply) => return Ok(reply),
             AdmissionAnswer::Wait(awaited) => awaited,
         };
         match self.waiting.enter(&awaited.namespace, body.len()) {
             Some(_place) => {
-                let span = tracing::debug_span!("wait", door = door.name(), operator_version = %awaited);
-                let waited = tokio::time::timeout_at(deadline, self.wait(door, body, awaited));
+                let span = tracing::debug_span!("wait", door = endpoint.name(), operator_version = %awaited);
+                let waited = tokio::time::timeout_at(deadline, self.wait(endpoint, body, awaited));
                 if let Ok(answer) = waited.instrument(span).await {
                     return answer;
                 }
             }
             None => self.routes.metrics.refused(Cap::Waiting),
         }
-        match reviewer.decide(door, body, CacheWait::Exhausted)? {
+        match reviewer.decide(endpoint, body, CacheWait::Exhausted)? {
             AdmissionAnswer::Done(reply) => Ok(reply),
             AdmissionAnswer::Wait(awaited) => {
                 Err(BadReview(format!("OperatorVersion {awaited} is not known")))
@@ -188,7 +189,7 @@ impl Open {
 
     async fn wait<'a>(
         &self,
-        door: WebhookEndpoint,
+        endpoint: WebhookEndpoint,
         body: &'a [u8],
         mut awaited: Awaited,
     ) -> Result<Reply<'a>, BadReview> {
@@ -196,7 +197,7 @@ impl Open {
             let mut arrival = self.routes.arrivals.expect(&awaited.operator_version);
             loop {
                 // It may have arrived since the look-up.
-                match self.routes.reviewer.decide(door, body, CacheWait::Wait)? {
+                match self.routes.reviewer.decide(endpoint, body, CacheWait::Wait)? {
                     AdmissionAnswer::Done(reply) => return Ok(reply),
                     AdmissionAnswer::Wait(now) if now != awaited => {
                         awaited = now;
@@ -212,10 +213,10 @@ impl Open {
 }
 
 impl WebhookRoutes {
-    fn count(&self, door: WebhookEndpoint, record: &DecisionRecord<'_>) {
+    fn count(&self, endpoint: WebhookEndpoint, record: &DecisionRecord<'_>) {
         let verdict = verdict(record.verdict);
         let mut decision = DecisionLabels {
-            door: door.name(),
+            door: endpoint.name(),
             // Labels that a caller cannot choose freely.
             kind: kind_name(self.kinds, &record.kind).unwrap_or("other"),
             operation: OPERATIONS.into_iter().find(|o| *o == record.operation.as_str()).unwrap_or("other"),
@@ -231,7 +232,7 @@ impl WebhookRoutes {
             self.metrics.decided(&decision);
         }
         for rule in record.admitted.iter().filter(|_| !record.dry_run) {
-            self.metrics.admitted(door.name(), rule);
+            self.metrics.admitted(endpoint.name(), rule);
         }
     }
 }
@@ -239,7 +240,7 @@ impl WebhookRoutes {
 /// Logs refusals of unidentified callers, as they may be the API server; other refusals only go into
 /// answers.
 fn log_refusal(
-    door: WebhookEndpoint,
+    endpoint: WebhookEndpoint,
     address: Option<IpAddr>,
     refusal: &Refusal,
     may_log: impl FnOnce() -> Option<u64>,
@@ -250,7 +251,7 @@ fn log_refusal(
     }
     let Some(left_out) = may_log() else { return };
     let left_out = (left_out > 0).then_some(left_out);
-    let (door, code, text) = (door.name(), refusal.status.as_u16(), refusal.text.as_str());
+    let (door, code, text) = (endpoint.name(), refusal.status.as_u16(), refusal.text.as_str());
     let address = address.map(tracing::field::display);
     if unauthenticated {
         tracing::info!(door, address, code, text, left_out, "refused");
@@ -263,8 +264,8 @@ fn log_refusal(
 const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
 /// Logs denials, mutations and downgraded violations at info; other decisions at debug.
-fn tell_log(
-    door: WebhookEndpoint,
+fn log_decision(
+    endpoint: WebhookEndpoint,
     record: &DecisionRecord<'_>,
     start: Instant,
     may_log: impl FnOnce() -> Option<u64>,
@@ -278,7 +279,7 @@ fn tell_log(
     macro_rules! decided {
         ($level:ident, $left_out:expr) => {
             tracing::$level!(
-                door = door.name(),
+                door = endpoint.name(),
                 uid = uid.as_str(),
                 operation = operation.as_str(),
                 group = group.as_str(),
@@ -319,7 +320,7 @@ impl Refusal {
     fn not_in_sync() -> Self {
         Self {
             status: StatusCode::SERVICE_UNAVAILABLE,
-            text: "Interlock has not read yet what it decides with; try again".to_owned(),
+            text: "the cache of Interlock is not in sync yet; try again".to_owned(),
             cap: Some(Cap::NotInSync),
             retry: true,
         }

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_panic_is_told_with_its_text() {
+    async fn a_panic_is_reported_with_its_text() {
         let panics = |work: fn()| async move { caught(async move { work() }).await.unwrap_err().to_string() };
         assert_eq!(caught(async { 1 }).await, Ok(1));
         assert_eq!(panics(|| panic!("as it is")).await, "panicked: as it is");

@@ -72,7 +72,7 @@ impl Readiness {
     }
 
     /// Whether every gate is open.
-    pub fn can_judge(&self) -> bool {
+    pub fn can_decide(&self) -> bool {
         self.shared.closed_gates.load(Ordering::SeqCst) == 0
     }
 
@@ -183,19 +183,19 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_holds_the_doors_and_a_check_does_not() {
+    fn a_gate_closes_the_webhook_and_a_check_does_not() {
         let readiness = Readiness::new();
-        assert!(readiness.can_judge());
+        assert!(readiness.can_decide());
         let _check = readiness.check("certificate");
-        assert!(readiness.can_judge());
+        assert!(readiness.can_decide());
         let gate = readiness.gate("instances");
-        assert!(!readiness.can_judge());
+        assert!(!readiness.can_decide());
         gate.pass();
         gate.pass();
-        assert!(readiness.can_judge());
+        assert!(readiness.can_decide());
         gate.fail("watch was refused");
-        assert!(!readiness.can_judge() && !gate.holds());
+        assert!(!readiness.can_decide() && !gate.holds());
         gate.pass();
-        assert!(readiness.can_judge());
+        assert!(readiness.can_decide());
     }
 }

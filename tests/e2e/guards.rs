@@ -127,7 +127,7 @@ fn every_edit_and_deletion_of_what_guards_is_told() {
     let ground = Ground::new();
     let (admin, pid) = (ground.cluster.admin(), ground.process.pid());
     ground.await_all("everything guards as it was installed", true, CAP);
-    let told = "what guards is not as it was installed";
+    let told = "a guard object is not as installed";
     assert!(!ground.process.log().contains(told), "an installation is no fault: {}", ground.process.log());
 
     let fields: Vec<&str> = ground.guards.iter().map(|guard| guard.edit(&admin)).collect();
@@ -136,7 +136,7 @@ fn every_edit_and_deletion_of_what_guards_is_told() {
     let differs = |guard: &Guard| {
         let at = ground.guards.iter().position(|other| other.path() == guard.path()).unwrap_or_default();
         let (kind, name) = (guard.text("/kind"), guard.text("/metadata/name"));
-        format!("{kind} {name} differs from what was installed in {}", fields[at])
+        format!("{kind} {name} differs from the installed object in {}", fields[at])
     };
     ground.await_events("GuardNotIntact", differs);
     let log = ground.process.log();
@@ -145,7 +145,7 @@ fn every_edit_and_deletion_of_what_guards_is_told() {
     }
     assert!(log.contains("interlock render webhooks ... | kubectl apply -f -"), "{log}");
     ground.restore();
-    ground.await_events("GuardIntact", |_| "is as it was installed again".to_owned());
+    ground.await_events("GuardIntact", |_| "is as installed again".to_owned());
 
     for guard in &ground.guards {
         admin.delete(&guard.path()).ok();
@@ -153,7 +153,7 @@ fn every_edit_and_deletion_of_what_guards_is_told() {
     let took = ground.await_all("every deletion is told", false, alarm_cap());
     announce(&format!("{} deleted objects were told {took:?} after the last deletion", ground.guards.len()));
     let gone =
-        |guard: &Guard| format!("{} {} is not there", guard.text("/kind"), guard.text("/metadata/name"));
+        |guard: &Guard| format!("{} {} does not exist", guard.text("/kind"), guard.text("/metadata/name"));
     ground.await_events("GuardNotIntact", gone);
     let ready = ground.process.ops("/readyz?verbose");
     assert!(ready.as_ref().is_some_and(|(code, _)| *code == 200), "it can still answer: {ready:?}");

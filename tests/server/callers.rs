@@ -61,8 +61,8 @@ async fn guarded(names: &[&str]) -> Guarded {
     std::fs::write(&file, &ca.pem).unwrap();
     let names = names.iter().map(|name| (*name).to_owned()).collect();
     let mut made = None;
-    let world = world_with(patient(), MinVersion::Tls13, |shown| {
-        let authority = ClientAuthority::new(shown.clone(), MinVersion::Tls13, names);
+    let world = world_with(patient(), MinVersion::Tls13, |resolver| {
+        let authority = ClientAuthority::new(resolver.clone(), MinVersion::Tls13, names);
         made = Some(authority.clone());
         Callers { authority: Some(authority), ..Callers::default() }
     })

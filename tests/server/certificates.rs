@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use interlock::cluster::certificates::authority::leaf;
 use interlock::cluster::certificates::stored::certificates;
-use interlock::server::certificate_reloader::Files;
+use interlock::server::certificate_reloader::CertificateFiles;
 use jiff::Timestamp;
 use rustls::{ClientConfig, RootCertStore};
 
@@ -87,7 +87,7 @@ async fn a_swapped_secret_volume_is_followed_and_a_broken_one_is_not() {
         std::os::unix::fs::symlink(Path::new("..data").join(file), dir.path().join(file)).unwrap();
     }
     let interval = Duration::from_millis(10);
-    tokio::spawn(Files::new(dir.path()).follow(interval, world.shown.clone()));
+    tokio::spawn(CertificateFiles::new(dir.path()).follow(interval, world.resolver.clone()));
     let n = AtomicUsize::new(0);
     let swap = async |world: &World| {
         let before = shown_certificate(world).await;
@@ -117,7 +117,7 @@ async fn certificates_made_by_hand_are_served() {
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     };
     make();
-    tokio::spawn(Files::new(dir.path()).follow(Duration::from_millis(10), world.shown.clone()));
+    tokio::spawn(CertificateFiles::new(dir.path()).follow(Duration::from_millis(10), world.resolver.clone()));
     let ca = std::fs::read(dir.path().join("ca.crt")).unwrap();
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(certificates(&ca));

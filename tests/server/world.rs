@@ -100,7 +100,7 @@ pub struct World {
     pub metrics: Arc<Metrics>,
     pub readiness: Readiness,
     pub shutdown: Shutdown,
-    pub shown: CertificateResolver,
+    pub resolver: CertificateResolver,
     pub served: JoinHandle<()>,
     reviewer: Arc<Scripted>,
     arrivals: Arc<Arrivals>,
@@ -135,9 +135,9 @@ pub async fn world_with(
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (metrics, readiness) = (Arc::new(Metrics::new()), Readiness::new());
-    let (shutdown, shown, reviewer) =
+    let (shutdown, resolver, reviewer) =
         (Shutdown::new(), CertificateResolver::new(), Arc::new(Scripted::default()));
-    let (arrivals, callers) = (Arc::new(Arrivals::default()), Arc::new(callers(&shown)));
+    let (arrivals, callers) = (Arc::new(Arrivals::default()), Arc::new(callers(&resolver)));
     let health = Probes { readiness: readiness.clone(), shutdown: shutdown.clone() };
     let app = health::router(health).merge(webhook_routes::router(WebhookRoutes {
         kinds: interlock_core::kinds::ALL,
@@ -152,7 +152,7 @@ pub async fn world_with(
     let tls = callers.authority.as_ref().map(|authority: &Arc<ClientAuthority>| authority.tls());
     let port = Port {
         app,
-        tls: Some(tls.unwrap_or_else(|| shown.server_config(oldest).into())),
+        tls: Some(tls.unwrap_or_else(|| resolver.server_config(oldest).into())),
         callers,
         limits,
         shutdown: shutdown.clone(),
@@ -160,7 +160,8 @@ pub async fn world_with(
     };
     let served = tokio::spawn(port.serve(listener, Duration::from_secs(5)));
     let authority = authority(Timestamp::now(), Duration::from_secs(3600)).unwrap();
-    let world = World { address, authority, metrics, readiness, shutdown, shown, served, reviewer, arrivals };
+    let world =
+        World { address, authority, metrics, readiness, shutdown, resolver, served, reviewer, arrivals };
     world.rotate();
     world
 }
@@ -170,7 +171,7 @@ impl World {
     pub fn rotate(&self) {
         let names = ["hook.here.svc".to_owned()];
         let leaf = leaf(&self.authority, &names, Timestamp::now(), Duration::from_secs(600)).unwrap();
-        self.shown.show(Pair::from_pem(leaf.certificate.as_bytes(), leaf.key.as_bytes()).unwrap());
+        self.resolver.show(Pair::from_pem(leaf.certificate.as_bytes(), leaf.key.as_bytes()).unwrap());
     }
 
     /// Waits until somebody was told that many times to wait; a review that waits is looked at twice.

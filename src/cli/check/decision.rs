@@ -18,7 +18,7 @@ impl CheckDecision {
     }
 
     /// The answer of mutation, with additions of validation.
-    pub(super) fn clone_for(&self, validated: &Self) -> Self {
+    pub(super) fn with_warnings_of(&self, validated: &Self) -> Self {
         let mut record = self.record.clone();
         let mut response = self.response.clone();
         let mut warnings = self.warnings();

@@ -29,11 +29,11 @@ use settings::read_rules;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Operation {
-    /// The object comes to be.
+    /// The object is created.
     Create,
     /// It changes from --old to -f.
     Update,
-    /// It goes.
+    /// It is deleted.
     Delete,
 }
 
@@ -58,21 +58,21 @@ enum Output {
 /// Flags of `interlock check`.
 #[derive(Args, Debug)]
 pub struct CheckArguments {
-    /// YAML or JSON file of the object as it would be (of the object itself for a deletion); - is
+    /// YAML or JSON file of the new object (of the object itself for a deletion); - is
     /// standard input.
     #[arg(short = 'f', long = "filename", value_name = "NEW|-")]
     new: PathBuf,
-    /// File of the object as it is; by default the one of the same name in --objects.
+    /// File of the current object; by default the one of the same name in --objects.
     #[arg(long, value_name = "OLD")]
     old: Option<PathBuf>,
     /// File or folder of objects that the cluster holds: OperatorVersions, Instances, Namespaces
     /// with their labels.
     #[arg(long, value_name = "DIR")]
     objects: Vec<PathBuf>,
-    /// What happens to the object; by default update where there is an old one, else create.
+    /// Operation on the object; by default update if there is an old one, else create.
     #[arg(long, value_enum)]
     operation: Option<Operation>,
-    /// Who asks.
+    /// User of the request.
     #[arg(long, value_name = "NAME", default_value = "somebody")]
     user: String,
     /// File of the Interlock object, for what the rules do where; by default they all deny. A
@@ -117,25 +117,25 @@ fn run(arguments: &CheckArguments, kinds: Kinds) -> anyhow::Result<CheckDecision
         Operation::Delete => (Value::Null, old.unwrap_or(given)),
         Operation::Update => {
             let old =
-                old.context("an update needs the object as it is: give --old, or a --objects that holds it")?;
+                old.context("an update needs the current object: give --old, or a --objects that holds it")?;
             (with_kept_label(given, &old), old)
         }
     };
-    let mut view = StaticLister::default();
+    let mut lister = StaticLister::default();
     for object in &objects {
-        view.add(object, &namespace)?;
+        lister.add(object, &namespace)?;
     }
     if let Some(path) = &arguments.interlock {
-        view.set_rules(read_rules(path, kinds)?);
+        lister.set_rules(read_rules(path, kinds)?);
         let name_alone = namespace_object(&namespace);
         if !objects.iter().any(|object| same(object, &name_alone, "")) {
-            view.add(&name_alone, "")?;
+            lister.add(&name_alone, "")?;
         }
     }
     let config =
         Config { controller_user: arguments.controller_user.clone(), freeze: arguments.freeze.into() };
     let review = review(operation, &arguments.user, object, old)?;
-    both_endpoints(review, &kinds::guarded(kinds), &view, &config)
+    both_endpoints(review, &kinds::guarded(kinds), &lister, &config)
 }
 
 /// The given object, its old version where known, and their namespace.
@@ -178,7 +178,7 @@ fn read_guarded(path: &Path, kinds: Kinds) -> anyhow::Result<Value> {
     let of = |gvk: &Gvk| format!("{} of {}", gvk.kind, gvk.api_version());
     let known: Vec<String> = guarded.iter().map(|known| of(&known.resource.gvk())).collect();
     bail!(
-        "{} holds {}, about which Interlock is not asked, and nothing is decided: give one of {}",
+        "{} holds {}, a kind that Interlock does not decide about: give one of {}",
         path.display(),
         of(&gvk),
         known.join(", ")
@@ -215,29 +215,29 @@ fn namespace_object(name: &str) -> Value {
 fn both_endpoints(
     mut review: Value,
     kinds: &[&'static GuardedKind],
-    view: &dyn Lister,
+    lister: &dyn Lister,
     config: &Config,
 ) -> anyhow::Result<CheckDecision> {
-    let mutated = ask(WebhookEndpoint::Mutate, &review, kinds, view, config)?;
+    let mutated = decide(WebhookEndpoint::Mutate, &review, kinds, lister, config)?;
     if !mutated.allowed() {
         return Ok(mutated);
     }
     review["request"]["object"] = mutated.object.clone();
-    let validated = ask(WebhookEndpoint::Validate, &review, kinds, view, config)?;
-    let mut verdict = if validated.allowed() { mutated.clone_for(&validated) } else { validated };
+    let validated = decide(WebhookEndpoint::Validate, &review, kinds, lister, config)?;
+    let mut verdict = if validated.allowed() { mutated.with_warnings_of(&validated) } else { validated };
     verdict.patch = mutated.patch;
     Ok(verdict)
 }
 
-fn ask(
-    door: WebhookEndpoint,
+fn decide(
+    endpoint: WebhookEndpoint,
     review: &Value,
     kinds: &[&'static GuardedKind],
-    view: &dyn Lister,
+    lister: &dyn Lister,
     config: &Config,
 ) -> anyhow::Result<CheckDecision> {
     let body = serde_json::to_vec(review)?;
-    let reply = match answer(kinds, door, &body, view, config, CacheWait::Exhausted)? {
+    let reply = match answer(kinds, endpoint, &body, lister, config, CacheWait::Exhausted)? {
         AdmissionAnswer::Done(reply) => reply,
         AdmissionAnswer::Wait(key) => {
             bail!("OperatorVersion {key} is not among the objects: add it with --objects")

@@ -18,7 +18,7 @@ use crate::cli::files::read_one;
 use crate::controllers::capabilities;
 
 /// Fields of every object, which are not part of the spec.
-const COMMON: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+const COMMON_FIELDS: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
 /// The actions of the rules of an Interlock object. Problems that the process would report and ignore are
 /// errors here, and so is an object that it would not honour.
@@ -63,7 +63,7 @@ fn unknown_field(object: &Value) -> Option<String> {
     let crd = Interlock::crd();
     let schema = crd.spec.versions.first()?.schema.as_ref()?.open_api_v3_schema.as_ref()?;
     let mut own = object.as_object()?.clone();
-    own.retain(|name, _| !COMMON.contains(&name.as_str()));
+    own.retain(|name, _| !COMMON_FIELDS.contains(&name.as_str()));
     let unknown = unknown_below(&Value::Object(own), schema, "")?;
     Some(format!(
         "{} is no field of an Interlock: correct it (there are {}), or leave it out",

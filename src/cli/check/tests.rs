@@ -69,11 +69,7 @@ fn check(folder: &tempfile::TempDir, line: &str) -> anyhow::Result<CheckDecision
 }
 
 #[rstest]
-#[case::service(
-    "v1",
-    "Service",
-    "holds Service of v1, about which Interlock is not asked, and nothing is decided"
-)]
+#[case::service("v1", "Service", "holds Service of v1, a kind that Interlock does not decide about")]
 #[case::settings(
     "interlock.dev/v1alpha1",
     "Interlock",
@@ -333,8 +329,8 @@ fn the_page_about_flavors_says_what_the_rules_say() {
             .concat()
             .replace("\\\"", "\"");
     for (id, text) in &texts {
-        let said = goldens.lines().chain(tables.lines()).any(|line| text.is_match(line));
-        assert!(said, "{id}: nobody says {text}");
+        let api_message = goldens.lines().chain(tables.lines()).any(|line| text.is_match(line));
+        assert!(api_message, "{id}: nobody says {text}");
     }
     let warning = Regex::new(r"^Warning: (.+) \[(RF\d\d)\]$").unwrap();
     let refusal = Regex::new(r"^(?:The .+ is invalid: [a-zA-Z.]+: )?(.+) \[(RF\d\d)\]$").unwrap();

@@ -27,7 +27,7 @@ const CONCURRENCY: usize = 4;
 pub(super) struct GatewayInputs {
     /// The gateway, with the running pod template.
     pub(super) gateway: Value,
-    pub(super) sources: Looked,
+    pub(super) sources: FoundSources,
     /// Routes, other gateways and their ingress controllers.
     pub(super) objects: Vec<Value>,
     /// Notes on the reads, above all on missing ones.
@@ -36,14 +36,14 @@ pub(super) struct GatewayInputs {
 
 /// The sources that were looked up.
 #[derive(Default)]
-pub(super) struct Looked {
-    there: GivenSources,
+pub(super) struct FoundSources {
+    found: GivenSources,
     missing: BTreeSet<FlavorSource>,
 }
 
-impl Sources for Looked {
+impl Sources for FoundSources {
     fn ask(&self, source: &FlavorSource, key: &str) -> KeyLookup {
-        if self.missing.contains(source) { KeyLookup::NoObject } else { self.there.ask(source, key) }
+        if self.missing.contains(source) { KeyLookup::NoObject } else { self.found.ask(source, key) }
     }
 }
 
@@ -63,12 +63,12 @@ fn wanted() -> [(&'static str, &'static str, Option<String>); 8] {
 }
 
 /// Reads a gateway, called `NAME` or `KIND/NAME`, and its context.
-pub(super) async fn look(target: &TargetFlags, name: &str) -> anyhow::Result<GatewayInputs> {
+pub(super) async fn read_gateway(target: &TargetFlags, name: &str) -> anyhow::Result<GatewayInputs> {
     let (client, namespace) = target.connect().await?;
-    let served = ServedKinds::ask(&client).await?;
+    let served = ServedKinds::discover(&client).await?;
     let gateway = find(&client, &served, &namespace, name).await?;
     let mut seen =
-        GatewayInputs { sources: Looked::default(), objects: Vec::new(), notes: Vec::new(), gateway };
+        GatewayInputs { sources: FoundSources::default(), objects: Vec::new(), notes: Vec::new(), gateway };
     seen.read_live(&client, &served, &namespace).await;
     seen.read_sources(&client, &served).await?;
     seen.read_surroundings(&client, &served, &namespace).await;
@@ -102,7 +102,7 @@ pub(super) async fn find(
         match reader::get(client, resource, namespace, name).await {
             ReadOutcome::There(object) => found.push((*object).clone()),
             ReadOutcome::Missing => why.push(format!("{kind}: none of that name")),
-            ReadOutcome::Unknown(said) => why.push(format!("{kind}: {said}")),
+            ReadOutcome::Unknown(api_message) => why.push(format!("{kind}: {api_message}")),
         }
     }
     match <[Value; 1]>::try_from(found) {
@@ -136,7 +136,7 @@ impl GatewayInputs {
         let sets = match all {
             Ok(sets) => sets,
             Err(error) => {
-                let why = reader::said(&error);
+                let why = reader::api_message(&error);
                 self.notes
                     .push(format!("{under_way}, and what ran before it was not seen: ReplicaSets ({why})"));
                 return;
@@ -163,7 +163,7 @@ impl GatewayInputs {
             };
             let resource = served.of("", kind).context("the API server serves no core kinds")?;
             match reader::get(client, resource, &source.name.namespace, &source.name.name).await {
-                ReadOutcome::There(object) => self.sources.there.add(&object, ""),
+                ReadOutcome::There(object) => self.sources.found.add(&object, ""),
                 ReadOutcome::Missing => drop(self.sources.missing.insert(source)),
                 ReadOutcome::Unknown(why) => self.notes.push(format!("not seen: {source} ({why})")),
             }
@@ -214,14 +214,14 @@ async fn everywhere(
         Err(error) => error,
     };
     if reader::code(&error) != Some(403) {
-        return (Vec::new(), Some(reader::said(&error)));
+        return (Vec::new(), Some(reader::api_message(&error)));
     }
     match list(client, resource, Some(namespace), labels).await {
         Ok(objects) => (objects, Some(format!("outside of namespace {namespace}, as you may not list all"))),
         Err(error) if reader::code(&error) == Some(403) => {
             (Vec::new(), Some("you may not list them".to_owned()))
         }
-        Err(error) => (Vec::new(), Some(reader::said(&error))),
+        Err(error) => (Vec::new(), Some(reader::api_message(&error))),
     }
 }
 

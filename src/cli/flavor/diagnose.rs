@@ -28,7 +28,7 @@ use crate::cli::target::TargetFlags;
 use crate::cluster::path;
 
 /// Timeout of a probe of one pod, through the API server.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Concurrent probes of pods.
 const CONCURRENCY: usize = 8;
 
@@ -45,19 +45,25 @@ pub(super) struct DiagnoseArguments {
 /// Prints the findings; returns whether there are none.
 pub(super) async fn run(arguments: &DiagnoseArguments) -> anyhow::Result<bool> {
     let (client, namespace) = arguments.target.connect().await?;
-    let served = ServedKinds::ask(&client).await?;
-    let mut look = Look { client, served, namespace, unseen: BTreeMap::new() };
+    let served = ServedKinds::discover(&client).await?;
+    let mut cluster_reader = ClusterReader { client, served, namespace, unseen: BTreeMap::new() };
     let gateways = match &arguments.name {
-        Some(name) => vec![cluster::find(&look.client, &look.served, &look.namespace, name).await?],
-        None => look.gateways().await,
+        Some(name) => vec![
+            cluster::find(&cluster_reader.client, &cluster_reader.served, &cluster_reader.namespace, name)
+                .await?,
+        ],
+        None => cluster_reader.gateways().await,
     };
     if gateways.is_empty() {
-        let hidden: String = look.text().iter().map(|line| format!("; not seen: {line}")).collect();
-        bail!("no gateway was found in namespace {}{hidden}; choose another one with -n", look.namespace);
+        let hidden: String = cluster_reader.text().iter().map(|line| format!("; not seen: {line}")).collect();
+        bail!(
+            "no gateway was found in namespace {}{hidden}; choose another one with -n",
+            cluster_reader.namespace
+        );
     }
     let mut well = true;
     for (i, gateway) in gateways.iter().enumerate() {
-        let diagnosis = look.diagnose(gateway).await?;
+        let diagnosis = cluster_reader.diagnose(gateway).await?;
         well &= diagnosis.is_well();
         let gap = if i == 0 { "" } else { "\n" };
         write!(std::io::stdout(), "{gap}{diagnosis}").context("the diagnosis cannot be written")?;
@@ -65,7 +71,7 @@ pub(super) async fn run(arguments: &DiagnoseArguments) -> anyhow::Result<bool> {
     Ok(well)
 }
 
-struct Look {
+struct ClusterReader {
     client: Client,
     served: ServedKinds,
     namespace: String,
@@ -73,7 +79,7 @@ struct Look {
     unseen: BTreeMap<String, String>,
 }
 
-impl Look {
+impl ClusterReader {
     fn text(&self) -> Vec<String> {
         self.unseen.iter().map(|(what, why)| format!("{what}: {why}")).collect()
     }
@@ -88,7 +94,7 @@ impl Look {
         match reader::list(&self.client, resource, &selection).await {
             Ok(objects) => objects,
             Err(error) => {
-                self.unseen.insert(format!("{kind}s of namespace {namespace}"), reader::said(&error));
+                self.unseen.insert(format!("{kind}s of namespace {namespace}"), reader::api_message(&error));
                 Vec::new()
             }
         }
@@ -184,7 +190,7 @@ impl Look {
         let labels = pod::texts(&deployment["spec"]["selector"]["matchLabels"]);
         let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let pods = self.list("", "Pod", &name.namespace, Some(&labels.join(","))).await;
-        let since = pods.iter().filter(|pod| pod::is_alive(pod)).filter_map(made).min();
+        let since = pods.iter().filter(|pod| pod::is_alive(pod)).filter_map(created).min();
         Ok(Some(Producer { name, since }))
     }
 }
@@ -192,8 +198,8 @@ impl Look {
 /// The state of a pod; probed through the API server, which checks the caller's rights.
 async fn current_state(client: &Client, object: &Value) -> PodDiagnosis {
     let why = match pod::endpoint(object) {
-        Ok(endpoint) => match ask(client, object, endpoint.port).await {
-            Ok(report) => return stands(object, RouterState::Reports(report.flavor)),
+        Ok(endpoint) => match probe(client, object, endpoint.port).await {
+            Ok(report) => return pod_diagnosis(object, RouterState::Reports(report.flavor)),
             Err(why) => why,
         },
         Err(why) => why,
@@ -202,25 +208,25 @@ async fn current_state(client: &Client, object: &Value) -> PodDiagnosis {
         Ok(flavor) => RouterState::Declares(flavor, why),
         Err(unknown) => RouterState::Nothing(format!("{why}, and {unknown}")),
     };
-    stands(object, text)
+    pod_diagnosis(object, text)
 }
 
-fn stands(object: &Value, text: RouterState) -> PodDiagnosis {
+fn pod_diagnosis(object: &Value, text: RouterState) -> PodDiagnosis {
     let name = meta_str(object, "name").unwrap_or_default().to_owned();
     PodDiagnosis {
         pod: Pod { name, labels: pod::labels(object), reported: text },
-        made: made(object).unwrap_or(Timestamp::UNIX_EPOCH),
+        made: created(object).unwrap_or(Timestamp::UNIX_EPOCH),
         unready_since: pod::unready_since(object).and_then(|text| text.parse().ok()),
     }
 }
 
-async fn ask(client: &Client, object: &Value, port: u16) -> Result<StatusReport, String> {
+async fn probe(client: &Client, object: &Value, port: u16) -> Result<StatusReport, String> {
     let text = |field| meta_str(object, field).unwrap_or_default();
     let pod = format!("{}:{port}", text("name"));
     let path = path::of("v1", Some(text("namespace")), "pods", &[&pod, "proxy"]);
     let path = path.map_err(|failure| failure.message)?;
     let request = Request::get(format!("{path}/")).body(Vec::new()).map_err(|error| error.to_string())?;
-    match tokio::time::timeout(PATIENCE, client.request_text(request)).await {
+    match tokio::time::timeout(PROBE_TIMEOUT, client.request_text(request)).await {
         Err(_) => Err("its Admin API does not answer".to_owned()),
         Ok(Err(error)) if reader::code(&error) == Some(403) => {
             Err("you may not ask it: pods/proxy".to_owned())
@@ -234,6 +240,6 @@ fn uid(object: &Value) -> String {
     meta_str(object, "uid").unwrap_or_default().to_owned()
 }
 
-fn made(object: &Value) -> Option<Timestamp> {
+fn created(object: &Value) -> Option<Timestamp> {
     meta_str(object, "creationTimestamp")?.parse().ok()
 }

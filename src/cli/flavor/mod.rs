@@ -36,22 +36,22 @@ enum Command {
     /// Prints the hops to another flavor, what each checks, and what would be refused, for a gateway
     /// of the cluster or of a file: 0 every hop is allowed, 1 one is refused, 2 error.
     Plan(Box<PlanArguments>),
-    /// Names what holds gateways up: mixed flavors, pods that never get ready, a producer that keeps
+    /// Finds what blocks gateways: mixed flavors, pods that never get ready, a producer that keeps
     /// to a flavor of before; and the next command: 0 nothing was found, 1 something was, 2 error.
     Diagnose(diagnose::DiagnoseArguments),
 }
 
 #[derive(Args, Debug)]
 struct PlanArguments {
-    /// The gateway: NAME, dataplane/NAME or deployment/NAME. What is around it is read with your
-    /// rights, and what they do not show is said.
+    /// The gateway: NAME, dataplane/NAME or deployment/NAME. Its context is read with your
+    /// rights; unreadable parts are reported.
     #[arg(value_name = "NAME", required_unless_present = "gateway", conflicts_with = "gateway")]
     name: Option<String>,
     /// YAML or JSON file of the DataPlane or Deployment as it runs, instead of one of the cluster;
     /// - is standard input.
     #[arg(short = 'f', long = "filename", value_name = "FILE|-")]
     gateway: Option<PathBuf>,
-    /// The flavor that is wanted.
+    /// The wanted flavor.
     #[arg(long, value_enum)]
     to: FlavorFlag,
     /// File or folder of objects that the cluster holds: ConfigMaps and Secrets that the flavor
@@ -61,7 +61,7 @@ struct PlanArguments {
     /// The running configuration has no expression, as without an ingress controller.
     #[arg(long)]
     field_routes_only: bool,
-    /// Also print the way with no pod running: scale to 0, change, scale back.
+    /// Also print the plan without running pods: scale to 0, change, scale back.
     #[arg(long)]
     outage: bool,
     #[command(flatten)]
@@ -104,11 +104,11 @@ pub fn main(arguments: FlavorArguments) -> ExitCode {
         Command::Plan(arguments) => arguments,
         Command::Diagnose(arguments) => return exit::decided(finish(diagnose::run(&arguments))),
     };
-    let told = plan(&arguments).and_then(|plan| {
+    let planned = plan(&arguments).and_then(|plan| {
         std::io::stdout().write_all(plan.to_string().as_bytes()).context("the plan cannot be written")?;
         Ok(plan.works())
     });
-    exit::decided(told)
+    exit::decided(planned)
 }
 
 /// From the cluster, or from files.
@@ -121,19 +121,19 @@ fn plan(arguments: &PlanArguments) -> anyhow::Result<FlavorPlan> {
 }
 
 async fn of_cluster(arguments: &PlanArguments, name: &str) -> anyhow::Result<FlavorPlan> {
-    let seen = cluster::look(&arguments.target, name).await?;
+    let inputs = cluster::read_gateway(&arguments.target, name).await?;
     let unreadable = || format!("{name} is served in a version that is not known here");
-    let gateway = Gateway::read(&seen.gateway, "", &seen.sources)?.with_context(unreadable)?;
-    let group = ProducerGroup::of(&seen.gateway, &seen.objects, "", &seen.sources)?;
+    let gateway = Gateway::read(&inputs.gateway, "", &inputs.sources)?.with_context(unreadable)?;
+    let group = ProducerGroup::of(&inputs.gateway, &inputs.objects, "", &inputs.sources)?;
     Ok(FlavorPlan::make(&Question {
         subject: &gateway.subject,
         live: &gateway.spec,
         to: arguments.to.into(),
-        routes: &Inventory::of(&seen.objects, ""),
+        routes: &Inventory::of(&inputs.objects, ""),
         configuration: arguments.configuration(),
         group: group.as_ref(),
         outage: arguments.outage,
-        notes: &seen.notes,
+        notes: &inputs.notes,
     })?)
 }
 
@@ -222,7 +222,7 @@ spec:
         folder
     }
 
-    fn told(folder: &Path, line: &str) -> anyhow::Result<FlavorPlan> {
+    fn planned(folder: &Path, line: &str) -> anyhow::Result<FlavorPlan> {
         let at = |word: &str| match word.strip_prefix("./") {
             Some(path) => folder.join(path).display().to_string(),
             None => word.to_owned(),
@@ -236,7 +236,7 @@ spec:
     fn sources_and_the_producers_other_gateways_are_found_among_the_objects() {
         let folder = folder();
         let line = "flavor plan -f ./gateway.yaml --to expressions --objects ./objects";
-        let plan = told(folder.path(), line).unwrap();
+        let plan = planned(folder.path(), line).unwrap();
         let text = plan.to_string();
         assert!(plan.works(), "{text}");
         assert!(
@@ -258,7 +258,7 @@ spec:
     #[case::other_kind("./none.yaml", "holds neither a DataPlane")]
     fn errors(#[case] file: &str, #[case] text: &str) {
         let folder = folder();
-        let error = told(folder.path(), &format!("flavor plan -f {file} --to expressions")).err().unwrap();
+        let error = planned(folder.path(), &format!("flavor plan -f {file} --to expressions")).err().unwrap();
         assert!(format!("{error:#}").contains(text), "{error:#}");
     }
 }

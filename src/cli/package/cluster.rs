@@ -12,8 +12,8 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use super::{rights, versions};
-use crate::cli::follow::{Follower, Over};
-use crate::cli::target::{TargetFlags, said};
+use crate::cli::follow::{Follower, PlanEnd};
+use crate::cli::target::{TargetFlags, api_message};
 use crate::cli::watch;
 
 /// The wanted Instance.
@@ -43,7 +43,7 @@ impl Target {
         let Some(needed) = versions::parse(wanted) else {
             bail!("operator.yaml: kubernetesVersion {wanted} is no version; write it as 1.30.0");
         };
-        let found = self.client.apiserver_version().await.map_err(said)?.git_version;
+        let found = self.client.apiserver_version().await.map_err(api_message)?.git_version;
         let Some(server) = versions::parse(&found) else {
             bail!(
                 "the API server calls its version {found}, which cannot be compared with kubernetesVersion {wanted}"
@@ -64,7 +64,7 @@ impl Target {
 
     pub(super) async fn install(&self, wanted: WantedInstance<'_>) -> anyhow::Result<()> {
         let WantedInstance { package, name, parameters, limit } = wanted;
-        if self.instances().get_opt(name).await.map_err(said)?.is_some() {
+        if self.instances().get_opt(name).await.map_err(api_message)?.is_some() {
             bail!(
                 "cannot install instance '{name}' because an instance of that name already exists in namespace {}; \
                  choose another name with --instance, or upgrade it",
@@ -79,7 +79,7 @@ impl Target {
 
     pub(super) async fn upgrade(&self, wanted: WantedInstance<'_>) -> anyhow::Result<()> {
         let WantedInstance { package, name, parameters, limit } = wanted;
-        let Some(instance) = self.instances().get_opt(name).await.map_err(said)? else {
+        let Some(instance) = self.instances().get_opt(name).await.map_err(api_message)? else {
             bail!(
                 "instance {}/{name} does not exist in the cluster; install the package first",
                 self.namespace
@@ -87,7 +87,7 @@ impl Target {
         };
         let old = instance.spec.operator_version.as_ref().map_or("", |v| v.name());
         let versions: Api<OperatorVersion> = Api::namespaced(self.client.clone(), &self.namespace);
-        let Some(old) = versions.get_opt(old).await.map_err(said)? else {
+        let Some(old) = versions.get_opt(old).await.map_err(api_message)? else {
             bail!("operatorversion {}/{old} does not exist in the cluster", self.namespace);
         };
         compare(&old.spec, package)?;
@@ -97,17 +97,18 @@ impl Target {
             spec["parameters"] = json!(parameters);
         }
         let patch = Patch::Merge(json!({ "spec": spec }));
-        let instance = self.instances().patch(name, &PatchParams::default(), &patch).await.map_err(said)?;
+        let instance =
+            self.instances().patch(name, &PatchParams::default(), &patch).await.map_err(api_message)?;
         println!("instance {}/{name} updated", self.namespace);
         self.wait_for_plan(name, &instance, limit).await
     }
 
     pub(super) async fn uninstall(&self, name: &str, limit: Option<Duration>) -> anyhow::Result<()> {
         let instances = self.instances();
-        if instances.get_opt(name).await.map_err(said)?.is_none() {
+        if instances.get_opt(name).await.map_err(api_message)?.is_none() {
             bail!("instance {name} in namespace {} does not exist in the cluster", self.namespace);
         }
-        let deleted = instances.delete(name, &DeleteParams::background()).await.map_err(said)?;
+        let deleted = instances.delete(name, &DeleteParams::background()).await.map_err(api_message)?;
         let Some(limit) = limit.filter(|_| deleted.is_left()) else {
             println!("instance {}/{name} deleted", self.namespace);
             return Ok(());
@@ -115,7 +116,7 @@ impl Target {
         let mut follower = Follower::default();
         let gone = watch::until(instances, name, limit, |seen| {
             let Some(instance) = seen else { return Some(()) };
-            tell(&follower.see(&instance).0);
+            print_lines(&follower.observe(&instance).0);
             None
         });
         if gone.await?.is_none() {
@@ -132,13 +133,13 @@ impl Target {
     /// Creates Operator and OperatorVersion, unless they exist.
     pub(super) async fn ensure_version(&self, package: &PackageBundle) -> anyhow::Result<()> {
         let operators: Api<Operator> = Api::namespaced(self.client.clone(), &self.namespace);
-        if operators.get_opt(&package.operator_name).await.map_err(said)?.is_none() {
+        if operators.get_opt(&package.operator_name).await.map_err(api_message)?.is_none() {
             self.create::<Operator>(package.operator.clone()).await?;
             println!("operator {}/{} created", self.namespace, package.operator_name);
         }
         let versions: Api<OperatorVersion> = Api::namespaced(self.client.clone(), &self.namespace);
         let name = &package.operator_version_name;
-        let Some(found) = versions.get_opt(name).await.map_err(said)? else {
+        let Some(found) = versions.get_opt(name).await.map_err(api_message)? else {
             self.create::<OperatorVersion>(package.operator_version.clone()).await?;
             println!("operatorversion {}/{name} created", self.namespace);
             return Ok(());
@@ -176,7 +177,7 @@ impl Target {
         let object: DynamicObject = serde_json::from_value(object)?;
         api.create(&PostParams::default(), &object)
             .await
-            .map_err(said)
+            .map_err(api_message)
             .with_context(|| format!("failed to install {what}"))
     }
 
@@ -189,26 +190,26 @@ impl Target {
     ) -> anyhow::Result<()> {
         let Some(limit) = limit else { return Ok(()) };
         let mut follower = Follower::default();
-        follower.see(written);
-        if !follower.follows() && written.status.is_some() {
-            println!("instance {}/{name}: nothing has to be done", self.namespace);
+        follower.observe(written);
+        if !follower.has_plan() && written.status.is_some() {
+            println!("instance {}/{name}: nothing to do", self.namespace);
             return Ok(());
         }
         let end = watch::until(self.instances(), name, limit, |seen| {
             let Some(instance) = seen else {
-                return Some(Over::Failed("it was deleted meanwhile".to_owned()));
+                return Some(PlanEnd::Failed("it was deleted meanwhile".to_owned()));
             };
-            let (lines, over) = follower.see(&instance);
-            tell(&lines);
-            Some(over).filter(|over| *over != Over::No)
+            let (lines, end) = follower.observe(&instance);
+            print_lines(&lines);
+            Some(end).filter(|end| *end != PlanEnd::No)
         });
         match end.await? {
-            Some(Over::Complete(plan)) => {
+            Some(PlanEnd::Complete(plan)) => {
                 println!("instance {}/{name} ready: plan {plan} is COMPLETE", self.namespace);
                 Ok(())
             }
-            Some(Over::Failed(why)) => bail!("instance {}/{name}: {why}", self.namespace),
-            Some(Over::No) | None => {
+            Some(PlanEnd::Failed(why)) => bail!("instance {}/{name}: {why}", self.namespace),
+            Some(PlanEnd::No) | None => {
                 bail!(
                     "instance {}/{name} is not done after {limit:?}: {}",
                     self.namespace,
@@ -219,7 +220,7 @@ impl Target {
     }
 }
 
-fn tell(lines: &[String]) {
+fn print_lines(lines: &[String]) {
     lines.iter().for_each(|line| println!("{line}"));
 }
 

@@ -12,13 +12,13 @@ use k8s_openapi::api::authorization::v1::{
 use kube::api::{Api, PostParams};
 use kube::{Client, Error};
 
-use crate::cli::target::said;
+use crate::cli::target::api_message;
 
 const DOCS: &str = "docs/rights.md";
 
 /// The API server's answer to this user about the packages' service account.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Reach {
+enum AccountRights {
     /// It may do everything everywhere: cluster-admin.
     Cluster,
     /// It may do everything in this namespace; the user may not ask about others.
@@ -31,10 +31,10 @@ enum Reach {
 
 /// The service account of packages in a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Acting {
+struct PackageAccount {
     account: NamespacedName,
     /// Why it may be another one.
-    doubt: Option<String>,
+    uncertain: Option<String>,
 }
 
 /// The warning before a package is written to a namespace, if there is one; `default` is the packages'
@@ -43,14 +43,19 @@ pub(super) async fn warning(client: &Client, namespace: &str, default: &Namespac
     if is_cluster_admin(client).await.unwrap_or(false) {
         return None;
     }
-    let acting = acting(client, namespace, default).await?;
-    let reach = reach(client, namespace, &acting.account).await;
-    let reach = reach.unwrap_or_else(|error| Reach::Unknown(said(error).to_string()));
-    text(namespace, &acting, &reach)
+    let package_account = package_account(client, namespace, default).await?;
+    let account_rights = account_rights(client, namespace, &package_account.account).await;
+    let account_rights =
+        account_rights.unwrap_or_else(|error| AccountRights::Unknown(api_message(error).to_string()));
+    text(namespace, &package_account, &account_rights)
 }
 
 /// The service account that packages act as; `None` where Interlock is not installed.
-async fn acting(client: &Client, namespace: &str, default: &NamespacedName) -> Option<Acting> {
+async fn package_account(
+    client: &Client,
+    namespace: &str,
+    default: &NamespacedName,
+) -> Option<PackageAccount> {
     let settings = match Api::<Interlock>::all(client.clone()).get(interlock::DEFAULT).await {
         Ok(interlock) => interlock.spec.instances.map(|instances| instances.service_accounts),
         // The answer names a missing object, but not an unserved kind.
@@ -58,13 +63,18 @@ async fn acting(client: &Client, namespace: &str, default: &NamespacedName) -> O
             status.details.as_ref().filter(|details| details.name == interlock::DEFAULT)?;
             None
         }
-        Err(error) => return Some(Acting { account: default.clone(), doubt: Some(said(error).to_string()) }),
+        Err(error) => {
+            return Some(PackageAccount {
+                account: default.clone(),
+                uncertain: Some(api_message(error).to_string()),
+            });
+        }
     };
     let (accounts, _) = Accounts::read(&settings.unwrap_or_default());
     Some(match accounts.of(namespace) {
-        Account::Named(account) => Acting { account, doubt: None },
-        Account::Default => Acting { account: default.clone(), doubt: None },
-        Account::Invalid(why) => Acting { account: default.clone(), doubt: Some(why) },
+        Account::Named(account) => PackageAccount { account, uncertain: None },
+        Account::Default => PackageAccount { account: default.clone(), uncertain: None },
+        Account::Invalid(why) => PackageAccount { account: default.clone(), uncertain: Some(why) },
     })
 }
 
@@ -79,12 +89,16 @@ async fn is_cluster_admin(client: &Client) -> Result<bool, Error> {
 }
 
 /// A user who may ask about others in the whole cluster is often an admin; in a namespace, its admin is.
-async fn reach(client: &Client, namespace: &str, account: &NamespacedName) -> Result<Reach, Error> {
+async fn account_rights(
+    client: &Client,
+    namespace: &str,
+    account: &NamespacedName,
+) -> Result<AccountRights, Error> {
     let everywhere = SubjectAccessReview { spec: of(account, None), ..SubjectAccessReview::default() };
     let api: Api<SubjectAccessReview> = Api::all(client.clone());
     match api.create(&PostParams::default(), &everywhere).await {
-        Ok(review) if allowed(review.status.clone()) => return Ok(Reach::Cluster),
-        Ok(_) => return Ok(Reach::Limited),
+        Ok(review) if allowed(review.status.clone()) => return Ok(AccountRights::Cluster),
+        Ok(_) => return Ok(AccountRights::Limited),
         Err(Error::Api(status)) if status.is_forbidden() => {}
         Err(error) => return Err(error),
     }
@@ -95,8 +109,8 @@ async fn reach(client: &Client, namespace: &str, account: &NamespacedName) -> Re
     here.metadata.namespace = Some(namespace.to_owned());
     let api: Api<LocalSubjectAccessReview> = Api::namespaced(client.clone(), namespace);
     match api.create(&PostParams::default(), &here).await {
-        Ok(review) if allowed(review.status.clone()) => Ok(Reach::Namespace),
-        Ok(_) => Ok(Reach::Limited),
+        Ok(review) if allowed(review.status.clone()) => Ok(AccountRights::Namespace),
+        Ok(_) => Ok(AccountRights::Limited),
         Err(error) => Err(error),
     }
 }
@@ -138,26 +152,26 @@ fn user(account: &NamespacedName) -> String {
 }
 
 /// One line, or `None` without a problem.
-fn text(namespace: &str, acting: &Acting, reach: &Reach) -> Option<String> {
-    let Acting { account, doubt } = acting;
+fn text(namespace: &str, package_account: &PackageAccount, account_rights: &AccountRights) -> Option<String> {
+    let PackageAccount { account, uncertain } = package_account;
     let mut acts = format!("packages in namespace {namespace} act as the service account {account}");
-    if let Some(why) = doubt {
+    if let Some(why) = uncertain {
         let _ = write!(acts, ", unless the Interlock object names another, which is unknown ({why})");
     }
     let ask = format!("an administrator can ask: kubectl auth can-i '*' '*' --as={}", user(account));
-    Some(match reach {
-        Reach::Limited if doubt.is_none() => return None,
-        Reach::Limited => format!("note: {acts}; {account} is not cluster-admin ({DOCS})"),
-        Reach::Cluster => format!(
+    Some(match account_rights {
+        AccountRights::Limited if uncertain.is_none() => return None,
+        AccountRights::Limited => format!("note: {acts}; {account} is not cluster-admin ({DOCS})"),
+        AccountRights::Cluster => format!(
             "warning: {acts}; it is cluster-admin, and you are not: all users who may write OperatorVersions or \
              Instances here may do anything in the cluster. Name an account with fewer rights in \
              spec.instances.serviceAccounts of the Interlock object ({DOCS})"
         ),
-        Reach::Namespace => format!(
+        AccountRights::Namespace => format!(
             "warning: {acts}; it may do everything in this namespace, and you may not ask whether it is \
              cluster-admin: {ask} ({DOCS})"
         ),
-        Reach::Unknown(why) => {
+        AccountRights::Unknown(why) => {
             format!("note: {acts}; whether it is cluster-admin is unknown ({why}): {ask} ({DOCS})")
         }
     })
@@ -172,10 +186,10 @@ mod tests {
     const FORBIDDEN: &str = "interlocks is forbidden";
 
     #[rstest]
-    #[case::limited(None, Reach::Limited, None)]
+    #[case::limited(None, AccountRights::Limited, None)]
     #[case::limited_perhaps(
         Some(FORBIDDEN),
-        Reach::Limited,
+        AccountRights::Limited,
         Some(
             "note: packages in namespace shop act as the service account shop/deployer, unless the Interlock object \
              names another, which is unknown (interlocks is forbidden); shop/deployer is not cluster-admin"
@@ -183,7 +197,7 @@ mod tests {
     )]
     #[case::cluster_admin(
         None,
-        Reach::Cluster,
+        AccountRights::Cluster,
         Some(
             "warning: packages in namespace shop act as the service account shop/deployer; it is cluster-admin, and \
              you are not: "
@@ -191,7 +205,7 @@ mod tests {
     )]
     #[case::everything_here(
         None,
-        Reach::Namespace,
+        AccountRights::Namespace,
         Some(
             "warning: packages in namespace shop act as the service account shop/deployer; it may do everything in \
              this namespace, and you may not ask whether it is cluster-admin: an administrator can ask: "
@@ -199,20 +213,24 @@ mod tests {
     )]
     #[case::unknown(
         None,
-        Reach::Unknown("reviews are forbidden".to_owned()),
+        AccountRights::Unknown("reviews are forbidden".to_owned()),
         Some(
             "note: packages in namespace shop act as the service account shop/deployer; whether it is cluster-admin \
              is unknown (reviews are forbidden): an administrator can ask: kubectl auth can-i '*' '*' \
              --as=system:serviceaccount:shop:deployer"
         )
     )]
-    fn what_is_known_is_said(
-        #[case] doubt: Option<&str>,
-        #[case] reach: Reach,
+    fn the_warning_says_which_rights_are_known(
+        #[case] uncertain: Option<&str>,
+        #[case] account_rights: AccountRights,
         #[case] expected: Option<&str>,
     ) {
         let account = NamespacedName::new("shop", "deployer");
-        let found = text("shop", &Acting { account, doubt: doubt.map(str::to_owned) }, &reach);
+        let found = text(
+            "shop",
+            &PackageAccount { account, uncertain: uncertain.map(str::to_owned) },
+            &account_rights,
+        );
         let Some(expected) = expected else { return assert_eq!(found, None) };
         let found = found.unwrap();
         assert!(found.starts_with(expected), "{found}");

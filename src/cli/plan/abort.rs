@@ -13,7 +13,7 @@ use super::request;
 pub(super) struct AbortFlags {
     #[command(flatten)]
     pub(super) request: request::RequestFlags,
-    /// Then go back to the spec that last was carried out in full.
+    /// Then revert to the last spec that was carried out in full.
     #[arg(long)]
     revert: bool,
 }
@@ -32,13 +32,16 @@ pub(super) async fn run(subject: &InstanceRef, flags: &AbortFlags) -> anyhow::Re
     let verb = PlanVerb::Abort { revert: flags.revert };
     let what = request::run_name(&instance, &run);
     let request = request::send(subject, verb, run, &flags.request.reason).await?;
-    let then =
-        if flags.revert { "; then the spec goes back to what last was carried out in full" } else { "" };
+    let then = if flags.revert {
+        "; then the spec reverts to the last one that was carried out in full"
+    } else {
+        ""
+    };
     println!("instance {}: {what} is to end{then}", subject.key());
-    if !flags.request.patience.wait {
+    if !flags.request.wait.wait {
         return Ok(());
     }
-    let ended = request::answered(subject, &request, flags.request.patience.limit.timeout).await?;
+    let ended = request::await_result(subject, &request, flags.request.wait.limit.timeout).await?;
     let entry = entries(&ended).find(|(_, entry)| entry.uid == request.run);
     let end = entry.map_or_else(
         || "has ended".to_owned(),
@@ -47,7 +50,7 @@ pub(super) async fn run(subject: &InstanceRef, flags: &AbortFlags) -> anyhow::Re
     println!("instance {}: {what} {end}", subject.key());
     if let (true, Some((plan, run))) = (flags.revert, current(&ended)) {
         println!(
-            "instance {}: plan {plan} (run {run}) goes back; wait for it with `interlock plan wait`",
+            "instance {}: plan {plan} (run {run}) reverts the spec; wait for it with `interlock plan wait`",
             subject.key()
         );
     }

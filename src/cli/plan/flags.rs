@@ -51,12 +51,12 @@ impl Form {
     }
 }
 
-/// Which Instance is told of, and how.
+/// The Instance, and the output format.
 #[derive(Args, Debug)]
 pub(super) struct OutputFlags {
     #[command(flatten)]
     pub(super) name: InstanceName,
-    /// Form of what is printed.
+    /// Output format.
     #[arg(long, short, value_enum, default_value_t)]
     pub(super) output: Form,
 }

@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::Value;
 
-use crate::cli::target::{TargetFlags, said};
+use crate::cli::target::{TargetFlags, api_message};
 use crate::cli::watch;
 
 /// An Instance of a cluster.
@@ -30,14 +30,17 @@ impl InstanceRef {
     }
 
     pub(super) async fn get(&self) -> anyhow::Result<Instance> {
-        match self.instances.get_opt(&self.name).await.map_err(said)? {
+        match self.instances.get_opt(&self.name).await.map_err(api_message)? {
             Some(instance) => Ok(instance),
             None => bail!("instance {} does not exist; choose another namespace with -n", self.key()),
         }
     }
 
     pub(super) async fn patch(&self, patch: Value) -> anyhow::Result<Instance> {
-        self.instances.patch(&self.name, &PatchParams::default(), &Patch::Merge(patch)).await.map_err(said)
+        self.instances
+            .patch(&self.name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .map_err(api_message)
     }
 
     /// Watches until a condition is met; `None` after a timeout.

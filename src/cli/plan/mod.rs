@@ -29,15 +29,15 @@ pub struct PlanCommand {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Tells how the plans of an Instance stand, and what the one that runs waits for.
+    /// Shows the plans of an Instance, and what the running one waits for.
     Status(OutputFlags),
-    /// Tells the last runs of an Instance, with who asked what of them.
+    /// Shows the last runs of an Instance, with the requests for them and their authors.
     History(OutputFlags),
-    /// Waits for the plan that runs: 0 COMPLETE, 1 FATAL_ERROR, 2 no end in time, or an error.
+    /// Waits for the running plan: 0 COMPLETE, 1 FATAL_ERROR, 2 no end in time, or an error.
     Wait(wait::PlanWaitFlags),
-    /// Ends the plan that is scheduled or runs.
+    /// Aborts the scheduled or running plan.
     Abort(abort::AbortFlags),
-    /// Runs a plan again that failed, from the failed step on where nothing else has changed.
+    /// Retries a failed plan, from the failed step if nothing else has changed.
     Retry(retry::RequestFlags),
 }
 

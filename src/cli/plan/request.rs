@@ -16,7 +16,7 @@ use super::flags::{InstanceName, WaitLimit};
 use super::instance::{InstanceRef, annotation, entries};
 
 /// The likely cause where a request gets no reaction.
-const IS_IT_THERE: &str = "is Interlock running?";
+const LIKELY_CAUSE: &str = "is Interlock running?";
 
 /// Flags of a request.
 #[derive(Args, Debug)]
@@ -26,11 +26,11 @@ pub(super) struct RequestFlags {
     /// Why, in one line: it goes into the Event and the history.
     #[arg(long)]
     pub(super) reason: String,
-    /// Uid of the run that is meant, where it is not the obvious one.
+    /// Uid of the run, if it is not the current or last one.
     #[arg(long, value_name = "UID")]
     pub(super) run: Option<String>,
     #[command(flatten)]
-    pub(super) patience: WaitLimit,
+    pub(super) wait: WaitLimit,
 }
 
 /// Writes a plan request.
@@ -48,7 +48,7 @@ pub(super) async fn send(
 }
 
 /// Waits until a request was carried out; returns the new Instance.
-pub(super) async fn answered(
+pub(super) async fn await_result(
     subject: &InstanceRef,
     request: &PlanRequest,
     limit: Duration,
@@ -58,7 +58,7 @@ pub(super) async fn answered(
     let seen = subject.until(limit, |seen| match seen {
         None => Some(None),
         Some(instance) => {
-            unavailable = complaint(&instance);
+            unavailable = not_carried_out(&instance);
             (annotation(&instance, meta::REQUEST) != Some(&text)).then_some(Some(instance))
         }
     });
@@ -67,7 +67,7 @@ pub(super) async fn answered(
             let runs = history::read(annotation(&instance, meta::HISTORY));
             if !history::knows(&runs, &request.nonce) {
                 bail!(
-                    "the request was taken away without effect; `kubectl describe instance` shows the Event {}",
+                    "the request was removed without effect; `kubectl describe instance` shows the Event {}",
                     meta::event::REQUEST_DROPPED
                 );
             }
@@ -76,16 +76,16 @@ pub(super) async fn answered(
         Some(None) => bail!("instance {} is gone", subject.key()),
         None => bail!(
             "the request is not carried out after {limit:?}: {}",
-            unavailable.unwrap_or_else(|| IS_IT_THERE.to_owned())
+            unavailable.unwrap_or_else(|| LIKELY_CAUSE.to_owned())
         ),
     }
 }
 
 /// Why requests are not carried out.
-fn complaint(instance: &Instance) -> Option<String> {
+fn not_carried_out(instance: &Instance) -> Option<String> {
     let conditions = &instance.status.as_ref()?.conditions;
     let found = condition::find(conditions, meta::condition::VERBS_UNAVAILABLE)?;
-    Some(if found.status == "True" { found.message.clone() } else { IS_IT_THERE.to_owned() })
+    Some(if found.status == "True" { found.message.clone() } else { LIKELY_CAUSE.to_owned() })
 }
 
 /// `plan PLAN (run UID)`.

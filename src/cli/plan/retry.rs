@@ -22,16 +22,19 @@ pub(super) async fn run(subject: &InstanceRef, flags: &RequestFlags) -> anyhow::
     let what = request::run_name(&instance, &run);
     let request = request::send(subject, PlanVerb::Retry, run, &flags.reason).await?;
     println!("instance {}: {what} is to be retried", subject.key());
-    if !flags.patience.wait {
+    if !flags.wait.wait {
         return Ok(());
     }
-    let begun = request::answered(subject, &request, flags.patience.limit.timeout).await?;
+    let begun = request::await_result(subject, &request, flags.wait.limit.timeout).await?;
     match current(&begun) {
         Some((plan, run)) => println!(
             "instance {}: plan {plan} runs again (run {run}); wait for it with `interlock plan wait`",
             subject.key()
         ),
-        None => println!("instance {}: it has run; `interlock plan history` tells how", subject.key()),
+        None => println!(
+            "instance {}: the plan has run; `interlock plan history` shows its result",
+            subject.key()
+        ),
     }
     Ok(())
 }

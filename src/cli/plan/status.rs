@@ -28,7 +28,7 @@ struct Report {
     #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     owed: std::collections::BTreeMap<String, PendingPlan>,
     /// Conditions with a message for people.
-    conditions: Vec<Said>,
+    conditions: Vec<ConditionMessage>,
     /// A request that is not carried out yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     request: Option<String>,
@@ -42,7 +42,7 @@ struct Current {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Said {
+struct ConditionMessage {
     #[serde(rename = "type")]
     type_: String,
     status: String,
@@ -60,11 +60,13 @@ impl Report {
     fn of(instance: &Instance) -> Self {
         let conditions = instance.status.as_ref().map(|s| s.conditions.clone()).unwrap_or_default();
         let told = [types::READY, types::STALLED, types::SPEC_DRIFT, types::VERBS_UNAVAILABLE];
-        let said = told.iter().filter_map(|type_| condition::find(&conditions, type_)).map(|found| Said {
-            type_: found.type_.clone(),
-            status: found.status.clone(),
-            reason: found.reason.clone(),
-            message: found.message.clone(),
+        let api_message = told.iter().filter_map(|type_| condition::find(&conditions, type_)).map(|found| {
+            ConditionMessage {
+                type_: found.type_.clone(),
+                status: found.status.clone(),
+                reason: found.reason.clone(),
+                message: found.message.clone(),
+            }
         });
         let name = |text: &Option<String>| text.clone().unwrap_or_default();
         Self {
@@ -76,7 +78,7 @@ impl Report {
                 .map(|(plan, entry)| PlanStatus { name: plan.clone(), ..entry.clone() })
                 .collect(),
             owed: Baseline::read(&conditions).map(|basis| basis.owed).unwrap_or_default(),
-            conditions: said.collect(),
+            conditions: api_message.collect(),
             request: annotation(instance, meta::REQUEST).map(str::to_owned),
         }
     }
@@ -104,12 +106,18 @@ impl Report {
             };
             line(format!("plan {plan} {how}"));
         }
-        for said in &self.conditions {
-            let quiet = said.status == "False" && said.message.is_empty();
+        for api_message in &self.conditions {
+            let quiet = api_message.status == "False" && api_message.message.is_empty();
             if !quiet {
-                let message =
-                    if said.message.is_empty() { String::new() } else { format!(": {}", said.message) };
-                line(format!("{} {} ({}){message}", said.type_, said.status, said.reason));
+                let message = if api_message.message.is_empty() {
+                    String::new()
+                } else {
+                    format!(": {}", api_message.message)
+                };
+                line(format!(
+                    "{} {} ({}){message}",
+                    api_message.type_, api_message.status, api_message.reason
+                ));
             }
         }
         if let Some(request) = &self.request {
@@ -147,7 +155,7 @@ mod tests {
 
     #[test]
     fn what_runs_what_it_waits_for_and_what_is_owed() {
-        let said = |type_: &str, status: &str, reason: &str, message: &str| {
+        let api_message = |type_: &str, status: &str, reason: &str, message: &str| {
             json!({"type": type_, "status": status, "reason": reason, "message": message,
                 "lastTransitionTime": "2026-01-02T03:04:05Z"})
         };
@@ -165,10 +173,10 @@ mod tests {
                     "not-allowed": {"status": "NEVER_RUN"},
                 },
                 "conditions": [
-                    said("Ready", "Unknown", "PlanInProgress", "plan deploy runs"),
-                    said("Stalled", "False", "Waiting", "Service team/demo-gate: service demo-gate has no address"),
-                    said("SpecDrift", "False", "CarriedOut", ""),
-                    said("SpecStamped", "True", "Stamped", &basis),
+                    api_message("Ready", "Unknown", "PlanInProgress", "plan deploy runs"),
+                    api_message("Stalled", "False", "Waiting", "Service team/demo-gate: service demo-gate has no address"),
+                    api_message("SpecDrift", "False", "CarriedOut", ""),
+                    api_message("SpecStamped", "True", "Stamped", &basis),
                 ],
             },
         }))

@@ -10,7 +10,7 @@ use super::flags::InstanceName;
 use super::instance;
 use super::instance::InstanceRef;
 use crate::cli::flags::Limit;
-use crate::cli::follow::{self, Follower, Over};
+use crate::cli::follow::{self, Follower, PlanEnd};
 
 /// Flags of `wait`.
 #[derive(Args, Debug)]
@@ -26,29 +26,29 @@ pub(super) struct PlanWaitFlags {
 pub(super) async fn run(subject: &InstanceRef, flags: &PlanWaitFlags) -> anyhow::Result<ExitCode> {
     let instance = subject.get().await?;
     if instance::current(&instance).is_none()
-        && let Some(over) = ended(&instance)
+        && let Some(end) = ended(&instance)
     {
-        return tell(subject, over);
+        return print_end(subject, end);
     }
     let mut follower = Follower::default();
     // The running plan is known even if no event follows.
-    follower.see(&instance).0.iter().for_each(|line| println!("{line}"));
-    let over = subject.until(flags.limit.timeout, |seen| {
+    follower.observe(&instance).0.iter().for_each(|line| println!("{line}"));
+    let end = subject.until(flags.limit.timeout, |seen| {
         let Some(instance) = seen else {
             return Some(Err(anyhow!("instance {} was deleted meanwhile", subject.key())));
         };
-        let (lines, over) = follower.see(&instance);
+        let (lines, end) = follower.observe(&instance);
         lines.iter().for_each(|line| println!("{line}"));
         // Only the record shows a run that ended before the watch began.
-        let over = match over {
-            Over::No if instance::current(&instance).is_none() => ended(&instance),
-            Over::No => None,
-            over => Some(over),
+        let end = match end {
+            PlanEnd::No if instance::current(&instance).is_none() => ended(&instance),
+            PlanEnd::No => None,
+            end => Some(end),
         };
-        over.map(Ok)
+        end.map(Ok)
     });
-    match over.await? {
-        Some(over) => tell(subject, over?),
+    match end.await? {
+        Some(end) => print_end(subject, end?),
         None => Err(anyhow!(
             "instance {} is not done after {:?}: {}",
             subject.key(),
@@ -58,24 +58,24 @@ pub(super) async fn run(subject: &InstanceRef, flags: &PlanWaitFlags) -> anyhow:
     }
 }
 
-fn ended(instance: &Instance) -> Option<Over> {
+fn ended(instance: &Instance) -> Option<PlanEnd> {
     let (plan, entry) = instance::last(instance)?;
     Some(match entry.status {
-        ExecutionStatus::Complete => Over::Complete(plan.clone()),
-        _ => Over::Failed(follow::complaint(plan, entry)),
+        ExecutionStatus::Complete => PlanEnd::Complete(plan.clone()),
+        _ => PlanEnd::Failed(follow::failure_message(plan, entry)),
     })
 }
 
-fn tell(subject: &InstanceRef, over: Over) -> anyhow::Result<ExitCode> {
-    match over {
-        Over::Complete(plan) => {
+fn print_end(subject: &InstanceRef, end: PlanEnd) -> anyhow::Result<ExitCode> {
+    match end {
+        PlanEnd::Complete(plan) => {
             println!("instance {}: plan {plan} is COMPLETE", subject.key());
             Ok(ExitCode::SUCCESS)
         }
-        Over::Failed(why) => {
+        PlanEnd::Failed(why) => {
             eprintln!("instance {}: {why}", subject.key());
             Ok(ExitCode::FAILURE)
         }
-        Over::No => Err(anyhow!("instance {}: no plan has ended", subject.key())),
+        PlanEnd::No => Err(anyhow!("instance {}: no plan has ended", subject.key())),
     }
 }

@@ -16,7 +16,7 @@ use crate::cli::reader::{self, ReadOutcome, Selection};
 const CONCURRENCY: usize = 8;
 
 /// Kinds that repeat other objects: by their labels they look as if a package made them.
-const ECHOES: [(&str, &str); 5] = [
+const DERIVED_KINDS: [(&str, &str); 5] = [
     ("", "Endpoints"),
     ("", "Event"),
     ("events.k8s.io", "Event"),
@@ -31,17 +31,17 @@ const METADATA_ONLY: [(&str, &str); 2] = [("", "ConfigMap"), ("", "Secret")];
 pub(super) struct Listing {
     pub(super) graph: Graph,
     /// Kinds that were listed incompletely, in order.
-    unlisted: Vec<Blind>,
+    unlisted: Vec<UnlistedKind>,
 }
 
 /// A kind that was listed incompletely, and why.
-struct Blind {
+struct UnlistedKind {
     kind: String,
-    why: Why,
+    why: ListProblem,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Why {
+enum ListProblem {
     /// The API server does not serve it.
     NotServed,
     /// The caller may list it in this namespace only.
@@ -52,7 +52,7 @@ enum Why {
     Failed(String),
 }
 
-impl Why {
+impl ListProblem {
     fn text(&self) -> String {
         match self {
             Self::NotServed => "not served by this cluster".to_owned(),
@@ -76,51 +76,51 @@ enum Listed {
 
 /// The kinds and namespaces to list.
 #[derive(Clone, Copy)]
-pub(super) struct Horizon<'a> {
+pub(super) struct ListScope<'a> {
     /// The requested namespace; `None` for all.
-    pub asked: Option<&'a str>,
+    pub requested_namespace: Option<&'a str>,
     /// The fallback where the caller may not list all.
-    pub home: &'a str,
+    pub default_namespace: &'a str,
     /// The declared kinds.
     pub kinds: Kinds,
 }
 
 impl Listing {
     /// Lists all declared kinds, and objects of packages of every other kind.
-    pub(super) async fn look(client: &Client, served: &ServedKinds, horizon: Horizon<'_>) -> Self {
-        let all = horizon.kinds;
+    pub(super) async fn list_all(client: &Client, served: &ServedKinds, scope: ListScope<'_>) -> Self {
+        let all = scope.kinds;
         let mut listing = Self { graph: kinds::graph(all), unlisted: Vec::new() };
         let declared = kinds::schemas(all).into_iter().map(|kind| kind.name);
         let labelled =
             |kind: &KindName| LABELLED.iter().any(|l| (l.group, l.name) == (kind.group, kind.kind));
         let absent = declared.filter(|kind| !labelled(kind) && served.of(kind.group, kind.kind).is_none());
         for kind in absent {
-            listing.unlisted.push(Blind { kind: kind.to_string(), why: Why::NotServed });
+            listing.unlisted.push(UnlistedKind { kind: kind.to_string(), why: ListProblem::NotServed });
         }
         let chosen = served.all().filter(|resource| {
             let name = (resource.api.group.as_str(), resource.api.kind.as_str());
-            resource.listable && !ECHOES.contains(&name)
+            resource.listable && !DERIVED_KINDS.contains(&name)
         });
         let lists = chosen.map(|resource| async move {
-            let (listed, why) = list(client, resource, None, horizon).await;
+            let (listed, why) = list(client, resource, None, scope).await;
             (resource, listed, why)
         });
         let mut lists = stream::iter(lists).buffered(CONCURRENCY);
         while let Some((resource, listed, why)) = lists.next().await {
-            listing.unlisted.extend(why.map(|why| Blind { kind: resource.name(), why }));
-            listing.feed(&resource.api.group, &resource.api.kind, &listed);
+            listing.unlisted.extend(why.map(|why| UnlistedKind { kind: resource.name(), why }));
+            listing.add(&resource.api.group, &resource.api.kind, &listed);
         }
         for labelled in &LABELLED {
             let Some(resource) = served.of(labelled.group, labelled.kind) else { continue };
-            let (listed, why) = list(client, resource, Some(&labelled.selector()), horizon).await;
-            listing.unlisted.extend(why.map(|why| Blind { kind: labelled.name.to_owned(), why }));
-            listing.feed(labelled.group, labelled.name, &listed);
+            let (listed, why) = list(client, resource, Some(&labelled.selector()), scope).await;
+            listing.unlisted.extend(why.map(|why| UnlistedKind { kind: labelled.name.to_owned(), why }));
+            listing.add(labelled.group, labelled.name, &listed);
         }
         listing.unlisted.sort_by(|a, b| a.kind.cmp(&b.kind));
         listing
     }
 
-    fn feed(&mut self, group: &str, kind: &str, listed: &Listed) {
+    fn add(&mut self, group: &str, kind: &str, listed: &Listed) {
         let (namespace, objects) = match listed {
             Listed::All(namespace, objects) => (Some(namespace), objects),
             Listed::Single(objects) => (None, objects),
@@ -145,16 +145,16 @@ impl Listing {
     }
 
     /// Whether every kind was listed everywhere.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(super) fn is_complete(&self) -> bool {
         self.unlisted.is_empty()
     }
 
     /// The gaps, for people: a line for each reason.
     pub(super) fn unlisted_lines(&self) -> Vec<String> {
-        let mut reasons: Vec<&Why> = self.unlisted.iter().map(|unlisted| &unlisted.why).collect();
+        let mut reasons: Vec<&ListProblem> = self.unlisted.iter().map(|unlisted| &unlisted.why).collect();
         reasons.sort();
         reasons.dedup();
-        let of = |why: &Why| {
+        let of = |why: &ListProblem| {
             let kinds = self.unlisted.iter().filter(|unlisted| unlisted.why == *why);
             kinds.map(|unlisted| unlisted.kind.as_str()).collect::<Vec<_>>().join(", ")
         };
@@ -162,7 +162,7 @@ impl Listing {
     }
 
     /// The gaps, for programs.
-    pub(super) fn not_seen(&self) -> Vec<Value> {
+    pub(super) fn unlisted_json(&self) -> Vec<Value> {
         self.unlisted
             .iter()
             .map(|unlisted| json!({ "kind": unlisted.kind, "why": unlisted.why.text() }))
@@ -175,11 +175,11 @@ async fn list(
     client: &Client,
     resource: &Resource,
     labels: Option<&str>,
-    horizon: Horizon<'_>,
-) -> (Listed, Option<Why>) {
+    scope: ListScope<'_>,
+) -> (Listed, Option<ListProblem>) {
     let name = (resource.api.group.as_str(), resource.api.kind.as_str());
     let declared =
-        kinds::schemas(horizon.kinds).into_iter().any(|kind| (kind.name.group, kind.name.kind) == name);
+        kinds::schemas(scope.kinds).into_iter().any(|kind| (kind.name.group, kind.name.kind) == name);
     let heritage = format!("{}={}", meta::HERITAGE, meta::HERITAGE_VALUE);
     let is_namespace = name == (kinds::NAMESPACE.group, kinds::NAMESPACE.kind);
     let ask = async |namespace: Option<&str>| {
@@ -192,29 +192,37 @@ async fn list(
         ReadOutcome::There(namespace) => Listed::Single(vec![(*namespace).clone()]),
         ReadOutcome::Missing | ReadOutcome::Unknown(_) => Listed::Nothing,
     };
-    if let (true, Some(asked)) = (is_namespace, horizon.asked) {
-        return (one_namespace(asked).await, None);
+    if let (true, Some(requested_namespace)) = (is_namespace, scope.requested_namespace) {
+        return (one_namespace(requested_namespace).await, None);
     }
-    let asked = horizon.asked.filter(|_| resource.namespaced);
-    let error = match ask(asked).await {
-        Ok(objects) => return (Listed::All(asked.unwrap_or_default().to_owned(), objects), None),
+    let requested_namespace = scope.requested_namespace.filter(|_| resource.namespaced);
+    let error = match ask(requested_namespace).await {
+        Ok(objects) => {
+            return (Listed::All(requested_namespace.unwrap_or_default().to_owned(), objects), None);
+        }
         Err(error) => error,
     };
     if reader::code(&error) != Some(403) {
-        return (Listed::Nothing, Some(Why::Failed(reader::said(&error))));
+        return (Listed::Nothing, Some(ListProblem::Failed(reader::api_message(&error))));
     }
-    let home = horizon.home;
+    let default_namespace = scope.default_namespace;
     if is_namespace {
-        return (one_namespace(home).await, Some(Why::OnlyIn(home.to_owned())));
+        return (
+            one_namespace(default_namespace).await,
+            Some(ListProblem::OnlyIn(default_namespace.to_owned())),
+        );
     }
-    if resource.namespaced && asked.is_none() {
-        match ask(Some(home)).await {
+    if resource.namespaced && requested_namespace.is_none() {
+        match ask(Some(default_namespace)).await {
             Ok(objects) => {
-                return (Listed::All(home.to_owned(), objects), Some(Why::OnlyIn(home.to_owned())));
+                return (
+                    Listed::All(default_namespace.to_owned(), objects),
+                    Some(ListProblem::OnlyIn(default_namespace.to_owned())),
+                );
             }
             Err(error) if reader::code(&error) == Some(403) => {}
-            Err(error) => return (Listed::Nothing, Some(Why::Failed(reader::said(&error)))),
+            Err(error) => return (Listed::Nothing, Some(ListProblem::Failed(reader::api_message(&error)))),
         }
     }
-    (Listed::Nothing, Some(Why::Forbidden))
+    (Listed::Nothing, Some(ListProblem::Forbidden))
 }

@@ -10,7 +10,7 @@ use interlock_core::kinds::{self, Kinds};
 use interlock_core::topology::{GroupKind, NodeId, event_table};
 use serde_json::json;
 
-use self::listing::{Horizon, Listing};
+use self::listing::{ListScope, Listing};
 use super::discovery::{NamedObject, ServedKinds};
 use super::exit;
 use super::target::{TargetFlags, block_on};
@@ -39,13 +39,13 @@ pub struct TopologyArguments {
 
 #[derive(Debug, Subcommand)]
 enum Other {
-    /// Prints which event of which kind concerns whom; needs no cluster.
+    /// Prints which reconciles an event of each kind triggers; needs no cluster.
     Events,
 }
 
 #[derive(Args, Debug)]
 struct PrintFlags {
-    /// Print only this object with all that is above and below it.
+    /// Print only this object, its ancestors and its descendants.
     #[arg(long, value_name = "KIND/NAMESPACE/NAME")]
     root: Option<String>,
     /// Form of the output.
@@ -73,11 +73,15 @@ fn print(text: &str) -> anyhow::Result<()> {
 async fn run(flags: PrintFlags, kinds: Kinds) -> anyhow::Result<()> {
     let root = flags.root.as_deref().map(|root| NamedObject::parse(&[root])).transpose();
     let root = root.map_err(|why| anyhow::anyhow!("--root {why}"))?;
-    let (client, home) = flags.target.connect().await?;
-    let served = ServedKinds::ask(&client).await?;
-    let root = root.map(|root| id_of(&root, &served, &home, kinds)).transpose()?;
-    let horizon = Horizon { asked: flags.target.namespace.as_deref(), home: &home, kinds };
-    let listing = Listing::look(&client, &served, horizon).await;
+    let (client, default_namespace) = flags.target.connect().await?;
+    let served = ServedKinds::discover(&client).await?;
+    let root = root.map(|root| id_of(&root, &served, &default_namespace, kinds)).transpose()?;
+    let scope = ListScope {
+        requested_namespace: flags.target.namespace.as_deref(),
+        default_namespace: &default_namespace,
+        kinds,
+    };
+    let listing = Listing::list_all(&client, &served, scope).await;
     for line in listing.unlisted_lines() {
         eprintln!("{line}");
     }
@@ -87,7 +91,7 @@ async fn run(flags: PrintFlags, kinds: Kinds) -> anyhow::Result<()> {
             Some(picture) => picture,
             None => bail!(
                 "{root} is not among the objects that can be seen, and none of them refers to it{}",
-                if listing.is_whole() { "" } else { "; what could not be seen is named above" }
+                if listing.is_complete() { "" } else { "; what could not be seen is named above" }
             ),
         },
     };
@@ -96,19 +100,24 @@ async fn run(flags: PrintFlags, kinds: Kinds) -> anyhow::Result<()> {
         Output::Dot => picture.dot(),
         Output::Json => {
             let mut value = picture.json();
-            value["notSeen"] = json!(listing.not_seen());
+            value["notSeen"] = json!(listing.unlisted_json());
             format!("{value:#}\n")
         }
     })
 }
 
 /// The named node; a declared kind has one even while it is not served.
-fn id_of(named: &NamedObject, served: &ServedKinds, home: &str, kinds: Kinds) -> anyhow::Result<NodeId> {
+fn id_of(
+    named: &NamedObject,
+    served: &ServedKinds,
+    default_namespace: &str,
+    kinds: Kinds,
+) -> anyhow::Result<NodeId> {
     let (name, section) = named.name.split_once('#').unwrap_or((&named.name, ""));
     let given = named.namespace.as_deref();
     let (kind, namespace) = match served.find(&named.kind) {
         Ok(found) => {
-            let namespace = if found.namespaced { given.unwrap_or(home) } else { "" };
+            let namespace = if found.namespaced { given.unwrap_or(default_namespace) } else { "" };
             (GroupKind::new(&found.api.group, &found.api.kind), namespace)
         }
         Err(error) => {

@@ -56,7 +56,7 @@ fn interlock(facts: &ClusterFacts, capability: &Capability) -> Actor {
         ReadOutcome::Unknown(_) => "state unknown".to_owned(),
     };
     let made = facts.instance().is_some();
-    let user = facts.bookkeeper.as_ref().ok().filter(|_| made);
+    let user = facts.controller_user.as_ref().ok().filter(|_| made);
     let user = user.map_or_else(String::new, |user| format!(", as {user}"));
     let does = match capability.name {
         INSTANCES if facts::is_instance(&facts.object) => {

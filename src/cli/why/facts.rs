@@ -16,7 +16,7 @@ use crate::cli::discovery::{Resource, ServedKinds};
 use crate::cli::reader::{self, ReadOutcome, Selection};
 
 /// Length of the followed chain of owners: an Instance, a Deployment, a ReplicaSet, a Pod and spare.
-const GENERATIONS: usize = 8;
+const MAX_OWNERS: usize = 8;
 
 /// The objects that were read.
 pub(super) struct ClusterFacts {
@@ -24,13 +24,13 @@ pub(super) struct ClusterFacts {
     /// Its references, in the order of their declaration.
     pub(super) references: Vec<FoundReference>,
     /// Its owner, then the owner's owner, up to the Instance if there is one.
-    pub(super) makers: Vec<Maker>,
+    pub(super) owners: Vec<Owner>,
     /// The OperatorVersion that the Instance refers to.
     pub(super) package: Option<Arc<Value>>,
     /// Events about the object and its Instance; the error where they may not be listed.
     pub(super) events: Result<Vec<Value>, String>,
     /// The API user of Interlock; the error where it could not be read.
-    pub(super) bookkeeper: Result<String, String>,
+    pub(super) controller_user: Result<String, String>,
     /// The object in which Interlock reports its capabilities.
     pub(super) report: ReadOutcome,
 }
@@ -48,7 +48,7 @@ pub(super) struct FoundReference {
 }
 
 /// An owner.
-pub(super) struct Maker {
+pub(super) struct Owner {
     pub(super) kind: String,
     pub(super) namespace: String,
     pub(super) name: String,
@@ -61,7 +61,7 @@ impl ClusterFacts {
         if is_instance(&self.object) {
             return Some(&self.object);
         }
-        let found = self.makers.iter().find_map(|maker| match &maker.found {
+        let found = self.owners.iter().find_map(|owner| match &owner.found {
             ReadOutcome::There(object) if is_instance(object) => Some(object),
             _ => None,
         });
@@ -82,20 +82,20 @@ pub(super) struct FactReader<'a> {
 
 impl FactReader<'_> {
     /// Reads everything about an existing object.
-    pub(super) async fn gather(&self, object: Arc<Value>) -> ClusterFacts {
-        let (references, makers) = tokio::join!(self.references(&object), self.makers(&object));
+    pub(super) async fn read_all(&self, object: Arc<Value>) -> ClusterFacts {
+        let (references, owners) = tokio::join!(self.references(&object), self.owners(&object));
         let mut facts = ClusterFacts {
             object,
             references,
-            makers,
+            owners,
             package: None,
             events: Ok(Vec::new()),
-            bookkeeper: Err(String::new()),
+            controller_user: Err(String::new()),
             report: ReadOutcome::Missing,
         };
-        let (package, events, bookkeeper, report) =
-            tokio::join!(self.package(&facts), self.events(&facts), self.bookkeeper(), self.report());
-        (facts.package, facts.events, facts.bookkeeper) = (package, events, bookkeeper);
+        let (package, events, controller_user, report) =
+            tokio::join!(self.package(&facts), self.events(&facts), self.controller_user(), self.report());
+        (facts.package, facts.events, facts.controller_user) = (package, events, controller_user);
         facts.report = report;
         facts
     }
@@ -125,27 +125,27 @@ impl FactReader<'_> {
     }
 
     /// Follows owner references; then the label, as cluster-scoped objects cannot have a namespaced owner.
-    async fn makers(&self, object: &Arc<Value>) -> Vec<Maker> {
-        let mut makers = Vec::new();
+    async fn owners(&self, object: &Arc<Value>) -> Vec<Owner> {
+        let mut owners = Vec::new();
         let mut below = object.clone();
-        while makers.len() < GENERATIONS && !is_instance(&below) {
-            let Some(maker) = self.maker(&below).await else { break };
-            let next = match &maker.found {
+        while owners.len() < MAX_OWNERS && !is_instance(&below) {
+            let Some(owner) = self.owner(&below).await else { break };
+            let next = match &owner.found {
                 ReadOutcome::There(object) => Some(object.clone()),
                 ReadOutcome::Missing | ReadOutcome::Unknown(_) => None,
             };
-            makers.push(maker);
+            owners.push(owner);
             let Some(next) = next else { break };
             below = next;
         }
-        makers
+        owners
     }
 
-    async fn maker(&self, object: &Value) -> Option<Maker> {
+    async fn owner(&self, object: &Value) -> Option<Owner> {
         let namespace = meta_str(object, "namespace").unwrap_or_default();
         let owners = object["metadata"]["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
         let owner = owners.iter().find(|owner| owner["controller"] == true).or(owners.first());
-        let Some(owner) = owner else { return self.maker_by_label(object).await };
+        let Some(owner) = owner else { return self.owner_by_label(object).await };
         let word = |field: &str| owner[field].as_str().unwrap_or_default();
         let gvk = Gvk::new(word("apiVersion"), word("kind"));
         let mut found = self.get(&gvk.group, &gvk.kind, namespace, word("name")).await;
@@ -156,7 +156,7 @@ impl FactReader<'_> {
         }
         let namespaced = self.served.of(&gvk.group, &gvk.kind).is_none_or(|resource| resource.namespaced);
         let namespace = if namespaced { namespace } else { "" };
-        Some(Maker {
+        Some(Owner {
             kind: name_of(&gvk.group, &gvk.kind),
             namespace: namespace.to_owned(),
             name: word("name").to_owned(),
@@ -164,7 +164,7 @@ impl FactReader<'_> {
         })
     }
 
-    async fn maker_by_label(&self, object: &Value) -> Option<Maker> {
+    async fn owner_by_label(&self, object: &Value) -> Option<Owner> {
         let labels = &object["metadata"]["labels"];
         let (uid, name) = (labels[meta::INSTANCE_UID].as_str()?, labels[meta::INSTANCE].as_str());
         let resource = self.served.of(meta::KUDO_GROUP, "Instance")?;
@@ -178,10 +178,10 @@ impl FactReader<'_> {
                     found.map_or(ReadOutcome::Missing, |instance| ReadOutcome::There(Arc::new(instance))),
                 )
             }
-            Err(error) => (String::new(), ReadOutcome::Unknown(reader::said(&error))),
+            Err(error) => (String::new(), ReadOutcome::Unknown(reader::api_message(&error))),
         };
         let kind = name_of(meta::KUDO_GROUP, "Instance");
-        Some(Maker { kind, namespace, name: name.unwrap_or(uid).to_owned(), found })
+        Some(Owner { kind, namespace, name: name.unwrap_or(uid).to_owned(), found })
     }
 
     async fn package(&self, facts: &ClusterFacts) -> Option<Arc<Value>> {
@@ -215,7 +215,7 @@ impl FactReader<'_> {
         let namespace = Some(of("namespace")).filter(|namespace| !namespace.is_empty()).unwrap_or("default");
         let selection =
             Selection { namespace: Some(namespace), fields: Some(&fields), ..Selection::default() };
-        reader::list(self.client, resource, &selection).await.map_err(|error| reader::said(&error))
+        reader::list(self.client, resource, &selection).await.map_err(|error| reader::api_message(&error))
     }
 
     async fn report(&self) -> ReadOutcome {
@@ -223,7 +223,7 @@ impl FactReader<'_> {
     }
 
     /// The user that admission skips, from the installed webhook configuration.
-    async fn bookkeeper(&self) -> Result<String, String> {
+    async fn controller_user(&self) -> Result<String, String> {
         let (group, kind) = ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration");
         match self.get(group, kind, "", meta::install::WEBHOOK_CONFIGURATION).await {
             ReadOutcome::There(configuration) => crate::install::webhooks::bookkeeper_of(&configuration)

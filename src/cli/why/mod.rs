@@ -49,7 +49,7 @@ async fn run(arguments: WhyArguments) -> anyhow::Result<()> {
     let words: Vec<&str> = arguments.object.iter().map(String::as_str).collect();
     let named = NamedObject::parse(&words).map_err(anyhow::Error::msg)?;
     let (client, home) = arguments.target.connect().await?;
-    let served = ServedKinds::ask(&client).await?;
+    let served = ServedKinds::discover(&client).await?;
     let resource = served.find(&named.kind)?;
     let namespace = named.namespace.as_deref().unwrap_or(&home);
     let (at, name) = (if resource.namespaced { namespace } else { "" }, &named.name);
@@ -59,7 +59,7 @@ async fn run(arguments: WhyArguments) -> anyhow::Result<()> {
         ReadOutcome::Missing => bail!("{} {place} does not exist", resource.api.kind),
         ReadOutcome::Unknown(why) => bail!("{} {place} cannot be read: {why}", resource.api.kind),
     };
-    let facts = FactReader { client: &client, served: &served }.gather(object).await;
+    let facts = FactReader { client: &client, served: &served }.read_all(object).await;
     let story = WhyAnswer::of(&facts);
     let text = match arguments.output {
         Output::Text => text::text(&story),

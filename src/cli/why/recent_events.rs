@@ -10,7 +10,7 @@ use super::facts::{self, ClusterFacts};
 
 /// Ended runs, changed conditions and Events, in no order.
 pub(super) fn all(facts: &ClusterFacts) -> Vec<RecentEvent> {
-    let mut told = Vec::new();
+    let mut events = Vec::new();
     if let Some(instance) = facts.instance().and_then(read_instance) {
         let whose = if facts::is_instance(&facts.object) {
             String::new()
@@ -20,23 +20,23 @@ pub(super) fn all(facts: &ClusterFacts) -> Vec<RecentEvent> {
         let annotations = instance.metadata.annotations.as_ref();
         let annotation = annotations.and_then(|all| all.get(meta::HISTORY)).map(String::as_str);
         for run in history::read(annotation) {
-            let asked: String = run.asked.iter().map(asked).collect();
-            let what = format!("{whose}plan {} ended {}{asked}", run.plan, run.result);
-            told.extend(run.end.map(|at| RecentEvent { at, what }));
+            let request: String = run.asked.iter().map(request).collect();
+            let what = format!("{whose}plan {} ended {}{request}", run.plan, run.result);
+            events.extend(run.end.map(|at| RecentEvent { at, what }));
         }
         let conditions = instance.status.iter().flat_map(|status| &status.conditions);
-        told.extend(conditions.map(|condition| RecentEvent {
+        events.extend(conditions.map(|condition| RecentEvent {
             at: condition.last_transition_time.0,
             what: format!("{whose}{} became {} ({})", condition.type_, condition.status, condition.reason),
         }));
     }
-    told.extend(facts.events.iter().flatten().filter_map(event));
-    told
+    events.extend(facts.events.iter().flatten().filter_map(event));
+    events
 }
 
-fn asked(asked: &history::CarriedOutRequest) -> String {
-    let who = if asked.who.is_empty() { "somebody" } else { &asked.who };
-    format!("; {who} asked for {}: {}", asked.verb, one_line(&asked.reason))
+fn request(request: &history::CarriedOutRequest) -> String {
+    let who = if request.who.is_empty() { "somebody" } else { &request.who };
+    format!("; {who} asked for {}: {}", request.verb, one_line(&request.reason))
 }
 
 fn event(event: &Value) -> Option<RecentEvent> {

@@ -1,4 +1,4 @@
-//! Making a CA and a leaf. Time is an argument; only the keys are random.
+//! Makes CAs and leaves. Time is an argument; only the keys are random.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use rcgen::{
     KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, SanType,
 };
 
-/// Common name of every CA of ours; a CA in a caBundle under another name belongs to another.
+/// Common name of every CA of ours; a CA in a caBundle under another name belongs to another installation.
 pub const COMMON_NAME: &str = "interlock-ca";
 
 /// How far `notBefore` is backdated, for a replica or an API server whose clock is behind.
@@ -34,18 +34,18 @@ impl std::fmt::Debug for KeyPem {
 /// A certificate was not made.
 #[derive(Debug, thiserror::Error)]
 #[error("a certificate for {subject} could not be made: {problem}")]
-pub struct NotMade {
+pub struct GenerationError {
     subject: String,
     problem: String,
 }
 
-fn not_made(subject: &str, problem: impl ToString) -> NotMade {
-    NotMade { subject: subject.to_owned(), problem: problem.to_string() }
+fn generation_error(subject: &str, problem: impl ToString) -> GenerationError {
+    GenerationError { subject: subject.to_owned(), problem: problem.to_string() }
 }
 
 /// A new CA for `lifetime` from `now`.
-pub fn authority(now: Timestamp, lifetime: Duration) -> Result<KeyPem, NotMade> {
-    let bad = |error: rcgen::Error| not_made(COMMON_NAME, error);
+pub fn authority(now: Timestamp, lifetime: Duration) -> Result<KeyPem, GenerationError> {
+    let bad = |error: rcgen::Error| generation_error(COMMON_NAME, error);
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(bad)?;
     let certificate = authority_parameters(now, lifetime).self_signed(&key).map_err(bad)?;
     Ok(KeyPem { certificate: certificate.pem(), key: key.serialize_pem() })
@@ -64,9 +64,9 @@ pub fn leaf(
     names: &[String],
     now: Timestamp,
     lifetime: Duration,
-) -> Result<KeyPem, NotMade> {
+) -> Result<KeyPem, GenerationError> {
     let subject = names.first().map_or("interlock", String::as_str);
-    let bad = |error: rcgen::Error| not_made(subject, error);
+    let bad = |error: rcgen::Error| generation_error(subject, error);
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(bad)?;
     let signer = KeyPair::from_pem(&authority.key).map_err(bad)?;
     // A signature needs only the CA's name, which never changes, and its key.
@@ -80,10 +80,10 @@ pub fn leaf(
     Ok(KeyPem { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
-fn alternative(name: &str) -> Result<SanType, NotMade> {
+fn alternative(name: &str) -> Result<SanType, GenerationError> {
     match name.parse::<IpAddr>() {
         Ok(address) => Ok(SanType::IpAddress(address)),
-        Err(_) => Ok(SanType::DnsName(name.try_into().map_err(|error| not_made(name, error))?)),
+        Err(_) => Ok(SanType::DnsName(name.try_into().map_err(|error| generation_error(name, error))?)),
     }
 }
 

@@ -35,7 +35,7 @@ pub enum ConfigurationKind {
     Validating,
 }
 
-/// One configuration, as far as it is known.
+/// The last read state of one configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ConfigurationState {
     /// Not read yet, or not allowed to be read.
@@ -69,21 +69,21 @@ pub struct WebhookEntry {
 
 /// Both configurations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trust {
+pub struct CaBundles {
     /// The mutating one.
     pub mutating: ConfigurationState,
     /// The validating one.
     pub validating: ConfigurationState,
 }
 
-impl Trust {
+impl CaBundles {
     /// Both, with their kind.
-    pub fn sights(&self) -> [(ConfigurationKind, &ConfigurationState); 2] {
+    pub fn configurations(&self) -> [(ConfigurationKind, &ConfigurationState); 2] {
         [(ConfigurationKind::Mutating, &self.mutating), (ConfigurationKind::Validating, &self.validating)]
     }
 
     fn webhooks(&self) -> impl Iterator<Item = &WebhookEntry> {
-        self.sights().into_iter().flat_map(|(_, watch_state)| match watch_state {
+        self.configurations().into_iter().flat_map(|(_, watch_state)| match watch_state {
             ConfigurationState::Present(configuration) => configuration.webhooks.as_slice(),
             ConfigurationState::Unknown | ConfigurationState::Absent => &[],
         })
@@ -91,7 +91,7 @@ impl Trust {
 
     /// Whether both have been read.
     pub fn is_known(&self) -> bool {
-        self.sights().iter().all(|(_, watch_state)| **watch_state != ConfigurationState::Unknown)
+        self.configurations().iter().all(|(_, watch_state)| **watch_state != ConfigurationState::Unknown)
     }
 
     /// All caBundles.
@@ -110,7 +110,7 @@ impl Trust {
 
     /// Why the API server would reject this chain; `None` where it accepts it. An empty caBundle means the
     /// CAs of the API server's system, which this process cannot read.
-    pub fn refusal(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Option<String> {
+    pub fn rejection(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Option<String> {
         let webhooks = self.webhooks().filter(|webhook| !webhook.ca_bundle.is_empty());
         webhooks.map(|webhook| webhook.accepts(chain, now)).find_map(Result::err)
     }
@@ -152,21 +152,21 @@ impl WebhookEntry {
     }
 }
 
-/// Watches both configurations of one name, for ever; sends each change to `watched`.
+/// Watches both configurations of one name, forever; sends each change to `watched`.
 pub async fn follow(
     client: Client,
     name: String,
-    trust: watch::Sender<Trust>,
+    trust: watch::Sender<CaBundles>,
     watched: mpsc::UnboundedSender<Observation>,
 ) {
     let mutating = follow_one(client.clone(), &name, |seen: Option<MutatingWebhookConfiguration>| {
-        tell(&watched, tamper::GuardKind::Mutating, &name, seen.as_ref());
+        send_observation(&watched, tamper::GuardKind::Mutating, &name, seen.as_ref());
         let watch_state =
             watch_state(seen, |c| (c.metadata, c.webhooks), |webhook| (webhook.name, webhook.client_config));
         trust.send_if_modified(|trust| replace(&mut trust.mutating, watch_state));
     });
     let validating = follow_one(client, &name, |seen: Option<ValidatingWebhookConfiguration>| {
-        tell(&watched, tamper::GuardKind::Validating, &name, seen.as_ref());
+        send_observation(&watched, tamper::GuardKind::Validating, &name, seen.as_ref());
         let watch_state =
             watch_state(seen, |c| (c.metadata, c.webhooks), |webhook| (webhook.name, webhook.client_config));
         trust.send_if_modified(|trust| replace(&mut trust.validating, watch_state));
@@ -174,7 +174,7 @@ pub async fn follow(
     tokio::join!(mutating, validating);
 }
 
-fn tell(
+fn send_observation(
     watched: &mpsc::UnboundedSender<Observation>,
     kind: tamper::GuardKind,
     name: &str,
@@ -229,9 +229,9 @@ fn report(kind: &str, error: &watcher::Error) {
     match error {
         // A webhook that runs separately has no right to read them.
         watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 403 => {
-            tracing::debug!(kind, %error, "the webhook configuration cannot be seen");
+            tracing::debug!(kind, %error, "the webhook configuration cannot be read");
         }
-        _ => tracing::warn!(kind, %error, "the webhook configuration cannot be watched; trying again"),
+        _ => tracing::warn!(kind, %error, "the webhook configuration cannot be watched; retrying"),
     }
 }
 
@@ -240,14 +240,17 @@ mod tests {
     use super::super::authority::{authority, leaf};
     use super::*;
 
-    fn trusting(host: &str, bundle: &str) -> Trust {
+    fn bundles_of(host: &str, bundle: &str) -> CaBundles {
         let webhooks = vec![WebhookEntry {
             name: "w".to_owned(),
             host: host.to_owned(),
             ca_bundle: bundle.as_bytes().to_vec(),
         }];
         let configuration = ConfigurationObject { resource_version: "1".to_owned(), webhooks };
-        Trust { mutating: ConfigurationState::Present(configuration), validating: ConfigurationState::Absent }
+        CaBundles {
+            mutating: ConfigurationState::Present(configuration),
+            validating: ConfigurationState::Absent,
+        }
     }
 
     #[test]
@@ -259,7 +262,7 @@ mod tests {
         let names = ["hook.here.svc".to_owned(), "127.0.0.1".to_owned()];
         let chain = certificates(leaf(&ca, &names, now, life).unwrap().certificate.as_bytes());
         let both = format!("{}{}", other.certificate, ca.certificate);
-        let refusal = |trust: &Trust, at| trust.refusal(&chain, at);
+        let rejection = |trust: &CaBundles, at| trust.rejection(&chain, at);
         for (host, bundle, accepted) in [
             ("hook.here.svc", ca.certificate.as_str(), true),
             ("hook.here.svc", both.as_str(), true),
@@ -269,15 +272,15 @@ mod tests {
             ("hook.here.svc", "\n", false),
             ("hook.here.svc", "", true),
         ] {
-            let refused = refusal(&trusting(host, bundle), now);
+            let refused = rejection(&bundles_of(host, bundle), now);
             assert_eq!(refused.is_none(), accepted, "{host} {bundle:?}: {refused:?}");
         }
         let skewed = now - Duration::from_secs(1800);
-        assert_eq!(refusal(&trusting("hook.here.svc", &ca.certificate), skewed), None, "a clock behind");
+        assert_eq!(rejection(&bundles_of("hook.here.svc", &ca.certificate), skewed), None, "a clock behind");
         let late = now + life + Duration::from_secs(1);
-        assert!(refusal(&trusting("hook.here.svc", &ca.certificate), late).is_some(), "ended");
-        assert_eq!(refusal(&Trust::default(), now), None, "nothing is known");
-        assert!(trusting("a", &both).holds(&ca.certificate));
-        assert!(!trusting("a", &ca.certificate).holds(&both));
+        assert!(rejection(&bundles_of("hook.here.svc", &ca.certificate), late).is_some(), "ended");
+        assert_eq!(rejection(&CaBundles::default(), now), None, "nothing is known");
+        assert!(bundles_of("a", &both).holds(&ca.certificate));
+        assert!(!bundles_of("a", &ca.certificate).holds(&both));
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Any replica creates a missing Secret (of two POSTs one wins, and both read the winner's); the leader
 //! makes all other writes. A leaf of another CA is served only once every caBundle has held that CA for
-//! [`KeeperSettings::settle`]: the API server learns of a new bundle by a watch of its own. And a CA that
-//! leaves the Secret stays in the caBundles for [`KeeperSettings::stay`]: until then a replica may serve a
+//! [`CertificateSettings::propagation`]: the API server learns of a new bundle by a watch of its own. And a CA that
+//! leaves the Secret stays in the caBundles for [`CertificateSettings::retention`]: until then a replica may serve a
 //! leaf of it.
 
 use std::time::Duration;
@@ -22,11 +22,11 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::authority::{KeyPem, NotMade, authority, leaf};
-use super::ca_bundle::{ConfigurationKind, ConfigurationObject, ConfigurationState, Trust};
-use super::retiring_ca::Leaving;
-use super::rotation::{Holdings, NextWrite, need};
-use super::stored::{CertificateFacts, Stored, Unusable, ours_in};
+use super::authority::{GenerationError, KeyPem, authority, leaf};
+use super::ca_bundle::{CaBundles, ConfigurationKind, ConfigurationObject, ConfigurationState};
+use super::retiring_ca::RetiringCas;
+use super::rotation::{NextWrite, StoredCertificates, next_write};
+use super::stored::{CertificateFacts, InvalidSecret, Stored, our_cas};
 use crate::cluster::lease::Leadership;
 
 /// Field manager of writes to the webhook configurations.
@@ -36,13 +36,13 @@ const FIELD_MANAGER: &str = "interlock-certs";
 const LONGEST_TICK: Duration = Duration::from_secs(30);
 /// How long to wait for a first read of the configurations before making a CA, so that CAs that replicas
 /// may still serve stay in the bundle.
-const FIRST_SIGHT: Duration = Duration::from_secs(3);
+const FIRST_READ_WAIT: Duration = Duration::from_secs(3);
 /// Pause after a write that failed.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// What the controller maintains.
 #[derive(Clone, Debug)]
-pub struct KeeperSettings {
+pub struct CertificateSettings {
     /// Namespace of the Secret.
     pub namespace: String,
     /// Name of the Secret.
@@ -56,69 +56,69 @@ pub struct KeeperSettings {
     /// Life of a CA.
     pub authority_lifetime: Duration,
     /// How long a caBundle must be unchanged before the controller relies on it.
-    pub settle: Duration,
+    pub propagation: Duration,
     /// How long a CA that has left the Secret stays in the caBundles.
-    pub stay: Duration,
+    pub retention: Duration,
 }
 
-/// The Secret, as far as it is known.
-enum SecretSight {
+/// The last read state of the Secret.
+enum SecretState {
     Unknown,
     Absent,
-    Present { version: String, stored: Result<Stored, Unusable> },
+    Present { version: String, stored: Result<Stored, InvalidSecret> },
 }
 
 /// The certificate controller of one process.
-pub struct Keeper {
-    settings: KeeperSettings,
+pub struct CertificateController {
+    settings: CertificateSettings,
     client: Client,
     secrets: Api<Secret>,
-    trust: watch::Receiver<Trust>,
+    trust: watch::Receiver<CaBundles>,
     leadership: watch::Receiver<Leadership>,
     serve: watch::Sender<Option<KeyPem>>,
-    secret: SecretSight,
+    secret: SecretState,
     /// The last valid content of the Secret.
-    known: Option<Stored>,
+    last_valid: Option<Stored>,
     /// The CA of the served leaf.
     serving: Option<String>,
     /// The bundle that every caBundle holds, and since when.
     held: Option<(String, Instant)>,
     /// CAs that have left the Secret and may still be served.
-    leaving: Leaving,
+    retiring: RetiringCas,
     start: Instant,
 }
 
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
-    Made(#[from] NotMade),
+    Made(#[from] GenerationError),
     #[error(transparent)]
     Written(#[from] Error),
 }
 
 fn pause_after(failure: Failure) -> Duration {
-    tracing::warn!(error = %failure, "certificates could not be kept; trying again");
+    tracing::warn!(error = %failure, "certificates could not be maintained; retrying");
     PAUSE_AFTER_FAILURE
 }
 
-impl Keeper {
+impl CertificateController {
     /// A controller that has read nothing yet.
     pub fn new(
         client: Client,
-        settings: KeeperSettings,
-        trust: watch::Receiver<Trust>,
+        settings: CertificateSettings,
+        trust: watch::Receiver<CaBundles>,
         leadership: watch::Receiver<Leadership>,
     ) -> Self {
         Self {
             secrets: Api::namespaced(client.clone(), &settings.namespace),
-            leaving: Leaving::new(settings.stay),
+            retiring: RetiringCas::new(settings.retention),
             settings,
             client,
             trust,
             leadership,
             serve: watch::Sender::new(None),
-            secret: SecretSight::Unknown,
-            known: None,
+            secret: SecretState::Unknown,
+            last_valid: None,
             serving: None,
             held: None,
             start: Instant::now(),
@@ -130,13 +130,13 @@ impl Keeper {
         self.serve.subscribe()
     }
 
-    /// Runs for ever.
+    /// Runs forever.
     pub async fn run(mut self) {
         let stream = watch_object(self.secrets.clone(), &self.settings.secret).default_backoff();
         let mut stream = std::pin::pin!(stream);
         let (mut trust, mut leadership) = (self.trust.clone(), self.leadership.clone());
         loop {
-            let pause = self.pass().await.map_or_else(pause_after, |()| self.tick());
+            let pause = self.reconcile().await.map_or_else(pause_after, |()| self.tick());
             tokio::select! {
                 Some(event) = stream.next() => self.handle(event),
                 Ok(()) = trust.changed() => {}
@@ -149,7 +149,7 @@ impl Keeper {
     fn tick(&self) -> Duration {
         LONGEST_TICK
             .min(self.settings.leaf_lifetime / 10)
-            .min(self.settings.settle.max(Duration::from_millis(50)))
+            .min(self.settings.propagation.max(Duration::from_millis(50)))
     }
 
     fn handle(&mut self, event: Result<Option<Secret>, watcher::Error>) {
@@ -157,40 +157,40 @@ impl Keeper {
             Ok(seen) => self.observe(seen),
             Err(error) => {
                 let secret = &self.settings.secret;
-                tracing::warn!(%error, secret, "the certificates cannot be watched; trying again");
+                tracing::warn!(%error, secret, "the Secret of the certificates cannot be watched; retrying");
             }
         }
     }
 
     fn observe(&mut self, secret: Option<Secret>) {
         let Some(secret) = secret else {
-            self.secret = SecretSight::Absent;
+            self.secret = SecretState::Absent;
             return;
         };
         let stored = Stored::read(&secret.data.unwrap_or_default());
         match &stored {
-            Ok(stored) => self.known = Some(stored.clone()),
+            Ok(stored) => self.last_valid = Some(stored.clone()),
             Err(error) => {
-                tracing::warn!(%error, secret = self.settings.secret, "the last good certificate stays");
+                tracing::warn!(%error, secret = self.settings.secret, "the certificate is invalid; still serving the last valid one");
             }
         }
         let version = secret.metadata.resource_version.unwrap_or_default();
-        self.secret = SecretSight::Present { version, stored };
+        self.secret = SecretState::Present { version, stored };
     }
 
     /// Checks everything once; writes the Secret at most once.
-    async fn pass(&mut self) -> Result<(), Failure> {
+    async fn reconcile(&mut self) -> Result<(), Failure> {
         let now = Timestamp::now();
-        self.note_what_is_held();
-        self.choose(now);
+        self.record_held_bundle();
+        self.select_leaf(now);
         self.maintain_secret(now).await?;
         self.record_retiring(now);
         self.maintain_bundles().await
     }
 
-    fn note_what_is_held(&mut self) {
-        let Some(known) = &self.known else { return };
-        let bundle = known.bundle();
+    fn record_held_bundle(&mut self) {
+        let Some(last_valid) = &self.last_valid else { return };
+        let bundle = last_valid.bundle();
         let trust = self.trust.borrow();
         if !trust.is_known() || !trust.holds(&bundle) {
             self.held = None;
@@ -200,50 +200,50 @@ impl Keeper {
     }
 
     fn record_retiring(&mut self, now: Timestamp) {
-        let Some(known) = &self.known else { return };
+        let Some(last_valid) = &self.last_valid else { return };
         let bundles = self.trust.borrow().bundles();
-        self.leaving.note(&known.bundle(), &bundles, self.serving.as_deref(), now, Instant::now());
+        self.retiring.record(&last_valid.bundle(), &bundles, self.serving.as_deref(), now, Instant::now());
     }
 
     /// Whether every caBundle has held all of ours for long enough.
-    fn settled(&self) -> bool {
-        self.held.as_ref().is_some_and(|(_, since)| since.elapsed() >= self.settings.settle)
+    fn held_long_enough(&self) -> bool {
+        self.held.as_ref().is_some_and(|(_, since)| since.elapsed() >= self.settings.propagation)
     }
 
-    fn choose(&mut self, now: Timestamp) {
-        let Some(known) = &self.known else { return };
+    fn select_leaf(&mut self, now: Timestamp) {
+        let Some(last_valid) = &self.last_valid else { return };
         let served = self.serve.borrow().clone();
-        if served.as_ref() == Some(&known.leaf) {
+        if served.as_ref() == Some(&last_valid.leaf) {
             return;
         }
-        let same_authority = self.serving.as_ref() == Some(&known.authority.certificate);
-        let ended =
-            |pem: &KeyPem| CertificateFacts::of(&pem.certificate).is_ok_and(|facts| facts.ends <= now);
-        if same_authority || self.settled() || served.as_ref().is_none_or(ended) {
-            self.serving = Some(known.authority.certificate.clone());
-            self.serve.send_replace(Some(known.leaf.clone()));
+        let same_authority = self.serving.as_ref() == Some(&last_valid.authority.certificate);
+        let expired =
+            |pem: &KeyPem| CertificateFacts::of(&pem.certificate).is_ok_and(|facts| facts.expires <= now);
+        if same_authority || self.held_long_enough() || served.as_ref().is_none_or(expired) {
+            self.serving = Some(last_valid.authority.certificate.clone());
+            self.serve.send_replace(Some(last_valid.leaf.clone()));
         }
     }
 
     async fn maintain_secret(&mut self, now: Timestamp) -> Result<(), Failure> {
         let leads = self.leadership.borrow().holds();
         let (stored, version) = match &self.secret {
-            SecretSight::Unknown => return Ok(()),
-            SecretSight::Absent => {
-                if !self.trust.borrow().is_known() && self.start.elapsed() < FIRST_SIGHT {
+            SecretState::Unknown => return Ok(()),
+            SecretState::Absent => {
+                if !self.trust.borrow().is_known() && self.start.elapsed() < FIRST_READ_WAIT {
                     return Ok(());
                 }
-                (self.instead_of_none(now)?, None)
+                (self.replace_deleted(now)?, None)
             }
-            SecretSight::Present { .. } if !leads => return Ok(()),
-            SecretSight::Present { version, stored: Err(_) } => {
-                let stored = match &self.known {
-                    Some(known) => known.clone(),
-                    None => self.everything(now)?,
+            SecretState::Present { .. } if !leads => return Ok(()),
+            SecretState::Present { version, stored: Err(_) } => {
+                let stored = match &self.last_valid {
+                    Some(last_valid) => last_valid.clone(),
+                    None => self.new_authority_and_leaf(now)?,
                 };
                 (stored, Some(version.clone()))
             }
-            SecretSight::Present { version, stored: Ok(stored) } => match self.renewed(stored, now)? {
+            SecretState::Present { version, stored: Ok(stored) } => match self.renewed(stored, now)? {
                 Some(stored) => (stored, Some(version.clone())),
                 None => return Ok(()),
             },
@@ -252,44 +252,47 @@ impl Keeper {
     }
 
     /// For a Secret that was deleted at runtime: keeps its CA until a new one is trusted.
-    fn instead_of_none(&self, now: Timestamp) -> Result<Stored, NotMade> {
-        match &self.known {
-            Some(known)
-                if CertificateFacts::of(&known.authority.certificate).is_ok_and(|facts| facts.ends > now) =>
+    fn replace_deleted(&self, now: Timestamp) -> Result<Stored, GenerationError> {
+        match &self.last_valid {
+            Some(last_valid)
+                if CertificateFacts::of(&last_valid.authority.certificate)
+                    .is_ok_and(|facts| facts.expires > now) =>
             {
                 let next = authority(now, self.settings.authority_lifetime)?;
-                Ok(Stored { next: Some(next), ..known.clone() })
+                Ok(Stored { next: Some(next), ..last_valid.clone() })
             }
-            _ => self.everything(now),
+            _ => self.new_authority_and_leaf(now),
         }
     }
 
-    fn everything(&self, now: Timestamp) -> Result<Stored, NotMade> {
+    fn new_authority_and_leaf(&self, now: Timestamp) -> Result<Stored, GenerationError> {
         let authority = authority(now, self.settings.authority_lifetime)?;
         let leaf = self.leaf(&authority, now)?;
-        let previous = ours_in(&self.trust.borrow().bundles(), &authority.certificate, now);
+        let previous = our_cas(&self.trust.borrow().bundles(), &authority.certificate, now);
         Ok(Stored { authority, leaf, next: None, previous })
     }
 
-    fn leaf(&self, by: &KeyPem, now: Timestamp) -> Result<KeyPem, NotMade> {
+    fn leaf(&self, by: &KeyPem, now: Timestamp) -> Result<KeyPem, GenerationError> {
         leaf(by, &self.settings.names, now, self.settings.leaf_lifetime)
     }
 
-    fn renewed(&self, stored: &Stored, now: Timestamp) -> Result<Option<Stored>, NotMade> {
+    fn renewed(&self, stored: &Stored, now: Timestamp) -> Result<Option<Stored>, GenerationError> {
         let facts = |pem: &KeyPem| CertificateFacts::of(&pem.certificate).ok();
         let (Some(authority_facts), Some(leaf_facts)) = (facts(&stored.authority), facts(&stored.leaf))
         else {
-            return self.everything(now).map(Some);
+            return self.new_authority_and_leaf(now).map(Some);
         };
         let next = stored.next.as_ref().and_then(facts);
-        let holdings = Holdings { authority: authority_facts, leaf: leaf_facts, next };
-        let need = need(now, &holdings, &self.settings.names, self.settled());
-        if need != NextWrite::Nothing {
-            tracing::info!(?need, "certificates are due");
+        let certificates = StoredCertificates { authority: authority_facts, leaf: leaf_facts, next };
+        let next_write = next_write(now, &certificates, &self.settings.names, self.held_long_enough());
+        if next_write != NextWrite::Nothing {
+            tracing::info!(?next_write, "certificates are due");
         }
-        Ok(match (need, &stored.next) {
+        Ok(match (next_write, &stored.next) {
             (NextWrite::Nothing, _) => None,
-            (NextWrite::Everything, _) | (NextWrite::Promotion, None) => Some(self.everything(now)?),
+            (NextWrite::Everything, _) | (NextWrite::Promotion, None) => {
+                Some(self.new_authority_and_leaf(now)?)
+            }
             // By now every replica serves a leaf of this CA: drop older ones.
             (NextWrite::Leaf, _) => {
                 let leaf = self.leaf(&stored.authority, now)?;
@@ -331,20 +334,20 @@ impl Keeper {
             }
             Err(error) => return Err(error.into()),
         }
-        self.note_what_is_held();
-        self.choose(Timestamp::now());
+        self.record_held_bundle();
+        self.select_leaf(Timestamp::now());
         Ok(())
     }
 
     /// As the leader, writes the Secret's CAs, and those that left it recently, into every caBundle.
     async fn maintain_bundles(&self) -> Result<(), Failure> {
-        let SecretSight::Present { stored: Ok(stored), .. } = &self.secret else { return Ok(()) };
+        let SecretState::Present { stored: Ok(stored), .. } = &self.secret else { return Ok(()) };
         if !self.leadership.borrow().holds() {
             return Ok(());
         }
-        let bundle = stored.bundle() + &self.leaving.staying(Instant::now());
+        let bundle = stored.bundle() + &self.retiring.trusted(Instant::now());
         let trust = self.trust.borrow().clone();
-        for (kind, watch_state) in trust.sights() {
+        for (kind, watch_state) in trust.configurations() {
             let ConfigurationState::Present(configuration) = watch_state else { continue };
             if configuration.webhooks.iter().any(|webhook| webhook.ca_bundle != bundle.as_bytes()) {
                 self.patch(kind, configuration, &bundle).await?;

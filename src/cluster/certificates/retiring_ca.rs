@@ -7,27 +7,27 @@ use jiff::Timestamp;
 use rustls::pki_types::CertificateDer;
 use tokio::time::Instant;
 
-use super::stored::{certificates, is_alive, living, pem};
+use super::stored::{certificates, is_unexpired_ca, pem, unexpired_cas};
 
 /// Each CA of ours that is in use beyond the Secret, and since when.
 ///
-/// Every replica notes the same CAs from the same caBundles, so that a new leader continues where the old
+/// Every replica records the same CAs from the same caBundles, so that a new leader continues where the old
 /// one stopped.
 #[derive(Debug)]
-pub struct Leaving {
-    stay: Duration,
-    noted: Vec<(CertificateDer<'static>, Instant)>,
+pub struct RetiringCas {
+    retention: Duration,
+    recorded: Vec<(CertificateDer<'static>, Instant)>,
 }
 
-impl Leaving {
-    /// Nothing noted yet; each CA stays for `stay`.
-    pub fn new(stay: Duration) -> Self {
-        Self { stay, noted: Vec::new() }
+impl RetiringCas {
+    /// Nothing recorded yet; each CA stays trusted for `retention`.
+    pub fn new(retention: Duration) -> Self {
+        Self { retention, recorded: Vec::new() }
     }
 
-    /// Notes CAs in use that are not `stored`: `bundles` are the current caBundles, `serving` is the CA of
+    /// Records CAs in use that are not `stored`: `bundles` are the current caBundles, `serving` is the CA of
     /// the leaf that this process serves.
-    pub fn note(
+    pub fn record(
         &mut self,
         stored: &str,
         bundles: &[Vec<u8>],
@@ -35,37 +35,37 @@ impl Leaving {
         now: Timestamp,
         at: Instant,
     ) {
-        let trusted = living(bundles, stored, now);
+        let trusted = unexpired_cas(bundles, stored, now);
         let stored_ones = certificates(stored.as_bytes());
-        let stay = self.stay;
-        // An expired entry stays until the caBundles no longer hold its CA: else the next look would note
-        // it anew.
-        self.noted.retain(|(certificate, since)| {
-            let here = at.duration_since(*since) < stay || trusted.contains(certificate);
-            here && is_alive(certificate, now) && !stored_ones.contains(certificate)
+        let retention = self.retention;
+        // An expired entry stays until the caBundles no longer hold its CA: else the next check would
+        // record it anew.
+        self.recorded.retain(|(certificate, since)| {
+            let here = at.duration_since(*since) < retention || trusted.contains(certificate);
+            here && is_unexpired_ca(certificate, now) && !stored_ones.contains(certificate)
         });
         for certificate in trusted {
-            self.enter(certificate, at);
+            self.entry(certificate, at);
         }
         let serving: Vec<_> = serving.map(|pem| pem.as_bytes().to_vec()).into_iter().collect();
-        for certificate in living(&serving, stored, now) {
-            *self.enter(certificate, at) = at;
+        for certificate in unexpired_cas(&serving, stored, now) {
+            *self.entry(certificate, at) = at;
         }
     }
 
-    fn enter(&mut self, certificate: CertificateDer<'static>, at: Instant) -> &mut Instant {
-        let known = self.noted.iter().position(|(noted, _)| *noted == certificate);
-        let place = known.unwrap_or(self.noted.len());
+    fn entry(&mut self, certificate: CertificateDer<'static>, at: Instant) -> &mut Instant {
+        let known = self.recorded.iter().position(|(recorded, _)| *recorded == certificate);
+        let place = known.unwrap_or(self.recorded.len());
         if known.is_none() {
-            self.noted.push((certificate, at));
+            self.recorded.push((certificate, at));
         }
-        &mut self.noted[place].1
+        &mut self.recorded[place].1
     }
 
     /// The CAs that must stay trusted, as PEM.
-    pub fn staying(&self, at: Instant) -> String {
-        let staying = self.noted.iter().filter(|(_, since)| at.duration_since(*since) < self.stay);
-        staying.map(|(certificate, _)| pem(certificate)).collect()
+    pub fn trusted(&self, at: Instant) -> String {
+        let trusted = self.recorded.iter().filter(|(_, since)| at.duration_since(*since) < self.retention);
+        trusted.map(|(certificate, _)| pem(certificate)).collect()
     }
 }
 
@@ -74,7 +74,7 @@ mod tests {
     use super::super::authority::authority;
     use super::*;
 
-    const STAY: Duration = Duration::from_secs(100);
+    const RETENTION: Duration = Duration::from_secs(100);
 
     fn now() -> Timestamp {
         Timestamp::from_second(1_800_000_000).unwrap()
@@ -84,37 +84,37 @@ mod tests {
         authority(now(), Duration::from_secs(lifetime)).unwrap().certificate
     }
 
-    /// A `Leaving` and a clock for it.
-    struct Bench {
-        leaving: Leaving,
+    /// A `RetiringCas` and a clock for it.
+    struct Clock {
+        retiring: RetiringCas,
         start: Instant,
     }
 
-    impl Bench {
+    impl Clock {
         fn new() -> Self {
-            Self { leaving: Leaving::new(STAY), start: Instant::now() }
+            Self { retiring: RetiringCas::new(RETENTION), start: Instant::now() }
         }
 
         /// The CAs that stay at this second.
         fn at(&mut self, second: u64, stored: &str, bundle: &str, serving: Option<&str>) -> String {
             let after = Duration::from_secs(second);
             let bundles = [bundle.as_bytes().to_vec(), bundle.as_bytes().to_vec()];
-            self.leaving.note(stored, &bundles, serving, now() + after, self.start + after);
-            self.leaving.staying(self.start + after)
+            self.retiring.record(stored, &bundles, serving, now() + after, self.start + after);
+            self.retiring.trusted(self.start + after)
         }
     }
 
     #[track_caller]
-    fn same(staying: &str, expected: &[&str]) {
+    fn same(trusted: &str, expected: &[&str]) {
         let expected = expected.concat();
-        assert_eq!(certificates(staying.as_bytes()), certificates(expected.as_bytes()));
+        assert_eq!(certificates(trusted.as_bytes()), certificates(expected.as_bytes()));
     }
 
     #[test]
     fn what_is_trusted_when_the_secret_changes_stays_for_a_while() {
         let (old, new) = (ca(1000), ca(1000));
         let both = format!("{new}{old}");
-        let mut bench = Bench::new();
+        let mut bench = Clock::new();
         same(&bench.at(0, &old, &old, Some(&old)), &[]);
         same(&bench.at(1, &new, &old, Some(&old)), &[&old]);
         same(&bench.at(9, &new, &both, Some(&old)), &[&old]);
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn what_this_process_serves_stays_for_as_long() {
         let (old, new) = (ca(1000), ca(1000));
-        let mut bench = Bench::new();
+        let mut bench = Clock::new();
         same(&bench.at(0, &new, "", Some(&old)), &[&old]);
         same(&bench.at(500, &new, &new, Some(&old)), &[&old]);
         same(&bench.at(599, &new, &new, Some(&new)), &[&old]);
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn what_another_process_serves_stays_when_this_one_has_moved() {
         let (old, older, new) = (ca(1000), ca(1000), ca(1000));
-        let mut bench = Bench::new();
+        let mut bench = Clock::new();
         let both = format!("{old}{older}");
         same(&bench.at(0, &new, &both, Some(&new)), &[&old, &older]);
         same(&bench.at(99, &new, &format!("{new}{both}"), Some(&new)), &[&old, &older]);
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn what_comes_back_or_ends_does_not_stay() {
         let (old, short, new) = (ca(1000), ca(20), ca(1000));
-        let mut bench = Bench::new();
+        let mut bench = Clock::new();
         let all = format!("{new}{old}{short}");
         same(&bench.at(0, &new, &all, None), &[&old, &short]);
         same(&bench.at(30, &new, &all, None), &[&old]);

@@ -23,7 +23,7 @@ pub enum NextWrite {
 
 /// The certificates in the Secret.
 #[derive(Clone, Debug)]
-pub struct Holdings {
+pub struct StoredCertificates {
     /// The CA.
     pub authority: CertificateFacts,
     /// The leaf.
@@ -33,13 +33,18 @@ pub struct Holdings {
 }
 
 /// The write that is due at `now`; `next_trusted`: every caBundle has held the next CA for long enough.
-pub fn need(now: Timestamp, holdings: &Holdings, names: &[String], next_trusted: bool) -> NextWrite {
-    let Holdings { authority, leaf, next } = holdings;
-    if now >= authority.ends {
+pub fn next_write(
+    now: Timestamp,
+    certificates: &StoredCertificates,
+    names: &[String],
+    next_trusted: bool,
+) -> NextWrite {
+    let StoredCertificates { authority, leaf, next } = certificates;
+    if now >= authority.expires {
         return NextWrite::Everything;
     }
     match next {
-        Some(next) if now >= next.ends => return NextWrite::NextAuthority,
+        Some(next) if now >= next.expires => return NextWrite::NextAuthority,
         Some(_) if next_trusted => return NextWrite::Promotion,
         None if due(authority, now) => return NextWrite::NextAuthority,
         _ => {}
@@ -48,10 +53,10 @@ pub fn need(now: Timestamp, holdings: &Holdings, names: &[String], next_trusted:
     if named && !due(leaf, now) { NextWrite::Nothing } else { NextWrite::Leaf }
 }
 
-/// Renewed at two thirds of its life.
+/// A certificate is renewed at two thirds of its life.
 fn due(facts: &CertificateFacts, now: Timestamp) -> bool {
-    let life = Duration::try_from(facts.ends.duration_since(facts.made)).unwrap_or_default();
-    now >= facts.made + life * 2 / 3
+    let life = Duration::try_from(facts.expires.duration_since(facts.issued)).unwrap_or_default();
+    now >= facts.issued + life * 2 / 3
 }
 
 #[cfg(test)]
@@ -63,8 +68,13 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn facts(made: i64, ends: i64) -> CertificateFacts {
-        CertificateFacts { made: at(made), ends: at(ends), names: vec!["a".into(), "b".into()], ours: true }
+    fn facts(issued: i64, expires: i64) -> CertificateFacts {
+        CertificateFacts {
+            issued: at(issued),
+            expires: at(expires),
+            names: vec!["a".into(), "b".into()],
+            ours: true,
+        }
     }
 
     #[rstest]
@@ -82,14 +92,14 @@ mod tests {
         #[case] trusted: bool,
         #[case] expected: NextWrite,
     ) {
-        let next = next.map(|(made, ends)| facts(made, ends));
-        let holdings = Holdings { authority: facts(0, 900), leaf: facts(0, 90), next };
-        assert_eq!(need(at(now), &holdings, &["b".into()], trusted), expected);
+        let next = next.map(|(issued, expires)| facts(issued, expires));
+        let certificates = StoredCertificates { authority: facts(0, 900), leaf: facts(0, 90), next };
+        assert_eq!(next_write(at(now), &certificates, &["b".into()], trusted), expected);
     }
 
     #[test]
     fn a_name_that_the_leaf_lacks_needs_a_leaf() {
-        let holdings = Holdings { authority: facts(0, 900), leaf: facts(0, 90), next: None };
-        assert_eq!(need(at(1), &holdings, &["c".into()], false), NextWrite::Leaf);
+        let certificates = StoredCertificates { authority: facts(0, 900), leaf: facts(0, 90), next: None };
+        assert_eq!(next_write(at(1), &certificates, &["c".into()], false), NextWrite::Leaf);
     }
 }

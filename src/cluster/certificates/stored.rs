@@ -45,7 +45,7 @@ pub struct Stored {
 
 /// The Secret is invalid.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum Unusable {
+pub enum InvalidSecret {
     /// A key of the Secret is absent or empty.
     #[error("{0} is missing")]
     Missing(&'static str),
@@ -68,15 +68,15 @@ pub enum Unusable {
 
 impl Stored {
     /// From the data of the Secret.
-    pub fn read(data: &BTreeMap<String, ByteString>) -> Result<Self, Unusable> {
+    pub fn read(data: &BTreeMap<String, ByteString>) -> Result<Self, InvalidSecret> {
         let text = |key: &'static str| match data.get(key) {
             None => Ok(None),
-            Some(ByteString(bytes)) if bytes.len() > MOST_PEM_BYTES => Err(Unusable::NotText(key)),
+            Some(ByteString(bytes)) if bytes.len() > MOST_PEM_BYTES => Err(InvalidSecret::NotText(key)),
             Some(ByteString(bytes)) => {
-                String::from_utf8(bytes.clone()).map(Some).map_err(|_| Unusable::NotText(key))
+                String::from_utf8(bytes.clone()).map(Some).map_err(|_| InvalidSecret::NotText(key))
             }
         };
-        let needed = |key| text(key)?.filter(|text| !text.is_empty()).ok_or(Unusable::Missing(key));
+        let needed = |key| text(key)?.filter(|text| !text.is_empty()).ok_or(InvalidSecret::Missing(key));
         let next = match (text(key::NEXT)?, text(key::NEXT_KEY)?) {
             (Some(certificate), Some(key)) => Some(KeyPem { certificate, key }),
             _ => None,
@@ -92,7 +92,7 @@ impl Stored {
     }
 
     /// Validates the parts, and that they belong together.
-    fn check(&self) -> Result<(), Unusable> {
+    fn check(&self) -> Result<(), InvalidSecret> {
         check_authority(&self.authority, key::AUTHORITY, key::AUTHORITY_KEY)?;
         if let Some(next) = &self.next {
             check_authority(next, key::NEXT, key::NEXT_KEY)?;
@@ -100,9 +100,9 @@ impl Stored {
         check_readable(&self.previous, key::PREVIOUS)?;
         check_readable(&self.leaf.certificate, key::LEAF)?;
         facts(&self.leaf.certificate, key::LEAF)?;
-        validate::shows(&self.leaf)
-            .map_err(|problem| Unusable::NotItsKey(key::LEAF_KEY, key::LEAF, problem))?;
-        validate::signed(&self.authority, &self.leaf).map_err(Unusable::OtherIssuer)
+        validate::check_leaf_key(&self.leaf)
+            .map_err(|problem| InvalidSecret::NotItsKey(key::LEAF_KEY, key::LEAF, problem))?;
+        validate::check_signature(&self.authority, &self.leaf).map_err(InvalidSecret::OtherIssuer)
     }
 
     /// The data of the Secret.
@@ -137,30 +137,30 @@ impl Stored {
     }
 }
 
-fn check_authority(pem: &KeyPem, certificate: &'static str, key: &'static str) -> Result<(), Unusable> {
+fn check_authority(pem: &KeyPem, certificate: &'static str, key: &'static str) -> Result<(), InvalidSecret> {
     check_readable(&pem.certificate, certificate)?;
     if !facts(&pem.certificate, certificate)?.ours {
-        return Err(Unusable::NotOurs(certificate));
+        return Err(InvalidSecret::NotOurs(certificate));
     }
-    validate::signs(pem).map_err(|problem| Unusable::NotItsKey(key, certificate, problem))
+    validate::check_ca_key(pem).map_err(|problem| InvalidSecret::NotItsKey(key, certificate, problem))
 }
 
-fn facts(pem: &str, key: &'static str) -> Result<CertificateFacts, Unusable> {
-    CertificateFacts::of(pem).map_err(|problem| Unusable::NotCertificate(key, problem))
+fn facts(pem: &str, key: &'static str) -> Result<CertificateFacts, InvalidSecret> {
+    CertificateFacts::of(pem).map_err(|problem| InvalidSecret::NotCertificate(key, problem))
 }
 
 /// All of it: the API server rejects a caBundle with half a certificate.
-fn check_readable(pem: &str, key: &'static str) -> Result<(), Unusable> {
-    validate::chain(pem).map(drop).map_err(|problem| Unusable::NotCertificate(key, problem))
+fn check_readable(pem: &str, key: &'static str) -> Result<(), InvalidSecret> {
+    validate::chain(pem).map(drop).map_err(|problem| InvalidSecret::NotCertificate(key, problem))
 }
 
 /// The facts about a certificate that decisions need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFacts {
     /// When it was made; its validity begins earlier.
-    pub made: Timestamp,
+    pub issued: Timestamp,
     /// When it ends.
-    pub ends: Timestamp,
+    pub expires: Timestamp,
     /// DNS names and addresses.
     pub names: Vec<String>,
     /// Whether it is a CA that Interlock made.
@@ -181,8 +181,8 @@ impl CertificateFacts {
         let alternatives = certificate.subject_alternative_name().map_err(|error| error.to_string())?;
         let names = alternatives.iter().flat_map(|names| &names.value.general_names);
         Ok(Self {
-            made: begins + BACKDATED,
-            ends: at(certificate.validity().not_after.timestamp())?,
+            issued: begins + BACKDATED,
+            expires: at(certificate.validity().not_after.timestamp())?,
             names: names.filter_map(name).collect(),
             ours: certificate.is_ca() && is_our_name(certificate.subject()),
         })
@@ -220,16 +220,19 @@ pub fn certificates(bundle: &[u8]) -> Vec<CertificateDer<'static>> {
 }
 
 /// The unexpired CAs of ours in a bundle, as PEM, each once, without `known`.
-pub fn ours_in(bundles: &[Vec<u8>], known: &str, now: Timestamp) -> String {
-    living(bundles, known, now).iter().map(pem).collect()
+pub fn our_cas(bundles: &[Vec<u8>], known: &str, now: Timestamp) -> String {
+    unexpired_cas(bundles, known, now).iter().map(pem).collect()
 }
 
 /// The unexpired CAs of ours in bundles, each once, without `known`.
-pub fn living(bundles: &[Vec<u8>], known: &str, now: Timestamp) -> Vec<CertificateDer<'static>> {
+pub fn unexpired_cas(bundles: &[Vec<u8>], known: &str, now: Timestamp) -> Vec<CertificateDer<'static>> {
     let known = certificates(known.as_bytes());
     let mut found: Vec<CertificateDer<'static>> = Vec::new();
     for certificate in bundles.iter().flat_map(|bundle| certificates(bundle)) {
-        if is_alive(&certificate, now) && !known.contains(&certificate) && !found.contains(&certificate) {
+        if is_unexpired_ca(&certificate, now)
+            && !known.contains(&certificate)
+            && !found.contains(&certificate)
+        {
             found.push(certificate);
         }
     }
@@ -237,8 +240,8 @@ pub fn living(bundles: &[Vec<u8>], known: &str, now: Timestamp) -> Vec<Certifica
 }
 
 /// Whether it is an unexpired CA of ours.
-pub fn is_alive(certificate: &CertificateDer<'_>, now: Timestamp) -> bool {
-    CertificateFacts::of_der(certificate).is_ok_and(|facts| facts.ours && facts.ends > now)
+pub fn is_unexpired_ca(certificate: &CertificateDer<'_>, now: Timestamp) -> bool {
+    CertificateFacts::of_der(certificate).is_ok_and(|facts| facts.ours && facts.expires > now)
 }
 
 /// As PEM.
@@ -283,7 +286,7 @@ mod tests {
         assert_eq!(certificates(stored.bundle().as_bytes()).len(), 3);
         let facts = CertificateFacts::of(&stored.leaf.certificate).unwrap();
         assert_eq!(facts.names, ["a.b.svc", "127.0.0.1", "::1"]);
-        assert_eq!((facts.made, facts.ends), (now, now + Duration::from_secs(100)));
+        assert_eq!((facts.issued, facts.expires), (now, now + Duration::from_secs(100)));
         assert!(!facts.ours && CertificateFacts::of(&stored.authority.certificate).unwrap().ours);
     }
 
@@ -294,7 +297,7 @@ mod tests {
     }
 
     /// A Secret with a next CA, some keys of which are replaced.
-    fn spoiled(by: &[(&str, &str)]) -> Result<Stored, Unusable> {
+    fn with_replaced_keys(by: &[(&str, &str)]) -> Result<Stored, InvalidSecret> {
         let next = Some(authority(moment(), Duration::from_secs(1000)).unwrap());
         let mut data = Stored { next, ..stored(moment()) }.write();
         for (key, text) in by {
@@ -334,18 +337,21 @@ mod tests {
     )]
     fn what_does_not_belong_is_named(#[case] by: &[(&str, String)], #[case] problem: &str) {
         let by: Vec<_> = by.iter().map(|(key, text)| (*key, text.as_str())).collect();
-        let said = spoiled(&by).err().map(|error| error.to_string()).unwrap_or_default();
+        let said = with_replaced_keys(&by).err().map(|error| error.to_string()).unwrap_or_default();
         assert!(said.starts_with(problem) && said.is_empty() == problem.is_empty(), "{said:?}");
     }
 
     #[test]
-    fn a_pair_of_another_authority_is_told() {
+    fn a_pair_of_another_authority_is_named() {
         let other = other();
         let leaf = [("tls.crt", &*other.leaf.certificate), ("tls.key", &other.leaf.key)];
-        assert!(matches!(spoiled(&leaf), Err(Unusable::OtherIssuer(_))), "the leaf is of another");
+        assert!(
+            matches!(with_replaced_keys(&leaf), Err(InvalidSecret::OtherIssuer(_))),
+            "the leaf is of another"
+        );
         let ca = [("ca.crt", &*other.authority.certificate), ("ca.key", &other.authority.key)];
-        assert!(matches!(spoiled(&ca), Err(Unusable::OtherIssuer(_))), "the CA is another");
-        let said = Unusable::OtherIssuer("why".to_owned()).to_string();
+        assert!(matches!(with_replaced_keys(&ca), Err(InvalidSecret::OtherIssuer(_))), "the CA is another");
+        let said = InvalidSecret::OtherIssuer("why".to_owned()).to_string();
         assert_eq!(said, "tls.crt is not signed by ca.crt: why");
     }
 
@@ -375,9 +381,9 @@ mod tests {
     fn what_is_missing_or_no_text_is_named() {
         let mut data = stored(moment()).write();
         data.insert("tls.key".to_owned(), ByteString(vec![0xff]));
-        assert_eq!(Stored::read(&data), Err(Unusable::NotText("tls.key")));
+        assert_eq!(Stored::read(&data), Err(InvalidSecret::NotText("tls.key")));
         data.remove("ca.key");
-        assert_eq!(Stored::read(&data), Err(Unusable::Missing("ca.key")));
+        assert_eq!(Stored::read(&data), Err(InvalidSecret::Missing("ca.key")));
     }
 
     #[test]
@@ -387,8 +393,8 @@ mod tests {
         let bundle =
             format!("junk\n{}{}{}", one.authority.certificate, dead.certificate, one.leaf.certificate);
         let later = now + Duration::from_secs(5);
-        let kept = ours_in(&[bundle.clone().into_bytes(), bundle.clone().into_bytes()], "", later);
+        let kept = our_cas(&[bundle.clone().into_bytes(), bundle.clone().into_bytes()], "", later);
         assert_eq!(certificates(kept.as_bytes()), certificates(one.authority.certificate.as_bytes()));
-        assert_eq!(ours_in(&[bundle.into_bytes()], &one.authority.certificate, later), "");
+        assert_eq!(our_cas(&[bundle.into_bytes()], &one.authority.certificate, later), "");
     }
 }

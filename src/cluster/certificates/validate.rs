@@ -24,22 +24,22 @@ pub fn chain(pem: &str) -> Result<Vec<CertificateDer<'static>>, String> {
 }
 
 /// Whether TLS can serve this certificate with this key.
-pub fn shows(leaf: &KeyPem) -> Result<(), String> {
+pub fn check_leaf_key(leaf: &KeyPem) -> Result<(), String> {
     let key = PrivateKeyDer::from_pem_slice(leaf.key.as_bytes()).map_err(text)?;
     CertifiedKey::from_der(chain(&leaf.certificate)?, key, &default_provider()).map(drop).map_err(text)
 }
 
 /// Whether leaves can be signed with this key, and this CA vouches for them.
-pub fn signs(authority: &KeyPem) -> Result<(), String> {
+pub fn check_ca_key(authority: &KeyPem) -> Result<(), String> {
     let key = KeyPair::from_pem(&authority.key).map_err(text)?;
     let der = first(&authority.certificate)?;
     let (_, certificate) = X509Certificate::from_der(&der).map_err(text)?;
     let same = *certificate.public_key().subject_public_key.data == *key.public_key_raw();
-    same.then_some(()).ok_or_else(|| "it is the key of another".to_owned())
+    same.then_some(()).ok_or_else(|| "it is the key of another certificate".to_owned())
 }
 
 /// Whether the CA has signed the leaf. Dates do not matter here: an expired leaf is renewed.
-pub fn signed(authority: &KeyPem, leaf: &KeyPem) -> Result<(), String> {
+pub fn check_signature(authority: &KeyPem, leaf: &KeyPem) -> Result<(), String> {
     let chain = chain(&leaf.certificate)?;
     let (leaf, intermediates) = chain.split_first().ok_or("there is none")?;
     let mut roots = RootCertStore::empty();
@@ -57,8 +57,8 @@ fn first(pem: &str) -> Result<CertificateDer<'static>, String> {
 
 fn last_second(certificate: &CertificateDer<'_>) -> Result<UnixTime, String> {
     let (_, certificate) = X509Certificate::from_der(certificate).map_err(text)?;
-    let ends = u64::try_from(certificate.validity().not_after.timestamp()).map_err(text)?;
-    Ok(UnixTime::since_unix_epoch(std::time::Duration::from_secs(ends)))
+    let expires = u64::try_from(certificate.validity().not_after.timestamp()).map_err(text)?;
+    Ok(UnixTime::since_unix_epoch(std::time::Duration::from_secs(expires)))
 }
 
 fn text(error: impl ToString) -> String {

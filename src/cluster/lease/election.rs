@@ -34,7 +34,7 @@ pub struct Election {
     current: Option<LeaseRecord>,
     version: Option<String>,
     claim: watch::Sender<Leadership>,
-    reigns: Reigns,
+    epochs: LeaderEpochs,
     /// The heartbeat of the workers under the lease.
     heartbeat: Heartbeat,
     /// Whether it had none at the last check.
@@ -44,18 +44,18 @@ pub struct Election {
 
 /// Counts the leader epochs of this process: stretches of leading without a break.
 #[derive(Debug, Default)]
-struct Reigns {
+struct LeaderEpochs {
     count: u64,
     /// `leaseTransitions` at the start of the last epoch.
     term: i32,
 }
 
-impl Reigns {
-    /// The leadership that follows `told`, where this process leads until then by its lease's `term`.
-    fn claim(&mut self, told: Leadership, term: i32, until: Option<Instant>) -> Leadership {
+impl LeaderEpochs {
+    /// The leadership that follows `published`, where this process leads until then by its lease's `term`.
+    fn claim(&mut self, published: Leadership, term: i32, until: Option<Instant>) -> Leadership {
         let Some(until) = until else { return Leadership::Standby };
         // An expired claim was a break, even if it was never published.
-        if told.leader_epoch().is_none() || term != self.term {
+        if published.leader_epoch().is_none() || term != self.term {
             (self.count, self.term) = (self.count + 1, term);
         }
         Leadership::Leader { leader_epoch: self.count, until }
@@ -82,7 +82,7 @@ impl Election {
             current: None,
             version: None,
             claim: watch::channel(Leadership::Standby).0,
-            reigns: Reigns::default(),
+            epochs: LeaderEpochs::default(),
             heartbeat,
             stuck: false,
             metrics,
@@ -105,9 +105,9 @@ impl Election {
             // A process that was suspended publishes that it lost the lease before it leads again.
             self.publish();
             let limit = self.call_limit();
-            if let Err(problem) = in_time(limit, self.pass()).await {
-                self.forget();
-                tracing::debug!(lease = self.name, problem, "no turn at the lease");
+            if let Err(problem) = with_timeout(limit, self.acquire_or_renew()).await {
+                self.forget_observed();
+                tracing::debug!(lease = self.name, problem, "the election step failed");
             }
             self.publish();
             pause = self.pause();
@@ -144,34 +144,34 @@ impl Election {
     }
 
     /// The cached Lease may be stale: read it again.
-    fn forget(&mut self) {
+    fn forget_observed(&mut self) {
         self.current = None;
         self.version = None;
     }
 
     /// Whether the workers under the lease have a heartbeat; logs when that changes.
-    fn feel(&mut self) -> bool {
+    fn check_heartbeat(&mut self) -> bool {
         let age = self.heartbeat.age();
         let alive = age < self.heartbeat.limit();
         if self.stuck == alive {
             self.stuck = !alive;
             self.metrics.reconciler_stuck(self.stuck);
             if alive {
-                tracing::info!(lease = self.name, "the controllers go on");
+                tracing::info!(lease = self.name, "the controllers run again");
             } else {
                 let limit = self.heartbeat.limit();
                 tracing::error!(
                     lease = self.name,
-                    "the controllers have run nothing for {age:?} (the limit is {limit:?}): this process does not \
-                     lead until they do; answers go on"
+                    "the controllers have run nothing for {age:?} (limit: {limit:?}): this process does not \
+                     lead until they do; admission continues"
                 );
             }
         }
         alive
     }
 
-    async fn pass(&mut self) -> Result<(), Error> {
-        let alive = self.feel();
+    async fn acquire_or_renew(&mut self) -> Result<(), Error> {
+        let alive = self.check_heartbeat();
         // A leader updates its own last write; only a conflict makes it read.
         if self.peer.leads_until(self.now()).is_none() || self.current.is_none() {
             self.read().await?;
@@ -188,31 +188,31 @@ impl Election {
                 let lease = self.lease(&record, Some(version));
                 self.leases.replace(&self.name, &PostParams::default(), &lease).await?
             }
-            LeaseDecision::GiveUp(record, version) => {
+            LeaseDecision::Release(record, version) => {
                 self.publish();
                 let lease = self.lease(&record, Some(version));
                 let written = self.leases.replace(&self.name, &PostParams::default(), &lease).await?;
                 let version = written.metadata.resource_version.clone().unwrap_or_default();
-                self.peer.gave_up(self.now(), version);
-                self.remember(&written);
+                self.peer.released_without_heartbeat(self.now(), version);
+                self.set_observed(&written);
                 return Ok(());
             }
         };
         let version = written.metadata.resource_version.clone().unwrap_or_default();
         self.peer.written(sent, self.now(), version);
-        self.remember(&written);
+        self.set_observed(&written);
         Ok(())
     }
 
     async fn read(&mut self) -> Result<(), Error> {
         match self.leases.get_opt(&self.name).await? {
-            Some(lease) => self.remember(&lease),
-            None => self.forget(),
+            Some(lease) => self.set_observed(&lease),
+            None => self.forget_observed(),
         }
         Ok(())
     }
 
-    fn remember(&mut self, lease: &Lease) {
+    fn set_observed(&mut self, lease: &Lease) {
         let spec = lease.spec.clone().unwrap_or_default();
         let seconds = u64::try_from(spec.lease_duration_seconds.unwrap_or(0)).unwrap_or(0);
         let never = Timestamp::UNIX_EPOCH;
@@ -246,17 +246,17 @@ impl Election {
     }
 
     fn publish(&mut self) {
-        let term = self.current.as_ref().map_or(self.reigns.term, |record| record.transitions);
+        let term = self.current.as_ref().map_or(self.epochs.term, |record| record.transitions);
         let until = self.peer.leads_until(self.now()).map(|until| self.start + until);
-        let told = *self.claim.borrow();
-        let claim = self.reigns.claim(told, term, until);
+        let published = *self.claim.borrow();
+        let claim = self.epochs.claim(published, term, until);
         let number = |leadership: &Leadership| match leadership {
             Leadership::Leader { leader_epoch, .. } => Some(*leader_epoch),
             Leadership::Standby => None,
         };
-        let changed = number(&told) != number(&claim);
-        self.claim.send_if_modified(|told| {
-            *told = claim;
+        let changed = number(&published) != number(&claim);
+        self.claim.send_if_modified(|published| {
+            *published = claim;
             changed
         });
         if changed {
@@ -270,23 +270,23 @@ impl Election {
     /// Releases the lease, so that others need not wait for its expiry.
     async fn release(mut self) {
         let (now, wall) = (self.now(), Timestamp::now());
-        let given_back = self.current.clone().and_then(|current| self.peer.release(now, wall, &current));
+        let released = self.current.clone().and_then(|current| self.peer.release(now, wall, &current));
         self.peer.step_down();
         self.publish();
-        if let Some(record) = given_back {
+        if let Some(record) = released {
             let lease = self.lease(&record, self.version.clone());
             let parameters = PostParams::default();
             let write = self.leases.replace(&self.name, &parameters, &lease);
-            match in_time(Duration::from_secs(2), write).await {
-                Ok(_) => tracing::info!(lease = self.name, "lease given back"),
-                Err(problem) => tracing::warn!(lease = self.name, problem, "the lease was not given back"),
+            match with_timeout(Duration::from_secs(2), write).await {
+                Ok(_) => tracing::info!(lease = self.name, "lease released"),
+                Err(problem) => tracing::warn!(lease = self.name, problem, "the lease could not be released"),
             }
         }
     }
 }
 
 /// A call with a time limit.
-async fn in_time<T>(limit: Duration, call: impl Future<Output = Result<T, Error>>) -> Result<T, String> {
+async fn with_timeout<T>(limit: Duration, call: impl Future<Output = Result<T, Error>>) -> Result<T, String> {
     match tokio::time::timeout(limit, call).await {
         Ok(answer) => answer.map_err(|error| error.to_string()),
         Err(_) => Err(format!("the API server did not answer within {limit:?}")),
@@ -306,17 +306,17 @@ mod tests {
     #[case::renewed(true, 7, Some(1))]
     #[case::taken_by_another_between(true, 8, Some(2))]
     #[case::run_out_and_taken_again(false, 7, Some(2))]
-    fn a_break_makes_another_reign(
+    fn a_break_starts_another_epoch(
         #[case] holds: bool,
         #[case] term: i32,
         #[case] leader_epoch: Option<u64>,
     ) {
-        let mut reigns = Reigns::default();
+        let mut epochs = LeaderEpochs::default();
         let now = Instant::now();
-        assert_eq!(reigns.claim(Leadership::Standby, 7, None), Leadership::Standby);
-        let first = reigns.claim(Leadership::Standby, 7, Some(now + LONG));
+        assert_eq!(epochs.claim(Leadership::Standby, 7, None), Leadership::Standby);
+        let first = epochs.claim(Leadership::Standby, 7, Some(now + LONG));
         assert_eq!(first.leader_epoch(), Some(1));
-        let told = if holds { first } else { Leadership::Leader { leader_epoch: 1, until: now } };
-        assert_eq!(reigns.claim(told, term, Some(now + LONG)).leader_epoch(), leader_epoch);
+        let published = if holds { first } else { Leadership::Leader { leader_epoch: 1, until: now } };
+        assert_eq!(epochs.claim(published, term, Some(now + LONG)).leader_epoch(), leader_epoch);
     }
 }

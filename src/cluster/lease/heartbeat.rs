@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::Timing;
 
 /// Beats within the longest allowed age.
-const BEATS: u32 = 10;
+const BEATS_PER_LIMIT: u32 = 10;
 
 /// Longest time between two beats of a live runtime.
 const MOST: Duration = Duration::from_secs(10);
@@ -43,10 +43,10 @@ impl Heartbeat {
     }
 
     /// Beats for as long as the runtime that this is spawned on runs its tasks.
-    pub async fn beats(self) {
+    pub async fn beat_forever(self) {
         loop {
             self.beat();
-            tokio::time::sleep(self.limit / BEATS).await;
+            tokio::time::sleep(self.limit / BEATS_PER_LIMIT).await;
         }
     }
 
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(Heartbeat::new(timing).limit(), Duration::from_secs(10));
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        runtime.spawn(heartbeat.clone().beats());
+        runtime.spawn(heartbeat.clone().beat_forever());
         std::thread::sleep(Duration::from_millis(600));
         assert!(heartbeat.is_alive(), "{:?}", heartbeat.age());
         let (over, wait) = std::sync::mpsc::channel::<()>();

@@ -20,7 +20,7 @@ pub struct Timing {
 /// The content of the Lease. Its times are for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseRecord {
-    /// Who holds it; empty after a release.
+    /// Its holder; empty after a release.
     pub holder: String,
     /// How long its holder asks peers to wait.
     pub duration: Duration,
@@ -39,13 +39,13 @@ pub struct Peer {
     pub id: String,
     /// The durations.
     pub timing: Timing,
-    seen: Option<Seen>,
+    observed_record: Option<ObservedRecord>,
     /// Until when this peer leads.
     leads_until: Option<Duration>,
 }
 
 #[derive(Clone, Debug)]
-struct Seen {
+struct ObservedRecord {
     version: String,
     at: Duration,
 }
@@ -62,18 +62,18 @@ pub enum LeaseDecision {
     Wait,
     /// PUT this record over this resource version: this peer holds the lease, and its workers have no
     /// heartbeat. Others may take it at once.
-    GiveUp(LeaseRecord, String),
+    Release(LeaseRecord, String),
 }
 
 impl Peer {
     /// A candidate that has read nothing.
     pub fn new(id: impl Into<String>, timing: Timing) -> Self {
-        Self { id: id.into(), timing, seen: None, leads_until: None }
+        Self { id: id.into(), timing, observed_record: None, leads_until: None }
     }
 
     /// The write that a [`LeaseDecision`] asked for, sent at `sent`, succeeded.
     pub fn written(&mut self, sent: Duration, now: Duration, version: String) {
-        self.seen = Some(Seen { version, at: now });
+        self.observed_record = Some(ObservedRecord { version, at: now });
         self.leads_until = Some(sent + self.timing.renew_deadline);
     }
 
@@ -94,9 +94,9 @@ impl Peer {
         (current.holder == self.id).then(|| released(current, wall))
     }
 
-    /// The lease was released for lack of a heartbeat: the peer has observed its own write.
-    pub fn gave_up(&mut self, now: Duration, version: String) {
-        self.seen = Some(Seen { version, at: now });
+    /// The peer released the lease for lack of a heartbeat, and has observed its own write.
+    pub fn released_without_heartbeat(&mut self, now: Duration, version: String) {
+        self.observed_record = Some(ObservedRecord { version, at: now });
         self.step_down();
     }
 }
@@ -135,10 +135,10 @@ pub fn step(
         if mine { fresh(record.transitions, record.acquired) } else { fresh(record.transitions + 1, wall) },
         version.to_owned(),
     );
-    let seen_at = match &peer.seen {
-        Some(seen) if seen.version == version => seen.at,
+    let seen_at = match &peer.observed_record {
+        Some(observed_record) if observed_record.version == version => observed_record.at,
         _ => {
-            peer.seen = Some(Seen { version: version.to_owned(), at: now });
+            peer.observed_record = Some(ObservedRecord { version: version.to_owned(), at: now });
             now
         }
     };
@@ -147,7 +147,7 @@ pub fn step(
     }
     peer.leads_until = None;
     if mine {
-        return LeaseDecision::GiveUp(released(record, wall), version.to_owned());
+        return LeaseDecision::Release(released(record, wall), version.to_owned());
     }
     if !alive {
         return LeaseDecision::Wait;
@@ -235,7 +235,7 @@ mod tests {
             LeaseDecision::Wait => "wait",
             LeaseDecision::Update(record, _) if record.transitions == 4 => "renew",
             LeaseDecision::Update(..) => "take",
-            LeaseDecision::GiveUp(record, version) => {
+            LeaseDecision::Release(record, version) => {
                 assert_eq!((record.holder.as_str(), version.as_str()), ("", "7"));
                 "give up"
             }
@@ -255,7 +255,7 @@ mod tests {
             let (record, next) = match (decision, &self.lease) {
                 (LeaseDecision::Create(record), None) => (record, 1),
                 (
-                    LeaseDecision::Update(record, version) | LeaseDecision::GiveUp(record, version),
+                    LeaseDecision::Update(record, version) | LeaseDecision::Release(record, version),
                     Some((_, current)),
                 ) if *version == current.to_string() => (record, current + 1),
                 _ => return None,
@@ -287,16 +287,16 @@ mod tests {
     /// What happens to a peer in one second: a step, with the answer to its write late by some milliseconds
     /// or lost, or nothing at all (suspended, cut off).
     #[derive(Clone, Debug)]
-    enum Turn {
+    enum PeerTurn {
         Look { answer_after: u64, lost: bool },
         Nothing,
     }
 
-    fn turn() -> impl Strategy<Value = Turn> {
+    fn turn() -> impl Strategy<Value = PeerTurn> {
         prop_oneof![
             4 => (0..4000u64, prop::bool::weighted(0.1))
-                .prop_map(|(answer_after, lost)| Turn::Look { answer_after, lost }),
-            2 => Just(Turn::Nothing),
+                .prop_map(|(answer_after, lost)| PeerTurn::Look { answer_after, lost }),
+            2 => Just(PeerTurn::Nothing),
         ]
     }
 
@@ -314,7 +314,7 @@ mod tests {
             for (i, turn) in turns {
                 millis += 700;
                 let i = i % peers.len();
-                if let Turn::Look { answer_after, lost } = turn && busy_until[i] <= millis {
+                if let PeerTurn::Look { answer_after, lost } = turn && busy_until[i] <= millis {
                     let wall = Timestamp::from_second(skews[i].wall).expect("in range");
                     let sent = skews[i].local(millis);
                     let lease = server.lease.clone();
@@ -335,7 +335,7 @@ mod tests {
         }
 
         #[test]
-        fn somebody_leads_after_the_leader_is_gone(skews in prop::collection::vec(skew(), 2..5)) {
+        fn another_peer_leads_after_the_leader_is_gone(skews in prop::collection::vec(skew(), 2..5)) {
             let mut server = Server::default();
             let mut peers: Vec<_> =
                 (0..skews.len()).map(|i| Peer::new(format!("peer-{i}"), TIMING)).collect();

@@ -16,7 +16,7 @@ use kube::core::Request;
 use kube::{Client, Error};
 use serde::de::DeserializeOwned;
 
-use self::splitter::{ListPiece, Pieces};
+use self::splitter::{ListPiece, ListSplitter};
 
 /// The resource of a list and its watch.
 #[derive(Clone, Debug)]
@@ -76,14 +76,14 @@ fn next_page(objects: u32, bytes: usize) -> u32 {
 /// attempt.
 pub async fn read<K: DeserializeOwned>(
     client: &Client,
-    subject: &ListedResource,
+    resource: &ListedResource,
     portion: &mut Portion,
     mut emit: impl FnMut(K) + Send,
 ) -> Result<String, Error> {
-    let mut params = ListParams { label_selector: subject.labels.clone(), ..ListParams::default() };
+    let mut params = ListParams { label_selector: resource.labels.clone(), ..ListParams::default() };
     params.limit = (*portion == Portion::Pages).then_some(FIRST_PAGE);
     loop {
-        let (metadata, bytes) = match page(client, subject.list(&params)?, &mut emit).await {
+        let (metadata, bytes) = match page(client, resource.list(&params)?, &mut emit).await {
             Ok(read) => read,
             Err(error) => {
                 *portion = portion.after(&error);
@@ -119,14 +119,14 @@ async fn page<K: DeserializeOwned>(
 ) -> Result<(ListMeta, usize), Error> {
     let stream = client.request_stream(request).await?;
     let mut stream = std::pin::pin!(stream);
-    take_apart(&mut stream, emit).await
+    split_objects(&mut stream, emit).await
 }
 
-async fn take_apart<K: DeserializeOwned>(
+async fn split_objects<K: DeserializeOwned>(
     stream: &mut (impl AsyncBufRead + Unpin),
     emit: &mut (impl FnMut(K) + Send),
 ) -> Result<(ListMeta, usize), Error> {
-    let mut pieces = Pieces::default();
+    let mut pieces = ListSplitter::default();
     let mut metadata = ListMeta::default();
     let mut bytes = 0;
     loop {
@@ -161,7 +161,7 @@ mod tests {
     async fn read_in(bytes: usize, text: &str) -> Result<(ListMeta, Vec<Value>), Error> {
         let mut found = Vec::new();
         let mut stream = BufReader::with_capacity(bytes, text.as_bytes());
-        let read = take_apart(&mut stream, &mut |object| found.push(object)).await;
+        let read = split_objects(&mut stream, &mut |object| found.push(object)).await;
         read.map(|(metadata, _)| (metadata, found))
     }
 
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_off_whole_is_read_by_pages_and_then_whole_again() {
+    fn a_whole_list_that_breaks_off_is_read_by_pages_and_then_whole_again() {
         let broken = Error::ReadEvents(std::io::ErrorKind::UnexpectedEof.into());
         assert_eq!(Portion::Whole.after(&broken), Portion::Pages);
         assert_eq!(Portion::Pages.after(&broken), Portion::Whole);

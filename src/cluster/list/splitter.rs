@@ -14,7 +14,7 @@ pub(super) enum ListPiece {
 
 /// A list that is arriving.
 #[derive(Debug, Default)]
-pub(super) struct Pieces {
+pub(super) struct ListSplitter {
     /// Text that has arrived and is still needed.
     text: Vec<u8>,
     /// How much of it was scanned.
@@ -58,7 +58,7 @@ impl Member {
     }
 }
 
-impl Pieces {
+impl ListSplitter {
     /// Appends text.
     pub(super) fn add(&mut self, more: &[u8]) {
         let over = self.start.unwrap_or(self.seen);
@@ -77,8 +77,8 @@ impl Pieces {
     pub(super) fn next(&mut self) -> Option<(ListPiece, &[u8])> {
         while self.seen < self.text.len() {
             if self.quoted {
-                self.pass_text();
-            } else if let Some((piece, range)) = self.pass_mark() {
+                self.skip_string();
+            } else if let Some((piece, range)) = self.scan_byte() {
                 return Some((piece, &self.text[range]));
             }
         }
@@ -86,7 +86,7 @@ impl Pieces {
     }
 
     /// Skips to the end of a string, as far as it has arrived.
-    fn pass_text(&mut self) {
+    fn skip_string(&mut self) {
         for &byte in &self.text[self.seen..] {
             self.seen += 1;
             match byte {
@@ -108,7 +108,7 @@ impl Pieces {
     }
 
     /// Consumes one byte outside of strings.
-    fn pass_mark(&mut self) -> Option<(ListPiece, Range<usize>)> {
+    fn scan_byte(&mut self) -> Option<(ListPiece, Range<usize>)> {
         let (at, byte) = (self.seen, self.text[self.seen]);
         self.seen += 1;
         let piece = self.member.pieces();

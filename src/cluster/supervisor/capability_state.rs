@@ -8,19 +8,19 @@ use super::capability::{Capability, CapabilityKind, CapabilityKinds, Mode};
 use super::handle::Assignment;
 use super::machine::{CapabilityFacts, CapabilityTransition, Machine, RequiredKind, START_DEADLINE, Work};
 use super::state::{ANSWER_DEADLINE, CapabilityPhase, WatchState};
-use super::watch_request::{KindWant, Shape, WatchRequest, WatchScope};
+use super::watch_request::{RequestedKind, ResourceNames, WatchRequest, WatchScope};
 
 /// A capability and its machine.
 pub(super) struct TrackedCapability {
     pub declared: &'static Capability,
     /// Its kinds, and whether each is required.
-    pub wants: Vec<(KindWant, CapabilityKind, bool)>,
+    pub requested: Vec<(RequestedKind, CapabilityKind, bool)>,
     pub machine: Machine,
     pub mode: Mode,
     /// The last reported work of its controller.
     pub at_work: Work,
     /// The assigned work of its controller.
-    pub told: Assignment,
+    pub assignment: Assignment,
     pub work: watch::Sender<Assignment>,
     pub since: Instant,
     pub since_wall: Timestamp,
@@ -28,7 +28,7 @@ pub(super) struct TrackedCapability {
 
 /// A transition of its controller.
 pub(super) struct ReportedTransition {
-    pub turn: CapabilityTransition,
+    pub transition: CapabilityTransition,
     /// The definition that caused it.
     pub kind: String,
     /// The state of that definition.
@@ -37,19 +37,19 @@ pub(super) struct ReportedTransition {
 
 impl TrackedCapability {
     pub(super) fn new(kinds: &CapabilityKinds) -> Self {
-        let want = |kind: &CapabilityKind, required| {
+        let requested = |kind: &CapabilityKind, required| {
             let (group, name) = (kind.group.to_owned(), kind.kind.to_owned());
-            (KindWant { group, kind: name, labelled: kind.labelled }, *kind, required)
+            (RequestedKind { group, kind: name, labelled: kind.labelled }, *kind, required)
         };
-        let required = kinds.required.iter().map(|kind| want(kind, true));
-        let optional = kinds.optional.iter().map(|kind| want(kind, false));
+        let required = kinds.required.iter().map(|kind| requested(kind, true));
+        let optional = kinds.optional.iter().map(|kind| requested(kind, false));
         Self {
             declared: kinds.declared,
-            wants: required.chain(optional).collect(),
+            requested: required.chain(optional).collect(),
             machine: Machine::default(),
             mode: Mode::Auto,
             at_work: Work::None,
-            told: Assignment::default(),
+            assignment: Assignment::default(),
             work: watch::channel(Assignment::default()).0,
             since: Instant::now(),
             since_wall: Timestamp::now(),
@@ -74,22 +74,22 @@ impl TrackedCapability {
                 from = before.name(),
                 to = state.name(),
                 why = state.message(),
-                "a capability turned"
+                "capability state changed"
             );
         }
-        let told = step.work != self.told.work;
-        if told {
-            self.told = Assignment { work: step.work, epoch: facts.next_epoch };
+        let assignment = step.work != self.assignment.work;
+        if assignment {
+            self.assignment = Assignment { work: step.work, epoch: facts.next_epoch };
             // Until the controller reports, its last work counts, or its assignment.
             if step.work == Work::Full || !controlled {
                 self.at_work = step.work;
             }
         }
-        let transitioned = step.turn.map(|turn| {
-            let (kind, why) = culprit(facts);
-            ReportedTransition { turn, kind, why }
+        let transitioned = step.transition.map(|transition| {
+            let (kind, why) = cause(facts);
+            ReportedTransition { transition, kind, why }
         });
-        (changed || told, transitioned)
+        (changed || assignment, transitioned)
     }
 
     /// When a deadline alone changes the state.
@@ -102,20 +102,20 @@ impl TrackedCapability {
 }
 
 /// The watch request of a capability for a kind.
-pub(super) fn need(kind: &CapabilityKind) -> WatchRequest {
+pub(super) fn watch_request(kind: &CapabilityKind) -> WatchRequest {
     WatchRequest {
         versions: kind.versions.iter().map(|version| (*version).to_owned()).collect(),
-        shape: Some(Shape { plural: kind.plural, namespaced: kind.namespaced }),
-        reach: WatchScope { all: true, whole: true },
+        names: Some(ResourceNames { plural: kind.plural, namespaced: kind.namespaced }),
+        scope: WatchScope { all: true, whole: true },
     }
 }
 
 /// The definition that caused a transition, and its state.
-fn culprit(facts: &CapabilityFacts) -> (String, String) {
-    let bad = facts.required.iter().find(|kind| kind.leaving || kind.watch_state != WatchState::Synced);
+fn cause(facts: &CapabilityFacts) -> (String, String) {
+    let bad = facts.required.iter().find(|kind| kind.terminating || kind.watch_state != WatchState::Synced);
     let name = |kind: &RequiredKind| kind.name.clone();
     let why = |kind: &RequiredKind| match &kind.watch_state {
-        WatchState::Listing => "was made anew".to_owned(),
+        WatchState::Listing => "was created anew".to_owned(),
         WatchState::Synced => "is being deleted".to_owned(),
         watch_state => watch_state.to_string(),
     };

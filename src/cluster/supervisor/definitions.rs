@@ -7,7 +7,7 @@ use kube::Client;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::kind::HICCUP;
+use super::kind::TROUBLE_GRACE;
 use crate::cluster::crds::{Crds, Definition};
 use crate::cluster::list::ListedResource;
 use crate::cluster::watch::{self, KindEvent, LONGEST_PAUSE, WatchEnd};
@@ -57,35 +57,43 @@ pub struct DefinitionsWatch {
     /// The definitions of an incomplete list.
     listing: Vec<Definition>,
     listed: bool,
-    trouble: Option<Instant>,
+    failing_since: Option<Instant>,
     refused: bool,
     ends: u32,
-    again: Option<Instant>,
+    retry_at: Option<Instant>,
 }
 
 impl DefinitionsWatch {
     /// Nothing is known yet.
     pub fn new(definitions: Definitions) -> Self {
         let (listed, refused) = (false, false);
-        Self { definitions, listing: Vec::new(), listed, trouble: None, refused, ends: 0, again: None }
+        Self {
+            definitions,
+            listing: Vec::new(),
+            listed,
+            failing_since: None,
+            refused,
+            ends: 0,
+            retry_at: None,
+        }
     }
 
     /// Whether the table is current.
     pub fn is_known(&self, now: Instant) -> bool {
-        self.listed && !self.refused && self.trouble.is_none_or(|since| now < since + HICCUP)
+        self.listed && !self.refused && self.failing_since.is_none_or(|since| now < since + TROUBLE_GRACE)
     }
 
     /// When to check again.
     pub fn due(&self, now: Instant) -> Option<Instant> {
-        let late = self.trouble.map(|since| since + HICCUP).filter(|at| *at > now);
-        [self.again, late].into_iter().flatten().min()
+        let late = self.failing_since.map(|since| since + TROUBLE_GRACE).filter(|at| *at > now);
+        [self.retry_at, late].into_iter().flatten().min()
     }
 
     /// Whether to start or restart the watch.
     pub fn start(&mut self, now: Instant) -> bool {
-        let start = self.again.is_some_and(|again| now >= again);
+        let start = self.retry_at.is_some_and(|retry_at| now >= retry_at);
         if start {
-            self.again = None;
+            self.retry_at = None;
         }
         start
     }
@@ -97,23 +105,23 @@ impl DefinitionsWatch {
             DefinitionsReport::Ended(end) => {
                 tracing::warn!(
                     ?end,
-                    "CustomResourceDefinitions cannot be watched: this process needs the verbs list and watch on them"
+                    "CustomResourceDefinitions cannot be watched: grant this process the verbs list and watch on them"
                 );
                 self.refused = true;
-                self.open_again(now);
+                self.reopen_later(now);
             }
             DefinitionsReport::Broken(panicked) => {
-                tracing::error!(%panicked, "the watch of CustomResourceDefinitions has ended; it is opened anew");
-                self.trouble.get_or_insert(now);
-                self.open_again(now);
+                tracing::error!(%panicked, "the watch of CustomResourceDefinitions panicked; reopening it");
+                self.failing_since.get_or_insert(now);
+                self.reopen_later(now);
             }
         }
     }
 
-    fn open_again(&mut self, now: Instant) {
+    fn reopen_later(&mut self, now: Instant) {
         let pause = AFTER_END * 2_u32.pow(self.ends.min(5));
         self.ends = self.ends.saturating_add(1);
-        self.again = Some(now + pause.min(LONGEST_PAUSE));
+        self.retry_at = Some(now + pause.min(LONGEST_PAUSE));
     }
 
     fn event(&mut self, event: KindEvent<Definition>, now: Instant) {
@@ -130,14 +138,14 @@ impl DefinitionsWatch {
                 let name = one.metadata.name.unwrap_or_default();
                 self.definitions.change(|crds| drop(crds.remove(&name)));
             }
-            KindEvent::Flowing => {
-                self.trouble = None;
+            KindEvent::Opened => {
+                self.failing_since = None;
                 self.refused = false;
                 self.ends = 0;
             }
             KindEvent::Trouble(why) => {
-                tracing::warn!(why, "CustomResourceDefinitions cannot be watched; trying again");
-                self.trouble.get_or_insert(now);
+                tracing::warn!(why, "CustomResourceDefinitions cannot be watched; retrying");
+                self.failing_since.get_or_insert(now);
             }
         }
     }
@@ -164,14 +172,14 @@ mod tests {
         let report = DefinitionsReport::Broken(caught(async { panic!("half taken in") }).await.unwrap_err());
         let (mut health, now) = (DefinitionsWatch::new(Definitions::default()), Instant::now());
         health.take(DefinitionsReport::Event(Box::new(KindEvent::Synced)), now);
-        health.take(DefinitionsReport::Event(Box::new(KindEvent::Flowing)), now);
+        health.take(DefinitionsReport::Event(Box::new(KindEvent::Opened)), now);
         health.take(report, now);
         assert!(health.is_known(now), "for a moment that is no news");
         assert!(!health.start(now), "not at once");
         let due = health.due(now).expect("it is opened anew");
         assert!(health.start(due));
-        assert!(!health.is_known(now + HICCUP));
-        health.take(DefinitionsReport::Event(Box::new(KindEvent::Flowing)), now + HICCUP);
-        assert!(health.is_known(now + HICCUP));
+        assert!(!health.is_known(now + TROUBLE_GRACE));
+        health.take(DefinitionsReport::Event(Box::new(KindEvent::Opened)), now + TROUBLE_GRACE);
+        assert!(health.is_known(now + TROUBLE_GRACE));
     }
 }

@@ -15,14 +15,14 @@ use super::capability_state;
 use super::capability_state::{ReportedTransition, TrackedCapability};
 use super::definitions::{self, Definitions, DefinitionsReport, DefinitionsWatch};
 use super::event_sink::Sink;
-use super::handle::{Handle, Order, Watches, Watching};
+use super::handle::{Command, Handle, Watches, Watching};
 use super::kind::{WatchAction, WatchedKind};
 use super::machine::{CapabilityFacts, CapabilityTransition, RequiredKind};
 use super::optional::{self, Optional};
 use super::state::{
     CapabilityPhase, CapabilitySnapshot, CapabilityStatus, Epoch, KindStatus, UnavailableAnswer, WatchState,
 };
-use super::watch_request::{KindRequester, KindWant, WatchRequest, WatchScope};
+use super::watch_request::{KindRequester, RequestedKind, WatchRequest, WatchScope};
 use super::watch_task::{WatchContext, WatchTask, gvk};
 use crate::cluster::crds::{Absence, Identity, Usable};
 use crate::telemetry::metrics::Metrics;
@@ -47,16 +47,16 @@ pub struct Setup {
     pub settings: &'static str,
     /// Receives watched objects.
     pub sink: Arc<dyn Sink>,
-    /// Hears of capability events and of optional kinds that came or went.
+    /// Receives capability events, and optional kinds that came or went.
     pub listener: Arc<dyn Listener>,
     /// Counts.
     pub metrics: Arc<Metrics>,
 }
 
-/// Hears of changes that matter to people or to waiting work.
+/// Receives the changes that matter to people or to waiting work.
 pub trait Listener: Send + Sync + 'static {
     /// A capability's controller starts or stops. `kind` is the definition that caused it.
-    fn transitioned(&self, capability: &'static str, turn: CapabilityTransition, kind: &str, why: &str);
+    fn transitioned(&self, capability: &'static str, transition: CapabilityTransition, kind: &str, why: &str);
 
     /// An optional kind of a capability came or went.
     fn kind_changed(&self, capability: &'static str, kind: &str, watch_state: &WatchState);
@@ -68,12 +68,12 @@ pub trait Listener: Send + Sync + 'static {
 /// The supervisor; [`Supervisor::run`] is its task.
 pub struct Supervisor {
     setup: Setup,
-    ground: WatchContext,
-    inbox: mpsc::UnboundedReceiver<Order>,
-    orders: mpsc::UnboundedSender<Order>,
+    context: WatchContext,
+    inbox: mpsc::UnboundedReceiver<Command>,
+    orders: mpsc::UnboundedSender<Command>,
     definitions: Definitions,
     health: DefinitionsWatch,
-    kinds: BTreeMap<KindWant, WatchTask>,
+    kinds: BTreeMap<RequestedKind, WatchTask>,
     capabilities: Vec<TrackedCapability>,
     optional: Optional,
     epochs: u64,
@@ -99,7 +99,7 @@ impl Supervisor {
             definitions: definitions.clone(),
         };
         let health = DefinitionsWatch::new(definitions.clone());
-        let ground = WatchContext {
+        let context = WatchContext {
             client: setup.client.clone(),
             namespaces: setup.namespaces.clone(),
             labels: setup.labels.clone(),
@@ -108,7 +108,7 @@ impl Supervisor {
         };
         let mut supervisor = Self {
             setup,
-            ground,
+            context,
             inbox,
             orders,
             definitions,
@@ -137,8 +137,8 @@ impl Supervisor {
             self.run_until_stable(now);
             let due = self.due(Instant::now());
             tokio::select! {
-                order = self.inbox.recv() => match order {
-                    Some(order) => self.take_all(order),
+                command = self.inbox.recv() => match command {
+                    Some(command) => self.take_all(command),
                     None => return,
                 },
                 Ok(()) = modes.changed() => {}
@@ -149,58 +149,58 @@ impl Supervisor {
 
     fn watch_definitions(&self) -> tokio::task::AbortHandle {
         let orders = self.orders.clone();
-        let send = move |report: DefinitionsReport| drop(orders.send(Order::Definitions(report)));
+        let send = move |report: DefinitionsReport| drop(orders.send(Command::Definitions(report)));
         definitions::open(self.setup.client.clone(), send)
     }
 
-    /// Takes in an order and all queued ones: a burst is settled once.
-    fn take_all(&mut self, first: Order) {
+    /// Applies a command and all queued ones, so that a burst steps the machines once.
+    fn take_all(&mut self, first: Command) {
         self.take(first);
-        while let Ok(order) = self.inbox.try_recv() {
-            self.take(order);
+        while let Ok(command) = self.inbox.try_recv() {
+            self.take(command);
         }
     }
 
-    fn take(&mut self, order: Order) {
+    fn take(&mut self, command: Command) {
         let now = Instant::now();
-        match order {
-            Order::Need(requester, kinds) => self.need(&requester, &kinds, now),
-            Order::Definitions(report) => self.health.take(report, now),
-            Order::Report(want, epoch, i, report) => {
-                if let Some(kind) = self.kinds.get_mut(&want) {
+        match command {
+            Command::Need(requester, kinds) => self.request(&requester, &kinds, now),
+            Command::Definitions(report) => self.health.take(report, now),
+            Command::Report(requested, epoch, i, report) => {
+                if let Some(kind) = self.kinds.get_mut(&requested) {
                     kind.watched.report(epoch, i, report, now);
                 }
             }
-            Order::AtWork(name, told, does) => {
+            Command::AtWork(name, assignment, current) => {
                 let mut all = self.capabilities.iter_mut();
-                // An answer to an earlier assignment no longer counts.
-                if let Some(tracked) = all.find(|c| c.declared.name == name && c.told == told) {
-                    tracked.at_work = does;
+                // A report under an earlier assignment is stale.
+                if let Some(tracked) = all.find(|c| c.declared.name == name && c.assignment == assignment) {
+                    tracked.at_work = current;
                 }
             }
         }
     }
 
     /// Registers the kinds that a requester needs, and releases its others.
-    fn need(&mut self, requester: &KindRequester, kinds: &BTreeSet<Gvk>, now: Instant) {
-        let mut wants: BTreeMap<KindWant, Vec<String>> = BTreeMap::new();
+    fn request(&mut self, requester: &KindRequester, kinds: &BTreeSet<Gvk>, now: Instant) {
+        let mut wanted: BTreeMap<RequestedKind, Vec<String>> = BTreeMap::new();
         for Gvk { group, version, kind } in kinds.iter().cloned() {
-            wants.entry(KindWant { group, kind, labelled: None }).or_default().push(version);
+            wanted.entry(RequestedKind { group, kind, labelled: None }).or_default().push(version);
         }
-        for (want, kind) in &mut self.kinds {
-            if !wants.contains_key(want) {
+        for (requested, kind) in &mut self.kinds {
+            if !wanted.contains_key(requested) {
                 kind.watched.release(requester, now);
             }
         }
-        for (want, versions) in wants {
-            let whole = self.built_in(&want, &versions).is_some();
-            let need = WatchRequest { versions, shape: None, reach: WatchScope { all: false, whole } };
-            self.watched_kind(want, now).need(requester.clone(), need);
+        for (requested, versions) in wanted {
+            let whole = self.built_in(&requested, &versions).is_some();
+            let request = WatchRequest { versions, names: None, scope: WatchScope { all: false, whole } };
+            self.watched_kind(requested, now).request(requester.clone(), request);
         }
     }
 
-    fn watched_kind(&mut self, want: KindWant, now: Instant) -> &mut WatchedKind {
-        let kind = self.kinds.entry(want).or_insert_with(|| WatchTask::new(&self.ground, now));
+    fn watched_kind(&mut self, requested: RequestedKind, now: Instant) -> &mut WatchedKind {
+        let kind = self.kinds.entry(requested).or_insert_with(|| WatchTask::new(&self.context, now));
         &mut kind.watched
     }
 
@@ -217,22 +217,22 @@ impl Supervisor {
     /// unknown list nothing. A disabled one requests its required kinds once a definition waits for objects
     /// that carry our finalizer.
     fn request_watches(&mut self, modes: &Modes, now: Instant) {
-        let mut needs = Vec::new();
+        let mut requests = Vec::new();
         let settings = self.setup.settings;
         let holding: Vec<bool> = self.capabilities.iter().map(|c| self.holds_up_definition(c)).collect();
         for (tracked, holds_up_definition) in self.capabilities.iter_mut().zip(holding) {
             let Some(mode) = mode(settings, modes, tracked.declared) else { continue };
             tracked.mode = mode;
             let requester = KindRequester::Capability(tracked.declared.name);
-            needs.extend(tracked.wants.iter().map(|(want, kind, required)| {
+            requests.extend(tracked.requested.iter().map(|(requested, kind, required)| {
                 let needed = mode != Mode::Off || (*required && holds_up_definition);
-                (want.clone(), *kind, requester.clone(), needed)
+                (requested.clone(), *kind, requester.clone(), needed)
             }));
         }
-        for (want, kind, requester, needed) in needs {
+        for (requested, kind, requester, needed) in requests {
             if needed {
-                self.watched_kind(want, now).need(requester, capability_state::need(&kind));
-            } else if let Some(kind) = self.kinds.get_mut(&want) {
+                self.watched_kind(requested, now).request(requester, capability_state::watch_request(&kind));
+            } else if let Some(kind) = self.kinds.get_mut(&requested) {
                 kind.watched.release(&requester, now);
             }
         }
@@ -240,22 +240,23 @@ impl Supervisor {
 
     /// Whether a definition is being deleted whose objects carry the finalizer of a capability.
     fn holds_up_definition(&self, tracked: &TrackedCapability) -> bool {
-        let mut wants = tracked.wants.iter();
-        let finalized = wants.find(|(_, kind, _)| tracked.declared.finalizes == Some(kind.kind));
-        finalized.is_some_and(|(want, kind, _)| {
-            let versions = capability_state::need(kind).versions;
-            let found = self.definitions.read(|crds| crds.find(&want.group, &want.kind, &versions));
-            matches!(found, Some(Ok(usable)) if usable.leaving)
+        let mut requested = tracked.requested.iter();
+        let finalized = requested.find(|(_, kind, _)| tracked.declared.finalizes == Some(kind.kind));
+        finalized.is_some_and(|(requested, kind, _)| {
+            let versions = capability_state::watch_request(kind).versions;
+            let found = self.definitions.read(|crds| crds.find(&requested.group, &requested.kind, &versions));
+            matches!(found, Some(Ok(usable)) if usable.terminating)
         })
     }
 
-    fn built_in(&self, want: &KindWant, versions: &[String]) -> Option<Usable> {
-        let declared = self.capabilities.iter().flat_map(|c| &c.wants);
-        let declared = declared.filter(|(w, kind, _)| kind.built_in && w == want).map(|(_, kind, _)| {
+    fn built_in(&self, requested: &RequestedKind, versions: &[String]) -> Option<Usable> {
+        let declared = self.capabilities.iter().flat_map(|c| &c.requested);
+        let declared = declared.filter(|(w, kind, _)| kind.built_in && w == requested).map(|(_, kind, _)| {
             (kind.versions.first().copied().unwrap_or_default(), kind.plural, kind.namespaced)
         });
         let on_demand = self.setup.built_in.iter().filter_map(|kind| {
-            let same = kind.group == want.group && kind.kind == want.kind && want.labelled.is_none();
+            let same =
+                kind.group == requested.group && kind.kind == requested.kind && requested.labelled.is_none();
             same.then_some((kind.version, kind.plural, kind.namespaced))
         });
         let mut all = declared.chain(on_demand);
@@ -266,34 +267,40 @@ impl Supervisor {
             plural: plural.to_owned(),
             namespaced,
             served: vec![version.to_owned()],
-            leaving: false,
+            terminating: false,
         })
     }
 
     /// How a kind is served, at the first served version of these; `None` while that is unknown.
-    fn find(&self, want: &KindWant, versions: &[String], now: Instant) -> Option<Result<Usable, Absence>> {
-        if let Some(usable) = self.built_in(want, versions) {
+    fn find(
+        &self,
+        requested: &RequestedKind,
+        versions: &[String],
+        now: Instant,
+    ) -> Option<Result<Usable, Absence>> {
+        if let Some(usable) = self.built_in(requested, versions) {
             return Some(Ok(usable));
         }
         let known = self.health.is_known(now);
-        self.definitions.read(|crds| crds.find(&want.group, &want.kind, versions)).filter(|_| known)
+        self.definitions.read(|crds| crds.find(&requested.group, &requested.kind, versions)).filter(|_| known)
     }
 
     fn step_kinds(&mut self, now: Instant) {
-        let each = |(want, kind): (&KindWant, &WatchTask)| (want.clone(), kind.watched.versions());
-        let wants: Vec<(KindWant, Vec<String>)> = self.kinds.iter().map(each).collect();
-        for (want, versions) in wants {
-            let found = self.find(&want, &versions, now);
+        let each =
+            |(requested, kind): (&RequestedKind, &WatchTask)| (requested.clone(), kind.watched.versions());
+        let requested: Vec<(RequestedKind, Vec<String>)> = self.kinds.iter().map(each).collect();
+        for (requested, versions) in requested {
+            let found = self.find(&requested, &versions, now);
             let next = Epoch(self.epochs + 1);
-            let Some(kind) = self.kinds.get_mut(&want) else { continue };
-            // While that is unknown, the last result stays.
+            let Some(kind) = self.kinds.get_mut(&requested) else { continue };
+            // While discovery is unknown, the last result stays.
             let found = found.unwrap_or_else(|| kind.watched.found());
             let Some(execute) = kind.watched.step(found, now, next) else { continue };
             self.epochs += 1;
             if matches!(execute, WatchAction::Open { .. }) {
                 self.setup.metrics.watch_started();
             }
-            kind.execute(&want, execute, &self.ground);
+            kind.execute(&requested, execute, &self.context);
         }
         self.kinds.retain(|_, kind| !kind.watched.is_done());
     }
@@ -314,8 +321,8 @@ impl Supervisor {
                     next_epoch: Epoch(self.epochs + 1),
                 };
                 let (changed, transitioned) = tracked.step(&facts, controlled, now);
-                if let Some(ReportedTransition { turn, kind, why }) = transitioned {
-                    self.setup.listener.transitioned(tracked.declared.name, turn, &kind, &why);
+                if let Some(ReportedTransition { transition, kind, why }) = transitioned {
+                    self.setup.listener.transitioned(tracked.declared.name, transition, &kind, &why);
                 }
                 if !changed {
                     break;
@@ -328,22 +335,22 @@ impl Supervisor {
 
     fn required_kinds(&self, tracked: &TrackedCapability, now: Instant) -> Vec<RequiredKind> {
         let requester = KindRequester::Capability(tracked.declared.name);
-        let required = tracked.wants.iter().filter(|(.., required)| *required);
+        let required = tracked.requested.iter().filter(|(.., required)| *required);
         required
-            .map(|(want, kind, _)| {
-                let watched = self.kinds.get(want).map(|kind| &kind.watched);
+            .map(|(requested, kind, _)| {
+                let watched = self.kinds.get(requested).map(|kind| &kind.watched);
                 RequiredKind {
                     name: kind.name(),
                     finalized: tracked.declared.finalizes == Some(kind.kind),
                     watch_state: watched.map_or(WatchState::Listing, |w| w.state_for(&requester, now)),
-                    leaving: watched.is_some_and(WatchedKind::is_leaving),
+                    terminating: watched.is_some_and(WatchedKind::is_terminating),
                     crd_identity: watched.map(WatchedKind::crd_identity).unwrap_or_default(),
                 }
             })
             .collect()
     }
 
-    /// When to check again without an order.
+    /// When to check again without a command.
     fn due(&self, now: Instant) -> Option<Instant> {
         let kinds = self.kinds.values().filter_map(|kind| kind.watched.due(now));
         let capabilities = self.capabilities.iter().flat_map(|c| c.due(now));
@@ -353,8 +360,9 @@ impl Supervisor {
     fn publish(&mut self, now: Instant) {
         let required_kinds = self.watches_now(now);
         let before = self.watches.borrow().clone();
-        let told = self.published_versions().filter(|(_, _, gvk)| required_kinds.get(gvk) != before.get(gvk));
-        let changed: Vec<(Gvk, Vec<KindRequester>)> = told
+        let changed_kinds =
+            self.published_versions().filter(|(_, _, gvk)| required_kinds.get(gvk) != before.get(gvk));
+        let changed: Vec<(Gvk, Vec<KindRequester>)> = changed_kinds
             .map(|(watched, version, gvk)| (gvk, watched.requesters(&version).cloned().collect()))
             .collect();
         self.watches.send_if_modified(|old| replace(old, Arc::new(required_kinds)));
@@ -379,20 +387,22 @@ impl Supervisor {
             self.setup.listener.changed(&kind, requesters);
         }
         for tracked in &self.capabilities {
-            tracked.work.send_if_modified(|old| replace(old, tracked.told));
+            tracked.work.send_if_modified(|old| replace(old, tracked.assignment));
         }
     }
 
     /// Watched kinds that lookups may name, each at every such version.
     fn published_versions(&self) -> impl Iterator<Item = (&WatchedKind, String, Gvk)> {
         // Requesters on demand need all objects of a kind, or those that packages made.
-        self.kinds.iter().filter(|(want, _)| want.labelled.is_none()).flat_map(|(want, kind)| {
-            let versions = kind.watched.published_versions().into_iter();
-            versions.map(move |version| {
-                let gvk = gvk(want, &version);
-                (&kind.watched, version, gvk)
-            })
-        })
+        self.kinds.iter().filter(|(requested, _)| requested.labelled.is_none()).flat_map(
+            |(requested, kind)| {
+                let versions = kind.watched.published_versions().into_iter();
+                versions.map(move |version| {
+                    let gvk = gvk(requested, &version);
+                    (&kind.watched, version, gvk)
+                })
+            },
+        )
     }
 
     fn watches_now(&self, now: Instant) -> Watches {
@@ -400,7 +410,7 @@ impl Supervisor {
             let watching = Watching {
                 watch_state: watched.state_at(&version, now),
                 whole: watched.is_whole(&version),
-                leaving: watched.is_leaving(),
+                terminating: watched.is_terminating(),
             };
             (gvk, watching)
         };
@@ -411,12 +421,12 @@ impl Supervisor {
         let status = |tracked: &TrackedCapability| {
             let state = tracked.machine.state().clone();
             let requester = KindRequester::Capability(tracked.declared.name);
-            let kinds = tracked.wants.iter().map(|(want, kind, required)| {
-                let watched = self.kinds.get(want).map(|kind| &kind.watched);
+            let kinds = tracked.requested.iter().map(|(requested, kind, required)| {
+                let watched = self.kinds.get(requested).map(|kind| &kind.watched);
                 KindStatus {
                     name: kind.name(),
                     required: *required,
-                    leaving: watched.is_some_and(WatchedKind::is_leaving),
+                    terminating: watched.is_some_and(WatchedKind::is_terminating),
                     watch_state: watched.map_or(WatchState::Listing, |w| w.state_for(&requester, now)),
                 }
             });

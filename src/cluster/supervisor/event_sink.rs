@@ -26,7 +26,7 @@ pub trait Sink: Send + Sync + 'static {
     /// A kind is gone, and with it every object of it.
     fn gone(&self, kind: &Gvk);
 
-    /// No requester needs a kind any more: its objects are not followed, but may still exist.
+    /// No requester needs a kind any more: its objects are no longer watched, but may still exist.
     fn forget(&self, kind: &Gvk);
 
     /// The watch of a kind is closed: its cached objects are stale, and a missing object proves nothing.
@@ -35,7 +35,7 @@ pub trait Sink: Send + Sync + 'static {
 
 /// The events of one stream of a kind: one watch after another.
 #[derive(Debug, Default)]
-pub struct Feed {
+pub struct EpochFeed {
     inner: Mutex<Inner>,
 }
 
@@ -53,12 +53,12 @@ pub struct WatchSource {
     /// One namespace; `None` for all.
     pub namespace: Option<String>,
     /// All objects or those of packages, whole or metadata only.
-    pub reach: WatchScope,
+    pub scope: WatchScope,
     /// Label selector; `None` for all objects.
     pub labels: Option<String>,
 }
 
-impl Feed {
+impl EpochFeed {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         // A sink that panicked has ended its watch; this state is still valid.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
@@ -73,20 +73,20 @@ impl Feed {
 
     /// Ends the epoch; cached objects stay.
     pub fn end(&self, sink: &dyn Sink) {
-        self.over(|kind| sink.end(kind));
+        self.end_with(|kind| sink.end(kind));
     }
 
     /// Ends the epoch: the kind is gone, with every cached object.
     pub fn gone(&self, sink: &dyn Sink) {
-        self.over(|kind| sink.gone(kind));
+        self.end_with(|kind| sink.gone(kind));
     }
 
     /// Ends the epoch and drops the cached objects.
     pub fn forget(&self, sink: &dyn Sink) {
-        self.over(|kind| sink.forget(kind));
+        self.end_with(|kind| sink.forget(kind));
     }
 
-    fn over(&self, send: impl Fn(&Gvk)) {
+    fn end_with(&self, send: impl Fn(&Gvk)) {
         let mut inner = self.inner();
         inner.epoch = Epoch::default();
         inner.kind.iter().for_each(send);
@@ -103,28 +103,28 @@ impl Feed {
         let namespace = || source.namespace.as_deref().unwrap_or_default().into();
         let change = match event {
             KindEvent::Listing => WatchChange::Listing(namespace()),
-            KindEvent::Listed(object) => WatchChange::Listed(source.told(object)),
+            KindEvent::Listed(object) => WatchChange::Listed(source.with_type_meta(object)),
             KindEvent::Synced => WatchChange::Synced(namespace()),
-            KindEvent::Applied(object) => WatchChange::Applied(source.told(object)),
-            KindEvent::Deleted(object) => WatchChange::Deleted(source.told(object)),
-            KindEvent::Flowing | KindEvent::Trouble(_) => return,
+            KindEvent::Applied(object) => WatchChange::Applied(source.with_type_meta(object)),
+            KindEvent::Deleted(object) => WatchChange::Deleted(source.with_type_meta(object)),
+            KindEvent::Opened | KindEvent::Trouble(_) => return,
         };
         sink.observe(kind, epoch, change);
     }
 }
 
 impl WatchSource {
-    fn subject(&self) -> ListedResource {
+    fn listed_resource(&self) -> ListedResource {
         ListedResource {
             path: DynamicObject::url_path(&self.resource, self.namespace.as_deref()),
             labels: self.labels.clone(),
-            metadata_only: !self.reach.whole,
+            metadata_only: !self.scope.whole,
         }
     }
 
     /// The object with its apiVersion and kind, which list items of built-in kinds and
     /// PartialObjectMetadata lack.
-    fn told(&self, Stripped(mut object): Stripped) -> Arc<Value> {
+    fn with_type_meta(&self, Stripped(mut object): Stripped) -> Arc<Value> {
         if let Some(object) = object.as_object_mut() {
             object.insert("apiVersion".to_owned(), self.resource.api_version.clone().into());
             object.insert("kind".to_owned(), self.resource.kind.clone().into());
@@ -137,38 +137,39 @@ impl WatchSource {
 pub fn open(
     client: Client,
     source: WatchSource,
-    feed: Arc<Feed>,
+    feed: Arc<EpochFeed>,
     epoch: Epoch,
     sink: Arc<dyn Sink>,
     report: impl Fn(KindReport) + Send + Sync + 'static,
-) -> Running {
+) -> RunningWatch {
     let task = async move {
-        let followed = watch::follow(client, source.subject(), |event: KindEvent<Stripped>| match event {
-            KindEvent::Flowing => report(KindReport::Flowing),
-            KindEvent::Trouble(why) => {
-                warn!(kind = %source.resource.kind, why, "a kind cannot be watched; trying again");
-                report(KindReport::Trouble(why));
-            }
-            told => feed.take(epoch, told, &source, sink.as_ref()),
-        });
+        let followed =
+            watch::follow(client, source.listed_resource(), |event: KindEvent<Stripped>| match event {
+                KindEvent::Opened => report(KindReport::Opened),
+                KindEvent::Trouble(why) => {
+                    warn!(kind = %source.resource.kind, why, "a kind cannot be watched; retrying");
+                    report(KindReport::Trouble(why));
+                }
+                with_type_meta => feed.take(epoch, with_type_meta, &source, sink.as_ref()),
+            });
         report(match caught(followed).await {
             Ok(WatchEnd::ListRefused) => KindReport::Refused(ApiVerb::List),
             Ok(WatchEnd::WatchRefused) => KindReport::Refused(ApiVerb::Watch),
             Ok(WatchEnd::NotFound) => KindReport::NotFound,
             Err(panicked) => {
-                error!(kind = %source.resource.kind, %panicked, "a watch has ended; it is opened anew");
+                error!(kind = %source.resource.kind, %panicked, "a watch panicked; reopening it");
                 KindReport::Broken(panicked.to_string())
             }
         });
     };
-    Running(tokio::spawn(task).abort_handle())
+    RunningWatch(tokio::spawn(task).abort_handle())
 }
 
 /// A watch that is stopped when this is dropped.
 #[derive(Debug)]
-pub struct Running(AbortHandle);
+pub struct RunningWatch(AbortHandle);
 
-impl Drop for Running {
+impl Drop for RunningWatch {
     fn drop(&mut self) {
         self.0.abort();
     }

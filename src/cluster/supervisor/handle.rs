@@ -11,18 +11,18 @@ use super::definitions::{Definitions, DefinitionsReport};
 use super::kind::KindReport;
 use super::machine::Work;
 use super::state::{CapabilitySnapshot, Epoch, WatchState};
-use super::watch_request::{KindRequester, KindWant};
+use super::watch_request::{KindRequester, RequestedKind};
 
 /// A message to the supervisor.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum Command {
     /// The requester needs these kinds, and no others any more.
     Need(KindRequester, BTreeSet<Gvk>),
     /// A report of the watch of the definitions.
     Definitions(DefinitionsReport),
     /// Stream `usize` of the watch of a kind reported.
-    Report(KindWant, Epoch, usize, KindReport),
-    /// The controller of a capability does this, under that assignment.
+    Report(RequestedKind, Epoch, usize, KindReport),
+    /// The controller of a capability reports its current work under an assignment.
     AtWork(&'static str, Assignment, Work),
 }
 
@@ -43,7 +43,7 @@ pub struct Watching {
     /// Whether whole objects are watched at this version, not only their metadata.
     pub whole: bool,
     /// Whether its definition is being deleted.
-    pub leaving: bool,
+    pub terminating: bool,
 }
 
 /// Watched kinds, each at every version that lookups may name.
@@ -52,7 +52,7 @@ pub type Watches = BTreeMap<Gvk, Watching>;
 /// Talks to the supervisor; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Handle {
-    pub(super) orders: mpsc::UnboundedSender<Order>,
+    pub(super) orders: mpsc::UnboundedSender<Command>,
     pub(super) snapshot: watch::Receiver<Arc<CapabilitySnapshot>>,
     pub(super) watches: watch::Receiver<Arc<Watches>>,
     pub(super) works: Arc<BTreeMap<&'static str, watch::Receiver<Assignment>>>,
@@ -71,9 +71,9 @@ impl Handle {
     }
 
     /// Sets the kinds that a requester needs watched; replaces its earlier set.
-    pub fn need(&self, requester: KindRequester, kinds: BTreeSet<Gvk>) {
+    pub fn request(&self, requester: KindRequester, kinds: BTreeSet<Gvk>) {
         // The receiver is closed only while the process ends.
-        let _ = self.orders.send(Order::Need(requester, kinds));
+        let _ = self.orders.send(Command::Need(requester, kinds));
     }
 
     /// The assignment of a capability's controller.
@@ -82,8 +82,8 @@ impl Handle {
     }
 
     /// Reports the work of a capability's controller under this assignment.
-    pub fn at_work(&self, capability: &'static str, told: Assignment, does: Work) {
-        let _ = self.orders.send(Order::AtWork(capability, told, does));
+    pub fn at_work(&self, capability: &'static str, assignment: Assignment, current: Work) {
+        let _ = self.orders.send(Command::AtWork(capability, assignment, current));
     }
 
     /// The state of a kind, if it is watched.

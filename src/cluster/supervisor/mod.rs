@@ -28,7 +28,7 @@ pub use capability::{Capability, CapabilityKind, CapabilityKinds, Mode, Modes};
 pub use definitions::Definitions;
 pub use driver::{Listener, Setup, Supervisor};
 pub use handle::{Assignment, Handle, Watches, Watching};
-pub use kind::GRACE;
+pub use kind::UNUSED_GRACE;
 pub use state::{
     ANSWER_DEADLINE, ApiVerb, CapabilityPhase, CapabilitySnapshot, CapabilityStatus, Epoch, KindStatus,
     Missing, NotReadyReason, RefusedKind, UnavailableAnswer, WatchState,

@@ -19,7 +19,7 @@ pub struct OptionalKind {
 /// Which kinds were synced at the last check.
 #[derive(Debug, Default)]
 pub struct Optional {
-    read: BTreeMap<(&'static str, String), bool>,
+    synced: BTreeMap<(&'static str, String), bool>,
 }
 
 impl Optional {
@@ -30,15 +30,15 @@ impl Optional {
         for standing in &snapshot.capabilities {
             let capability = standing.name;
             if standing.mode == Mode::Off {
-                self.read.retain(|(name, _), _| *name != capability);
+                self.synced.retain(|(name, _), _| *name != capability);
                 continue;
             }
             for kind in
                 standing.kinds.iter().filter(|kind| !kind.required && kind.watch_state != WatchState::Listing)
             {
-                let read = kind.watch_state == WatchState::Synced;
-                let before = self.read.insert((capability, kind.name.clone()), read);
-                if before.is_some_and(|before| before != read) {
+                let synced = kind.watch_state == WatchState::Synced;
+                let before = self.synced.insert((capability, kind.name.clone()), synced);
+                if before.is_some_and(|before| before != synced) {
                     news.push(OptionalKind {
                         capability,
                         kind: kind.name.clone(),
@@ -65,7 +65,7 @@ mod tests {
         let kind = |required| KindStatus {
             name: "a.io".to_owned(),
             required,
-            leaving: false,
+            terminating: false,
             watch_state: watch_state.clone(),
         };
         CapabilitySnapshot {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_is_told_once() {
+    fn an_optional_kind_that_comes_or_goes_is_reported_once() {
         let absent = || WatchState::Absent(Absence::Missing);
         let course = [
             (Mode::Auto, WatchState::Listing, false),

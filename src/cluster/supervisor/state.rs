@@ -19,7 +19,7 @@ pub enum ApiVerb {
 }
 
 impl ApiVerb {
-    /// The word of the API.
+    /// Its name in RBAC.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::List => "list",
@@ -33,7 +33,7 @@ impl ApiVerb {
 pub struct Missing {
     /// Name of its definition, such as `instances.kudo.dev`.
     pub name: String,
-    /// What is wrong with it.
+    /// Why it is not ready.
     pub why: NotReadyReason,
 }
 
@@ -43,7 +43,7 @@ pub enum NotReadyReason {
     /// It is not served.
     Absent(Absence),
     /// Its definition is being deleted.
-    Leaving,
+    Terminating,
     /// The kind exists; the capability is switched to [`Mode::Manual`] and was not running.
     Manual,
 }
@@ -53,9 +53,9 @@ impl fmt::Display for Missing {
         let name = &self.name;
         match &self.why {
             NotReadyReason::Absent(absence) => write!(f, "CustomResourceDefinition {name} {absence}"),
-            NotReadyReason::Leaving => write!(f, "CustomResourceDefinition {name} is being deleted"),
+            NotReadyReason::Terminating => write!(f, "CustomResourceDefinition {name} is being deleted"),
             NotReadyReason::Manual => {
-                write!(f, "{name} is there, but the mode is manual: set it to auto to start")
+                write!(f, "{name} is served, but the mode is manual: set the mode to auto to start")
             }
         }
     }
@@ -133,7 +133,7 @@ impl CapabilityPhase {
                 Some(NotReadyReason::Absent(Absence::NotServed { .. } | Absence::OtherScope)) => {
                     "VersionNotServed"
                 }
-                Some(NotReadyReason::Leaving) => "CRDTerminating",
+                Some(NotReadyReason::Terminating) => "CRDTerminating",
                 Some(NotReadyReason::Manual) => "Manual",
                 Some(NotReadyReason::Absent(Absence::Missing)) | None => "CRDMissing",
             },
@@ -158,9 +158,9 @@ impl CapabilityPhase {
             Self::Starting(_) => "its kinds are being listed".to_owned(),
             Self::Running(_) => String::new(),
             Self::Degraded(_, why) => why.clone(),
-            Self::Draining(_) => "what it began is being ended".to_owned(),
+            Self::Draining(_) => "the work in progress is being finished".to_owned(),
             Self::Unknown(_) => {
-                "CustomResourceDefinitions cannot be watched, so what is there stays as it is; this process \
+                "CustomResourceDefinitions cannot be watched, so running capabilities continue; this process \
                  needs the verbs list and watch on them"
                     .to_owned()
             }
@@ -232,7 +232,7 @@ pub struct KindStatus {
     /// Whether the capability needs it to run.
     pub required: bool,
     /// Whether its definition is being deleted.
-    pub leaving: bool,
+    pub terminating: bool,
     /// Its watch state.
     pub watch_state: WatchState,
 }
@@ -248,7 +248,7 @@ pub enum WatchState {
     Synced,
     /// The process may not read it.
     Forbidden(ApiVerb),
-    /// It has failed for another reason, for longer than a hiccup.
+    /// It has failed for another reason, for longer than a short interruption.
     Broken(String),
 }
 

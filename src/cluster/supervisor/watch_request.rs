@@ -8,7 +8,7 @@ use crate::cluster::crds::{Absence, Usable};
 /// A requested kind. All requesters and versions share one watch: the API server serves the same objects at
 /// each version, and the cache is by kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct KindWant {
+pub struct RequestedKind {
     /// API group, empty for core.
     pub group: String,
     /// Kind.
@@ -24,7 +24,7 @@ pub enum KindRequester {
     Capability(&'static str),
     /// The objects of a package: its OperatorVersion, while Instances refer to it.
     Package(NamespacedName),
-    /// Further objects that one Instance was seen to make.
+    /// Further objects that one Instance has created.
     Instance(NamespacedName),
 }
 
@@ -34,14 +34,14 @@ pub struct WatchRequest {
     /// Acceptable versions, best first.
     pub versions: Vec<String>,
     /// Required plural and scope, where they are known beforehand.
-    pub shape: Option<Shape>,
+    pub names: Option<ResourceNames>,
     /// Which objects, and how much of them.
-    pub reach: WatchScope,
+    pub scope: WatchScope,
 }
 
 /// Plural and scope of a kind, from its definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct ResourceNames {
     /// Plural, as in the path.
     pub plural: &'static str,
     /// Whether objects live in namespaces.
@@ -58,28 +58,29 @@ pub struct WatchScope {
 }
 
 impl WatchScope {
-    pub(super) fn and(self, other: Self) -> Self {
+    pub(super) fn union(self, other: Self) -> Self {
         Self { all: self.all || other.all, whole: self.whole || other.whole }
     }
 
     pub(super) fn covers(self, other: Self) -> bool {
-        self.and(other) == self
+        self.union(other) == self
     }
 }
 
 impl WatchRequest {
     /// Why the served kind does not satisfy the request; `None` where it does. A request for whole objects
     /// needs one of its versions; metadata is the same at each.
-    pub(super) fn lack(&self, usable: &Usable) -> Option<Absence> {
-        let does = |version: &String| match self.reach.whole {
+    pub(super) fn absence(&self, usable: &Usable) -> Option<Absence> {
+        let does = |version: &String| match self.scope.whole {
             true => *version == usable.identity.version,
             false => usable.served.contains(version),
         };
         if !self.versions.iter().any(does) {
             return Some(not_served(&self.versions, &usable.served));
         }
-        let fits = |shape: Shape| (shape.plural, shape.namespaced) == (&*usable.plural, usable.namespaced);
-        (!self.shape.is_none_or(fits)).then_some(Absence::OtherScope)
+        let fits =
+            |names: ResourceNames| (names.plural, names.namespaced) == (&*usable.plural, usable.namespaced);
+        (!self.names.is_none_or(fits)).then_some(Absence::OtherScope)
     }
 }
 

@@ -56,7 +56,7 @@ fn policy(installed: &Value, found: &Value) -> Option<String> {
 fn bound(installed: &Value, found: &Value) -> Option<String> {
     let mut found = found.clone();
     if installed["metadata"]["name"] == FREEZE_BINDING {
-        forget_left_out(&mut found);
+        remove_excluded(&mut found);
     }
     let (wanted, there) = (&installed["spec"], &found["spec"]);
     let acts = |action| items(there, "validationActions").any(|other| other == action);
@@ -67,7 +67,7 @@ fn bound(installed: &Value, found: &Value) -> Option<String> {
 }
 
 /// Removes the namespaces that the process itself excludes.
-fn forget_left_out(binding: &mut Value) {
+fn remove_excluded(binding: &mut Value) {
     let selector = binding.pointer_mut("/spec/matchResources/namespaceSelector/matchExpressions");
     if let Some(expressions) = selector.and_then(Value::as_array_mut) {
         expressions.retain(|expression| {
@@ -168,7 +168,7 @@ mod tests {
     #[case::parameters(json!({"paramKind": {"apiVersion": "v1", "kind": "ConfigMap"}}), Some("paramKind"))]
     #[case::variable(json!({"variables": [{"name": "v", "expression": "2"}]}), Some("variables"))]
     #[case::variables_in_another_order(json!({"variables": [{"name": "w", "expression": "2"}, {"name": "v", "expression": "1"}]}), Some("variables"))]
-    fn of_a_policy(#[case] change: Value, #[case] field: Option<&str>) {
+    fn a_weaker_policy_is_named_by_its_field(#[case] change: Value, #[case] field: Option<&str>) {
         let found = changed(policy(), &json!({"spec": change}));
         assert_eq!(difference(GuardKind::Policy, &policy(), &found).as_deref(), field);
     }
@@ -177,7 +177,7 @@ mod tests {
         json!({"metadata": {"name": name}, "spec": {"policyName": "p", "validationActions": ["Deny"]}})
     }
 
-    fn leaving_out(operator: &str) -> Value {
+    fn excluding(operator: &str) -> Value {
         let requirement = match operator {
             "NotIn" => json!({"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["dev"]}),
             operator => json!({"key": "kubernetes.io/metadata.name", "operator": operator}),
@@ -193,12 +193,16 @@ mod tests {
     #[case::of_another("p", json!({"policyName": "q"}), Some("policyName"))]
     #[case::parameters("p", json!({"paramRef": {"name": "a"}}), Some("paramRef"))]
     #[case::bound_elsewhere("p", json!({"matchResources": {"objectSelector": {"matchLabels": {"a": "b"}}}}), Some("matchResources"))]
-    #[case::leaves_out("p", leaving_out("NotIn"), Some("matchResources"))]
-    #[case::the_freeze_leaves_out(FREEZE_BINDING, leaving_out("NotIn"), None)]
-    #[case::the_freeze_leaves_out_all(FREEZE_BINDING, leaving_out("DoesNotExist"), None)]
-    #[case::the_freeze_elsewhere(FREEZE_BINDING, leaving_out("Exists"), Some("matchResources"))]
+    #[case::leaves_out("p", excluding("NotIn"), Some("matchResources"))]
+    #[case::the_freeze_leaves_out(FREEZE_BINDING, excluding("NotIn"), None)]
+    #[case::the_freeze_leaves_out_all(FREEZE_BINDING, excluding("DoesNotExist"), None)]
+    #[case::the_freeze_elsewhere(FREEZE_BINDING, excluding("Exists"), Some("matchResources"))]
     #[case::the_freeze_warns(FREEZE_BINDING, json!({"validationActions": ["Warn"]}), Some("validationActions"))]
-    fn of_a_binding(#[case] name: &str, #[case] change: Value, #[case] field: Option<&str>) {
+    fn a_weaker_binding_is_named_by_its_field(
+        #[case] name: &str,
+        #[case] change: Value,
+        #[case] field: Option<&str>,
+    ) {
         let found = changed(binding(name), &json!({"spec": change}));
         assert_eq!(difference(GuardKind::Binding, &binding(name), &found).as_deref(), field);
     }
@@ -249,7 +253,10 @@ mod tests {
     #[case::another_door(json!({"clientConfig": {"service": {"path": "/"}}}), Some("clientConfig"))]
     #[case::by_url(json!({"clientConfig": {"service": null, "url": "https://h:1/validate"}}), None)]
     #[case::by_url_at_another_door(json!({"clientConfig": {"service": null, "url": "https://h:1/"}}), Some("clientConfig"))]
-    fn of_a_webhook_configuration(#[case] change: Value, #[case] field: Option<&str>) {
+    fn a_weaker_webhook_configuration_is_named_by_its_field(
+        #[case] change: Value,
+        #[case] field: Option<&str>,
+    ) {
         let installed = configuration(&[webhook("a"), webhook("b")]);
         let found = configuration(&[webhook("c"), changed(webhook("b"), &change), webhook("a")]);
         let field = field.map(|field| format!("{field} of webhook b"));
@@ -268,14 +275,14 @@ mod tests {
     #[rstest]
     #[case::same("https://h:1/validate", None)]
     #[case::elsewhere("https://h:2/validate", Some("clientConfig of webhook a"))]
-    fn of_a_url(#[case] url: &str, #[case] field: Option<&str>) {
+    fn a_changed_url_is_named(#[case] url: &str, #[case] field: Option<&str>) {
         let by = |url: &str| {
             configuration(&[changed(webhook("a"), &json!({"clientConfig": {"service": null, "url": url}}))])
         };
         let found = by(url);
         assert_eq!(difference(GuardKind::Mutating, &by("https://h:1/validate"), &found).as_deref(), field);
         let service = configuration(&[webhook("a")]);
-        let told = difference(GuardKind::Mutating, &by("https://h:1/validate"), &service);
-        assert_eq!(told.as_deref(), Some("clientConfig of webhook a"));
+        let difference = difference(GuardKind::Mutating, &by("https://h:1/validate"), &service);
+        assert_eq!(difference.as_deref(), Some("clientConfig of webhook a"));
     }
 }

@@ -1,8 +1,8 @@
 //! Tamper detection: whether our webhook configurations, policies and bindings are as installed. Edits of
 //! these bypass admission, so they are only visible afterwards.
 //!
-//! `follow` watches, `compare` finds differences, `states` keeps the state for code that acts only while
-//! a guard is intact, `alarm` decides when to notify people, `warden` is the monitor.
+//! `watch` watches, `compare` finds differences, `state` stores the state for code that acts only while
+//! a guard is intact, `notify` decides when to notify people, `monitor` is the monitor.
 
 mod compare;
 mod monitor;

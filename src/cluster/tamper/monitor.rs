@@ -32,20 +32,20 @@ pub struct TamperMonitor {
 }
 
 impl TamperMonitor {
-    /// Watches the installed objects, for ever; calls `on_change` with each change.
+    /// Watches the installed objects, forever; calls `on_change` with each change.
     pub async fn run(self, installed: Vec<Value>, mut on_change: impl FnMut(&GuardStates)) {
         let Self { client, mut webhooks, mut notifier } = self;
         let mut leadership = notifier.leadership.clone();
         let mut states = GuardStates::of(installed);
         let mut policies = follow(&client, GuardKind::Policy, states.names(GuardKind::Policy));
         let mut bindings = follow(&client, GuardKind::Binding, states.names(GuardKind::Binding));
-        let mut troubles = Troubles::default();
+        let mut failing = FailingWatches::default();
         loop {
             let again = notifier.notify(&states).await;
             let timer = tokio::time::sleep(again.unwrap_or(Duration::MAX));
             let seen = tokio::select! {
-                Some(told) = policies.next() => troubles.take(GuardKind::Policy, told),
-                Some(told) = bindings.next() => troubles.take(GuardKind::Binding, told),
+                Some(result) = policies.next() => failing.observe(GuardKind::Policy, result),
+                Some(result) = bindings.next() => failing.observe(GuardKind::Binding, result),
                 Some(seen) = webhooks.recv() => vec![seen],
                 Ok(()) = leadership.changed() => Vec::new(),
                 () = timer => Vec::new(),
@@ -61,11 +61,11 @@ impl TamperMonitor {
 
 /// Kinds whose watch fails; each is logged once, until it recovers.
 #[derive(Default)]
-struct Troubles(Vec<GuardKind>);
+struct FailingWatches(Vec<GuardKind>);
 
-impl Troubles {
-    fn take(&mut self, kind: GuardKind, told: WatchResult) -> Vec<Observation> {
-        match told {
+impl FailingWatches {
+    fn observe(&mut self, kind: GuardKind, result: WatchResult) -> Vec<Observation> {
+        match result {
             Ok(seen) => {
                 // A list that begins has no objects yet, and does not prove that the kind can be read.
                 if !seen.is_empty() {
@@ -75,10 +75,10 @@ impl Troubles {
             }
             Err(error) => {
                 if self.0.contains(&kind) {
-                    tracing::debug!(kind = kind.as_str(), %error, "what guards still cannot be watched");
+                    tracing::debug!(kind = kind.as_str(), %error, "guard objects still cannot be watched");
                 } else {
-                    let remedy = "where a right is missing, `interlock render rbac` has it";
-                    tracing::warn!(kind = kind.as_str(), %error, remedy, "what guards cannot be watched; trying again");
+                    let remedy = "if a right is missing, apply `interlock render rbac`";
+                    tracing::warn!(kind = kind.as_str(), %error, remedy, "guard objects cannot be watched; retrying");
                     self.0.push(kind);
                 }
                 Vec::new()
@@ -93,11 +93,11 @@ pub struct TamperNotifier {
     events: EventPublisher,
     leadership: watch::Receiver<Leadership>,
     began: Instant,
-    told: BTreeMap<GuardId, One>,
+    alarms: BTreeMap<GuardId, GuardAlarm>,
 }
 
 #[derive(Default)]
-struct One {
+struct GuardAlarm {
     alarm: TamperAlarm,
     /// Whether an Event of this process reported it as broken.
     published: bool,
@@ -110,7 +110,7 @@ impl TamperNotifier {
         events: EventPublisher,
         leadership: watch::Receiver<Leadership>,
     ) -> Self {
-        Self { metrics, events, leadership, began: Instant::now(), told: BTreeMap::new() }
+        Self { metrics, events, leadership, began: Instant::now(), alarms: BTreeMap::new() }
     }
 
     /// Reports changes; returns when to check again, if nothing happens before.
@@ -119,38 +119,38 @@ impl TamperNotifier {
         let leads = self.leadership.borrow().holds();
         let mut again: Option<Duration> = None;
         for (id, guard) in states.each() {
-            let one = self.told.entry(id.clone()).or_default();
-            let was_broken = one.is_broken();
-            match one.alarm.look(guard, now) {
-                Notification::Still => {}
+            let guard_alarm = self.alarms.entry(id.clone()).or_default();
+            let was_broken = guard_alarm.is_broken();
+            match guard_alarm.alarm.check(guard, now) {
+                Notification::Unchanged => {}
                 Notification::Wait(due) => again = Some(again.map_or(due, |again| again.min(due))),
-                Notification::Tell(guard) => {
+                Notification::Report(guard) => {
                     self.metrics.guard(id.kind.as_str(), &id.name, guard.holds());
                     log(id, guard, was_broken);
                 }
             }
-            if let Some(note) = one.note(id, leads) {
+            if let Some(due_event) = guard_alarm.due_event(id, leads) {
                 let uid = states.found(id).flatten().and_then(|found| found["metadata"]["uid"].as_str());
-                self.events.publish_on_guard(id.kind.as_str(), &id.name, uid, note).await;
+                self.events.publish_on_guard(id.kind.as_str(), &id.name, uid, due_event).await;
             }
         }
         again.map(|due| due.saturating_sub(now))
     }
 }
 
-impl One {
+impl GuardAlarm {
     fn is_broken(&self) -> bool {
-        matches!(self.alarm.told(), Some(GuardState::Broken(_)))
+        matches!(self.alarm.reported(), Some(GuardState::Broken(_)))
     }
 
     /// The Event that is due, once; only a leader publishes one.
-    fn note(&mut self, id: &GuardId, leads: bool) -> Option<Note> {
-        let (severity, reason, message) = match (self.alarm.told()?, leads) {
+    fn due_event(&mut self, id: &GuardId, leads: bool) -> Option<Note> {
+        let (severity, reason, message) = match (self.alarm.reported()?, leads) {
             (GuardState::Broken(why), true) if !self.published => {
                 (Severity::Warning, event::GUARD_NOT_INTACT, why.clone())
             }
             (GuardState::Intact, true) if self.published => {
-                (Severity::Normal, event::GUARD_INTACT, format!("{id} is as it was installed again"))
+                (Severity::Normal, event::GUARD_INTACT, format!("{id} is as installed again"))
             }
             _ => return None,
         };
@@ -162,13 +162,13 @@ impl One {
 fn log(id: &GuardId, guard: &GuardState, was_broken: bool) {
     match guard {
         GuardState::Broken(why) => {
-            tracing::warn!(object = %id, why, "what guards is not as it was installed")
+            tracing::warn!(object = %id, why, "a guard object is not as installed")
         }
-        GuardState::Intact if was_broken => log_mended(id),
+        GuardState::Intact if was_broken => log_restored(id),
         GuardState::Intact | GuardState::Unknown => {}
     }
 }
 
-fn log_mended(id: &GuardId) {
-    tracing::info!(object = %id, "what guards is as it was installed again");
+fn log_restored(id: &GuardId) {
+    tracing::info!(object = %id, "a guard object is as installed again");
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 use super::state::GuardState;
 
 /// How long a fault lasts before it is reported: a replaced object is absent for a moment.
-const SETTLE: Duration = Duration::from_secs(2);
+const FAULT_DELAY: Duration = Duration::from_secs(2);
 /// Grace period for an object never seen intact: an installation or an upgrade is not applied all at once.
-const INSTALLING: Duration = Duration::from_secs(30);
+const INSTALLATION_GRACE: Duration = Duration::from_secs(30);
 
 /// The last notification about one object.
 #[derive(Debug, Default)]
 pub(super) struct TamperAlarm {
-    told: Option<GuardState>,
+    reported: Option<GuardState>,
     broken_since: Option<Duration>,
 }
 
@@ -20,43 +20,43 @@ pub(super) struct TamperAlarm {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Notification<'a> {
     /// No change.
-    Still,
+    Unchanged,
     /// Report this state; it replaces the last one.
-    Tell(&'a GuardState),
+    Report(&'a GuardState),
     /// Broken; report it at this time if it is still broken.
     Wait(Duration),
 }
 
 impl TamperAlarm {
     /// The last reported state.
-    pub(super) fn told(&self) -> Option<&GuardState> {
-        self.told.as_ref()
+    pub(super) fn reported(&self) -> Option<&GuardState> {
+        self.reported.as_ref()
     }
 
     /// Compares the current state with the last reported one.
-    pub(super) fn look<'a>(&mut self, guard: &'a GuardState, now: Duration) -> Notification<'a> {
+    pub(super) fn check<'a>(&mut self, guard: &'a GuardState, now: Duration) -> Notification<'a> {
         let due = match guard {
-            GuardState::Unknown => return Notification::Still,
+            GuardState::Unknown => return Notification::Unchanged,
             GuardState::Intact => {
                 self.broken_since = None;
                 now
             }
             GuardState::Broken(_) => {
-                let settled = *self.broken_since.get_or_insert(now) + SETTLE;
-                match self.told {
-                    None => settled.max(INSTALLING),
-                    Some(_) => settled,
+                let due = *self.broken_since.get_or_insert(now) + FAULT_DELAY;
+                match self.reported {
+                    None => due.max(INSTALLATION_GRACE),
+                    Some(_) => due,
                 }
             }
         };
-        if self.told.as_ref() == Some(guard) {
-            return Notification::Still;
+        if self.reported.as_ref() == Some(guard) {
+            return Notification::Unchanged;
         }
         if now < due {
             return Notification::Wait(due);
         }
-        self.told = Some(guard.clone());
-        Notification::Tell(guard)
+        self.reported = Some(guard.clone());
+        Notification::Report(guard)
     }
 }
 
@@ -75,39 +75,53 @@ mod tests {
     #[test]
     fn an_installation_that_comes_after_the_process_is_no_fault() {
         let mut alarm = TamperAlarm::default();
-        assert_eq!(alarm.look(&GuardState::Unknown, at(0)), Notification::Still);
-        assert_eq!(alarm.look(&broken("absent"), at(1)), Notification::Wait(INSTALLING));
-        assert_eq!(alarm.look(&broken("old"), at(20)), Notification::Wait(INSTALLING));
-        assert_eq!(alarm.look(&GuardState::Intact, at(29)), Notification::Tell(&GuardState::Intact));
-        assert_eq!(alarm.look(&GuardState::Intact, at(31)), Notification::Still);
+        assert_eq!(alarm.check(&GuardState::Unknown, at(0)), Notification::Unchanged);
+        assert_eq!(alarm.check(&broken("absent"), at(1)), Notification::Wait(INSTALLATION_GRACE));
+        assert_eq!(alarm.check(&broken("old"), at(20)), Notification::Wait(INSTALLATION_GRACE));
+        assert_eq!(alarm.check(&GuardState::Intact, at(29)), Notification::Report(&GuardState::Intact));
+        assert_eq!(alarm.check(&GuardState::Intact, at(31)), Notification::Unchanged);
     }
 
     #[test]
-    fn what_never_comes_is_told() {
+    fn an_object_that_never_appears_is_reported() {
         let mut alarm = TamperAlarm::default();
-        assert_eq!(alarm.look(&broken("absent"), at(1)), Notification::Wait(INSTALLING));
-        assert_eq!(alarm.look(&broken("absent"), INSTALLING), Notification::Tell(&broken("absent")));
-        assert_eq!(alarm.look(&broken("absent"), at(40)), Notification::Still);
-        assert_eq!(alarm.look(&broken("other"), at(41)), Notification::Tell(&broken("other")));
-        assert_eq!(alarm.told(), Some(&broken("other")));
+        assert_eq!(alarm.check(&broken("absent"), at(1)), Notification::Wait(INSTALLATION_GRACE));
+        assert_eq!(
+            alarm.check(&broken("absent"), INSTALLATION_GRACE),
+            Notification::Report(&broken("absent"))
+        );
+        assert_eq!(alarm.check(&broken("absent"), at(40)), Notification::Unchanged);
+        assert_eq!(alarm.check(&broken("other"), at(41)), Notification::Report(&broken("other")));
+        assert_eq!(alarm.reported(), Some(&broken("other")));
     }
 
     #[test]
-    fn what_was_intact_is_told_as_soon_as_it_has_settled() {
+    fn a_lasting_fault_of_an_intact_object_is_reported_at_once() {
         let mut alarm = TamperAlarm::default();
-        assert_eq!(alarm.look(&GuardState::Intact, at(1)), Notification::Tell(&GuardState::Intact));
-        assert_eq!(alarm.look(&broken("absent"), at(5)), Notification::Wait(at(5) + SETTLE));
-        assert_eq!(alarm.look(&broken("edited"), at(6)), Notification::Wait(at(5) + SETTLE), "not put off");
-        assert_eq!(alarm.look(&broken("edited"), at(5) + SETTLE), Notification::Tell(&broken("edited")));
-        assert_eq!(alarm.look(&GuardState::Intact, at(9)), Notification::Tell(&GuardState::Intact));
+        assert_eq!(alarm.check(&GuardState::Intact, at(1)), Notification::Report(&GuardState::Intact));
+        assert_eq!(alarm.check(&broken("absent"), at(5)), Notification::Wait(at(5) + FAULT_DELAY));
+        assert_eq!(
+            alarm.check(&broken("edited"), at(6)),
+            Notification::Wait(at(5) + FAULT_DELAY),
+            "not put off"
+        );
+        assert_eq!(
+            alarm.check(&broken("edited"), at(5) + FAULT_DELAY),
+            Notification::Report(&broken("edited"))
+        );
+        assert_eq!(alarm.check(&GuardState::Intact, at(9)), Notification::Report(&GuardState::Intact));
     }
 
     #[test]
     fn what_is_replaced_is_no_fault() {
         let mut alarm = TamperAlarm::default();
-        alarm.look(&GuardState::Intact, at(1));
-        assert_eq!(alarm.look(&broken("absent"), at(5)), Notification::Wait(at(5) + SETTLE));
-        assert_eq!(alarm.look(&GuardState::Intact, at(6)), Notification::Still);
-        assert_eq!(alarm.look(&broken("absent"), at(7)), Notification::Wait(at(7) + SETTLE), "a new fault");
+        alarm.check(&GuardState::Intact, at(1));
+        assert_eq!(alarm.check(&broken("absent"), at(5)), Notification::Wait(at(5) + FAULT_DELAY));
+        assert_eq!(alarm.check(&GuardState::Intact, at(6)), Notification::Unchanged);
+        assert_eq!(
+            alarm.check(&broken("absent"), at(7)),
+            Notification::Wait(at(7) + FAULT_DELAY),
+            "a new fault"
+        );
     }
 }

@@ -59,9 +59,9 @@ impl GuardStates {
 
     /// Takes in an observation; returns whether it is of one of ours.
     pub(super) fn observe(&mut self, seen: Observation) -> bool {
-        let Some(look) = self.0.get_mut(&seen.id) else { return false };
-        look.guard = compare(&seen.id, &look.installed, seen.object.as_ref());
-        look.found = Some(seen.object);
+        let Some(check) = self.0.get_mut(&seen.id) else { return false };
+        check.guard = compare(&seen.id, &check.installed, seen.object.as_ref());
+        check.found = Some(seen.object);
         true
     }
 
@@ -70,7 +70,7 @@ impl GuardStates {
     }
 
     pub(super) fn each(&self) -> impl Iterator<Item = (&GuardId, &GuardState)> {
-        self.0.iter().map(|(id, look)| (id, &look.guard))
+        self.0.iter().map(|(id, check)| (id, &check.guard))
     }
 
     /// The object as last read; the outer `None` before the first read.
@@ -94,8 +94,8 @@ impl GuardStates {
     /// The state of a policy and its binding, which share a name.
     pub fn policy(&self, name: &str) -> GuardState {
         let guard = |kind| {
-            let look = self.0.get(&GuardId { kind, name: name.to_owned() });
-            look.map(|look| look.guard.clone()).unwrap_or_default()
+            let check = self.0.get(&GuardId { kind, name: name.to_owned() });
+            check.map(|check| check.guard.clone()).unwrap_or_default()
         };
         match (guard(GuardKind::Policy), guard(GuardKind::Binding)) {
             (GuardState::Unknown, _) | (_, GuardState::Unknown) => GuardState::Unknown,
@@ -107,10 +107,10 @@ impl GuardStates {
 
 fn compare(id: &GuardId, installed: &Value, found: Option<&Value>) -> GuardState {
     let problem = match found {
-        None => format!("{id} is not there"),
+        None => format!("{id} does not exist"),
         Some(found) => match difference(id.kind, installed, found) {
             None => return GuardState::Intact,
-            Some(field) => format!("{id} differs from what was installed in {field}"),
+            Some(field) => format!("{id} differs from the installed object in {field}"),
         },
     };
     let part = id.kind.part();
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn what_was_deleted_or_edited_has_another_revision() {
         let mut states = GuardStates::of(vec![policy(), binding()]);
-        let mut look = |uid: &str, generation: i64, label: &str| {
+        let mut check = |uid: &str, generation: i64, label: &str| {
             for (kind, mut object) in [(GuardKind::Policy, policy()), (GuardKind::Binding, binding())] {
                 object["metadata"]["uid"] = json!(uid);
                 object["metadata"]["generation"] = json!(generation);
@@ -151,11 +151,11 @@ mod tests {
             }
             states.policy_state("p")
         };
-        let first = look("u1", 1, "x");
+        let first = check("u1", 1, "x");
         assert_eq!(first, PolicyState { guard: GuardState::Intact, revision: "u1.1/u1.1".to_owned() });
-        assert_eq!(look("u1", 1, "y"), first, "a label is no change");
-        assert_ne!(look("u1", 2, "y"), first, "edited");
-        assert_ne!(look("u2", 1, "y"), first, "deleted and made again");
+        assert_eq!(check("u1", 1, "y"), first, "a label is no change");
+        assert_ne!(check("u1", 2, "y"), first, "edited");
+        assert_ne!(check("u2", 1, "y"), first, "deleted and made again");
     }
 
     #[test]
@@ -168,13 +168,13 @@ mod tests {
         assert_eq!(states.policy("p"), GuardState::Intact);
         states.observe(seen(GuardKind::Binding, None));
         let GuardState::Broken(why) = states.policy("p") else { panic!("it guards") };
-        assert!(why.starts_with("ValidatingAdmissionPolicyBinding p is not there; apply what"), "{why}");
+        assert!(why.starts_with("ValidatingAdmissionPolicyBinding p does not exist; apply what"), "{why}");
         states.observe(seen(GuardKind::Binding, Some(binding())));
         let mut open = policy();
         open["spec"]["failurePolicy"] = json!("Ignore");
         states.observe(seen(GuardKind::Policy, Some(open)));
         let GuardState::Broken(why) = states.policy("p") else { panic!("it guards") };
-        let text = "ValidatingAdmissionPolicy p differs from what was installed in failurePolicy";
+        let text = "ValidatingAdmissionPolicy p differs from the installed object in failurePolicy";
         assert!(
             why.starts_with(text) && why.contains("interlock render policies ... | kubectl apply"),
             "{why}"

@@ -14,7 +14,7 @@ use super::object::{GuardId, GuardKind, Observation, resource};
 /// The result of a watch, for the objects it is about.
 pub(super) type WatchResult = Result<Vec<Observation>, watcher::Error>;
 
-/// Follows the named objects of a kind, for ever. A single object is watched by name, as a webhook that
+/// Follows the named objects of a kind, forever. A single object is watched by name, as a webhook that
 /// runs separately has no other right; several share one watch of their whole kind, which saves
 /// connections.
 pub(super) fn follow(
@@ -31,15 +31,15 @@ pub(super) fn follow(
     };
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     let mut sorter = Sorter { kind, names, unseen: BTreeSet::new() };
-    let told = watcher(api, config).default_backoff();
-    told.map(move |event| event.map(|event| sorter.sort(event))).boxed()
+    let observations = watcher(api, config).default_backoff();
+    observations.map(move |event| event.map(|event| sorter.sort(event))).boxed()
 }
 
 /// Sorts events by the named objects.
 struct Sorter {
     kind: GuardKind,
     names: BTreeSet<String>,
-    /// Named objects not yet seen in the current list.
+    /// Named objects that the current list has not delivered yet.
     unseen: BTreeSet<String>,
 }
 
@@ -86,21 +86,25 @@ mod tests {
     fn what_a_list_leaves_out_is_not_there() {
         let names = ["a", "b"].map(str::to_owned).into();
         let mut sorter = Sorter { kind: GuardKind::Policy, names, unseen: BTreeSet::new() };
-        let mut told = |event| -> Vec<(String, Option<Value>)> {
+        let mut observations = |event| -> Vec<(String, Option<Value>)> {
             let seen = sorter.sort(event).into_iter();
             seen.map(|seen| (seen.id.name, seen.object.map(|object| object["spec"]["a"].clone()))).collect()
         };
         let there = |name: &str| vec![(name.to_owned(), Some(json!("b")))];
         let gone = |name: &str| vec![(name.to_owned(), None)];
-        assert_eq!(told(Event::Init), []);
-        assert_eq!(told(Event::InitApply(object("other"))), []);
-        assert_eq!(told(Event::InitApply(object("a"))), there("a"));
-        assert_eq!(told(Event::InitDone), gone("b"));
-        assert_eq!(told(Event::Apply(object("b"))), there("b"));
-        assert_eq!(told(Event::Delete(object("a"))), gone("a"));
-        assert_eq!(told(Event::Delete(object("other"))), []);
-        assert_eq!(told(Event::Init), []);
-        assert_eq!(told(Event::InitApply(object("a"))), there("a"), "it came while nothing was watched");
-        assert_eq!(told(Event::InitDone), gone("b"), "it went while nothing was watched");
+        assert_eq!(observations(Event::Init), []);
+        assert_eq!(observations(Event::InitApply(object("other"))), []);
+        assert_eq!(observations(Event::InitApply(object("a"))), there("a"));
+        assert_eq!(observations(Event::InitDone), gone("b"));
+        assert_eq!(observations(Event::Apply(object("b"))), there("b"));
+        assert_eq!(observations(Event::Delete(object("a"))), gone("a"));
+        assert_eq!(observations(Event::Delete(object("other"))), []);
+        assert_eq!(observations(Event::Init), []);
+        assert_eq!(
+            observations(Event::InitApply(object("a"))),
+            there("a"),
+            "it came while nothing was watched"
+        );
+        assert_eq!(observations(Event::InitDone), gone("b"), "it went while nothing was watched");
     }
 }

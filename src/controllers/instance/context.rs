@@ -133,7 +133,7 @@ impl InstanceContext {
     /// Whether the definition of Instances is being deleted: it waits for our finalizers.
     pub fn instances_leave(&self) -> bool {
         let kind = Gvk::new(meta::KUDO_API_VERSION, "Instance");
-        self.supervisor.watching(&kind).is_some_and(|watching| watching.leaving)
+        self.supervisor.watching(&kind).is_some_and(|watching| watching.terminating)
     }
 
     /// Whether an Instance is being deleted, as last seen.

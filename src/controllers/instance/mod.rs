@@ -112,7 +112,7 @@ impl Controller for InstanceContext {
         }
         let status_only = match self.assignment().work {
             Work::None | Work::Full => false,
-            Work::Say => true,
+            Work::StatusOnly => true,
             Work::Deletions => !self.is_deleted(key),
         };
         if status_only {

@@ -66,7 +66,7 @@ fn waits_for(missing: &[Missing]) -> Option<String> {
 /// Definitions that are stuck terminating. Not reported where that of Instances terminates as well: the
 /// Instances are deleted with it.
 fn held_up(kinds: &[KindStatus]) -> Option<String> {
-    let going: Vec<&KindStatus> = kinds.iter().filter(|kind| kind.required && kind.leaving).collect();
+    let going: Vec<&KindStatus> = kinds.iter().filter(|kind| kind.required && kind.terminating).collect();
     if going.is_empty() || going.iter().any(|kind| carries_our_finalizer(&kind.name)) {
         return None;
     }
@@ -100,7 +100,7 @@ pub async fn follow(ctx: &InstanceContext) {
     let mut snapshot = ctx.supervisor.snapshot();
     let mut known = None;
     loop {
-        let says = matches!(ctx.assignment().work, Work::Say | Work::Deletions);
+        let says = matches!(ctx.assignment().work, Work::StatusOnly | Work::Deletions);
         let (now, left) = lack_now(ctx);
         let now = now.filter(|_| says);
         if now.is_some() && now != known {
@@ -159,11 +159,11 @@ mod tests {
     }
 
     /// This state, with these definitions being deleted.
-    fn standing(state: CapabilityPhase, leaving: &[&str]) -> Standing {
+    fn standing(state: CapabilityPhase, terminating: &[&str]) -> Standing {
         let kind = |name: &str| KindStatus {
             name: name.to_owned(),
             required: true,
-            leaving: leaving.contains(&name),
+            terminating: terminating.contains(&name),
             watch_state: WatchState::Synced,
         };
         Standing {
@@ -178,13 +178,13 @@ mod tests {
 
     #[rstest]
     #[case::missing(
-        waiting(&[NotReadyReason::Leaving, NotReadyReason::Absent(Absence::Missing)]),
+        waiting(&[NotReadyReason::Terminating, NotReadyReason::Absent(Absence::Missing)]),
         Some("CustomResourceDefinition operatorversions.kudo.dev is not installed")
     )]
-    #[case::going(waiting(&[NotReadyReason::Leaving]), None)]
+    #[case::going(waiting(&[NotReadyReason::Terminating]), None)]
     #[case::manual(
         waiting(&[NotReadyReason::Manual, NotReadyReason::Manual]),
-        Some("instances.kudo.dev is there, but the mode is manual: set it to auto to start")
+        Some("instances.kudo.dev is served, but the mode is manual: set the mode to auto to start")
     )]
     #[case::forbidden(
         CapabilityPhase::Forbidden(RefusedKind { name: "operatorversions.kudo.dev".to_owned(), verb: ApiVerb::List }),
@@ -215,13 +215,13 @@ mod tests {
     #[case::all_of_them(&[OWN, PACKAGES], GOING, false)]
     #[case::none(&[], GOING, false)]
     fn what_an_instance_says_of_a_definition_that_goes(
-        #[values(CapabilityPhase::Draining(Epoch(1)), waiting(&[NotReadyReason::Leaving]))]
+        #[values(CapabilityPhase::Draining(Epoch(1)), waiting(&[NotReadyReason::Terminating]))]
         state: CapabilityPhase,
-        #[case] leaving: &[&str],
+        #[case] terminating: &[&str],
         #[case] waited: Duration,
         #[case] said: bool,
     ) {
-        let found = lack(&standing(state, leaving), waited);
+        let found = lack(&standing(state, terminating), waited);
         let text = "CustomResourceDefinition operatorversions.kudo.dev is being deleted and does not go: ";
         assert_eq!(found.is_some_and(|message| message.starts_with(text)), said);
     }

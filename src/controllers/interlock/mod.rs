@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::api_writer::Bookkeeping;
-use crate::cluster::binding::{BindingState, LeftOut};
+use crate::cluster::binding::{BindingState, ExcludedNamespaces};
 use crate::cluster::events::EventPublisher;
 use crate::cluster::lease::Leadership;
 use crate::cluster::supervisor::{CapabilityPhase, CapabilitySnapshot, Modes};
@@ -246,7 +246,9 @@ impl Reporter {
         );
         let patch = match &*self.binding.borrow() {
             BindingState::Present(found) => found.patch(&left_out),
-            BindingState::Unknown if left_out != LeftOut::default() && began.elapsed() > UNREAD => {
+            BindingState::Unknown
+                if left_out != ExcludedNamespaces::default() && began.elapsed() > UNREAD =>
+            {
                 return Err(format!("the binding of the freeze cannot be read: {remedy}"));
             }
             BindingState::Unknown | BindingState::Absent => None,

@@ -4,13 +4,18 @@
 use interlock_core::api::interlock::{Action, Labels, Rules};
 use interlock_core::api::rule::RuleGroup;
 
-use crate::cluster::binding::LeftOut;
+use crate::cluster::binding::ExcludedNamespaces;
 
 /// The namespaces in which the freeze does not deny.
-pub fn left_out<'a>(rules: &Rules, namespaces: impl Iterator<Item = (&'a String, &'a Labels)>) -> LeftOut {
+pub fn left_out<'a>(
+    rules: &Rules,
+    namespaces: impl Iterator<Item = (&'a String, &'a Labels)>,
+) -> ExcludedNamespaces {
     if rules.everywhere(RuleGroup::Freeze).is_some_and(|action| action != Action::Deny) {
-        return LeftOut::All;
+        return ExcludedNamespaces::All;
     }
     let lenient = |labels| rules.within(Some(labels)).group(RuleGroup::Freeze) != Action::Deny;
-    LeftOut::Named(namespaces.filter(|(_, labels)| lenient(labels)).map(|(name, _)| name.clone()).collect())
+    ExcludedNamespaces::Named(
+        namespaces.filter(|(_, labels)| lenient(labels)).map(|(name, _)| name.clone()).collect(),
+    )
 }

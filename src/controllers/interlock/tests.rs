@@ -126,7 +126,7 @@ fn names_and_verbs_are_exact() {
     snapshot.capabilities[1].kinds = vec![KindStatus {
         name: "httproutes.gateway.networking.k8s.io".to_owned(),
         required: false,
-        leaving: false,
+        terminating: false,
         watch_state: Seeing::Absent(Absence::Missing),
     }];
     let status = status::honoured(&object(1), &told(&snapshot, SINCE)).status;
@@ -146,14 +146,14 @@ fn names_and_verbs_are_exact() {
     Seeing::Absent(Absence::NotServed { wanted: vec!["v1".to_owned()], served: vec!["v2".to_owned()] }),
     "; a.io serves v2, not v1"
 )]
-#[case::other_scope(Seeing::Absent(Absence::OtherScope), "; a.io has another scope than it should")]
+#[case::other_scope(Seeing::Absent(Absence::OtherScope), "; a.io has the wrong scope")]
 #[case::refused(Seeing::Forbidden(ApiVerb::Watch), "; this process may not watch a.io")]
 #[case::broken(Seeing::Broken("500".to_owned()), "; a.io cannot be read: 500")]
 #[case::listing(Seeing::Listing, "; a.io is being listed")]
 fn what_a_capability_goes_without_is_told(#[case] watch_state: Seeing, #[case] text: &str) {
     let mut snapshot = snapshot(running(), running());
     snapshot.capabilities[1].kinds =
-        vec![KindStatus { name: "a.io".to_owned(), required: false, leaving: false, watch_state }];
+        vec![KindStatus { name: "a.io".to_owned(), required: false, terminating: false, watch_state }];
     let status = status::honoured(&object(1), &told(&snapshot, SINCE + 60)).status;
     assert_eq!(message(&status, "RoutesReady"), format!("it runs{text}"));
 }
@@ -164,8 +164,12 @@ fn a_restart_of_what_needs_nothing_flips_nothing() {
     let mut object = object(1);
     object.status = Some(status::honoured(&object, &told(&snapshot(running(), running()), SINCE)).status);
     let mut restarted = snapshot(running(), running());
-    let kind =
-        KindStatus { name: "a.io".to_owned(), required: false, leaving: false, watch_state: Seeing::Listing };
+    let kind = KindStatus {
+        name: "a.io".to_owned(),
+        required: false,
+        terminating: false,
+        watch_state: Seeing::Listing,
+    };
     restarted.capabilities[1].kinds = vec![kind];
     let look = status::honoured(&object, &told(&restarted, SINCE + 1));
     assert_eq!((Some(look.status), look.again), (object.status, Some(at(SINCE + 5))));
@@ -188,7 +192,7 @@ fn what_is_switched_off_says_what_it_holds() {
     let instances = |watch_state| KindStatus {
         name: "instances.kudo.dev".to_owned(),
         required: true,
-        leaving: false,
+        terminating: false,
         watch_state,
     };
     known.capabilities[0].kinds = vec![instances(Seeing::Synced)];
@@ -318,14 +322,15 @@ fn the_second_layer_leaves_out_what_does_not_deny() {
         left_out(&rules, namespaces.iter().map(|(name, labels)| (name, labels)))
     };
     let dev = json!({"matchLabels": {"tier": "dev"}});
-    let named = |names: &[&str]| LeftOut::Named(names.iter().map(|name| (*name).to_owned()).collect());
+    let named =
+        |names: &[&str]| ExcludedNamespaces::Named(names.iter().map(|name| (*name).to_owned()).collect());
     assert_eq!(left_out(json!([])), named(&[]));
     assert_eq!(
         left_out(json!([{"group": "freeze", "action": "Warn", "namespaceSelector": dev}])),
         named(&["a"])
     );
     assert_eq!(left_out(json!([{"group": "parameters", "action": "Off"}])), named(&[]));
-    assert_eq!(left_out(json!([{"group": "freeze", "action": "Off"}])), LeftOut::All);
+    assert_eq!(left_out(json!([{"group": "freeze", "action": "Off"}])), ExcludedNamespaces::All);
     let but_dev = json!([
         {"group": "freeze", "action": "Deny", "namespaceSelector": dev}, {"group": "freeze", "action": "Warn"},
     ]);

@@ -119,13 +119,13 @@ impl Document {
             inner.graph.rows(inner.kinds.instance).map(|row| (is(&row, fact::AT_REST), row.id())).collect();
         // Settled Instances come last.
         all.sort();
-        let shown = all.iter().take(INSTANCES).filter_map(|(_, id)| Shown::of(&inner, id));
+        let resolver = all.iter().take(INSTANCES).filter_map(|(_, id)| Shown::of(&inner, id));
         let locked = |row: &ObjectRow<'_>| row.word(fact::LOCKED).is_some_and(|plan| !plan.is_empty());
         Self {
             capabilities: snapshot.capabilities.iter().map(Capability::of).collect(),
             total: all.len(),
             running: inner.graph.rows(inner.kinds.instance).filter(locked).count(),
-            instances: shown.collect(),
+            instances: resolver.collect(),
         }
     }
 
@@ -174,7 +174,7 @@ impl Shown {
             KeptInstance::AtRest { .. } | KeptInstance::Nothing => None,
         };
         let versions = row.along(Side::Parent, link::OPERATOR_VERSION).map(|row| name(&row.id()));
-        let mut shown = Self {
+        let mut resolver = Self {
             version: versions.map(|version| version.to_string()).next().unwrap_or_default(),
             well: is_well(&row),
             plan: object.as_ref().map_or_else(|| locked(&row), plan),
@@ -186,9 +186,9 @@ impl Shown {
             name: key.name,
         };
         if let Some(picture) = inner.graph.snapshot_of(id) {
-            shown.draw(&picture, id);
+            resolver.draw(&picture, id);
         }
-        Some(shown)
+        Some(resolver)
     }
 
     fn draw(&mut self, picture: &GraphSnapshot, itself: &NodeId) {
@@ -298,19 +298,22 @@ mod tests {
     #[test]
     fn a_plan_that_runs_is_told_with_its_steps() {
         let running = instance("deploy", "IN_PROGRESS", "True");
-        let told = plan(&running).unwrap();
-        assert_eq!((told.name.as_str(), told.status.as_str()), ("deploy", "IN_PROGRESS"));
+        let reported = plan(&running).unwrap();
+        assert_eq!((reported.name.as_str(), reported.status.as_str()), ("deploy", "IN_PROGRESS"));
         let step =
             Step { phase: "p".into(), name: "s".into(), status: ExecutionStatus::InProgress, message: None };
-        assert_eq!(told.steps, [step]);
+        assert_eq!(reported.steps, [step]);
         let types: Vec<_> = trouble(&running).into_iter().map(|trouble| trouble.type_).collect();
         assert_eq!(types, ["Stalled"], "Ready is false while a plan runs, which is no trouble");
     }
 
     #[test]
     fn a_plan_that_is_scheduled_has_no_steps_yet() {
-        let told = plan(&instance("update", "COMPLETE", "False")).unwrap();
-        assert_eq!((told.name.as_str(), told.status.as_str(), told.steps.len()), ("update", "scheduled", 0));
+        let reported = plan(&instance("update", "COMPLETE", "False")).unwrap();
+        assert_eq!(
+            (reported.name.as_str(), reported.status.as_str(), reported.steps.len()),
+            ("update", "scheduled", 0)
+        );
     }
 
     #[test]

@@ -230,7 +230,7 @@ impl Store {
         let of_namespaces = id == inner.kinds.namespace;
         let of_flavors = inner.kinds.flavored.contains(&id);
         drop(inner);
-        self.told(of_namespaces, of_flavors);
+        self.reported(of_namespaces, of_flavors);
         Affected { concerned, gateways: gateways(&dirty.roots), roots: dirty.roots, gone: dirty.gone }
     }
 
@@ -257,12 +257,12 @@ impl Store {
             self.arrivals.arrived(&key);
         }
         if dirty.news {
-            self.told(of_namespaces, of_flavors);
+            self.reported(of_namespaces, of_flavors);
         }
         Affected { concerned, gateways: gateways(&dirty.roots), roots: dirty.roots, gone: dirty.gone }
     }
 
-    fn told(&self, of_namespaces: bool, of_flavors: bool) {
+    fn reported(&self, of_namespaces: bool, of_flavors: bool) {
         self.tick();
         if of_namespaces {
             self.namespace_changes.send_modify(|n| *n = n.wrapping_add(1));
@@ -294,7 +294,7 @@ impl Store {
         if let Some(key) = arrived {
             self.arrivals.arrived(&key);
         }
-        self.told(of_namespaces, of_flavors);
+        self.reported(of_namespaces, of_flavors);
         Some(Affected { concerned, gateways: gateways(&dirty.roots), roots: dirty.roots, gone: dirty.gone })
     }
 
@@ -408,7 +408,7 @@ impl Inner {
         keep: Option<From>,
         prepared: Prepared,
     ) -> AffectedNodes {
-        let told = match change {
+        let reported = match change {
             WatchChange::Listing(namespace) => topology::GraphChange::Listing(namespace),
             WatchChange::Listed(object) => topology::GraphChange::Listed(object),
             WatchChange::Applied(object) => topology::GraphChange::Applied(object),
@@ -420,7 +420,7 @@ impl Inner {
             _ => None,
         };
         let known = there.is_some_and(|object| self.is_known(kind, object));
-        let dirty = self.graph.apply(kind, epoch, told);
+        let dirty = self.graph.apply(kind, epoch, reported);
         if let Some(object) = there.filter(|_| dirty.news && self.kinds.flavored.contains(&kind)) {
             self.flavors.take(object, "");
         }

@@ -122,11 +122,11 @@ impl Metrics {
             ("kubernetes_types", build::KUBERNETES_TYPES),
         ]);
         let r = self.registry.sub_registry_with_prefix("interlock");
-        r.register("build", "What this process was built from", build);
+        r.register("build", "Version, commit and compiler of this process", build);
         r.register("admission_decisions", "Decisions by rule and verdict", self.decisions.clone());
         r.register(
             "admission_admitted",
-            "Requests that a rule would have refused, let through by the settings; dry runs left out",
+            "Requests that a rule would have refused, let through by the settings; dry runs excluded",
             self.admitted.clone(),
         );
         r.register("admission_duration_seconds", "Time from body to answer", self.answer_seconds.clone());
@@ -135,20 +135,26 @@ impl Metrics {
         r.register("connections", "Open connections", self.connections.clone());
         r.register("refused", "Connections and requests refused, by the limit", self.refused.clone());
         r.register("panics", "Requests that panicked", self.panics.clone());
-        let help = "Controllers that panicked as a whole and were started again";
+        let help = "Controllers that panicked as a whole and were restarted";
         r.register("controller_panics", help, self.controller_panics.clone());
-        let help = "1 while the controllers run nothing and this process does not lead because of it";
+        let help = "1 while the controllers are stuck and this process does not lead because of it";
         r.register("reconciler_stuck", help, self.reconciler_stuck.clone());
-        let help = "Renderings put off, as the threads for them or the share of their namespace were in use";
+        let help =
+            "Renderings delayed because the rendering threads or the share of their namespace were in use";
         r.register("render_put_off", help, self.render_waits.clone());
         let help = "Seconds until the serving certificate expires";
         r.register("certificate_expiry_seconds", help, self.certificate_expiry.clone());
         r.register("reconcile", "Reconciliations by result", self.reconciles.clone());
         r.register("plans_ended", "Runs of plans by result", self.plans.clone());
-        r.register("reconcile_duration_seconds", "Time of one", self.reconcile_seconds.clone());
-        let help = "1 for the state in which a capability is";
+        r.register(
+            "reconcile_duration_seconds",
+            "Time of one reconciliation",
+            self.reconcile_seconds.clone(),
+        );
+        let help = "1 for the current state of a capability";
         r.register("capability_state", help, self.capability_state.clone());
-        let help = "Number of the stretch in which a capability has run without a break; 0 while it does not";
+        let help =
+            "Epoch of a capability: number of its current run without a break; 0 while it does not run";
         r.register("capability_epoch", help, self.capability_epoch.clone());
         r.register(
             "watch_restarts",
@@ -157,7 +163,7 @@ impl Metrics {
         );
         r.register("lists", "Lists read to their end, by kind", self.lists.clone());
         r.register("watch_last_event_seconds", "Unix time of the last event", self.last_event.clone());
-        let help = "1 while a webhook configuration, a policy or a binding of ours is as it was installed";
+        let help = "1 while a webhook configuration, a policy or a binding of ours is as installed";
         r.register("guard_intact", help, self.guard_intact.clone());
         self
     }
@@ -248,7 +254,7 @@ impl Metrics {
         self.controller_panics.inc();
     }
 
-    /// A rendering was put off.
+    /// A rendering was delayed.
     pub fn render_waited(&self) {
         self.render_waits.inc();
     }
@@ -313,7 +319,7 @@ impl Metrics {
     }
 
     /// A watch delivered an event, at this Unix time.
-    pub fn watch_told(&self, now: i64) {
+    pub fn watch_event(&self, now: i64) {
         self.last_event.set(now);
     }
 

@@ -139,7 +139,7 @@ fn a_reference_is_followed_while_its_policy_guards_and_the_account_may_get_it() 
         answer if answer.code == 201 => Ok(()),
         answer => Err(answer.to_string()),
     });
-    let found = await_drift(&here, "demo", "VersionNamespace", "interlock-versions is not there");
+    let found = await_drift(&here, "demo", "VersionNamespace", "interlock-versions does not exist");
     assert!(found["status"]["planStatus"]["deploy"].is_null(), "{found:#}");
 
     let metadata = installed["metadata"].as_object_mut().expect("metadata");

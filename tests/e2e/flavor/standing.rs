@@ -130,7 +130,7 @@ fn overrides_need_their_policy(user: &Client, admin: &Client) {
     admin.delete(binding).ok();
     let told = dry("its binding is gone", "counts for nothing now");
     assert!(
-        told.contains("ValidatingAdmissionPolicyBinding interlock-flavor-overrides is not there"),
+        told.contains("ValidatingAdmissionPolicyBinding interlock-flavor-overrides does not exist"),
         "{told}"
     );
     assert!(told.contains("[RF03]"), "{told}");

@@ -212,7 +212,7 @@ fn nothing_runs_before_the_settings_are_known() {
     let ran =
         log.lines().find(|line| line.contains("capability=\"instances\"") && line.contains("to=\"Running\""));
     assert_eq!(ran, None, "it ran for a moment");
-    assert!(log.contains("a capability turned"), "{log}");
+    assert!(log.contains("capability state changed"), "{log}");
     let listed = log.contains("Kind=Instance ");
     assert!(!listed, "it was not even read: {log}");
 }

@@ -100,7 +100,9 @@ fn what_a_package_makes_and_gives_up_stays_known_to_a_capability() {
     admin.kubectl(&["delete", "operatorversion", "routes-0.1.0", "--timeout=60s"]).ok();
     wait_until("what only the package needed is forgotten", CAP, || {
         let log = world.interlock.log();
-        let told = |line: &str| line.contains("nobody needs a kind any more") && line.contains("EnvoyFilter");
+        let told = |line: &str| {
+            line.contains("closed the watch of a kind without requesters") && line.contains("EnvoyFilter")
+        };
         if log.lines().any(told) { Ok(()) } else { Err(log) }
     });
     await_refusal(&admin, "wild");

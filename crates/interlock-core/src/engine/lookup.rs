@@ -27,11 +27,11 @@ pub enum KindServed {
     Undefined,
     /// Not now, and perhaps later: its CustomResourceDefinition exists and does not serve it. Its
     /// objects cannot be read.
-    Withheld,
+    NotServed,
     /// Not served, and never will be.
-    No,
+    NeverServed,
     /// Not known now.
-    Unsure,
+    Unknown,
 }
 
 /// Result of the lookup of an object.

@@ -16,7 +16,7 @@ use super::{actors, recent_events};
 use crate::cli::reader::ReadOutcome;
 
 /// Maximum length of the history.
-const TOLD: usize = 12;
+const HISTORY_LENGTH: usize = 12;
 
 impl WhyAnswer {
     /// Builds the answer.
@@ -24,20 +24,20 @@ impl WhyAnswer {
         let mut happened = recent_events::all(facts);
         happened.sort_by(|a, b| b.at.cmp(&a.at).then_with(|| a.what.cmp(&b.what)));
         happened.dedup();
-        happened.truncate(TOLD);
-        let unseen = |what: &str, why: &String| format!("{what}: {why}");
-        let events = facts.events.as_ref().err().map(|why| unseen("Events", why));
-        let user = facts.bookkeeper.as_ref().err().filter(|_| facts.instance().is_some());
-        let user = user.map(|why| unseen("the user that Interlock works as", why));
+        happened.truncate(HISTORY_LENGTH);
+        let unknown_part = |what: &str, why: &String| format!("{what}: {why}");
+        let events = facts.events.as_ref().err().map(|why| unknown_part("Events", why));
+        let user = facts.controller_user.as_ref().err().filter(|_| facts.instance().is_some());
+        let user = user.map(|why| unknown_part("the user that Interlock works as", why));
         let report = match &facts.report {
             ReadOutcome::Unknown(why) if actors::capabilities(facts).next().is_some() => {
-                Some(unseen("the state of Interlock's capabilities", why))
+                Some(unknown_part("the state of Interlock's capabilities", why))
             }
             _ => None,
         };
         Self {
             object: named(&facts.object),
-            is: what_it_is(facts),
+            is: describe(facts),
             depends_on: dependencies(facts),
             acted_on_by: actors::all(facts),
             happened,
@@ -46,29 +46,29 @@ impl WhyAnswer {
     }
 }
 
-fn what_it_is(facts: &ClusterFacts) -> Vec<String> {
+fn describe(facts: &ClusterFacts) -> Vec<String> {
     let mut lines = Vec::new();
     let object = &facts.object;
     match read_instance(object) {
         Some(instance) => {
-            lines.push(of_what_package(&instance, facts));
+            lines.push(describe_package(&instance, facts));
             lines.extend(running(&instance));
             let conditions = instance.status.iter().flat_map(|status| &status.conditions);
             lines.extend(conditions.filter_map(current_state));
         }
         None => {
-            if let Some(maker) = facts.makers.first() {
-                let kind = maker.kind.split('.').next().unwrap_or_default();
+            if let Some(owner) = facts.owners.first() {
+                let kind = owner.kind.split('.').next().unwrap_or_default();
                 let owner = AnsweredObject {
                     kind: kind.to_owned(),
-                    namespace: maker.namespace.clone(),
-                    name: maker.name.clone(),
+                    namespace: owner.namespace.clone(),
+                    name: owner.name.clone(),
                 };
                 lines.push(format!("made by {owner}"));
             }
             lines.push(match health::of(object) {
-                Health::Healthy => "as it should be".to_owned(),
-                Health::Waiting(why) => format!("not yet as it should be: {why}"),
+                Health::Healthy => "healthy".to_owned(),
+                Health::Waiting(why) => format!("not yet healthy: {why}"),
                 Health::Failed(why) => format!("failed: {why}"),
             });
         }
@@ -82,7 +82,7 @@ fn what_it_is(facts: &ClusterFacts) -> Vec<String> {
     lines
 }
 
-fn of_what_package(instance: &Instance, facts: &ClusterFacts) -> String {
+fn describe_package(instance: &Instance, facts: &ClusterFacts) -> String {
     let reference = instance.spec.operator_version.clone().unwrap_or_default();
     let spec =
         facts.package.as_ref().and_then(|package| OperatorVersionSpec::deserialize(&package["spec"]).ok());
@@ -146,16 +146,16 @@ fn dependencies(facts: &ClusterFacts) -> Vec<Dependency> {
         };
         (on, reference.link, &reference.found)
     });
-    let maker = facts.makers.first().map(|maker| {
+    let owner = facts.owners.first().map(|owner| {
         let on = AnsweredObject {
-            kind: maker.kind.clone(),
-            namespace: maker.namespace.clone(),
-            name: maker.name.clone(),
+            kind: owner.kind.clone(),
+            namespace: owner.namespace.clone(),
+            name: owner.name.clone(),
         };
-        (on, interlock_core::kinds::link::MADE_BY, &maker.found)
+        (on, interlock_core::kinds::link::MADE_BY, &owner.found)
     });
     references
-        .chain(maker)
+        .chain(owner)
         .map(|(on, link, found)| {
             let (state, why) = match found {
                 ReadOutcome::There(object) if meta_str(object, "deletionTimestamp").is_some() => {

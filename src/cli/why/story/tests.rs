@@ -4,7 +4,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cli::why::facts::{FoundReference, Maker};
+use crate::cli::why::facts::{FoundReference, Owner};
 
 fn instance() -> Value {
     json!({
@@ -60,10 +60,10 @@ fn facts(object: Value) -> ClusterFacts {
     ClusterFacts {
         object: Arc::new(object),
         references: Vec::new(),
-        makers: Vec::new(),
+        owners: Vec::new(),
         package: Some(Arc::new(package())),
         events: Ok(Vec::new()),
-        bookkeeper: Ok("someone".to_owned()),
+        controller_user: Ok("someone".to_owned()),
         report: ReadOutcome::There(Arc::new(json!({"status": {"conditions": [
             condition("Ready", "False", "CRDMissing", "InstancesReady: m"),
             condition("InstancesReady", "True", "Running", "m"),
@@ -73,13 +73,13 @@ fn facts(object: Value) -> ClusterFacts {
 }
 
 fn made_by(found: ReadOutcome) -> ClusterFacts {
-    let maker = Maker {
+    let owner = Owner {
         kind: "Instance.kudo.dev".to_owned(),
         namespace: "ns".to_owned(),
         name: "demo".to_owned(),
         found,
     };
-    ClusterFacts { makers: vec![maker], ..facts(child()) }
+    ClusterFacts { owners: vec![owner], ..facts(child()) }
 }
 
 #[test]
@@ -135,8 +135,8 @@ fn unknown_is_not_missing(#[case] found: ReadOutcome, #[case] state: Presence, #
     };
     let story = WhyAnswer::of(&ClusterFacts { references: vec![reference], ..facts(child()) });
     assert_eq!((story.depends_on[0].state, story.depends_on[0].why.as_deref()), (state, why));
-    let maker = &WhyAnswer::of(&made_by(found)).depends_on[0];
-    assert_eq!((maker.link, maker.state), ("madeBy", state));
+    let owner = &WhyAnswer::of(&made_by(found)).depends_on[0];
+    assert_eq!((owner.link, owner.state), ("madeBy", state));
 }
 
 #[test]
@@ -168,13 +168,13 @@ fn an_event_is_told_with_the_last_time_it_was_seen(#[case] times: Value, #[case]
 
 #[test]
 fn what_may_not_be_read_is_said() {
-    let unseen = ClusterFacts {
+    let unknown_part = ClusterFacts {
         events: Err("no events".into()),
-        bookkeeper: Err("no webhooks".into()),
+        controller_user: Err("no webhooks".into()),
         report: ReadOutcome::Unknown("no report".into()),
         ..facts(instance())
     };
-    let story = WhyAnswer::of(&unseen);
+    let story = WhyAnswer::of(&unknown_part);
     assert_eq!(story.acted_on_by[0].who, "Interlock, capability instances (state unknown)");
     assert_eq!(
         story.unknown,
@@ -190,7 +190,7 @@ fn what_may_not_be_read_is_said() {
 fn without_an_interlock_object_nobody_reports() {
     let story = WhyAnswer::of(&ClusterFacts {
         report: ReadOutcome::Missing,
-        bookkeeper: Err("none".into()),
+        controller_user: Err("none".into()),
         ..facts(instance())
     });
     let who = &story.acted_on_by[0].who;

@@ -9,17 +9,17 @@ use tokio::time::Instant;
 use super::state::{ApiVerb, Epoch, WatchState};
 use super::watch_request::{KindRequester, WatchRequest, WatchScope, not_served};
 use crate::cluster::crds::{Absence, Usable};
-use crate::cluster::watch::{LONGEST_PAUSE, Pace};
+use crate::cluster::watch::{LONGEST_PAUSE, WatchBackoff};
 
 /// How long an unneeded kind stays watched: an Instance that is deleted and created again, or a package
 /// that is updated, costs no new list.
-pub const GRACE: Duration = Duration::from_secs(60);
+pub const UNUSED_GRACE: Duration = Duration::from_secs(60);
 
-/// How long a kind may be in trouble before that is reported.
-pub const HICCUP: Duration = Duration::from_secs(10);
+/// How long the watch of a kind may fail before the failure is reported.
+pub const TROUBLE_GRACE: Duration = Duration::from_secs(10);
 
 /// How long a kind that is established may be answered 404: its endpoint lags behind.
-const LAG: Duration = Duration::from_secs(30);
+const ENDPOINT_LAG: Duration = Duration::from_secs(30);
 
 /// First pause after a refusal; doubled up to 30 s.
 const AFTER_REFUSAL: Duration = Duration::from_secs(1);
@@ -28,7 +28,7 @@ const AFTER_REFUSAL: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KindReport {
     /// Every object has been delivered, and the watch is open.
-    Flowing,
+    Opened,
     /// It failed and is being retried.
     Trouble(String),
     /// It was refused, and has ended.
@@ -50,7 +50,7 @@ pub enum WatchAction {
         /// How the kind is served.
         usable: Usable,
         /// How much of it is watched.
-        reach: WatchScope,
+        scope: WatchScope,
     },
     /// Close the watch. Cached objects stay, stale: unavailable is not empty.
     Close,
@@ -63,10 +63,10 @@ pub enum WatchAction {
 #[derive(Clone, Debug)]
 struct Open {
     epoch: Epoch,
-    reach: WatchScope,
+    scope: WatchScope,
     /// One flag for each of its streams: whether its watch is open. There is one stream, or one
     /// for each namespace.
-    flows: Vec<bool>,
+    open_streams: Vec<bool>,
     /// Whether its streams run; an ended one is reopened after a pause.
     running: bool,
 }
@@ -74,22 +74,22 @@ struct Open {
 /// The machine.
 #[derive(Debug)]
 pub struct WatchedKind {
-    needs: BTreeMap<KindRequester, WatchRequest>,
+    requests: BTreeMap<KindRequester, WatchRequest>,
     unused_since: Option<Instant>,
     /// How it is served, at the best requested version.
     found: Result<Usable, Absence>,
     /// Changes with the identity.
     crd_identity: Epoch,
-    /// Whether all of it has been listed in this world.
+    /// Whether all of it has been listed under this identity.
     listed: bool,
     /// Whether anything of it may be cached.
     known: bool,
     open: Option<Open>,
     refused: Option<ApiVerb>,
-    trouble: Option<(Instant, String)>,
-    again: Option<Instant>,
+    failure: Option<(Instant, String)>,
+    retry_at: Option<Instant>,
     refusals: u32,
-    pace: Pace,
+    backoff: WatchBackoff,
     streams: usize,
 }
 
@@ -97,7 +97,7 @@ impl WatchedKind {
     /// A kind without a look-up yet; `streams` is the number of its watches.
     pub fn new(streams: usize, now: Instant) -> Self {
         Self {
-            needs: BTreeMap::new(),
+            requests: BTreeMap::new(),
             unused_since: Some(now),
             found: Err(Absence::Missing),
             crd_identity: Epoch(0),
@@ -105,41 +105,42 @@ impl WatchedKind {
             known: false,
             open: None,
             refused: None,
-            trouble: None,
-            again: None,
+            failure: None,
+            retry_at: None,
             refusals: 0,
-            pace: Pace::new(),
+            backoff: WatchBackoff::new(),
             streams,
         }
     }
 
     /// Adds a requester.
-    pub fn need(&mut self, requester: KindRequester, need: WatchRequest) {
-        self.needs.insert(requester, need);
+    pub fn request(&mut self, requester: KindRequester, request: WatchRequest) {
+        self.requests.insert(requester, request);
         self.unused_since = None;
     }
 
     /// Removes a requester.
     pub fn release(&mut self, requester: &KindRequester, now: Instant) {
-        self.needs.remove(requester);
-        if self.needs.is_empty() && self.unused_since.is_none() {
+        self.requests.remove(requester);
+        if self.requests.is_empty() && self.unused_since.is_none() {
             self.unused_since = Some(now);
         }
     }
 
     /// Its requesters at a version.
     pub fn requesters(&self, version: &str) -> impl Iterator<Item = &KindRequester> {
-        let needs = self.needs.iter().filter(move |(_, need)| need.versions.iter().any(|v| v == version));
-        needs.map(|(requester, _)| requester)
+        let requests =
+            self.requests.iter().filter(move |(_, request)| request.versions.iter().any(|v| v == version));
+        requests.map(|(requester, _)| requester)
     }
 
     /// The requested versions, best first: those at which whole objects are read, the one in use, and the
     /// others.
     pub fn versions(&self) -> Vec<String> {
-        let of = |whole: bool| self.needs.values().filter(move |need| need.reach.whole == whole);
-        let read = of(true).flat_map(|need| &need.versions);
+        let of = |whole: bool| self.requests.values().filter(move |request| request.scope.whole == whole);
+        let read = of(true).flat_map(|request| &request.versions);
         let used = self.found.as_ref().ok().map(|usable| &usable.identity.version);
-        let others = of(false).flat_map(|need| &need.versions);
+        let others = of(false).flat_map(|request| &request.versions);
         let mut versions: Vec<String> = Vec::new();
         for version in read.chain(used).chain(others) {
             if !versions.contains(version) {
@@ -153,13 +154,17 @@ impl WatchedKind {
     /// make objects.
     pub fn published_versions(&self) -> BTreeSet<String> {
         let used = self.found.as_ref().ok().map(|usable| usable.identity.version.clone());
-        let made = self.needs.values().filter(|need| !need.reach.all).flat_map(|need| need.versions.clone());
+        let made = self
+            .requests
+            .values()
+            .filter(|request| !request.scope.all)
+            .flat_map(|request| request.versions.clone());
         used.or_else(|| self.versions().into_iter().next()).into_iter().chain(made).collect()
     }
 
     /// Whether its definition is being deleted.
-    pub fn is_leaving(&self) -> bool {
-        self.found.as_ref().is_ok_and(|usable| usable.leaving)
+    pub fn is_terminating(&self) -> bool {
+        self.found.as_ref().is_ok_and(|usable| usable.terminating)
     }
 
     /// Its identity, as a number.
@@ -174,23 +179,24 @@ impl WatchedKind {
 
     /// Why no requester can use it as it is served.
     fn refusal(&self, usable: &Usable) -> Option<Absence> {
-        let lacks = self.needs.values().map(|need| need.lack(usable)).collect::<Option<Vec<_>>>()?;
-        lacks.into_iter().next()
+        let absences =
+            self.requests.values().map(|request| request.absence(usable)).collect::<Option<Vec<_>>>()?;
+        absences.into_iter().next()
     }
 
     /// Whether whole objects are watched at a version.
     pub fn is_whole(&self, version: &str) -> bool {
         let used = self.found.as_ref().is_ok_and(|usable| usable.identity.version == version);
-        used && self.open.as_ref().is_some_and(|open| open.reach.whole)
+        used && self.open.as_ref().is_some_and(|open| open.scope.whole)
     }
 
     /// Its watch state for one requester.
     pub fn state_for(&self, requester: &KindRequester, now: Instant) -> WatchState {
-        match (&self.found, self.needs.get(requester)) {
-            (Err(absence), Some(need)) => WatchState::Absent(of_versions(absence, &need.versions)),
+        match (&self.found, self.requests.get(requester)) {
+            (Err(absence), Some(request)) => WatchState::Absent(of_versions(absence, &request.versions)),
             (Err(absence), None) => WatchState::Absent(absence.clone()),
-            (Ok(usable), Some(need)) => {
-                need.lack(usable).map_or_else(|| self.watch_state(now), WatchState::Absent)
+            (Ok(usable), Some(request)) => {
+                request.absence(usable).map_or_else(|| self.watch_state(now), WatchState::Absent)
             }
             (Ok(_), None) => self.watch_state(now),
         }
@@ -213,7 +219,7 @@ impl WatchedKind {
         if let Some(verb) = self.refused {
             return WatchState::Forbidden(verb);
         }
-        match &self.trouble {
+        match &self.failure {
             Some((since, why)) if now >= *since + self.grace() => WatchState::Broken(why.clone()),
             _ if self.listed => WatchState::Synced,
             _ => WatchState::Listing,
@@ -222,14 +228,14 @@ impl WatchedKind {
 
     /// Right after a definition is established its endpoint lags behind.
     fn grace(&self) -> Duration {
-        if self.listed { HICCUP } else { LAG }
+        if self.listed { TROUBLE_GRACE } else { ENDPOINT_LAG }
     }
 
     /// Takes in whether it is served at one of [`Self::versions`]; returns the next action. `next` is the
     /// epoch of a watch that is opened now.
     pub fn step(&mut self, found: Result<Usable, Absence>, now: Instant, next: Epoch) -> Option<WatchAction> {
-        if self.needs.is_empty() {
-            let over = self.unused_since.is_some_and(|since| now >= since + GRACE);
+        if self.requests.is_empty() {
+            let over = self.unused_since.is_some_and(|since| now >= since + UNUSED_GRACE);
             return (over && !self.is_done()).then(|| {
                 self.close();
                 self.known = false;
@@ -272,25 +278,25 @@ impl WatchedKind {
         self.open = None;
         self.listed = false;
         self.refused = None;
-        self.trouble = None;
-        self.again = None;
+        self.failure = None;
+        self.retry_at = None;
         self.refusals = 0;
     }
 
     fn open_where_needed(&mut self, usable: Usable, now: Instant, epoch: Epoch) -> Option<WatchAction> {
-        let served = self.needs.values().filter(|need| need.lack(&usable).is_none());
-        let wanted = served.map(|need| need.reach).reduce(WatchScope::and).unwrap_or_default();
+        let served = self.requests.values().filter(|request| request.absence(&usable).is_none());
+        let wanted = served.map(|request| request.scope).reduce(WatchScope::union).unwrap_or_default();
         match &self.open {
-            Some(open) if open.running && open.reach.covers(wanted) => return None,
+            Some(open) if open.running && open.scope.covers(wanted) => return None,
             Some(open) if open.running => self.listed = false,
-            _ if self.again.is_some_and(|again| now < again) => return None,
+            _ if self.retry_at.is_some_and(|retry_at| now < retry_at) => return None,
             _ => {}
         }
-        self.again = None;
+        self.retry_at = None;
         self.known = true;
-        let flows = vec![false; if usable.namespaced { self.streams } else { 1 }];
-        self.open = Some(Open { epoch, reach: wanted, flows, running: true });
-        Some(WatchAction::Open { epoch, usable, reach: wanted })
+        let open_streams = vec![false; if usable.namespaced { self.streams } else { 1 }];
+        self.open = Some(Open { epoch, scope: wanted, open_streams, running: true });
+        Some(WatchAction::Open { epoch, usable, scope: wanted })
     }
 
     /// Takes in a report of stream `i` of the watch of that epoch.
@@ -299,57 +305,57 @@ impl WatchedKind {
             return;
         };
         match report {
-            KindReport::Flowing => {
-                if let Some(flows) = open.flows.get_mut(i) {
-                    *flows = true;
+            KindReport::Opened => {
+                if let Some(stream) = open.open_streams.get_mut(i) {
+                    *stream = true;
                 }
-                if open.flows.iter().all(|flows| *flows) {
+                if open.open_streams.iter().all(|stream| *stream) {
                     self.listed = true;
                     self.refused = None;
                     self.refusals = 0;
-                    self.trouble = None;
+                    self.failure = None;
                 }
             }
             KindReport::Trouble(why) => {
-                if let Some(flows) = open.flows.get_mut(i) {
-                    *flows = false;
+                if let Some(stream) = open.open_streams.get_mut(i) {
+                    *stream = false;
                 }
-                self.trouble.get_or_insert((now, why));
+                self.failure.get_or_insert((now, why));
             }
             KindReport::Refused(verb) => {
                 open.running = false;
                 self.refused = Some(verb);
                 self.refusals = self.refusals.saturating_add(1);
                 let pause = AFTER_REFUSAL * 2_u32.pow((self.refusals - 1).min(5));
-                self.again = Some(now + pause.min(LONGEST_PAUSE));
+                self.retry_at = Some(now + pause.min(LONGEST_PAUSE));
             }
             KindReport::NotFound => {
                 open.running = false;
                 let why = "the API server answers 404, though its definition is established";
-                self.trouble.get_or_insert((now, why.to_owned()));
-                self.again = Some(now + self.pace.next(now).min(LAG / 15));
+                self.failure.get_or_insert((now, why.to_owned()));
+                self.retry_at = Some(now + self.backoff.next(now).min(ENDPOINT_LAG / 15));
             }
             KindReport::Broken(why) => {
                 open.running = false;
-                self.trouble.get_or_insert((now, why));
-                self.again = Some(now + self.pace.next(now));
+                self.failure.get_or_insert((now, why));
+                self.retry_at = Some(now + self.backoff.next(now));
             }
         }
     }
 
     /// When to check again, if nothing happens before.
     pub fn due(&self, now: Instant) -> Option<Instant> {
-        let broken = self.trouble.as_ref().map(|(since, _)| *since + self.grace());
+        let broken = self.failure.as_ref().map(|(since, _)| *since + self.grace());
         let unused =
-            self.unused_since.filter(|_| self.known || self.open.is_some()).map(|since| since + GRACE);
+            self.unused_since.filter(|_| self.known || self.open.is_some()).map(|since| since + UNUSED_GRACE);
         // An unneeded kind is not retried.
-        let again = self.again.filter(|_| !self.needs.is_empty());
-        [again, broken.filter(|at| *at > now), unused].into_iter().flatten().min()
+        let retry_at = self.retry_at.filter(|_| !self.requests.is_empty());
+        [retry_at, broken.filter(|at| *at > now), unused].into_iter().flatten().min()
     }
 
     /// Whether no requester is left and nothing of it is cached.
     pub fn is_done(&self) -> bool {
-        self.needs.is_empty() && self.open.is_none() && !self.known
+        self.requests.is_empty() && self.open.is_none() && !self.known
     }
 }
 

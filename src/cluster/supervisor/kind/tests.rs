@@ -4,7 +4,7 @@ use rstest::rstest;
 use super::super::state::WatchState;
 use super::*;
 use crate::cluster::crds::Identity;
-use crate::cluster::supervisor::watch_request::Shape;
+use crate::cluster::supervisor::watch_request::ResourceNames;
 
 /// A kind over time; its requester is a capability unless a test names another.
 struct Course {
@@ -19,7 +19,7 @@ fn usable(uid: &str, version: &str) -> Usable {
         plural: "filters".to_owned(),
         namespaced: true,
         served: vec![version.to_owned()],
-        leaving: false,
+        terminating: false,
     }
 }
 
@@ -32,8 +32,8 @@ fn owned(versions: &[&str]) -> Vec<String> {
     versions.iter().map(|version| (*version).to_owned()).collect()
 }
 
-fn need(reach: WatchScope, versions: &[&str]) -> WatchRequest {
-    WatchRequest { versions: owned(versions), shape: None, reach }
+fn request(scope: WatchScope, versions: &[&str]) -> WatchRequest {
+    WatchRequest { versions: owned(versions), names: None, scope }
 }
 
 fn package() -> KindRequester {
@@ -52,7 +52,7 @@ impl Course {
     fn new() -> Self {
         let now = Instant::now();
         let mut kind = WatchedKind::new(1, now);
-        kind.need(CAPABILITY, need(WHOLE, &["v1", "v2"]));
+        kind.request(CAPABILITY, request(WHOLE, &["v1", "v2"]));
         Self { kind, now, epoch: 0 }
     }
 
@@ -60,7 +60,7 @@ impl Course {
     fn synced() -> Self {
         let mut course = Self::new();
         assert!(matches!(course.step(Ok(usable("u1", "v1"))), Some(WatchAction::Open { .. })));
-        course.report(KindReport::Flowing);
+        course.report(KindReport::Opened);
         assert_eq!(course.watch_state(), WatchState::Synced);
         course
     }
@@ -87,7 +87,7 @@ impl Course {
 }
 
 #[tokio::test]
-async fn a_definition_that_is_made_anew_is_another_world_and_another_watch() {
+async fn a_definition_that_is_created_anew_has_another_identity_and_another_watch() {
     let mut course = Course::synced();
     let crd_identity = course.kind.crd_identity();
     assert_eq!(course.step(Ok(usable("u1", "v1"))), None, "nothing new");
@@ -96,9 +96,9 @@ async fn a_definition_that_is_made_anew_is_another_world_and_another_watch() {
     };
     assert_eq!((epoch, course.watch_state()), (Epoch(2), WatchState::Listing));
     assert_ne!(course.kind.crd_identity(), crd_identity);
-    course.kind.report(Epoch(1), 0, KindReport::Flowing, course.now);
+    course.kind.report(Epoch(1), 0, KindReport::Opened, course.now);
     assert_eq!(course.watch_state(), WatchState::Listing, "what the old watch says does not count");
-    course.report(KindReport::Flowing);
+    course.report(KindReport::Opened);
     assert_eq!(course.watch_state(), WatchState::Synced);
     assert!(
         matches!(course.step(Ok(usable("u2", "v2"))), Some(WatchAction::Open { .. })),
@@ -138,18 +138,18 @@ async fn a_refusal_is_shown_at_once_and_tried_again_with_a_bounded_pause() {
     }
     assert_eq!(pauses.first(), Some(&AFTER_REFUSAL));
     assert_eq!(pauses.last(), Some(&LONGEST_PAUSE));
-    course.report(KindReport::Flowing);
+    course.report(KindReport::Opened);
     assert_eq!(course.watch_state(), WatchState::Synced);
 }
 
 #[tokio::test]
-async fn a_hiccup_is_not_told_and_trouble_is() {
+async fn a_short_failure_is_not_reported_and_a_long_one_is() {
     let mut course = Course::synced();
     course.report(KindReport::Trouble("500".to_owned()));
     assert_eq!(course.watch_state(), WatchState::Synced);
-    course.later(HICCUP);
+    course.later(TROUBLE_GRACE);
     assert_eq!(course.watch_state(), WatchState::Broken("500".to_owned()));
-    course.report(KindReport::Flowing);
+    course.report(KindReport::Opened);
     assert_eq!(course.watch_state(), WatchState::Synced);
 }
 
@@ -163,7 +163,7 @@ async fn a_404_is_a_hint_and_the_table_decides() {
         course.now = course.kind.due(course.now).expect("it is tried again");
         assert!(matches!(course.step(Ok(usable("u1", "v1"))), Some(WatchAction::Open { .. })));
     }
-    course.later(LAG);
+    course.later(ENDPOINT_LAG);
     assert!(matches!(course.watch_state(), WatchState::Broken(_)));
     assert_eq!(course.step(Err(Absence::Missing)), Some(WatchAction::Gone));
 }
@@ -173,12 +173,12 @@ async fn a_watch_that_breaks_is_opened_anew_later_each_time_and_shown_once_it_la
     let mut course = Course::synced();
     let mut pauses = Vec::new();
     let broke = course.now;
-    while course.now < broke + HICCUP {
+    while course.now < broke + TROUBLE_GRACE {
         course.report(KindReport::Broken("panicked: x".to_owned()));
         assert_eq!(course.watch_state(), WatchState::Synced, "for a moment that is no news");
         assert_eq!(course.step(Ok(usable("u1", "v1"))), None, "not at once");
         let due = course.kind.due(course.now).expect("it is opened anew");
-        let said_at = broke + HICCUP;
+        let said_at = broke + TROUBLE_GRACE;
         if due < said_at {
             pauses.push(due - course.now);
         }
@@ -198,7 +198,7 @@ async fn a_watch_that_breaks_is_opened_anew_later_each_time_and_shown_once_it_la
     while course.step(Ok(usable("u1", "v1"))).is_none() {
         course.now = course.kind.due(course.now).expect("it is opened anew");
     }
-    course.report(KindReport::Flowing);
+    course.report(KindReport::Opened);
     assert_eq!(course.watch_state(), WatchState::Synced);
 }
 
@@ -206,16 +206,16 @@ async fn a_watch_that_breaks_is_opened_anew_later_each_time_and_shown_once_it_la
 async fn one_watch_serves_all_who_need_the_kind() {
     let mut course = Course::synced();
     let package = package();
-    course.kind.need(package.clone(), need(PART, &["v1"]));
+    course.kind.request(package.clone(), request(PART, &["v1"]));
     assert_eq!(course.step(Ok(usable("u1", "v1"))), None, "the wide watch covers it");
     course.kind.release(&CAPABILITY, course.now);
     assert_eq!(course.step(Ok(usable("u1", "v1"))), None, "it stays as it is");
     course.kind.release(&package, course.now);
-    course.later(GRACE - Duration::from_secs(1));
+    course.later(UNUSED_GRACE - Duration::from_secs(1));
     assert_eq!(course.step(Ok(usable("u1", "v1"))), None, "somebody may need it again");
-    course.kind.need(package.clone(), need(PART, &["v1"]));
+    course.kind.request(package.clone(), request(PART, &["v1"]));
     course.kind.release(&package, course.now);
-    course.later(GRACE);
+    course.later(UNUSED_GRACE);
     assert_eq!(course.step(Ok(usable("u1", "v1"))), Some(WatchAction::Forget));
     assert!(course.kind.is_done());
 }
@@ -226,13 +226,13 @@ async fn one_watch_serves_all_who_need_the_kind() {
 #[case::not_found(KindReport::NotFound)]
 #[case::broken(KindReport::Broken("panicked: x".to_owned()))]
 #[case::in_trouble(KindReport::Trouble("500".to_owned()))]
-#[case::flowing(KindReport::Flowing)]
+#[case::flowing(KindReport::Opened)]
 #[tokio::test]
-async fn a_kind_that_nobody_needs_is_looked_at_again_when_it_is_forgotten(#[case] last: KindReport) {
+async fn a_kind_without_requesters_is_checked_again_when_its_grace_ends(#[case] last: KindReport) {
     let mut course = Course::synced();
     course.report(last);
     course.kind.release(&CAPABILITY, course.now);
-    let forgotten = course.now + GRACE;
+    let forgotten = course.now + UNUSED_GRACE;
     for _ in 0..3 {
         let due = course.kind.due(course.now).expect("it is forgotten");
         assert!(due > course.now && due <= forgotten, "{:?}", due - course.now);
@@ -251,42 +251,42 @@ async fn a_kind_that_nobody_needs_is_looked_at_again_when_it_is_forgotten(#[case
 #[case::served(Ok(usable("u1", "v1")))]
 #[case::not_served(Err(Absence::OtherScope))]
 #[tokio::test]
-async fn a_kind_that_nobody_needs_is_forgotten_also_when_nothing_can_be_told(
+async fn a_kind_without_requesters_is_forgotten_even_while_it_is_refused(
     #[case] last: Result<Usable, Absence>,
 ) {
     let mut course = Course::synced();
     let _ = course.step(last.clone());
     assert_eq!(course.kind.found(), last);
     course.kind.release(&CAPABILITY, course.now);
-    course.later(GRACE);
+    course.later(UNUSED_GRACE);
     assert_eq!(course.step(course.kind.found()), Some(WatchAction::Forget));
     assert_eq!(course.kind.due(course.now), None);
 }
 
 #[tokio::test]
-async fn who_needs_more_gets_a_wider_watch() {
+async fn a_wider_request_opens_a_wider_watch() {
     let mut course = Course::new();
     course.kind.release(&CAPABILITY, course.now);
-    course.kind.need(package(), need(PART, &["v1"]));
-    let Some(WatchAction::Open { reach, .. }) = course.step(Ok(usable("u1", "v1"))) else { panic!("opened") };
-    assert_eq!(reach, PART);
-    course.report(KindReport::Flowing);
-    course.kind.need(CAPABILITY, need(WHOLE, &["v1", "v2"]));
-    let Some(WatchAction::Open { reach, .. }) = course.step(Ok(usable("u1", "v1"))) else {
+    course.kind.request(package(), request(PART, &["v1"]));
+    let Some(WatchAction::Open { scope, .. }) = course.step(Ok(usable("u1", "v1"))) else { panic!("opened") };
+    assert_eq!(scope, PART);
+    course.report(KindReport::Opened);
+    course.kind.request(CAPABILITY, request(WHOLE, &["v1", "v2"]));
+    let Some(WatchAction::Open { scope, .. }) = course.step(Ok(usable("u1", "v1"))) else {
         panic!("opened wider")
     };
-    assert_eq!((reach, course.watch_state()), (WHOLE, WatchState::Listing));
+    assert_eq!((scope, course.watch_state()), (WHOLE, WatchState::Listing));
 }
 
 #[tokio::test]
 async fn a_kind_in_several_namespaces_is_seen_when_all_are() {
     let now = Instant::now();
     let mut kind = WatchedKind::new(2, now);
-    kind.need(CAPABILITY, need(WHOLE, &["v1", "v2"]));
+    kind.request(CAPABILITY, request(WHOLE, &["v1", "v2"]));
     let _ = kind.step(Ok(usable("u1", "v1")), now, Epoch(1));
-    kind.report(Epoch(1), 0, KindReport::Flowing, now);
+    kind.report(Epoch(1), 0, KindReport::Opened, now);
     assert_eq!(kind.state_for(&CAPABILITY, now), WatchState::Listing);
-    kind.report(Epoch(1), 1, KindReport::Flowing, now);
+    kind.report(Epoch(1), 1, KindReport::Opened, now);
     assert_eq!(kind.state_for(&CAPABILITY, now), WatchState::Synced);
     kind.report(Epoch(1), 1, KindReport::Refused(ApiVerb::List), now);
     assert_eq!(kind.state_for(&CAPABILITY, now), WatchState::Forbidden(ApiVerb::List));
@@ -296,11 +296,11 @@ async fn a_kind_in_several_namespaces_is_seen_when_all_are() {
 #[tokio::test]
 async fn there_is_one_watch_of_a_kind_and_it_outlives_those_who_need_less() {
     let mut course = Course::new();
-    course.kind.need(CAPABILITY, need(WHOLE, &["v1", "v1alpha2"]));
+    course.kind.request(CAPABILITY, request(WHOLE, &["v1", "v1alpha2"]));
     let both = served(&["v1", "v1alpha2"]);
-    assert!(matches!(course.step(both.clone()), Some(WatchAction::Open { reach: WHOLE, .. })));
-    course.report(KindReport::Flowing);
-    course.kind.need(package(), need(PART, &["v1alpha2"]));
+    assert!(matches!(course.step(both.clone()), Some(WatchAction::Open { scope: WHOLE, .. })));
+    course.report(KindReport::Opened);
+    course.kind.request(package(), request(PART, &["v1alpha2"]));
     assert_eq!(course.kind.versions(), ["v1", "v1alpha2"]);
     assert_eq!(course.step(both.clone()), None, "the same objects");
     assert_eq!(course.kind.state_at("v1alpha2", course.now), WatchState::Synced);
@@ -308,7 +308,7 @@ async fn there_is_one_watch_of_a_kind_and_it_outlives_those_who_need_less() {
     assert_eq!(course.kind.published_versions(), BTreeSet::from(["v1".to_owned(), "v1alpha2".to_owned()]));
     assert_eq!(course.kind.requesters("v1alpha2").collect::<Vec<_>>(), [&CAPABILITY, &package()]);
     course.kind.release(&package(), course.now);
-    course.later(GRACE * 2);
+    course.later(UNUSED_GRACE * 2);
     assert_eq!(
         (course.step(both), course.watch_state()),
         (None, WatchState::Synced),
@@ -317,18 +317,18 @@ async fn there_is_one_watch_of_a_kind_and_it_outlives_those_who_need_less() {
 }
 
 #[tokio::test]
-async fn who_reads_whole_objects_says_at_which_version() {
+async fn requests_for_whole_objects_choose_the_version() {
     let mut course = Course::new();
     course.kind.release(&CAPABILITY, course.now);
-    course.kind.need(package(), need(PART, &["v1alpha2"]));
-    assert!(matches!(course.step(served(&["v1alpha2", "v1"])), Some(WatchAction::Open { reach: PART, .. })));
-    course.report(KindReport::Flowing);
-    course.kind.need(CAPABILITY, need(WHOLE, &["v1", "v1alpha2"]));
+    course.kind.request(package(), request(PART, &["v1alpha2"]));
+    assert!(matches!(course.step(served(&["v1alpha2", "v1"])), Some(WatchAction::Open { scope: PART, .. })));
+    course.report(KindReport::Opened);
+    course.kind.request(CAPABILITY, request(WHOLE, &["v1", "v1alpha2"]));
     assert_eq!(course.kind.versions(), ["v1", "v1alpha2"]);
     let crd_identity = course.kind.crd_identity();
-    assert!(matches!(course.step(served(&["v1", "v1alpha2"])), Some(WatchAction::Open { reach: WHOLE, .. })));
+    assert!(matches!(course.step(served(&["v1", "v1alpha2"])), Some(WatchAction::Open { scope: WHOLE, .. })));
     assert_ne!(course.kind.crd_identity(), crd_identity, "nothing was read at this version");
-    course.report(KindReport::Flowing);
+    course.report(KindReport::Opened);
     course.kind.release(&CAPABILITY, course.now);
     assert_eq!(course.kind.versions(), ["v1", "v1alpha2"], "what is used will do");
     assert_eq!(course.step(served(&["v1", "v1alpha2"])), None);
@@ -339,15 +339,15 @@ async fn who_reads_whole_objects_says_at_which_version() {
 #[tokio::test]
 async fn a_version_is_missed_by_those_who_need_it_alone() {
     let mut course = Course::synced();
-    course.kind.need(package(), need(PART, &["v1beta1"]));
+    course.kind.request(package(), request(PART, &["v1beta1"]));
     assert_eq!(course.step(served(&["v1"])), None);
     assert_eq!(course.watch_state(), WatchState::Synced);
     assert_eq!(course.kind.state_for(&package(), course.now), absent(&["v1beta1"], &["v1"]));
     assert_eq!(course.kind.state_at("v1beta1", course.now), absent(&["v1beta1"], &["v1"]));
 
-    let Some(WatchAction::Open { reach, .. }) = course.step(served(&["v1beta1"])) else { panic!("opened") };
-    assert_eq!(reach, PART, "only the package can use it");
-    course.report(KindReport::Flowing);
+    let Some(WatchAction::Open { scope, .. }) = course.step(served(&["v1beta1"])) else { panic!("opened") };
+    assert_eq!(scope, PART, "only the package can use it");
+    course.report(KindReport::Opened);
     assert_eq!(course.watch_state(), absent(&["v1", "v2"], &["v1beta1"]));
     assert_eq!(course.kind.state_for(&package(), course.now), WatchState::Synced);
 }
@@ -356,16 +356,16 @@ async fn a_version_is_missed_by_those_who_need_it_alone() {
 #[tokio::test]
 async fn a_kind_of_another_shape_is_followed_for_those_who_name_none() {
     let mut course = Course::new();
-    let shape = Some(Shape { plural: "sieves", namespaced: true });
-    course.kind.need(CAPABILITY, WatchRequest { shape, ..need(WHOLE, &["v1"]) });
+    let names = Some(ResourceNames { plural: "sieves", namespaced: true });
+    course.kind.request(CAPABILITY, WatchRequest { names, ..request(WHOLE, &["v1"]) });
     assert_eq!(
         (course.step(served(&["v1"])), course.watch_state()),
         (None, WatchState::Absent(Absence::OtherScope))
     );
     assert_eq!(course.kind.state_at("v1", course.now), WatchState::Absent(Absence::OtherScope));
-    course.kind.need(package(), need(PART, &["v1"]));
-    assert!(matches!(course.step(served(&["v1"])), Some(WatchAction::Open { reach: PART, .. })));
-    course.report(KindReport::Flowing);
+    course.kind.request(package(), request(PART, &["v1"]));
+    assert!(matches!(course.step(served(&["v1"])), Some(WatchAction::Open { scope: PART, .. })));
+    course.report(KindReport::Opened);
     assert_eq!(course.watch_state(), WatchState::Absent(Absence::OtherScope));
     assert_eq!(course.kind.state_at("v1", course.now), WatchState::Synced);
 }

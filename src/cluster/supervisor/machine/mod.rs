@@ -9,7 +9,7 @@
 //!        ▲                                            │ 60 s        ▲            │ broken
 //!        │                                            └──────► Degraded(e) ◄─────┤
 //!        └──── nothing of e runs any more ── Draining(e) ◄── missing, leaving, refused, off,
-//!                                                            another world
+//!                                                            another CRD identity
 //! ```
 
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub enum Work {
     #[default]
     None,
     /// Status only: report on objects that they are not reconciled, and why.
-    Say,
+    StatusOnly,
     /// Also remove our finalizers from objects that are being deleted.
     Deletions,
     /// Everything.
@@ -44,7 +44,7 @@ pub struct RequiredKind {
     /// Its watch state.
     pub watch_state: WatchState,
     /// Whether its definition is being deleted.
-    pub leaving: bool,
+    pub terminating: bool,
     /// Changes with the definition's uid and the version in use.
     pub crd_identity: Epoch,
 }
@@ -82,7 +82,7 @@ pub struct CapabilityStep {
     /// The assigned work of its controller.
     pub work: Work,
     /// The transition to report.
-    pub turn: Option<CapabilityTransition>,
+    pub transition: Option<CapabilityTransition>,
 }
 
 /// A capability and its memory.
@@ -95,7 +95,7 @@ pub struct Machine {
     crd_identities: Vec<Epoch>,
     mode: Mode,
     /// Whether it may start under [`Mode::Manual`].
-    invited: bool,
+    may_start: bool,
 }
 
 impl Default for Machine {
@@ -105,7 +105,7 @@ impl Default for Machine {
             started: false,
             crd_identities: Vec::new(),
             mode: Mode::Auto,
-            invited: true,
+            may_start: true,
         }
     }
 }
@@ -116,7 +116,7 @@ enum Availability {
     Unknown,
     Missing(Vec<Missing>),
     /// No kind is missing, and the definitions of these are being deleted.
-    Leaving(Vec<Missing>),
+    Terminating(Vec<Missing>),
     Refused(RefusedKind),
     Listing,
     Broken(String),
@@ -131,7 +131,7 @@ impl Machine {
 
     /// Makes at most one transition.
     pub fn step(&mut self, facts: &CapabilityFacts) -> CapabilityStep {
-        self.invite(facts);
+        self.grant_start(facts);
         let (availability, worked) = (self.availability(facts), self.started);
         self.state = self.next(&availability, facts);
         if let CapabilityPhase::Starting(_) = self.state {
@@ -142,24 +142,24 @@ impl Machine {
             CapabilityPhase::Degraded(..) | CapabilityPhase::Unknown(Some(_)) => worked,
             _ => false,
         };
-        let turn = match (worked, self.started) {
+        let transition = match (worked, self.started) {
             (false, true) => Some(CapabilityTransition::Started),
             (true, false) => Some(CapabilityTransition::Stopped),
             _ => None,
         };
-        CapabilityStep { work: self.work(facts), turn }
+        CapabilityStep { work: self.work(facts), transition }
     }
 
     /// Under [`Mode::Manual`], a missing kind revokes the permission to start; setting the mode grants it
     /// again.
-    fn invite(&mut self, facts: &CapabilityFacts) {
+    fn grant_start(&mut self, facts: &CapabilityFacts) {
         let Some(mode) = facts.mode else { return };
         if mode != self.mode || mode == Mode::Auto {
-            self.invited = true;
+            self.may_start = true;
         }
         self.mode = mode;
         if mode == Mode::Manual && facts.definitions_known && !missing(facts, absent).is_empty() {
-            self.invited = false;
+            self.may_start = false;
         }
     }
 
@@ -175,13 +175,13 @@ impl Machine {
         }
         let gone = missing(facts, absent);
         if !gone.is_empty() {
-            return Availability::Missing(missing(facts, |kind| absent(kind).or_else(|| leaving(kind))));
+            return Availability::Missing(missing(facts, |kind| absent(kind).or_else(|| terminating(kind))));
         }
-        let going = missing(facts, leaving);
-        if !going.is_empty() {
-            return Availability::Leaving(going);
+        let terminating_kinds = missing(facts, terminating);
+        if !terminating_kinds.is_empty() {
+            return Availability::Terminating(terminating_kinds);
         }
-        if !self.invited {
+        if !self.may_start {
             return Availability::Missing(missing(facts, |_| Some(NotReadyReason::Manual)));
         }
         let of = |find: fn(&RequiredKind) -> Option<Availability>| facts.required.iter().find_map(find);
@@ -205,7 +205,7 @@ impl Machine {
     fn next(&self, availability: &Availability, facts: &CapabilityFacts) -> CapabilityPhase {
         match self.state.clone() {
             CapabilityPhase::Draining(epoch)
-                if facts.at_work == Work::Full || matches!(availability, Availability::Leaving(_)) =>
+                if facts.at_work == Work::Full || matches!(availability, Availability::Terminating(_)) =>
             {
                 CapabilityPhase::Draining(epoch)
             }
@@ -244,13 +244,13 @@ impl Machine {
 
     /// The next state from one in which the controller works, or would if every kind had been listed.
     fn running(&self, epoch: Epoch, availability: &Availability, facts: &CapabilityFacts) -> CapabilityPhase {
-        let same_world = self.crd_identities == crd_identities(facts);
+        let same_identities = self.crd_identities == crd_identities(facts);
         match availability {
             Availability::Unknown if self.started => CapabilityPhase::Unknown(Some(epoch)),
-            Availability::Whole if same_world => CapabilityPhase::Running(epoch),
-            Availability::Broken(why) if same_world => CapabilityPhase::Degraded(epoch, why.clone()),
+            Availability::Whole if same_identities => CapabilityPhase::Running(epoch),
+            Availability::Broken(why) if same_identities => CapabilityPhase::Degraded(epoch, why.clone()),
             // A listed kind stays known under the same CRD identity.
-            Availability::Listing if same_world => self.state.clone(),
+            Availability::Listing if same_identities => self.state.clone(),
             _ if self.started => CapabilityPhase::Draining(epoch),
             _ => idle(availability, facts),
         }
@@ -263,20 +263,20 @@ impl Machine {
         let Some(finalized) = facts.required.iter().find(|kind| kind.finalized) else { return Work::None };
         // A kind that is being listed is not empty: a package not listed yet is not gone.
         let listed = facts.required.iter().all(|kind| kind.watch_state != WatchState::Listing);
-        let deprived = facts.required.iter().any(|kind| absent(kind).is_some() || kind.leaving);
+        let kinds_missing = facts.required.iter().any(|kind| absent(kind).is_some() || kind.terminating);
         // A disabled capability only works for a definition that would stay terminating.
-        let lets_go = if facts.mode == Some(Mode::Off) { finalized.leaving } else { deprived };
+        let finalizes = if facts.mode == Some(Mode::Off) { finalized.terminating } else { kinds_missing };
         match self.state {
             _ if finalized.watch_state != WatchState::Synced => Work::None,
             CapabilityPhase::Draining(_) | CapabilityPhase::Waiting(_) | CapabilityPhase::Disabled
-                if lets_go && listed =>
+                if finalizes && listed =>
             {
                 Work::Deletions
             }
             CapabilityPhase::Waiting(_)
             | CapabilityPhase::Forbidden(_)
             | CapabilityPhase::Disabled
-            | CapabilityPhase::Degraded(..) => Work::Say,
+            | CapabilityPhase::Degraded(..) => Work::StatusOnly,
             _ => Work::None,
         }
     }
@@ -288,12 +288,12 @@ fn idle(availability: &Availability, facts: &CapabilityFacts) -> CapabilityPhase
         Availability::Off => CapabilityPhase::Disabled,
         Availability::Unknown => CapabilityPhase::Unknown(None),
         Availability::Missing(missing) => CapabilityPhase::Waiting(missing.clone()),
-        Availability::Leaving(going) => {
-            let ours = facts.required.iter().any(|kind| kind.leaving && kind.finalized);
+        Availability::Terminating(terminating_kinds) => {
+            let ours = facts.required.iter().any(|kind| kind.terminating && kind.finalized);
             if ours {
                 CapabilityPhase::Draining(facts.next_epoch)
             } else {
-                CapabilityPhase::Waiting(going.clone())
+                CapabilityPhase::Waiting(terminating_kinds.clone())
             }
         }
         Availability::Refused(refused) => CapabilityPhase::Forbidden(refused.clone()),
@@ -307,8 +307,11 @@ fn crd_identities(facts: &CapabilityFacts) -> Vec<Epoch> {
     facts.required.iter().map(|kind| kind.crd_identity).collect()
 }
 
-fn missing(facts: &CapabilityFacts, lack: impl Fn(&RequiredKind) -> Option<NotReadyReason>) -> Vec<Missing> {
-    let named = |kind: &RequiredKind| Some(Missing { name: kind.name.clone(), why: lack(kind)? });
+fn missing(
+    facts: &CapabilityFacts,
+    reason: impl Fn(&RequiredKind) -> Option<NotReadyReason>,
+) -> Vec<Missing> {
+    let named = |kind: &RequiredKind| Some(Missing { name: kind.name.clone(), why: reason(kind)? });
     facts.required.iter().filter_map(named).collect()
 }
 
@@ -319,8 +322,8 @@ fn absent(kind: &RequiredKind) -> Option<NotReadyReason> {
     }
 }
 
-fn leaving(kind: &RequiredKind) -> Option<NotReadyReason> {
-    kind.leaving.then_some(NotReadyReason::Leaving)
+fn terminating(kind: &RequiredKind) -> Option<NotReadyReason> {
+    kind.terminating.then_some(NotReadyReason::Terminating)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ fn kind(name: &str, finalized: bool) -> RequiredKind {
         name: name.to_owned(),
         finalized,
         watch_state: WatchState::Synced,
-        leaving: false,
+        terminating: false,
         crd_identity: Epoch(1),
     }
 }
@@ -47,7 +47,7 @@ fn run_until_stable(
     for _ in 0..10 {
         let before = (machine.state().clone(), facts.at_work);
         let step = machine.step(facts);
-        turns.extend(step.turn);
+        turns.extend(step.transition);
         facts.at_work = step.work;
         if before == (machine.state().clone(), facts.at_work) {
             return (machine.state().clone(), step.work, turns);
@@ -73,35 +73,35 @@ fn names(state: &CapabilityPhase) -> String {
 /// The idle state of a capability, from nothing.
 #[rstest]
 #[case::nothing_is_known(|f: &mut CapabilityFacts| f.definitions_known = false, "Unknown", Work::None)]
-#[case::off(|f: &mut CapabilityFacts| f.mode = Some(Mode::Off), "Disabled", Work::Say)]
+#[case::off(|f: &mut CapabilityFacts| f.mode = Some(Mode::Off), "Disabled", Work::StatusOnly)]
 #[case::off_and_not_read(
     |f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.required[0].watch_state = WatchState::Listing; }, "Disabled", Work::None
 )]
 #[case::off_and_leaving(
-    |f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.required[0].leaving = true; }, "Disabled", Work::Deletions
+    |f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.required[0].terminating = true; }, "Disabled", Work::Deletions
 )]
 #[case::off_and_leaving_without_its_package(
-    |f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.required[0].leaving = true; gone(f, 1); }, "Disabled", Work::Deletions
+    |f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.required[0].terminating = true; gone(f, 1); }, "Disabled", Work::Deletions
 )]
 #[case::off_and_leaving_and_packages_not_listed(
-    |f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.required[0].leaving = true; f.required[1].watch_state = WatchState::Listing; },
-    "Disabled", Work::Say
+    |f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.required[0].terminating = true; f.required[1].watch_state = WatchState::Listing; },
+    "Disabled", Work::StatusOnly
 )]
 #[case::off_and_another_leaving(
-    |f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.required[1].leaving = true; }, "Disabled", Work::Say
+    |f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.required[1].terminating = true; }, "Disabled", Work::StatusOnly
 )]
 #[case::not_known_whether_off(|f: &mut CapabilityFacts| f.mode = None, "Starting", Work::None)]
 #[case::not_known_whether_off_and_missing(|f: &mut CapabilityFacts| { f.mode = None; gone(f, 1); }, "Starting", Work::None)]
-#[case::off_and_unknown(|f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.definitions_known = false; }, "Disabled", Work::Say)]
+#[case::off_and_unknown(|f: &mut CapabilityFacts| { f.mode = Some(Mode::Off); f.definitions_known = false; }, "Disabled", Work::StatusOnly)]
 #[case::both_missing(|f: &mut CapabilityFacts| { gone(f, 0); gone(f, 1); }, "Waiting", Work::None)]
 #[case::one_missing(|f: &mut CapabilityFacts| gone(f, 0), "Waiting", Work::None)]
 #[case::only_deletions_end(|f: &mut CapabilityFacts| gone(f, 1), "Waiting", Work::Deletions)]
-#[case::leaving(|f: &mut CapabilityFacts| f.required[0].leaving = true, "Draining", Work::Deletions)]
-#[case::another_leaving(|f: &mut CapabilityFacts| f.required[1].leaving = true, "Waiting", Work::Deletions)]
+#[case::terminating(|f: &mut CapabilityFacts| f.required[0].terminating = true, "Draining", Work::Deletions)]
+#[case::another_leaving(|f: &mut CapabilityFacts| f.required[1].terminating = true, "Waiting", Work::Deletions)]
 #[case::leaving_and_packages_not_listed(
-    |f: &mut CapabilityFacts| { f.required[0].leaving = true; f.required[1].watch_state = WatchState::Listing; }, "Draining", Work::None
+    |f: &mut CapabilityFacts| { f.required[0].terminating = true; f.required[1].watch_state = WatchState::Listing; }, "Draining", Work::None
 )]
-#[case::refused(|f: &mut CapabilityFacts| f.required[1].watch_state = WatchState::Forbidden(ApiVerb::List), "Forbidden", Work::Say)]
+#[case::refused(|f: &mut CapabilityFacts| f.required[1].watch_state = WatchState::Forbidden(ApiVerb::List), "Forbidden", Work::StatusOnly)]
 #[case::refused_itself(|f: &mut CapabilityFacts| f.required[0].watch_state = WatchState::Forbidden(ApiVerb::List), "Forbidden", Work::None)]
 #[case::missing_before_refused(
     |f: &mut CapabilityFacts| { gone(f, 0); f.required[1].watch_state = WatchState::Forbidden(ApiVerb::List); }, "Waiting", Work::None
@@ -122,10 +122,10 @@ fn from_nothing(#[case] change: fn(&mut CapabilityFacts), #[case] expected: &str
 #[case::unknown_and_all_gone(
     |f: &mut CapabilityFacts| { f.definitions_known = false; gone(f, 0); gone(f, 1); }, "Unknown", Work::Full, false
 )]
-#[case::off(|f: &mut CapabilityFacts| f.mode = Some(Mode::Off), "Disabled", Work::Say, true)]
+#[case::off(|f: &mut CapabilityFacts| f.mode = Some(Mode::Off), "Disabled", Work::StatusOnly, true)]
 #[case::missing(|f: &mut CapabilityFacts| gone(f, 0), "Waiting", Work::None, true)]
 #[case::input_missing(|f: &mut CapabilityFacts| gone(f, 1), "Waiting", Work::Deletions, true)]
-#[case::leaving(|f: &mut CapabilityFacts| f.required[0].leaving = true, "Draining", Work::Deletions, true)]
+#[case::terminating(|f: &mut CapabilityFacts| f.required[0].terminating = true, "Draining", Work::Deletions, true)]
 #[case::refused(|f: &mut CapabilityFacts| f.required[0].watch_state = WatchState::Forbidden(ApiVerb::Watch), "Forbidden", Work::None, true)]
 #[case::broken(|f: &mut CapabilityFacts| f.required[0].watch_state = WatchState::Broken("500".into()), "Degraded", Work::Full, false)]
 #[case::another_world(|f: &mut CapabilityFacts| f.required[0].crd_identity = Epoch(2), "Running", Work::Full, true)]
@@ -172,7 +172,7 @@ fn draining_lasts_while_the_controller_is_at_work() {
 #[test]
 fn a_definition_that_is_deleted_is_drained_until_it_is_gone() {
     let mut machine = running();
-    let mut facts = with(|f| f.required[0].leaving = true);
+    let mut facts = with(|f| f.required[0].terminating = true);
     facts.at_work = Work::Full;
     assert_eq!(run_until_stable(&mut machine, &mut facts).1, Work::Deletions);
     gone(&mut facts, 1);
@@ -204,14 +204,14 @@ fn a_start_that_takes_too_long_is_a_fault_and_goes_on_when_it_can() {
 #[rstest]
 #[case::broken(WatchState::Broken("500".into()))]
 #[case::slow(WatchState::Listing)]
-fn a_kind_that_cannot_be_listed_is_said_once_that_is_a_fault(#[case] watch_state: WatchState) {
+fn a_kind_that_cannot_be_listed_is_reported_once_it_is_a_fault(#[case] watch_state: WatchState) {
     let mut machine = Machine::default();
     let mut facts = with(|f| f.required[1].watch_state = watch_state);
     let (state, work, _) = run_until_stable(&mut machine, &mut facts);
     assert_eq!((state.name(), work), ("Starting", Work::None));
     facts.waited = START_DEADLINE;
     let (state, work, turns) = run_until_stable(&mut machine, &mut facts);
-    assert_eq!((state.name(), work, turns), ("Degraded", Work::Say, vec![]));
+    assert_eq!((state.name(), work, turns), ("Degraded", Work::StatusOnly, vec![]));
     facts.required[1].watch_state = WatchState::Synced;
     assert_eq!(run_until_stable(&mut machine, &mut facts).1, Work::Full);
 }
@@ -227,7 +227,7 @@ fn manual_does_not_start_by_what_others_install() {
     assert_eq!(run_until_stable(&mut machine, &mut facts).0.reason(), "CRDMissing");
     facts.required[0].watch_state = WatchState::Synced;
     let (state, work, _) = run_until_stable(&mut machine, &mut facts);
-    assert_eq!((state.reason(), work), ("Manual", Work::Say));
+    assert_eq!((state.reason(), work), ("Manual", Work::StatusOnly));
     facts.mode = Some(Mode::Auto);
     assert_eq!(run_until_stable(&mut machine, &mut facts).0.name(), "Running");
     facts.mode = Some(Mode::Manual);
@@ -300,9 +300,14 @@ fn any_state() -> impl Strategy<Value = WatchState> {
 }
 
 fn any_kind(finalized: bool) -> impl Strategy<Value = RequiredKind> {
-    (any_state(), prop::bool::weighted(0.1), 1..3u64).prop_map(move |(watch_state, leaving, crd_identity)| {
-        RequiredKind { watch_state, leaving, crd_identity: Epoch(crd_identity), ..kind("kind", finalized) }
-    })
+    (any_state(), prop::bool::weighted(0.1), 1..3u64).prop_map(
+        move |(watch_state, terminating, crd_identity)| RequiredKind {
+            watch_state,
+            terminating,
+            crd_identity: Epoch(crd_identity),
+            ..kind("kind", finalized)
+        },
+    )
 }
 
 prop_compose! {
@@ -343,15 +348,15 @@ proptest! {
             let step = machine.step(&facts);
             let whole = facts.definitions_known
                 && facts.mode.is_some_and(|mode| mode != Mode::Off)
-                && facts.required.iter().all(|k| k.watch_state == WatchState::Synced && !k.leaving);
+                && facts.required.iter().all(|k| k.watch_state == WatchState::Synced && !k.terminating);
             if step.work == Work::Full && told != Work::Full {
                 prop_assert!(whole, "{facts:?}");
                 prop_assert!(busy.is_none() || busy == machine.state().epoch(), "the last epoch still works");
             }
-            if let Some(turn) = step.turn {
-                prop_assert_ne!(on, Some(turn));
-                prop_assert!(on.is_some() || turn == CapabilityTransition::Started);
-                on = Some(turn);
+            if let Some(transition) = step.transition {
+                prop_assert_ne!(on, Some(transition));
+                prop_assert!(on.is_some() || transition == CapabilityTransition::Started);
+                on = Some(transition);
             }
             prop_assert_eq!(step.work == Work::Full, on == Some(CapabilityTransition::Started));
             told = step.work;

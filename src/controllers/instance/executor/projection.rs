@@ -31,7 +31,7 @@ impl Projection {
     pub(super) fn see(&mut self, observed: &Observed, need: &Query) {
         match need {
             Query::Kind(gvk) => {
-                let served = observed.kinds.get(gvk).copied().unwrap_or(KindServed::Unsure);
+                let served = observed.kinds.get(gvk).copied().unwrap_or(KindServed::Unknown);
                 self.0.kinds.insert(gvk.clone(), served);
             }
             Query::Object(key) | Query::Certainly(key) => {

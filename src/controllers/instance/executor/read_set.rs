@@ -104,9 +104,9 @@ impl<'a> ReadSet<'a> {
             Ok(KindLookup::Served(kind)) if kind.namespaced => KindServed::Namespaced,
             Ok(KindLookup::Served(_)) => KindServed::Cluster,
             Ok(KindLookup::Undefined) => KindServed::Undefined,
-            Ok(KindLookup::Withheld(_)) => KindServed::Withheld,
-            Ok(KindLookup::Never) => KindServed::No,
-            Ok(KindLookup::Unsure) => self.unsure(),
+            Ok(KindLookup::NotServed(_)) => KindServed::NotServed,
+            Ok(KindLookup::NeverServed) => KindServed::NeverServed,
+            Ok(KindLookup::Unknown) => self.unsure(),
             Err(error) => {
                 debug!(%gvk, %error, "a kind could not be looked up");
                 self.unsure()
@@ -117,7 +117,7 @@ impl<'a> ReadSet<'a> {
     /// A failed discovery never counts as "not served": it is retried.
     fn unsure(&mut self) -> KindServed {
         self.kind_unsure = true;
-        KindServed::Unsure
+        KindServed::Unknown
     }
 
     /// Reads an object: from the store where its kind is watched, unless a write of it failed or its
@@ -153,7 +153,7 @@ impl<'a> ReadSet<'a> {
     /// object of the kind counts as gone until the table of definitions shows the reason.
     fn failed(&mut self, key: &ObjectKey, failure: ApiFailure) {
         if self.has_left(&key.gvk, &failure) {
-            self.observed.kinds.insert(key.gvk.clone(), KindServed::Withheld);
+            self.observed.kinds.insert(key.gvk.clone(), KindServed::NotServed);
         } else {
             self.observed.failures.insert(key.clone(), failure);
         }

@@ -119,7 +119,7 @@ impl Observer {
 
     fn need(&self, requester: KindRequester, kinds: BTreeSet<Gvk>) {
         if let (Some(supervisor), Some(_)) = (self.supervisor.get(), &self.queue) {
-            supervisor.need(requester, kinds);
+            supervisor.request(requester, kinds);
         }
     }
 
@@ -191,7 +191,7 @@ impl Observer {
 
     /// Handles a read that did not find the Instance of that uid.
     pub fn missed(&self, instance: &NamespacedName, uid: Option<&str>) {
-        self.store.forget_instance(instance, uid).into_iter().for_each(|told| self.took(told));
+        self.store.forget_instance(instance, uid).into_iter().for_each(|reported| self.took(reported));
     }
 
     /// Enqueues the objects that a change affects.
@@ -295,7 +295,7 @@ impl Observer {
 
 impl Sink for Observer {
     fn observe(&self, kind: &Gvk, epoch: Epoch, change: WatchChange) {
-        self.metrics.watch_told(jiff::Timestamp::now().as_second());
+        self.metrics.watch_event(jiff::Timestamp::now().as_second());
         let there = match &change {
             WatchChange::Applied(object) | WatchChange::Listed(object) => Some(object),
             WatchChange::Listing(_) | WatchChange::Deleted(_) => None,
@@ -305,14 +305,14 @@ impl Sink for Observer {
             }
         };
         let first = there.is_some_and(|object| self.is_first(kind, object));
-        let told = self.store.observe(kind, epoch, &change);
+        let reported = self.store.observe(kind, epoch, &change);
         if let Some(object) = there {
             self.there(kind, object);
         }
         if let Some(object) = there.filter(|_| first) {
             self.look_at_bereft(object);
         }
-        self.took(told);
+        self.took(reported);
     }
 
     fn gone(&self, kind: &Gvk) {

@@ -40,10 +40,10 @@ impl World {
             }
         });
         let world = Self { observer, passes, version: 0 };
-        let told = world.touched("none");
+        let reported = world.touched("none");
         let namespace: Arc<str> = "".into();
         world.tell(WatchChange::Listing(namespace.clone()));
-        world.tell(WatchChange::Listed(told));
+        world.tell(WatchChange::Listed(reported));
         world.tell(WatchChange::Synced(namespace));
         world
     }
@@ -101,8 +101,8 @@ async fn a_single_event_is_not_held_up_by_what_may_follow() {
     let mut world = World::new();
     world.passes().await;
     world.touch();
-    let told = Instant::now();
-    assert_eq!(world.passes().await, [told + BURST]);
+    let reported = Instant::now();
+    assert_eq!(world.passes().await, [reported + BURST]);
 }
 
 /// An observer with one gateway, which was checked.
@@ -225,8 +225,8 @@ async fn a_gateway_that_a_plan_writes_is_looked_at_once() {
     gateways.object["spec"]["replicas"] = json!(3);
     gateways.object["metadata"]["resourceVersion"] = json!("2");
     let mut changes = gateways.observer.store.flavor_changes();
-    let told = gateways.observer.store.answered(&WatchChange::Applied(Arc::new(gateways.object.clone())));
-    gateways.observer.look_at(told.unwrap().gateways);
+    let reported = gateways.observer.store.answered(&WatchChange::Applied(Arc::new(gateways.object.clone())));
+    gateways.observer.look_at(reported.unwrap().gateways);
     assert!(changes.has_changed().unwrap(), "who follows gateways hears of it");
     changes.mark_unchanged();
     gateways.tell(WatchChange::Applied(Arc::new(gateways.object.clone())));

@@ -117,14 +117,14 @@ fn placed(
         None => return Ok(Place::Ask(Query::Kind(gvk))),
         Some(KindServed::Namespaced) => true,
         Some(KindServed::Cluster) => false,
-        Some(KindServed::No) if !claims.promises(&gvk) => return Err(unknown_kind(&gvk)),
-        Some(KindServed::Undefined | KindServed::Withheld) if !claims.promises(&gvk) => {
+        Some(KindServed::NeverServed) if !claims.promises(&gvk) => return Err(unknown_kind(&gvk)),
+        Some(KindServed::Undefined | KindServed::NotServed) if !claims.promises(&gvk) => {
             return Ok(Place::Absent(gvk));
         }
-        Some(KindServed::No | KindServed::Undefined | KindServed::Withheld) => {
+        Some(KindServed::NeverServed | KindServed::Undefined | KindServed::NotServed) => {
             return Ok(Place::Later(format!("the API server does not serve {gvk} yet")));
         }
-        Some(KindServed::Unsure) => {
+        Some(KindServed::Unknown) => {
             return Ok(Place::Later(format!("it is not known yet whether the API server serves {gvk}")));
         }
     };

@@ -78,14 +78,14 @@ pub(super) fn advance(
             }
             Some(KindServed::Namespaced) => true,
             Some(KindServed::Cluster) => false,
-            Some(KindServed::Undefined | KindServed::No) => continue,
+            Some(KindServed::Undefined | KindServed::NeverServed) => continue,
             // Unavailable is not gone.
-            Some(KindServed::Withheld) => {
+            Some(KindServed::NotServed) => {
                 progress.waiting.push(format!("the API server does not serve {gvk} now"));
                 progress.absent.insert(gvk);
                 continue;
             }
-            Some(KindServed::Unsure) => {
+            Some(KindServed::Unknown) => {
                 progress.waiting.push(format!("it is not known yet whether the API server serves {gvk}"));
                 continue;
             }

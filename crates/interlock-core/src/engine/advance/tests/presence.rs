@@ -81,11 +81,11 @@ fn data_is_reported_and_not_deleted(
 /// Objects of an undefined kind are gone; those of a kind that is not served, or possibly not, may
 /// exist.
 #[rstest]
-#[case::never_served(KindServed::No, Complete, "")]
+#[case::never_served(KindServed::NeverServed, Complete, "")]
 #[case::not_defined(KindServed::Undefined, Complete, "")]
-#[case::withheld(KindServed::Withheld, InProgress, "the API server does not serve batch/v1, Kind=Job now")]
+#[case::withheld(KindServed::NotServed, InProgress, "the API server does not serve batch/v1, Kind=Job now")]
 #[case::unsure(
-    KindServed::Unsure,
+    KindServed::Unknown,
     InProgress,
     "it is not known yet whether the API server serves batch/v1, Kind=Job"
 )]
@@ -100,7 +100,7 @@ fn deletion_passes_over_kinds_that_are_not_defined(
     let mut process = Process::new(fixture.run(), fixture.start());
     let step = process.pass(&mut server).unwrap();
     assert_eq!((step.state.status.status, step.waiting.join("; ")), (status, waiting.to_owned()));
-    assert_eq!(step.absent.is_empty(), served != KindServed::Withheld, "Stalled names it");
+    assert_eq!(step.absent.is_empty(), served != KindServed::NotServed, "Stalled names it");
     if step.waiting.is_empty() {
         return;
     }
@@ -112,7 +112,7 @@ fn deletion_passes_over_kinds_that_are_not_defined(
 #[test]
 fn applying_a_kind_that_is_not_served_is_fatal() {
     let fixture = one("apply-j");
-    let mut server = Server { served: [("Job", KindServed::No)].into(), ..Server::default() };
+    let mut server = Server { served: [("Job", KindServed::NeverServed)].into(), ..Server::default() };
     let fatal = Process::new(fixture.run(), fixture.start()).pass(&mut server).unwrap().fatal.unwrap();
     assert_eq!(fatal.reason, "TaskEnhancementError");
     assert!(
@@ -129,7 +129,7 @@ fn a_kind_that_is_being_defined_is_waited_for() {
                       things.x.io\nspec:\n  group: x.io\n  names:\n    kind: Thing\n";
     spec["templates"]["a.yaml"] = format!("{definition}---\n{}", manifest("x.io/v1", "Thing", "t")).into();
     let fixture = Fixture::new(spec);
-    let mut server = Server { served: [("Thing", KindServed::No)].into(), ..Server::default() };
+    let mut server = Server { served: [("Thing", KindServed::NeverServed)].into(), ..Server::default() };
     let mut process = Process::new(fixture.run(), fixture.start());
     let step = process.pass(&mut server).unwrap();
     assert_eq!(step.fatal, None);
