@@ -263,7 +263,7 @@ mod tests {
     #[case::cut("-----BEGIN CERTIFICATE-----\nAAAA\n", "it is not PEM")]
     #[case::of_nothing(
         "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
-        "what is no certificate"
+        "an invalid certificate"
     )]
     fn a_bundle_without_a_certificate_is_refused(#[case] text: &str, #[case] complaint: &str) {
         let folder = tempfile::tempdir().unwrap();

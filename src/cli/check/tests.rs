@@ -73,14 +73,18 @@ fn check(folder: &tempfile::TempDir, line: &str) -> anyhow::Result<CheckDecision
 #[case::settings(
     "interlock.dev/v1alpha1",
     "Interlock",
-    "holds Interlock of interlock.dev/v1alpha1, about which"
+    "holds Interlock of interlock.dev/v1alpha1, a kind that Interlock does not decide about"
 )]
 #[case::group(
     "example.com/v1beta1",
     "Instance",
     "give one of Instance of kudo.dev/v1beta1, OperatorVersion of"
 )]
-#[case::version("kudo.dev/v1", "Instance", "holds Instance of kudo.dev/v1, about which")]
+#[case::version(
+    "kudo.dev/v1",
+    "Instance",
+    "holds Instance of kudo.dev/v1, a kind that Interlock does not decide about"
+)]
 fn nothing_is_decided_about_other_kinds(#[case] api_version: &str, #[case] kind: &str, #[case] text: &str) {
     let folder = folder();
     let object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "default"}});
