@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use crate::api::meta;
 use crate::api::object::{Gvk, annotation, meta_str};
+use crate::engine::adoption;
 use crate::engine::health;
 use crate::engine::health::Health;
 use crate::engine::lookup::{Found, Observed};
 use crate::engine::run::InstanceId;
-use crate::engine::tasks::apply;
 
 /// Uids of the Instances that made or apply an object, as its metadata lists them: owners and
 /// adopter, or for a cluster-scoped object, which can have no owner, maker and sharers.
@@ -39,7 +39,7 @@ pub fn is_told(observed: &Observed, instance: &InstanceId, is_watched: impl Fn(&
 
 fn is_waited_for(object: &Value, instance: &InstanceId) -> bool {
     meta_str(object, "deletionTimestamp").is_some()
-        || apply::belongs_to_former(instance, object)
+        || adoption::is_of_former(instance, object)
         || health::of(object) != Health::Healthy
 }
 
