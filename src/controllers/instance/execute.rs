@@ -48,7 +48,7 @@ pub(super) async fn act(
     match next {
         Next::Idle => idle(ctx, &subject).await,
         Next::End(entries) => end(ctx, &subject, entries).await,
-        Next::PutBack { plan, uid } => put_back(ctx, &subject, &plan, &uid).await,
+        Next::Restore { plan, uid } => put_back(ctx, &subject, &plan, &uid).await,
         Next::Schedule { plan, source } => schedule(ctx, &subject, stamped, &plan, source).await,
         Next::Create => create(ctx, &subject).await,
         Next::Start { source } | Next::Continue { source } => {
@@ -57,13 +57,13 @@ pub(super) async fn act(
         Next::Retry { source } => run(ctx, subject, stamped, source, Begin::WhereItFailed).await,
         Next::Answer(answer) => plan_request::carry_out(ctx, &subject, stamped, answer).await,
         Next::Clear => clear(ctx, &subject).await,
-        Next::Drop => drop_trigger(ctx, &subject).await,
+        Next::DropTrigger => drop_trigger(ctx, &subject).await,
         Next::Adopt => adopt(ctx, &subject).await,
         Next::Restamp => restamp(ctx, &subject).await,
         Next::Report(refusal) => report(ctx, &subject, refusal).await,
-        Next::Await(version) => missing(ctx, &subject, &version).await,
-        Next::Ask(version) => ask(ctx, &subject, &version).await,
-        Next::Release { warning } => release(ctx, &subject, warning).await,
+        Next::AwaitVersion(version) => missing(ctx, &subject, &version).await,
+        Next::CheckAccess(version) => ask(ctx, &subject, &version).await,
+        Next::RemoveFinalizer { warning } => release(ctx, &subject, warning).await,
         Next::RetryCleanup { failures } => retry_cleanup(ctx, &subject, stamped, failures).await,
     }
 }

@@ -167,7 +167,7 @@ fn decide(ctx: &InstanceContext, subject: &InstanceView, stamped: Option<&Applie
     });
     let asked = plan_intent::asked(ctx, subject);
     next::next(&InstanceFacts {
-        asked: asked.as_ref(),
+        request: asked.as_ref(),
         spec: &subject.spec,
         plan: subject.plan(),
         uid: subject.plan_uid(),

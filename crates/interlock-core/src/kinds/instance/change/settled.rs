@@ -16,14 +16,14 @@ use crate::api::object::annotation;
 use crate::api::stamp::{Envelope, SpecReference};
 
 /// Conditions that, if true, require a reconcile.
-const RESTLESS: [&str; 3] = [types::STALLED, types::SPEC_DRIFT, types::PLAN_RUNNING];
+const UNSETTLED: [&str; 3] = [types::STALLED, types::SPEC_DRIFT, types::PLAN_RUNNING];
 
 /// Whether an object is a settled Instance.
-pub fn at_rest(object: &Value) -> bool {
-    Instance::deserialize(object).is_ok_and(|instance| rests(&instance, object))
+pub fn is_settled(object: &Value) -> bool {
+    Instance::deserialize(object).is_ok_and(|instance| is_settled_instance(&instance, object))
 }
 
-fn rests(instance: &Instance, object: &Value) -> bool {
+fn is_settled_instance(instance: &Instance, object: &Value) -> bool {
     let conditions = instance.status.as_ref().map_or(&[][..], |status| &status.conditions);
     let execution = instance.spec.plan_execution.as_ref();
     let quiet = instance.metadata.deletion_timestamp.is_none()
@@ -31,7 +31,7 @@ fn rests(instance: &Instance, object: &Value) -> bool {
         && lock::of(instance).is_none()
         && annotation(object, meta::REQUEST).is_none()
         && condition::is_true(conditions, types::READY)
-        && !RESTLESS.iter().any(|type_| condition::is_true(conditions, type_));
+        && !UNSETTLED.iter().any(|type_| condition::is_true(conditions, type_));
     quiet && Baseline::read(conditions).is_some_and(|basis| is_carried_out(instance, object, &basis))
 }
 
@@ -77,10 +77,10 @@ mod tests {
     }
 
     #[test]
-    fn an_instance_whose_plan_is_carried_out_is_at_rest() {
-        assert!(at_rest(&settled()));
+    fn an_instance_whose_plan_is_carried_out_is_settled() {
+        assert!(is_settled(&settled()));
         let labelled = json!({"metadata": {"labels": {"team": "x"}, "finalizers": [meta::FINALIZER]}});
-        assert!(at_rest(&merged(&labelled)));
+        assert!(is_settled(&merged(&labelled)));
     }
 
     #[rstest]
@@ -102,7 +102,7 @@ mod tests {
     #[case::stalled(json!({"status": {"conditions": [condition("Stalled", "True", ""), condition("Ready", "True", "")]}}))]
     #[case::unreadable(json!({"spec": "x"}))]
     fn one_that_has_something_to_do_is_not(#[case] change: Value) {
-        assert!(!at_rest(&merged(&change)));
+        assert!(!is_settled(&merged(&change)));
     }
 
     fn merged(change: &Value) -> Value {

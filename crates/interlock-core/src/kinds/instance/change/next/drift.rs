@@ -2,14 +2,14 @@
 
 use super::created::created;
 use super::facts::{FoundStamp, InstanceFacts};
-use super::start::absent;
+use super::start::await_version;
 use super::step::{DriftRefusal, Next, SpecSource};
 use crate::kinds::instance::change::baseline::Baseline;
 use crate::kinds::instance::change::drift;
 use crate::kinds::instance::change::validate::ChangedPackages;
 
 /// Decides about drift where nothing is scheduled and nothing runs.
-pub(super) fn settled(facts: &InstanceFacts<'_>) -> Next {
+pub(super) fn decide(facts: &InstanceFacts<'_>) -> Next {
     let Some(basis) = facts.basis else {
         return if facts.has_run() { Next::Adopt } else { created(facts) };
     };
@@ -43,7 +43,7 @@ fn carried_out(
         return Err(refusal);
     }
     let Some(package) = (facts.package)(&facts.spec.operator_version) else {
-        return Ok(absent(&facts.spec.operator_version));
+        return Ok(await_version(&facts.spec.operator_version));
     };
     let old = (facts.package_of_basis)();
     let packages = ChangedPackages { new: &package, old: old.as_deref() };

@@ -69,7 +69,7 @@ pub struct InstanceFacts<'a> {
     /// The deletion, when there is one.
     pub deletion: Option<Deletion>,
     /// The pending request, where it can be executed.
-    pub asked: Option<&'a PendingRequest>,
+    pub request: Option<&'a PendingRequest>,
     /// Looks up a package.
     pub package: &'a dyn Fn(&VersionRef<'_>) -> Option<Arc<Package>>,
     /// Looks up the package of the baseline.
@@ -107,7 +107,7 @@ impl<'a> InstanceFacts<'a> {
     /// Why no run may use the spec of that source. Any user may have written the last-applied spec
     /// while no admission ran: where the status does not vouch for its hash, the rules of admission
     /// validate it.
-    pub(super) fn objection(&self, source: SpecSource) -> Option<DriftRefusal> {
+    pub(super) fn refusal_of(&self, source: SpecSource) -> Option<DriftRefusal> {
         let vouched = self.basis.is_some_and(|basis| match (source, self.stamp) {
             (SpecSource::Stamp, Some(stamp)) => basis.vouches_for(stamp.hash),
             _ => basis.hash == self.spec.hash(),

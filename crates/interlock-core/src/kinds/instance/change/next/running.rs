@@ -26,7 +26,7 @@ pub(super) fn several(facts: &InstanceFacts<'_>, running: &[(&String, &PlanStatu
 pub(super) fn one(facts: &InstanceFacts<'_>, plan: &str, entry: &PlanStatus) -> Next {
     let anew_on = facts.source();
     let scheduled_anew = facts.plan == plan && facts.uid != entry.uid && uid::is_version_5(facts.uid);
-    if scheduled_anew && facts.objection(anew_on).is_none() {
+    if scheduled_anew && facts.refusal_of(anew_on).is_none() {
         // The same plan was scheduled anew, by us below or by admission with `--freeze=same-plan`.
         return Next::Start { source: anew_on };
     }
@@ -44,10 +44,10 @@ pub(super) fn one(facts: &InstanceFacts<'_>, plan: &str, entry: &PlanStatus) -> 
             return Next::Continue { source: SpecSource::Spec };
         }
     } else if stamp_holds {
-        return Next::PutBack { plan: plan.to_owned(), uid: entry.uid.clone() };
+        return Next::Restore { plan: plan.to_owned(), uid: entry.uid.clone() };
     }
     // The spec that the run started with is lost.
-    match facts.objection(SpecSource::Spec) {
+    match facts.refusal_of(SpecSource::Spec) {
         None => anew(),
         Some(refusal) => Next::End(BTreeMap::from([(
             plan.to_owned(),

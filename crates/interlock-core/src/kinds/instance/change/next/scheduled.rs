@@ -13,8 +13,8 @@ pub(super) fn scheduled(facts: &InstanceFacts<'_>) -> Next {
         && facts.names(facts.plan, entry)
         && entry.status.is_terminal()
     {
-        let back = facts.asked.is_some_and(|asked| {
-            asked.request.verb == (PlanVerb::Abort { revert: true }) && asked.request.run == entry.uid
+        let back = facts.request.is_some_and(|pending| {
+            pending.request.verb == (PlanVerb::Abort { revert: true }) && pending.request.run == entry.uid
         });
         return if back && entry.status == ExecutionStatus::FatalError {
             Next::Answer(RequestAnswer::Revert)
@@ -32,7 +32,7 @@ pub(super) fn scheduled(facts: &InstanceFacts<'_>) -> Next {
             _ if facts.spec.hash() == basis.hash => {
                 Next::Schedule { plan: facts.plan.to_owned(), source: SpecSource::Spec }
             }
-            _ => Next::Drop,
+            _ => Next::DropTrigger,
         },
         None if facts.uid.is_empty() => {
             Next::Schedule { plan: facts.plan.to_owned(), source: facts.source() }
@@ -44,7 +44,7 @@ pub(super) fn scheduled(facts: &InstanceFacts<'_>) -> Next {
         Some(basis) => match facts.stamp {
             Some(FoundStamp { spec: Some(_), .. }) => start(facts, SpecSource::Stamp),
             _ if facts.spec.hash() == basis.hash || !facts.stampable => start(facts, SpecSource::Spec),
-            _ => Next::Drop,
+            _ => Next::DropTrigger,
         },
     }
 }

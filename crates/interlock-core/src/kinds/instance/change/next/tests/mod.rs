@@ -8,9 +8,9 @@ use super::SpecSource::{Spec, Stamp as Stamped};
 use crate::api::kudo::ExecutionStatus::{FatalError, InProgress};
 use crate::kinds::instance::change::baseline::PendingPlan;
 
-mod asked;
-mod believed;
+mod accepted;
 mod deletion;
+mod requests;
 mod world;
 
 #[rstest]
@@ -59,7 +59,7 @@ mod world;
 #[case::unknown_parameter_needs_no_plan(
     World::settled().edited(&[("A", "1"), ("B", "1"), ("NOBODY", "1")]), Next::Adopt)]
 #[case::a_version_that_is_not_there(
-    World::settled().on_version("v3"), Next::Await("ns/v3".to_owned()))]
+    World::settled().on_version("v3"), Next::AwaitVersion("ns/v3".to_owned()))]
 // Scheduled and not begun.
 #[case::an_accepted_edit(
     World::settled().edited(&[("A", "2"), ("B", "1")]).stamped_as_spec().scheduled("backup", V5),
@@ -68,14 +68,14 @@ mod world;
 #[case::a_trigger_without_stamp_on_the_basis(
     World::settled().stamp_lost().scheduled("backup", V5), Next::Start { source: Spec })]
 #[case::a_trigger_on_an_unstamped_drifted_spec_is_dropped(
-    World::settled().edited(&[("A", "2")]).stamp_lost().scheduled("backup", V4), Next::Drop)]
+    World::settled().edited(&[("A", "2")]).stamp_lost().scheduled("backup", V4), Next::DropTrigger)]
 #[case::a_trigger_on_a_drifted_spec_with_a_stamp_runs_on_the_stamp(
     World::settled().edited(&[("A", "2")]).scheduled("backup", V4), Next::Start { source: Stamped })]
 #[case::a_trigger_whose_stamp_is_text_only_is_dropped(
-    World::settled().stamp_text_only().edited(&[("A", "2")]).scheduled("backup", V4), Next::Drop)]
+    World::settled().stamp_text_only().edited(&[("A", "2")]).scheduled("backup", V4), Next::DropTrigger)]
 #[case::a_trigger_without_a_uid_gets_one(World::settled().scheduled("backup", ""), schedule("backup", Stamped))]
 #[case::a_trigger_without_its_package_waits(
-    World::settled().without_package().scheduled("backup", V5), Next::Await("ns/v1".to_owned()))]
+    World::settled().without_package().scheduled("backup", V5), Next::AwaitVersion("ns/v1".to_owned()))]
 #[case::a_trigger_on_an_adopted_old_instance_is_stamped_first(
     World::settled().no_basis().stamp_lost().scheduled("backup", V4), schedule("backup", Spec))]
 #[case::an_accepted_edit_of_an_old_instance(
@@ -90,7 +90,7 @@ mod world;
 #[case::no_room_and_an_accepted_edit(
     World::settled().edited(&[("A", "2")]).without_room().scheduled("backup", V5), Next::Start { source: Spec })]
 // Running.
-#[case::goes_on(
+#[case::resumes(
     World::settled().running("backup", V5).scheduled("backup", V5), Next::Continue { source: Stamped })]
 #[case::goes_on_though_the_stamp_is_lost_while_the_spec_is_the_same(
     World::settled().stamp_lost().running("backup", V5).scheduled("backup", V5), Next::Continue { source: Spec })]
@@ -100,13 +100,13 @@ mod world;
 #[case::edited_and_stamp_dropped_starts_anew(
     World::settled().edited(&[("A", "2")]).stamp_lost().running("backup", V5).scheduled("backup", V5),
     schedule("backup", Spec))]
-#[case::put_back(World::settled().running("backup", V5), Next::PutBack { plan: "backup".to_owned(), uid: V5.to_owned() })]
+#[case::put_back(World::settled().running("backup", V5), Next::Restore { plan: "backup".to_owned(), uid: V5.to_owned() })]
 #[case::put_back_over_another_plan(
     World::settled().running("backup", V5).scheduled("audit", V4),
-    Next::PutBack { plan: "backup".to_owned(), uid: V5.to_owned() })]
+    Next::Restore { plan: "backup".to_owned(), uid: V5.to_owned() })]
 #[case::put_back_over_another_uid(
     World::settled().running("backup", V5).scheduled("backup", V4),
-    Next::PutBack { plan: "backup".to_owned(), uid: V5.to_owned() })]
+    Next::Restore { plan: "backup".to_owned(), uid: V5.to_owned() })]
 #[case::scheduled_anew(
     World::settled().running("backup", "r").scheduled("backup", V5), Next::Start { source: Stamped })]
 #[case::scheduled_anew_on_a_run_of_an_older_kudo(
@@ -191,7 +191,7 @@ fn a_written_step_is_not_asked_for_again(#[case] mut world: World) {
                 }
                 world = world.scheduled("deploy", V5);
             }
-            Next::PutBack { plan, uid } => world = world.scheduled(&plan.clone(), &uid.clone()),
+            Next::Restore { plan, uid } => world = world.scheduled(&plan.clone(), &uid.clone()),
             Next::Start { .. } | Next::Continue { .. } => return,
             other => panic!("{other:?}"),
         }

@@ -33,7 +33,7 @@ pub(super) struct World {
     stamp_refusal: Option<DriftRefusal>,
     reference: ReferenceAccess,
     packages: BTreeMap<String, Arc<Package>>,
-    asked: Option<PendingRequest>,
+    requested: Option<PendingRequest>,
 }
 
 pub(super) const V5: &str = "74738ff5-5367-5958-9aee-98fffdcd1876";
@@ -83,7 +83,7 @@ impl World {
             refusal: None,
             stamp_refusal: None,
             reference: ReferenceAccess::Allowed,
-            asked: None,
+            requested: None,
             packages: [package("v1", &PLANS), package("v2", &PLANS)]
                 .into_iter()
                 .map(|p| (p.key.name.clone(), p))
@@ -260,10 +260,10 @@ impl World {
     }
 
     /// A user makes a request; the retry of `r` runs under [`V5`].
-    pub(super) fn asked(mut self, request: &str) -> Self {
+    pub(super) fn requested(mut self, request: &str) -> Self {
         let of = crate::kinds::instance::change::uid::Retry { namespace: "ns", name: "i" };
-        let asked = PendingRequest::read(request, "because", "alice", of).unwrap();
-        self.asked = Some(PendingRequest { retry: V5.to_owned(), ..asked });
+        let pending = PendingRequest::read(request, "because", "alice", of).unwrap();
+        self.requested = Some(PendingRequest { retry: V5.to_owned(), ..pending });
         self
     }
 
@@ -282,7 +282,7 @@ impl World {
 
     pub(super) fn next(&self) -> Next {
         next(&InstanceFacts {
-            asked: self.asked.as_ref(),
+            request: self.requested.as_ref(),
             spec: &self.spec,
             plan: &self.plan,
             uid: &self.uid,
@@ -325,7 +325,7 @@ pub(super) fn retry(plan: &str) -> Next {
 }
 
 pub(super) fn forget(why: Option<&str>) -> Next {
-    Next::Answer(RequestAnswer::Forget(why.map(str::to_owned)))
+    Next::Answer(RequestAnswer::Remove(why.map(str::to_owned)))
 }
 
 /// A plan that failed, as run `r`, and nothing scheduled.
