@@ -110,7 +110,7 @@ async fn abort(
     let run = asked.request.run.as_str();
     // An abort does not make a denied spec valid.
     let refused = |spec: &Applied<'static>| {
-        let vouched = subject.basis.as_ref().is_some_and(|basis| basis.vouches_for(&spec.hash()));
+        let vouched = subject.basis.as_ref().is_some_and(|basis| basis.has_validated(&spec.hash()));
         !vouched && refusal::refusal(ctx, subject, stamped.as_ref(), spec).is_some()
     };
     let spec = stamped.clone().unwrap_or_else(|| subject.spec.clone());
@@ -257,7 +257,7 @@ async fn way_back(
         return Ok(Err("the spec to go back to is not there any more".to_owned()));
     };
     // A stamp is user-writable; only status proves what was carried out before.
-    if !basis.vouches_for(&previous.hash)
+    if !basis.has_validated(&previous.hash)
         && let Some(refusal) = refusal::refusal(ctx, subject, None, &spec)
     {
         return Ok(Err(format!("{} (rule {})", refusal.message, refusal.rule)));

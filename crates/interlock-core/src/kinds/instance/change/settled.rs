@@ -32,18 +32,18 @@ fn is_settled_instance(instance: &Instance, object: &Value) -> bool {
         && annotation(object, meta::REQUEST).is_none()
         && condition::is_true(conditions, types::READY)
         && !UNSETTLED.iter().any(|type_| condition::is_true(conditions, type_));
-    quiet && Baseline::read(conditions).is_some_and(|basis| is_carried_out(instance, object, &basis))
+    quiet && Baseline::read(conditions).is_some_and(|baseline| is_carried_out(instance, object, &baseline))
 }
 
 /// Whether spec, last-applied spec and baseline agree, and no plan is pending.
-fn is_carried_out(instance: &Instance, object: &Value, basis: &Baseline) -> bool {
+fn is_carried_out(instance: &Instance, object: &Value, baseline: &Baseline) -> bool {
     let namespace = instance.metadata.namespace.as_deref().unwrap_or_default();
     let stamp = annotation(object, meta::LAST_APPLIED_SPEC).and_then(Envelope::parse);
     let own = instance.metadata.uid.as_deref();
-    basis.owed.is_empty()
-        && basis.hash == baseline::carried_out(instance, namespace).hash()
+    baseline.pending.is_empty()
+        && baseline.hash == baseline::carried_out(instance, namespace).hash()
         && stamp.is_some_and(|stamp| {
-            stamp.hash == basis.hash
+            stamp.hash == baseline.hash
                 && stamp.uid.as_deref().is_none_or(|uid| Some(uid) == own)
                 // The reconciler has yet to move specs that an older Interlock kept in Secrets.
                 && stamp.kept.reference() != Some(SpecReference::Secret)
@@ -70,10 +70,10 @@ mod tests {
                "lastTransitionTime": "2026-01-01T00:00:00Z"})
     }
 
-    fn owing() -> String {
+    fn with_pending() -> String {
         let instance = Instance::deserialize(&settled()).unwrap();
-        let owed = BTreeMap::from([("update".to_owned(), PendingPlan::Failed)]);
-        Baseline::new(&baseline::carried_out(&instance, "ns"), owed).message()
+        let pending = BTreeMap::from([("update".to_owned(), PendingPlan::Failed)]);
+        Baseline::new(&baseline::carried_out(&instance, "ns"), pending).message()
     }
 
     #[test]
@@ -98,7 +98,7 @@ mod tests {
     #[case::without_status(json!({"status": null}))]
     #[case::not_ready(json!({"status": {"conditions": [condition("Ready", "False", "")]}}))]
     #[case::owing_a_plan(json!({"status": {"conditions": [
-        condition("SpecStamped", "True", &owing()), condition("Ready", "True", "")]}}))]
+        condition("SpecStamped", "True", &with_pending()), condition("Ready", "True", "")]}}))]
     #[case::stalled(json!({"status": {"conditions": [condition("Stalled", "True", ""), condition("Ready", "True", "")]}}))]
     #[case::unreadable(json!({"spec": "x"}))]
     fn one_that_has_something_to_do_is_not(#[case] change: Value) {

@@ -116,7 +116,7 @@ impl<'a> InstanceUpdate<'a, '_> {
         if delta.upgrade {
             return self.after_the_plan(lock);
         }
-        self.violated(validate::values(&delta, &self.new.applied, packages));
+        self.violated(validate::invalid_parameters(&delta, &self.new.applied, packages));
         let mut violations = Vec::new();
         let triggered = validate::triggered(&delta, packages, &mut violations);
         self.violated(violations);
@@ -175,9 +175,9 @@ impl<'a> InstanceUpdate<'a, '_> {
             }
             PlanIntent::Trigger(CLEANUP) => {
                 let field = denials::execution_field("planName", &before.plan, CLEANUP);
-                self.violated(
-                    [validate::cleanup(vec![field]).next("wait: Interlock schedules it by itself")],
-                );
+                self.violated([
+                    validate::cleanup_triggered(vec![field]).next("wait: Interlock schedules it by itself")
+                ]);
             }
             PlanIntent::Trigger(plan) => violated(
                 Rule::INSTANCE_DELETING,

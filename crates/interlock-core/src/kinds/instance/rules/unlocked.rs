@@ -65,10 +65,10 @@ impl<'a> InstanceUpdate<'a, '_> {
         }
         let package = self.package_of(plan)?;
         if plan == CLEANUP {
-            self.violated([validate::cleanup(field())]);
+            self.violated([validate::cleanup_triggered(field())]);
         }
         if let Some(package) = package {
-            self.violated(validate::valid(&package, &self.new.applied.parameters));
+            self.violated(validate::invalid_values(&package, &self.new.applied.parameters));
         }
         if self.drifted()?.is_none() {
             return Ok(Effect::run(plan));
@@ -123,13 +123,13 @@ impl<'a> InstanceUpdate<'a, '_> {
         }
         let delta = SpecChange::between(&self.old.applied, &self.new.applied);
         if delta.upgrade && !self.goes_back() {
-            self.violated(validate::path(&self.old.applied.operator_version, packages));
+            self.violated(validate::upgrade_path(&self.old.applied.operator_version, packages));
         }
         let (dropped, spec) = self.without_dropped(&delta, packages);
         let applied = &spec.as_ref().unwrap_or(&self.new).applied;
-        self.violated(validate::values(&delta, applied, packages));
+        self.violated(validate::invalid_parameters(&delta, applied, packages));
         let mut violations = Vec::new();
-        let triggered = validate::plan(&delta, packages, &mut violations);
+        let triggered = validate::triggered_plan(&delta, packages, &mut violations);
         self.violated(violations);
         let plan = match triggered {
             Triggered::Nothing => None,
@@ -144,10 +144,11 @@ impl<'a> InstanceUpdate<'a, '_> {
         delta: &SpecChange<'_>,
         packages: ChangedPackages<'_>,
     ) -> (Vec<String>, Option<SpecView<'a>>) {
-        let dropped: Vec<String> = validate::dropped(packages, &self.new.applied.parameters, delta)
-            .into_iter()
-            .map(str::to_owned)
-            .collect();
+        let dropped: Vec<String> =
+            validate::dropped_parameters(packages, &self.new.applied.parameters, delta)
+                .into_iter()
+                .map(str::to_owned)
+                .collect();
         if dropped.is_empty() {
             return (dropped, None);
         }
@@ -158,7 +159,7 @@ impl<'a> InstanceUpdate<'a, '_> {
 
     /// Whether the change returns to the last spec that was carried out in full.
     fn goes_back(&self) -> bool {
-        validate::goes_back(self.envelope().as_ref(), &self.new.applied)
+        validate::is_revert(self.envelope().as_ref(), &self.new.applied)
     }
 
     /// The old spec holds an edit that admission never saw: the change is validated against the
@@ -196,7 +197,7 @@ impl<'a> InstanceUpdate<'a, '_> {
             && !basis.is_of_version(&self.new.applied.operator_version)
         {
             // Only the old reference still shows where the upgrade starts.
-            together(validate::path(&self.old.applied.operator_version, packages));
+            together(validate::upgrade_path(&self.old.applied.operator_version, packages));
         }
         let carried_out = stamp
             .map(|stamp| &stamp.operator_version)
@@ -209,8 +210,12 @@ impl<'a> InstanceUpdate<'a, '_> {
             Some(found) => found.as_deref(),
             None => packages.old,
         };
-        let before = Before { basis: &basis, stamp, version: None, goes_back };
-        together(validate::unseen(before, &self.new.applied, ChangedPackages { old, ..packages }));
+        let before = Before { baseline: &basis, stamp, version: None, is_revert: goes_back };
+        together(validate::edit_past_admission(
+            before,
+            &self.new.applied,
+            ChangedPackages { old, ..packages },
+        ));
         Ok(Effect::nothing())
     }
 }

@@ -47,5 +47,5 @@ fn failed(facts: &InstanceFacts<'_>, pending: &PendingRequest) -> bool {
 /// Whether an accepted spec exists.
 fn runnable(facts: &InstanceFacts<'_>) -> bool {
     let stamped = facts.stamp.is_some_and(|stamp| stamp.spec.is_some());
-    stamped || facts.basis.is_none_or(|basis| basis.hash == facts.spec.hash())
+    stamped || facts.baseline.is_none_or(|baseline| baseline.hash == facts.spec.hash())
 }

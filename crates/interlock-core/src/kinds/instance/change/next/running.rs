@@ -31,16 +31,16 @@ pub(super) fn one(facts: &InstanceFacts<'_>, plan: &str, entry: &PlanStatus) -> 
         return Next::Start { source: anew_on };
     }
     let anew = || Next::Schedule { plan: plan.to_owned(), source: SpecSource::Spec };
-    let Some(basis) = facts.basis else {
+    let Some(baseline) = facts.baseline else {
         // KUDO left a run in progress: Interlock stamps it and starts it at its first step.
         return anew();
     };
-    let stamp_holds = facts.stamp.is_some_and(|s| s.hash == &basis.hash && s.spec.is_some());
+    let stamp_holds = facts.stamp.is_some_and(|s| s.hash == &baseline.hash && s.spec.is_some());
     if facts.names(plan, entry) {
         if stamp_holds {
             return Next::Continue { source: SpecSource::Stamp };
         }
-        if facts.spec.hash() == basis.hash {
+        if facts.spec.hash() == baseline.hash {
             return Next::Continue { source: SpecSource::Spec };
         }
     } else if stamp_holds {

@@ -22,14 +22,14 @@ pub(super) fn scheduled(facts: &InstanceFacts<'_>) -> Next {
             Next::Clear
         };
     }
-    match facts.basis {
+    match facts.baseline {
         None if !facts.has_run() => created(facts),
-        Some(basis) if facts.uid.is_empty() => match facts.stamp {
+        Some(baseline) if facts.uid.is_empty() => match facts.stamp {
             // Triggered past admission: the end of an execution without a uid could not be recognised.
             Some(FoundStamp { spec: Some(_), .. }) => {
                 Next::Schedule { plan: facts.plan.to_owned(), source: SpecSource::Stamp }
             }
-            _ if facts.spec.hash() == basis.hash => {
+            _ if facts.spec.hash() == baseline.hash => {
                 Next::Schedule { plan: facts.plan.to_owned(), source: SpecSource::Spec }
             }
             _ => Next::DropTrigger,
@@ -41,9 +41,9 @@ pub(super) fn scheduled(facts: &InstanceFacts<'_>) -> Next {
             Some(FoundStamp { spec: Some(_), .. }) => start(facts, SpecSource::Stamp),
             _ => Next::Schedule { plan: facts.plan.to_owned(), source: SpecSource::Spec },
         },
-        Some(basis) => match facts.stamp {
+        Some(baseline) => match facts.stamp {
             Some(FoundStamp { spec: Some(_), .. }) => start(facts, SpecSource::Stamp),
-            _ if facts.spec.hash() == basis.hash || !facts.stampable => start(facts, SpecSource::Spec),
+            _ if facts.spec.hash() == baseline.hash || !facts.stampable => start(facts, SpecSource::Spec),
             _ => Next::DropTrigger,
         },
     }

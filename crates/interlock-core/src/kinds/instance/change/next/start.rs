@@ -25,8 +25,8 @@ fn resumes(facts: &InstanceFacts<'_>, spec: &Applied<'_>, package: &Package) -> 
         return false;
     };
     let failed = pending.request.run.as_str();
-    let basis = facts.basis.filter(|basis| basis.hash == spec.hash());
-    let newest = basis.and_then(|basis| basis.run.as_ref());
+    let baseline = facts.baseline.filter(|baseline| baseline.hash == spec.hash());
+    let newest = baseline.and_then(|baseline| baseline.run.as_ref());
     newest.is_some_and(|run| run.uid == failed && run.package == package.hash)
         && facts.entries.get(facts.plan).is_some_and(|entry| entry.uid == failed)
 }

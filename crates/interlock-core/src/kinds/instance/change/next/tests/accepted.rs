@@ -30,7 +30,7 @@ fn forged(world: World) -> World {
 #[case::a_trigger_on_what_was_carried_out(
     World::settled().stamp_refused().refused().scheduled("backup", V4), Next::Start { source: Stamped })]
 #[case::on_an_instance_of_an_older_kudo(
-    forged(World::settled().no_basis()).scheduled("backup", V4), report())]
+    forged(World::settled().no_baseline()).scheduled("backup", V4), report())]
 #[case::back_to_what_was_carried_out_before(
     World::settled().carried_out_before(&[("A", "0")]).stamped_with(&[("A", "0")]).stamp_refused()
         .scheduled("backup", V5), Next::Start { source: Stamped })]

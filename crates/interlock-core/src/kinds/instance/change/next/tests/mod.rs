@@ -16,7 +16,7 @@ mod world;
 #[rstest]
 #[case::nothing_to_do(World::settled(), Next::Idle)]
 // The rows of the table.
-#[case::no_basis_but_a_finished_run_is_adopted(World::settled().no_basis().stamp_lost(), Next::Adopt)]
+#[case::no_basis_but_a_finished_run_is_adopted(World::settled().no_baseline().stamp_lost(), Next::Adopt)]
 #[case::no_basis_but_a_failed_run_is_adopted(
     World::fresh().stamp_lost().ran("deploy", "d", FatalError), Next::Adopt)]
 #[case::created_unseen(World::fresh().stamp_lost().half_created(), Next::Create)]
@@ -37,13 +37,13 @@ mod world;
     World::settled().edited(&[("A", "2"), ("B", "1"), ("D", "1")]), schedule("deploy", Spec))]
 #[case::a_parameter_without_trigger(
     World::settled().edited(&[("A", "1"), ("B", "1"), ("PLAIN", "1")]), schedule("update", Spec))]
-#[case::the_queue_goes_on(World::settled().owes(&[("backup", PendingPlan::Queued)]), schedule("backup", Spec))]
-#[case::failed_plans_are_not_in_the_queue(World::settled().owes(&[("backup", PendingPlan::Failed)]), Next::Idle)]
+#[case::the_queue_goes_on(World::settled().with_pending(&[("backup", PendingPlan::Queued)]), schedule("backup", Spec))]
+#[case::failed_plans_are_not_in_the_queue(World::settled().with_pending(&[("backup", PendingPlan::Failed)]), Next::Idle)]
 #[case::the_queue_in_order(
-    World::settled().owes(&[("audit", PendingPlan::Queued), ("update", PendingPlan::Queued), ("deploy", PendingPlan::Failed)]),
+    World::settled().with_pending(&[("audit", PendingPlan::Queued), ("update", PendingPlan::Queued), ("deploy", PendingPlan::Failed)]),
     schedule("update", Spec))]
 #[case::drift_and_queue_together(
-    World::settled().owes(&[("audit", PendingPlan::Queued)]).edited(&[("A", "2"), ("B", "1")]), schedule("audit", Spec))]
+    World::settled().with_pending(&[("audit", PendingPlan::Queued)]).edited(&[("A", "2"), ("B", "1")]), schedule("audit", Spec))]
 #[case::only_a_bare_hash(World::settled().bare_hash().edited(&[("A", "2")]), schedule("deploy", Spec))]
 #[case::another_version(World::settled().on_version("v2"), schedule("upgrade", Spec))]
 #[case::another_version_without_upgrade(
@@ -53,7 +53,7 @@ mod world;
 #[case::refused_is_neither_carried_out_nor_reverted(
     World::settled().edited(&[("A", "2")]).refused(), report())]
 #[case::refused_while_something_is_owed_runs_that_on_the_stamp(
-    World::settled().owes(&[("backup", PendingPlan::Queued)]).edited(&[("A", "2")]).refused(),
+    World::settled().with_pending(&[("backup", PendingPlan::Queued)]).edited(&[("A", "2")]).refused(),
     schedule("backup", Stamped))]
 #[case::mended_again(World::settled().refused(), Next::Idle)]
 #[case::unknown_parameter_needs_no_plan(
@@ -77,9 +77,9 @@ mod world;
 #[case::a_trigger_without_its_package_waits(
     World::settled().without_package().scheduled("backup", V5), Next::AwaitVersion("ns/v1".to_owned()))]
 #[case::a_trigger_on_an_adopted_old_instance_is_stamped_first(
-    World::settled().no_basis().stamp_lost().scheduled("backup", V4), schedule("backup", Spec))]
+    World::settled().no_baseline().stamp_lost().scheduled("backup", V4), schedule("backup", Spec))]
 #[case::an_accepted_edit_of_an_old_instance(
-    World::settled().no_basis().scheduled("backup", V5), Next::Start { source: Stamped })]
+    World::settled().no_baseline().scheduled("backup", V5), Next::Start { source: Stamped })]
 #[case::finished(World::settled().scheduled("deploy", "d0"), Next::Clear)]
 #[case::failed(World::settled().ran("deploy", "d1", FatalError).scheduled("deploy", "d1"), Next::Clear)]
 #[case::finished_with_another_uid_is_a_new_run(
@@ -110,7 +110,7 @@ mod world;
 #[case::scheduled_anew(
     World::settled().running("backup", "r").scheduled("backup", V5), Next::Start { source: Stamped })]
 #[case::scheduled_anew_on_a_run_of_an_older_kudo(
-    World::settled().no_basis().running("deploy", V4).scheduled("deploy", V5), Next::Start { source: Stamped })]
+    World::settled().no_baseline().running("deploy", V4).scheduled("deploy", V5), Next::Start { source: Stamped })]
 #[case::not_put_back_when_the_stamp_is_lost(
     World::settled().stamp_lost().running("backup", V5), schedule("backup", Spec))]
 #[case::a_run_of_an_older_kudo_is_taken_from_its_first_step(
@@ -145,8 +145,8 @@ fn a_refused_spec_is_never_scheduled() {
         base.clone().stamp_lost(),
         base.clone().bare_hash(),
         base.clone().on_version("v2"),
-        base.clone().owes(&[("backup", PendingPlan::Queued)]),
-        base.clone().owes(&[("backup", PendingPlan::Queued)]).stamp_lost(),
+        base.clone().with_pending(&[("backup", PendingPlan::Queued)]),
+        base.clone().with_pending(&[("backup", PendingPlan::Queued)]).stamp_lost(),
         base.running("backup", V5).stamp_lost(),
     ];
     for world in worlds {
